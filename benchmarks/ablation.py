@@ -89,18 +89,18 @@ ABLATIONS = (
     Ablation("the spare", EXPOSED, (_put(hybrid, "spare_jobs", lambda *_, **__: 0.0),)),
     Ablation("earlier days", EXPOSED, (_put(safety_stock, "_is_recall_known", lambda _view: False),)),
     Ablation("earlier days only where they help", EXPOSED, (_put(safety_stock, "_pays", lambda *_: True),)),
-    Ablation("learning from late jobs", EXPOSED, (_put(safety_stock, "LEARNING_STEP", 0.0),)),
+    Ablation("learning from late jobs", EXPOSED, (_put(safety_stock, "STOCK_LEARNING_STEP", 0.0),)),
     Ablation(
         "what standing is worth",
         EXPOSED,
-        (_put(safety_stock, "LATE_JOB_WORKER_S", math.inf), _put(safety_stock, "FIRST_DAY_WORKER_S", math.inf)),
+        (_put(safety_stock, "LATE_JOB_WORKER_S", math.inf), _put(safety_stock, "STOCK_FIRST_DAY_WORKER_S", math.inf)),
     ),
     Ablation(
         "the price of the first day",
         EXPOSED,
-        (_put(safety_stock, "FIRST_DAY_WORKER_S", safety_stock.LATE_JOB_WORKER_S),),
+        (_put(safety_stock, "STOCK_FIRST_DAY_WORKER_S", safety_stock.LATE_JOB_WORKER_S),),
     ),
-    Ablation("the start-up in a start's price", EXPOSED, (_put(stabilization, "START_UP_SHARE", 0.0),)),
+    Ablation("the start-up in a start's price", EXPOSED, (_put(stabilization, "HOLD_START_UP_SHARE", 0.0),)),
 )
 
 

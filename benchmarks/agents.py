@@ -31,7 +31,7 @@ from many_agents.leader import Leader
 from many_agents.page import table
 from many_agents.served import Control, Used
 
-from headway.control.agents.agent_service import HINTED_WAIT_S
+from headway.control.agents.agent_service import AGENT_HINTED_WAIT_S
 from headway.store.embedded import ensure_postgres
 from headway.store.engine import create_engine
 from headway.store.migrate import upgrade
@@ -117,7 +117,7 @@ class Bench:
 
     async def _settled(self) -> None:
         """Return once nobody has anything left to do that came of what went before."""
-        await asyncio.sleep(HINTED_WAIT_S + 1.0)  # the first wait after a change is short
+        await asyncio.sleep(AGENT_HINTED_WAIT_S + 1.0)  # the first wait after a change is short
         for _ in range(10):
             before_s = self._control.cpu_s
             await asyncio.sleep(2)

@@ -25,7 +25,7 @@ from typing import Any
 
 from headway.control.gc_tuning import collect_rarely
 from headway.control.scheduler import evaluator
-from headway.control.scheduler.bucket_cache import KEPT_S, RATE_WINDOW_S
+from headway.control.scheduler.bucket_cache import CACHED_S, RATE_WINDOW_S
 from headway.control.scheduler.evaluator import Evaluator
 from headway.control.scheduler.view_builder import ViewBuilder
 from headway.scaling.allocation.allocate import allocate
@@ -96,7 +96,7 @@ class Made:
 
     def fill(self, busy: int) -> None:
         """Five minutes of rows: arrivals and completions in the queues of ``busy`` pools, samples in all."""
-        buckets = [self.now_s - BUCKET_S * back for back in range(int(KEPT_S / BUCKET_S), 0, -1)]
+        buckets = [self.now_s - BUCKET_S * back for back in range(int(CACHED_S / BUCKET_S), 0, -1)]
         for number, pool in enumerate(self.pools):
             rows = (self.row(pool, bucket_s, is_busy=number < busy) for bucket_s in buckets)
             self.evaluation.recent.take(rows, revision=0)

@@ -1,4 +1,4 @@
-from headway.agent.workers.crash_backoff import WELL_S, Backoff
+from headway.agent.workers.crash_backoff import CRASH_BACKOFF_RESET_S, Backoff
 
 MAIL, WEB = ("mail", "rq"), ("web", "rq")
 
@@ -42,6 +42,6 @@ def test_ten_good_minutes_make_up_for_what_was_before() -> None:
         since_s = backoff.until_s(MAIL) or 0.0
         backoff = backoff.failed(MAIL, started_at_s=since_s, now_s=since_s)
     until_s = backoff.until_s(MAIL)
-    soon, later = until_s + WELL_S - 1.0, until_s + WELL_S
+    soon, later = until_s + CRASH_BACKOFF_RESET_S - 1.0, until_s + CRASH_BACKOFF_RESET_S
     assert backoff.failed(MAIL, started_at_s=until_s, now_s=soon).until_s(MAIL) - soon == 300.0
     assert backoff.failed(MAIL, started_at_s=until_s, now_s=later).until_s(MAIL) - later == 10.0

@@ -4,7 +4,7 @@ from subprocess import PIPE, Popen
 import pytest
 
 from headway.agent.model import NOT_KNOWN, Activity, ReceivedHint
-from headway.agent.monitoring.activity import HINT_FRESH_S, ActivityTracker, ProcessWatch, Sample, by_hint
+from headway.agent.monitoring.activity import ACTIVITY_HINT_FRESH_S, ActivityTracker, ProcessWatch, Sample, by_hint
 from headway.local import procfs
 from support.waiting import eventually
 from support.workers import record as a_record
@@ -26,8 +26,8 @@ def hint(pid: int = 7, **values: float | bool | None) -> ReceivedHint:
         (hint(), NOW_S, 0.0, Activity(is_busy=True, busy_since_s=NOW_S - 3.0)),
         (hint(since_age_s=None), NOW_S, 0.0, Activity(is_busy=True)),
         (hint(is_busy=False), NOW_S, 0.0, Activity(is_busy=False)),
-        (hint(), NOW_S + HINT_FRESH_S, 0.0, NOT_KNOWN),  # 6 s old by now
-        (hint(), NOW_S + HINT_FRESH_S - 1.0, 0.0, Activity(is_busy=True, busy_since_s=NOW_S - 3.0)),
+        (hint(), NOW_S + ACTIVITY_HINT_FRESH_S, 0.0, NOT_KNOWN),  # 6 s old by now
+        (hint(), NOW_S + ACTIVITY_HINT_FRESH_S - 1.0, 0.0, Activity(is_busy=True, busy_since_s=NOW_S - 3.0)),
         (hint(), NOW_S, NOW_S - 0.5, NOT_KNOWN),  # from before the worker: its pid was another process's
         (None, NOW_S, 0.0, NOT_KNOWN),
     ],

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.agent.monitoring.cost_model import (
-    BAND,
+    COST_FLOOR,
+    COST_REPORT_BAND,
+    COST_SAMPLES_MIN,
     CPU_CORES_LEAST,
-    ENOUGH,
-    FLOOR,
     MEMORY_BYTES_LEAST,
     Cost,
     CostModel,
@@ -38,40 +38,40 @@ def learnt_by(samples: int, *weights: WorkerUsage) -> CostModel:
 
 def test_what_host_toml_says_counts_until_enough_workers_were_seen() -> None:
     configured = template(cpu_cores=0.1, memory_bytes=50 * MB)
-    assert learnt_by(ENOUGH - 1, weight()).reported(configured) == configured.reported()
-    reported = learnt_by(ENOUGH, weight()).reported(configured)
+    assert learnt_by(COST_SAMPLES_MIN - 1, weight()).reported(configured) == configured.reported()
+    reported = learnt_by(COST_SAMPLES_MIN, weight()).reported(configured)
     assert (reported.cpu_cores, reported.memory_bytes) == (0.5, 100 * MB)
     assert replace(reported, cpu_cores=0.1, memory_bytes=50 * MB) == configured.reported()
 
 
 def test_many_workers_are_enough_after_one_poll() -> None:
-    assert learnt_by(1, *[weight()] * ENOUGH).reported(template()).memory_bytes == 100 * MB
+    assert learnt_by(1, *[weight()] * COST_SAMPLES_MIN).reported(template()).memory_bytes == 100 * MB
 
 
 def test_the_mean_of_the_workers_counts() -> None:
-    reported = learnt_by(ENOUGH, weight(100 * MB, 0.2), weight(300 * MB, 0.6)).reported(template())
+    reported = learnt_by(COST_SAMPLES_MIN, weight(100 * MB, 0.2), weight(300 * MB, 0.6)).reported(template())
     assert (reported.cpu_cores, reported.memory_bytes) == (pytest.approx(0.4), 200 * MB)
 
 
 def test_who_does_not_want_it_measured_is_reported_as_configured() -> None:
     configured = template(is_measured=False)
-    assert learnt_by(ENOUGH, weight()).reported(configured) == configured.reported()
+    assert learnt_by(COST_SAMPLES_MIN, weight()).reported(configured) == configured.reported()
 
 
 def test_a_worker_that_takes_next_to_nothing_costs_a_little() -> None:
-    costs = learnt_by(ENOUGH, weight(0.0, 0.0))
+    costs = learnt_by(COST_SAMPLES_MIN, weight(0.0, 0.0))
     reported = costs.reported(template(cpu_cores=0.0, memory_bytes=0))
     assert (reported.cpu_cores, reported.memory_bytes) == (CPU_CORES_LEAST, MEMORY_BYTES_LEAST)
 
 
 def test_a_worker_never_costs_less_than_a_part_of_what_host_toml_says() -> None:
     """A night without jobs does not make a morning's workers free."""
-    reported = learnt_by(ENOUGH, weight(0.0, 0.0)).reported(template(cpu_cores=2.0, memory_bytes=400 * MB))
-    assert (reported.cpu_cores, reported.memory_bytes) == (FLOOR * 2.0, FLOOR * 400 * MB)
+    reported = learnt_by(COST_SAMPLES_MIN, weight(0.0, 0.0)).reported(template(cpu_cores=2.0, memory_bytes=400 * MB))
+    assert (reported.cpu_cores, reported.memory_bytes) == (COST_FLOOR * 2.0, COST_FLOOR * 400 * MB)
 
 
 def test_a_cost_rises_at_once_and_falls_slowly() -> None:
-    known = Cost(cpu_cores=1.0, memory_bytes=100.0 * MB, samples=ENOUGH)
+    known = Cost(cpu_cores=1.0, memory_bytes=100.0 * MB, samples=COST_SAMPLES_MIN)
     up = learnt(known, [weight(300 * MB, 2.0)])
     assert (up.cpu_cores, up.memory_bytes) == (1.5, 200.0 * MB)  # half of the way in a minute
     down = known
@@ -85,9 +85,9 @@ def test_a_worker_that_was_weighed_once_says_nothing_of_processor_time() -> None
     assert (known.samples, learnt(known, [weight()]).cpu_cores) == (0, 0.5)
 
 
-@given(st.lists(st.floats(1.0 - BAND / 2, 1.0 + BAND / 2), max_size=20))
+@given(st.lists(st.floats(1.0 - COST_REPORT_BAND / 2, 1.0 + COST_REPORT_BAND / 2), max_size=20))
 def test_noise_changes_nothing_that_is_reported(noise: list[float]) -> None:
-    costs = learnt_by(ENOUGH, weight())
+    costs = learnt_by(COST_SAMPLES_MIN, weight())
     before = costs.reported(template())
     for factor in noise:
         costs.learn({"py": [weight(100 * MB * factor, 0.5 * factor)]})

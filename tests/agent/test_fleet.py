@@ -770,7 +770,7 @@ def test_records_that_an_earlier_version_wrote_after_forged_marks_are_left_out(s
 
 
 def test_the_record_of_starts_does_not_grow_for_ever(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headway.agent.workers.start_log.LINES_MAX", 3)
+    monkeypatch.setattr("headway.agent.workers.start_log.START_LOG_LINES_MAX", 3)
     with stage.fleet(template()) as fleet:
         for _ in range(7):
             fleet.act([start()])

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from headway.agent.controlplane.isolation import FIRST_CALL_S, FORGETTABLE_S, Contact, Isolation
+from headway.agent.controlplane.isolation import FORGETTABLE_S, ISOLATION_FIRST_CALL_S, Contact, Isolation
 from headway.agent.policy.rollout import held_back, unisolated
 from headway.agent.state.state_dir import StateFolder
 from headway.local import procfs
 from headway.scaling.model import Assignment, Worker, WorkerState
-from headway.store.hosts.hosts import LEASE_S
+from headway.store.hosts.hosts import HOST_LEASE_S
 from support.workers import template
 
 
@@ -41,8 +41,8 @@ def test_an_agent_that_has_just_begun_is_given_the_time_to_call(tmp_path: Path, 
     clock.now_s += 500.0
     successor = contact(tmp_path, clock)
     assert successor.lost_for_s() == 0.0
-    clock.now_s += FIRST_CALL_S
-    assert successor.lost_for_s() == 500.0 + FIRST_CALL_S
+    clock.now_s += ISOLATION_FIRST_CALL_S
+    assert successor.lost_for_s() == 500.0 + ISOLATION_FIRST_CALL_S
 
 
 def test_a_successor_that_was_answered_is_not_partitioned(tmp_path: Path, clock: Clock) -> None:
@@ -50,8 +50,8 @@ def test_a_successor_that_was_answered_is_not_partitioned(tmp_path: Path, clock:
     clock.now_s += 500.0
     successor = contact(tmp_path, clock)
     successor.received(sent_at_s=1_501.0)
-    clock.now_s += FIRST_CALL_S
-    assert successor.lost_for_s() == FIRST_CALL_S - 1.0
+    clock.now_s += ISOLATION_FIRST_CALL_S
+    assert successor.lost_for_s() == ISOLATION_FIRST_CALL_S - 1.0
 
 
 @pytest.mark.parametrize("written", ["", "{", '{"boot_id": "an-earlier-boot", "at_s": 3.0}', "{}"])
@@ -218,7 +218,7 @@ def test_of_exclusive_pools_nothing_is_started_while_the_host_is_perhaps_forgott
 
 def test_whoever_may_be_forgotten_reckons_with_it() -> None:
     """The control plane refuses to forget a host for as long as its lease."""
-    assert FORGETTABLE_S <= LEASE_S
+    assert FORGETTABLE_S <= HOST_LEASE_S
 
 
 def test_what_was_reported_to_the_control_plane_holds_while_it_receives_no_other(tmp_path: Path, clock: Clock) -> None:

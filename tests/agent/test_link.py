@@ -119,7 +119,7 @@ def test_only_an_answer_with_the_orders_in_force_is_word_of_what_is_to_run(
 ) -> None:
     """Not that nobody has decided yet, nor what a restored database knows of long ago."""
     monkeypatch.setattr("headway.agent.controlplane.client.POLL_WAIT_S", 0.1)
-    monkeypatch.setattr(links, "QUICK_S", 0.1)
+    monkeypatch.setattr(links, "SESSION_QUICK_ANSWER_S", 0.1)
 
     def answered(count: int) -> None:
         polls = len(control.polls) + count + 1  # the last of these may still wait
@@ -224,5 +224,5 @@ def test_one_that_cannot_serve_is_borne_with_for_a_while_and_left_for_the_next_t
         eventually(lambda: control.failed >= calls_before + 3)
         assert not other.peers
         assert len(control.peers) == 1, "nobody has to connect anew because Postgres is away"
-        monkeypatch.setattr(lines, "PATIENCE_S", 0.0)
+        monkeypatch.setattr(lines, "LINE_PATIENCE_S", 0.0)
         eventually(lambda: other.reports)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headway.agent.config.templates import Recycle
 from headway.agent.model import NOT_KNOWN, Activity
-from headway.agent.policy.recycling import FAIR_TRIAL_S, JITTER, Recycling, worn_by
+from headway.agent.policy.recycling import RECYCLING_JITTER, RECYCLING_TRIAL_S, Recycling, worn_by
 from headway.agent.workers.worker_record import Record
 from headway.scaling.model import WorkerState
 from support.workers import record as a_record
@@ -32,7 +32,7 @@ def record(age_s: float, worker_id: str = FIRST) -> Record:
         (Recycle(jobs=5), 1.0, Activity(is_busy=True, ended_jobs=5), "it has ended 5 jobs"),
         (Recycle(jobs=5), 1.0, NOT_KNOWN, None),  # not known is not zero, nor enough
         (Recycle(memory_bytes=10**8), 100.0, Activity(is_busy=None, memory_bytes=10**8), "it takes 100 MB"),
-        (Recycle(memory_bytes=10**8), FAIR_TRIAL_S - 1.0, Activity(is_busy=None, memory_bytes=10**8), None),
+        (Recycle(memory_bytes=10**8), RECYCLING_TRIAL_S - 1.0, Activity(is_busy=None, memory_bytes=10**8), None),
         (Recycle(memory_bytes=10**8), 100.0, NOT_KNOWN, None),
     ],
 )
@@ -45,7 +45,7 @@ def test_a_worker_has_served_for_long_enough_by_age_jobs_or_memory(
 @given(st.uuids().map(lambda each: each.hex))
 def test_each_worker_has_an_age_of_its_own_that_is_never_more_than_asked_for(worker_id: str) -> None:
     recycle = Recycle(after_s=100.0)
-    assert worn_by(recycle, record(100.0 * (1.0 - JITTER) - 0.1, worker_id), NOT_KNOWN, now_s=NOW_S) is None
+    assert worn_by(recycle, record(100.0 * (1.0 - RECYCLING_JITTER) - 0.1, worker_id), NOT_KNOWN, now_s=NOW_S) is None
     assert worn_by(recycle, record(100.0, worker_id), NOT_KNOWN, now_s=NOW_S) is not None
 
 

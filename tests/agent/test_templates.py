@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.agent.config.host_file import CORES_MAX, DURATION_MAX_S, HostFile, load
+from headway.agent.config.host_file import DURATION_MAX_S, HOST_CORES_MAX, HostFile, load
 from headway.agent.config.templates import Log, Recycle
 from headway.agent.config.toml_reader import EXPECTED_MEMORY, memory_bytes, signal_number
 from headway.control.agents.report_validation import check_report
@@ -148,7 +148,7 @@ def test_numbers_that_the_control_plane_would_refuse_are_reported_here(tmp_path:
     """What it takes to the last digit passes, and the next larger number is a mistake of the file."""
     text = '[templates.mail]\nargv = ["sh"]\nisolation_drain_after_s = {0}\ndrain_timeout_s = {0}\n'
     text += 'resources = {{ cpu_cores = {1}, memory_bytes = "{2} TB" }}\n'
-    mail = written(tmp_path, text.format(DURATION_MAX_S, CORES_MAX, 1024)).templates["mail"]
+    mail = written(tmp_path, text.format(DURATION_MAX_S, HOST_CORES_MAX, 1024)).templates["mail"]
     report = HostReport(
         host_id="h",
         boot_id="b",
@@ -160,7 +160,7 @@ def test_numbers_that_the_control_plane_would_refuse_are_reported_here(tmp_path:
     )
     check_report(report)
     expected_number = "template 'mail': isolation_drain_after_s = 20000000000.0: expected a number "
-    reported = breaches(tmp_path, text.format(2 * DURATION_MAX_S, 2 * CORES_MAX, 1025))
+    reported = breaches(tmp_path, text.format(2 * DURATION_MAX_S, 2 * HOST_CORES_MAX, 1025))
     assert reported == [
         "template 'mail': drain_timeout_s = 20000000000.0: expected a number from 0 to 10000000000",
         "template 'mail': resources: cpu_cores = 2000000.0: expected a number from 0 to 1000000",

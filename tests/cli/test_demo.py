@@ -92,8 +92,8 @@ def test_the_agent_can_read_the_host_file_and_the_worker_in_it_is_the_draining_o
         assert template.argv[template.argv.index("--url") + 1] == url
         assert "headway.cli.demo.demo_worker.DrainingWorker" in template.argv
         assert template.argv[-1] == lane.queue == lane.profile.queues[0].partition("/")[2]
-        assert template.stop.drain_timeout_s == demo.DRAIN_S
-        assert max(job.service_s for job in lane.jobs) < demo.DRAIN_S, "no job is cut short by its worker's drain"
+        assert template.stop.drain_timeout_s == demo.DEMO_DRAIN_S
+        assert max(job.service_s for job in lane.jobs) < demo.DEMO_DRAIN_S, "no job is cut short by its worker's drain"
     cores = sum(templates[lane.profile.template].cpu_cores * lane.profile.workers_max for lane in workload.lanes)
     assert cores < 1, "two cores have room for all workers"
     assert tomllib.loads(demo._host_file(workload, url))

@@ -171,7 +171,7 @@ def test_a_queue_that_is_gone_is_forgotten_and_all_pages_of_the_others_are_liste
 def test_queues_are_forgotten_by_their_names_or_by_how_they_begin(
     say, seed: Seed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue, "FORGET_AT_ONCE", 2)
+    monkeypatch.setattr(queue, "QUEUES_FORGOTTEN_AT_ONCE", 2)
     odd = ["x/\n", "x/../..", "x/\x1b[2J", "x/%2F", "x/\u202e"]
     seed.profile(Profile(pool="mail", queues=("x/mail",), template="rq"))
     for name in ("..", "y/a", "x/mail", *odd, *(f"x/{number}" for number in range(130))):

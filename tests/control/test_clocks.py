@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.control.ingest.clock_skew import (
-    AHEAD_S,
+    CLOCK_AHEAD_S,
+    CLOCK_OFFSET_TRUSTED_S,
     LATENESS_S,
-    OFFSET_TRUSTED_S,
     Offsets,
     corrected,
     corrected_enqueued,
@@ -54,7 +54,7 @@ def test_no_clock_moves_a_time_out_of_the_span_and_a_second_pass_changes_nothing
     at_s: float, received_at_s: float, offset_s: float
 ) -> None:
     once = corrected(at_s, received_at_s=received_at_s, offset_s=offset_s)
-    assert received_at_s - LATENESS_S <= once <= received_at_s + AHEAD_S
+    assert received_at_s - LATENESS_S <= once <= received_at_s + CLOCK_AHEAD_S
     assert corrected(once, received_at_s=received_at_s, offset_s=offset_s) == once
 
 
@@ -67,12 +67,12 @@ def test_whoever_has_one_wrong_clock_is_corrected_to_what_a_right_one_had_said(
         right_s = RECEIVED_S - age_s
         reported_s = right_s + shift_s
         seen_s = corrected(reported_s, received_at_s=RECEIVED_S, offset_s=offset_s)
-        if abs(shift_s) <= OFFSET_TRUSTED_S:  # so little is no wrong clock: at most the span's end is nearer
+        if abs(shift_s) <= CLOCK_OFFSET_TRUSTED_S:  # so little is no wrong clock: at most the span's end is nearer
             assert abs(seen_s - right_s) <= abs(shift_s) + 1e-3
             continue
         assert seen_s in (reported_s, pytest.approx(right_s, abs=1e-3))  # unless nobody could see that it was wrong
         if seen_s == reported_s:
-            assert RECEIVED_S - LATENESS_S <= reported_s <= RECEIVED_S + AHEAD_S
+            assert RECEIVED_S - LATENESS_S <= reported_s <= RECEIVED_S + CLOCK_AHEAD_S
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 from sqlalchemy import text
 
-from headway.control.agents.enrolment_writer import TOGETHER_MAX, EnrolmentWriter
+from headway.control.agents.enrolment_writer import ENROLMENTS_TOGETHER_MAX, EnrolmentWriter
 from headway.errors import Conflict, Unavailable
 from headway.store.engine import Connection, Engine, transaction
 from headway.store.hosts.hosts import enrol
 
-HOSTS = [f"host-{n}" for n in range(TOGETHER_MAX)]
+HOSTS = [f"host-{n}" for n in range(ENROLMENTS_TOGETHER_MAX)]
 
 
 @pytest.fixture

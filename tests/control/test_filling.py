@@ -6,16 +6,16 @@ import psycopg
 import pytest
 
 from headway.control.scheduler import bucket_backfill
-from headway.control.scheduler.bucket_backfill import PART_S, BucketBackfill
-from headway.control.scheduler.bucket_cache import KEPT_S, BucketCache
+from headway.control.scheduler.bucket_backfill import BACKFILL_PART_S, BucketBackfill
+from headway.control.scheduler.bucket_cache import CACHED_S, BucketCache
 from headway.errors import Unavailable
 from headway.scaling.measure import BUCKET_S
 from headway.store.engine import Engine
 
 NOW_S = 1_000_000.0
 QUEUE = "redis/mail"
-JOBS = round((KEPT_S + 20.0) / BUCKET_S) + 1
-PARTS = round(KEPT_S / PART_S)
+JOBS = round((CACHED_S + 20.0) / BUCKET_S) + 1
+PARTS = round(CACHED_S / BACKFILL_PART_S)
 
 
 def write(url: str, *, from_s: float, until_s: float) -> None:
@@ -32,7 +32,7 @@ def write(url: str, *, from_s: float, until_s: float) -> None:
 @pytest.fixture(autouse=True)
 def buckets(migrated_url: str) -> None:
     """Also one too old to be read, and some that were written for a moment yet to come."""
-    write(migrated_url, from_s=NOW_S - KEPT_S - BUCKET_S, until_s=NOW_S + 20.0)
+    write(migrated_url, from_s=NOW_S - CACHED_S - BUCKET_S, until_s=NOW_S + 20.0)
 
 
 @pytest.fixture
@@ -56,9 +56,10 @@ async def test_the_first_evaluation_is_in_parts_each_of_which_is_reported(
     recent, parts = BucketCache(), []
     await BucketBackfill().keep_up(engine, recent, now_s=NOW_S, on_part=lambda: parts.append(1))
     assert [(each["from_s"], each["until_s"]) for each in asked[:-1]] == [
-        (NOW_S - KEPT_S + PART_S * part, NOW_S - KEPT_S + PART_S * (part + 1)) for part in range(PARTS - 1)
+        (NOW_S - CACHED_S + BACKFILL_PART_S * part, NOW_S - CACHED_S + BACKFILL_PART_S * (part + 1))
+        for part in range(PARTS - 1)
     ]
-    assert (asked[-1]["from_s"], asked[-1]["until_s"]) == (NOW_S - PART_S, None)
+    assert (asked[-1]["from_s"], asked[-1]["until_s"]) == (NOW_S - BACKFILL_PART_S, None)
     assert len(parts) == PARTS
     assert recent.arrived_jobs(QUEUE, from_s=0.0) == JOBS
     assert recent.revision == JOBS + 1
@@ -82,7 +83,7 @@ async def test_what_was_interrupted_goes_on_where_it_was(
     assert recent.revision == 0
     monkeypatch.setattr(bucket_backfill, "read_buckets", read)
     await begun.keep_up(engine, recent, now_s=NOW_S + 5.0)
-    assert [each["from_s"] for each in asked[:4]] == [NOW_S - KEPT_S + PART_S * part for part in range(4)]
+    assert [each["from_s"] for each in asked[:4]] == [NOW_S - CACHED_S + BACKFILL_PART_S * part for part in range(4)]
     assert recent.arrived_jobs(QUEUE, from_s=0.0) == JOBS
 
 
@@ -93,7 +94,7 @@ async def test_little_that_is_new_is_left_to_the_evaluation_and_much_of_it_is_re
     recent, begun = BucketCache(), BucketBackfill()
     await begun.keep_up(engine, recent, now_s=NOW_S)
     asked.clear()
-    monkeypatch.setattr(bucket_backfill, "ROWS_MAX", 2)
+    monkeypatch.setattr(bucket_backfill, "BACKFILL_ROWS_MAX", 2)
     write(migrated_url, from_s=NOW_S + 25.0, until_s=NOW_S + 30.0)
     await begun.keep_up(engine, recent, now_s=NOW_S + 30.0)
     assert asked == []

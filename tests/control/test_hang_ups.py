@@ -6,7 +6,7 @@ import pytest
 
 from control.polls import enrolled, having, held
 from headway.control.agents.agent_service import AgentService
-from headway.control.agents.disconnects import CALLS_AGAIN_S, FORGOTTEN_S, Disconnects
+from headway.control.agents.disconnects import DISCONNECT_CALLS_AGAIN_S, DISCONNECT_FORGOTTEN_S, Disconnects
 from headway.scaling.model import HostCapacity
 from headway.store.engine import Engine, snapshot, transaction
 from headway.store.hosts.hang_ups import note_hung_up
@@ -74,11 +74,11 @@ async def test_a_host_whose_poll_ended_with_its_connection_is_shown_until_it_rep
     # By so much the end was later than the report, also for a clock that was not waited for.
     async with transaction(engine) as conn:
         await conn.exec_driver_sql("update hosts set reported_at = reported_at - interval '10 s'")
-    clock.now_s += CALLS_AGAIN_S
+    clock.now_s += DISCONNECT_CALLS_AGAIN_S
     await reports.hang_ups.write()
     (ended_s,) = await hung_up_s(engine)
     assert ended_s is not None
-    assert ended_s >= CALLS_AGAIN_S
+    assert ended_s >= DISCONNECT_CALLS_AGAIN_S
     await reported(reports, host_id, 2)
     assert await hung_up_s(engine) == [None]
 
@@ -90,12 +90,12 @@ async def test_a_host_that_calls_again_is_not_shown(engine: Engine, reports: Age
         await conn.exec_driver_sql("update hosts set reported_at = reported_at - interval '10 s'")
     await cut_off(await polling(reports, host_id))
     again = await polling(reports, host_id)
-    clock.now_s += FORGOTTEN_S
+    clock.now_s += DISCONNECT_FORGOTTEN_S
     await reports.hang_ups.write()
     assert await hung_up_s(engine) == [None]
 
     await cut_off(again)
-    clock.now_s += CALLS_AGAIN_S
+    clock.now_s += DISCONNECT_CALLS_AGAIN_S
     await reports.hang_ups.write()
     assert await hung_up_s(engine) != [None]
     late = await polling(reports, host_id)
@@ -112,7 +112,7 @@ async def test_one_of_two_polls_that_ends_is_no_end_of_the_connection(
     first, second = await polling(reports, host_id), await polling(reports, host_id)
     await held(reports, host_id, 2)
     await cut_off(first)
-    clock.now_s += CALLS_AGAIN_S
+    clock.now_s += DISCONNECT_CALLS_AGAIN_S
     await reports.hang_ups.write()
     assert await hung_up_s(engine) == [None]
     await cut_off(second)

@@ -220,7 +220,7 @@ async def test_a_killed_ingests_batch_counts_once_whenever_it_died(
 async def test_a_live_ingest_finishes_what_another_left_without_a_restart(
     migrated_url: str, root: Path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(module, "SWEEP_S", 0.02)
+    monkeypatch.setattr(module, "INGEST_SWEEP_S", 0.02)
 
     class Unpublishing(EventLog):
         def publish(self, name: str) -> None:
@@ -239,7 +239,7 @@ async def test_a_sweep_that_fails_does_not_end_ingest(migrated_url: str, root: P
     async def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(module, "SWEEP_S", 0.01)
+    monkeypatch.setattr(module, "INGEST_SWEEP_S", 0.01)
     async with ingesting(migrated_url, root) as ingest:
         monkeypatch.setattr(module, "recover", broken)
         async with asyncio.timeout(BOUND_S):
@@ -436,7 +436,7 @@ async def test_stopping_writes_what_waits_and_refuses_what_comes(migrated_url: s
 async def test_stopping_does_not_wait_for_ever_for_a_disk_that_hangs(
     migrated_url: str, root: Path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(module, "STOP_S", 0.05)
+    monkeypatch.setattr(module, "INGEST_STOP_S", 0.05)
     log = GatedLog(root)
     async with ingesting(migrated_url, root, event_log=log) as ingest:
         taken = [asyncio.create_task(ingest.accept(batch(number))) for number in (1, 2)]

@@ -1,6 +1,6 @@
 """How often something has happened lately."""
 
-from headway.control.sliding_counter import MOMENTS_MAX, SlidingCounter
+from headway.control.sliding_counter import COUNTER_MOMENTS_MAX, SlidingCounter
 
 
 def test_what_is_over_does_not_count() -> None:
@@ -18,10 +18,10 @@ def test_what_is_over_does_not_count() -> None:
 
 def test_a_flood_takes_no_more_room_than_a_thousand_moments_and_is_counted() -> None:
     lately = SlidingCounter(60.0, clock=lambda: 0.0)
-    for _ in range(3 * MOMENTS_MAX):
+    for _ in range(3 * COUNTER_MOMENTS_MAX):
         lately.add()
-    assert lately.count == 3 * MOMENTS_MAX
-    assert len(lately._moments) == MOMENTS_MAX
+    assert lately.count == 3 * COUNTER_MOMENTS_MAX
+    assert len(lately._moments) == COUNTER_MOMENTS_MAX
 
 
 def test_nothing_is_no_moment() -> None:

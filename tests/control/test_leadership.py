@@ -73,7 +73,7 @@ async def _leading(database_url: str) -> AsyncIterator[Leadership]:
 
 @pytest.fixture(autouse=True)
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leader, "STAND_BY_S", 0.05)
+    monkeypatch.setattr(leader, "LEADER_STAND_BY_S", 0.05)
     monkeypatch.setattr(leader, "RENEW_S", 0.05)
 
 
@@ -81,7 +81,7 @@ async def test_a_leader_that_is_cut_off_from_postgres_stops_leading_by_itself(
     migrated_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing notifies it: neither Postgres, which does not answer, nor the next leader."""
-    monkeypatch.setattr(store, "ANSWER_S", 1.0)
+    monkeypatch.setattr(store, "LEADER_ANSWER_S", 1.0)
     wire = Wire(migrated_url)
     async with _leading(await wire.start()) as one:
         await _becomes(lambda: one.epoch is not None)
@@ -133,7 +133,7 @@ async def test_a_leader_whose_ticks_are_stuck_says_so_and_renews_again_once_one_
     task = asyncio.ensure_future(one.run(lambda: None))
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         await _becomes(lambda: one.epoch is not None)
-        now_s[0] = leader.LEASE_S + 1.0
+        now_s[0] = leader.LEADER_LEASE_S + 1.0
         await _becomes(lambda: "no tick has gone through for 9 s" in caplog.text)
         connection.execute("update leader_heartbeat set renewed_at = '2001-01-01'")
         one.progressed()

@@ -258,7 +258,7 @@ def test_what_changed_is_written_once_a_minute_and_pools_that_are_gone_are_forgo
 
 
 def test_of_many_pools_a_part_is_written_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(module, "LEARNING_WRITTEN_AT_ONCE", 2)
     learning = Learning()
     loop = Loop()
     loop.learning = learning

@@ -12,7 +12,7 @@ async def test_a_part_that_postgres_does_not_do_now_is_one_line_and_keeps_no_oth
     migrated_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody reads decisions for long: to wait for the table would make each tick wait behind."""
-    monkeypatch.setattr(decision_partitions, "DAYS_AHEAD", decision_partitions.DAYS_AHEAD + 1)
+    monkeypatch.setattr(decision_partitions, "PARTITION_DAYS_AHEAD", decision_partitions.PARTITION_DAYS_AHEAD + 1)
     engine = create_engine(migrated_url)
     with psycopg.connect(migrated_url, autocommit=True) as connection, psycopg.connect(migrated_url) as reading:
         connection.execute(

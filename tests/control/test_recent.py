@@ -4,7 +4,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.control.scheduler.bucket_cache import KEPT_S, RATE_WINDOW_S, BucketCache
+from headway.control.scheduler.bucket_cache import CACHED_S, RATE_WINDOW_S, BucketCache
 from headway.scaling.measure import BUCKET_S, BucketRow, queue_metrics
 from headway.scaling.model import Objective, QueueMetrics
 
@@ -50,8 +50,8 @@ def test_the_queues_in_which_jobs_wait_are_named() -> None:
 def test_forgetting_keeps_the_newest_sample_so_that_its_age_is_known() -> None:
     recent = BucketCache()
     recent.take([row(5.0), row(10.0), row(15.0, arrived_jobs=1, sampled_at_s=None, waiting_jobs=None)], revision=1)
-    recent.forget(now_s=10.0 + 2 * KEPT_S)
-    assert metrics(recent, now_s=10.0 + 2 * KEPT_S).sampled_at_s == 11.0
+    recent.forget(now_s=10.0 + 2 * CACHED_S)
+    assert metrics(recent, now_s=10.0 + 2 * CACHED_S).sampled_at_s == 11.0
 
 
 def test_a_queue_never_seen_is_unknown_and_not_empty() -> None:

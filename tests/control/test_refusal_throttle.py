@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from headway.control import refusal_throttle
-from headway.control.refusal_throttle import HELD_MAX, HELD_MAX_S, UNMEASURED_S, RefusalThrottle
+from headway.control.refusal_throttle import HELD_MAX, REFUSAL_HELD_MAX_S, UNMEASURED_S, RefusalThrottle
 
 REFUSED = {"port": "grpc", "status": "UNAUTHENTICATED"}
 
@@ -53,7 +53,7 @@ async def test_whoever_asks_often_at_once_gets_no_more_and_nobody_else_waits_for
     assert slept_s == pytest.approx([0.4, 0.8, 1.2, 1.6, 0.4], rel=0.01)
     for _ in range(10):
         await paced.hold("a", took_s=0.1, **REFUSED)
-    assert max(slept_s) == HELD_MAX_S
+    assert max(slept_s) == REFUSAL_HELD_MAX_S
 
 
 async def test_no_more_than_so_many_wait_and_no_more_than_so_many_are_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,7 +186,7 @@ async def test_hundreds_of_held_polls_wake_and_leave_nothing_behind(
     engine: Engine, reports: AgentService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More than there are connections: they queue for one, and none is refused."""
-    monkeypatch.setattr("headway.control.agents.agent_service.POLLS_PER_HOST_MAX", 300)
+    monkeypatch.setattr("headway.control.agents.agent_service.AGENT_POLLS_PER_HOST_MAX", 300)
     host_id = await enrolled(reports)
     asked = await having(reports, host_id)
     polls = [asyncio.create_task(reports.poll(asked, wait_s=60.0)) for _ in range(300)]
@@ -274,7 +274,7 @@ async def test_a_change_that_arrives_during_the_query_is_not_lost(
 async def test_the_first_wait_after_a_change_is_short_for_a_broker_may_begin_to_report(
     engine: Engine, reports: AgentService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headway.control.agents.agent_service.HINTED_WAIT_S", 0.05)
+    monkeypatch.setattr("headway.control.agents.agent_service.AGENT_HINTED_WAIT_S", 0.05)
     host_id = await enrolled(reports)
     await assign(engine, host_id, 3)
     await reports.poll(await having(reports, host_id), wait_s=60.0)

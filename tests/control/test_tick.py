@@ -72,7 +72,7 @@ async def test_a_pool_that_stays_stale_stores_a_row_and_the_heartbeats(migrated_
             now_s[0] += 5.0
     fresh, stale, *heartbeats = database.notes()
     assert (fresh, "metrics are older than 20 s" in stale[0]) == ([], True)
-    assert heartbeats == [stale] * int(500 // tick.HEARTBEAT_S)
+    assert heartbeats == [stale] * int(500 // tick.DECISION_HEARTBEAT_S)
 
 
 async def test_who_leads_again_stores_what_it_decided_before(migrated_url: str, database: Database) -> None:

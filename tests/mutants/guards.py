@@ -228,7 +228,7 @@ GUARDS = (
     *_of(
         CONTROL,
         LEADING,
-        ("scheduler/leader.py", "            if stuck_s <= LEASE_S:", "            if True:"),
+        ("scheduler/leader.py", "            if stuck_s <= LEADER_LEASE_S:", "            if True:"),
         (
             "scheduler/leader.py",
             "        if self.epoch == epoch:\n            self.epoch = None",

@@ -76,15 +76,15 @@ MISTAKES: Sequence[Mistake] = (
     Mistake(
         what="a leader that hangs is never replaced",
         module="control/scheduler/leader.py",
-        right="if await session.end_silent_leader(lease_s=LEASE_S):",
+        right="if await session.end_silent_leader(lease_s=LEADER_LEASE_S):",
         wrong="if False:",
         kinds=("leader hung",),
     ),
     Mistake(
         what="a host is given up after four seconds of silence",
         module="store/hosts/hosts.py",
-        right="LEASE_S = 45.0",
-        wrong="LEASE_S = 4.0",
+        right="HOST_LEASE_S = 45.0",
+        wrong="HOST_LEASE_S = 4.0",
         kinds=("agent paused",),
     ),
     Mistake(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.measure import BUCKET_S, BucketRow
-from headway.scaling.metrics.dispatch_overhead import ROUNDS_MIN, Dispatch, Seen, busy_slots
+from headway.scaling.metrics.dispatch_overhead import DISPATCH_ROUNDS_MIN, Dispatch, Seen, busy_slots
 
 BUCKET = 100.0
 
@@ -71,7 +71,7 @@ def test_a_few_long_jobs_show_nothing_yet() -> None:
     learned = Dispatch()
     for number in range(8):
         learned = learned.with_span([row(1, 5.0)], bucket_s=BUCKET + number * BUCKET_S, slots=1)
-    assert learned.rounds < ROUNDS_MIN
+    assert learned.rounds < DISPATCH_ROUNDS_MIN
     assert learned.overhead_s is None
 
 

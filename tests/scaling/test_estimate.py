@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.metrics.rolling_estimate import SERVICE_MEMORY_S, WINDOW_S, RecentSpans, Span
+from headway.scaling.metrics.rolling_estimate import ROLLING_SERVICE_MEMORY_S, ROLLING_WINDOW_S, RecentSpans, Span
 from headway.scaling.model import Arrivals, QueueMetrics
 from support.pools import NOW_S
 
@@ -84,7 +84,7 @@ def test_the_service_time_is_not_known_until_a_job_has_finished() -> None:
 def test_service_times_are_remembered_longer_than_rates_and_fade() -> None:
     recent = RecentSpans(target_s=TARGET_S, tick_s=TICK_S)
     recent.take(Span(**{"ended_at_s": NOW_S, **QUIET, "finished_jobs": 2, "service_sum_s": 8.0}))
-    later = {"ended_at_s": NOW_S + SERVICE_MEMORY_S, **QUIET, "finished_jobs": 2, "service_sum_s": 2.0}
+    later = {"ended_at_s": NOW_S + ROLLING_SERVICE_MEMORY_S, **QUIET, "finished_jobs": 2, "service_sum_s": 2.0}
     recent.take(Span(**later))
     # (8 ÷ e + 2) ÷ (2 ÷ e + 2)
     assert recent.metrics("q").service_time_s == pytest.approx((8 / math.e + 2) / (2 / math.e + 2))
@@ -147,7 +147,7 @@ def test_jobs_that_still_wait_are_not_late_yet() -> None:
 
 def test_late_jobs_leave_the_window_like_all_others() -> None:
     late = ({"arrived_jobs": 4, "waiting_jobs": 4}, {"started_jobs": 4, "pickup_max_s": 30.0})
-    assert watched(*late, *[{}] * 11).late_rate_per_s == pytest.approx(4 / WINDOW_S)
+    assert watched(*late, *[{}] * 11).late_rate_per_s == pytest.approx(4 / ROLLING_WINDOW_S)
     assert watched(*late, *[{}] * 12).late_rate_per_s == 0.0
 
 

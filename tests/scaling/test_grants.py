@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from headway.scaling.allocation.fair_share import Claim
-from headway.scaling.allocation.grant_placement import MOVES_MAX
+from headway.scaling.allocation.grant_placement import GRANT_MOVES_MAX
 from headway.scaling.allocation.grants import allotted
 from headway.scaling.model import Assignment, Host, HostProblem, HostProblemKind, HostState, Template
 from headway.scaling.placement.placement import placed_workers
@@ -75,7 +75,7 @@ def test_guaranteed_workers_move_where_another_guarantee_has_no_other_place() ->
 
 
 def test_no_more_guaranteed_workers_move_at_once_than_are_bounded_and_the_next_evaluation_goes_on() -> None:
-    number = MOVES_MAX + 10
+    number = GRANT_MOVES_MAX + 10
     there = [row("first", f"b{index:02}", 1, "four") for index in range(number)]
     hosts = fleet({f"{name}{index:02}": size for name, size in (("a", 4), ("b", 5)) for index in range(number)}, [], {})
     claims = [claim("first", "four", number, number), claim("second", "five", number, number)]
@@ -89,7 +89,7 @@ def test_no_more_guaranteed_workers_move_at_once_than_are_bounded_and_the_next_e
             assert allotment.refusals == {
                 "second": "there is a place, but it takes more moves than one evaluation makes: the next goes on"
             }
-    assert placed == [MOVES_MAX, number, number]
+    assert placed == [GRANT_MOVES_MAX, number, number]
     assert placed_workers(rows)["first"] == number
 
 

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.demands.safety_stock import (
-    BEYOND_FIRST,
     BEYOND_LEAST,
     BEYOND_MOST,
-    FIRST_DAY_WORKER_S,
-    FIRST_JOBS,
     LATE_JOB_WORKER_S,
-    LEARNING_STEP,
-    MEMORY_S,
-    RECALL_TIME_S,
+    STOCK_BEYOND_FIRST,
+    STOCK_FIRST_DAY_WORKER_S,
+    STOCK_FIRST_JOBS,
+    STOCK_LEARNING_STEP,
+    STOCK_MEMORY_S,
+    STOCK_RECALL_TIME_S,
     SafetyStock,
     guard_of,
     learned,
@@ -72,8 +72,8 @@ def short(jobs: float, *, spans: int = 1, of_jobs: int = 1000, watched_s: float 
 
 def test_a_first_evaluation_guards_with_one_job_until_a_worker_could_be_up() -> None:
     guard = after({})
-    assert spare_now(guard) == FIRST_JOBS
-    assert spare_now(guard, now_s=NOW_S + 13.0) == FIRST_JOBS  # a look and a start-up of 8 s
+    assert spare_now(guard) == STOCK_FIRST_JOBS
+    assert spare_now(guard, now_s=NOW_S + 13.0) == STOCK_FIRST_JOBS  # a look and a start-up of 8 s
     assert spare_now(guard, now_s=NOW_S + 13.1) == 0.0
 
 
@@ -100,7 +100,7 @@ def test_a_span_that_is_seen_twice_counts_once() -> None:
     once = after({"arrived_jobs": 3}, {"arrived_jobs": 4})
     again = learned(once, evaluated(tick=1, arrived_jobs=4), pool(), now_s=NOW_S + 7.0)
     assert again == once
-    assert again.by_rate.jobs / again.by_rate.scale == pytest.approx(4 + 3 * math.exp(-TICK_S / MEMORY_S))
+    assert again.by_rate.jobs / again.by_rate.scale == pytest.approx(4 + 3 * math.exp(-TICK_S / STOCK_MEMORY_S))
 
 
 def test_time_in_which_nothing_was_seen_is_counted_with_what_comes_next() -> None:
@@ -109,13 +109,13 @@ def test_time_in_which_nothing_was_seen_is_counted_with_what_comes_next() -> Non
         quiet = queue(sampled_at_s=NOW_S + TICK_S * tick)  # nothing came within its window
         assert learned(guard, quiet, pool(), now_s=NOW_S + TICK_S * tick) == guard
     woken = after({"arrived_jobs": 2}, guard=guard, first=10)
-    assert woken.by_rate.time_s / woken.by_rate.scale == pytest.approx(50.0 + TICK_S * math.exp(-50.0 / MEMORY_S))
+    assert woken.by_rate.time_s / woken.by_rate.scale == pytest.approx(50.0 + TICK_S * math.exp(-50.0 / STOCK_MEMORY_S))
 
 
 def test_what_was_learned_fades_over_a_working_day() -> None:
     guard = after({"arrived_jobs": 100})
-    next_day = replace(evaluated(), arrived_until_s=NOW_S + MEMORY_S)
-    later = learned(guard, next_day, pool(), now_s=NOW_S + MEMORY_S)
+    next_day = replace(evaluated(), arrived_until_s=NOW_S + STOCK_MEMORY_S)
+    later = learned(guard, next_day, pool(), now_s=NOW_S + STOCK_MEMORY_S)
     assert later.by_rate.jobs / later.by_rate.scale == pytest.approx(100 / math.e)
 
 
@@ -131,18 +131,18 @@ def test_standing_grows_dearer_while_nothing_comes() -> None:
 
 def test_a_late_job_tightens_the_guard_by_a_quarter() -> None:
     guard = after(*[{"late_rate_per_s": 1 / WINDOW_S}] * 12)  # one job, as long as the window has it
-    assert guard.beyond_log == pytest.approx(math.log(BEYOND_FIRST) - LEARNING_STEP)
+    assert guard.beyond_log == pytest.approx(math.log(STOCK_BEYOND_FIRST) - STOCK_LEARNING_STEP)
     assert math.exp(guard.beyond_log) == pytest.approx(0.0074, abs=5e-5)  # 1 % × e^−0.3
 
 
 def test_a_thousand_jobs_in_time_loosen_it_by_as_much() -> None:
     guard = after(*[{"start_rate_per_s": 1000 / WINDOW_S}] * 12)
-    assert guard.beyond_log == pytest.approx(math.log(BEYOND_FIRST) + LEARNING_STEP)
+    assert guard.beyond_log == pytest.approx(math.log(STOCK_BEYOND_FIRST) + STOCK_LEARNING_STEP)
 
 
 def test_one_late_job_in_a_thousand_leaves_it_as_it_is() -> None:
     guard = after(*[{"start_rate_per_s": 1000 / WINDOW_S, "late_rate_per_s": 1 / WINDOW_S}] * 12)
-    assert guard.beyond_log == pytest.approx(math.log(BEYOND_FIRST))
+    assert guard.beyond_log == pytest.approx(math.log(STOCK_BEYOND_FIRST))
 
 
 @pytest.mark.parametrize("risk", [0.5, 1.0, 4.0])
@@ -159,7 +159,7 @@ def test_late_jobs_after_a_quiet_night_tighten_it_no_more_than_at_any_other_time
     guard = after({"arrived_jobs": 1})
     morning = replace(evaluated(arrived_jobs=1, late_rate_per_s=1 / WINDOW_S), arrived_until_s=NOW_S + 28_800.0)
     woken = learned(guard, morning, pool(), now_s=NOW_S + 28_800.0)
-    assert woken.beyond_log >= guard.beyond_log - LEARNING_STEP - 1e-9
+    assert woken.beyond_log >= guard.beyond_log - STOCK_LEARNING_STEP - 1e-9
 
 
 def test_a_tighter_guard_keeps_more_spare_jobs() -> None:
@@ -177,8 +177,8 @@ def test_a_tighter_guard_keeps_more_spare_jobs() -> None:
 def test_until_a_day_has_been_seen_standing_must_pay_for_itself_sooner() -> None:
     rush = short(10, of_jobs=10, watched_s=8 * 3600.0)  # ten too many, once in eight hours
     first_day = SafetyStock(began_at_s=0.0, at_s=NOW_S, by_rate=rush)
-    later = replace(first_day, by_recall=short(40, watched_s=RECALL_TIME_S), recalled_jobs=0.0)
-    assert (FIRST_DAY_WORKER_S, LATE_JOB_WORKER_S) == (3600.0, 57_600.0)
+    later = replace(first_day, by_recall=short(40, watched_s=STOCK_RECALL_TIME_S), recalled_jobs=0.0)
+    assert (STOCK_FIRST_DAY_WORKER_S, LATE_JOB_WORKER_S) == (3600.0, 57_600.0)
     assert spare_now(first_day, service_time_s=None) == 0.0  # 8 h of a worker for one late job: more than 1 h
     assert spare_now(later, service_time_s=None) == pytest.approx(9.9)  # and less than 16 h; 1 % of ten may be late
 
@@ -204,7 +204,7 @@ def trained(*, recalled_jobs: float, mean_jobs: float) -> SafetyStock:
         began_at_s=0.0,
         at_s=NOW_S,
         by_rate=short(20, of_jobs=20),
-        by_recall=short(1, of_jobs=20, watched_s=RECALL_TIME_S),
+        by_recall=short(1, of_jobs=20, watched_s=STOCK_RECALL_TIME_S),
         recalled_mean_jobs=mean_jobs,
         recalled_jobs=recalled_jobs,
         beyond_log=math.log(BEYOND_LEAST),
@@ -230,7 +230,7 @@ def test_earlier_days_count_only_while_they_ask_for_fewer_to_stand(
 def test_in_its_first_hour_what_earlier_days_predict_only_adds() -> None:
     """That they fell short of nothing yet proves nothing: what the rate teaches stands all the same."""
     judged = trained(recalled_jobs=0.0, mean_jobs=2.0)
-    first_hour = replace(judged, by_recall=replace(judged.by_recall, time_s=RECALL_TIME_S / 2))
+    first_hour = replace(judged, by_recall=replace(judged.by_recall, time_s=STOCK_RECALL_TIME_S / 2))
     assert [spare_now(guard) for guard in (judged, first_hour)] == pytest.approx([0.99, 19.99])
     assert spare_now(replace(first_hour, recalled_jobs=30.0)) == pytest.approx(30.99)
 
@@ -252,7 +252,7 @@ def test_what_earlier_days_predict_counts_beyond_the_rate() -> None:
 def test_what_standing_for_earlier_days_costs_is_averaged_over_time() -> None:
     guard = replace(after({}), recalled_jobs=10.0, recalled_mean_jobs=4.0)
     later = after({}, guard=guard, first=1, at=pool(recalled_jobs=0.0))
-    kept = math.exp(-TICK_S / MEMORY_S)
+    kept = math.exp(-TICK_S / STOCK_MEMORY_S)
     assert later.recalled_mean_jobs == pytest.approx(4.0 * kept + 10.0 * (1 - kept))
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.demands.safety_stock import BAND_TIME_S, BANDS, SafetyStock, guard_of, learned, spare_jobs
+from headway.scaling.demands.safety_stock import BANDS, STOCK_BAND_TIME_S, SafetyStock, guard_of, learned, spare_jobs
 from headway.scaling.demands.shortfalls import Shortfalls
 from headway.scaling.model import Memory
 from headway.scaling.view import PoolView
@@ -44,7 +44,7 @@ PLAIN = pytest.approx(5.95)  # what the rate alone guards with: one in a hundred
         (0, (watched(3.0, 3.0), CLOSED), 3.0),
         (1, (watched(3.0, 3.0), CLOSED), 2.0),  # three come together: the others are on their way
         (1, (ALONE, NEW), PLAIN),  # with one it was not watched for long
-        (1, (ALONE, watched(for_s=BAND_TIME_S - 1)), PLAIN),
+        (1, (ALONE, watched(for_s=STOCK_BAND_TIME_S - 1)), PLAIN),
         (7, (watched(7.0), NEW, NEW, NEW, CLOSED), 0.0),  # seven at once, and then none: what is between was never seen
         (1, (ALONE, NEW, CLOSED), 1.0),  # with two nothing came, so with one no more than the second
         (None, (ALONE, CLOSED), PLAIN),  # it is not known what is there
@@ -86,7 +86,7 @@ def test_bands_come_back_as_they_were_stored() -> None:
 BAND = st.builds(
     lambda jobs, for_s: watched(*jobs, for_s=for_s),
     st.lists(st.floats(0.1, 60.0), max_size=4),
-    st.sampled_from([0.0, 100.0, BAND_TIME_S, 1e5]),
+    st.sampled_from([0.0, 100.0, STOCK_BAND_TIME_S, 1e5]),
 )
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from headway.scaling.decide import decide
-from headway.scaling.demands.safety_stock import BAND_TIME_S, SafetyStock, guard_of, learned, spare_jobs
+from headway.scaling.demands.safety_stock import STOCK_BAND_TIME_S, SafetyStock, guard_of, learned, spare_jobs
 from headway.scaling.model import Memory
 from headway.scaling.profile import Forecast
 from headway.scaling.view import PoolView
@@ -55,14 +55,14 @@ def test_workers_are_kept_for_a_burst_when_it_comes_and_not_between(known: Safet
 
 def test_a_rhythm_counts_once_it_was_watched_and_never_where_the_profile_forbids_it(known: SafetyStock) -> None:
     between = EACH_TICKS // 2
-    new = replace(known, by_rhythm=watched(for_s=BAND_TIME_S - 1))
+    new = replace(known, by_rhythm=watched(for_s=STOCK_BAND_TIME_S - 1))
     assert ready_for(new, after_ticks=between) > 15
     assert ready_for(known, after_ticks=between, at=pool(forecast=Forecast.OFF)) > 15
 
 
 def test_no_less_is_enough_while_a_burst_is_due_than_the_rhythm_brings(known: SafetyStock) -> None:
     """Standing for all of it all the time is not worth it, but through the moments in which it may come it is."""
-    thrifty = replace(known, by_rate=watched(3.0, for_s=100 * BAND_TIME_S))
+    thrifty = replace(known, by_rate=watched(3.0, for_s=100 * STOCK_BAND_TIME_S))
     assert ready_for(thrifty, after_ticks=EACH_TICKS - 1) == pytest.approx(20.0, abs=1.0)
     assert ready_for(thrifty, after_ticks=EACH_TICKS // 2) == pytest.approx(0.0, abs=0.5)
 

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from headway.scaling.decide import decide
 from headway.scaling.model import HoldCosts, Memory, Wanted
 from headway.scaling.policy.stabilization import (
-    CORE_PRICE,
+    HOLD_CORE_PRICE,
+    HOLD_MEMORY_S,
+    HOLD_START_UP_SHARE,
+    HOLD_WEIGHT_MAX,
     HOLDS_TICKS,
-    MEMORY_S,
     START_CORE_S,
-    START_UP_SHARE,
-    WEIGHT_MAX,
     kept_workers,
     longest_s,
     start_cost_s,
@@ -42,7 +42,7 @@ def costs(*wants: int) -> list[float]:
     for moments in range(1, len(wants) + 1):
         known = played(*wants[:moments])
         now = [sum(band[hold] for band in known.bands) for hold in range(HOLDS)]
-        weight = math.exp((known.at_s - known.began_at_s) / MEMORY_S)
+        weight = math.exp((known.at_s - known.began_at_s) / HOLD_MEMORY_S)
         total = [sum_s + (cost - was) / weight for sum_s, cost, was in zip(total, now, before, strict=True)]
         before = now
     return total
@@ -70,23 +70,23 @@ def test_each_band_pays_for_its_own_workers() -> None:
     known = played(4, 1, 1, 4)
     assert [len(band) for band in known.bands] == [HOLDS] * 3
     assert known.bands[0] == (START,) * HOLDS
-    weight = math.exp(3 * TICK_S / MEMORY_S)
+    weight = math.exp(3 * TICK_S / HOLD_MEMORY_S)
     assert known.bands[1][0] == pytest.approx(START + START * weight)  # the second worker
     assert known.bands[2][0] == pytest.approx(2 * (START + START * weight))  # the third and the fourth
 
 
 def test_a_start_costs_its_time_and_its_processor_time() -> None:
-    assert start_cost_s(start_up_s=4.0) == CORE_PRICE * START_CORE_S + START_UP_SHARE * 4.0 == 34.0
-    assert start_cost_s(start_up_s=4.0, exit_s=2.0, core_s=1.0) == CORE_PRICE + START_UP_SHARE * 6.0 == 31.0
+    assert start_cost_s(start_up_s=4.0) == HOLD_CORE_PRICE * START_CORE_S + HOLD_START_UP_SHARE * 4.0 == 34.0
+    assert start_cost_s(start_up_s=4.0, exit_s=2.0, core_s=1.0) == HOLD_CORE_PRICE + HOLD_START_UP_SHARE * 6.0 == 31.0
 
 
 def test_newer_costs_weigh_more_and_no_weight_outgrows_its_bound() -> None:
     once = played(1)
     assert once.bands == ((START,) * HOLDS,)
     let_go = tried(once, (), workers=0, now_s=NOW_S + 5, tick_s=TICK_S, start_cost=START)
-    later = tried(let_go, (), workers=1, now_s=NOW_S + MEMORY_S, tick_s=TICK_S, start_cost=START)
+    later = tried(let_go, (), workers=1, now_s=NOW_S + HOLD_MEMORY_S, tick_s=TICK_S, start_cost=START)
     assert later.bands[0][0] == pytest.approx(START + START * math.e)
-    ages_on_s = NOW_S + MEMORY_S * math.log(2 * WEIGHT_MAX)
+    ages_on_s = NOW_S + HOLD_MEMORY_S * math.log(2 * HOLD_WEIGHT_MAX)
     much_later = tried(let_go, (), workers=1, now_s=ages_on_s, tick_s=TICK_S, start_cost=START)
     assert much_later.began_at_s == ages_on_s
     assert much_later.bands[0][0] == pytest.approx(START, rel=1e-3)  # what was before weighs nothing any more
@@ -185,7 +185,7 @@ def test_who_was_not_evaluated_for_long_has_kept_nothing_for_so_long() -> None:
     later_s = NOW_S + 5 + 3 * 3600.0
     recent = (Wanted(at_s=NOW_S, workers=3), Wanted(at_s=NOW_S + 5, workers=1))
     later = tried(known, recent, workers=1, now_s=later_s, tick_s=TICK_S, start_cost=START)
-    weight = math.exp((later_s - known.began_at_s) / MEMORY_S)
+    weight = math.exp((later_s - known.began_at_s) / HOLD_MEMORY_S)
     kept = sum(band[-1] for band in later.bands) - sum(band[-1] for band in known.bands)
     assert kept / weight == pytest.approx(2 * longest_s(TICK_S))
 
@@ -236,7 +236,7 @@ def priced_in_full(wants: list[int]) -> tuple[list[list[float]], int]:
         levels = [max([workers, *wants[max(0, tick - hold) : tick]]) for hold in HOLDS_TICKS]
         if levels == before:
             continue
-        weight = math.exp(tick * TICK_S / MEMORY_S)
+        weight = math.exp(tick * TICK_S / HOLD_MEMORY_S)
         known += [[0.0] * HOLDS for _ in range((levels[-1] - 1).bit_length() + 1 - len(known))] if levels[-1] else []
         for band, costs in enumerate(known):
             for hold, (was, level) in enumerate(zip(before, levels, strict=True)):

@@ -9,7 +9,7 @@ from headway.scaling.decide import decide
 from headway.scaling.demands.rhythm_detection import Periods, seen
 from headway.scaling.model import Arrivals, Memory, Wanted
 from headway.scaling.profile import Forecast
-from headway.scaling.strategies.hybrid import HYBRID, SILENT_S
+from headway.scaling.strategies.hybrid import HYBRID, HYBRID_SILENT_S
 from headway.scaling.view import PoolView
 from support.pools import NOW_S, profile, queue, view
 
@@ -51,7 +51,7 @@ def test_nothing_is_kept_before_a_rhythm_is_believed_or_once_it_is_over() -> Non
     assert "rhythm" not in demanded(pool(), {})
     assert "rhythm" not in demanded(pool(), {"periods": waves(3)})
     assert "rhythm" not in demanded(pool(), now_s=NOW_S + 4 * 30.0)
-    assert "rhythm" not in demanded(pool(), now_s=NOW_S + SILENT_S + 1)
+    assert "rhythm" not in demanded(pool(), now_s=NOW_S + HYBRID_SILENT_S + 1)
 
 
 @pytest.mark.parametrize("policy", [{"hold_down_s": 60.0}, {"forecast": Forecast.OFF}])

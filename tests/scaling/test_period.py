@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.demands.rhythm import BELIEVED, SURE, Rhythm, brought, expected_jobs, found, judged, with_burst
+from headway.scaling.demands.rhythm import (
+    RHYTHM_BELIEVED,
+    RHYTHM_SURE,
+    Rhythm,
+    brought,
+    expected_jobs,
+    found,
+    judged,
+    with_burst,
+)
 from headway.scaling.demands.rhythm_detection import Periods, expected, periods_of, seen, steady_per_s
 
 TICK_S = 5.0
@@ -136,7 +145,7 @@ def test_a_single_job_just_before_a_rush_neither_begins_it_nor_hides_it() -> Non
     counts = counted([*cron(300.0, off_s=7.0), *cron(300.0, jobs=1, off_s=4.0)], for_s=HOUR_S)
     rush = next(each for each in learned(counts).rhythms if each.jobs[0] > 1)
     assert rush.jobs == (50,)
-    assert rush.evidence >= BELIEVED
+    assert rush.evidence >= RHYTHM_BELIEVED
 
 
 def test_two_rhythms_of_one_queue_are_both_predicted() -> None:
@@ -197,7 +206,7 @@ def test_a_rhythm_that_changed_is_given_up_and_the_new_one_is_found() -> None:
     known = learned(old + new)
     best = max(known.rhythms, key=lambda each: each.evidence)
     assert best.period_s == pytest.approx(170.0, abs=1.0)
-    assert best.evidence == pytest.approx(SURE)
+    assert best.evidence == pytest.approx(RHYTHM_SURE)
 
 
 def test_a_clock_that_drifts_is_followed() -> None:
@@ -243,7 +252,7 @@ def rhythm(**changes) -> Rhythm:
         "beat": 7,
         "hits": tuple((beat, 300.0 + beat * 100.0) for beat in range(8)),
         "stray_s": 0.0,
-        "evidence": SURE,
+        "evidence": RHYTHM_SURE,
         "bursts": ((10,),),
         "jobs": (10,),
     }
@@ -307,9 +316,9 @@ def test_each_beat_without_a_burst_speaks_against_a_rhythm() -> None:
     def evidence(until_s: float) -> float:
         return judged(rhythm(), until_s=until_s, after_s=3.0, tick_s=TICK_S, bursts_per_s=0.01).evidence
 
-    assert evidence(1100.0) == SURE
-    assert SURE > evidence(1104.0) == evidence(1200.0) > evidence(1204.0)
-    assert evidence(1404.0) < BELIEVED  # three or four in a row
+    assert evidence(1100.0) == RHYTHM_SURE
+    assert RHYTHM_SURE > evidence(1104.0) == evidence(1200.0) > evidence(1204.0)
+    assert evidence(1404.0) < RHYTHM_BELIEVED  # three or four in a row
 
 
 def test_three_bursts_are_the_fewest_that_a_rhythm_is_found_in() -> None:
@@ -320,7 +329,7 @@ def test_three_bursts_are_the_fewest_that_a_rhythm_is_found_in() -> None:
     assert of(100.0, 400.0, 1100.0) is None
     sure = of(100.0, 400.0, 700.0)
     assert sure is not None
-    assert 0 < sure.evidence < BELIEVED  # it has predicted nothing yet
+    assert 0 < sure.evidence < RHYTHM_BELIEVED  # it has predicted nothing yet
     assert (sure.period_s, sure.right, sure.predicted) == (pytest.approx(300.0), 0, 0)
 
 

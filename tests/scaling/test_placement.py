@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headway.errors import Invalid
 from headway.scaling.model import Assignment, Host, Template, Worker, WorkerState
-from headway.scaling.placement.host_capacity import PROCESSES_MAX, HostCapacities
+from headway.scaling.placement.host_capacity import HOST_PROCESSES_MAX, HostCapacities
 from headway.scaling.placement.placement import PoolTarget, place, placed_workers
 from support.hosts import any_host
 
@@ -164,7 +164,7 @@ def test_ten_workers_of_a_tenth_of_a_core_fit_into_one_core() -> None:
 def test_capacity_counts_the_scarcest_resource_of_each_known_host_and_processes() -> None:
     hosts = [host("a", memory_bytes=250), host("b"), host("c", is_known=False)]
     assert HostCapacities(hosts).capacity("mail") == 6  # 2 by memory and 4 by cores
-    assert HostCapacities(hosts).capacity("free") == 2 * PROCESSES_MAX
+    assert HostCapacities(hosts).capacity("free") == 2 * HOST_PROCESSES_MAX
     assert HostCapacities(hosts, held=[row("b", 3)]).capacity("mail") == 3
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headway.errors import Invalid
 from headway.scaling.allocation.fair_share import Claim, share
 from headway.scaling.model import Assignment, Host, HostProblem, HostProblemKind, HostState, Template
-from headway.scaling.placement.host_capacity import MEMORY_PRESSURE_MAX, HostCapacities
+from headway.scaling.placement.host_capacity import HOST_MEMORY_PRESSURE_MAX, HostCapacities
 from headway.scaling.placement.placement import PoolTarget, place, placed_workers
 from headway.scaling.profile import Placement, profile_from_mapping
 from support.hosts import any_host
@@ -159,7 +159,7 @@ SHUT = pytest.mark.parametrize(
     "shut",
     [
         {"state": HostState.CORDONED},
-        {"memory_pressure": MEMORY_PRESSURE_MAX},
+        {"memory_pressure": HOST_MEMORY_PRESSURE_MAX},
         {"problems": (HostProblem(kind=HostProblemKind.STATE_FOLDER, error_number=28),)},
     ],
     ids=["cordoned", "pressed", "full disk"],

@@ -6,7 +6,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headway.scaling.model import Assignment, Worker, WorkerState
-from headway.scaling.reconcile import COUNTED, DRAINING_FRACTION, SURGE_WORKERS, Action, Drain, Start, Upkeep, reconcile
+from headway.scaling.reconcile import (
+    COUNTED,
+    DRAINING_FRACTION,
+    RECONCILE_SURGE_WORKERS,
+    Action,
+    Drain,
+    Start,
+    Upkeep,
+    reconcile,
+)
 
 RUNNING, STARTING = WorkerState.RUNNING, WorkerState.STARTING
 
@@ -106,7 +115,7 @@ def test_outdated_workers_are_replaced_one_by_one_and_none_goes_before_its_repla
     while actions := reconcile(workers, wanted):
         workers = [each for each in applied(workers, actions) if each.state in COUNTED]
         serving_min = min(serving_min, sum(each.state is RUNNING for each in workers))
-        assert len(workers) <= 3 + SURGE_WORKERS
+        assert len(workers) <= 3 + RECONCILE_SURGE_WORKERS
         workers = [replace(each, state=RUNNING) for each in workers]
         steps += 1
     assert {each.restart_generation for each in workers} == {1}
@@ -306,7 +315,7 @@ def test_no_pool_gets_more_than_assigned_but_for_one_replacement(
                 for found in after
                 if (found.pool, found.is_burst) == (each.pool, is_burst) and found.state in COUNTED
             ]
-            assert count <= len(there) <= max(count + SURGE_WORKERS, len(workers))
+            assert count <= len(there) <= max(count + RECONCILE_SURGE_WORKERS, len(workers))
             if any(found.state is WorkerState.UNKNOWN for found in there):
                 continue  # nobody is ended for what may be none
             if all(found.template == "rq" and found.restart_generation >= each.restart_generation for found in there):
@@ -414,7 +423,7 @@ def test_upkeep_adds_no_more_than_one_worker_to_what_is_assigned_and_none_where_
             for found in workers
             if (found.pool, found.is_burst) == (each.pool, is_burst) and found.state in COUNTED
         ]
-        surge = 0 if each.template in upkeep.cramped else SURGE_WORKERS
+        surge = 0 if each.template in upkeep.cramped else RECONCILE_SURGE_WORKERS
         assert new == 0 or len(there) - len(_drained_of(there, workers, rows, upkeep)) + new <= count + surge
 
 

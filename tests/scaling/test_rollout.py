@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.allocation.rollout import HOSTS_FRACTION, Progress, progress_of, rolled
+from headway.scaling.allocation.rollout import ROLLOUT_HOSTS_FRACTION, Progress, progress_of, rolled
 from headway.scaling.model import Assignment, Host, HostState, Worker, WorkerState
 from headway.scaling.reconcile import Drain, Start, reconcile
 from support.hosts import any_host as host
@@ -66,7 +66,7 @@ def test_once_the_first_is_through_a_tenth_go_at_a_time() -> None:
     names = [f"h{number:02d}" for number in range(40)]
     hosts = [host("h00", worker(0, 1)), *(host(name, worker(number)) for number, name in enumerate(names) if number)]
     rows = [row("h00", generation=1), *(row(name) for name in names[1:])]
-    assert assigned(rolled(rows, hosts, WANTED)) == names[: 1 + round(40 * HOSTS_FRACTION)]
+    assert assigned(rolled(rows, hosts, WANTED)) == names[: 1 + round(40 * ROLLOUT_HOSTS_FRACTION)]
 
 
 def test_a_host_without_old_workers_starts_new_ones_at_once() -> None:

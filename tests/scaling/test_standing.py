@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.decisions.reuse import CLOCKLESS_LIMITS, STANDS_S_MAX, is_reusable, is_same
+from headway.scaling.decisions.reuse import CLOCKLESS_LIMITS, REUSED_S_MAX, is_reusable, is_same
 from headway.scaling.model import (
     Demand,
     HoldCosts,
@@ -24,7 +24,7 @@ from headway.scaling.policy.limits import LIMITS
 from headway.scaling.profile import Fallback, Override, Pause
 from headway.scaling.profile_keys.schedule import Schedule
 from headway.scaling.strategies import BUILT_IN
-from headway.scaling.strategies.hybrid import SILENT_S
+from headway.scaling.strategies.hybrid import HYBRID_SILENT_S
 from headway.scaling.strategy import Advice, Strategy
 from headway.scaling.view import PoolView
 from support.pools import NOW_S, profile, queue, view
@@ -65,8 +65,8 @@ def test_the_decision_for_an_idle_pool_stands_while_its_queue_is_read_and_nothin
 
 def test_it_is_decided_again_in_time_for_the_story_to_be_renewed() -> None:
     outcome = decided(idle(stale_after_s=999.0))
-    assert do_stand(outcome, after_s=STANDS_S_MAX)
-    assert not do_stand(outcome, after_s=STANDS_S_MAX + 0.001)
+    assert do_stand(outcome, after_s=REUSED_S_MAX)
+    assert not do_stand(outcome, after_s=REUSED_S_MAX + 0.001)
     assert not do_stand(outcome, after_s=-0.001)
 
 
@@ -169,8 +169,8 @@ def test_arrivals_without_a_rhythm_let_a_decision_stand_until_they_are_forgotten
         memory=decided(outcome.view, outcome.memory).memory,
     )
     assert do_stand(settled)
-    forgotten_s = NOW_S + SILENT_S + 1.0
-    later = replace(read_again(outcome.view, after_s=SILENT_S + 1.0))
+    forgotten_s = NOW_S + HYBRID_SILENT_S + 1.0
+    later = replace(read_again(outcome.view, after_s=HYBRID_SILENT_S + 1.0))
     assert not HYBRID.is_at_rest(outcome.memory.strategy_state, forgotten_s)
     assert not decided(later, outcome.memory, now_s=forgotten_s).memory.strategy_state
 

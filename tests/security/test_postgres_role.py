@@ -13,7 +13,7 @@ from headway.control.http.overview.health_reasons import health_of
 from headway.control.scheduler.maintenance import Maintenance, maintain
 from headway.scaling.measure import CLASS_BUCKET_S, BucketRow
 from headway.store import migrate
-from headway.store.decision_partitions import DAYS_AHEAD, DAYS_KEPT, keep_partitions
+from headway.store.decision_partitions import DAYS_KEPT, PARTITION_DAYS_AHEAD, keep_partitions
 from headway.store.engine import create_engine, snapshot
 from headway.store.metrics.metrics_sink import MetricsSink
 from headway.store.metrics.pipeline_heartbeat import PipelineHeartbeat
@@ -100,7 +100,7 @@ async def test_the_documented_role_runs_a_control_plane_and_its_upkeep_for_weeks
             await forget_old(engine, table)
         async with snapshot(engine) as conn:
             row = await read_health(conn)
-        assert row.partition_days == DAYS_AHEAD
+        assert row.partition_days == PARTITION_DAYS_AHEAD
         # Upkeep that fails: two days later people read it, with five left before decisions find no place.
         admin.execute("update clock.ahead set days = days + 2")
         async with snapshot(engine) as conn:

@@ -8,7 +8,7 @@ import grpc
 import psycopg
 import pytest
 
-from headway.control.auth.failed_sign_ins import FREE_FAILURES, FailedSignIns, address_of
+from headway.control.auth.failed_sign_ins import SIGN_INS_FREE_FAILURES, FailedSignIns, address_of
 from headway.errors import Invalid, Overloaded
 from headway.settings import ControlSettings
 from headway.wire.v1 import agent_pb2
@@ -44,7 +44,7 @@ def test_guesses_are_refused_ever_longer_logged_and_audited_and_who_is_known_goe
         statuses = [
             guesser.get("/v1/profiles", headers={"Authorization": f"Bearer guess-{n}"}).status_code for n in range(60)
         ]
-        assert statuses[:FREE_FAILURES] == [401] * FREE_FAILURES
+        assert statuses[:SIGN_INS_FREE_FAILURES] == [401] * SIGN_INS_FREE_FAILURES
         assert statuses.count(429) >= 40
         assert people.get("/v1/profiles").status_code == 200
         assert f"headway_failed_sign_ins_total {statuses.count(401)}.0" in people.get("/metrics").text
@@ -61,7 +61,7 @@ async def test_an_address_is_refused_longer_with_each_guess_and_free_again_after
     now_s = 0.0
     attempts = FailedSignIns(engine=None, clock=lambda: now_s)
     attempts.succeeded("a", "good")
-    for _ in range(FREE_FAILURES + 3):
+    for _ in range(SIGN_INS_FREE_FAILURES + 3):
         await attempts.failure("a", "GET /")
     now_s = 3.9
     attempts.require_patience("a", "good")

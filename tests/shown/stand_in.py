@@ -18,7 +18,7 @@ from headway.scaling.measure import BUCKET_S, bucket_rows, bucket_start_s
 from headway.scaling.model import EventKind, JobEvent, QueueSample
 from headway.store.metrics.metrics_sink import MetricsSink
 from headway.store.metrics.pipeline_heartbeat import CRASHED, STOPPED, PipelineHeartbeat
-from headway_spark.stream.pipeline import BEAT_S, Progress
+from headway_spark.stream.pipeline import PIPELINE_BEAT_S, Progress
 
 POLL_S = 0.3
 KEPT_S = 400.0  # events that a row may still change with
@@ -56,7 +56,7 @@ def _stream(hot: Path, sink: MetricsSink, stopping: threading.Event) -> None:
         began_s = time.monotonic()
         files = sorted(hot.glob("*.parquet"))
         if not files:
-            if began_s - beat_at_s > BEAT_S:
+            if began_s - beat_at_s > PIPELINE_BEAT_S:
                 beat_at_s = began_s
                 sink.beat()
             continue

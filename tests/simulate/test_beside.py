@@ -7,7 +7,7 @@ from headway.scaling.model import Host, Objective
 from headway.scaling.profile import Placement, Profile
 from headway.simulate.engine.faults import HostOutage, Stretch
 from headway.simulate.engine.results import Result
-from headway.simulate.studies.pool_group import STALLED_S, PoolLoad, rehearse_beside
+from headway.simulate.studies.pool_group import GROUP_STALLED_S, PoolLoad, rehearse_beside
 from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.simulate.workloads.jobs import Jobs
 from simulate.stepping import jobs
@@ -78,7 +78,7 @@ def test_a_worker_that_no_host_can_hold_is_reported_with_what_would_help() -> No
     assert missing.reasons[0].text.startswith("workers_min 1: 0 placed")
     assert reached["g"].unserved_jobs == 1
     # Nobody waits for a day for what will never come.
-    assert missing.for_s == pytest.approx(600 + STALLED_S, abs=60)
+    assert missing.for_s == pytest.approx(600 + GROUP_STALLED_S, abs=60)
 
 
 def test_room_in_pieces_is_distinguished_from_no_room() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.measure import BUCKET_S, BucketRow, bucket_rows, queue_metrics
-from headway.scaling.metrics.rolling_estimate import WINDOW_S
+from headway.scaling.metrics.rolling_estimate import ROLLING_WINDOW_S
 from headway.scaling.model import EventKind, JobEvent, Objective
 from headway.simulate.bucket_view import KeptRows, RowWriter, edges_s, row_of
 from headway.simulate.controller import Controller, Observation
@@ -127,7 +127,7 @@ def test_what_is_forgotten_changes_no_metric(observations: list[tuple[int, int, 
         kept.take([row])
         now_s = at_s + 0.7
         whole = queue_metrics(
-            list(everything.values()), queue=QUEUE, now_s=now_s, window_s=WINDOW_S, objective=OBJECTIVE
+            list(everything.values()), queue=QUEUE, now_s=now_s, window_s=ROLLING_WINDOW_S, objective=OBJECTIVE
         )
         assert kept.metrics(QUEUE, now_s=now_s) == whole
 

@@ -13,13 +13,13 @@ import pytest
 from headway.errors import Misconfigured
 from headway.scaling.model import EventKind, JobEvent
 from headway_spark.event_log import archive as module
-from headway_spark.event_log.archive import KEPT_MIN_S, MERGE_AFTER_S, Archive, Retention
+from headway_spark.event_log.archive import ARCHIVE_KEPT_MIN_S, ARCHIVE_MERGE_AFTER_S, Archive, Retention
 from headway_spark.event_log.log_files import HOUR_S, drop_left_holds, files, held
 from spark.events import publish, table
 from support.flushed import Disk
 
 HOUR = 1_763_758_800.0  # on the hour
-LATER = HOUR + HOUR_S + MERGE_AFTER_S + 1
+LATER = HOUR + HOUR_S + ARCHIVE_MERGE_AFTER_S + 1
 
 
 def name(at_s: float, number: int = 1) -> str:
@@ -72,8 +72,8 @@ def test_what_was_taken_and_what_was_merged_is_there_once(log: Path) -> None:
 
 def test_an_hour_is_merged_an_hour_after_it_is_over(log: Path) -> None:
     archive, _ = filled(log)
-    assert not archive.merge_next(HOUR + HOUR_S + MERGE_AFTER_S - 1, is_stopping=never)
-    assert archive.merge_next(HOUR + HOUR_S + MERGE_AFTER_S, is_stopping=never)
+    assert not archive.merge_next(HOUR + HOUR_S + ARCHIVE_MERGE_AFTER_S - 1, is_stopping=never)
+    assert archive.merge_next(HOUR + HOUR_S + ARCHIVE_MERGE_AFTER_S, is_stopping=never)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_what_comes_late_for_a_merged_hour_makes_a_part_of_its_own(log: Path) ->
 
 
 def test_a_part_holds_so_many_files_and_no_more(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PART_FILES_MAX", 2)
+    monkeypatch.setattr(module, "ARCHIVE_PART_FILES_MAX", 2)
     filled(log, each=5)
     parts = sorted((log / "archive").iterdir())
     assert [len(list(part.iterdir())) for part in parts] == [2, 2, 1]
@@ -223,12 +223,12 @@ def test_past_its_bound_the_oldest_hours_go_but_never_the_last_three(log: Path, 
     left = [f"17637{58800 + hour * 3600}-000" for hour in (2, 3, 4)]
     assert sorted(path.name for path in (log / "archive").iterdir()) == left
     assert "archive deleted hour=2025-11-21T21:00Z" in caplog.text
-    assert KEPT_MIN_S == 3 * HOUR_S
+    assert ARCHIVE_KEPT_MIN_S == 3 * HOUR_S
 
 
 def test_the_archive_gives_way_while_the_disk_is_all_but_full(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive, _ = filled(log, hours=2, each=1)
-    monkeypatch.setattr(module, "FREE_BYTES_MIN", 1 << 60)
+    monkeypatch.setattr(module, "ARCHIVE_FREE_BYTES_MIN", 1 << 60)
     archive.expire(HOUR + 100 * HOUR_S)
     assert files(log) == ()
 
@@ -250,7 +250,7 @@ def test_what_was_put_aside_goes_when_the_archive_of_its_time_does(log: Path) ->
 
 def test_of_what_was_put_aside_the_oldest_goes_past_its_bound(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = aside(log, 0, 1, 2)
-    monkeypatch.setattr(module, "DAMAGED_BYTES_MAX", 5)
+    monkeypatch.setattr(module, "ARCHIVE_DAMAGED_BYTES_MAX", 5)
     Archive(log).expire_damaged(HOUR + 3 * HOUR_S)
     assert [path.name for path in folder.iterdir()] == [name(HOUR + 2 * HOUR_S)]
 
@@ -259,7 +259,7 @@ def test_what_was_put_aside_gives_way_while_the_disk_is_all_but_full(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = aside(log, 0)
-    monkeypatch.setattr(module, "FREE_BYTES_MIN", 1 << 60)
+    monkeypatch.setattr(module, "ARCHIVE_FREE_BYTES_MIN", 1 << 60)
     Archive(log).expire_damaged(HOUR + HOUR_S)
     assert list(folder.iterdir()) == []
 

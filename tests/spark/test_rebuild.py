@@ -344,7 +344,7 @@ def test_a_commit_that_a_power_cut_took_back_costs_nothing(spark: SparkSession, 
 
 
 def test_a_keeper_runs_beside_its_stream(spark: SparkSession, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headway_spark.stream.keeper.STEP_S", 0.05)
+    monkeypatch.setattr("headway_spark.stream.keeper.KEEPER_STEP_S", 0.05)
     found, stopping = Kept(), threading.Event()
     keeper = Keeper(log.archive, log_dir=log.log, checkpoint=log.checkpoint)
     thread = threading.Thread(target=keeper.run, args=[stopping])

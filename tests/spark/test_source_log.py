@@ -59,5 +59,5 @@ def test_a_new_checkpoint_has_no_list(tmp_path: Path) -> None:
 def test_a_list_is_long_from_some_megabytes(tmp_path: Path) -> None:
     path = listed(tmp_path, "99.compact", 0.0)
     assert not source_log.is_long(tmp_path)
-    path.write_bytes(b"x" * (source_log.LONG_BYTES + 1))
+    path.write_bytes(b"x" * (source_log.SOURCE_LOG_LONG_BYTES + 1))
     assert source_log.is_long(tmp_path)

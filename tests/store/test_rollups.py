@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from headway.scaling.measure import CLASS_BUCKET_S, BucketRow, rolled_up
 from headway.store.metrics import rollups
 from headway.store.metrics.metrics_sink import MetricsSink
-from headway.store.metrics.rollups import BUCKETS_KEPT_S, FINAL_S, HOURS_KEPT_S, MINUTES_KEPT_S, VALUES, levels, tend
+from headway.store.metrics.rollups import (
+    BUCKETS_KEPT_S,
+    HOURS_KEPT_S,
+    MINUTES_KEPT_S,
+    ROLLUP_FINAL_S,
+    VALUES,
+    levels,
+    tend,
+)
 from headway.store.missing_rights import MissingRights
 from headway_spark.stream.pipeline import LATENESS_S
 from store.progress import Progress
@@ -111,7 +119,7 @@ SAMPLED = st.builds(
 def test_postgres_merges_as_the_definition_does(database: Database, given_rows: list[BucketRow]) -> None:
     database.empty()
     rows = list({(row.queue, row.bucket_s): row for row in given_rows}.values())
-    late = arrived(3600.0 + FINAL_S, 1, queue="z")
+    late = arrived(3600.0 + ROLLUP_FINAL_S, 1, queue="z")
     database.write(*rows, late)
     database.tend()
     for table, span_s in (("rollup_minutes", 60.0), ("rollup_hours", 3600.0)):
@@ -134,21 +142,21 @@ def test_a_minute_is_made_once_it_has_ended_and_redone_when_a_bucket_of_it_chang
 
 
 def test_an_hour_is_made_when_no_event_can_change_it_any_more(database: Database) -> None:
-    database.write(arrived(0.0, 1), arrived(3595.0, 2), arrived(3600.0 + FINAL_S - 5.0, 1))
+    database.write(arrived(0.0, 1), arrived(3595.0, 2), arrived(3600.0 + ROLLUP_FINAL_S - 5.0, 1))
     database.tend()
     assert database.rows("rollup_hours") == []
-    database.write(arrived(3600.0 + FINAL_S, 1))
+    database.write(arrived(3600.0 + ROLLUP_FINAL_S, 1))
     database.tend()
     assert jobs_by_start(database.rows("rollup_hours")) == {0.0: 3}
 
 
 def test_no_event_is_taken_into_an_hour_that_was_made() -> None:
     """The stream's own bound: a bucket, or the minute of a class, that began before the hour's end is forgotten."""
-    assert FINAL_S >= LATENESS_S + CLASS_BUCKET_S
+    assert ROLLUP_FINAL_S >= LATENESS_S + CLASS_BUCKET_S
 
 
 def test_a_rebuilt_past_changes_its_hour_again(database: Database) -> None:
-    database.write(arrived(0.0, 1), arrived(7200.0 + FINAL_S, 1))
+    database.write(arrived(0.0, 1), arrived(7200.0 + ROLLUP_FINAL_S, 1))
     database.tend()
     database.write(arrived(0.0, 10))
     database.tend()
@@ -158,7 +166,7 @@ def test_a_rebuilt_past_changes_its_hour_again(database: Database) -> None:
 def test_job_classes_get_hours_from_their_minutes(database: Database) -> None:
     for minute in range(2):
         database.write(arrived(60.0 * minute, 3, job_class="Mail", span_s=60.0, service_sketch={7: 2}))
-    database.write(arrived(0.0, 6), arrived(3600.0 + FINAL_S, 1))
+    database.write(arrived(0.0, 6), arrived(3600.0 + ROLLUP_FINAL_S, 1))
     database.tend()
     classed = [row for row in database.rows("rollup_hours") if row.job_class]
     assert [(row.job_class, row.arrived_jobs, row.service_sketch) for row in classed] == [("Mail", 6, {7: 4})]
@@ -193,8 +201,8 @@ def test_an_hour_of_many_queues_is_made_in_parts_and_minutes_once(
     """A whole hour in one statement ran into its timeout: every turn began anew, and nothing was ever forgotten."""
     queues = [f"q{number}" for number in range(5)]
     database.write(*(arrived(60.0 * minute, 1, queue=queue) for queue in queues for minute in range(2)))
-    database.write(arrived(3600.0 + FINAL_S, 1))
-    monkeypatch.setattr(rollups, "HOUR_QUEUES", 2)
+    database.write(arrived(3600.0 + ROLLUP_FINAL_S, 1))
+    monkeypatch.setattr(rollups, "ROLLUP_HOUR_QUEUES", 2)
     reads: list[int] = []
 
     def is_stopping_in_the_hour() -> bool:
@@ -213,7 +221,7 @@ def test_each_level_is_forgotten_when_the_stream_has_passed_its_time(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many rows, in small turns."""
-    monkeypatch.setattr(rollups, "FORGET_ROWS_MAX", 2)
+    monkeypatch.setattr(rollups, "ROLLUP_FORGET_ROWS_MAX", 2)
     database.write(*(arrived(5.0 * number, 1) for number in range(5)))
     for after_s, counts in (
         (BUCKETS_KEPT_S, (6, 1, 1)),
@@ -289,7 +297,7 @@ def test_whatever_goes_wrong_in_one_turn_the_next_one_comes(
     """Else buckets would be kept without end."""
     caplog.set_level(logging.INFO, logger="headway.store.metrics.rollups")
     monkeypatch.setattr(rollups, "TEND_S", 0.01)
-    monkeypatch.setattr(rollups, "LOGGED_EVERY_S", 0.01)
+    monkeypatch.setattr(rollups, "ROLLUP_LOGGED_EVERY_S", 0.01)
     tried = []
 
     def learned_at_the_second_try(*_: object, **__: object) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
-from headway.store.metrics.metrics_sink import NOTICE_BYTES_MAX, MetricsSink, notice, wakes
+from headway.store.metrics.metrics_sink import SINK_NOTICE_BYTES_MAX, MetricsSink, notice, wakes
 from headway.store.metrics.pipeline_heartbeat import CRASHED, STOPPED, PipelineHeartbeat
 
 
@@ -105,7 +105,7 @@ def test_a_pool_of_one_queue_is_woken_only_for_more_jobs_than_its_threshold(
 def test_more_pools_than_a_notification_holds_wake_all_the_same() -> None:
     few, many = notice(1, ["mail"]), notice(1, [f"pool-{number}" for number in range(5_000)])
     assert [wakes(few), wakes(many), wakes(notice(1, []))] == [True, True, False]
-    assert len(many) <= NOTICE_BYTES_MAX
+    assert len(many) <= SINK_NOTICE_BYTES_MAX
     assert wakes("what an older pipeline says")
 
 

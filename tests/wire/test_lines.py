@@ -2,7 +2,7 @@
 
 import grpc
 
-from headway.wire.lines import UNANSWERED_MAX, UNANSWERED_MAX_AT_MOST, Lines
+from headway.wire.lines import LINE_UNANSWERED_MAX, UNANSWERED_MAX_AT_MOST, Lines
 
 
 class Late(grpc.RpcError):
@@ -28,9 +28,9 @@ def test_the_only_control_plane_is_called_anew_less_and_less_often_while_it_is_f
     try:
         needed = [failures_until_left(lines) for _ in range(6)]
         assert needed == [2, 4, 8, 16, 16, 16]
-        assert (needed[0], needed[-1]) == (UNANSWERED_MAX, UNANSWERED_MAX_AT_MOST)
+        assert (needed[0], needed[-1]) == (LINE_UNANSWERED_MAX, UNANSWERED_MAX_AT_MOST)
         lines.answered(lines.now)
-        assert failures_until_left(lines) == UNANSWERED_MAX
+        assert failures_until_left(lines) == LINE_UNANSWERED_MAX
     finally:
         lines.close()
 

@@ -22,12 +22,12 @@ from headway.errors import (
 )
 from headway.settings import ClientSettings, ClientTls
 
-TIMEOUT_S = 15.0  # longer than the control plane waits for its database
+API_TIMEOUT_S = 15.0  # longer than the control plane waits for its database
 
 ERRORS: Mapping[int, type[HeadwayError]] = {404: NotFound, 403: Forbidden, 409: Conflict, 412: Conflict, 422: Invalid}
 
 
-def connected(*, timeout_s: float = TIMEOUT_S) -> "Api":
+def connected(*, timeout_s: float = API_TIMEOUT_S) -> "Api":
     """The API that the environment names."""
     settings = ClientSettings.from_env(os.environ)
     return Api(settings.url, settings.token, timeout_s=timeout_s, tls=settings.tls)
@@ -44,7 +44,7 @@ class Api:
     """One control plane's API."""
 
     def __init__(
-        self, url: str, token: str | None, *, timeout_s: float = TIMEOUT_S, tls: ClientTls | None = None
+        self, url: str, token: str | None, *, timeout_s: float = API_TIMEOUT_S, tls: ClientTls | None = None
     ) -> None:
         self._url = url.rstrip("/")
         self._has_token = token is not None

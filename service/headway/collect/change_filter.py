@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from headway.scaling.model import QueueSample, WorkerActivity
 
 HEARTBEAT_S = 5.0  # one metric bucket: whatever is quiet is still known to be
-AGEING_S = 1.0  # while jobs wait, their age is a change although nothing moves
+UNCHANGED_AGEING_S = 1.0  # while jobs wait, their age is a change although nothing moves
 
 
 class ChangeFilter:
@@ -41,5 +41,5 @@ class ChangeFilter:
             known is None
             or (known.waiting_jobs, known.in_flight_jobs, known.delayed_jobs)
             != (sample.waiting_jobs, sample.in_flight_jobs, sample.delayed_jobs)
-            or (sample.waiting_jobs > 0 and sample.at_s - known.at_s >= AGEING_S)
+            or (sample.waiting_jobs > 0 and sample.at_s - known.at_s >= UNCHANGED_AGEING_S)
         )

@@ -1,6 +1,8 @@
-"""How much this control plane takes of what others may name at will. Each has a setting of its name."""
+"""How much this control plane takes of what others may name at will. Each field has a setting of its name."""
 
 from dataclasses import dataclass
+
+TEXT_CHARS_MAX = 500  # of a name that others choose: Postgres indexes keys of up to 2,700 bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

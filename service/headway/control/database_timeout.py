@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from headway.errors import Unavailable
 
-ANSWERS_WITHIN_S = 8.0  # ten thousand queues are read in a second
+DATABASE_ANSWERS_WITHIN_S = 8.0  # ten thousand queues are read in a second
 POLL_S = 0.5
 
 Answer = TypeVar("Answer")
@@ -16,7 +16,7 @@ Answer = TypeVar("Answer")
 class DatabaseTimeout:
     """How long Postgres has kept those waiting who share it, as they take turns to read."""
 
-    def __init__(self, *, within_s: float = ANSWERS_WITHIN_S) -> None:
+    def __init__(self, *, within_s: float = DATABASE_ANSWERS_WITHIN_S) -> None:
         self._within_s = within_s
         self._since_s: dict[object, float] = {}
         """Since when each of those who read waits."""

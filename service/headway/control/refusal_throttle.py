@@ -13,7 +13,7 @@ PAUSES_PER_WORK = 4.0  # seconds of waiting for each that a refusal took
 # What a refusal takes before and after the time that its port measures: to parse the request and to send the answer.
 # Measured as processor time of a control plane that refuses a thousand a second.
 UNMEASURED_S: Mapping[str, float] = {"http": 0.0004, "grpc": 0.0006}
-HELD_MAX_S = 2.0  # clients wait longer than that for an answer
+REFUSAL_HELD_MAX_S = 2.0  # clients wait longer than that for an answer
 # Answers that wait. Each takes some memory, and at the HTTP port a connection that makes room for no other: of 256,
 # where there are 1,024 descriptors.
 HELD_MAX: Mapping[str, int] = {"http": 100, "grpc": 2_000}
@@ -44,7 +44,7 @@ class RefusalThrottle:
         self.refusals[port, status] += 1
         now_s = self._clock()
         free_at_s = max(self._free_at_s.pop(who, now_s), now_s) + PAUSES_PER_WORK * (took_s + UNMEASURED_S[port])
-        free_at_s = min(free_at_s, now_s + HELD_MAX_S)
+        free_at_s = min(free_at_s, now_s + REFUSAL_HELD_MAX_S)
         if len(self._free_at_s) >= KNOWN_MAX:
             del self._free_at_s[next(iter(self._free_at_s))]  # whoever was not refused for the longest time
         self._free_at_s[who] = free_at_s

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 
-MOMENTS_MAX = 1_000  # of each the time and how often; what is beyond counts for the last of them
+COUNTER_MOMENTS_MAX = 1_000  # of each the time and how often; what is beyond counts for the last of them
 
 
 class SlidingCounter:
@@ -18,7 +18,7 @@ class SlidingCounter:
         """It has happened so often just now."""
         if not times:
             return
-        if len(self._moments) >= MOMENTS_MAX:
+        if len(self._moments) >= COUNTER_MOMENTS_MAX:
             at_s, before = self._moments.pop()
             self._moments.append((at_s, before + times))
         else:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-DOUBLINGS_MAX = 30  # any longest pause is reached by then, and a float is not yet too small for it
+BACKOFF_DOUBLINGS_MAX = 30  # any longest pause is reached by then, and a float is not yet too small for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,4 +14,4 @@ class DoublingPause:
 
     def after_s(self, failures: int) -> float:
         """The pause after so many failures in a row, at least one."""
-        return min(self.longest_s, self.shortest_s * 2.0 ** min(failures - 1, DOUBLINGS_MAX))
+        return min(self.longest_s, self.shortest_s * 2.0 ** min(failures - 1, BACKOFF_DOUBLINGS_MAX))

@@ -21,7 +21,7 @@ from pathlib import Path
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PROC = "/proc"
-ENVIRONMENT_BYTES_MAX = 2 * 1024 * 1024  # a process may make its own any length
+PROC_ENVIRONMENT_BYTES_MAX = 2 * 1024 * 1024  # a process may make its own any length
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +185,10 @@ def environment(pid: int, *, having: str = "") -> dict[str, str]:
     """
     try:
         with open(f"{_PROC}/{pid}/environ", "rb", buffering=0) as file:  # noqa: PTH123
-            text = file.read(ENVIRONMENT_BYTES_MAX + 1) or b""
+            text = file.read(PROC_ENVIRONMENT_BYTES_MAX + 1) or b""
     except OSError:
         return {}
-    if len(text) > ENVIRONMENT_BYTES_MAX or having.encode() not in text:
+    if len(text) > PROC_ENVIRONMENT_BYTES_MAX or having.encode() not in text:
         return {}
     pairs = (entry.decode(errors="replace").partition("=") for entry in text.split(b"\0") if b"=" in entry)
     return {name: value for name, _, value in pairs}

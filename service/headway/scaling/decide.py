@@ -25,7 +25,7 @@ from headway.scaling.model import (
 from headway.scaling.planning.feasibility import circumstances
 from headway.scaling.policy import activation, day_budget, fallback
 from headway.scaling.policy.limits import Ground, Limit, attainable, in_force, paused_workers
-from headway.scaling.policy.stabilization import SLACK_S, kept_workers, longest_s, start_cost_s, tried
+from headway.scaling.policy.stabilization import HOLD_SLACK_S, kept_workers, longest_s, start_cost_s, tried
 from headway.scaling.profile_keys.pauses import PAUSES, after
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import State, Strategy
@@ -238,7 +238,7 @@ def _remembered(
     A want of nothing holds nothing, so a quiet pool's memory does not change.
     """
     given_s = view.profile.hold_down_s
-    since_s = now_s - (longest_s(view.tick_s) if given_s is None else given_s) - SLACK_S
+    since_s = now_s - (longest_s(view.tick_s) if given_s is None else given_s) - HOLD_SLACK_S
     kept = [wanted for wanted in memory.wanted if since_s <= wanted.at_s < now_s and wanted.workers > wanted_workers]
     newest = (Wanted(at_s=now_s, workers=wanted_workers),) if wanted_workers else ()
     moved = target_workers - last_workers

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from headway.scaling.model import Assignment, Worker, WorkerState
 
 COUNTED = frozenset({WorkerState.STARTING, WorkerState.RUNNING, WorkerState.BACKING_OFF, WorkerState.UNKNOWN})
-SURGE_WORKERS = 1  # how many more than wanted run while outdated workers are replaced
+RECONCILE_SURGE_WORKERS = 1  # how many more than wanted run while outdated workers are replaced
 DRAINING_FRACTION = (
     0.25  # of a pool's workers: more do not finish their jobs beside their replacements, which take room
 )
@@ -173,7 +173,7 @@ def _of_one_place(place: _Place) -> list[Action]:
     if place.is_cramped:
         kept, surge = min(kept, _kept_in_little_room(place)), 0
     else:
-        surge = SURGE_WORKERS if kept and place.draining <= DRAINING_FRACTION * place.count else 0
+        surge = RECONCILE_SURGE_WORKERS if kept and place.draining <= DRAINING_FRACTION * place.count else 0
     starts = min(missing, missing - kept + surge)
     return [
         *_drains(place.outdated, len(place.outdated) - kept),

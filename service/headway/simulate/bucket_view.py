@@ -21,11 +21,11 @@ from headway.scaling.measure import (
     sketch_index,
 )
 from headway.scaling.metrics.dispatch_overhead import SAMPLES_KEPT, Dispatch, Seen, seen_of, with_samples
-from headway.scaling.metrics.rolling_estimate import WINDOW_S
+from headway.scaling.metrics.rolling_estimate import ROLLING_WINDOW_S
 from headway.scaling.model import Objective, QueueMetrics
 from headway.scaling.view import PoolView
 
-EDGE_S = 1e-6  # a part that ends where a bucket does is of that bucket, not of the next
+BUCKET_EDGE_S = 1e-6  # a part that ends where a bucket does is of that bucket, not of the next
 
 
 def edges_s(from_s: float, until_s: float, *, begins_at_s: float) -> Iterable[float]:
@@ -98,7 +98,7 @@ def row_of(
     at_s, waiting, in_flight, oldest_age_s = sample
     return BucketRow(
         queue=queue,
-        bucket_s=bucket_start_s(at_s - EDGE_S),
+        bucket_s=bucket_start_s(at_s - BUCKET_EDGE_S),
         arrived_jobs=arrived,
         retried_jobs=retried,
         started_jobs=started,
@@ -117,7 +117,9 @@ def row_of(
 
 def depth_row(queue: str, *, at_s: float, waiting_jobs: int) -> BucketRow:
     """The row of a queue whose source reports depths alone, at ``at_s`` (Unix seconds)."""
-    return BucketRow(queue=queue, bucket_s=bucket_start_s(at_s - EDGE_S), sampled_at_s=at_s, waiting_jobs=waiting_jobs)
+    return BucketRow(
+        queue=queue, bucket_s=bucket_start_s(at_s - BUCKET_EDGE_S), sampled_at_s=at_s, waiting_jobs=waiting_jobs
+    )
 
 
 def _joined(before: BucketRow, part: BucketRow) -> BucketRow:
@@ -141,7 +143,7 @@ class KeptRows:
 
     def __init__(self, objective: Objective) -> None:
         self._objective = objective
-        self._kept_s = max(WINDOW_S, SERVICE_WINDOW_S, objective.window_s) + BUCKET_S
+        self._kept_s = max(ROLLING_WINDOW_S, SERVICE_WINDOW_S, objective.window_s) + BUCKET_S
         self._rows: dict[float, BucketRow] = {}
         self._moving = Moving()
         self._samples: deque[Seen] = deque(maxlen=SAMPLES_KEPT)
@@ -180,7 +182,7 @@ class KeptRows:
             list(self._rows.values()),
             queue=queue,
             now_s=now_s,
-            window_s=WINDOW_S,
+            window_s=ROLLING_WINDOW_S,
             objective=self._objective,
             moving=self._moving,
         )

@@ -16,8 +16,8 @@ from headway.errors import Invalid, printable
 from headway.store.tables import audit_log
 
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-ANYTHING = "*"  # in a filter, for any characters
-TIME_MAX_S = 2.0**37  # the year 6325: what is later Postgres may not take
+AUDIT_ANYTHING = "*"  # in a filter, for any characters
+AUDIT_TIME_MAX_S = 2.0**37  # the year 6325: what is later Postgres may not take
 
 
 class Actor(str):
@@ -119,7 +119,7 @@ def _conditions(asked: AuditQuery) -> list[ColumnElement[bool]]:
             conditions.append(audit_log.c[name].like(_pattern(wanted), escape="\\"))
     for name in ("from_s", "until_s"):
         value: float | None = getattr(asked, name)
-        if value is not None and not -TIME_MAX_S <= value <= TIME_MAX_S:
+        if value is not None and not -AUDIT_TIME_MAX_S <= value <= AUDIT_TIME_MAX_S:
             raise Invalid(f"{name}={value:g} is no time in Unix seconds")
     if asked.from_s is not None:
         conditions.append(audit_log.c.acted_at >= func.to_timestamp(asked.from_s))
@@ -131,7 +131,7 @@ def _conditions(asked: AuditQuery) -> list[ColumnElement[bool]]:
 def _pattern(wanted: str) -> str:
     """``wanted`` in SQL's words."""
     plain = wanted.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return plain.replace(ANYTHING, "%")
+    return plain.replace(AUDIT_ANYTHING, "%")
 
 
 def _place(cursor: str) -> tuple[datetime, UUID]:

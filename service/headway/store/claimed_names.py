@@ -12,8 +12,8 @@ from headway.errors import Conflict, Forbidden, NotFound
 from headway.store.audit import record_act
 from headway.store.tables import metadata, profile_queues, queue_samples, queues
 
-CHANGED = "headway_queues"  # the channel that says that queues were forgotten
-OWNER_SILENT_S = 180.0  # of HEADWAY_TOKEN: so long a program is away that gets a token of its own
+CLAIMED_NAMES_CHANGED = "headway_queues"  # the channel that says that queues were forgotten
+CLAIM_OWNER_SILENT_S = 180.0  # of HEADWAY_TOKEN: so long a program is away that gets a token of its own
 _LOCK = 4_640_021  # one transaction at a time counts and claims
 
 OF_A_QUEUE = tuple(
@@ -141,7 +141,7 @@ async def forget_queues(conn: AsyncConnection, names: Sequence[str], *, actor: s
         subject=f"queue {asked[0]}" if is_one else f"{len(asked)} queues",
         before={"queues": asked, "rows": rows.total()},
     )
-    await conn.execute(text("select pg_notify(:channel, '')"), {"channel": CHANGED})
+    await conn.execute(text("select pg_notify(:channel, '')"), {"channel": CLAIMED_NAMES_CHANGED})
 
 
 async def queues_beginning(conn: AsyncConnection, prefix: str, *, limit: int) -> list[str]:
@@ -191,7 +191,7 @@ _OF_KIND: Mapping[Kind, _OfKind] = {
         find=text(
             f"""
             select producer as name, sent_by, owner_sha256, case when owner_sha256 is null
-                then seen_at > now() - interval '{OWNER_SILENT_S} seconds'
+                then seen_at > now() - interval '{CLAIM_OWNER_SILENT_S} seconds'
                 else exists (
                     select from credentials where sha256 = owner_sha256 and revoked_at is null
                     and (expires_at is null or expires_at > now())) end as is_owned

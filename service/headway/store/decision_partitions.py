@@ -9,14 +9,14 @@ from sqlalchemy import text
 
 from headway.store.engine import Connection, Engine, transaction
 
-DAYS_AHEAD = 7  # upkeep may fail for a week before a decision finds no partition
+PARTITION_DAYS_AHEAD = 7  # upkeep may fail for a week before a decision finds no partition
 DAYS_KEPT = 14
-LOCK_WAIT_S = 1  # less than a tick waits for a lock; there is a week to try again
+PARTITION_LOCK_WAIT_S = 1  # less than a tick waits for a lock; there is a week to try again
 _UPKEEP_LOCK = 0x6865_6164_7761_7901  # control planes take turns
 
 
 async def keep_partitions(engine: Engine) -> tuple[list[str], list[str]]:
-    """Create what is missing up to ``DAYS_AHEAD`` days ahead and drop what is older than ``DAYS_KEPT`` days.
+    """Create what is missing up to ``PARTITION_DAYS_AHEAD`` days ahead and drop what is older than ``DAYS_KEPT`` days.
 
     Harmless when repeated, and when several control planes do it at once. Touches the table only where something is
     to do: each creation or drop locks it for a moment.
@@ -41,13 +41,13 @@ async def _keep(connection: Connection) -> tuple[list[str], list[str]]:
         )
     )
     present = set(rows.scalars())
-    wanted = {_name(day): day for day in (today + timedelta(days=ahead) for ahead in range(DAYS_AHEAD + 1))}
+    wanted = {_name(day): day for day in (today + timedelta(days=ahead) for ahead in range(PARTITION_DAYS_AHEAD + 1))}
     # Names sort as their days do.
     expired = sorted(name for name in present if name < _name(today - timedelta(days=DAYS_KEPT)))
     created = [name for name in wanted if name not in present]
     if created or expired:
         # Either locks the whole table for a moment. Waiting for that, it would make each tick wait behind it.
-        await connection.execute(text(f"set local lock_timeout = '{LOCK_WAIT_S}s'"))
+        await connection.execute(text(f"set local lock_timeout = '{PARTITION_LOCK_WAIT_S}s'"))
     for name in created:
         day = wanted[name]
         await connection.execute(

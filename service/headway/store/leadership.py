@@ -29,12 +29,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Unavailable
 from headway.store.engine import connect_parameters, first_line
-from headway.store.hosts.hosts import LEASE_S
+from headway.store.hosts.hosts import HOST_LEASE_S
 from headway.store.tables import hosts, leader_epoch, leader_heartbeat
 
 LEADER_LOCK = 0x4845_4144  # "HEAD": any number that no other program of this database takes
 
-ANSWER_S = 5.0  # whoever has not answered the leader by then is hung or cut off
+LEADER_ANSWER_S = 5.0  # whoever has not answered the leader by then is hung or cut off
 SESSION_OPTIONS = (
     "-c tcp_keepalives_idle=2 -c tcp_keepalives_interval=1 -c tcp_keepalives_count=3 -c tcp_user_timeout=5000 "
     "-c statement_timeout=4000"
@@ -135,8 +135,8 @@ class LeaderSession:
             from leader_heartbeat last
             returning leader_epoch.epoch
             """,
-            LEASE_S,
-            LEASE_S,
+            HOST_LEASE_S,
+            HOST_LEASE_S,
             AHEAD_MAX_S,
             leader,
             PERHAPS_RESTORED_S,
@@ -190,7 +190,7 @@ class LeaderSession:
 
     async def _rows(self, sql: LiteralString, *values: object, **named: object) -> list[tuple[Any, ...]]:
         """The rows ``sql`` returns. Raises ``Unavailable`` when the session is gone, or does not answer in time."""
-        patience = asyncio.get_running_loop().call_later(ANSWER_S, self._hang_up)
+        patience = asyncio.get_running_loop().call_later(LEADER_ANSWER_S, self._hang_up)
         try:
             cursor = await self._connection.execute(sql, named or values)
             return await cursor.fetchall()

@@ -8,7 +8,7 @@ import psycopg
 
 from headway.errors import Unavailable
 
-UNSURE_S = 600.0  # a file is recorded within the time that a claim may wait for Postgres after it was written
+SNAPSHOT_UNSURE_S = 600.0  # a file is recorded within the time that a claim may wait for Postgres after it was written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Snapshot:
 
     def counts(self, file: str, *, written_at_s: float) -> bool:
         """Whether the event log's file counts: its batches are claimed. An old one does, or would be gone by now."""
-        return written_at_s < self.taken_at_s - UNSURE_S or file in self.recent_files
+        return written_at_s < self.taken_at_s - SNAPSHOT_UNSURE_S or file in self.recent_files
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def _taken(connection: psycopg.Connection[tuple[object, ...]]) -> Snapshot:
     ).fetchone()
     assert found is not None
     files = connection.execute(
-        "select file from event_files where recorded_at > now() - make_interval(secs => %s)", [2 * UNSURE_S]
+        "select file from event_files where recorded_at > now() - make_interval(secs => %s)", [2 * SNAPSHOT_UNSURE_S]
     )
     name, revision, taken_at_s = found
     return Snapshot(

@@ -26,10 +26,10 @@ from headway.wire.channel import ANSWERED, Tls, handshake_failure, open_channel
 
 # One that answers and cannot serve may be cut off from its Postgres, and another may not be. Not at once: when Postgres
 # itself is away, all clients would go round and round.
-PATIENCE_S = 30.0
+LINE_PATIENCE_S = 30.0
 # One that is only flooded answers late. To call it anew each time would add to the flood: the only one is borne with
 # twice as long whenever that brought no answer.
-UNANSWERED_MAX = 2
+LINE_UNANSWERED_MAX = 2
 UNANSWERED_MAX_AT_MOST = 16
 
 # What a repetition may cure. CANCELLED is how gRPC's server refuses a call for which it has no room.
@@ -85,7 +85,7 @@ class Lines(Generic[Stub]):
         self._clock = clock
         self._tls = tls()
         self._lock = threading.Lock()
-        self._unanswered_max = UNANSWERED_MAX
+        self._unanswered_max = LINE_UNANSWERED_MAX
         self._is_closed = False
         self._turn = random.randrange(len(self._addresses))  # noqa: S311 - no secret
         self._now = self._open()
@@ -104,7 +104,7 @@ class Lines(Generic[Stub]):
     def answered(self, line: Line[Stub], *, serves: bool = True) -> None:
         """Note an answer; ``serves``: one that nobody gives who cannot serve."""
         line.patience.unanswered = 0
-        self._unanswered_max = UNANSWERED_MAX
+        self._unanswered_max = LINE_UNANSWERED_MAX
         if serves:
             line.patience.ailing_since_s = None
 
@@ -149,7 +149,7 @@ class Lines(Generic[Stub]):
         now_s = self._clock()
         if patience.ailing_since_s is None:
             patience.ailing_since_s = now_s
-        return self._has_choice and now_s - patience.ailing_since_s >= PATIENCE_S
+        return self._has_choice and now_s - patience.ailing_since_s >= LINE_PATIENCE_S
 
     @property
     def _has_choice(self) -> bool:

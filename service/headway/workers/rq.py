@@ -16,7 +16,7 @@ from rq.job import Job
 from rq.utils import now
 
 IDLE_POLL_S = 1
-RECONNECT_S_MAX = 5.0  # RQ's own is a minute: longer than many a worker has to leave
+RQ_RECONNECT_S_MAX = 5.0  # RQ's own is a minute: longer than many a worker has to leave
 
 
 class _RedisAway(Exception):
@@ -26,7 +26,7 @@ class _RedisAway(Exception):
 class DrainingWorker(Worker):
     """A worker that loses no job when it is asked to stop. Asked again, it goes on finishing its job."""
 
-    max_connection_wait_time = RECONNECT_S_MAX
+    max_connection_wait_time = RQ_RECONNECT_S_MAX
     _is_polling = False
     """Whether it polls for a job: RQ would try to reach Redis until it is back."""
 

@@ -22,13 +22,13 @@ from headway.local.files import sync_folder
 from headway.local.locks import only_process
 from headway_spark.event_log.log_files import HOUR_S, folders, parquets, part_hour_s, written_s
 
-MERGE_AFTER_S = 3_600.0  # a rebuild takes what is still open from files as they were written
-PART_FILES_MAX = 20_000  # what one folder holds, and one merge takes
-OPEN_HOURS_MAX = 100  # remembered; files come in the order of their hours, but for a few
-GROUP_ROWS = 100_000  # rows in memory while merging: some 20 MB
-KEPT_MIN_S = 3 * 3_600.0  # the 5 s rows of two hours can always be rebuilt
-FREE_BYTES_MIN = 1 << 30  # the archive gives way long before ingest must refuse
-DAMAGED_BYTES_MAX = 1 << 30  # what nothing can read is kept for people to inspect, not for ever
+ARCHIVE_MERGE_AFTER_S = 3_600.0  # a rebuild takes what is still open from files as they were written
+ARCHIVE_PART_FILES_MAX = 20_000  # what one folder holds, and one merge takes
+ARCHIVE_OPEN_HOURS_MAX = 100  # remembered; files come in the order of their hours, but for a few
+ARCHIVE_GROUP_ROWS = 100_000  # rows in memory while merging: some 20 MB
+ARCHIVE_KEPT_MIN_S = 3 * 3_600.0  # the 5 s rows of two hours can always be rebuilt
+ARCHIVE_FREE_BYTES_MIN = 1 << 30  # the archive gives way long before ingest must refuse
+ARCHIVE_DAMAGED_BYTES_MAX = 1 << 30  # what nothing can read is kept for people to inspect, not for ever
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class Archive:
             hour_s = part_hour_s(part.name)
             if hour_s is None or part.name in self._unmergeable or self._merged(part).exists():
                 continue
-            if hour_s + HOUR_S + MERGE_AFTER_S > now_s:
+            if hour_s + HOUR_S + ARCHIVE_MERGE_AFTER_S > now_s:
                 return False
             self._merge(part, is_stopping=is_stopping)
             return True
@@ -118,7 +118,7 @@ class Archive:
         free_bytes = shutil.disk_usage(self._folder).free
         for hour_s, (paths, size_bytes) in sorted(hours.items()):
             age_s = now_s - hour_s - HOUR_S
-            if age_s < KEPT_MIN_S:
+            if age_s < ARCHIVE_KEPT_MIN_S:
                 break
             too_many_bytes = total_bytes - self._retention.bytes_max
             if (why := self._why_expired(age_s=age_s, too_many_bytes=too_many_bytes, free_bytes=free_bytes)) is None:
@@ -140,7 +140,7 @@ class Archive:
         total_bytes = sum(map(_bytes, found))
         for path in found:
             age_s, free_bytes = now_s - written_s(path), shutil.disk_usage(aside).free
-            too_many_bytes = total_bytes - DAMAGED_BYTES_MAX
+            too_many_bytes = total_bytes - ARCHIVE_DAMAGED_BYTES_MAX
             if (why := self._why_expired(age_s=age_s, too_many_bytes=too_many_bytes, free_bytes=free_bytes)) is None:
                 break
             total_bytes -= _bytes(path)
@@ -152,7 +152,7 @@ class Archive:
             return "age"
         if too_many_bytes > 0:
             return "size"
-        return "full_disk" if free_bytes < FREE_BYTES_MIN else None
+        return "full_disk" if free_bytes < ARCHIVE_FREE_BYTES_MIN else None
 
     def _hours(self) -> dict[float, tuple[list[Path], int]]:
         """Hour -> what lies in the archive of it, and how many bytes that is."""
@@ -168,9 +168,9 @@ class Archive:
         """The folder for a file written at ``at_s``, made if need be: one that is not merged and not full."""
         hour = int(at_s // HOUR_S) * HOUR_S
         part, count = self._open.get(hour, (None, 0))
-        if part is None or count >= PART_FILES_MAX or self._merged(part).exists():
+        if part is None or count >= ARCHIVE_PART_FILES_MAX or self._merged(part).exists():
             part, count = self._free_part(hour)
-        if len(self._open) > OPEN_HOURS_MAX:
+        if len(self._open) > ARCHIVE_OPEN_HOURS_MAX:
             self._open.clear()
         self._open[hour] = part, count + 1
         return part
@@ -182,7 +182,7 @@ class Archive:
                 continue
             part.mkdir(exist_ok=True, mode=0o700)
             count = len(parquets(part))
-            if count < PART_FILES_MAX:
+            if count < ARCHIVE_PART_FILES_MAX:
                 return part, count
         raise OSError(f"the archive at {self._folder} has a thousand full parts of one hour, {hour}")
 
@@ -250,7 +250,7 @@ def _write(path: Path, schema: pa.Schema, sources: list[Path], *, is_stopping: C
                 with pq.ParquetFile(source) as part:  # a third of what `read_table` takes
                     waiting.append(_with_columns(part.read(use_threads=False), schema))
                 rows += waiting[-1].num_rows
-                if rows - written >= GROUP_ROWS or number == len(sources):
+                if rows - written >= ARCHIVE_GROUP_ROWS or number == len(sources):
                     writer.write_table(pa.concat_tables(waiting))
                     written, waiting = rows, []
         file.flush()

@@ -24,7 +24,7 @@ from headway.errors import Unavailable
 HOUR_S = 3600
 # Ingest brings every time into [received - 600 s, received + 1 s]. A file is written after its events were received, at
 # most so much later as a batch may wait for the disk and for Postgres.
-EARLY_S = 1.0
+LOG_FILE_EARLY_S = 1.0
 LATE_S = 600.0 + 300.0
 HOLD_ATTEMPTS = 20
 
@@ -37,7 +37,7 @@ def files(log_dir: Path, *, from_s: float = -math.inf, until_s: float = math.inf
 
     No event is in two of them. While a pipeline runs, a file may move the moment after: read through ``held`` then.
     """
-    first_s, last_s = from_s - EARLY_S, until_s + LATE_S
+    first_s, last_s = from_s - LOG_FILE_EARLY_S, until_s + LATE_S
     hot = log_dir / "hot"
     # What moves meanwhile is seen on one side at least: from hot/ into the archive, or, at a start, back.
     found = {path.name: path for path in parquets(hot)}

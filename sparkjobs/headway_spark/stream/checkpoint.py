@@ -19,7 +19,7 @@ from headway_spark.stream import source_log
 
 log = logging.getLogger(__name__)
 
-HORIZON_S = 2 * 3_600.0  # how long a row of 5 s lives
+CHECKPOINT_HORIZON_S = 2 * 3_600.0  # how long a row of 5 s lives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ def why_unfit(checkpoint: Path, log_dir: Path) -> str | None:
     if (mark := rebuilding(checkpoint)).exists():
         return f"a rebuild has begun and not ended ({mark})"
     if is_missing(checkpoint):
-        if any(archived(log_dir, from_s=time.time() - HORIZON_S)):
+        if any(archived(log_dir, from_s=time.time() - CHECKPOINT_HORIZON_S)):
             return "it is not there, and the log's archive holds events of the last two hours"
         return None
     query = query_of(checkpoint)
@@ -98,7 +98,7 @@ def why_unfit(checkpoint: Path, log_dir: Path) -> str | None:
     if taken is None:
         return None
     if taken.query != query:
-        recent = any(archived(log_dir, from_s=time.time() - HORIZON_S))
+        recent = any(archived(log_dir, from_s=time.time() - CHECKPOINT_HORIZON_S))
         return "the archive holds what another checkpoint has read" if recent else None
     try:
         known = max((entry.number for entry in source_log.entries(checkpoint)), default=-1)

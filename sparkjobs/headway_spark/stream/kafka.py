@@ -16,11 +16,11 @@ from headway.errors import Misconfigured
 from headway_spark.event_log.schema import EVENTS
 
 PACKAGE = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
-LATE_S = 600.0  # as ingest: what is older counts as this old
+KAFKA_LATE_S = 600.0  # as ingest: what is older counts as this old
 EARLY_S = 1.0
 # A stream without a checkpoint begins here: rows live two hours, and the first buckets, made of a part, are older.
-BACK_S = 2 * 3_600.0 + 2 * LATE_S
-MESSAGES_MAX = 200_000  # a trigger: bounds the memory of catching up
+KAFKA_BACK_S = 2 * 3_600.0 + 2 * KAFKA_LATE_S
+KAFKA_MESSAGES_MAX = 200_000  # a trigger: bounds the memory of catching up
 
 
 def source(session: SparkSession, *, servers: str, topic: str) -> Callable[[], DataFrame]:
@@ -34,14 +34,14 @@ def messages(session: SparkSession, *, servers: str, topic: str) -> DataFrame:
     Raises:
         Misconfigured: Spark has not got its Kafka connector.
     """
-    since_ms = round((time.time() - BACK_S) * 1_000)
+    since_ms = round((time.time() - KAFKA_BACK_S) * 1_000)
     reader = (
         session.readStream.format("kafka")
         .option("kafka.bootstrap.servers", servers)
         .option("subscribe", topic)
         .option("startingTimestamp", str(since_ms))
         .option("startingOffsetsByTimestampStrategy", "latest")  # where the topic has nothing as new
-        .option("maxOffsetsPerTrigger", MESSAGES_MAX)
+        .option("maxOffsetsPerTrigger", KAFKA_MESSAGES_MAX)
     )
     try:
         return reader.load()
@@ -66,7 +66,7 @@ def events(messages: DataFrame) -> DataFrame:
         F.least("timestamp", F.current_timestamp()).cast("double").alias("message_at_s"),
     ).select("event.*", "message_at_s")
     received_s = F.col("message_at_s")
-    at_s = F.greatest(F.least(F.col("at_s"), received_s + EARLY_S), received_s - LATE_S)
+    at_s = F.greatest(F.least(F.col("at_s"), received_s + EARLY_S), received_s - KAFKA_LATE_S)
     return names.withColumns(
         # `least` and `greatest` pass over null: what has no time must not be given one.
         {"received_at_s": received_s, "at_s": F.when(F.col("at_s").isNotNull(), at_s)}

@@ -16,7 +16,7 @@ from headway_spark.event_log.log_files import drop_left_holds, parquets
 from headway_spark.stream import source_log
 from headway_spark.stream.checkpoint import Taken, note_taken, query_of
 
-STEP_S = 2.0  # between two scans: what is listed at each trigger stays some files
+KEEPER_STEP_S = 2.0  # between two scans: what is listed at each trigger stays some files
 TIDY_EVERY_S = 60.0
 PASSED_OVER_S = source_log.KEPT_S + 600.0  # older than the newest file read by so much, Spark reads a file never
 
@@ -51,7 +51,7 @@ class Keeper:
 
     def run(self, stopping: threading.Event) -> None:
         """Keep the log until ``stopping``. A disk that refuses is logged, and asked again."""
-        while not stopping.wait(STEP_S):
+        while not stopping.wait(KEEPER_STEP_S):
             self.step(is_stopping=stopping.is_set)
 
     def step(self, *, is_stopping: Callable[[], bool] = lambda: False) -> None:

@@ -30,14 +30,14 @@ from headway_spark.stream.checkpoint import is_missing, keep_private, why_unfit
 # Ingest takes events up to 600 s late and moves others. A bucket is followed by its start, 5 s earlier; the rest is for
 # a file that comes to be read after one that was written later. So nothing is ever dropped here in silence.
 LATENESS_S = 660.0
-FILES_MAX = 250  # a trigger: bounds the memory of catching up, and what a kill amid it undoes
+PIPELINE_FILES_MAX = 250  # a trigger: bounds the memory of catching up, and what a kill amid it undoes
 PACE_S = 0.25  # while events keep coming: 5,000 a second take 0.9 s at p95, after 0.4 s 1.1, for 0.12 of a core more
 POLL_S = 0.25
-BEAT_S = 15.0  # a pipeline without news still says that it lives
+PIPELINE_BEAT_S = 15.0  # a pipeline without news still says that it lives
 LISTENING_BOUND_S = 60.0
-HUNG_BATCH_S = 120.0  # catching up, a batch has 250 files at most, which take seconds
-JVM_END_S = 2.0  # a killed process of many threads hangs up some moments before it is gone
-BATCH_END_BOUND_S = 3.0  # of the few seconds a stop may take
+PIPELINE_HUNG_BATCH_S = 120.0  # catching up, a batch has 250 files at most, which take seconds
+PIPELINE_JVM_END_S = 2.0  # a killed process of many threads hangs up some moments before it is gone
+PIPELINE_BATCH_END_BOUND_S = 3.0  # of the few seconds a stop may take
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +151,7 @@ class Stream:
                 if not self._query.status["isTriggerActive"]:
                     self._computed_at_s = time.monotonic()
                 time.sleep(POLL_S)
-                if time.monotonic() - beat_at_s >= BEAT_S:
+                if time.monotonic() - beat_at_s >= PIPELINE_BEAT_S:
                     beat_at_s = time.monotonic()
                     self._watch()
         except (PySparkException, Py4JError, OSError) as error:
@@ -159,7 +159,7 @@ class Stream:
         finally:
             self._computed_at_s = None
 
-    def require_progress(self, *, within_s: float = HUNG_BATCH_S) -> None:
+    def require_progress(self, *, within_s: float = PIPELINE_HUNG_BATCH_S) -> None:
         """Return unless Spark computes on one batch for longer than any takes. From any thread.
 
         A batch that waits for whoever takes its rows is not Spark's to end: a new start would wait for the same.
@@ -246,7 +246,7 @@ def failure(error: Exception, *, session: SparkSession, log_dir: Path) -> Headwa
     """The error to raise for a query over ``log_dir`` that has ended with ``error``."""
     # One that is killed hangs up before it has ended.
     is_cut_off = isinstance(error, Py4JError | OSError) and not isinstance(error, Py4JJavaError)
-    if not has_jvm(session, after_s=JVM_END_S if is_cut_off else 0.0):
+    if not has_jvm(session, after_s=PIPELINE_JVM_END_S if is_cut_off else 0.0):
         return Unavailable("Spark's JVM has ended; its last words are above, if it had any")
     why = why_failed(error)
     if NEWER in why:
@@ -262,7 +262,7 @@ def file_events(session: SparkSession, log_dir: Path) -> DataFrame:
     return (
         session.readStream.schema(EVENTS)
         .option("pathGlobFilter", "*.parquet")
-        .option("maxFilesPerTrigger", FILES_MAX)
+        .option("maxFilesPerTrigger", PIPELINE_FILES_MAX)
         .option("maxFileAge", f"{source_log.KEPT_S:.0f}s")
         .parquet(str(log_dir / "hot"))
     )
@@ -287,7 +287,7 @@ def _is_between_batches(query: StreamingQuery) -> bool:
 
     Stopping amid a batch makes Spark print its own confusion; the batch would only be replayed.
     """
-    deadline_s = time.monotonic() + BATCH_END_BOUND_S
+    deadline_s = time.monotonic() + PIPELINE_BATCH_END_BOUND_S
     while query.isActive and query.status["isTriggerActive"]:
         if time.monotonic() > deadline_s:
             return False

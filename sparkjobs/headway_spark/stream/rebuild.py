@@ -34,7 +34,7 @@ from headway_spark.event_log.schema import EVENTS, readable
 from headway_spark.stream import source_log
 from headway_spark.stream.buckets import bucket_row, buckets, with_bucket
 from headway_spark.stream.checkpoint import (
-    HORIZON_S,
+    CHECKPOINT_HORIZON_S,
     Taken,
     is_missing,
     note_taken,
@@ -47,9 +47,9 @@ from headway_spark.stream.pipeline import LATENESS_S, Progress, Sink, failure, f
 
 # What was written before has no part in a bucket that may still change: those begin at most so long before the newest
 # event as the watermark is behind, and that may have been received as late as ingest lets it.
-OPEN_S = 2 * LATENESS_S + 120.0
-ALIGNED_S = 60.0  # rows are made whole by the minute, which is the span of the longest
-WRITTEN_ROWS = 5_000  # a transaction
+REBUILD_OPEN_S = 2 * LATENESS_S + 120.0
+REBUILD_ALIGNED_S = 60.0  # rows are made whole by the minute, which is the span of the longest
+REBUILD_WRITTEN_ROWS = 5_000  # a transaction
 POLL_S = 1
 
 log = logging.getLogger(__name__)
@@ -142,8 +142,8 @@ class Rebuild:
     def _begun(self) -> Mark:
         hot_s = [written_s(path) for path in parquets(self.log_dir / "hot")]
         # What has not been read may be older than any row: its events have never been counted.
-        first_s = min([self.clock() - HORIZON_S, *(each_s - LATE_S for each_s in hot_s)])
-        return self._noted(Mark(stage="state", from_s=math.ceil(first_s / ALIGNED_S) * ALIGNED_S))
+        first_s = min([self.clock() - CHECKPOINT_HORIZON_S, *(each_s - LATE_S for each_s in hot_s)])
+        return self._noted(Mark(stage="state", from_s=math.ceil(first_s / REBUILD_ALIGNED_S) * REBUILD_ALIGNED_S))
 
     def _finished(self) -> None:
         if (query := query_of(self.checkpoint)) is not None:
@@ -163,7 +163,7 @@ class Rebuild:
         shutil.rmtree(self.checkpoint, ignore_errors=True)
         (self.log_dir / "hot").mkdir(parents=True, exist_ok=True, mode=0o700)
         newest_s = max((written_s(path) for path in files(self.log_dir)), default=self.clock())
-        since_s = min(newest_s, self.clock()) - OPEN_S
+        since_s = min(newest_s, self.clock()) - REBUILD_OPEN_S
         back = [path.name for path in archived(self.log_dir, from_s=since_s)]
         Archive(self.log_dir).give_back(back)
         log.info("rebuilding the stream's state files=%d", len(parquets(self.log_dir / "hot")))
@@ -217,7 +217,7 @@ class Rebuild:
 def _slices(folder: Path) -> Iterator[list[dict[str, Any]]]:
     for path in sorted(parquets(folder)):
         with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=WRITTEN_ROWS, use_threads=False):
+            for batch in file.iter_batches(batch_size=REBUILD_WRITTEN_ROWS, use_threads=False):
                 yield batch.to_pylist()
 
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 KEPT_S = (
     2 * 3600.0
 )  # files this much older than the newest are never taken for new ones: their events are too late anyway
-LONG_BYTES = 4 * 1024 * 1024  # some 30,000 files
+SOURCE_LOG_LONG_BYTES = 4 * 1024 * 1024  # some 30,000 files
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 def is_long(checkpoint: Path) -> bool:
     """Whether trimming is worth a restart of the query."""
     path = _newest(checkpoint)
-    return path is not None and path.stat().st_size > LONG_BYTES
+    return path is not None and path.stat().st_size > SOURCE_LOG_LONG_BYTES
 
 
 def trim(checkpoint: Path) -> None:

@@ -29,7 +29,7 @@ from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.simulate.workloads.jobs import Jobs
 from headway_spark.studies.bulk import interruptible
 
-TURNS_PER_CORE = 8  # so many tasks a core, or the last one would keep the others waiting
+BACKTEST_TURNS_PER_CORE = 8  # so many tasks a core, or the last one would keep the others waiting
 TICK_JOBS = 0.3  # an evaluation takes about as long as this many jobs do
 
 
@@ -193,7 +193,7 @@ def turns_of(work: Work, sizes: Sequence[Size], *, cores: int) -> list[tuple[str
     """
     asked = {size.pool: work.rehearsals_of(size.pool) for size in sizes}
     weights = {size.pool: len(asked[size.pool]) * (size.jobs + TICK_JOBS * _ticks(size, work)) for size in sizes}
-    fair = sum(weights.values()) / (cores * TURNS_PER_CORE) or 1.0
+    fair = sum(weights.values()) / (cores * BACKTEST_TURNS_PER_CORE) or 1.0
     turns: list[tuple[float, str, list[Rehearsed]]] = []
     for pool, each in asked.items():
         count = min(len(each), max(1, math.ceil(weights[pool] / fair)))

@@ -17,7 +17,7 @@ from headway.simulate.workloads.jobs import Jobs
 from headway_spark.event_log.log_files import held
 from headway_spark.event_log.schema import EVENTS
 
-TAIL_S = 86_400.0  # a job that came in the time asked for may end so much later
+HISTORY_TAIL_S = 86_400.0  # a job that came in the time asked for may end so much later
 
 LOADS = StructType(
     [
@@ -64,7 +64,7 @@ def held_events(
         Unavailable: the folder cannot be written.
     """
     first_s = -math.inf if from_s is None else from_s
-    last_s = math.inf if until_s is None else until_s + TAIL_S
+    last_s = math.inf if until_s is None else until_s + HISTORY_TAIL_S
     with held(folder, from_s=first_s, until_s=last_s) as paths:
         if not paths:
             raise Misconfigured(f"the event log in {folder} has no events of that time")
@@ -92,7 +92,7 @@ def jobs_of(events: DataFrame, *, from_s: float | None = None, until_s: float | 
     if from_s is not None:
         events = events.where(F.col("at_s") >= from_s)
     if until_s is not None:
-        events = events.where(F.col("at_s") < until_s + TAIL_S)
+        events = events.where(F.col("at_s") < until_s + HISTORY_TAIL_S)
     is_enqueued = F.col("kind") == "enqueued"
     is_end = F.col("kind").isin("finished", "failed")
     of_job = Window.partitionBy("queue", "job_id").orderBy("at_s", F.when(is_enqueued, 0).otherwise(1))

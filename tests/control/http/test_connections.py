@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 
 from control.http.conftest import Bound
 from headway.control.http.app import App
-from headway.control.http.connections import ANSWER_S, Connections
+from headway.control.http.connections import CONNECTION_ANSWER_S, Connections
 from headway.control.http.http_server import HttpServer
 from support.waiting import eventually_of
 
@@ -143,7 +143,7 @@ async def test_an_answer_that_nobody_reads_is_ended_and_one_that_is_read_slowly_
             left = slow.transport.get_write_buffer_size()
             while slow.transport.get_write_buffer_size() == left:
                 assert await reader.read(100_000)
-            site.now.at_s += ANSWER_S / 2 + 1.0
+            site.now.at_s += CONNECTION_ANSWER_S / 2 + 1.0
             site.connections.sweep()
         assert site.connections.ended == {"answer": 1}
         assert site.unread() == [slow]

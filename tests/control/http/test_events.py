@@ -14,7 +14,7 @@ import pytest
 
 from control.http.conftest import Bound
 from headway.control.http.http_server import HttpServer
-from headway.control.http.overview.broadcaster import PAUSE_MAX_S, REFRESH_S, VIEWERS_MAX, Feed
+from headway.control.http.overview.broadcaster import BROADCAST_REFRESH_S, PAUSE_MAX_S, VIEWERS_MAX, Feed
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.profile import Profile
 from support.seed import Seed
@@ -163,4 +163,4 @@ def test_snapshots_that_take_long_come_less_often_and_before_the_page_gives_up(t
     assert Feed().pause_after_s(took_s) == pytest.approx(pause_s)
     quiet = re.search(r"const QUIET_MS = ([\d_]+);", (ROOT / "service/headway/control/web/stream.js").read_text())
     assert quiet is not None
-    assert int(quiet[1].replace("_", "")) / 1000.0 >= PAUSE_MAX_S + REFRESH_S + READ_S
+    assert int(quiet[1].replace("_", "")) / 1000.0 >= PAUSE_MAX_S + BROADCAST_REFRESH_S + READ_S

@@ -35,7 +35,7 @@ async def test_health_waits_for_the_next_overview_only_where_the_last_one_is_old
     app.state.context.overviews._patience = DatabaseTimeout(within_s=3.0)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
         assert (await client.get("/v1/health")).status_code == 200
-        monkeypatch.setattr(overview_builder, "AILING_S", 0.0)  # the next one is due
+        monkeypatch.setattr(overview_builder, "OVERVIEW_AILING_S", 0.0)  # the next one is due
         with psycopg.connect(migrated_url) as holder:
             holder.execute("lock table hosts in access exclusive mode")  # which only the overview reads
             assert (await client.get("/v1/health")).status_code == 200

@@ -379,7 +379,7 @@ async def test_changes_that_are_too_many_to_be_read_at_once_are_all_received(
     served: AgentEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A change of several rows may lie across the bound; and rows that changed may be gone when they are read."""
-    monkeypatch.setattr(module, "CHANGES_MAX", 4)
+    monkeypatch.setattr(module, "AUTHENTICATOR_CHANGES_MAX", 4)
     hosts = [await served.enrolled(name) for name in "abc"]
     now_s = [0.0]
     callers = Authenticator(token=SHARED, engine=served.engine, clock=lambda: now_s[0])

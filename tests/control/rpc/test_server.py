@@ -14,7 +14,7 @@ import grpc.aio
 import pytest
 
 from headway import errors
-from headway.control.agents.disconnects import CALLS_AGAIN_S, WRITE_EVERY_S
+from headway.control.agents.disconnects import DISCONNECT_CALLS_AGAIN_S, WRITE_EVERY_S
 from headway.control.http.overview.overview_builder import AILING_MAX_S
 from headway.control.rpc.grpc_errors import status_of, with_status
 from headway.control.rpc.grpc_server import OPTIONS, RpcServer, serve
@@ -228,4 +228,4 @@ def test_a_host_that_hangs_is_shown_in_time_at_worst() -> None:
     """Its last word comes just before it hangs, and gRPC pings only after a while without one."""
     options = dict(OPTIONS)
     ended_s = (options["grpc.keepalive_time_ms"] + options["grpc.http2.ping_timeout_ms"]) / 1000.0
-    assert ended_s + CALLS_AGAIN_S + WRITE_EVERY_S + AILING_MAX_S <= SHOWN_WITHIN_S
+    assert ended_s + DISCONNECT_CALLS_AGAIN_S + WRITE_EVERY_S + AILING_MAX_S <= SHOWN_WITHIN_S

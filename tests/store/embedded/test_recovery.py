@@ -102,7 +102,7 @@ def test_a_signal_that_meets_a_server_while_it_is_launched_is_not_lost():
 
 @pytest.mark.postgres
 def test_backends_that_outlive_their_postmaster_are_waited_for_and_ended(postgres, postgres_folder, monkeypatch):
-    monkeypatch.setattr(foreign_processes, "GRACE_S", 0.3)
+    monkeypatch.setattr(foreign_processes, "FOREIGN_GRACE_S", 0.3)
 
     def compute() -> None:  # without a look at anything, the end of the postmaster included
         with suppress(psycopg.OperationalError), psycopg.connect(postgres.url) as connection:

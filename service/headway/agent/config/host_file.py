@@ -13,17 +13,17 @@ from typing import Any
 
 from headway.agent.config import templates
 from headway.agent.config.templates import MARKS, VISIBLE_GPUS, Log, Ready, Recycle, Stop, Template
-from headway.agent.config.toml_reader import NAME_CHARS_MAX, TomlTable, is_name
+from headway.agent.config.toml_reader import TOML_NAME_CHARS_MAX, TomlTable, is_name
 from headway.agent.system.users import account
 from headway.errors import Invalid, Misconfigured
 
-WORKERS_MAX = 1_000  # on one host: far more than have a use for its cores, far fewer than would bring it down
+HOST_WORKERS_MAX = 1_000  # on one host: far more than have a use for its cores, far fewer than would bring it down
 GPUS_MAX = 1_000
 LOG_FILES_MAX = 100
 # The control plane refuses more than these, and with them the whole report of the host.
-CORES_MAX = 1e6
+HOST_CORES_MAX = 1e6
 DURATION_MAX_S = 1e10
-LOG_BYTES_LEAST = 4096  # less would cut off the last words of a worker that failed
+HOST_FILE_LOG_BYTES_MIN = 4096  # less would cut off the last words of a worker that failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class HostFile:
     labels: Mapping[str, str] = field(default_factory=dict)
     starting_max: int | None = None
     """How many workers may be starting at once; ``None``: as many as suits the cores."""
-    workers_max: int = WORKERS_MAX
+    workers_max: int = HOST_WORKERS_MAX
     """More than these are not run, whoever asks for them."""
 
 
@@ -105,10 +105,10 @@ def _host_file(document: Mapping[str, Any], *, folder: Path, breaches: list[str]
         gpus=gpus,
         labels=host.labels("labels"),
         starting_max=host.whole_if_any("starting_max", least=1),
-        workers_max=host.whole("workers_max", default=WORKERS_MAX, least=0, most=100_000),
+        workers_max=host.whole("workers_max", default=HOST_WORKERS_MAX, least=0, most=100_000),
     )
     if found.name is not None and not is_name(found.name):
-        host.breach(f"name has more than {NAME_CHARS_MAX} characters")
+        host.breach(f"name has more than {TOML_NAME_CHARS_MAX} characters")
     if not found.templates and not breaches:
         breaches.append("it has no [templates.NAME]: the host could run nothing")
     host.close()
@@ -118,7 +118,7 @@ def _host_file(document: Mapping[str, Any], *, folder: Path, breaches: list[str]
 
 def _template(name: str, table: TomlTable, *, folder: Path, gpus: int) -> Template:
     if not is_name(name):
-        table.breach(f"its name must have 1 to {NAME_CHARS_MAX} characters, none of them zero")
+        table.breach(f"its name must have 1 to {TOML_NAME_CHARS_MAX} characters, none of them zero")
     resources = table.inner("resources")
     template = Template(
         name=name,
@@ -132,7 +132,7 @@ def _template(name: str, table: TomlTable, *, folder: Path, gpus: int) -> Templa
         stop=_stop(table),
         recycle=_recycle(table.inner("recycle")),
         log=_log(table.inner("log")),
-        cpu_cores=resources.number("cpu_cores", default=templates.CPU_CORES, most=CORES_MAX),
+        cpu_cores=resources.number("cpu_cores", default=templates.CPU_CORES, most=HOST_CORES_MAX),
         memory_bytes=resources.memory_bytes("memory_bytes", default=templates.MEMORY_BYTES),
         gpus=resources.whole("gpus", default=0, least=0, most=GPUS_MAX),
         is_measured=resources.flag("measured", default=True),
@@ -166,7 +166,7 @@ def _user(table: TomlTable) -> str | None:
 
 def _ready(table: TomlTable) -> Ready:
     given = Ready(
-        after_s=table.number("ready_after_s", default=templates.READY_AFTER_S),
+        after_s=table.number("ready_after_s", default=templates.TEMPLATE_READY_AFTER_S),
         pattern=table.text("ready_pattern"),
         timeout_s=table.number("ready_timeout_s", default=templates.READY_TIMEOUT_S),
     )
@@ -207,8 +207,8 @@ def _log(table: TomlTable) -> Log:
         bytes_max=table.memory_bytes("bytes_max", default=templates.LOG_BYTES_MAX),
         files=table.whole("files", default=templates.LOG_FILES, least=0, most=LOG_FILES_MAX),
     )
-    if given.bytes_max < LOG_BYTES_LEAST:
-        table.breach(f"bytes_max must be at least {LOG_BYTES_LEAST}")
+    if given.bytes_max < HOST_FILE_LOG_BYTES_MIN:
+        table.breach(f"bytes_max must be at least {HOST_FILE_LOG_BYTES_MIN}")
     table.close()
     return given
 

@@ -14,7 +14,7 @@ from typing import Any
 from headway.agent.system.users import account
 from headway.scaling import model
 
-READY_AFTER_S = 1.0  # a program that cannot run as it was called has usually failed by then
+TEMPLATE_READY_AFTER_S = 1.0  # a program that cannot run as it was called has usually failed by then
 READY_TIMEOUT_S = 60.0
 DRAIN_TIMEOUT_S = 60.0  # twice what Celery, RQ and Sidekiq call a long job in their defaults
 CPU_CORES = 0.1
@@ -36,7 +36,7 @@ MARKS = frozenset({WORKER_ID, POOL, AGENT_ID, STARTED_AS, GPUS})
 class Ready:
     """When a worker counts as ready: it has lived for ``after_s``, or its output has shown ``pattern``."""
 
-    after_s: float = READY_AFTER_S
+    after_s: float = TEMPLATE_READY_AFTER_S
     pattern: str | None = None
     timeout_s: float = READY_TIMEOUT_S
 

@@ -9,7 +9,7 @@ from typing import Any
 EXPECTED_MEMORY = "expected bytes as a number, or a size as in '128MB' or '1.5GiB'"
 NUMBER_MAX = 1e12
 BYTES_MAX = NUMBER_MAX * 1024
-NAME_CHARS_MAX = 200  # more is refused by the control plane, and with it the whole report of the host
+TOML_NAME_CHARS_MAX = 200  # more is refused by the control plane, and with it the whole report of the host
 
 
 class TomlTable:
@@ -138,7 +138,7 @@ class TomlTable:
         wrong = [name for name, value in given.items() if not (is_name(name) and is_name(value))]
         for name in wrong:
             self.breach(
-                f"{key}: {name!r} must be a name and have a text of at most {NAME_CHARS_MAX} characters, "
+                f"{key}: {name!r} must be a name and have a text of at most {TOML_NAME_CHARS_MAX} characters, "
                 f"as in {key} = {{zone = 'a'}}"
             )
         return {name: value for name, value in given.items() if name not in wrong}
@@ -160,7 +160,7 @@ def _is_number(value: Any) -> bool:
 
 def is_name(value: Any) -> bool:
     """Whether ``value`` is a text by which the control plane can call something."""
-    return _is_text(value) and 0 < len(value) <= NAME_CHARS_MAX
+    return _is_text(value) and 0 < len(value) <= TOML_NAME_CHARS_MAX
 
 
 def _is_text(value: Any) -> bool:

@@ -18,7 +18,7 @@ from headway.scaling import model
 FILE = "contact.json"
 WRITE_EVERY_S = 5.0
 NEVER_S = float("-inf")
-FIRST_CALL_S = 10.0  # an agent that has just begun is given the time to call before it counts as cut off
+ISOLATION_FIRST_CALL_S = 10.0  # an agent that has just begun is given the time to call before it counts as cut off
 FORGETTABLE_S = 45.0  # a host that has reported since then cannot be forgotten by anybody
 
 log = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class Contact:
         now_s = self._clock()
         with self._lock:
             since_s = self._began_at_s if self._received_at_s == NEVER_S else self._received_at_s
-            return now_s - since_s if now_s - self._began_at_s >= FIRST_CALL_S else 0.0
+            return now_s - since_s if now_s - self._began_at_s >= ISOLATION_FIRST_CALL_S else 0.0
 
 
 class Isolation:

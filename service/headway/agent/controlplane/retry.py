@@ -9,8 +9,8 @@ from headway.local.backoff import DoublingPause
 PAUSE = DoublingPause(0.2, 4.0)  # with as much until the connection is tried anew, all are back within ten seconds
 # What got no answer in time may have met a flood, which whoever asks again at once makes worse. With these pauses a
 # host asks no more often than when all is well, and still twice within a lease.
-UNANSWERED_PAUSE_S = 8.0
-REFUSED_PAUSE_S = 30.0  # what only a person can cure is not asked for more often
+UNANSWERED_RETRY_S = 8.0
+REFUSED_RETRY_S = 30.0  # what only a person can cure is not asked for more often
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +40,8 @@ class RetryState:
         self._failed_as = type(error)
         self._failures += 1
         if isinstance(error, Refused) and not isinstance(error, NotFound):
-            return REFUSED_PAUSE_S * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
+            return REFUSED_RETRY_S * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
         if isinstance(error, Unanswered):
-            return random.uniform(0.0, UNANSWERED_PAUSE_S)  # noqa: S311 - no secret
+            return random.uniform(0.0, UNANSWERED_RETRY_S)  # noqa: S311 - no secret
         # Full jitter: agents that were cut off together do not come back together.
         return random.uniform(0.0, PAUSE.after_s(self._failures))  # noqa: S311

@@ -26,9 +26,9 @@ from headway.scaling.model import Exit, StartUp
 
 REPORT_EVERY_S = 15.0
 REPORT_JITTER = 0.2
-REPORT_GAP_S = 0.2  # changes that come together are sent together
-SPREAD_S = 2.0  # what every agent finds out at the same moment they do not all do at the same moment
-QUICK_S = 1.0  # an answer that brings nothing new comes after the wait, or something is wrong
+SESSION_REPORT_GAP_S = 0.2  # changes that come together are sent together
+SESSION_SPREAD_S = 2.0  # what every agent finds out at the same moment they do not all do at the same moment
+SESSION_QUICK_ANSWER_S = 1.0  # an answer that brings nothing new comes after the wait, or something is wrong
 
 log = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ class ControlSession:
         talk = RetryState("report")
         while self._wait_until_due():
             self._try(self._report, talk)
-            self._pause(REPORT_GAP_S)
+            self._pause(SESSION_REPORT_GAP_S)
         if self._is_due:
             self._try(self._report, talk, is_last=True)
 
@@ -196,8 +196,8 @@ class ControlSession:
         while not self._is_closing:
             asked_at_s = time.monotonic()
             has_news = self._try(self._poll, talk)
-            if has_news is False and time.monotonic() - asked_at_s < QUICK_S:
-                self._pause(QUICK_S)
+            if has_news is False and time.monotonic() - asked_at_s < SESSION_QUICK_ANSWER_S:
+                self._pause(SESSION_QUICK_ANSWER_S)
 
     def _poll(self) -> bool:
         """Whether the answer brought new orders."""
@@ -224,7 +224,7 @@ class ControlSession:
             orders = self._received.orders
             if orders.epoch not in {0, answer.epoch}:
                 # Another leader's, or of a database that was restored: it may know of this host what was long ago.
-                self._due_by_s = min(self._due_by_s, time.monotonic() + random.uniform(0.0, SPREAD_S))  # noqa: S311
+                self._due_by_s = min(self._due_by_s, time.monotonic() + random.uniform(0.0, SESSION_SPREAD_S))  # noqa: S311
                 self._changed.notify_all()
             is_newer = orders.are_outdated_by(epoch=answer.epoch, revision=answer.revision)
             if is_newer:

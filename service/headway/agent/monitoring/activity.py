@@ -9,14 +9,14 @@ from headway.local import procfs
 from headway.local.procfs import Stat
 from headway.scaling.model import WorkerState
 
-HINT_FRESH_S = 12.0  # a change is sent at once and everything every 5 s: two rounds and losses on the way
+ACTIVITY_HINT_FRESH_S = 12.0  # a change is sent at once and everything every 5 s: two rounds and losses on the way
 BUSY_CPU_FRACTION = 0.05  # of one core; a worker that only asks its broker for jobs takes less than 0.01
 SAMPLE_EVERY_S = 5.0
 
 
 def by_hint(hint: ReceivedHint | None, *, started_at_s: float, now_s: float) -> Activity:
     """What a hint reports of the worker that started then. A hint from before its start is about another process."""
-    if hint is None or now_s - hint.known_at_s > HINT_FRESH_S or hint.known_at_s < started_at_s:
+    if hint is None or now_s - hint.known_at_s > ACTIVITY_HINT_FRESH_S or hint.known_at_s < started_at_s:
         return NOT_KNOWN
     since_s = None if hint.since_age_s is None else hint.received_at_s - hint.since_age_s
     return Activity(is_busy=hint.is_busy, busy_since_s=since_s if hint.is_busy else None)

@@ -11,12 +11,12 @@ from headway.agent.config.templates import Template
 from headway.agent.monitoring.resource_usage import WorkerUsage
 from headway.scaling import model
 
-ENOUGH = 5  # samples of a worker, a minute apart
-WARM_S = 60.0  # younger ones are still loading
-RISE = 0.5  # of the difference a minute
-FALL = 0.02  # half of it in 35 minutes
-BAND = 0.1  # reported again when it differs by more
-FLOOR = 0.25  # of the cost in host.toml: a night without jobs does not make a morning's workers free
+COST_SAMPLES_MIN = 5  # samples of a worker, a minute apart
+COST_WARM_UP_S = 60.0  # younger ones are still loading
+COST_RISE = 0.5  # of the difference a minute
+COST_FALL = 0.02  # half of it in 35 minutes
+COST_REPORT_BAND = 0.1  # reported again when it differs by more
+COST_FLOOR = 0.25  # of the cost in host.toml: a night without jobs does not make a morning's workers free
 CPU_CORES_LEAST = 0.01
 MEMORY_BYTES_LEAST = 8 * 1024 * 1024
 
@@ -51,15 +51,15 @@ class CostModel:
     def reported(self, template: Template) -> model.Template:
         """What the control plane may know of the template, at its cost now."""
         known = self._known.get(template.name)
-        if not template.is_measured or known is None or known.samples < ENOUGH:
+        if not template.is_measured or known is None or known.samples < COST_SAMPLES_MIN:
             return template.reported()
         before = self._published.get(template.name)
         if before is None or differs(before, known):
             self._published[template.name] = before = known
         return replace(
             template.reported(),
-            cpu_cores=round(max(CPU_CORES_LEAST, FLOOR * template.cpu_cores, before.cpu_cores), 3),
-            memory_bytes=int(max(MEMORY_BYTES_LEAST, FLOOR * template.memory_bytes, before.memory_bytes)),
+            cpu_cores=round(max(CPU_CORES_LEAST, COST_FLOOR * template.cpu_cores, before.cpu_cores), 3),
+            memory_bytes=int(max(MEMORY_BYTES_LEAST, COST_FLOOR * template.memory_bytes, before.memory_bytes)),
         )
 
 
@@ -81,10 +81,10 @@ def learnt(known: Cost | None, weights: Sequence[WorkerUsage]) -> Cost:
 
 def differs(reported: Cost, known: Cost) -> bool:
     """Whether the known cost is no longer the reported one."""
-    return abs(known.memory_bytes - reported.memory_bytes) > BAND * reported.memory_bytes or abs(
+    return abs(known.memory_bytes - reported.memory_bytes) > COST_REPORT_BAND * reported.memory_bytes or abs(
         known.cpu_cores - reported.cpu_cores
-    ) > BAND * max(reported.cpu_cores, CPU_CORES_LEAST)
+    ) > COST_REPORT_BAND * max(reported.cpu_cores, CPU_CORES_LEAST)
 
 
 def _moved(known: float, seen: float) -> float:
-    return known + (RISE if seen > known else FALL) * (seen - known)
+    return known + (COST_RISE if seen > known else COST_FALL) * (seen - known)

@@ -8,7 +8,7 @@ from math import ceil
 from headway.agent.config.host_file import HostFile
 from headway.agent.model import Activity, ReceivedHint
 from headway.agent.monitoring.activity import SAMPLE_EVERY_S, ActivityTracker
-from headway.agent.monitoring.cost_model import WARM_S, Cost, CostModel
+from headway.agent.monitoring.cost_model import COST_WARM_UP_S, Cost, CostModel
 from headway.agent.monitoring.resource_usage import ResourceUsage
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system.capacity import capacity, measure, pressure, steadied
@@ -17,7 +17,7 @@ from headway.scaling import model
 from headway.scaling.model import HostCapacity
 
 FILE = "costs.json"
-WEIGH_EVERY_S = 60.0  # each worker; neither cheap nor urgent
+MONITOR_WEIGH_EVERY_S = 60.0  # each worker; neither cheap nor urgent
 
 
 class Monitor:
@@ -45,9 +45,9 @@ class Monitor:
             return False
         self._measured_at_s = now_s
         self._activities.scan(records, now_s=now_s)
-        again = ceil(len(records) * SAMPLE_EVERY_S / WEIGH_EVERY_S)
+        again = ceil(len(records) * SAMPLE_EVERY_S / MONITOR_WEIGH_EVERY_S)
         workers_bytes = self._scales.weigh(records, now_s=now_s, again=again)
-        if now_s - self._weighed_at_s >= WEIGH_EVERY_S:
+        if now_s - self._weighed_at_s >= MONITOR_WEIGH_EVERY_S:
             self._weighed_at_s = now_s
             self._conclude(records, host_file, workers_bytes=workers_bytes)
         assert self._room is not None, "weighed above, in the first poll"
@@ -70,7 +70,7 @@ class Monitor:
 
     def _conclude(self, records: Sequence[Record], host_file: HostFile, *, workers_bytes: int) -> None:
         """Once every worker has been weighed again."""
-        self._costs.learn(self._scales.by_template(records, older_than_s=WARM_S))
+        self._costs.learn(self._scales.by_template(records, older_than_s=COST_WARM_UP_S))
         self._room = steadied(
             self._room,
             capacity(

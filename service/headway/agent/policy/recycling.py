@@ -10,8 +10,8 @@ from headway.agent.model import Activity
 from headway.agent.workers.worker_record import Record
 from headway.scaling.model import WorkerState
 
-JITTER = 0.2  # of the age: workers that were started together are not replaced together
-FAIR_TRIAL_S = 60.0  # a worker that takes too much memory from the start is not replaced again and again at once
+RECYCLING_JITTER = 0.2  # of the age: workers that were started together are not replaced together
+RECYCLING_TRIAL_S = 60.0  # a worker that takes too much memory from the start is not replaced again and again at once
 
 log = logging.getLogger(__name__)
 
@@ -43,13 +43,13 @@ class Recycling:
 def worn_by(recycle: Recycle, record: Record, activity: Activity, *, now_s: float) -> str | None:
     """Why the worker has served for long enough, ``None`` if it has not."""
     age_s = now_s - record.life.started_at_s
-    if recycle.after_s is not None and age_s >= recycle.after_s * (1.0 - JITTER * _lot(record.worker_id)):
+    if recycle.after_s is not None and age_s >= recycle.after_s * (1.0 - RECYCLING_JITTER * _lot(record.worker_id)):
         return f"it has run for {age_s:.0f} s"
     ended_jobs = activity.ended_jobs
     if recycle.jobs is not None and ended_jobs is not None and ended_jobs >= recycle.jobs:
         return f"it has ended {ended_jobs} jobs"
     memory_bytes = activity.memory_bytes
-    is_tried = age_s >= FAIR_TRIAL_S
+    is_tried = age_s >= RECYCLING_TRIAL_S
     if (
         recycle.memory_bytes is not None
         and memory_bytes is not None

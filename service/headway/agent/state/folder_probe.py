@@ -9,7 +9,7 @@ from contextlib import suppress
 
 PROBE = "writable.probe"
 PROBE_BYTES = 4096
-ROOM_BYTES = 256 * 1024  # less is soon gone
+PROBE_ROOM_BYTES = 256 * 1024  # less is soon gone
 ROOM_FILES = 16
 
 
@@ -17,7 +17,7 @@ def may_refuse(folder: int) -> bool:
     """Whether the open ``folder`` may take nothing more: it is nearly full, read only, or no longer this user's."""
     disk = os.fstatvfs(folder)
     free_blocks, free_files = (disk.f_bfree, disk.f_ffree) if os.geteuid() == 0 else (disk.f_bavail, disk.f_favail)
-    is_full = free_blocks * disk.f_frsize < ROOM_BYTES or (disk.f_files > 0 and free_files < ROOM_FILES)
+    is_full = free_blocks * disk.f_frsize < PROBE_ROOM_BYTES or (disk.f_files > 0 and free_files < ROOM_FILES)
     return is_full or bool(disk.f_flag & os.ST_RDONLY) or not os.access(".", os.W_OK | os.X_OK, dir_fd=folder)
 
 

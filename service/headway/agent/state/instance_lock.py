@@ -22,7 +22,7 @@ from headway.local.locks import holder_of, sign, try_lock
 
 KILL_BOUND_S = 5.0
 LISTENS_WITHIN_S = 0.2
-BACKLOG = 128  # of those who ask who has a name; nobody is answered
+INSTANCE_LOCK_BACKLOG = 128  # of those who ask who has a name; nobody is answered
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ def _hold_name(held: socket.socket, control: str, host_name: str, *, until_s: fl
 def _bind(held: socket.socket, address: str) -> bool:
     try:
         held.bind(address)
-        held.listen(BACKLOG)
+        held.listen(INSTANCE_LOCK_BACKLOG)
     except OSError as error:
         # Where there are no such names, the state folder alone keeps agents apart.
         return error.errno != errno.EADDRINUSE

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from headway.scaling.model import HostCapacity
 
-MEMORY_BAND = 0.05  # of the memory: a change of less is noise
-UNLIMITED_BYTES = 1 << 60  # version 1 writes "no limit" as a number near 2^63
+CAPACITY_MEMORY_BAND = 0.05  # of the memory: a change of less is noise
+CAPACITY_UNLIMITED_BYTES = 1 << 60  # version 1 writes "no limit" as a number near 2^63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def steadied(before: HostCapacity | None, now: HostCapacity) -> HostCapacity:
     if before is None:
         return now
     difference_bytes = now.memory_bytes - before.memory_bytes
-    if abs(difference_bytes) <= MEMORY_BAND * max(before.memory_bytes, now.memory_bytes):
+    if abs(difference_bytes) <= CAPACITY_MEMORY_BAND * max(before.memory_bytes, now.memory_bytes):
         return replace(now, memory_bytes=before.memory_bytes)
     return replace(now, memory_bytes=before.memory_bytes + difference_bytes // 2)
 
@@ -143,7 +143,7 @@ def _limit_v1(folder: Path) -> _Limit:
     used_bytes = _number(folder / "memory.usage_in_bytes") or 0
     return _Limit(
         cpu_cores=quota / period if quota and period and quota > 0 else None,
-        memory_bytes=memory if memory is not None and memory < UNLIMITED_BYTES else None,
+        memory_bytes=memory if memory is not None and memory < CAPACITY_UNLIMITED_BYTES else None,
         used_bytes=max(0, used_bytes - _table(folder / "memory.stat").get("total_inactive_file", 0)),
     )
 

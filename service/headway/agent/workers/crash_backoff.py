@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from headway.local.backoff import DoublingPause
 
 PAUSE = DoublingPause(10.0, 300.0)
-WELL_S = 600.0  # a kind that was well for so long after its last pause begins with the shortest again
+CRASH_BACKOFF_RESET_S = 600.0  # a kind that was well for so long after its last pause begins with the shortest again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Backoff:
         known = self.pauses.get(kind)
         if known is not None and started_at_s < known.until_s:
             return self
-        is_new = known is None or now_s - known.until_s >= WELL_S
+        is_new = known is None or now_s - known.until_s >= CRASH_BACKOFF_RESET_S
         failures = 1 if known is None or is_new else known.failures + 1
         pause = Pause(failures=failures, until_s=now_s + PAUSE.after_s(failures))
         return replace(self, pauses={**self.pauses, kind: pause})

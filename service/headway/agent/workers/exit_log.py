@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from headway.scaling.model import Worker
 
-IDS_KEPT = 200  # those of longer ago have no log any more, which means the same
+EXIT_LOG_IDS_KEPT = 200  # those of longer ago have no log any more, which means the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class ExitLog:
     def __init__(self, *, spent: Mapping[str, int] | None = None, worker_ids: Iterable[str] = ()) -> None:
         self.spent = dict(spent or {})
         """Pool -> burst workers that ended by themselves under the orders in force."""
-        self.worker_ids = deque(worker_ids, maxlen=IDS_KEPT)
+        self.worker_ids = deque(worker_ids, maxlen=EXIT_LOG_IDS_KEPT)
         """Of those that ended last."""
         self._pending: list[Ended] = []
 

@@ -15,7 +15,7 @@ from headway.agent.workers.worker_record import Record
 from headway.local import procfs
 
 FILE = "starts.jsonl"
-LINES_MAX = 4096  # with those that ended; then it is written anew
+START_LOG_LINES_MAX = 4096  # with those that ended; then it is written anew
 
 
 class StartLog:
@@ -29,7 +29,7 @@ class StartLog:
     @property
     def is_long(self) -> bool:
         """Whether it is time to write it anew."""
-        return self._lines >= LINES_MAX
+        return self._lines >= START_LOG_LINES_MAX
 
     def note(self, record: Record) -> None:
         """Add a worker whose process is there. Raises ``OSError``."""

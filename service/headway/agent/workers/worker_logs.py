@@ -19,10 +19,10 @@ from headway.agent.config.templates import Log
 ENDED_KEPT = 50
 COPY_BYTES = 1024 * 1024
 READ_BYTES = 64 * 1024
-PIECES_MAX = 16  # a poll: a worker that prints much while it starts is not taken for a late one
-RESERVED_BYTES = 16 * 1024  # what a worker prints until it is ready, on a disk that is full by then
+LOG_PIECES_MAX = 16  # a poll: a worker that prints much while it starts is not taken for a late one
+LOG_RESERVED_BYTES = 16 * 1024  # what a worker prints until it is ready, on a disk that is full by then
 FALLOC_FL_KEEP_SIZE = 1
-BLOCK_BYTES = 512  # what st_blocks counts, whatever the disk's blocks are
+LOG_BLOCK_BYTES = 512  # what st_blocks counts, whatever the disk's blocks are
 LAST_WORDS_BYTES = 4096
 LAST_WORDS_CHARS = 200
 
@@ -45,7 +45,7 @@ class WorkerLogs:
     def create(self, worker_id: str) -> int:
         """A new file, open for the worker to print to, with room for its first words. Raises ``OSError``."""
         opened = self._opened(_log(worker_id), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
-        _reserve(opened, RESERVED_BYTES)
+        _reserve(opened, LOG_RESERVED_BYTES)
         return opened
 
     def release(self, worker_id: str) -> None:
@@ -172,7 +172,7 @@ class Tail:
                 if file.seek(0, os.SEEK_END) < self._offset:
                     self._offset = 0  # cut meanwhile
                 file.seek(self._offset)
-                for _ in range(PIECES_MAX):
+                for _ in range(LOG_PIECES_MAX):
                     fresh = file.read(READ_BYTES)
                     if self._is_in(fresh):
                         return True
@@ -202,7 +202,7 @@ def _reserve(opened: int, size_bytes: int) -> None:
 def _is_full(opened: int) -> bool:
     """Whether the disk takes nothing more of the file: nothing is left of what was reserved for it, nor else."""
     found = os.fstat(opened)
-    if found.st_blocks * BLOCK_BYTES > found.st_size:
+    if found.st_blocks * LOG_BLOCK_BYTES > found.st_size:
         return False
     disk = os.fstatvfs(opened)
     return (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) == 0

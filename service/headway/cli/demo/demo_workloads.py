@@ -10,7 +10,7 @@ from headway.simulate.traces import BURSTY_LLM_CODE, DAY_FLIGHTS, DAY_TWEETS, lo
 
 CONNECTION = "demo"
 DAY_S = 86_400.0
-CLOCK_BEGINS_S = 5 * 3600.0  # both recordings begin at five in the morning by New York's clock
+WORKLOAD_CLOCK_BEGINS_S = 5 * 3600.0  # both recordings begin at five in the morning by New York's clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ def day() -> DemoWorkload:
         for_s=216.0,
         times_faster=400.0,
         length_s=DAY_S,
-        clock_begins_s=CLOCK_BEGINS_S,
+        clock_begins_s=WORKLOAD_CLOCK_BEGINS_S,
         peak_recorded_s=3600.0,
         peak_name="hour",
     )

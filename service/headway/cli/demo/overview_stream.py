@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 RECONNECT_S = 1.0
-SILENT_S = 15.0  # the stream sends at least every 5 s
+OVERVIEW_SILENT_S = 15.0  # the stream sends at least every 5 s
 
 
 class OverviewFeed:
@@ -16,7 +16,7 @@ class OverviewFeed:
 
     def __init__(self, url: str, *, token: str | None) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._client = httpx.Client(base_url=url, headers=headers, timeout=SILENT_S, trust_env=False)
+        self._client = httpx.Client(base_url=url, headers=headers, timeout=OVERVIEW_SILENT_S, trust_env=False)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="overview", daemon=True)
         self.newest: dict[str, Any] | None = None

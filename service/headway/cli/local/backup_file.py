@@ -30,7 +30,7 @@ ABOUT, CONTENTS = "about.json", "contents.json"
 DUMP, IDENTITY, MARKER = "database.dump", "agent/identity.json", "events/marker"
 HOT, READ, ARCHIVE = "events/hot", "events/read", "events/archive"
 PIECE_BYTES = 1 << 20
-WORDS_BYTES_MAX = 64 << 20  # of contents.json: some 400,000 files
+BACKUP_CONTENTS_BYTES_MAX = 64 << 20  # of contents.json: some 400,000 files
 
 _HELD = re.compile(rf"({re.escape(DUMP)}|{IDENTITY}|{MARKER}|({HOT}|{READ}|{ARCHIVE})/[0-9A-Za-z_-]+\.parquet)")
 
@@ -176,7 +176,7 @@ def _header(name: str, size_bytes: int) -> tarfile.TarInfo:
 
 def _words(tar: tarfile.TarFile, member: tarfile.TarInfo) -> object:
     file = tar.extractfile(member)
-    if file is None or member.size > WORDS_BYTES_MAX:
+    if file is None or member.size > BACKUP_CONTENTS_BYTES_MAX:
         raise tarfile.ReadError(member.name)
     try:
         return json.loads(file.read())

@@ -10,7 +10,7 @@ import yaml
 from headway.agent.config import library_presets
 from headway.scaling.profile import NAME_LENGTH_MAX
 
-URL_VARIABLE = "RQ_REDIS_URL"  # where RQ itself reads it
+SCAFFOLD_URL_VARIABLE = "RQ_REDIS_URL"  # where RQ itself reads it
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@+-]*")
 _PLAIN_URL = re.compile(r"[a-z]+://[A-Za-z0-9_./@?=&:%+-]*[A-Za-z0-9_/]")
 
@@ -99,7 +99,7 @@ def _starter(broker: Broker, queue: str) -> library_presets.LibraryPreset:
     return replace(
         library_presets.RQ,
         argv=(broker.rq, "worker", *safe, *url, queue),
-        environment={URL_VARIABLE: broker.url} if broker.has_password else {},
+        environment={SCAFFOLD_URL_VARIABLE: broker.url} if broker.has_password else {},
         notes={**library_presets.RQ.notes, **plain, **secret},
     )
 

@@ -28,7 +28,7 @@ NEEDED_BY: Mapping[str, frozenset[str]] = {
     "HEADWAY_JOIN_TOKEN": frozenset({"agent"}),
 }
 """Credential -> the roles that are given it."""
-JAVA_WITHIN_S = 180.0  # a cold disk, two busy cores
+STACK_JAVA_WITHIN_S = 180.0  # a cold disk, two busy cores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class Stack:
             # Spark takes longest, so it begins first; it waits for nobody but the database.
             beats = self.plan.layout.state("pipeline") / heartbeat.FILE
             self.supervisor.start(
-                self._role("pipeline", is_ready=self.has_pipeline, ready_within_s=JAVA_WITHIN_S, heartbeat=beats)
+                self._role("pipeline", is_ready=self.has_pipeline, ready_within_s=STACK_JAVA_WITHIN_S, heartbeat=beats)
             )
             self.supervisor.start(self._role("control", is_ready=lambda _: bool(self.ask("/v1/health"))))
             self.supervisor.wait_ready("control")

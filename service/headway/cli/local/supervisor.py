@@ -34,9 +34,9 @@ from headway.local.backoff import DoublingPause
 
 POLL_S = 0.1
 PAUSE = DoublingPause(0.5, 30.0)
-WELL_S = 60.0  # a child that ran this long has shown that it can: its next pause is the shortest again
+SUPERVISOR_RESET_S = 60.0  # a child that ran this long has shown that it can: its next pause is the shortest again
 START_ATTEMPTS = 3
-GAP_S = 2.0  # between two polls: this process was stopped itself, and knows nothing of the time between
+SUPERVISOR_GAP_S = 2.0  # between two polls: this process was stopped itself, and knows nothing of the time between
 SERVER_STOP_S = 10.0
 
 
@@ -84,7 +84,7 @@ class _Retries:
 
     def failed(self, now_s: float, *, ran_s: float = 0.0) -> float:
         """Count a failure. Returns the pause before the next try."""
-        self.failures = 1 if ran_s >= WELL_S else self.failures + 1
+        self.failures = 1 if ran_s >= SUPERVISOR_RESET_S else self.failures + 1
         pause_s = PAUSE.after_s(self.failures)
         self.again_at_s = now_s + pause_s
         return pause_s
@@ -210,7 +210,7 @@ class Supervisor:
         """
         now_s, before_s = self._clock(), self._tended_at_s
         self._tended_at_s = now_s
-        is_late = before_s is not None and now_s - before_s > GAP_S
+        is_late = before_s is not None and now_s - before_s > SUPERVISOR_GAP_S
         for name, kept in self._kept.items():
             self._tend_server(name, kept)
         for held in self._held.values():

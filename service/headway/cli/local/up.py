@@ -27,7 +27,7 @@ from headway.settings import DATA_DIR, ClientSettings, ClientTls, CollectSetting
 from headway_spark.java import java_home
 
 POLL_S = 0.5
-AGENT_STOP_S = 5.0  # what the agent takes beyond its workers
+UP_AGENT_STOP_S = 5.0  # what the agent takes beyond its workers
 
 
 def main(words: list[str]) -> int:
@@ -116,7 +116,7 @@ def _plan(options: argparse.Namespace, layout: DataDir, host: host_file.HostFile
         database_url=database_url_of(os.environ),
         host_file=str(options.host_file.absolute()),
         stops_workers=options.stop_workers,
-        agent_stop_within_s=AGENT_STOP_S + (drain_s if options.stop_workers else 0.0),
+        agent_stop_within_s=UP_AGENT_STOP_S + (drain_s if options.stop_workers else 0.0),
         is_encrypted=settings.tls is not None,
         tls=_trusted(settings),
     )

@@ -25,7 +25,7 @@ from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.explain import explained
 from headway.scaling.metrics.windows import WINDOWS_S
 
-WIDE_COLUMNS = 100  # sentences wider than this are hard to read
+DESCRIBE_COLUMNS = 100  # sentences wider than this are hard to read
 
 app = typer.Typer(add_completion=False)
 main = main_of(app)
@@ -112,8 +112,8 @@ def _of_pool(known: Body) -> Iterator[Part]:
         sentences = explained(
             decision_from_mapping(decision["decision"]), previous_workers=decision["previous_workers"]
         )
-        yield paragraph(f"Decided {ago(decision['decided_at_s'])}: {' '.join(sentences)}", WIDE_COLUMNS)
-        yield paragraph(predicted(known["behaviour"]["prediction"]), WIDE_COLUMNS)
+        yield paragraph(f"Decided {ago(decision['decided_at_s'])}: {' '.join(sentences)}", DESCRIBE_COLUMNS)
+        yield paragraph(predicted(known["behaviour"]["prediction"]), DESCRIBE_COLUMNS)
     yield depths(known["queues"])
     yield windows_table(known["metrics"]["windows"])
     yield Text(f"measured until {ago(known['metrics']['until_s'])}", style="dim")
@@ -292,7 +292,7 @@ def above_whole(windows: Sequence[Body]) -> Iterator[Part]:
         yield paragraph(
             "* above 100 %: a job counts in the window in which it ends with all the time that it ran, and slots "
             "that ran for a moment between two decisions are not counted.",
-            WIDE_COLUMNS,
+            DESCRIBE_COLUMNS,
         )
 
 

@@ -21,7 +21,7 @@ from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.explain import duration, explained
 from headway.scaling.model import Decision
 
-NARROW_COLUMNS = 100  # sentences wider than this are hard to read
+EXPLAIN_COLUMNS = 100  # sentences wider than this are hard to read
 
 app = typer.Typer(add_completion=False)
 main = main_of(app)
@@ -114,7 +114,7 @@ def _read(file: str) -> dict[str, Any]:
 
 def _show(decision: Decision, sentences: tuple[str, ...]) -> None:
     console = Screen()
-    columns = min(console.width, NARROW_COLUMNS) if console.is_terminal else NARROW_COLUMNS
+    columns = min(console.width, EXPLAIN_COLUMNS) if console.is_terminal else EXPLAIN_COLUMNS
     if decision.at_s:
         ago = duration(float(max(0, round(time.time() - decision.at_s))))
         moment = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(decision.at_s))

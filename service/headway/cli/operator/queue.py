@@ -12,7 +12,7 @@ from headway.errors import Refused
 
 PAGE_QUEUES = 2000
 PAGES_MAX = 1_000
-FORGET_AT_ONCE = 100  # as many as the API takes
+QUEUES_FORGOTTEN_AT_ONCE = 100  # as many as the API takes
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage one queue.")
 main = main_of(app)
@@ -40,7 +40,7 @@ def forget(
 
 
 def _named(api: Api, queues: list[str]) -> Iterator[str]:
-    for page in _batched(queues, FORGET_AT_ONCE):
+    for page in _batched(queues, QUEUES_FORGOTTEN_AT_ONCE):
         yield from _forgotten(api, {"queues": page})["queues"]
 
 

@@ -10,7 +10,7 @@ from headway.cli.api_client import connected
 from headway.cli.terminal.printing import say
 from headway.cli.typer_app import main_of
 
-POLL_S = 2.0  # agents report changes at once, and the dashboard shows the same
+RESTART_POLL_S = 2.0  # agents report changes at once, and the dashboard shows the same
 
 app = typer.Typer(add_completion=False, help="Replace a pool's workers.")
 main = main_of(app)
@@ -30,7 +30,7 @@ def restart(
         say(f"at {api.url}")
         say(line := _progress_text(progress))
         while wait and _left(progress):
-            time.sleep(POLL_S)
+            time.sleep(RESTART_POLL_S)
             progress = api.get(path)
             if _progress_text(progress) != line:
                 say(line := _progress_text(progress))

@@ -19,8 +19,8 @@ from headway.cli.typer_app import main_of
 from headway.errors import Invalid, Unavailable
 from headway.scaling.explain import counted
 
-EVERY_MIN_S = 0.5  # a control plane has others to answer
-ANSWERS_WITHIN_S = 10.0  # a viewer must not take the past for the present; a hung Postgres is named after 8 s
+TOP_EVERY_MIN_S = 0.5  # a control plane has others to answer
+TOP_ANSWERS_WITHIN_S = 10.0  # a viewer must not take the past for the present; a hung Postgres is named after 8 s
 URGENT = ("recovering", "unmeasured", "stale", "unseen", "no_host", "failing", "crash_loop", "breaching")
 """States, the later the more urgent."""
 
@@ -38,10 +38,10 @@ def top(
 ) -> None:
     """Show every pool: its workers, what waits, for how long, and what decides. Ctrl-C ends it."""
     every_s = seconds(every, option="--every")
-    if every_s < EVERY_MIN_S:
-        raise Invalid(f"--every={every} must be {EVERY_MIN_S:g} s or more")
+    if every_s < TOP_EVERY_MIN_S:
+        raise Invalid(f"--every={every} must be {TOP_EVERY_MIN_S:g} s or more")
     console = output()
-    with connected(timeout_s=ANSWERS_WITHIN_S) as api:
+    with connected(timeout_s=TOP_ANSWERS_WITHIN_S) as api:
         shown: RenderableType = picture(api)
         if once or not console.is_terminal:
             console.print(shown)

@@ -16,7 +16,7 @@ from headway.errors import Invalid
 TOLERANCE = 1e-9
 # The recorded fits sum squares that are not centred: ours, which are, differ in the last digits.
 TOLERANCES = {"linear_regression": 1e-6, "arrival_rate_forecast": 1e-6, "hybrid_strategy": 1e-6}
-NAMED_MAX = 5  # cases named, a file; the others are counted
+CASES_NAMED_MAX = 5  # cases named, a file; the others are counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ def summary(name: str, cases: Sequence[RecordedCall], results: Sequence[Result])
 
 
 def _named(what: str, results: Sequence[Result]) -> list[str]:
-    lines = [f"  {what}: {result.case.case_id}: {result.difference}" for result in results[:NAMED_MAX]]
-    if len(results) > NAMED_MAX:
-        lines.append(f"  {what}: {len(results) - NAMED_MAX} more")
+    lines = [f"  {what}: {result.case.case_id}: {result.difference}" for result in results[:CASES_NAMED_MAX]]
+    if len(results) > CASES_NAMED_MAX:
+        lines.append(f"  {what}: {len(results) - CASES_NAMED_MAX} more")
     return lines

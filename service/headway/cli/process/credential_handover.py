@@ -14,7 +14,7 @@ from headway.cli.process.process_privacy import CREDENTIALS, make_unreadable, ta
 
 HANDED_FD = "HEADWAY_HANDED_FD"
 ASKED = b"?"
-TAKEN_WITHIN_S = 60.0  # a cold disk, two busy cores: from its start to its first line
+HANDOVER_TAKEN_WITHIN_S = 60.0  # a cold disk, two busy cores: from its start to its first line
 
 
 class CredentialHandover:
@@ -40,7 +40,7 @@ class CredentialHandover:
 
 def _answer(ours: socket.socket, secrets: bytes) -> None:
     with ours, suppress(OSError):  # a child that has ended asks for nothing
-        ours.settimeout(TAKEN_WITHIN_S)
+        ours.settimeout(HANDOVER_TAKEN_WITHIN_S)
         if ours.recv(1) == ASKED:
             ours.sendall(secrets)
 

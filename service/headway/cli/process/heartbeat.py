@@ -11,7 +11,7 @@ EVERY_S = 1.0
 END_S = 1.0
 FILE = "heartbeat"
 SILENT_S = 5.0
-HUNG_S = 20.0  # a machine that is short of processor time keeps nobody from beating for so long
+HEARTBEAT_HUNG_S = 20.0  # a machine that is short of processor time keeps nobody from beating for so long
 
 log = logging.getLogger(__name__)
 
@@ -74,9 +74,9 @@ class Heartbeat:
 class Sign(Enum):
     """What has changed about a heartbeat."""
 
-    SILENT = f"is not responding: no heartbeat for {SILENT_S:g} s; after {HUNG_S:g} s it is replaced"
+    SILENT = f"is not responding: no heartbeat for {SILENT_S:g} s; after {HEARTBEAT_HUNG_S:g} s it is replaced"
     BACK = "responds again"
-    HUNG = f"has had no heartbeat for {HUNG_S:g} s: killed"
+    HUNG = f"has had no heartbeat for {HEARTBEAT_HUNG_S:g} s: killed"
 
 
 class Pulse:
@@ -105,7 +105,7 @@ class Pulse:
         if self._beaten_at_s is None:
             return None
         silent_s = now_s - self._beaten_at_s
-        if silent_s > HUNG_S:
+        if silent_s > HEARTBEAT_HUNG_S:
             self._beaten_at_s = None  # reported once
             return Sign.HUNG
         if silent_s > SILENT_S and not self._is_silent:

@@ -15,7 +15,7 @@ from headway.errors import Invalid
 from headway.scaling.profile import Profile, profile_from_mapping
 from headway.simulate.workloads.jobs import Jobs
 
-MINUTES_MAX = 120  # what the control plane keeps in rows of 5 s
+RECORDED_MINUTES_MAX = 120  # what the control plane keeps in rows of 5 s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +32,8 @@ def read_history(api: Api, pool: str, *, minutes: int, seed: int) -> Recorded:
     Raises:
         HeadwayError: the control plane does not answer, does not know the pool, or has seen no job of it end.
     """
-    if not 1 <= minutes <= MINUTES_MAX:
-        raise Invalid(f"--minutes={minutes} must lie in 1..{MINUTES_MAX}")
+    if not 1 <= minutes <= RECORDED_MINUTES_MAX:
+        raise Invalid(f"--minutes={minutes} must lie in 1..{RECORDED_MINUTES_MAX}")
     name = quote(pool, safe="")
     values = api.get(f"/v1/profiles/{name}")["profile"]
     profile = profile_from_mapping(pool, {key: value for key, value in values.items() if value is not None})

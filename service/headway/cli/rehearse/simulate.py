@@ -19,7 +19,7 @@ from headway.cli.rehearse.behaviour_source import learned_behaviour
 from headway.cli.rehearse.fault_options import KINDS as FAULTS
 from headway.cli.rehearse.fault_options import wrongs_of
 from headway.cli.rehearse.figures import figures_of, write
-from headway.cli.rehearse.recorded_history import MINUTES_MAX, Recorded, read_history
+from headway.cli.rehearse.recorded_history import RECORDED_MINUTES_MAX, Recorded, read_history
 from headway.cli.rehearse.rehearsal import base_profile, cases, hosts_of, rehearsed, risks_of, strategies_of
 from headway.cli.rehearse.rehearsal_table import phases_text, start_up_text, table
 from headway.cli.rehearse.scenario import load_scenario
@@ -72,7 +72,7 @@ def simulate(
     history: Annotated[
         str | None, typer.Option(metavar="POOL", help="What the control plane recorded of a pool, under its profile.")
     ] = None,
-    minutes: Annotated[int, typer.Option(help="So far back does the history go, up to 120.")] = MINUTES_MAX,
+    minutes: Annotated[int, typer.Option(help="So far back does the history go, up to 120.")] = RECORDED_MINUTES_MAX,
     profile: Annotated[str | None, typer.Option(metavar="FILE[:POOL]", help="The policy, of a profiles.yaml.")] = None,
     strategy: Annotated[
         list[str] | None,

@@ -8,7 +8,7 @@ from headway.scaling.planning.queueing import slots_for, slots_for_burst, wait_e
 
 DAY_S = 86_400.0
 ROUNDING = 1e-9  # what binary fractions add to a whole number must not buy a worker
-SLOTS_MAX = 200_000  # beyond this the arithmetic takes seconds, and one pool is the wrong shape
+SIZING_SLOTS_MAX = 200_000  # beyond this the arithmetic takes seconds, and one pool is the wrong shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +44,11 @@ class Load:
             for name in ("memory_per_worker_bytes", "connections_per_worker", "burst_jobs")
             if getattr(self, name) < 0
         ]
-        if not self.burst_jobs <= SLOTS_MAX:
-            breaches.append(f"{self.burst_jobs:,.0f} jobs at once; more than {SLOTS_MAX:,} are not planned")
-        if not breaches and self.peak_slots > SLOTS_MAX:
+        if not self.burst_jobs <= SIZING_SLOTS_MAX:
+            breaches.append(f"{self.burst_jobs:,.0f} jobs at once; more than {SIZING_SLOTS_MAX:,} are not planned")
+        if not breaches and self.peak_slots > SIZING_SLOTS_MAX:
             breaches.append(
-                f"the peak keeps {self.peak_slots:,.0f} slots busy; more than {SLOTS_MAX:,} are not planned"
+                f"the peak keeps {self.peak_slots:,.0f} slots busy; more than {SIZING_SLOTS_MAX:,} are not planned"
             )
         if breaches:
             raise Invalid(*breaches)

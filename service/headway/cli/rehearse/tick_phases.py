@@ -17,7 +17,7 @@ from headway.simulate.report.rows import Row
 from headway.simulate.studies.phases import middle
 from headway.simulate.studies.single_pool import Setting
 
-JOB_S = 5e-6  # what a job and an evaluation cost, roughly: enough to decide whether processes pay
+PHASE_JOB_S = 5e-6  # what a job and an evaluation cost, roughly: enough to decide whether processes pay
 POLL_S = 3e-5
 BESIDE_FROM_S = 2.0
 STEPS_SHOWN = 200
@@ -37,7 +37,7 @@ def combined(rows: Sequence[Any], settings: Sequence[Setting]) -> Any:
 
 def expected_s(cases: Sequence[Case], settings: Sequence[Setting]) -> float:
     """About how long all of it takes one core."""
-    each = sum(JOB_S * case.jobs + POLL_S * case.pools * case.length_s / settings[0].tick_s for case in cases)
+    each = sum(PHASE_JOB_S * case.jobs + POLL_S * case.pools * case.length_s / settings[0].tick_s for case in cases)
     return each * len(settings)
 
 

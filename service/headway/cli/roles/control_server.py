@@ -41,7 +41,7 @@ from headway.scaling.strategy import Strategy
 from headway.scaling.view import TICK_S
 from headway.settings import ControlSettings, ServerTls
 from headway.store import migrate
-from headway.store.claimed_names import CHANGED as FORGOTTEN_QUEUES
+from headway.store.claimed_names import CLAIMED_NAMES_CHANGED as FORGOTTEN_QUEUES
 from headway.store.engine import CONTROL_IDLE_TRANSACTION_TIMEOUT_S, Engine, create_engine, listen
 from headway.store.events.event_log import EventLog
 from headway.store.metrics.metrics_sink import wakes

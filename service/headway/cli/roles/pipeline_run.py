@@ -26,7 +26,7 @@ from headway_spark.stream.pipeline import Stream, Unfit, unfit
 from headway_spark.stream.rebuild import Rebuild, Stopped, is_due
 from headway_spark.stream.warm_up import warm_up
 
-KEEPER_END_S = 5.0  # it checks for a stop between two files
+PIPELINE_KEEPER_END_S = 5.0  # it checks for a stop between two files
 
 log = logging.getLogger(__name__)
 
@@ -219,7 +219,7 @@ class _LogSide:
     def end(self) -> None:
         """Wait for the thread, which has been asked to stop."""
         if self._keeping is not None:
-            self._keeping.join(KEEPER_END_S)
+            self._keeping.join(PIPELINE_KEEPER_END_S)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from rich.segment import Segment
 
 from headway.errors import printable
 
-PIPED_WIDTH = 200  # where no terminal says how wide it is
+SCREEN_PIPED_WIDTH = 200  # where no terminal says how wide it is
 
 
 class Text(rich.text.Text):
@@ -60,7 +60,7 @@ class Screen(Console):
 def output() -> Screen:
     """Standard output; piped to a program or a file, it is wide enough for any table."""
     screen = Screen()
-    return screen if screen.is_terminal else Screen(width=PIPED_WIDTH)
+    return screen if screen.is_terminal else Screen(width=SCREEN_PIPED_WIDTH)
 
 
 def errors() -> Screen:

@@ -19,19 +19,19 @@ from headway.store.access.enrolment import Enrolment, enrolled
 from headway.store.engine import WAKE, Engine, transaction
 from headway.store.hosts.host_assignments import HostAssignments, read_standings, unknown
 from headway.store.hosts.host_reports import HostReport
-from headway.store.hosts.hosts import LEASE_S, note_certificate, read_cluster_id
+from headway.store.hosts.hosts import HOST_LEASE_S, note_certificate, read_cluster_id
 from headway.store.leadership import note_ahead
 
 POLL_WAIT_MAX_S = 300.0
 # A host whose workers a broker reports needs their hints now and then; after a change the broker may begin to.
-HINTED_WAIT_S = 20.0
+AGENT_HINTED_WAIT_S = 20.0
 # When every agent connects anew they queue here, so that the tick, ingest and people still find a connection free.
-STATEMENTS_AT_ONCE = 2
+AGENT_STATEMENTS_AT_ONCE = 2
 POLL_LINES = 2
 # A storm of ten thousand was over after 30 s so, and after 44 s where all were answered in one go.
-TOGETHER_MAX = 500
+AGENT_ANSWERS_TOGETHER_MAX = 500
 KNOWN_MAX = 100_000
-POLLS_PER_HOST_MAX = 8  # an agent has one; those it left behind end with their connections
+AGENT_POLLS_PER_HOST_MAX = 8  # an agent has one; those it left behind end with their connections
 
 log = logging.getLogger(__name__)
 
@@ -68,8 +68,8 @@ class AgentService:
         self._room = WorkerQuota(engine=engine, bounds=bounds, refused=refused)
         self._held: dict[str, _HeldPoll] = {}
         self._known: dict[str, _Known] = {}
-        self._statements = asyncio.Semaphore(STATEMENTS_AT_ONCE)
-        self._standings = Batcher(self._read, lines=POLL_LINES, questions_max=TOGETHER_MAX)
+        self._statements = asyncio.Semaphore(AGENT_STATEMENTS_AT_ONCE)
+        self._standings = Batcher(self._read, lines=POLL_LINES, questions_max=AGENT_ANSWERS_TOGETHER_MAX)
         self._line = ReportWriter(engine=engine)
         self.hang_ups = Disconnects(engine=engine)
         self._certificate_ends_s: dict[str, float | None] = {}
@@ -130,7 +130,7 @@ class AgentService:
             await self._room.require(report.host_id, len(report.workers))
             if not await self._line.report(report, beat):
                 log.info("ignored late report host_id=%s sequence=%d", beat.host_id, beat.sequence)
-        return LEASE_S
+        return HOST_LEASE_S
 
     async def certified(self, host_id: str, *, ends_at_s: float | None) -> None:
         """Note when the certificate ends with which the host calls, if that has changed; ``None``: without one."""
@@ -184,7 +184,7 @@ class AgentService:
 
     def _patience_s(self, host_id: str, *, wait_s: float) -> float:
         known = self._known.get(host_id)
-        return min(wait_s, HINTED_WAIT_S) if known is not None and known.is_hinted else wait_s
+        return min(wait_s, AGENT_HINTED_WAIT_S) if known is not None and known.is_hinted else wait_s
 
     async def _standing(self, host_id: str, held: "_HeldPoll") -> HostAssignments:
         """What the host is to run, by Postgres; remembered unless it has changed since it was read."""
@@ -220,7 +220,7 @@ class AgentService:
     def _hold(self, host_id: str) -> Iterator["_HeldPoll"]:
         """What the polls of the host wait for, kept while there is one."""
         held = self._held.setdefault(host_id, _HeldPoll())
-        if held.polls >= POLLS_PER_HOST_MAX:
+        if held.polls >= AGENT_POLLS_PER_HOST_MAX:
             raise Overloaded(f"{held.polls} polls of host_id={host_id} are held already: wait for one of them")
         held.polls += 1
         self.hang_ups.called(host_id)

@@ -13,8 +13,8 @@ from headway.errors import HeadwayError
 from headway.store.engine import Engine, transaction
 from headway.store.hosts.hang_ups import note_back, note_hung_up
 
-CALLS_AGAIN_S = 2.0  # an agent that begins anew, or that gave up a poll of its own, calls well within
-FORGOTTEN_S = 60.0  # by then its lease has ended
+DISCONNECT_CALLS_AGAIN_S = 2.0  # an agent that begins anew, or that gave up a poll of its own, calls well within
+DISCONNECT_FORGOTTEN_S = 60.0  # by then its lease has ended
 WRITE_EVERY_S = 0.5
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Disconnects:
         """Write down which hosts have not called again, and which of those that are written down have."""
         now_s = self._clock()
         ages_s = {host_id: now_s - at_s for host_id, at_s in self._ended_at_s.items()}
-        due = {host_id: age_s for host_id, age_s in ages_s.items() if age_s >= CALLS_AGAIN_S}
+        due = {host_id: age_s for host_id, age_s in ages_s.items() if age_s >= DISCONNECT_CALLS_AGAIN_S}
         back = frozenset(self._back)
         if not due and not back:
             return
@@ -69,7 +69,7 @@ class Disconnects:
         self._back -= back
         for host_id, age_s in due.items():
             # A row that somebody else writes just now is left for the next time.
-            if (host_id in noted or age_s > FORGOTTEN_S) and self._ended_at_s.pop(host_id, None) is not None:
+            if (host_id in noted or age_s > DISCONNECT_FORGOTTEN_S) and self._ended_at_s.pop(host_id, None) is not None:
                 self._noted |= {host_id} & noted
             elif host_id in noted:
                 self._back.add(host_id)  # it has called meanwhile

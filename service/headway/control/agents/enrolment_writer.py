@@ -11,7 +11,7 @@ from headway.errors import HeadwayError, Refused
 from headway.store.engine import Connection, Engine, transaction
 
 LINES = 2
-TOGETHER_MAX = 50  # their rows, and the join token's, are locked until the last of them is in
+ENROLMENTS_TOGETHER_MAX = 50  # their rows, and the join token's, are locked until the last of them is in
 
 Answer = TypeVar("Answer")
 Asked = Callable[[Connection], Awaitable[Answer]]
@@ -23,7 +23,7 @@ class EnrolmentWriter(Generic[Answer]):
     def __init__(self, *, engine: Engine) -> None:
         self._engine = engine
         self._line: Batcher[str, Asked[Answer], Answer | HeadwayError] = Batcher(
-            self._let_in, lines=LINES, questions_max=TOGETHER_MAX
+            self._let_in, lines=LINES, questions_max=ENROLMENTS_TOGETHER_MAX
         )
 
     async def let_in(self, name: str, asked: Asked[Answer]) -> Answer:

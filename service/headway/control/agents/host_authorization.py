@@ -10,7 +10,7 @@ from headway.store.access.credentials import Known, Role, host_facts, issue
 from headway.store.access.enrolment import Enrolment, Joined, join
 from headway.store.engine import Engine, transaction
 
-STATEMENTS_AT_ONCE = 3  # calls of many hosts queue, so that other work finds a connection to the database free
+AUTHORIZATIONS_AT_ONCE = 3  # calls of many hosts queue, so that other work finds a connection to the database free
 OTHER_HOST = "its credential is another host's"
 OTHER_CERTIFICATE = "its certificate is another host's"
 NOT_OWN = "this host has a credential of its own, and the call does not show it"
@@ -25,7 +25,7 @@ class HostAuthorization:
         self._engine = engine
         self._callers = callers
         self._joining = EnrolmentWriter[Joined](engine=engine)
-        self._statements = asyncio.Semaphore(STATEMENTS_AT_ONCE)
+        self._statements = asyncio.Semaphore(AUTHORIZATIONS_AT_ONCE)
 
     async def join(self, enrolment: Enrolment, caller: Caller, *, certified: Collection[str] = ()) -> Joined:
         """Make a host known.

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from headway.control.agents.report_writer import ReportHeartbeat
-from headway.control.bounds import Bounds
+from headway.control.bounds import TEXT_CHARS_MAX, Bounds
 from headway.errors import Invalid
 from headway.scaling.model import Exit, HostCapacity, StartUp, Template, Worker
 from headway.scaling.profile_keys.rules import PATH_NAME, is_path_name
 from headway.store.hosts.host_reports import HostReport
 
-TEXT_CHARS_MAX = 500  # Postgres indexes keys of up to 2,700 bytes
 COUNT_MAX = 2**63 - 1  # Postgres's bigint
 GPUS_MAX = 2**31 - 1  # its integer
 CORES_MAX = 1e6

@@ -17,11 +17,11 @@ from headway.store.engine import Engine, transaction
 from headway.store.hosts.host_assignments import unknown
 from headway.store.hosts.host_reports import HostReport, Pulse, Recorded, record_reports
 
-LINES = 1  # two could wait for each other's hosts
-REST_S = 0.1  # a transaction costs as much as a dozen reports in it; an evaluation reads each 5 s
+REPORT_WRITERS = 1  # two could wait for each other's hosts
+REPORT_WRITER_REST_S = 0.1  # a transaction costs as much as a dozen reports in it; an evaluation reads each 5 s
 TOGETHER_MAX = 500
-LONG_ROWS = 200  # of one report: more than most hosts have workers
-TRIES_MAX = 50  # rests: longer than any transaction of a tick
+REPORT_LONG_ROWS = 200  # of one report: more than most hosts have workers
+REPORT_WRITER_TRIES_MAX = 50  # rests: longer than any transaction of a tick
 HOSTS_MAX = 100_000
 
 log = logging.getLogger(__name__)
@@ -56,9 +56,11 @@ class ReportWriter:
         self._engine = engine
         self._written: dict[str, tuple[str, int, bytes]] = {}
         """Host -> boot, sequence and content of the newest report that was written from here."""
-        self._line = Batcher(self._record, lines=LINES, questions_max=TOGETHER_MAX, rest_s=REST_S)
+        self._line = Batcher(
+            self._record, lines=REPORT_WRITERS, questions_max=TOGETHER_MAX, rest_s=REPORT_WRITER_REST_S
+        )
         # A long report of one host must not delay others: it has a queue, and a transaction, of its own.
-        self._long = Batcher(self._record, lines=LINES, questions_max=1, rest_s=REST_S)
+        self._long = Batcher(self._record, lines=REPORT_WRITERS, questions_max=1, rest_s=REPORT_WRITER_REST_S)
 
     async def beat(self, beat: ReportHeartbeat) -> bool:
         """Hold the host for known for another lease. Returns whether that was enough, or a whole report is needed.
@@ -106,8 +108,8 @@ class ReportWriter:
         self._written[beat.host_id] = (beat.boot_id, beat.sequence, beat.content)
 
     async def _ask(self, reports: HostReport | Pulse) -> _Outcome:
-        line = self._long if isinstance(reports, HostReport) and _rows(reports) > LONG_ROWS else self._line
-        for _ in range(TRIES_MAX):
+        line = self._long if isinstance(reports, HostReport) and _rows(reports) > REPORT_LONG_ROWS else self._line
+        for _ in range(REPORT_WRITER_TRIES_MAX):
             outcome = await line.ask(reports.host_id, reports)
             if outcome is not _Outcome.LOCKED:
                 return outcome

@@ -15,7 +15,7 @@ from headway.errors import Invalid
 from headway.store.engine import Engine, transaction
 from headway.store.hosts.template_counts import count_workers
 
-COUNTED_S = 1.0  # a count of a hundred thousand rows takes some hundredths of a second
+QUOTA_COUNTED_S = 1.0  # a count of a hundred thousand rows takes some hundredths of a second
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class WorkerQuota:
         """
         if workers <= self._share:
             return
-        if self._clock() - self._counted_at_s >= COUNTED_S:
+        if self._clock() - self._counted_at_s >= QUOTA_COUNTED_S:
             await self._count(host_id)
         if self._every + workers > self._workers_max:
             own = await self._count(host_id)

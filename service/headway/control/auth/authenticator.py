@@ -36,9 +36,9 @@ from headway.store.engine import Engine, transaction
 WATCH_S = 0.5
 LISTENER_PROVEN_S = 1.0  # the longest that a revocation can stay unnoticed
 KNOWN_MAX = 50_000  # 20 MB; whoever is beyond is looked up with each call
-CHANGES_MAX = 5_000  # read at once
+AUTHENTICATOR_CHANGES_MAX = 5_000  # read at once
 FOUND_WITHIN_S = 5.0
-LOOKUPS_AT_ONCE = 2  # strangers who guess must not take every connection to the database
+AUTHENTICATOR_LOOKUPS_AT_ONCE = 2  # strangers who guess must not take every connection to the database
 SHOWN = (TOKEN_PREFIX, PREFIXES[Role.HOST])
 LOGGED_EVERY_S = 60.0
 LOGGED_MAX = 1_000
@@ -101,7 +101,7 @@ class Authenticator:
         self._clock = clock
         self._on_cut_off = on_cut_off
         self._kept: dict[str, _Kept] = {}
-        self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
+        self._lookups = asyncio.Semaphore(AUTHENTICATOR_LOOKUPS_AT_ONCE)
         self._patience = DatabaseTimeout(within_s=FOUND_WITHIN_S)
         self._proven_at_s = float("-inf")
         self._revision: int | None = None
@@ -222,7 +222,7 @@ class Authenticator:
             changed: list[Known] = []
             left_after: int | None = None
             if revision > self._revision:
-                changed, left_after = await read_changed(conn, after=self._revision, rows_max=CHANGES_MAX)
+                changed, left_after = await read_changed(conn, after=self._revision, rows_max=AUTHENTICATOR_CHANGES_MAX)
                 self._revision = revision if left_after is None else left_after
         for known in changed:
             self._take_in(known)

@@ -11,7 +11,7 @@ import grpc
 from headway.errors import Misconfigured
 
 WATCH_S = 5.0
-WARNED_BEFORE_S = 14 * 86_400.0  # time enough for whoever reads the log once a week
+CERTIFICATE_WARNED_BEFORE_S = 14 * 86_400.0  # time enough for whoever reads the log once a week
 WARNED_EVERY_S = 86_400.0
 
 log = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ class Certificates:
         ends = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
         self.ends_at_s = ends.timestamp()
         left_s = self.ends_at_s - time.time()
-        if left_s < WARNED_BEFORE_S:
+        if left_s < CERTIFICATE_WARNED_BEFORE_S:
             verb = "expires" if left_s > 0 else "has expired, and no client takes it"
             log.warning(
                 "the certificate %s %s: %s; another one in its place, as of `headway keys server NAME`, is loaded "

@@ -16,12 +16,12 @@ from headway.local.backoff import DoublingPause
 from headway.store.audit import Actor, record_act
 from headway.store.engine import Engine, transaction
 
-FREE_FAILURES = 10  # within FORGOTTEN_S: a token with a typing error, tried by hand
+SIGN_INS_FREE_FAILURES = 10  # within FORGOTTEN_S: a token with a typing error, tried by hand
 FORGOTTEN_S = 60.0
 PAUSE = DoublingPause(1.0, 60.0)
 ADDRESSES_MAX = 10_000
-GOOD_MAX = 1_000  # of one address
-AUDITED_MAX = 30  # lines a minute, of all addresses
+SIGN_INS_GOOD_MAX = 1_000  # of one address
+SIGN_INS_AUDITED_MAX = 30  # lines a minute, of all addresses
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class FailedSignIns:
     def succeeded(self, address: str, sha256: str) -> None:
         """``address`` has shown what is known."""
         known = self._of(address)
-        if len(known.good) >= GOOD_MAX:
+        if len(known.good) >= SIGN_INS_GOOD_MAX:
             known.good.clear()
         known.good.add(sha256)
 
@@ -72,8 +72,8 @@ class FailedSignIns:
         known.failures += is_guess
         known.failed_at_s = now_s
         self.failed += 1
-        if known.failures > FREE_FAILURES:
-            pause_s = PAUSE.after_s(known.failures - FREE_FAILURES)
+        if known.failures > SIGN_INS_FREE_FAILURES:
+            pause_s = PAUSE.after_s(known.failures - SIGN_INS_FREE_FAILURES)
             known.refused_until_s = now_s + pause_s
         if self._throttle.due(address) is None or not self._may_audit(now_s):
             return
@@ -96,7 +96,7 @@ class FailedSignIns:
         if now_s - self._audited_since_s > FORGOTTEN_S:
             self._audited_since_s, self._audited = now_s, 0
         self._audited += 1
-        return self._audited <= AUDITED_MAX
+        return self._audited <= SIGN_INS_AUDITED_MAX
 
     def _of(self, address: str) -> _Address:
         if address not in self._known and len(self._known) >= ADDRESSES_MAX:

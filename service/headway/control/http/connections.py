@@ -15,9 +15,9 @@ from typing import Any
 from headway.control.bounds import DEFAULT
 
 HEADERS_S = 10.0
-BODY_S = 60.0  # 8 MB over a slow line
-ANSWER_S = 30.0  # without a byte of the answer being taken
-WAITS_S = {"headers": HEADERS_S, "body": BODY_S, "answer": ANSWER_S}
+CONNECTION_BODY_S = 60.0  # 8 MB over a slow line
+CONNECTION_ANSWER_S = 30.0  # without a byte of the answer being taken
+WAITS_S = {"headers": HEADERS_S, "body": CONNECTION_BODY_S, "answer": CONNECTION_ANSWER_S}
 SWEEP_S = 1.0
 WHY = ("room", *WAITS_S)
 """Why one is ended: there is no room for it, or its headers or body do not come, or its answer is not read."""

@@ -18,7 +18,7 @@ from headway.control.log_throttle import LogThrottle
 from headway.errors import Misconfigured
 
 SETTING = "HEADWAY_HTTP_ADDRESS"
-GRACE_S = 2  # for answers under way when it is asked to stop
+HTTP_SERVER_GRACE_S = 2  # for answers under way when it is asked to stop
 BACKLOG = 1024
 UVICORN_LOG = logging.getLogger("uvicorn.error")
 
@@ -94,7 +94,7 @@ class HttpServer:
             lifespan="off",
             ws="none",
             server_header=False,
-            timeout_graceful_shutdown=GRACE_S,
+            timeout_graceful_shutdown=HTTP_SERVER_GRACE_S,
         )
         config.load()
         self._connections = connections or Connections()

@@ -15,7 +15,7 @@ from typing import Any
 
 from headway.control.http.connections import HEADERS_S, Connections
 
-ACCEPTED_AT_ONCE = 16  # before whoever else waits for the loop has a turn
+HANDSHAKES_AT_ONCE = 16  # before whoever else waits for the loop has a turn
 PAUSE_S = 1.0  # without a descriptor left, as asyncio's own servers do
 NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -58,7 +58,7 @@ class TlsHandshakes:
             await asyncio.wait(self._under_way)
 
     def _accept(self) -> None:
-        for _ in range(ACCEPTED_AT_ONCE):
+        for _ in range(HANDSHAKES_AT_ONCE):
             try:
                 accepted, _ = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):

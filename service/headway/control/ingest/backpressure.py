@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from headway.errors import Overloaded
 from headway.store.events.event_log import EventLog, Waiting
 
-FILES_MAX = 100_000  # a day at a file a second; Spark lists them in its memory
+BACKPRESSURE_FILES_MAX = 100_000  # a day at a file a second; Spark lists them in its memory
 BYTES_MAX = 2_000_000_000
-AGAIN_FRACTION = 0.9  # of a bound: from there on telemetry is taken again
+BACKPRESSURE_AGAIN_FRACTION = 0.9  # of a bound: from there on telemetry is taken again
 POLL_S = 2.0
-POLL_SHARE = 0.05  # of the time: a hundred thousand files take a third of a second to count
+BACKPRESSURE_POLL_SHARE = 0.05  # of the time: a hundred thousand files take a third of a second to count
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class UnreadBound:
     """How much may wait to be read before telemetry is refused."""
 
-    files_max: int = FILES_MAX
+    files_max: int = BACKPRESSURE_FILES_MAX
     bytes_max: int = BYTES_MAX
 
 
@@ -50,7 +50,7 @@ class Backpressure:
             return
         self.waiting = await asyncio.to_thread(self._event_log.waiting)
         now_s = time.monotonic()
-        self._due_at_s = now_s + max(POLL_S, (now_s - began_s) / POLL_SHARE)
+        self._due_at_s = now_s + max(POLL_S, (now_s - began_s) / BACKPRESSURE_POLL_SHARE)
         self._judge()
 
     def require_room(self) -> None:
@@ -69,6 +69,6 @@ class Backpressure:
                 f"and {bound.files_max} with {bound.bytes_max >> 20} may: start `headway pipeline`, or see why it is "
                 "behind; telemetry is refused until it has caught up"
             )
-        elif fraction < AGAIN_FRACTION and self.problem is not None:
+        elif fraction < BACKPRESSURE_AGAIN_FRACTION and self.problem is not None:
             log.info("telemetry accepted again: the pipeline has caught up files=%d", waiting.files)
             self.problem = None

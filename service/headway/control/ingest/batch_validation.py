@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from headway.control.ingest.clock_skew import WRONG_S, corrected, corrected_enqueued
+from headway.control.bounds import TEXT_CHARS_MAX
+from headway.control.ingest.clock_skew import CLOCK_WRONG_S, corrected, corrected_enqueued
 from headway.control.ingest.job_classes import JobClasses
 from headway.errors import Invalid
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 from headway.store.events.event_log import EventRow
 
 BATCH_ITEMS_MAX = 10_000  # 2 MB, and 20 ms of work
-TEXT_CHARS_MAX = 500  # Postgres indexes keys of up to 2,700 bytes
 _BIGINT_MAX = 2**63 - 1
 _TIME_MAX_S = 1e11  # the year 5138; a time in milliseconds is far beyond
 _BREACHES_MAX = 10  # a batch that is wrong throughout gets one line about it
@@ -129,7 +129,7 @@ def rows_of(batch: TelemetryBatch, *, received_at_s: float, offset_s: float, cla
             made.corrected_times += 1
             made.future_times += at_s < event.at_s
         if event.kind is EventKind.STARTED and event.enqueued_at_s is not None:
-            made.backward_waits += event.enqueued_at_s - event.at_s > WRONG_S
+            made.backward_waits += event.enqueued_at_s - event.at_s > CLOCK_WRONG_S
         row = _event_row(event, batch, at_s=at_s, received_at_s=received_at_s)
         if classes is not None:
             row = row._replace(job_class=classes.name(row.job_class, queue=row.queue, received_at_s=received_at_s))

@@ -3,9 +3,9 @@
 from collections import OrderedDict
 
 LATENESS_S = 600.0  # the stream waits this long for an event; a later one would be dropped there in silence
-AHEAD_S = 1.0  # a time further in the future would move the stream's watermark for everybody
-OFFSET_TRUSTED_S = 2.0  # below, a difference is the way through the network, not a clock
-WRONG_S = 5.0  # no way through a network takes so long, batch after batch
+CLOCK_AHEAD_S = 1.0  # a time further in the future would move the stream's watermark for everybody
+CLOCK_OFFSET_TRUSTED_S = 2.0  # below, a difference is the way through the network, not a clock
+CLOCK_WRONG_S = 5.0  # no way through a network takes so long, batch after batch
 WRONG_SHOWN_S = 60.0
 _SMOOTHING = 0.2
 _PRODUCERS_MAX = 10_000  # the least recent are forgotten
@@ -25,7 +25,7 @@ class Offsets:
         """
         seen_s = received_at_s - sent_at_s
         known_s = self._offset_s.get(producer, seen_s)
-        if abs(seen_s - known_s) > OFFSET_TRUSTED_S:
+        if abs(seen_s - known_s) > CLOCK_OFFSET_TRUSTED_S:
             known_s = seen_s
         self._offset_s[producer] = known_s + _SMOOTHING * (seen_s - known_s)
         self._offset_s.move_to_end(producer)
@@ -41,7 +41,7 @@ class Offsets:
         for producer in reversed(self._offset_s):
             if self._received_at_s[producer] < now_s - WRONG_SHOWN_S:
                 break  # the others sent before
-            if abs(self._offset_s[producer]) > WRONG_S:
+            if abs(self._offset_s[producer]) > CLOCK_WRONG_S:
                 found.append(self._offset_s[producer])
         return sorted(found, key=abs, reverse=True)
 
@@ -51,10 +51,10 @@ def corrected(at_s: float, *, received_at_s: float, offset_s: float) -> float:
 
     The result is within [received_at_s - LATENESS_S, received_at_s + AHEAD_S].
     """
-    earliest_s, latest_s = received_at_s - LATENESS_S, received_at_s + AHEAD_S
+    earliest_s, latest_s = received_at_s - LATENESS_S, received_at_s + CLOCK_AHEAD_S
     if earliest_s <= at_s <= latest_s:
         return at_s
-    moved_s = at_s + offset_s if abs(offset_s) > OFFSET_TRUSTED_S else at_s
+    moved_s = at_s + offset_s if abs(offset_s) > CLOCK_OFFSET_TRUSTED_S else at_s
     return min(max(moved_s, earliest_s), latest_s)
 
 

@@ -37,9 +37,9 @@ log = logging.getLogger(__name__)
 
 WAITING_ITEMS_MAX = 100_000  # some 20 MB, and a few seconds of flushing
 WAITING_BATCHES_MAX = 5_000
-GROUP_ITEMS_MAX = 50_000  # a file of a few MB, written in well under a second
-SWEEP_S = 30.0  # how soon another ingest's death is noticed; far below the lateness bound
-STOP_S = 10.0  # what is taken is written before the end, if that is possible at all
+INGEST_GROUP_ITEMS_MAX = 50_000  # a file of a few MB, written in well under a second
+INGEST_SWEEP_S = 30.0  # how soon another ingest's death is noticed; far below the lateness bound
+INGEST_STOP_S = 10.0  # what is taken is written before the end, if that is possible at all
 
 
 @dataclass(slots=True, kw_only=True)
@@ -144,10 +144,10 @@ class Ingest:
         self._is_stopping = True
         self._wake.set()
         if self._flusher is not None:
-            _, late = await asyncio.wait([self._flusher], timeout=STOP_S)
+            _, late = await asyncio.wait([self._flusher], timeout=INGEST_STOP_S)
             for task in late:
                 task.cancel()
-            await asyncio.wait([self._flusher], timeout=STOP_S)
+            await asyncio.wait([self._flusher], timeout=INGEST_STOP_S)
         self._refuse(self._queue.take(self._queue.items), Unavailable("this control plane is stopping, try again"))
         self._disk.shutdown(wait=False)
         await asyncio.to_thread(self._event_log.close)
@@ -203,17 +203,17 @@ class Ingest:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        next_sweep_s = loop.time() + SWEEP_S
+        next_sweep_s = loop.time() + INGEST_SWEEP_S
         while not (self._is_stopping and not self._queue.batches):
             await self.unread.poll()
             if loop.time() >= next_sweep_s:
-                next_sweep_s = loop.time() + SWEEP_S
+                next_sweep_s = loop.time() + INGEST_SWEEP_S
                 try:
                     await self._sweep()
                 except Exception:
                     log.exception("sweep failed")  # the next one may not; what comes meanwhile is still accepted
             elif self._queue.batches:
-                await self._serve(self._queue.take(GROUP_ITEMS_MAX))
+                await self._serve(self._queue.take(INGEST_GROUP_ITEMS_MAX))
             else:
                 self._wake.clear()
                 with suppress(TimeoutError):

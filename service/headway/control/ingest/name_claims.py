@@ -22,8 +22,8 @@ from headway.store.access.credentials import Role
 from headway.store.claimed_names import Full, Kind, NameCapacity, Sender, claim, read_known
 from headway.store.engine import Engine, transaction
 
-FULL_S = 5.0  # so long is nobody asked again whether there is room
-TOUCHED_S = 60.0  # how often it is written down that a producer sends; a third of what counts as silent
+CLAIMS_FULL_S = 5.0  # so long is nobody asked again whether there is room
+CLAIM_TOUCHED_S = 60.0  # how often it is written down that a producer sends; a third of what counts as silent
 CLAIMS_WAITING_MAX = 200
 FULL_MAX = 10_000
 SHOWN_CHARS_MAX = 80
@@ -73,7 +73,7 @@ class NameClaims:
     def due(self, producers: Iterable[str]) -> list[str]:
         """Those of which it is time to write down that they send; asked once, they are due again later."""
         now_s = self._clock()
-        due = [name for name in producers if now_s - self._producers.get(name, ("", now_s))[1] >= TOUCHED_S]
+        due = [name for name in producers if now_s - self._producers.get(name, ("", now_s))[1] >= CLAIM_TOUCHED_S]
         for name in due:
             self._producers[name] = (self._producers[name][0], now_s)
         return due
@@ -155,7 +155,7 @@ class NameClaims:
     def _note_full(self, kind: Kind, sender: Sender, full: Full) -> None:
         if len(self._full_until_s) >= FULL_MAX:
             self._full_until_s.clear()
-        self._full_until_s[_key(kind, full, sender)] = self._clock() + FULL_S
+        self._full_until_s[_key(kind, full, sender)] = self._clock() + CLAIMS_FULL_S
 
     def _log_refusal(self, sender: Sender, why: str) -> None:
         if self._throttle.due(sender.name) is not None:

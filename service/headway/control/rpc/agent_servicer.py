@@ -35,7 +35,7 @@ from headway.wire.v1 import agent_pb2, agent_pb2_grpc
 
 log = logging.getLogger(__name__)
 
-MEMORY_STEP_BYTES = 16_000_000  # a worker that grew by less is as it was
+AGENT_MEMORY_STEP_BYTES = 16_000_000  # a worker that grew by less is as it was
 _LOGGED_EACH_TIME = {agent_pb2.WORKER_STATE_GONE, agent_pb2.WORKER_STATE_BACKING_OFF}
 
 
@@ -205,7 +205,7 @@ def _content(request: agent_pb2.ReportRequest) -> bytes:
     for worker in standing.workers:
         worker.age_s = 0.0
         worker.ClearField("state_age_s")
-        worker.memory_bytes //= MEMORY_STEP_BYTES
+        worker.memory_bytes //= AGENT_MEMORY_STEP_BYTES
     return hashlib.blake2b(standing.SerializeToString(deterministic=True), digest_size=16).digest()
 
 

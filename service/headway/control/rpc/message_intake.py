@@ -20,13 +20,13 @@ from headway.store.access.credentials import Role
 
 Context = grpc.aio.ServicerContext[Any, Any] | PacedCall
 
-MESSAGE_S = 10.0  # for the way of 8 MB over a slow line
-UNREAD_MAX = 20_000  # calls that wait for their message: as many agents may connect anew at once
+INTAKE_MESSAGE_S = 10.0  # for the way of 8 MB over a slow line
+INTAKE_UNREAD_MAX = 20_000  # calls that wait for their message: as many agents may connect anew at once
 STRANGERS_MAX = 2_000
 UNREAD_PER_TOKEN_MAX = 32
 STRANGERS = "strangers"
-STRANGERS_AT_ONCE = 32  # each may bring 8 MB before its size is known
-STRANGER_MESSAGE_S = 1.0  # an enrolment is a packet
+INTAKE_STRANGERS_AT_ONCE = 32  # each may bring 8 MB before its size is known
+INTAKE_STRANGER_MESSAGE_S = 1.0  # an enrolment is a packet
 STRANGER_TURN_S = 10.0
 STRANGER_BYTES_MAX = 16_384
 
@@ -36,7 +36,7 @@ class Intake:
 
     def __init__(self) -> None:
         self._unread: Counter[str] = Counter()
-        self._reading_strangers = asyncio.Semaphore(STRANGERS_AT_ONCE)
+        self._reading_strangers = asyncio.Semaphore(INTAKE_STRANGERS_AT_ONCE)
 
     async def read(self, handler: Any, context: Context, caller: Caller) -> Any:
         """The request of a call for ``handler``, by the rules that hold for ``caller``.
@@ -56,9 +56,9 @@ class Intake:
         if caller.role is Role.JOIN:
             message = await self._strangers(context)
         else:
-            own_max = UNREAD_PER_TOKEN_MAX if caller.sha256 else UNREAD_MAX
+            own_max = UNREAD_PER_TOKEN_MAX if caller.sha256 else INTAKE_UNREAD_MAX
             with self._counted(caller.sha256, own_max):
-                message = await _first(context, wait_s=MESSAGE_S)
+                message = await _first(context, wait_s=INTAKE_MESSAGE_S)
         if message is grpc.aio.EOF:
             raise Invalid("the call brought no message")
         return bytes(message)
@@ -72,7 +72,7 @@ class Intake:
             except TimeoutError:
                 raise Overloaded("too many calls without a credential wait: call again after a pause") from None
             try:
-                message = await _first(context, wait_s=STRANGER_MESSAGE_S)
+                message = await _first(context, wait_s=INTAKE_STRANGER_MESSAGE_S)
             finally:
                 self._reading_strangers.release()
         if message is not grpc.aio.EOF and len(message) > STRANGER_BYTES_MAX:

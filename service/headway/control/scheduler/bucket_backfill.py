@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from headway.control.scheduler.bucket_cache import KEPT_S, BucketCache
+from headway.control.scheduler.bucket_cache import CACHED_S, BucketCache
 from headway.store.engine import Engine, transaction
 from headway.store.overview import read_buckets, read_news
 
 # Ten thousand busy queues have 600,000 rows in five minutes, and Python makes some ten thousand a second of them where
 # others want the machine as well. In one piece the transaction would have ended before they were made.
-PART_S = 10.0
-ROWS_MAX = 50_000  # an evaluation reads so many in one piece: what ten thousand queues bring in five ticks
+BACKFILL_PART_S = 10.0
+BACKFILL_ROWS_MAX = 50_000  # an evaluation reads so many in one piece: what ten thousand queues bring in five ticks
 PASSES_MAX = 5  # each leaves what came during the last, a fraction of that; who writes faster is not waited for
 
 
@@ -40,22 +40,22 @@ class BucketBackfill:
         """Whether there is enough to read it in parts."""
         async with transaction(engine) as connection:
             newest, new_rows = await read_news(
-                connection, from_s=now_s - KEPT_S, after_revision=recent.revision, rows_max=ROWS_MAX + 1
+                connection, from_s=now_s - CACHED_S, after_revision=recent.revision, rows_max=BACKFILL_ROWS_MAX + 1
             )
         if newest < recent.revision:
             # Its rows count from an earlier revision on: those that are new in it would never be read.
             recent.clear()
-        is_much = newest > recent.revision == 0 or new_rows > ROWS_MAX
+        is_much = newest > recent.revision == 0 or new_rows > BACKFILL_ROWS_MAX
         if is_much:
-            self._revision, self._from_s = newest, now_s - KEPT_S
+            self._revision, self._from_s = newest, now_s - CACHED_S
         return is_much
 
     async def _pass(self, engine: Engine, recent: BucketCache, *, now_s: float, on_part: Callable[[], None]) -> None:
         assert self._revision is not None
-        self._from_s = max(self._from_s, now_s - KEPT_S)
+        self._from_s = max(self._from_s, now_s - CACHED_S)
         is_last = False
         while not is_last:
-            until_s = self._from_s + PART_S
+            until_s = self._from_s + BACKFILL_PART_S
             is_last = until_s >= now_s
             async with transaction(engine) as connection:
                 rows, _ = await read_buckets(

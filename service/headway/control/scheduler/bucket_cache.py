@@ -14,16 +14,16 @@ from headway.scaling.measure import (
     settles_at_s,
 )
 from headway.scaling.metrics.flush_detection import BacklogDrop, fall_of
-from headway.scaling.metrics.rolling_estimate import WINDOW_S
+from headway.scaling.metrics.rolling_estimate import ROLLING_WINDOW_S
 from headway.scaling.model import Objective, QueueMetrics
 
-KEPT_S = 300.0  # the longest window that deciding reads
-GONE_S = 86_400.0  # a queue without a row for longer is as one that was never seen
-RATE_WINDOW_S = WINDOW_S  # the simulator's, so that a rehearsal is of what runs
+CACHED_S = 300.0  # the longest window that deciding reads
+CACHE_GONE_S = 86_400.0  # a queue without a row for longer is as one that was never seen
+RATE_WINDOW_S = ROLLING_WINDOW_S  # the simulator's, so that a rehearsal is of what runs
 
 
 class BucketCache:
-    """Rows of the last ``KEPT_S`` by queue. Postgres is the truth; this forgets and is filled again at will."""
+    """Rows of the last ``CACHED_S`` by queue. Postgres is the truth; this forgets and is filled again at will."""
 
     def __init__(self) -> None:
         self.revision = 0
@@ -61,11 +61,11 @@ class BucketCache:
 
         Queues come and go: whoever names one after a customer or a date brings new ones without end.
         """
-        gone = [name for name, queue in self._queues.items() if queue.newest_s < now_s - GONE_S]
+        gone = [name for name, queue in self._queues.items() if queue.newest_s < now_s - CACHE_GONE_S]
         for name in gone:
             del self._queues[name]
         for queue in self._queues.values():
-            queue.forget(before_s=now_s - KEPT_S - BUCKET_S)
+            queue.forget(before_s=now_s - CACHED_S - BUCKET_S)
 
     def metrics(self, queue: str, *, now_s: float, objective: Objective) -> QueueMetrics:
         """What is known of ``queue``; everything is ``None`` where nothing was ever seen."""

@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from headway.scaling.history.daily import DAY_MINUTES, DAYS, minute_of, minutes_ahead, recalled_jobs
+from headway.scaling.history.daily import DAILY_DAYS, DAY_MINUTES, minute_of, minutes_ahead, recalled_jobs
 from headway.scaling.history.weekly import Member, Recalled, Season, recalled
 from headway.scaling.model import QueueMetrics
 from headway.store.engine import Engine, transaction
@@ -42,7 +42,7 @@ class HistoryCache:
         if exposed_s:
             # What is read serves until the minute is over, and forecasts start from then.
             ahead = minutes_ahead(now_s=now_s, ahead_s=max(exposed_s.values()) + 60.0)
-            minutes = [minute - day * DAY_MINUTES for minute in ahead for day in range(1, DAYS + 1)]
+            minutes = [minute - day * DAY_MINUTES for minute in ahead for day in range(1, DAILY_DAYS + 1)]
             async with transaction(engine) as connection:
                 counts = await read_minutes(connection, queues=sorted(exposed_s), minutes=minutes)
                 if not exposed_s.keys() <= self._seasons_of or abs(now_s - self._seasons_at_s) >= SEASONS_READ_S:

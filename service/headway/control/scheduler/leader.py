@@ -11,9 +11,9 @@ from collections.abc import Callable
 from headway.errors import Unavailable
 from headway.store.leadership import NAMED_MAX, LeaderSession, Renewed
 
-STAND_BY_S = 1.0  # a killed leader's lock is free at once: this is the longest it stays untaken
+LEADER_STAND_BY_S = 1.0  # a killed leader's lock is free at once: this is the longest it stays untaken
 RENEW_S = 2.0
-LEASE_S = 8.0  # a leader silent for longer has its session ended by whoever stands by
+LEADER_LEASE_S = 8.0  # a leader silent for longer has its session ended by whoever stands by
 
 log = logging.getLogger(__name__)
 
@@ -52,16 +52,18 @@ class Leadership:
                 log.warning("leadership lost: %s", error)
             finally:
                 self.epoch = None
-            await asyncio.sleep(STAND_BY_S)
+            await asyncio.sleep(LEADER_STAND_BY_S)
 
     async def _stand_by_and_lead(self, on_lead: Callable[[], None]) -> None:
         session = await LeaderSession.open(self._database_url)
         try:
             while (epoch := await session.try_lead(self._name)) is None:
-                if await session.end_silent_leader(lease_s=LEASE_S):
-                    log.warning("ended the session of a leader without a heartbeat for more than %.0f s", LEASE_S)
+                if await session.end_silent_leader(lease_s=LEADER_LEASE_S):
+                    log.warning(
+                        "ended the session of a leader without a heartbeat for more than %.0f s", LEADER_LEASE_S
+                    )
                     continue
-                await asyncio.sleep(STAND_BY_S)
+                await asyncio.sleep(LEADER_STAND_BY_S)
             self.epoch, self._doubted, self._is_stuck = epoch, (), False
             self.progressed()
             log.info("leading epoch=%d", epoch)
@@ -75,11 +77,11 @@ class Leadership:
         while self.epoch == epoch:
             await asyncio.sleep(RENEW_S)
             stuck_s = self._clock() - self._progressed_at_s
-            if stuck_s <= LEASE_S:
+            if stuck_s <= LEADER_LEASE_S:
                 self._log_renewal(await session.renew(epoch))
             elif not self._is_stuck:
                 log.warning("no tick has gone through for %.0f s: not renewed, so that another may lead", stuck_s)
-            self._is_stuck = stuck_s > LEASE_S
+            self._is_stuck = stuck_s > LEADER_LEASE_S
 
     def _log_renewal(self, renewed: Renewed) -> None:
         """Log which hosts are not believed, once a change."""

@@ -20,20 +20,20 @@ from headway.scaling.model import Assignment, Mode, Worker, WorkerState
 from headway.store.pools.behaviours import Learned
 from headway.store.pools.evaluation_io import Gathered
 
-RECENT_MAX = 50  # observations that a spread is made of
+LEARNING_RECENT_MAX = 50  # observations that a spread is made of
 ERRORS_KEPT_S = 3600.0
 ERRORS_MAX = 200
 WRITTEN_EACH_S = 60.0
-WRITTEN_AT_ONCE = 500  # pools
+LEARNING_WRITTEN_AT_ONCE = 500  # pools
 SCORED_EACH_S = 30.0
-GIVEN_UP_S = 240.0  # buckets are kept for longer; what has waited until then waits at least for so long
-TAKES_EFFECT_S = 10.0  # what a host did later was asked for by a later evaluation
+LEARNING_GIVEN_UP_S = 240.0  # buckets are kept for longer; what has waited until then waits at least for so long
+LEARNING_TAKES_EFFECT_S = 10.0  # what a host did later was asked for by a later evaluation
 
 Recent = deque[float]
 
 
 def _recent() -> Recent:
-    return deque(maxlen=RECENT_MAX)
+    return deque(maxlen=LEARNING_RECENT_MAX)
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class Learning:
         due = [pool for pool, known in self._pools.items() if known.is_due(now_s=now_s)]
         # Whose turn was longest ago, first. Of ten thousand pools at once the rows would hold up the tick that writes.
         due.sort(key=lambda pool: self._pools[pool].written_at_s)
-        return {pool: self._written(self._pools[pool], now_s=now_s) for pool in due[:WRITTEN_AT_ONCE]}
+        return {pool: self._written(self._pools[pool], now_s=now_s) for pool in due[:LEARNING_WRITTEN_AT_ONCE]}
 
     def _written(self, known: PoolMemory, *, now_s: float) -> Learned:
         known.is_changed, known.written_at_s = False, now_s
@@ -161,7 +161,7 @@ class Learning:
             return
         took_s = acted_s - known.asked_at_s
         # The first counts: others wait until there is room for one more to start.
-        if 0 <= took_s <= TAKES_EFFECT_S and (known.took_s is None or took_s < known.took_s):
+        if 0 <= took_s <= LEARNING_TAKES_EFFECT_S and (known.took_s is None or took_s < known.took_s):
             known.took_s = took_s
 
     def _ask(self, assignments: Iterable[Assignment], gathered: Gathered) -> None:
@@ -219,7 +219,7 @@ def _score(known: PoolMemory, outcome: Outcome, rows: Sequence[BucketRow], *, no
     """Score the prediction under way once its jobs have started, and begin the next."""
     if known.predicted is not None:
         made_at_s, predicted_s = known.predicted
-        is_given_up = now_s - made_at_s > GIVEN_UP_S
+        is_given_up = now_s - made_at_s > LEARNING_GIVEN_UP_S
         had_started, known.have_started = known.have_started, _have_started(outcome, made_at_s, now_s=now_s)
         # Starts are counted a little after they were: what had started by the last evaluation, has been by now.
         if not (is_given_up or (had_started and known.have_started)):
@@ -227,7 +227,7 @@ def _score(known: PoolMemory, outcome: Outcome, rows: Sequence[BucketRow], *, no
         found = cohort(rows, at_s=made_at_s)
         known.predicted = None
         if found is not None:
-            observed_s = max(found.wait_s, GIVEN_UP_S) if is_given_up else found.wait_s
+            observed_s = max(found.wait_s, LEARNING_GIVEN_UP_S) if is_given_up else found.wait_s
             known.errors.append((round(made_at_s, 1), round(predicted_s - observed_s, 3)))
             known.is_changed = True
     decision = outcome.decision

@@ -11,7 +11,7 @@ from headway.store.decision_partitions import keep_partitions
 from headway.store.engine import Engine, first_line, transaction
 from headway.store.retention import SERVED, forget_old
 
-MISSED_MAX = 1  # once, a part may find a table locked
+MAINTENANCE_MISSED_MAX = 1  # once, a part may find a table locked
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Maintenance:
     def missed(self, part: str, error: Unavailable) -> None:
         """Postgres did not do the part now."""
         self._missed[part] += 1
-        if self._missed[part] > MISSED_MAX:
+        if self._missed[part] > MAINTENANCE_MISSED_MAX:
             self.failing[part] = str(error)
 
     def failed(self, part: str, error: Exception) -> None:

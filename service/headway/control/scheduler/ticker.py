@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from headway.control.scheduler.bucket_backfill import BucketBackfill
-from headway.control.scheduler.bucket_cache import KEPT_S
+from headway.control.scheduler.bucket_cache import CACHED_S
 from headway.control.scheduler.evaluator import Evaluator
 from headway.control.scheduler.host_signal import HostSignal
 from headway.control.scheduler.leader import Leadership
@@ -31,8 +31,8 @@ from headway.store.pools.evaluation_io import EvaluationResult, Gathered, PoolSt
 
 # Evaluations are five seconds apart. After a longer pause this process, or Postgres, stood still, or its clock was set
 # on.
-PAUSE_S = 15.0
-HEARTBEAT_S = 300.0  # a decision that does not change is stored again this often, to show that it still holds
+TICKER_PAUSE_S = 15.0
+DECISION_HEARTBEAT_S = 300.0  # a decision that does not change is stored again this often, to show that it still holds
 
 log = logging.getLogger(__name__)
 
@@ -142,13 +142,13 @@ class Ticker:
             gather,
             self._engine,
             revision=self._evaluation.recent.revision,
-            from_s=now_s - KEPT_S,
+            from_s=now_s - CACHED_S,
             clock_s=now_s,
         )
         gathered = await read()
         since_s = self._evaluated_until_s
         paused_s = 0.0 if since_s is None else gathered.at_s - since_s - (time.monotonic() - began_at_s)
-        if since_s is not None and paused_s > PAUSE_S:
+        if since_s is not None and paused_s > TICKER_PAUSE_S:
             log.warning("no evaluation for %.0f s: no host counts as silent for that time", paused_s)
             await prepare(self._engine)  # a day may have come that upkeep did not see coming
             await hold_hosts(self._engine, since_s=since_s, epoch=epoch)
@@ -201,7 +201,7 @@ class Ticker:
     def _is_news(self, decision: Decision) -> bool:
         last = self._stored.get(decision.pool)
         # The heartbeat is due also when the clock was set back.
-        return last is None or is_new(decision, last) or abs(decision.at_s - last.at_s) >= HEARTBEAT_S
+        return last is None or is_new(decision, last) or abs(decision.at_s - last.at_s) >= DECISION_HEARTBEAT_S
 
     def _log_decisions(self, decisions: Sequence[Decision], gathered: Gathered) -> None:
         self._stored = {pool: decision for pool, decision in self._stored.items() if pool in gathered.profiles}

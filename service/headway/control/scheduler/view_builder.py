@@ -12,7 +12,13 @@ from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknow
 from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.history.daily import MINUTE_S, minute_of
 from headway.scaling.metrics.newest_sample import with_newest
-from headway.scaling.metrics.sampling_instant import NOTHING_RECENT, RECENT_S, WorkersAtInstant, counted, recent_of
+from headway.scaling.metrics.sampling_instant import (
+    NOTHING_RECENT,
+    SAMPLE_RECENT_S,
+    WorkersAtInstant,
+    counted,
+    recent_of,
+)
 from headway.scaling.model import Host, HostState, QueueMetrics, Template, WorkerState
 from headway.scaling.placement.host_capacity import HostCapacities, is_open
 from headway.scaling.profile import Profile
@@ -62,7 +68,7 @@ class ViewBuilder:
         )
         self._recently = recent_of(
             (worker for host in known for worker in host.workers),
-            since_s=now_s - RECENT_S,
+            since_s=now_s - SAMPLE_RECENT_S,
             ahead_s=now_s - gathered.at_s,
         )
         self._unknown = unknown_workers(gathered.hosts, gathered.assignments)

@@ -14,8 +14,8 @@ from headway.scaling.placement.guarantee_moves import moved_for_guarantees
 from headway.scaling.placement.pool_parts import Part
 from headway.scaling.placement.worker_placer import Placing
 
-PASSES_MAX = 4  # each but the last brings somebody nearer to his grant; two are usual
-MOVES_MAX = 50  # guaranteed workers that move at one evaluation; the next goes on
+GRANT_PASSES_MAX = 4  # each but the last brings somebody nearer to his grant; two are usual
+GRANT_MOVES_MAX = 50  # guaranteed workers that move at one evaluation; the next goes on
 
 
 class Realising:
@@ -28,14 +28,14 @@ class Realising:
         self._parts: dict[str, list[Part]] = {}
         for part in placing.parts:
             self._parts.setdefault(part.target.pool, []).append(part)
-        self._moves_left = MOVES_MAX
+        self._moves_left = GRANT_MOVES_MAX
         self._guaranteed = self._guarantees()
         self._granted = {pool: max(workers, self._guaranteed[pool]) for pool, workers in self._shares.granted.items()}
 
     @property
     def has_moved_guaranteed(self) -> bool:
         """Whether guaranteed workers made way for others that are guaranteed."""
-        return self._moves_left < MOVES_MAX
+        return self._moves_left < GRANT_MOVES_MAX
 
     def _guarantees(self) -> Mapping[str, int]:
         """What was shared out of each guarantee; all of all where all are in place, which no search has to find."""
@@ -45,7 +45,7 @@ class Realising:
 
     def realise(self) -> None:
         """Place as much as can be of what was granted, then of what is wanted."""
-        for _ in range(PASSES_MAX):
+        for _ in range(GRANT_PASSES_MAX):
             moved = self._placing.leave_ailing()
             freed = self._freed()
             takeover = Takeover(self._placing, self._guaranteed, freed)

@@ -12,13 +12,13 @@ from headway.scaling.allocation.allocate import pool_target
 from headway.scaling.allocation.grants import all_placed
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Host, Mode
-from headway.scaling.placement.host_capacity import PROCESSES_MAX, HostCapacities, RemainingCapacity, is_open
+from headway.scaling.placement.host_capacity import HOST_PROCESSES_MAX, HostCapacities, RemainingCapacity, is_open
 from headway.scaling.placement.placement import placed_workers
 
 SPARE_SCAN_EVERY_S = (
     60.0  # trying to do without hosts costs some tens of milliseconds, and nobody removes one in a hurry
 )
-TRIES_MAX = 12  # ten find how many of a thousand hosts can go
+HOST_DEMAND_TRIES_MAX = 12  # ten find how many of a thousand hosts can go
 CUTS = frozenset({"capacity", "share"})
 
 
@@ -142,7 +142,7 @@ class _EmptyHosts:
         kind = self._rooms.kind(template, labels)
         if kind not in self._able:
             rooms = self._rooms.by_host.values()
-            self._able[kind] = frozenset(room.host_id for room in rooms if 0 < room.fitting(kind) < PROCESSES_MAX)
+            self._able[kind] = frozenset(room.host_id for room in rooms if 0 < room.fitting(kind) < HOST_PROCESSES_MAX)
         return kind, self._able[kind]
 
     def hosts_for(self, workers: Mapping[str, int]) -> int | None:
@@ -219,7 +219,7 @@ def _least_first(hosts: Iterable[Host], rows: Iterable[Assignment]) -> list[Host
 def _most(candidates: Sequence[Host], can_spare: Callable[[Sequence[Host]], bool]) -> Sequence[Host]:
     """As many as can be spared together, the first ones first; who cannot be is passed over, while tries are left."""
     gone: list[Host] = []
-    left, tries = candidates, TRIES_MAX
+    left, tries = candidates, HOST_DEMAND_TRIES_MAX
     while left and tries:
         low, high = 0, len(left)
         while low < high and tries:

@@ -14,7 +14,7 @@ from headway.scaling.placement.packing import Amounts
 GIB, MIB = 2**30, 2**20
 MORE_MOVES = "there is a place, but it takes more moves than one evaluation makes: the next goes on"
 TOO_MANY_MOVES = "there is a place only if more guaranteed workers move at once than one evaluation moves"
-NAMES_MAX = 2  # of pools that could give way; a list of all would help nobody
+REFUSAL_NAMES_MAX = 2  # of pools that could give way; a list of all would help nobody
 
 Floors = Mapping[str, Mapping[str, int]]
 """Host id -> kind -> guaranteed workers there."""
@@ -79,18 +79,18 @@ class Refusals:
             for kind in [self._rooms.kind(claim.template, claim.labels)]
             if kind in kinds
         ]
-        return [pool for _, _, pool in sorted(found)[: NAMES_MAX + 1]]
+        return [pool for _, _, pool in sorted(found)[: REFUSAL_NAMES_MAX + 1]]
 
 
 def _or_less(claim: Claim, reason: str, in_the_way: Iterable[str]) -> str:
-    pools = [pool for pool in in_the_way if pool != claim.pool][:NAMES_MAX]
+    pools = [pool for pool in in_the_way if pool != claim.pool][:REFUSAL_NAMES_MAX]
     return f"{reason}, or lower what {' or '.join(pools)} is guaranteed" if pools else reason
 
 
 def _all_shut(claim: Claim, able: Sequence[RemainingCapacity], kind: str) -> str:
     if not able:
         return f"no known host has template {claim.template!r} with what the pool asks of a host"
-    names = ", ".join(sorted(room.host.name for room in able)[:NAMES_MAX])
+    names = ", ".join(sorted(room.host.name for room in able)[:REFUSAL_NAMES_MAX])
     state, cure = "is cordoned, draining or short of memory", "uncordon one"
     if all(room.host.state is HostState.CORDONED for room in able):
         state = "is cordoned"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from headway.scaling.allocation.unreachable_hosts import COUNTED
 from headway.scaling.model import Assignment, Host, HostState, WorkerState
 
-HOSTS_FRACTION = 0.1  # at a time, once the first host is through
+ROLLOUT_HOSTS_FRACTION = 0.1  # at a time, once the first host is through
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ def _turns(rows: Sequence[Assignment], hosts: Mapping[str, Host], generation: in
     under_way = sum(each.outdated_workers > 0 or each.awaited_workers > 0 for each in reported)
     is_any_through = any(each.renewed_workers and not each.outdated_workers for each in reported)
     is_exclusive = any(row.is_exclusive for row in there)
-    at_once = max(1, int(len(there) * HOSTS_FRACTION)) if is_any_through and not is_exclusive else 1
+    at_once = max(1, int(len(there) * ROLLOUT_HOSTS_FRACTION)) if is_any_through and not is_exclusive else 1
     return [*nothing_to_do, *waiting[: max(0, at_once - under_way)]]
 
 

@@ -12,7 +12,7 @@ from headway.scaling.policy.limits import Limit, hold_down
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView, is_fresh
 
-STANDS_S_MAX = 120.0  # then it is decided again whatever holds, so that a stored decision is renewed in time
+REUSED_S_MAX = 120.0  # then it is decided again whatever holds, so that a stored decision is renewed in time
 
 CLOCKLESS_LIMITS = frozenset(
     {
@@ -51,7 +51,7 @@ def is_reusable(outcome: Outcome, view: PoolView, memory: Memory, *, now_s: floa
     """
     at_s = outcome.decision.at_s
     return (
-        0 <= now_s - at_s <= STANDS_S_MAX
+        0 <= now_s - at_s <= REUSED_S_MAX
         and strategy.is_clockless
         and strategy.is_at_rest(memory.strategy_state, now_s)
         and _is_quiet(outcome, view, now_s=now_s)

@@ -8,18 +8,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-KEPT_BURSTS = 5  # of so many, one may be odd
+RHYTHM_BURSTS = 5  # of so many, one may be odd
 ODD_BURSTS = 3
-FITTED_BEATS = 8  # the period is fitted to the newest; older ones are of a clock that has drifted since
+RHYTHM_FITTED_BEATS = 8  # the period is fitted to the newest; older ones are of a clock that has drifted since
 BINS = 12  # ticks of a burst that are counted one by one: a minute; what goes on for longer the recent rate covers
-TOGETHER_BINS = 2  # a burst so short may have come all at once, and have been cut in two by a tick
-KEPT_FRACTION = 0.9  # of the beats of a true rhythm bring a burst where it is due
-BELIEVED = 5.0  # the logarithm of how much likelier the rhythm is than chance: about 150 times
-SURE = 10.0  # no more is kept, so that three beats in a row without a burst end the belief in any rhythm
-AHEAD_S_MAX = 3600.0  # farther ahead nobody plans a worker
+RHYTHM_TOGETHER_BINS = 2  # a burst so short may have come all at once, and have been cut in two by a tick
+RHYTHM_KEPT_FRACTION = 0.9  # of the beats of a true rhythm bring a burst where it is due
+RHYTHM_BELIEVED = 5.0  # the logarithm of how much likelier the rhythm is than chance: about 150 times
+RHYTHM_SURE = 10.0  # no more is kept, so that three beats in a row without a burst end the belief in any rhythm
+RHYTHM_AHEAD_S_MAX = 3600.0  # farther ahead nobody plans a worker
 LOST = -2.0  # a rhythm so much less likely than chance is forgotten
-STRAYS = 0.75  # of the farthest stray, beyond half a tick: most of a stray is the rounding to ticks
-ODD_TIMES = 4  # fewer jobs than usual are no burst of the rhythm
+RHYTHM_STRAYS = 0.75  # of the farthest stray, beyond half a tick: most of a stray is the rounding to ticks
+RHYTHM_ODD_TIMES = 4  # fewer jobs than usual are no burst of the rhythm
 NEAR_TICKS = 1.5
 UNSURE_TICKS = 0.75  # so far from the next beat may a line through three bursts lie that were each seen to a tick
 
@@ -49,7 +49,7 @@ class Rhythm:
 
     def half_s(self, tick_s: float) -> float:
         """How far from its beat a burst counts as its own: its time is known to half a tick."""
-        return min(self.period_s / 2, tick_s / 2 + STRAYS * self.stray_s + self._unsure_s(tick_s))
+        return min(self.period_s / 2, tick_s / 2 + RHYTHM_STRAYS * self.stray_s + self._unsure_s(tick_s))
 
     def near_s(self, tick_s: float) -> float:
         """How far from its beat a burst is still likelier to be its own, strayed farther than any before."""
@@ -62,7 +62,7 @@ class Rhythm:
 
     def is_as_great(self, jobs: int) -> bool:
         """Whether a burst that begins with so many jobs can be its own: a single job is no beat of a rush of fifty."""
-        return not self.jobs or jobs * ODD_TIMES >= self.jobs[0]
+        return not self.jobs or jobs * RHYTHM_ODD_TIMES >= self.jobs[0]
 
     def _unsure_s(self, tick_s: float) -> float:
         return UNSURE_TICKS * tick_s * (ODD_BURSTS / len(self.hits)) ** 2
@@ -96,10 +96,10 @@ def is_near(rhythm: Rhythm, at_s: float, *, tick_s: float) -> bool:
 def hit(rhythm: Rhythm, at_s: float, *, tick_s: float, bursts_per_s: float) -> Rhythm:
     """``rhythm`` with the burst of its next beat, which began at ``at_s``: right where it was due, wrong if near."""
     beat = rhythm.beat + 1
-    hits = (*rhythm.hits, (beat, at_s))[-FITTED_BEATS:]
+    hits = (*rhythm.hits, (beat, at_s))[-RHYTHM_FITTED_BEATS:]
     period_s, due_s = _fitted(hits, beat)
     is_right = is_due(rhythm, at_s, tick_s=tick_s)
-    of_hit = math.log(KEPT_FRACTION / _chance(bursts_per_s, rhythm.half_s(tick_s)))
+    of_hit = math.log(RHYTHM_KEPT_FRACTION / _chance(bursts_per_s, rhythm.half_s(tick_s)))
     more = of_hit if is_right else _of_miss(rhythm, tick_s, bursts_per_s)
     return replace(
         rhythm,
@@ -108,16 +108,16 @@ def hit(rhythm: Rhythm, at_s: float, *, tick_s: float, bursts_per_s: float) -> R
         beat=beat,
         hits=hits,
         stray_s=_farthest(hits, beat, period_s, due_s),
-        evidence=min(SURE, rhythm.evidence + more),
+        evidence=min(RHYTHM_SURE, rhythm.evidence + more),
         right=rhythm.right + is_right,
         predicted=rhythm.predicted + 1,
-        bursts=(*rhythm.bursts, ())[-KEPT_BURSTS:],
+        bursts=(*rhythm.bursts, ())[-RHYTHM_BURSTS:],
     )
 
 
 def _of_miss(rhythm: Rhythm, tick_s: float, bursts_per_s: float) -> float:
     """What one beat without a burst where it was due says; never for the rhythm."""
-    return min(0.0, math.log((1 - KEPT_FRACTION) / (1 - _chance(bursts_per_s, rhythm.half_s(tick_s)))))
+    return min(0.0, math.log((1 - RHYTHM_KEPT_FRACTION) / (1 - _chance(bursts_per_s, rhythm.half_s(tick_s)))))
 
 
 def with_burst(rhythm: Rhythm, counts: Sequence[int]) -> Rhythm:
@@ -149,7 +149,7 @@ def expected_jobs(rhythm: Rhythm, *, now_s: float, ahead_s: float, tick_s: float
 
     A burst that may have been due already and has not come is expected at once.
     """
-    lead_s, end_s = rhythm.lead_s(tick_s), now_s + min(ahead_s, AHEAD_S_MAX)
+    lead_s, end_s = rhythm.lead_s(tick_s), now_s + min(ahead_s, RHYTHM_AHEAD_S_MAX)
     jobs = _left_jobs(rhythm, now_s, end_s, tick_s)
     due_s = rhythm.at_s + rhythm.period_s
     while due_s - lead_s < end_s:
@@ -163,10 +163,10 @@ def _left_jobs(rhythm: Rhythm, now_s: float, end_s: float, tick_s: float) -> flo
     if rhythm.hits[-1][0] != rhythm.beat or not rhythm.jobs:
         return 0.0
     began_s = rhythm.hits[-1][1] - tick_s / 2
-    if len(rhythm.jobs) > TOGETHER_BINS:
+    if len(rhythm.jobs) > RHYTHM_TOGETHER_BINS:
         by_now, by_end = (brought(rhythm.jobs, at_s - began_s, tick_s=tick_s) for at_s in (now_s, end_s))
         return by_end - by_now
-    is_over = now_s - began_s > (TOGETHER_BINS + 1) * tick_s
+    is_over = now_s - began_s > (RHYTHM_TOGETHER_BINS + 1) * tick_s
     return 0.0 if is_over else float(max(0, rhythm.jobs[-1] - max(rhythm.bursts[-1], default=0)))
 
 
@@ -174,7 +174,7 @@ def brought(sums: Sequence[int], since_s: float, *, tick_s: float) -> float:
     """What a burst that brings ``sums`` has brought ``since_s`` after it began."""
     if since_s <= 0 or not sums:
         return 0.0
-    if len(sums) <= TOGETHER_BINS:
+    if len(sums) <= RHYTHM_TOGETHER_BINS:
         return float(sums[-1])
     most = max(later - earlier for earlier, later in zip((0, *sums), sums, strict=False))
     first_s = tick_s * sums[0] / most  # a tick that the burst began within: a part of it, at the burst's own pace
@@ -202,18 +202,18 @@ def found(bursts_s: Sequence[float], *, tick_s: float, period_min_s: float, burs
     if likeliest is None:
         return None
     evidence = likeliest.evidence - math.log(len(tried))
-    return replace(likeliest, evidence=min(evidence, SURE)) if evidence > 0 else None
+    return replace(likeliest, evidence=min(evidence, RHYTHM_SURE)) if evidence > 0 else None
 
 
 def _followed(bursts_s: Sequence[float], period_s: float, *, tick_s: float, bursts_per_s: float) -> Rhythm | None:
     """The rhythm of about ``period_s`` as far back as bursts keep it; two beats in a row without one end it."""
     half_s = min(1.5 * tick_s, period_s / 5)  # both ends of the first period were seen to a tick
     chance = _chance(bursts_per_s, half_s)
-    for_hit, against_miss = math.log(KEPT_FRACTION / chance), math.log((1 - KEPT_FRACTION) / (1 - chance))
+    for_hit, against_miss = math.log(RHYTHM_KEPT_FRACTION / chance), math.log((1 - RHYTHM_KEPT_FRACTION) / (1 - chance))
     newest_s, evidence = bursts_s[-1], 0.0
     hits = [(0, newest_s)]
     at, beat, missed = len(bursts_s) - 2, -1, 0
-    while missed < 2 and len(hits) < FITTED_BEATS:
+    while missed < 2 and len(hits) < RHYTHM_FITTED_BEATS:
         due_s = newest_s + beat * period_s
         while at >= 0 and bursts_s[at] > due_s + half_s:
             at -= 1

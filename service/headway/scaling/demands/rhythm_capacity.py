@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 
-from headway.scaling.demands.rhythm import BINS, ODD_BURSTS, TOGETHER_BINS, Rhythm
+from headway.scaling.demands.rhythm import BINS, ODD_BURSTS, RHYTHM_TOGETHER_BINS, Rhythm
 
-PERIODS_MAX = 8  # that a job may outlast
+RHYTHM_PERIODS_MAX = 8  # that a job may outlast
 ROUNDING = 1e-9
 
 
@@ -84,7 +84,7 @@ def _of_spans(counts: Sequence[float], period_s: float, keeping: Keeping) -> Ite
             yield jobs / _starts(span_s, keeping)
     total_jobs, total_s = sum(counts), sum(widths_s)
     yield total_jobs * keeping.cycle_s / period_s
-    for bursts in range(2, 2 + math.ceil(min(PERIODS_MAX, keeping.cycle_s / period_s))):
+    for bursts in range(2, 2 + math.ceil(min(RHYTHM_PERIODS_MAX, keeping.cycle_s / period_s))):
         yield bursts * total_jobs / _starts((bursts - 1) * period_s + total_s, keeping)
 
 
@@ -95,7 +95,7 @@ def _starts(span_s: float, keeping: Keeping) -> float:
 
 def _widths_s(counts: Sequence[float], tick_s: float) -> list[float]:
     """For how long jobs came within each tick: for a part of the first and the last, at the burst's own pace."""
-    if len(counts) <= TOGETHER_BINS:
+    if len(counts) <= RHYTHM_TOGETHER_BINS:
         return [0.0] * len(counts)  # they may have come all at once, and have been cut in two by a tick
     most = max(counts)
     edges = {0, len(counts) - 1}

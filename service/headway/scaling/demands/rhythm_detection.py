@@ -23,9 +23,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.scaling.demands.rhythm import (
-    BELIEVED,
     BINS,
     LOST,
+    RHYTHM_BELIEVED,
     Rhythm,
     expected_jobs,
     found,
@@ -38,10 +38,12 @@ from headway.scaling.demands.rhythm import (
 from headway.scaling.view import copied
 
 RATE_MEMORY_S = 600.0  # of the mean that a burst must exceed
-CHANCE_SIGMAS = 2.5  # what exceeds the mean by so much is a burst; a single job is one where one comes in 40 s
+DETECTION_CHANCE_SIGMAS = (
+    2.5  # what exceeds the mean by so much is a burst; a single job is one where one comes in 40 s
+)
 SILENT_LOG = 4.0  # so is whatever comes after a silence that chance makes once in fifty times
 ENDS_AFTER_TICKS = 2  # without more than the mean
-KEPT_BURSTS = 24  # that no rhythm explains: two hours of one each 5 min
+DETECTED_BURSTS_KEPT = 24  # that no rhythm explains: two hours of one each 5 min
 DENSITY_BURSTS = (8, 16)  # so many say how often bursts come at all, which is what chance makes a rhythm of
 AGAIN_TIMES = 4  # as much as all of a burst before is a burst of its own: a job that came just before is no part of it
 RHYTHMS_MAX = 4
@@ -146,7 +148,7 @@ def _goes_on(burst: Burst | None, jobs: int, at_s: float, tick_s: float) -> bool
 
 def _stands_out(known: Periods, jobs: int, at_s: float, tick_s: float, *, mean_jobs: float) -> bool:
     silent_jobs = mean_jobs * (at_s - tick_s - known.at_s) / tick_s  # that the silence would have brought
-    return jobs > mean_jobs + CHANCE_SIGMAS * math.sqrt(mean_jobs) or silent_jobs >= SILENT_LOG
+    return jobs > mean_jobs + DETECTION_CHANCE_SIGMAS * math.sqrt(mean_jobs) or silent_jobs >= SILENT_LOG
 
 
 def _longer(known: Periods, jobs: int, at_s: float, tick_s: float) -> Periods:
@@ -181,7 +183,7 @@ def _begun(known: Periods, jobs: int, at_s: float, tick_s: float) -> Periods:
     )
     rhythms = sorted(judged_now, key=lambda each: -each.evidence)
     lost = (each_s for each in rhythms if each.evidence <= LOST for _, each_s in each.hits)
-    unexplained_s, own = tuple(sorted((*known.unexplained_s, *lost)))[-KEPT_BURSTS:], None
+    unexplained_s, own = tuple(sorted((*known.unexplained_s, *lost)))[-DETECTED_BURSTS_KEPT:], None
     rhythms = [each for each in rhythms if each.evidence > LOST]
     as_great = [each for each in enumerate(rhythms) if each[1].is_as_great(jobs)]
     its = [each for test in (is_due, is_near) for each in as_great if test(each[1], began_s, tick_s=tick_s)]
@@ -189,7 +191,7 @@ def _begun(known: Periods, jobs: int, at_s: float, tick_s: float) -> Periods:
         own, rhythm = its[0]
         rhythms[own] = hit(rhythm, began_s, tick_s=tick_s, bursts_per_s=per_s)
     else:
-        unexplained_s = (*unexplained_s, began_s)[-KEPT_BURSTS:]
+        unexplained_s = (*unexplained_s, began_s)[-DETECTED_BURSTS_KEPT:]
         new = found(unexplained_s, tick_s=tick_s, period_min_s=PERIOD_MIN_TICKS * tick_s, bursts_per_s=per_s)
         if new is not None:
             known = replace(known, others_since_s=at_s, others=0.0)
@@ -222,7 +224,7 @@ def _believed(periods: Periods | None, now_s: float, tick_s: float) -> list[Rhyt
         judged(each, until_s=now_s, after_s=each.half_s(tick_s), tick_s=tick_s, bursts_per_s=per_s)
         for each in periods.rhythms
     )
-    return [each for each in now if each.evidence >= BELIEVED]
+    return [each for each in now if each.evidence >= RHYTHM_BELIEVED]
 
 
 def expected(periods: Periods | None, *, now_s: float, ahead_s: float, tick_s: float) -> float | None:

@@ -25,18 +25,20 @@ from headway.scaling.model import QueueMetrics
 from headway.scaling.profile import Forecast
 from headway.scaling.view import PoolView
 
-LATE_FRACTION = 0.001  # of all jobs may be late: a tenth of what an objective of 99 % allows
-BEYOND_FIRST = 0.01  # of all jobs may come beyond the spare, until late jobs have taught better
+STOCK_LATE_FRACTION = 0.001  # of all jobs may be late: a tenth of what an objective of 99 % allows
+STOCK_BEYOND_FIRST = 0.01  # of all jobs may come beyond the spare, until late jobs have taught better
 BEYOND_LEAST, BEYOND_MOST = 0.0005, 0.1
-LEARNING_STEP = 0.3  # a late job tightens by a quarter, as many jobs in time as it may cost loosen by as much
-MEMORY_S = 18 * 3600.0  # a working day and its evening
+STOCK_LEARNING_STEP = 0.3  # a late job tightens by a quarter, as many jobs in time as it may cost loosen by as much
+STOCK_MEMORY_S = 18 * 3600.0  # a working day and its evening
 LATE_JOB_WORKER_S = 16 * 3600.0  # what standing workers may cost for each late job they avoid
-FIRST_DAY_WORKER_S = 3600.0  # until a day has been seen, what returns every day looks like chance and is paid less for
+STOCK_FIRST_DAY_WORKER_S = (
+    3600.0  # until a day has been seen, what returns every day looks like chance and is paid less for
+)
 BANDS = 8
-BAND_TIME_S = 600.0  # with so many jobs there already, before what came on top of them is believed
-RECALL_TIME_S = 3600.0  # for which earlier days only add: that they fell short of nothing yet is no proof
+STOCK_BAND_TIME_S = 600.0  # with so many jobs there already, before what came on top of them is believed
+STOCK_RECALL_TIME_S = 3600.0  # for which earlier days only add: that they fell short of nothing yet is no proof
 ROUNDING = 1e-9
-FIRST_JOBS = 1.0  # the spare while nothing has been counted yet
+STOCK_FIRST_JOBS = 1.0  # the spare while nothing has been counted yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ class SafetyStock:
     """What came by them and beside them is expected to be in the next span; ``None`` while none is believed."""
     recalled_mean_jobs: float = 0.0
     """What standing for recalled jobs costs on average."""
-    beyond_log: float = math.log(BEYOND_FIRST)
+    beyond_log: float = math.log(STOCK_BEYOND_FIRST)
     """The logarithm of the fraction of jobs that may come beyond the spare."""
     expected_jobs: float = 0.0
     recalled_jobs: float | None = None
@@ -102,7 +104,7 @@ def learned(before: SafetyStock | None, queue: QueueMetrics, view: PoolView, *, 
             rhythmic_jobs=rhythmic_jobs,
         )
     passed_s = max(0.0, now_s - guard.at_s)
-    kept = math.exp(-passed_s / MEMORY_S)
+    kept = math.exp(-passed_s / STOCK_MEMORY_S)
     arrived_jobs = queue.fresh_jobs or 0
     is_lost = _is_lost(arrived_jobs, queue, view, now_s=now_s)
     beyond_rate = 0.0 if is_lost else arrived_jobs - guard.expected_jobs
@@ -151,7 +153,7 @@ def _by_use(guard: SafetyStock, beyond_jobs: float, *, jobs: int, passed_s: floa
         return guard.by_use
     band = _band(guard.used_jobs)
     found = [*guard.by_use, *[Shortfalls()] * (band + 1 - len(guard.by_use))]
-    found[band] = found[band].faded(math.exp(-passed_s / MEMORY_S)).seen(beyond_jobs, jobs=jobs, span_s=passed_s)
+    found[band] = found[band].faded(math.exp(-passed_s / STOCK_MEMORY_S)).seen(beyond_jobs, jobs=jobs, span_s=passed_s)
     return tuple(found)
 
 
@@ -172,9 +174,9 @@ def _beyond_log(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, pass
     against each miss brings the share of misses to the one wanted, whatever the arrivals do.
     """
     room = leeway(view.profile)
-    allowed_per_s = LATE_FRACTION * room * (queue.start_rate_per_s or 0.0)
+    allowed_per_s = STOCK_LATE_FRACTION * room * (queue.start_rate_per_s or 0.0)
     covered_s = min(passed_s, queue.window_s)  # rates cover their window, however long nothing was learned before it
-    step = LEARNING_STEP * covered_s * (allowed_per_s - (queue.late_rate_per_s or 0.0))
+    step = STOCK_LEARNING_STEP * covered_s * (allowed_per_s - (queue.late_rate_per_s or 0.0))
     least, most = math.log(BEYOND_LEAST * room), math.log(min(1.0, BEYOND_MOST * room))
     return min(most, max(least, guard.beyond_log + step))
 
@@ -188,7 +190,7 @@ def spare_jobs(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, now_s
     """
     if not guard.by_rate.jobs:
         is_new = now_s - guard.began_at_s <= view.tick_s + start_up_s(view)
-        return FIRST_JOBS if is_new else 0.0
+        return STOCK_FIRST_JOBS if is_new else 0.0
     quiet_s = max(0.0, now_s - guard.at_s)
     by_rate = _spare(guard.by_rate.seen(0.0, jobs=0, span_s=quiet_s), guard, queue, view)
     in_rhythm, is_due = _spare_in_rhythm(guard, queue, view, now_s=now_s)
@@ -201,7 +203,7 @@ def spare_jobs(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, now_s
     # Weeks have been judged by a whole week. What is learned here is forgotten in a day, and what comes once a week
     # would never pay.
     is_believed = view.recalled_weeks is not None or _pays(guard, by_recall, by_rate)
-    if guard.by_recall.time_s < RECALL_TIME_S * guard.by_recall.scale:
+    if guard.by_recall.time_s < STOCK_RECALL_TIME_S * guard.by_recall.scale:
         return max(least, by_recall + guard.recalled_jobs)
     return by_recall + guard.recalled_jobs if is_believed else least
 
@@ -221,7 +223,7 @@ def _spare_in_rhythm(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *,
     """
     ahead_s = exposed_s(view)
     rhythmic_jobs = _rhythmic_jobs(guard.periods, view, now_s=now_s, ahead_s=ahead_s)
-    if guard.by_rhythm.time_s < BAND_TIME_S * guard.by_rhythm.scale or rhythmic_jobs is None:
+    if guard.by_rhythm.time_s < STOCK_BAND_TIME_S * guard.by_rhythm.scale or rhythmic_jobs is None:
         return math.inf, False
     burst_jobs = expected(guard.periods, now_s=now_s, ahead_s=ahead_s, tick_s=view.tick_s)
     ahead_jobs = guard.expected_jobs * ahead_s / view.tick_s
@@ -261,7 +263,7 @@ def _jobs_on_top(
 
     Jobs come whole: the half that is expected and the half that is spare are one.
     """
-    if band >= len(guard.by_use) or guard.by_use[band].time_s < BAND_TIME_S * guard.by_use[band].scale:
+    if band >= len(guard.by_use) or guard.by_use[band].time_s < STOCK_BAND_TIME_S * guard.by_use[band].scale:
         return None
     return math.floor(ahead_jobs + math.ceil(_spare(guard.by_use[band], guard, queue, view)) + ROUNDING)
 
@@ -279,7 +281,7 @@ def _pays(guard: SafetyStock, by_recall: float, by_rate: float) -> bool:
 def _spare(shortfalls: Shortfalls, guard: SafetyStock, queue: QueueMetrics, view: PoolView) -> float:
     service_s = queue.service_time_s
     objective_s = max(0.0, view.profile.objective.target_s - MARGIN_S)
-    worker_s = FIRST_DAY_WORKER_S if guard.recalled_jobs is None else LATE_JOB_WORKER_S
+    worker_s = STOCK_FIRST_DAY_WORKER_S if guard.recalled_jobs is None else LATE_JOB_WORKER_S
     return min(
         shortfalls.least_spare(math.exp(guard.beyond_log)),
         shortfalls.worth(

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 MINUTE_S = 60.0
 DAY_MINUTES = 1440
-DAYS = 7  # a week has every weekday once
-ODD_DAYS = 3  # of so many, one may be odd
+DAILY_DAYS = 7  # a week has every weekday once
+DAILY_ODD_DAYS = 3  # of so many, one may be odd
 
 
 def minute_of(at_s: float) -> int:
@@ -54,7 +54,7 @@ class Recall:
             self._jobs[minute] = self._jobs.get(minute, 0) + jobs
         if minute != self._newest:
             self._newest = minute
-            self._jobs.pop(minute - DAYS * DAY_MINUTES - 1, None)
+            self._jobs.pop(minute - DAILY_DAYS * DAY_MINUTES - 1, None)
 
     def jobs(self, *, now_s: float, ahead_s: float) -> int | None:
         """``recalled_jobs`` of what was taken."""
@@ -72,11 +72,11 @@ def ended_minute(at_s: float) -> int:
 
 def busiest(jobs: Mapping[int, int], minute: int, *, since: int) -> int:
     """The most that ``minute`` of an earlier day had, as ``most_of`` takes it."""
-    days = (minute - day * DAY_MINUTES for day in range(1, DAYS + 1))
+    days = (minute - day * DAY_MINUTES for day in range(1, DAILY_DAYS + 1))
     return most_of([jobs.get(earlier, 0) for earlier in days if earlier >= since])
 
 
 def most_of(counts: Sequence[int]) -> int:
     """The most of some days; of three days or more the second most: one odd day proves nothing."""
     ranked = sorted(counts, reverse=True)
-    return ranked[1] if len(ranked) >= ODD_DAYS else ranked[0] if ranked else 0
+    return ranked[1] if len(ranked) >= DAILY_ODD_DAYS else ranked[0] if ranked else 0

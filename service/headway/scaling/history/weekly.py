@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from headway.scaling.history.daily import DAY_MINUTES, DAYS, MINUTE_S, ended_minute, minutes_ahead, most_of
+from headway.scaling.history.daily import DAILY_DAYS, DAY_MINUTES, MINUTE_S, ended_minute, minutes_ahead, most_of
 from headway.scaling.profile_keys.schedule import UTC_ZONE, Zone, hour_of_week
 
 SEASONS_VERSION = 1  # of what is stored: a season of another version is not read
@@ -21,12 +21,14 @@ WEEKS_MIN = 2  # one to learn from and one to be judged by
 WEEKS_MAX = 26  # half a year: older ones together would weigh a hundredth, and take longer the longer a queue is known
 KEPT_HOURS = (WEEKS_MAX + 1) * WEEK_HOURS  # the last week is judged by those before it
 HALF_LIFE_WEEKS = 4.0  # a month ago says half as much; so slow that of three weeks no one outweighs the others
-HIGH_QUANTILE = 0.95  # of an hour's minutes
-CHANCE_SIGMAS = 3.0  # a minute beyond that is no chance where independent jobs come
-CHANCE_JOBS = 3.0  # nor is it worth remembering below that
-MISSED_WEIGHT = 3.0  # a job that nobody expected is late; one that was expected in vain is a worker's idle minute
-JUDGED_SIGMAS = 2.0  # so far from what was expected independent jobs come by chance, now and then
-GAIN_MIN = 0.05  # less than that is luck
+WEEKLY_HIGH_QUANTILE = 0.95  # of an hour's minutes
+WEEKLY_CHANCE_SIGMAS = 3.0  # a minute beyond that is no chance where independent jobs come
+WEEKLY_CHANCE_JOBS = 3.0  # nor is it worth remembering below that
+WEEKLY_MISSED_WEIGHT = (
+    3.0  # a job that nobody expected is late; one that was expected in vain is a worker's idle minute
+)
+WEEKLY_JUDGED_SIGMAS = 2.0  # so far from what was expected independent jobs come by chance, now and then
+WEEKLY_GAIN_MIN = 0.05  # less than that is luck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,7 @@ class Season:
         """Whether it has been less wrong than the last minute and than earlier days, by more than luck."""
         if self.errors is None:
             return False
-        return self.errors.season < (1 - GAIN_MIN) * min(self.errors.recent, self.errors.days)
+        return self.errors.season < (1 - WEEKLY_GAIN_MIN) * min(self.errors.recent, self.errors.days)
 
 
 def trained(counted: ArrivalCounts, *, zone: Zone = UTC_ZONE) -> Season | None:
@@ -165,7 +167,7 @@ def _by_minute(counted: ArrivalCounts, hour: int) -> dict[int, int]:
 
 
 def _high(jobs: Mapping[int, int]) -> float:
-    above = HOUR_MINUTES - math.ceil(HIGH_QUANTILE * HOUR_MINUTES)
+    above = HOUR_MINUTES - math.ceil(WEEKLY_HIGH_QUANTILE * HOUR_MINUTES)
     return float(sorted(jobs.values(), reverse=True)[above]) if len(jobs) > above else 0.0
 
 
@@ -176,7 +178,7 @@ def _peaks(
     for minute, by_hour in sorted(rushes.items()):
         slot = minute // HOUR_MINUTES
         jobs = agreed([((end - 1 - hour) // WEEK_HOURS, by_hour.get(hour, 0.0)) for hour in hours[slot]])
-        if jobs > mean_jobs[slot] + CHANCE_SIGMAS * math.sqrt(mean_jobs[slot]) + CHANCE_JOBS:
+        if jobs > mean_jobs[slot] + WEEKLY_CHANCE_SIGMAS * math.sqrt(mean_jobs[slot]) + WEEKLY_CHANCE_JOBS:
             yield minute, jobs
 
 
@@ -211,7 +213,7 @@ def errors_of(season: Season, counted: ArrivalCounts, *, from_hour: int) -> Erro
         for minute in range(HOUR_MINUTES):
             at = first + minute
             jobs, recent = known[at], known[at - 1] if at else 0
-            days = known[max(at - DAYS * DAY_MINUTES, at % DAY_MINUTES) : at : DAY_MINUTES]
+            days = known[max(at - DAILY_DAYS * DAY_MINUTES, at % DAY_MINUTES) : at : DAY_MINUTES]
             expected = season.peaks.get(slot * HOUR_MINUTES + minute, season.mean_jobs[slot])
             if jobs or recent or expected or any(days):
                 by_recent += error(recent, jobs)
@@ -225,10 +227,10 @@ def error(expected_jobs: float, jobs: float) -> float:
 
     Without chance left out, whoever expects a little more than there is on average would seem accurate on mere noise.
     """
-    wrong_jobs = abs(jobs - expected_jobs) - JUDGED_SIGMAS * math.sqrt(max(jobs, expected_jobs))
+    wrong_jobs = abs(jobs - expected_jobs) - WEEKLY_JUDGED_SIGMAS * math.sqrt(max(jobs, expected_jobs))
     if wrong_jobs <= 0:
         return 0.0
-    return MISSED_WEIGHT * wrong_jobs if jobs > expected_jobs else wrong_jobs
+    return WEEKLY_MISSED_WEIGHT * wrong_jobs if jobs > expected_jobs else wrong_jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,13 @@ from typing import Any
 from headway.scaling.history.weekly import WEEK_HOURS, Errors, Season
 from headway.scaling.profile_keys.schedule import Zone
 
-DIGITS = 4  # of a job a minute: finer than weeks can show
+WEEKLY_DIGITS = 4  # of a job a minute: finer than weeks can show
 
 
 def season_to_mapping(season: Season) -> dict[str, Any]:
     """What ``season`` knows, in what JSON knows; whose hours they are is stored beside it."""
     return {
-        "mean_jobs": [round(jobs, DIGITS) for jobs in season.mean_jobs],
+        "mean_jobs": [round(jobs, WEEKLY_DIGITS) for jobs in season.mean_jobs],
         "high_jobs": list(season.high_jobs),
         "weeks": list(season.weeks),
         "peaks": {str(minute): jobs for minute, jobs in season.peaks.items()},

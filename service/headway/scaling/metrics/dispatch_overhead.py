@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from headway.scaling.measure import BUCKET_S, BucketRow, bucket_start_s
 from headway.scaling.view import PoolView
 
-KEPT = 0.98  # of what was learned, at each further span: the last five minutes of waiting count most
-ROUNDS_MIN = 10.0  # jobs a slot: what began or ended at the edges of a span is then a tenth of a job's time at most
+DISPATCH_KEPT = 0.98  # of what was learned, at each further span: the last five minutes of waiting count most
+DISPATCH_ROUNDS_MIN = (
+    10.0  # jobs a slot: what began or ended at the edges of a span is then a tenth of a job's time at most
+)
 SAMPLES_KEPT = 12
-SETTLES_S = 5.0  # what happened in a span is counted this long after its end
-DIGITS = 3  # that differ: noise below must not pass for news
+DISPATCH_SETTLES_S = 5.0  # what happened in a span is counted this long after its end
+DISPATCH_DIGITS = 3  # that differ: noise below must not pass for news
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +45,9 @@ class Dispatch:
     @property
     def overhead_s(self) -> float | None:
         """Seconds a job; ``None`` until enough was seen."""
-        if self.rounds < ROUNDS_MIN:
+        if self.rounds < DISPATCH_ROUNDS_MIN:
             return None
-        return float(f"{max(0.0, self.slot_s - self.service_s) / self.jobs:.{DIGITS}g}")
+        return float(f"{max(0.0, self.slot_s - self.service_s) / self.jobs:.{DISPATCH_DIGITS}g}")
 
     def with_span(self, rows: Iterable[BucketRow], *, bucket_s: float, slots: int) -> "Dispatch":
         """This, and a span in which ``slots`` took one job after the other."""
@@ -57,10 +59,10 @@ class Dispatch:
         # Those whose start is not known take as long as the others.
         service_s = sum(row.service_sum_s for row in rows) * (jobs / timed if jobs else 0.0)
         return Dispatch(
-            slot_s=self.slot_s * KEPT + slots * BUCKET_S,
-            service_s=self.service_s * KEPT + service_s,
-            jobs=self.jobs * KEPT + jobs,
-            rounds=self.rounds * KEPT + jobs / slots,
+            slot_s=self.slot_s * DISPATCH_KEPT + slots * BUCKET_S,
+            service_s=self.service_s * DISPATCH_KEPT + service_s,
+            jobs=self.jobs * DISPATCH_KEPT + jobs,
+            rounds=self.rounds * DISPATCH_KEPT + jobs / slots,
             until_s=bucket_s + BUCKET_S,
         )
 
@@ -95,7 +97,7 @@ def with_samples(known: Dispatch, samples: Sequence[Seen], rows: Iterable[Bucket
         return known
     by_bucket = _by_bucket(rows)
     bucket_s = max(known.until_s, bucket_start_s(samples[0].sampled_at_s))
-    while bucket_s + BUCKET_S <= now_s - SETTLES_S:
+    while bucket_s + BUCKET_S <= now_s - DISPATCH_SETTLES_S:
         slots = busy_slots(tuple(samples), bucket_s=bucket_s)
         if slots:
             known = known.with_span(by_bucket.get(bucket_s, ()), bucket_s=bucket_s, slots=slots)

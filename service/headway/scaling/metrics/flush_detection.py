@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from headway.scaling.measure import BucketRow
 
 LOST_JOBS_MIN = 10
-LOST_FRACTION_MIN = 0.5  # of those that waited; some cancelled by hand are no incident
-SETTLED_S = 4.0  # starts of the same moment may come in a later batch
+FLUSH_LOST_FRACTION_MIN = 0.5  # of those that waited; some cancelled by hand are no incident
+FLUSH_SETTLED_S = 4.0  # starts of the same moment may come in a later batch
 SHOWN_S = 120.0
 
 
@@ -19,7 +19,7 @@ class BacklogDrop:
 
     def is_shown(self, now_s: float) -> bool:
         """Whether it is of late, and old enough for its starts to be known."""
-        return SETTLED_S <= now_s - (self.after.sampled_at_s or now_s) <= SHOWN_S
+        return FLUSH_SETTLED_S <= now_s - (self.after.sampled_at_s or now_s) <= SHOWN_S
 
     def lost_jobs(self, started_jobs: int) -> int:
         """Of those that went, the ones that nobody can have started.
@@ -44,4 +44,4 @@ def _waiting(row: BucketRow) -> int:
 
 
 def _least(row: BucketRow) -> float:
-    return max(LOST_JOBS_MIN, LOST_FRACTION_MIN * _waiting(row))
+    return max(LOST_JOBS_MIN, FLUSH_LOST_FRACTION_MIN * _waiting(row))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from headway.scaling.measure import BUCKET_S, BucketRow, sketch_value_s
 
-JOBS_MIN = 0.5  # of a cohort: less is the edge of another one
+PREDICTED_JOBS_MIN = 0.5  # of a cohort: less is the edge of another one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def cohort(rows: Iterable[BucketRow], *, at_s: float) -> Cohort | None:
             if part > 0.0:
                 jobs += part * count
                 wait_s += part * count * waited_s
-    return Cohort(jobs=jobs, wait_s=wait_s / jobs) if jobs >= JOBS_MIN else None
+    return Cohort(jobs=jobs, wait_s=wait_s / jobs) if jobs >= PREDICTED_JOBS_MIN else None
 
 
 def error_of(errors_s: Sequence[float]) -> PredictionError | None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from headway.scaling.measure import BATCH_JOBS
 from headway.scaling.model import Arrivals, QueueMetrics
 
-WINDOW_S = 60.0  # long enough to distinguish a rate from chance, short enough to let go soon after a burst
+ROLLING_WINDOW_S = 60.0  # long enough to distinguish a rate from chance, short enough to let go soon after a burst
 DISPATCH_JOBS_MIN = 20
-SERVICE_MEMORY_S = 900.0  # service times are a property of the jobs, not of the moment
+ROLLING_SERVICE_MEMORY_S = 900.0  # service times are a property of the jobs, not of the moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class RecentSpans:
         self._newest = span
         self._add(span, in_use_s=in_use_s, late_jobs=self._started_late(span))
         if span.finished_jobs:
-            kept = math.exp(-passed_s / SERVICE_MEMORY_S)
+            kept = math.exp(-passed_s / ROLLING_SERVICE_MEMORY_S)
             self._service_jobs = self._service_jobs * kept + span.finished_jobs
             self._service_sum_s = self._service_sum_s * kept + span.service_sum_s
             self._batch_work_s, self._batch_sum_s2 = self._batch_work_s * kept, self._batch_sum_s2 * kept
@@ -82,7 +82,7 @@ class RecentSpans:
         if any(counts):
             self._spans.append((span.ended_at_s, counts))
             self._sums = _plus(self._sums, counts, 1)
-        while self._spans and self._spans[0][0] <= span.ended_at_s - WINDOW_S:
+        while self._spans and self._spans[0][0] <= span.ended_at_s - ROLLING_WINDOW_S:
             self._sums = _plus(self._sums, self._spans.popleft()[1], -1)
         if not self._spans:
             self._sums = NONE  # what rounding left
@@ -124,7 +124,7 @@ class RecentSpans:
         span = self._newest
         assert span is not None
         assert self._began_at_s is not None
-        window_s = min(WINDOW_S, max(self._tick_s, span.ended_at_s - self._began_at_s))
+        window_s = min(ROLLING_WINDOW_S, max(self._tick_s, span.ended_at_s - self._began_at_s))
         arrived, retried, started, finished, late, in_use_s = self._sums
         return QueueMetrics(
             queue=queue,
@@ -177,7 +177,7 @@ class _Dispatch:
             before.running_slots, span.running_slots
         )  # who started or left meanwhile was not there all the time
         between = slots - (before.in_flight_jobs + span.in_flight_jobs) / 2
-        kept = math.exp(-passed_s / SERVICE_MEMORY_S)
+        kept = math.exp(-passed_s / ROLLING_SERVICE_MEMORY_S)
         self._jobs = self._jobs * kept + span.started_jobs
         self._between_s = self._between_s * kept + max(0.0, between) * passed_s
 

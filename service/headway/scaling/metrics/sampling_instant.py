@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from headway.scaling.model import QueueMetrics, Worker, WorkerState
 
-RECENT_S = 60.0  # an older sample is stale for other reasons, and then nothing goes down
+SAMPLE_RECENT_S = 60.0  # an older sample is stale for other reasons, and then nothing goes down
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

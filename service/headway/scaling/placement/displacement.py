@@ -13,8 +13,8 @@ from headway.scaling.placement.host_capacity import RemainingCapacity
 from headway.scaling.placement.pool_parts import Part
 from headway.scaling.placement.worker_placer import Placing
 
-OFFERS_MAX = 32  # of so many hosts the best is taken, those that are least full first
-TAKEOVERS_MAX = 400  # at one evaluation; the next goes on
+DISPLACEMENT_OFFERS_MAX = 32  # of so many hosts the best is taken, those that are least full first
+DISPLACEMENTS_MAX = 400  # at one evaluation; the next goes on
 
 Freed = dict[Part, dict[str, int]]
 """Whose workers have left which hosts for now, and how many."""
@@ -54,7 +54,7 @@ class Takeover:
         self._placing = placing
         self._keeps = keeps
         self._freed = freed or {}
-        self._left = TAKEOVERS_MAX
+        self._left = DISPLACEMENTS_MAX
         self._hopeless: set[tuple[str, bool]] = set()
         """Kinds for which nobody has a place to give, and whether for a guarantee."""
 
@@ -80,7 +80,7 @@ class Takeover:
     def _best(self, part: Part, *, is_guarantee: bool) -> _Offer | None:
         """Of the hosts that are least full the one that the fewest busy workers must leave, then the fewest."""
         best = None
-        for offer in islice(self._offers(part, is_guarantee=is_guarantee), OFFERS_MAX):
+        for offer in islice(self._offers(part, is_guarantee=is_guarantee), DISPLACEMENT_OFFERS_MAX):
             if best is None or offer.cost < best.cost:
                 best = offer
             if best.cost == BEST:

@@ -9,20 +9,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from headway.scaling.model import Assignment, Host, HostState, Template
 
 MICRO = 1_000_000  # of a core
-PROCESSES_MAX = 10_000  # a template that costs nothing still has an end: a host is no place for a million processes
+HOST_PROCESSES_MAX = (
+    10_000  # a template that costs nothing still has an end: a host is no place for a million processes
+)
 # Tasks that wait for memory in a tenth of the time say that what is there is too much already, whatever sizes say.
-MEMORY_PRESSURE_MAX = 0.1
+HOST_MEMORY_PRESSURE_MAX = 0.1
 
 ROUNDING = 1e-9  # a load of 0.29 is of level 29, whatever binary fractions make of it
 SPREAD_HOSTS = "host"  # the one word that is no label
-LEVELS = 100  # a host's load counts in hundredths: what differs by less is equally full
+HOST_LOAD_LEVELS = 100  # a host's load counts in hundredths: what differs by less is equally full
 
 
 def is_open(host: Host) -> bool:
     """Whether the host may get anything new: it serves, can record it, and its memory is not under pressure."""
     pressure = host.capacity.memory_pressure
     is_serving = host.is_known and host.state is HostState.SERVING and host.can_write
-    return is_serving and (pressure is None or pressure < MEMORY_PRESSURE_MAX)
+    return is_serving and (pressure is None or pressure < HOST_MEMORY_PRESSURE_MAX)
 
 
 def labels_of(host: Host, template: Template) -> Mapping[str, str]:
@@ -62,7 +64,7 @@ class RemainingCapacity:
         if cost is None:
             return 0
         cpu, memory, gpus = cost
-        fitting = PROCESSES_MAX - self._workers
+        fitting = HOST_PROCESSES_MAX - self._workers
         if cpu:
             fitting = min(fitting, self._cpu_left // cpu)
         if memory:
@@ -88,7 +90,7 @@ class RemainingCapacity:
     @property
     def left(self) -> tuple[int, int, int, int]:
         """Millionths of a core, bytes, GPUs and processes; negative where more is taken than there is."""
-        return self._cpu_left, self._memory_left, self._gpus_left, PROCESSES_MAX - self._workers
+        return self._cpu_left, self._memory_left, self._gpus_left, HOST_PROCESSES_MAX - self._workers
 
     @property
     def load(self) -> float:
@@ -119,7 +121,7 @@ class HostCapacities:
             max(1, sum(round(host.capacity.cpu_cores * MICRO) for host in known)),
             max(1, sum(host.capacity.memory_bytes for host in known)),
             max(1, sum(host.capacity.gpus for host in known)),
-            max(1, len(known)) * PROCESSES_MAX,
+            max(1, len(known)) * HOST_PROCESSES_MAX,
         )
         self._levels: list[dict[RemainingCapacity, None]] | None = None
         """The rooms by how full they are; of equals, the one that was given a worker longest ago is first."""
@@ -255,7 +257,7 @@ class HostCapacities:
 
     def _leveled(self) -> list[dict[RemainingCapacity, None]]:
         if self._levels is None:
-            self._levels = [{} for _ in range(LEVELS + 1)]
+            self._levels = [{} for _ in range(HOST_LOAD_LEVELS + 1)]
             for room in self.by_host.values():
                 self._arrive(room)
         return self._levels
@@ -266,7 +268,7 @@ class HostCapacities:
         self._arrive(room)
 
     def _arrive(self, room: RemainingCapacity) -> None:
-        level = min(LEVELS, max(0, int(room.load * LEVELS + ROUNDING)))
+        level = min(HOST_LOAD_LEVELS, max(0, int(room.load * HOST_LOAD_LEVELS + ROUNDING)))
         self._leveled()[level][room] = None
         self._level_of[room.host_id] = level
         self._least_level = min(self._least_level, level)

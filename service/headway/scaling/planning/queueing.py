@@ -10,8 +10,10 @@ from headway.errors import Invalid
 
 ROUNDING = 1e-9  # what binary fractions add to a whole number must not buy a slot
 GREAT_LOAD = 100_000.0  # beyond it the limit theorem is as good as the recursion, which takes a step a slot
-LIMIT_SHORT_BY = 1  # slots by which the limit theorem falls short at great loads, where no wait at all is allowed
-BETA_MAX = 38.0  # beyond it the chance of waiting is below the smallest number a float can hold
+QUEUEING_LIMIT_SHORT_BY = (
+    1  # slots by which the limit theorem falls short at great loads, where no wait at all is allowed
+)
+QUEUEING_BETA_MAX = 38.0  # beyond it the chance of waiting is below the smallest number a float can hold
 
 
 def erlang_b(slots: int, offered_load: float) -> float:
@@ -80,7 +82,7 @@ def slots_for(offered_load: float, service_time_s: float, target_s: float, perce
         return 0
     slots, blocked, may_exceed = 0, 1.0, 1 - percentile / 100
     if offered_load > GREAT_LOAD:
-        return math.ceil(square_root_staffing(offered_load, beta_for(may_exceed))) + LIMIT_SHORT_BY
+        return math.ceil(square_root_staffing(offered_load, beta_for(may_exceed))) + QUEUEING_LIMIT_SHORT_BY
     while _exceeds(slots, offered_load, service_time_s, target_s, blocked) > may_exceed:
         slots += 1
         blocked = offered_load * blocked / (slots + offered_load * blocked)
@@ -117,7 +119,7 @@ def beta_for(delay_probability_max: float) -> float:
     """
     if not 0 < delay_probability_max <= 1:
         raise Invalid(f"delay_probability_max={delay_probability_max} must lie above 0, up to 1")
-    low, high = 0.0, BETA_MAX
+    low, high = 0.0, QUEUEING_BETA_MAX
     while low < (middle := (low + high) / 2) < high:
         if delay_probability(middle) > delay_probability_max:
             low = middle

@@ -14,7 +14,9 @@ from headway.scaling.profile_keys.schedule import UTC_NAME, UTC_ZONE, Zone, day_
 from headway.scaling.view import PoolView, pooled
 
 HOUR_S = 3600.0  # a worker is paid for an hour ahead at least: so the money never runs out between two evaluations
-AHEAD_S_MAX = 86_400.0  # a clock that was further ahead than a day was wrong: nothing that it counted is believed
+BUDGET_AHEAD_S_MAX = (
+    86_400.0  # a clock that was further ahead than a day was wrong: nothing that it counted is believed
+)
 LEFT_S_MIN = 1.0  # of a day: its very end divides nothing by zero
 ROUNDING = 1e-9
 SERVICE_DIGITS = 2  # of the service time that is remembered: more would be written with every evaluation
@@ -135,7 +137,7 @@ def _counted(view: PoolView, before: DayPaid | None, *, zone: Zone, now_s: float
     """
     today = day_of(now_s, zone)
     workers = view.running_workers + view.starting_workers + view.unknown_workers + view.leaving_workers
-    if before is None or before.at_s - now_s > AHEAD_S_MAX:
+    if before is None or before.at_s - now_s > BUDGET_AHEAD_S_MAX:
         hours = view.worker_hours_today if before is None else None
         since_s = now_s if hours is None else span_s(today, zone)[0]
         paid_worker_s = (hours or 0.0) * HOUR_S

@@ -14,7 +14,7 @@ from headway.scaling.model import Memory
 from headway.scaling.policy.day_budget import account_of, payable_workers
 from headway.scaling.policy.fallback import is_due
 from headway.scaling.policy.fallback import workers as fallback_workers
-from headway.scaling.policy.stabilization import SLACK_S
+from headway.scaling.policy.stabilization import HOLD_SLACK_S
 from headway.scaling.profile import WORKERS_MAX, Profile
 from headway.scaling.profile_keys.pauses import PAUSES, begun, kept
 from headway.scaling.profile_keys.schedule import Bounds
@@ -53,7 +53,7 @@ def hold_down(count: int, ground: Ground) -> int:
     hold_s = ground.view.profile.hold_down_s
     if hold_s is None:
         return min(ground.last_workers, max(count, ground.kept_workers))
-    recent = [each.workers for each in ground.memory.wanted if each.at_s >= ground.now_s - hold_s - SLACK_S]
+    recent = [each.workers for each in ground.memory.wanted if each.at_s >= ground.now_s - hold_s - HOLD_SLACK_S]
     return min(ground.last_workers, max([count, *recent]))
 
 

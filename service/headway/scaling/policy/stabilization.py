@@ -15,13 +15,13 @@ from operator import attrgetter
 from headway.scaling.model import HoldCosts, Wanted
 
 HOLDS_TICKS = (0, 1, 2, 3, 6, 12, 24, 60, 120)
-CORE_PRICE = 16.0  # worker-seconds that a second of a core is worth: a start takes it from the jobs of others
+HOLD_CORE_PRICE = 16.0  # worker-seconds that a second of a core is worth: a start takes it from the jobs of others
 START_CORE_S = 1.5  # initial estimate of what a start takes of a core: interpreter, imports, connections
-START_UP_SHARE = 2.5  # for each second from spawn to ready and from stop to end: paid for and of no use
-MEMORY_S = 3600.0  # the last hour decides which wait is cheapest
-FORGOTTEN_S = 12 * MEMORY_S  # what was known so long ago weighs nothing
-WEIGHT_MAX = 1e6  # before newer costs outgrow what doubles hold exactly, all are scaled back
-SLACK_S = 1e-6  # evaluations are a tick apart but for rounding
+HOLD_START_UP_SHARE = 2.5  # for each second from spawn to ready and from stop to end: paid for and of no use
+HOLD_MEMORY_S = 3600.0  # the last hour decides which wait is cheapest
+HOLD_FORGOTTEN_S = 12 * HOLD_MEMORY_S  # what was known so long ago weighs nothing
+HOLD_WEIGHT_MAX = 1e6  # before newer costs outgrow what doubles hold exactly, all are scaled back
+HOLD_SLACK_S = 1e-6  # evaluations are a tick apart but for rounding
 
 _at_s = attrgetter("at_s")
 
@@ -33,7 +33,7 @@ def longest_s(tick_s: float) -> float:
 
 def start_cost_s(*, start_up_s: float, exit_s: float = 0.0, core_s: float | None = None) -> float:
     """What one start and its exit cost, in worker-seconds; ``core_s`` is the processor time it takes, if measured."""
-    return CORE_PRICE * (START_CORE_S if core_s is None else core_s) + START_UP_SHARE * (start_up_s + exit_s)
+    return HOLD_CORE_PRICE * (START_CORE_S if core_s is None else core_s) + HOLD_START_UP_SHARE * (start_up_s + exit_s)
 
 
 def tried(
@@ -44,12 +44,12 @@ def tried(
     A wait costs the worker-seconds it kept beyond what was wanted, and a start for each worker it let go too soon.
     While every wait keeps what it kept, the very value comes back: its time is counted when that changes.
     """
-    if before is None or now_s - before.at_s > FORGOTTEN_S:
+    if before is None or now_s - before.at_s > HOLD_FORGOTTEN_S:
         before = HoldCosts(began_at_s=now_s, at_s=now_s, levels=(0,) * len(HOLDS_TICKS))
     levels = _levels(recent, workers=workers, now_s=now_s, tick_s=tick_s)
     if levels == before.levels:
         return before
-    weight = math.exp((now_s - before.began_at_s) / MEMORY_S)
+    weight = math.exp((now_s - before.began_at_s) / HOLD_MEMORY_S)
     # No wait keeps anything for longer than the longest: who was not evaluated meanwhile kept nothing on purpose.
     idle_s = weight * min(max(0.0, now_s - before.at_s), longest_s(tick_s))
     bands = [*before.bands, *[(0.0,) * len(levels)] * (_bands(levels[-1]) - len(before.bands))]
@@ -58,7 +58,7 @@ def tried(
     # more there.
     for band in range(_whole_bands(before.levels[0]), _bands(max(before.levels[-1], levels[-1]))):
         bands[band] = _with_more(bands[band], band, before.levels, levels, idle_s=idle_s, start=start)
-    if weight <= WEIGHT_MAX:
+    if weight <= HOLD_WEIGHT_MAX:
         return HoldCosts(began_at_s=before.began_at_s, at_s=now_s, levels=levels, bands=tuple(bands))
     scaled = tuple(tuple(cost / weight for cost in costs) for costs in bands)
     return HoldCosts(began_at_s=now_s, at_s=now_s, levels=levels, bands=scaled)
@@ -83,7 +83,7 @@ def _levels(recent: Iterable[Wanted], *, workers: int, now_s: float, tick_s: flo
     peaks = sorted(recent, key=_at_s, reverse=True)
     levels, level, next_peak = [], workers, 0
     for ticks in HOLDS_TICKS:
-        since_s = now_s - ticks * tick_s - SLACK_S
+        since_s = now_s - ticks * tick_s - HOLD_SLACK_S
         while next_peak < len(peaks) and peaks[next_peak].at_s >= since_s:
             level = max(level, peaks[next_peak].workers)
             next_peak += 1

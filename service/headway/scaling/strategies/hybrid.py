@@ -35,7 +35,7 @@ from headway.scaling.profile import Forecast
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView, copied
 
-SILENT_S = 600.0  # whoever comes after a pause so long is started for it
+HYBRID_SILENT_S = 600.0  # whoever comes after a pause so long is started for it
 BURST_DEVIATIONS = 1.65  # a burst of twenty brings more, and only the last jobs of it wait for too long
 CAUTION = 1.0  # standard deviations fewer completions than expected are assumed
 
@@ -102,7 +102,7 @@ def _periods(
 
 
 def _is_kept(periods: Periods, now_s: float) -> bool:
-    return now_s - periods.at_s <= SILENT_S
+    return now_s - periods.at_s <= HYBRID_SILENT_S
 
 
 def _enough_slots(periods: Periods | None, queue: QueueMetrics, view: PoolView, *, now_s: float) -> int | None:

@@ -6,7 +6,9 @@ from random import Random
 from headway.scaling.metrics.behaviour import Behaviour
 from headway.simulate.engine.draws import Draw, chance, drawn
 
-DRAWS = 4096  # evaluations until their delays repeat: how late one is must not depend on which others were passed over
+EVALUATION_DRAWS = (
+    4096  # evaluations until their delays repeat: how late one is must not depend on which others were passed over
+)
 WAKE_AGAIN_S = 1.0  # the pipeline writes once a second, and each time a pool that is still at zero is evaluated again
 
 
@@ -31,7 +33,7 @@ class Evaluations:
         return cls(
             tick_s=tick_s,
             phase_s=phase_s,
-            delays_s=() if delay_s is None else tuple(min(tick_s / 2, delay_s()) for _ in range(DRAWS)),
+            delays_s=() if delay_s is None else tuple(min(tick_s / 2, delay_s()) for _ in range(EVALUATION_DRAWS)),
             apply_s=drawn(behaviour.apply_delay, chance(seed, "apply")),
             wake_s=None if behaviour.wake_delay is None else wake_s or (lambda: 0.0),
         )
@@ -44,7 +46,7 @@ class Evaluations:
     def at_s(self, number: int) -> float:
         """When the evaluation of that number begins, counted from 0."""
         on_time_s = self.phase_s + number * self.tick_s
-        return on_time_s + self.delays_s[number % DRAWS] if self.delays_s else on_time_s
+        return on_time_s + self.delays_s[number % EVALUATION_DRAWS] if self.delays_s else on_time_s
 
 
 class Lag:

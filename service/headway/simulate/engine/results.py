@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from headway.simulate.engine.unplaced import Unplaced
 
-WINDOW_S = 300.0  # short enough to show an outage that a day's average would hide
+RESULT_WINDOW_S = 300.0  # short enough to show an outage that a day's average would hide
 WINDOW_FRACTION_MIN = 0.95
 DAY_S = 86400.0
-POINTS_MAX = 1200  # about two for each pixel column of a plot
-ROUNDING_S = 1e-9  # what binary fractions add to a wait of exactly the objective
+RESULT_POINTS_MAX = 1200  # about two for each pixel column of a plot
+RESULT_ROUNDING_S = 1e-9  # what binary fractions add to a wait of exactly the objective
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,9 +131,9 @@ class Recorder:
         self.pickup_max_s.extend(array("d", [-1.0]) * count)
 
     def points(self) -> tuple[Point, ...]:
-        """At most ``POINTS_MAX`` stretches of the same number of ticks."""
+        """At most ``RESULT_POINTS_MAX`` stretches of the same number of ticks."""
         ticks = len(self.at_s)
-        stride = max(1, math.ceil(ticks / POINTS_MAX))
+        stride = max(1, math.ceil(ticks / RESULT_POINTS_MAX))
         return tuple(self._point(first, min(first + stride, ticks)) for first in range(0, ticks, stride))
 
     def _point(self, first: int, end: int) -> Point:
@@ -163,8 +163,10 @@ def punctuality(arrived_s: Sequence[float], pickup_s: Sequence[float], *, object
 
     A wait that is not a number is of a job that never started.
     """
-    in_time = [wait_s <= objective_s + ROUNDING_S for wait_s in pickup_s]  # False for nan
-    windows = [fraction for fraction in _fractions(arrived_s, in_time, stretch_s=WINDOW_S) if fraction is not None]
+    in_time = [wait_s <= objective_s + RESULT_ROUNDING_S for wait_s in pickup_s]  # False for nan
+    windows = [
+        fraction for fraction in _fractions(arrived_s, in_time, stretch_s=RESULT_WINDOW_S) if fraction is not None
+    ]
     return Punctuality(
         percent=100.0 * sum(in_time) / len(in_time) if in_time else 100.0,
         by_day_percent=tuple(
@@ -191,7 +193,7 @@ def by_queue_percent(queue_of: Sequence[int], pickup_s: Sequence[float], *, obje
     """The part of each queue's jobs that started within ``objective_s``; of a queue without jobs, all of them."""
     in_time: dict[int, list[bool]] = {}
     for queue, wait_s in zip(queue_of, pickup_s, strict=False):  # behind the jobs are those that were done again
-        in_time.setdefault(queue, []).append(wait_s <= objective_s + ROUNDING_S)
+        in_time.setdefault(queue, []).append(wait_s <= objective_s + RESULT_ROUNDING_S)
     return tuple(
         100.0 * sum(in_time[queue]) / len(in_time[queue]) if queue in in_time else 100.0
         for queue in range(max(in_time, default=-1) + 1)
@@ -202,4 +204,4 @@ def percentile(ordered: Sequence[float], fraction: float) -> float | None:
     """The smallest of ``ordered`` that at least ``fraction`` of them do not exceed; ``None`` of nothing."""
     if not ordered:
         return None
-    return ordered[max(0, math.ceil(fraction * len(ordered) - ROUNDING_S) - 1)]
+    return ordered[max(0, math.ceil(fraction * len(ordered) - RESULT_ROUNDING_S) - 1)]

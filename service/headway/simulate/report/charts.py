@@ -8,7 +8,7 @@ from html import escape
 from headway.simulate.report.rows import Offered, Row
 from headway.simulate.report.svg import BOTTOM, LEFT, RIGHT, TOP, WIDTH, Frame, Scale, Tick, frame, number
 
-LATE_LEAST = 1e-5  # what a plot shows of perfection: one in a hundred thousand
+CHART_LATE_LEAST = 1e-5  # what a plot shows of perfection: one in a hundred thousand
 NINES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 COSTS = (1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 COLOURS = 8  # classes c0 … c7 of the page
@@ -163,7 +163,7 @@ def _cost_and_nines(row: Row) -> tuple[float, float]:
 
 def _nines(percent: float) -> float:
     """Where a share of jobs in time stands: each tenth part of the late ones is one step up."""
-    return -math.log10(max(LATE_LEAST, 1.0 - percent / 100.0))
+    return -math.log10(max(CHART_LATE_LEAST, 1.0 - percent / 100.0))
 
 
 def _risk(row: Row) -> float:

@@ -11,7 +11,7 @@ from headway.simulate.report.page import document, over_time, percent, table
 from headway.simulate.report.rows import Row
 
 POOLS_SHOWN = 40  # one by one; a page of a thousand is read by nobody and opened by no browser
-NAMED_MAX = 8  # names beside dots: more would cover the dots
+PAST_NAMED_MAX = 8  # names beside dots: more would cover the dots
 FOOT = (
     "Every pool was rehearsed with the core that decides in the live loop, on the jobs that were recorded. Waits are "
     "from arrival to start; workers are paid from spawn to exit, start-up and drain included."
@@ -40,7 +40,7 @@ def named_of(rows: Sequence[Row]) -> frozenset[str]:
     """The candidates whose names are written into the chart: all of a few, else the first, which all are compared with,
     and the cheapest that meets the objective.
     """
-    if len(rows) <= NAMED_MAX:
+    if len(rows) <= PAST_NAMED_MAX:
         return frozenset(row.strategy for row in rows)
     kept = [row for row in rows if row.is_kept]
     best = min(kept or rows, key=lambda row: (row.result.worker_hours, row.result.spawns))
@@ -85,7 +85,7 @@ def _overview(found: Sequence[Total]) -> str:
             work_multiple=max(total.work_multiple or 1.0, 1e-9),
             in_time_percent=total.in_time_percent,
             css=f"c{number % COLOURS}",
-            is_named=number == 0 or len(found) <= NAMED_MAX,
+            is_named=number == 0 or len(found) <= PAST_NAMED_MAX,
         )
         for number, total in enumerate(found)
         if total.work_multiple

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from headway.simulate.engine.results import Result
 from headway.simulate.workloads.jobs import Jobs
 
-SPANS = 300  # about one for every three pixel columns of a plot
-SPAN_MIN_S = 30.0  # shorter ones would show chance, not load
+ROW_SPANS = 300  # about one for every three pixel columns of a plot
+ROW_SPAN_MIN_S = 30.0  # shorter ones would show chance, not load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Offered:
 def offered_load(workload: str, jobs: Jobs, *, slots: int = 1) -> Offered:
     """What ``jobs`` bring over time: the service seconds that arrive in each span over its length."""
     last_s = jobs.at_s[-1] if len(jobs) else 0.0
-    span_s = max(SPAN_MIN_S, last_s / SPANS)
+    span_s = max(ROW_SPAN_MIN_S, last_s / ROW_SPANS)
     sums_s = [0.0] * (int(last_s / span_s) + 1)
     for at_s, service_s in zip(jobs.at_s, jobs.service_s, strict=True):
         sums_s[int(at_s / span_s)] += service_s

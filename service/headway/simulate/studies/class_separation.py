@@ -7,13 +7,13 @@ from headway.errors import Invalid
 from headway.scaling.explain import duration
 from headway.scaling.planning.topology import ClassLoad, Split, best_split, class_load
 from headway.scaling.profile import Profile
-from headway.simulate.engine.results import ROUNDING_S, percentile
+from headway.simulate.engine.results import RESULT_ROUNDING_S, percentile
 from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.simulate.workloads.jobs import Jobs
 
-JOBS_MIN = 50  # of a class; fewer are put with the class whose service time is nearest, for they prove nothing
-LATE_FEWER_MIN = 0.25  # of the late jobs
-SAVING_MIN = 0.05  # of the worker-hours
+CLASS_JOBS_MIN = 50  # of a class; fewer are put with the class whose service time is nearest, for they prove nothing
+CLASS_LATE_FEWER_MIN = 0.25  # of the late jobs
+CLASS_SAVING_MIN = 0.05  # of the worker-hours
 COST_MORE_MAX = 0.25  # for what is less late
 
 
@@ -54,8 +54,10 @@ class Topology:
             for before, after in zip(self.together, self.apart, strict=True)
         )
         is_missed = not all(_is_kept(each, self.percentile) for each in self.together)
-        is_less_late = is_missed and late[1] <= (1 - LATE_FEWER_MIN) * late[0] and hours <= 1 + COST_MORE_MAX
-        return not breaks and (is_less_late or (hours <= 1 - SAVING_MIN and late[1] <= max(late[0], _allowed(self))))
+        is_less_late = is_missed and late[1] <= (1 - CLASS_LATE_FEWER_MIN) * late[0] and hours <= 1 + COST_MORE_MAX
+        return not breaks and (
+            is_less_late or (hours <= 1 - CLASS_SAVING_MIN and late[1] <= max(late[0], _allowed(self)))
+        )
 
 
 def _allowed(found: "Topology") -> float:
@@ -149,7 +151,7 @@ def _worth_the_name(jobs: Jobs, classes: Sequence[str]) -> list[str]:
         count, total_s = sums.get(name, (0, 0.0))
         sums[name] = count + 1, total_s + service_s
     means = {name: total_s / count for name, (count, total_s) in sums.items()}
-    kept = sorted(name for name, (count, _) in sums.items() if count >= JOBS_MIN)
+    kept = sorted(name for name, (count, _) in sums.items() if count >= CLASS_JOBS_MIN)
     if not kept:
         return [""] * len(classes)
     moved = {
@@ -174,7 +176,7 @@ def _trial(
     promised: Mapping[str, float],
 ) -> Trial:
     in_time = sum(
-        wait_s <= promised[groups[index]] + ROUNDING_S for wait_s, index in zip(waits_s, indexes, strict=True)
+        wait_s <= promised[groups[index]] + RESULT_ROUNDING_S for wait_s, index in zip(waits_s, indexes, strict=True)
     )
     served = sorted(wait_s for wait_s in waits_s if wait_s == wait_s)
     return Trial(

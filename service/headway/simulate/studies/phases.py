@@ -15,7 +15,7 @@ from headway.simulate.studies.single_pool import Setting
 
 PHASES = 8
 PHASES_MAX = 64
-SEEDS_APART = 1_000_003  # chance is another at each phase, and none of them is that of a seed nearby
+PHASE_SEEDS_APART = 1_000_003  # chance is another at each phase, and none of them is that of a seed nearby
 
 
 def phased(setting: Setting, phases: int) -> tuple[Setting, ...]:
@@ -26,7 +26,7 @@ def phased(setting: Setting, phases: int) -> tuple[Setting, ...]:
         replace(
             setting,
             tick_phase_s=(setting.tick_phase_s + number * setting.tick_s / phases) % setting.tick_s,
-            seed=setting.seed + number * SEEDS_APART,
+            seed=setting.seed + number * PHASE_SEEDS_APART,
         )
         for number in range(phases)
     )

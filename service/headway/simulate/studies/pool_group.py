@@ -14,7 +14,7 @@ from headway.simulate.engine.simulation import simulate
 from headway.simulate.studies.single_pool import Setting, controller_of, plan_of, rehearsal_of
 from headway.simulate.workloads.jobs import Jobs
 
-STALLED_S = 3600.0  # pools whose workers have no place on any host keep their jobs for ever
+GROUP_STALLED_S = 3600.0  # pools whose workers have no place on any host keep their jobs for ever
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def rehearse_beside(
         rehearsal=replace(
             rehearsal_of(setting, hosts=tuple(hosts), begins_at_s=begins_at_s),
             is_paid_to_end=True,
-            stalled_s=STALLED_S,
+            stalled_s=GROUP_STALLED_S,
         ),
         on_tick=on_tick,
     )

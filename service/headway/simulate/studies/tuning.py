@@ -21,15 +21,15 @@ TUNED_KEYS = (
     "tolerance_fraction",
 )
 """What may be suggested: the pace of deciding. Objective, bounds, budget and schedules are the operator's choice."""
-JOBS_MIN = 50  # in either part; with fewer a single late job is two per cent
+TUNING_JOBS_MIN = 50  # in either part; with fewer a single late job is two per cent
 ROOM = 0.8  # of the late jobs that an objective allows: a candidate that just keeps it on one day breaks it on the next
-SAVING_MIN = 0.05  # of the cost; less is no reason to change what runs
-SAVING_SHOWN_MIN = 0.025  # on the later part
-LATE_FEWER_MIN = 0.25  # of the late jobs, where no candidate meets the objective
-FINALISTS = 4  # that are tried at every tick phase: chance of one phase ranks near ones either way
-FIRST_ROUND_SHARE = 0.25  # of the tick phases, for all candidates
+TUNING_SAVING_MIN = 0.05  # of the cost; less is no reason to change what runs
+TUNING_SAVING_SHOWN_MIN = 0.025  # on the later part
+TUNING_LATE_FEWER_MIN = 0.25  # of the late jobs, where no candidate meets the objective
+TUNING_FINALISTS = 4  # that are tried at every tick phase: chance of one phase ranks near ones either way
+TUNING_FIRST_ROUND_SHARE = 0.25  # of the tick phases, for all candidates
 SPAWN_WORKER_S = 30.0  # what a spawn weighs: a burst of processor, memory and connections, which hours do not show
-COST_MORE_MAX = 0.5  # of the cost, for fewer late jobs where no candidate meets the objective
+TUNING_COST_MORE_MAX = 0.5  # of the cost, for fewer late jobs where no candidate meets the objective
 
 DEFAULT_GRID = grid({"risk": [0.5, 0.7, 1.0, 1.4, 2.0, 4.0], "hold_down_s": [None, 30.0, 120.0, 600.0]})
 """The two numbers that move `hybrid`: what it stakes on luck, and how long it keeps workers that are idle."""
@@ -65,7 +65,7 @@ def finalists(rows: Sequence[Row]) -> tuple[str, ...]:
     is the first, and the few that come nearest to being ``chosen``.
     """
     before, *others = rows
-    best = sorted(others, key=lambda row: (0, cost_hours(row)) if row.is_kept else (1, late(row)))[:FINALISTS]
+    best = sorted(others, key=lambda row: (0, cost_hours(row)) if row.is_kept else (1, late(row)))[:TUNING_FINALISTS]
     return (before.strategy, *(row.strategy for row in best))
 
 
@@ -77,7 +77,7 @@ def chosen(rows: Sequence[Row]) -> Row | None:
     if not others:
         return None
     if before.is_kept:
-        kept = [row for row in others if _has_room(row) and saving(before, row) >= SAVING_MIN]
+        kept = [row for row in others if _has_room(row) and saving(before, row) >= TUNING_SAVING_MIN]
         return min(kept, key=cost_hours, default=None)
     kept = [row for row in others if _has_room(row)]
     if kept:
@@ -85,8 +85,8 @@ def chosen(rows: Sequence[Row]) -> Row | None:
     better = [
         row
         for row in others
-        if late(row) <= (1 - LATE_FEWER_MIN) * late(before)
-        and cost_hours(row) <= (1 + COST_MORE_MAX) * cost_hours(before)
+        if late(row) <= (1 - TUNING_LATE_FEWER_MIN) * late(before)
+        and cost_hours(row) <= (1 + TUNING_COST_MORE_MAX) * cost_hours(before)
     ]
     return min(better, key=lambda row: (late(row), cost_hours(row)), default=None)
 
@@ -110,7 +110,7 @@ def _shown(before: Row, after: Row) -> tuple[bool, str]:
         if not after.is_kept:
             return False, f"{after.strategy} was cheaper at first and breached the objective later"
         saved = saving(before, after)
-        if saved < SAVING_SHOWN_MIN:
+        if saved < TUNING_SAVING_SHOWN_MIN:
             return False, f"{after.strategy} was cheaper at first and saved nothing to speak of later"
         return True, f"meets the objective for {100 * saved:.0f} % less"
     if after.is_kept:

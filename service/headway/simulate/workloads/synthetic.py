@@ -9,11 +9,11 @@ from typing import ClassVar
 
 from headway.errors import Invalid
 
-JOBS_MAX = 20_000_000  # more do not fit into a machine's memory at once
+SYNTHETIC_JOBS_MAX = 20_000_000  # more do not fit into a machine's memory at once
 DAY_S = 86_400.0
 PARETO_SHAPE = 1.5  # a finite mean without a finite variance, as measured of files and of batch jobs
 MAY_BE_NONE = frozenset({"at_s", "within_s", "closed", "opens_s", "rush"})
-TAIL_MAX = 1000.0  # mean service times: no job takes longer than a queue can be watched
+SYNTHETIC_TAIL_MAX = 1000.0  # mean service times: no job takes longer than a queue can be watched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,9 +222,9 @@ class Synthetic:
         breaches = [*self._numbers()]
         if self.tail not in self.TAILS:
             breaches.append(f"tail {self.tail!r} is not known; known: {', '.join(self.TAILS)}")
-        if not breaches and self.arrivals.expected_jobs(self.for_s) > JOBS_MAX:
+        if not breaches and self.arrivals.expected_jobs(self.for_s) > SYNTHETIC_JOBS_MAX:
             breaches.append(
-                f"about {self.arrivals.expected_jobs(self.for_s):,.0f} jobs; up to {JOBS_MAX:,} can be drawn"
+                f"about {self.arrivals.expected_jobs(self.for_s):,.0f} jobs; up to {SYNTHETIC_JOBS_MAX:,} can be drawn"
             )
         if breaches:
             raise Invalid(*(f"synthetic workload: {breach}" for breach in breaches))
@@ -270,7 +270,7 @@ def service_times(mean_s: float, *, tail: str, chance: Random) -> Callable[[], f
         "none": lambda: mean_s,
         "exponential": lambda: chance.expovariate(1 / mean_s),
         "lognormal": lambda: chance.lognormvariate(math.log(mean_s) - sigma**2 / 2, sigma),
-        "pareto": lambda: mean_s * min(TAIL_MAX, chance.paretovariate(PARETO_SHAPE) * (1 - 1 / PARETO_SHAPE)),
+        "pareto": lambda: mean_s * min(SYNTHETIC_TAIL_MAX, chance.paretovariate(PARETO_SHAPE) * (1 - 1 / PARETO_SHAPE)),
     }
     drawn = draw[tail]
     return lambda: max(0.001, drawn())

@@ -22,8 +22,8 @@ from headway.store.hosts.host_allowance import allow, allowance_of
 from headway.store.tables import credential_changes, credentials, hosts
 
 RENEW_AFTER_S = 30 * 86_400.0
-RENEW_SPREAD = 0.1  # hosts that joined together do not renew together
-KEPT_S = 7 * 86_400.0  # what has ended can be listed for so long
+CREDENTIAL_RENEW_SPREAD = 0.1  # hosts that joined together do not renew together
+CREDENTIALS_KEPT_S = 7 * 86_400.0  # what has ended can be listed for so long
 
 
 class Role(StrEnum):
@@ -150,7 +150,7 @@ async def issue(
     secret = drawn(Role.HOST)
     host_name = select(hosts.c.name).where(hosts.c.host_id == host_id).scalar_subquery()
     allowed = select(hosts.c.allowed).where(hosts.c.host_id == host_id).scalar_subquery()
-    spread = int(digest(secret)[:4], 16) / 0xFFFF * RENEW_SPREAD
+    spread = int(digest(secret)[:4], 16) / 0xFFFF * CREDENTIAL_RENEW_SPREAD
     await conn.execute(
         insert(credentials).values(
             credential_id=uuid4(),
@@ -210,7 +210,7 @@ async def revoke_host(conn: AsyncConnection, host_name: str, *, actor: str) -> N
 
 async def forget_ended(conn: AsyncConnection) -> None:
     """Delete what ended long ago. A host's revoked credential stays: it shows that the host once had one."""
-    long_ago = func.now() - seconds(KEPT_S)
+    long_ago = func.now() - seconds(CREDENTIALS_KEPT_S)
     is_over = or_(credentials.c.revoked_at < long_ago, credentials.c.expires_at < long_ago)
     is_host = credentials.c.role == Role.HOST
     is_forgotten = and_(is_host, credentials.c.host_id.not_in(select(hosts.c.host_id)))

@@ -26,7 +26,7 @@ from headway.store.hosts.host_allowance import allow, allowance_of
 from headway.store.hosts.hosts import enrol
 from headway.store.tables import credentials, hosts
 
-ASK_AGAIN_S = 600.0  # for so long an answer with a credential may be lost and asked for again
+ENROLMENT_ASK_AGAIN_S = 600.0  # for so long an answer with a credential may be lost and asked for again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ async def _asks_again(conn: AsyncConnection, token: Row[Any], enrolment: Enrolme
         credentials.c.agent_id == digest(enrolment.agent_id),
         credentials.c.used_at.is_(None),
         credentials.c.revoked_at.is_(None),
-        credentials.c.created_at > func.now() - seconds(ASK_AGAIN_S),
+        credentials.c.created_at > func.now() - seconds(ENROLMENT_ASK_AGAIN_S),
     )
     return (await conn.execute(given)).first() is not None
 

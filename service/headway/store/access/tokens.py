@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.profile_keys.rules import PATH_NAME, is_path_name
-from headway.store.access.credentials import KEPT_S, Role, digest, drawn, is_valid, next_revision, seconds
+from headway.store.access.credentials import CREDENTIALS_KEPT_S, Role, digest, drawn, is_valid, next_revision, seconds
 from headway.store.audit import record_act
 from headway.store.hosts.host_allowance import ANYTHING, Allowance, allowance_of, allowance_to_json
 from headway.store.tables import credentials
@@ -109,7 +109,7 @@ async def create_token(conn: AsyncConnection, wanted: TokenWanted, *, actor: str
 
 async def list_tokens(conn: AsyncConnection) -> list[Token]:
     """The tokens that are valid or expired lately, newest first. Credentials of hosts are not among them."""
-    lately = credentials.c.expires_at > func.now() - seconds(KEPT_S)
+    lately = credentials.c.expires_at > func.now() - seconds(CREDENTIALS_KEPT_S)
     stands = and_(credentials.c.revoked_at.is_(None), or_(credentials.c.expires_at.is_(None), lately))
     listed = _tokens().where(credentials.c.role != Role.HOST, stands).order_by(credentials.c.created_at.desc())
     return [_to_token(row) for row in await conn.execute(listed.limit(LISTED_MAX))]

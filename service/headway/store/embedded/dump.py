@@ -10,7 +10,7 @@ from headway.store.embedded.run_as import environment
 
 __all__ = ["load", "major", "save"]
 
-LOCK_WAIT_S = 30  # what drops an old partition is through by then
+DUMP_LOCK_WAIT_S = 30  # what drops an old partition is through by then
 
 
 def save(url: str, to: IO[bytes], *, snapshot: str) -> None:
@@ -19,7 +19,7 @@ def save(url: str, to: IO[bytes], *, snapshot: str) -> None:
     Raises:
         Unavailable: it cannot be read, or the disk takes no more.
     """
-    wait = f"--lock-wait-timeout={LOCK_WAIT_S}s"
+    wait = f"--lock-wait-timeout={DUMP_LOCK_WAIT_S}s"
     _run("pg_dump", "--format=custom", wait, f"--snapshot={snapshot}", f"--dbname={url}", to=to)
 
 

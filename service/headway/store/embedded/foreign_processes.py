@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headway.store.embedded.waiting import Deadline
 
-GRACE_S = 3.0  # what lost its guardian or its postmaster has its signal, and usually leaves in milliseconds
+FOREIGN_GRACE_S = 3.0  # what lost its guardian or its postmaster has its signal, and usually leaves in milliseconds
 
 
 def working_in(home: Path) -> tuple[int, ...]:
@@ -30,7 +30,7 @@ def end_leftovers(home: Path, stop_signal: int, deadline: Deadline) -> None:
     for number in (None, stop_signal, signal.SIGQUIT, signal.SIGKILL):
         if number is not None:
             _send(working_in(home), number)
-        if Deadline(min(GRACE_S, deadline.left_s)).sees(lambda: not working_in(home)):
+        if Deadline(min(FOREIGN_GRACE_S, deadline.left_s)).sees(lambda: not working_in(home)):
             return
     deadline.needs(lambda: not working_in(home), f"processes that do not end still use {home}: {working_in(home)}")
 

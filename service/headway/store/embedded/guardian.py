@@ -20,8 +20,8 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-FAILED = 1  # the server ended with an error of its own: starting it again would not help
-STOP_S = 30.0  # a fast stop writes a checkpoint, which a slow disk delays
+GUARDIAN_FAILED = 1  # the server ended with an error of its own: starting it again would not help
+GUARDIAN_STOP_S = 30.0  # a fast stop writes a checkpoint, which a slow disk delays
 KILL_S = 5.0
 
 
@@ -55,7 +55,7 @@ def main(words: list[str]) -> int:
     server.wait()
     _clean(Path(runtime_dir))
     state.unlink(missing_ok=True)
-    return FAILED if server.returncode > 0 else 0  # not when it was stopped, or killed
+    return GUARDIAN_FAILED if server.returncode > 0 else 0  # not when it was stopped, or killed
 
 
 def _wait_for_owners(path: Path, stop: int) -> None:
@@ -65,7 +65,7 @@ def _wait_for_owners(path: Path, stop: int) -> None:
 
 
 def _stop(server_fd: int, stop_signal: int) -> None:
-    for number, patience_s in ((stop_signal, STOP_S), (signal.SIGQUIT, KILL_S), (signal.SIGKILL, KILL_S)):
+    for number, patience_s in ((stop_signal, GUARDIAN_STOP_S), (signal.SIGQUIT, KILL_S), (signal.SIGKILL, KILL_S)):
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(server_fd, number)
         if select.select([server_fd], [], [], patience_s)[0]:

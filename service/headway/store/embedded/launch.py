@@ -15,7 +15,7 @@ import signal
 import sys
 from pathlib import Path
 
-CANNOT_LAUNCH = 126  # what a shell answers for "found, but cannot be run"
+CANNOT_LAUNCH_SERVER = 126  # what a shell answers for "found, but cannot be run"
 CLONE_NEWUSER = 0x10000000
 PR_SET_PDEATHSIG = 1
 
@@ -34,12 +34,12 @@ def main(words: list[str]) -> None:
         # After the change of user, which clears it; it outlives execv.
         _checked(_libc().prctl(PR_SET_PDEATHSIG, int(death_signal)), "prctl")
         if os.getppid() != int(parent_pid):  # gone before the signal was asked for
-            sys.exit(CANNOT_LAUNCH)
+            sys.exit(CANNOT_LAUNCH_SERVER)
         _restore_signals()
         os.execv(argv[0], argv)  # noqa: S606 - no shell is wanted
     except OSError as error:
         print(f"cannot run {argv[0]} ({mode}): {error}", file=sys.stderr)  # noqa: T201 - stderr is the server's log
-        sys.exit(CANNOT_LAUNCH)
+        sys.exit(CANNOT_LAUNCH_SERVER)
 
 
 def _restore_signals() -> None:

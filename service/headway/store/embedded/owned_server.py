@@ -14,9 +14,9 @@ from headway.store.embedded.run_as import PYTHON, Identity, environment
 from headway.store.embedded.server_folder import Folder, Kept, prepared
 from headway.store.embedded.waiting import Deadline
 
-ATTEMPTS_MAX = 5  # a server or guardian that is killed while it starts is started again
+OWNED_SERVER_ATTEMPTS_MAX = 5  # a server or guardian that is killed while it starts is started again
 GUARDIAN = (*PYTHON, guardian.__file__)
-STOPPED_S = 40.0  # the guardian's patience with a server, and a little
+OWNED_SERVER_STOPPED_S = 40.0  # the guardian's patience with a server, and a little
 
 
 class Program(Protocol):
@@ -62,7 +62,7 @@ class Server:
                 os.close(fd)
                 _claims.remove(self)
 
-    def wait_stopped(self, timeout_s: float = STOPPED_S) -> bool:
+    def wait_stopped(self, timeout_s: float = OWNED_SERVER_STOPPED_S) -> bool:
         """Release, then wait until server and guardian are gone; False when they are not, as while others own them."""
         self.release()
         return Deadline(timeout_s).sees(self._is_gone)
@@ -113,7 +113,7 @@ def ensure(program: Program, data_dir: Path, *, deadline_s: float) -> Server:
 def _running(program: Program, folder: Folder, deadline: Deadline) -> Kept:
     log_bytes = folder.log.stat().st_size if folder.log.exists() else 0
     status: int | None = None
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(OWNED_SERVER_ATTEMPTS_MAX):
         guard_fd = folder.guard()
         if guard_fd is None:
             # Until it is ready, or its guardian has ended.
@@ -124,7 +124,7 @@ def _running(program: Program, folder: Folder, deadline: Deadline) -> Kept:
             status = keeper.poll()
         if isinstance(found, Kept):
             return found
-        if status == guardian.FAILED or not deadline.left_s:
+        if status == guardian.GUARDIAN_FAILED or not deadline.left_s:
             break
     last_word = _last_word(folder, log_bytes)
     raise Unavailable(

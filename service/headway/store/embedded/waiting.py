@@ -8,7 +8,7 @@ from headway.errors import Unavailable
 
 T = TypeVar("T")
 
-POLL_S = 0.01  # a server is ready about 30 ms after its start
+WAITING_POLL_S = 0.01  # a server is ready about 30 ms after its start
 
 
 class Deadline:
@@ -26,7 +26,7 @@ class Deadline:
     def sees(self, condition: Callable[[], T]) -> T:
         """What ``condition`` answered when it came true, or at last. It is asked at least once."""
         while not (answer := condition()) and self.left_s:
-            time.sleep(min(POLL_S, self.left_s))
+            time.sleep(min(WAITING_POLL_S, self.left_s))
         return answer
 
     def needs(self, condition: Callable[[], bool], otherwise: str) -> None:

@@ -23,7 +23,7 @@ from headway.local.files import sync_folder
 from headway.local.locks import try_lock
 
 SCHEMA_VERSION = 1
-FREE_BYTES_MIN = 256 * 1024 * 1024  # what Postgres on the same disk needs to go on working
+EVENT_LOG_FREE_BYTES_MIN = 256 * 1024 * 1024  # what Postgres on the same disk needs to go on working
 SETTING = "HEADWAY_EVENT_LOG"
 
 
@@ -65,7 +65,7 @@ class Waiting(NamedTuple):
 class EventLog:
     """The log in one folder, as one ingest sees it. Touches the disk only when it is asked to."""
 
-    def __init__(self, root: Path, *, free_bytes_min: int = FREE_BYTES_MIN) -> None:
+    def __init__(self, root: Path, *, free_bytes_min: int = EVENT_LOG_FREE_BYTES_MIN) -> None:
         self.root = root
         self.ingest = uuid4().hex[:12]
         """Names this ingest in its files, and is never used again."""

@@ -18,7 +18,7 @@ from headway.scaling.model import Template
 from headway.store.hosts.hosts import template_to_json, templates_of
 from headway.store.tables import hosts
 
-REFUSED_MAX = 20  # sentences that are kept of one report; of more, how many
+ALLOWANCE_REFUSED_MAX = 20  # sentences that are kept of one report; of more, how many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +122,6 @@ def _patterns_text(patterns: tuple[str, ...] | None) -> str:
 
 
 def _shortened(sentences: list[str]) -> tuple[str, ...]:
-    if len(sentences) <= REFUSED_MAX:
+    if len(sentences) <= ALLOWANCE_REFUSED_MAX:
         return tuple(sentences)
-    return (*sentences[:REFUSED_MAX], f"and {len(sentences) - REFUSED_MAX} more")
+    return (*sentences[:ALLOWANCE_REFUSED_MAX], f"and {len(sentences) - ALLOWANCE_REFUSED_MAX} more")

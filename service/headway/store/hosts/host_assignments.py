@@ -13,7 +13,7 @@ from headway.scaling.model import Assignment, Hint
 from headway.store.hosts.hosts import age_s, seconds
 from headway.store.tables import assignments, hosts, worker_activities
 
-HINT_AGE_MAX_S = 30.0  # no agent has a use for older ones
+ASSIGNMENT_HINT_AGE_MAX_S = 30.0  # no agent has a use for older ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ def _standings() -> Select[Any]:
         worker_activities.c.ended_jobs,
     ).where(
         worker_activities.c.host_name == hosts.c.name,
-        worker_activities.c.seen_at > func.now() - seconds(bindparam("hint_age_max_s", HINT_AGE_MAX_S)),
+        worker_activities.c.seen_at > func.now() - seconds(bindparam("hint_age_max_s", ASSIGNMENT_HINT_AGE_MAX_S)),
     )
     return select(
         hosts.c.host_id,

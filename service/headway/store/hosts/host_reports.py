@@ -17,7 +17,7 @@ from headway.scaling.model import Exit, HostCapacity, HostProblem, StartUp, Temp
 from headway.store.audit import Actor, record_act
 from headway.store.hosts.forced_kills import count_forced
 from headway.store.hosts.host_allowance import admitted, allowance_of
-from headway.store.hosts.hosts import LEASE_S, template_to_json
+from headway.store.hosts.hosts import HOST_LEASE_S, template_to_json
 from headway.store.hosts.start_timings import learn_exits, learn_start_ups
 from headway.store.tables import audit_log, hosts
 
@@ -91,7 +91,7 @@ async def record_reports(conn: AsyncConnection, received: Sequence[HostReport | 
     reports = [each for each in kept if isinstance(each, HostReport)]
     pulses = {each.host_id for each in received if isinstance(each, Pulse)}
     rows = [_host_to_json(each) if isinstance(each, HostReport) else _pulse_to_json(each) for each in kept]
-    found = (await conn.execute(_RECORD, {"rows": rows, "lease_s": LEASE_S})).all()
+    found = (await conn.execute(_RECORD, {"rows": rows, "lease_s": HOST_LEASE_S})).all()
     left = {row.host_id for row in found if row.is_free and not row.is_taken}
     recorded = Recorded(
         taken=frozenset(row.host_id for row in found if row.is_taken),

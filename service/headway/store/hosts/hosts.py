@@ -54,9 +54,9 @@ from headway.store.tables import (
     workers,
 )
 
-LEASE_S = 45.0  # three reports: one that is lost loses no host
-ACTIVITY_FRESH_S = 15.0  # what a broker said of a worker longer ago says nothing of it now
-FAILING_S = 600.0  # as long as a worker must be well for its agent to forget that it failed
+HOST_LEASE_S = 45.0  # three reports: one that is lost loses no host
+HOST_ACTIVITY_FRESH_S = 15.0  # what a broker said of a worker longer ago says nothing of it now
+HOST_FAILING_S = 600.0  # as long as a worker must be well for its agent to forget that it failed
 
 
 async def read_cluster_id(conn: AsyncConnection) -> str:
@@ -111,7 +111,7 @@ async def enrol(
     if is_taken or (named is not None and named.host_id != own.host_id):
         raise Conflict(
             f"host {name!r}: another machine has this name; give one of the two another HEADWAY_HOST_NAME, "
-            f"or wait {LEASE_S:.0f} s if that machine is gone"
+            f"or wait {HOST_LEASE_S:.0f} s if that machine is gone"
         )
     if own.name != name:
         # Its labels and its certificate stay: whoever watches names must see that one has another now.
@@ -227,7 +227,7 @@ def _running() -> Select[Any]:
     said = and_(
         worker_activities.c.host_name == hosts.c.name,
         worker_activities.c.pid == workers.c.pid,
-        worker_activities.c.seen_at > func.now() - seconds(bindparam("activity_fresh_s", ACTIVITY_FRESH_S)),
+        worker_activities.c.seen_at > func.now() - seconds(bindparam("activity_fresh_s", HOST_ACTIVITY_FRESH_S)),
         worker_activities.c.seen_at > workers.c.started_at,  # before that its pid was another process's
     )
     return (
@@ -280,7 +280,7 @@ def _hosts(known: Sequence[Any], running: Sequence[Any], timings: Mapping[tuple[
             labels=dict(_labels(row.labels)),
             state=HostState(row.state),
             silent_s=row.silent_s,
-            failing=frozenset(name for name, at_s in row.failing.items() if row.now_s - at_s <= FAILING_S),
+            failing=frozenset(name for name, at_s in row.failing.items() if row.now_s - at_s <= HOST_FAILING_S),
             is_undecided=row.is_undecided,
             is_confirmed=row.is_confirmed,
             problems=tuple(
@@ -393,4 +393,4 @@ _PASS_OVER = text(
     from leader_epoch, (select host_id from hosts for update skip locked) free
     where hosts.host_id = free.host_id and hosts.reported_at <= to_timestamp(:since_s)
     """
-).bindparams(lease_s=LEASE_S)
+).bindparams(lease_s=HOST_LEASE_S)

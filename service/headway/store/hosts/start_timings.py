@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headway.scaling.metrics.behaviour import RECENT_MAX, WEIGHT
 from headway.scaling.model import Exit, StartUp
 
-TEMPLATES_KEPT = 400  # of a host: twice what it may have
+TIMED_TEMPLATES_KEPT = 400  # of a host: twice what it may have
 
 
 Each = TypeVar("Each", StartUp, Exit)
@@ -150,7 +150,7 @@ _FORGET_START_UPS, _FORGET_EXITS = (
         f"""
         delete from {table} as known using hosts
         where known.host_id = any(:host_ids) and hosts.host_id = known.host_id
-            and (select count(*) from {table} as every where every.host_id = hosts.host_id) > {TEMPLATES_KEPT}
+            and (select count(*) from {table} as every where every.host_id = hosts.host_id) > {TIMED_TEMPLATES_KEPT}
             and not hosts.templates @> jsonb_build_array(jsonb_build_object('name', known.template))
         """  # noqa: S608 - names and a number of ours
     ).bindparams(bindparam("host_ids", type_=ARRAY(Text)))

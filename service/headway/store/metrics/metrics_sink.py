@@ -22,7 +22,7 @@ STARTING, READY = "starting", "ready"
 STATE = "the pipeline's own state"
 RETRY_BOUND_S = 60.0  # a restart of Postgres takes seconds; beyond a minute a person must act
 RETRY_PAUSE_S = 0.5
-NOTICE_BYTES_MAX = 7_999  # what Postgres takes in a notification
+SINK_NOTICE_BYTES_MAX = 7_999  # what Postgres takes in a notification
 
 _SKETCHES = ("service_sketch", "pickup_sketch")
 _SET = ", ".join(f"{name} = excluded.{name}" for name in VALUES)
@@ -271,7 +271,7 @@ def notice(revision: int, asleep: Sequence[str] | None) -> str:
     ``wake`` is null where they are not known or do not fit into a notification: then any pool may be meant.
     """
     payload = json.dumps({"revision": revision, "wake": asleep})
-    return payload if len(payload) <= NOTICE_BYTES_MAX else json.dumps({"revision": revision, "wake": None})
+    return payload if len(payload) <= SINK_NOTICE_BYTES_MAX else json.dumps({"revision": revision, "wake": None})
 
 
 def wakes(payload: str) -> bool:

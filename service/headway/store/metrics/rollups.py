@@ -30,15 +30,15 @@ log = logging.getLogger(__name__)
 BUCKETS_KEPT_S = 2 * 3600.0
 MINUTES_KEPT_S = 14 * 86_400.0
 HOURS_KEPT_S = 400 * 86_400.0
-FINAL_S = 720.0  # so much behind the newest bucket, the stream takes no event: its lateness and a class's minute
-REWRITTEN_KEPT_S = 3600.0  # a bucket that is written again long after, by a rebuild, has neighbours yet to come
+ROLLUP_FINAL_S = 720.0  # so much behind the newest bucket, the stream takes no event: its lateness and a class's minute
+ROLLUP_REWRITTEN_KEPT_S = 3600.0  # a bucket that is written again long after, by a rebuild, has neighbours yet to come
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
 TEND_S = 60.0
-LOGGED_EVERY_S = 86_400.0  # what is stored is counted: seconds of work where there is much
+ROLLUP_LOGGED_EVERY_S = 86_400.0  # what is stored is counted: seconds of work where there is much
 CLOSE_BOUND_S = 3.0
-HOUR_QUEUES = 1_000  # a statement: 10,000 busy queues at once took a minute and a half, longer than any may
-FORGET_ROWS_MAX = 5_000  # a transaction: short locks, little WAL at once
-FORGET_TURNS_MAX = 100  # a round: four times what 10,000 queues write in a minute
+ROLLUP_HOUR_QUEUES = 1_000  # a statement: 10,000 busy queues at once took a minute and a half, longer than any may
+ROLLUP_FORGET_ROWS_MAX = 5_000  # a transaction: short locks, little WAL at once
+ROLLUP_FORGET_TURNS_MAX = 100  # a round: four times what 10,000 queues write in a minute
 
 _LOCK = 4_019_772_346  # of the advisory locks this database knows, this module's
 
@@ -161,7 +161,7 @@ def _roll_up(connection: Connection, is_stopping: Callable[[], bool]) -> None:
 
     # A rebuilt past changes hours that were whole.
     hours_from_s = min(known.hours_until_s, min(minutes, default=newest_s) // HOUR_S * HOUR_S)
-    hours_until_s = max(hours_from_s, (newest_s - FINAL_S) // HOUR_S * HOUR_S)
+    hours_until_s = max(hours_from_s, (newest_s - ROLLUP_FINAL_S) // HOUR_S * HOUR_S)
     done = _Progress(revision=revision_of_newest, minutes_until_s=minutes_until_s, hours_until_s=hours_from_s)
     _save(connection, done)  # whatever becomes of the hours, these minutes are made
     asked = {"from_s": hours_from_s, "until_s": hours_until_s}
@@ -176,10 +176,10 @@ def _is_hour_made(connection: Connection, *, from_s: float, is_stopping: Callabl
     """Make the rows of the hour that begins at ``from_s``. Returns whether that came to its end."""
     span = {"from_s": from_s, "until_s": from_s + HOUR_S}
     queues = [queue for (queue,) in connection.execute(_QUEUES_OF_HOUR, span).fetchall()]
-    for first in range(0, len(queues), HOUR_QUEUES):
+    for first in range(0, len(queues), ROLLUP_HOUR_QUEUES):
         if is_stopping():
             return False
-        connection.execute(_HOUR, {**span, "queues": queues[first : first + HOUR_QUEUES]})
+        connection.execute(_HOUR, {**span, "queues": queues[first : first + ROLLUP_HOUR_QUEUES]})
     return True
 
 
@@ -188,7 +188,7 @@ def _forget(connection: Connection, *, newest_s: float, is_stopping: Callable[[]
     progress = _progress(connection)
     buckets_before_s = min((newest_s - BUCKETS_KEPT_S) // MINUTE_S * MINUTE_S, progress.minutes_until_s)
     minutes_before_s = min((newest_s - MINUTES_KEPT_S) // HOUR_S * HOUR_S, progress.hours_until_s)
-    is_settled = f"and written_at < now() - interval '{REWRITTEN_KEPT_S:.0f} seconds'"
+    is_settled = f"and written_at < now() - interval '{ROLLUP_REWRITTEN_KEPT_S:.0f} seconds'"
     for table, before_s, condition in (
         ("queue_buckets", buckets_before_s, is_settled),
         ("rollup_minutes", minutes_before_s, ""),
@@ -201,13 +201,13 @@ def _forget(connection: Connection, *, newest_s: float, is_stopping: Callable[[]
 def _forget_of(
     connection: Connection, table: str, *, before_s: float, condition: str, is_stopping: Callable[[], bool]
 ) -> None:
-    for _ in range(FORGET_TURNS_MAX):
+    for _ in range(ROLLUP_FORGET_TURNS_MAX):
         deleted = connection.execute(
             f"delete from {table} where ctid = any(array("  # noqa: S608 - names of our own
             f"select ctid from {table} where bucket_s < %s {condition} limit %s))",
-            [before_s, FORGET_ROWS_MAX],
+            [before_s, ROLLUP_FORGET_ROWS_MAX],
         ).rowcount
-        if deleted < FORGET_ROWS_MAX or is_stopping():
+        if deleted < ROLLUP_FORGET_ROWS_MAX or is_stopping():
             break
 
 
@@ -293,7 +293,7 @@ class Rollups:
                     tend(connection, is_stopping=self._closing.is_set, lacks=self._lacks)
                     with self._lacks.part("seasons of queues"):
                         train_due(connection, self._zone, is_stopping=self._closing.is_set)
-                    if turns % (LOGGED_EVERY_S // TEND_S) == 0:
+                    if turns % (ROLLUP_LOGGED_EVERY_S // TEND_S) == 0:
                         _log_levels(connection)
             except psycopg.Error as error:
                 log.warning("metrics are not rolled up, trying again in a minute: %s", first_line(error))

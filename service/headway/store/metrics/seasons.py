@@ -25,8 +25,8 @@ from headway.zones import zone_of
 ROLLUPS = "rollups"
 """What a season was learned from: the counts by minute and hour in this database."""
 MINUTE_S, HOUR_S, WEEK_S = 60.0, 3600.0, 7 * 86_400.0
-TURN_S = 2.0  # of the minute between two turns: some 30 queues, or 40,000 in a day
-TURN_QUEUES = 100  # are asked for in a turn
+SEASONS_TURN_S = 2.0  # of the minute between two turns: some 30 queues, or 40,000 in a day
+SEASONS_TURN_QUEUES = 100  # are asked for in a turn
 
 SyncConnection = psycopg.Connection[tuple[object, ...]]
 
@@ -181,8 +181,8 @@ def train_due(connection: SyncConnection, zone: tzinfo, *, is_stopping: Callable
     """
     until_s = counted_until_s(connection)
     first_s = until_s // HOUR_S * HOUR_S - WEEKS_MIN * WEEK_S
-    asked = {"first_s": first_s, "version": SEASONS_VERSION, "time_zone": str(zone), "limit": TURN_QUEUES}
-    done, ends_s = 0, time.monotonic() + TURN_S
+    asked = {"first_s": first_s, "version": SEASONS_VERSION, "time_zone": str(zone), "limit": SEASONS_TURN_QUEUES}
+    done, ends_s = 0, time.monotonic() + SEASONS_TURN_S
     for (queue,) in connection.execute(_DUE, asked).fetchall():
         if is_stopping() or time.monotonic() > ends_s:
             break

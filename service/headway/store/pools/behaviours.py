@@ -12,7 +12,7 @@ from headway.scaling.metrics.behaviour import Behaviour, Spread, Timings, behavi
 from headway.scaling.metrics.prediction_error import PredictionError
 from headway.store.tables import pool_behaviours
 
-OBSERVATIONS_MAX = 1_000  # that a spread of a template is made of: of many hosts the newest few of each
+BEHAVIOUR_OBSERVATIONS_MAX = 1_000  # that a spread of a template is made of: of many hosts the newest few of each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ async def read_summaries(
 async def read_timings(conn: AsyncConnection, templates: Collection[str] | None = None) -> dict[str, Timings]:
     """Template -> how long its workers take, of ``templates`` or of all."""
     named = None if templates is None else list(templates)
-    rows = await conn.execute(_TIMINGS, {"templates": named, "observations": OBSERVATIONS_MAX})
+    rows = await conn.execute(_TIMINGS, {"templates": named, "observations": BEHAVIOUR_OBSERVATIONS_MAX})
     return {
         row.template: Timings(
             start_up=_spread(row.start_ups_s, row.start_ups),

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from headway.errors import HeadwayError, Overloaded
 
-PAUSE_S = 1.0  # a person reads no faster, whatever the pipeline writes
-REFRESH_S = 3.0  # also without a notification: what stops sends none, and must be seen within 10 s
-BUSY_FRACTION_MAX = 0.1  # of the time may go into snapshots; with very many queues they come less often
+BROADCAST_PAUSE_S = 1.0  # a person reads no faster, whatever the pipeline writes
+BROADCAST_REFRESH_S = 3.0  # also without a notification: what stops sends none, and must be seen within 10 s
+BROADCAST_BUSY_FRACTION_MAX = 0.1  # of the time may go into snapshots; with very many queues they come less often
 PAUSE_MAX_S = 5.0  # but for this: where Postgres or the machine is slow, the page would say that nobody answers
 VIEWERS_MAX = 200
-CLOSE_S = 0.5  # a snapshot under way takes far less, unless the database hangs
+BROADCAST_CLOSE_S = 0.5  # a snapshot under way takes far less, unless the database hangs
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Snapshot:
 class Feed:
     """Fans changes out to viewers. Without a viewer, a notification of a change costs nothing."""
 
-    def __init__(self, *, pause_s: float = PAUSE_S, refresh_s: float = REFRESH_S) -> None:
+    def __init__(self, *, pause_s: float = BROADCAST_PAUSE_S, refresh_s: float = BROADCAST_REFRESH_S) -> None:
         self._pause_s = pause_s
         self._refresh_s = refresh_s
         self._viewers = 0
@@ -49,7 +49,7 @@ class Feed:
 
     def pause_after_s(self, took_s: float) -> float:
         """How long no snapshot is made after one that took ``took_s``."""
-        return max(self._pause_s, min(took_s / BUSY_FRACTION_MAX, PAUSE_MAX_S))
+        return max(self._pause_s, min(took_s / BROADCAST_BUSY_FRACTION_MAX, PAUSE_MAX_S))
 
     def publish(self) -> None:
         """Something changed: those who watch get a new snapshot, soon."""
@@ -88,7 +88,7 @@ class Feed:
         self._due.set()
         self._changed.set()
         if self._runner is not None:
-            _, late = await asyncio.wait([self._runner], timeout=CLOSE_S)
+            _, late = await asyncio.wait([self._runner], timeout=BROADCAST_CLOSE_S)
             for task in late:
                 task.cancel()
 

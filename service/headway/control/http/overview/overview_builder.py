@@ -19,7 +19,7 @@ from headway.control.http.overview.queue_summary import Trouble, measured_age_s,
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
 from headway.control.http.schemas.responses import DecisionOut, HealthOut, HostOut, Overview, QueueOut, TelemetryHealth
 from headway.control.scheduler.bucket_backfill import BucketBackfill
-from headway.control.scheduler.bucket_cache import KEPT_S, BucketCache
+from headway.control.scheduler.bucket_cache import CACHED_S, BucketCache
 from headway.scaling.allocation.host_demand import HostsWanted
 from headway.scaling.measure import BucketRow
 from headway.scaling.model import QueueSample, WorkerState
@@ -42,7 +42,7 @@ from headway.store.pools.profiles import StoredProfile, list_profiles
 Shown = TypeVar("Shown")
 
 SHOWN_DECISIONS = 20
-AILING_S = 3.0  # many balancers may ask, and an overview of ten thousand queues takes a second
+OVERVIEW_AILING_S = 3.0  # many balancers may ask, and an overview of ten thousand queues takes a second
 AILING_MAX_S = (
     5.0  # nobody is answered with what is older: a host that hangs is shown within 15 s, also to who asks alone
 )
@@ -141,7 +141,7 @@ class OverviewBuilder:
         Many ask for health, and often; they share one overview, and nobody waits for the next while the last is young.
         """
         age_s = asyncio.get_running_loop().time() - self._read_at_s
-        if age_s > AILING_S and (self._refresh is None or self._refresh.done()):
+        if age_s > OVERVIEW_AILING_S and (self._refresh is None or self._refresh.done()):
             self._refresh = asyncio.create_task(self.overview(), name="health")
             self._refresh.add_done_callback(_ended)
         if age_s > AILING_MAX_S and self._refresh is not None:
@@ -179,7 +179,7 @@ class OverviewBuilder:
             await self._keep_up(now_s)
             async with self._snapshot() as conn:
                 buckets, revision = await read_buckets(
-                    conn, from_s=now_s - KEPT_S, after_revision=self._recent.revision
+                    conn, from_s=now_s - CACHED_S, after_revision=self._recent.revision
                 )
                 queues, samples, profiles = await read_queues(conn), await read_samples(conn), await list_profiles(conn)
                 pipelines = (await read_health(conn)).pipelines
@@ -225,7 +225,7 @@ class OverviewBuilder:
 
     async def _read(self, now_s: float) -> OverviewRows:
         async with self._snapshot() as conn:
-            buckets, revision = await read_buckets(conn, from_s=now_s - KEPT_S, after_revision=self._recent.revision)
+            buckets, revision = await read_buckets(conn, from_s=now_s - CACHED_S, after_revision=self._recent.revision)
             health = await read_health(conn)
             return OverviewRows(
                 buckets=buckets,

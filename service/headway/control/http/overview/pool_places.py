@@ -9,7 +9,7 @@ from headway.scaling.profile import Profile
 from headway.store.overview import HostRow
 
 HOSTS_NAMED = 3
-REPORT_LATE_S = 25.0  # agents report every 15 s, give or take a fifth; nearly half of a lease is left then
+PLACES_REPORT_LATE_S = 25.0  # agents report every 15 s, give or take a fifth; nearly half of a lease is left then
 
 
 class Places:
@@ -52,7 +52,7 @@ class Places:
 
 def is_overdue(row: HostRow) -> bool:
     """Whether a host that has a lease should have reported by now."""
-    return row.host.is_known and not has_hung_up(row) and (row.host.silent_s or 0.0) > REPORT_LATE_S
+    return row.host.is_known and not has_hung_up(row) and (row.host.silent_s or 0.0) > PLACES_REPORT_LATE_S
 
 
 def has_hung_up(row: HostRow) -> bool:

@@ -13,9 +13,9 @@ from headway.scaling.profile import Profile
 from headway.scaling.view import aged
 from headway.store.pools.decisions import StoredDecision
 
-AT_RISK_FRACTION = 0.7  # of the objective's seconds that the oldest job has waited
-STALE_FRACTION = 0.6  # of `stale_after_s`, 12 s: two readings have not come. Deciding waits longer before it holds
-UNSTARTED_S = 6.0  # agents receive what they shall start within a second, and report at once that they do
+POOL_AT_RISK_FRACTION = 0.7  # of the objective's seconds that the oldest job has waited
+POOL_STALE_FRACTION = 0.6  # of `stale_after_s`, 12 s: two readings have not come. Deciding waits longer before it holds
+POOL_UNSTARTED_S = 6.0  # agents receive what they shall start within a second, and report at once that they do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Condition:
     @property
     def stale_after_s(self) -> float:
         """From which age on what is known is shown as out of date, so that nothing is green on it for 15 s."""
-        return STALE_FRACTION * self.profile.stale_after_s
+        return POOL_STALE_FRACTION * self.profile.stale_after_s
 
     @property
     def has_fresh_depths(self) -> bool:
@@ -92,7 +92,7 @@ class Condition:
         return (
             self.is_short_of_room
             or self.unstarted_workers > 0
-            or waited_s > AT_RISK_FRACTION * self.profile.objective.target_s
+            or waited_s > POOL_AT_RISK_FRACTION * self.profile.objective.target_s
         )
 
     @property
@@ -216,7 +216,7 @@ def unstarted_workers(
         return 0
     # One that is stored again says the same as before: it was asked for earlier still.
     is_old = decision.previous_workers == decision.decision.target_workers
-    return missing if is_old or now_s - decision.decided_at.timestamp() > UNSTARTED_S else 0
+    return missing if is_old or now_s - decision.decided_at.timestamp() > POOL_UNSTARTED_S else 0
 
 
 def is_crash_looping(profile: Profile, counts: WorkerCounts, decision: StoredDecision | None, places: Places) -> bool:

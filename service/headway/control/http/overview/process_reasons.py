@@ -11,7 +11,7 @@ from headway.control.ingest.ingest import Ingest
 from headway.control.scheduler.maintenance import Maintenance
 from headway.scaling.explain import counted, duration
 
-EXPIRES_WITHIN_S = 86_400.0  # from then on it is an incident; the log and /metrics warn weeks before
+REASON_EXPIRES_WITHIN_S = 86_400.0  # from then on it is an incident; the log and /metrics warn weeks before
 
 
 def local_reasons(
@@ -28,7 +28,7 @@ def _upkeep(upkeep: Maintenance | None) -> Iterator[Reason]:
 
 def _certificate(certificates: Certificates | None) -> Iterator[Reason]:
     left_s = None if certificates is None else certificates.ends_at_s - time.time()
-    if left_s is None or left_s > EXPIRES_WITHIN_S:
+    if left_s is None or left_s > REASON_EXPIRES_WITHIN_S:
         return
     when = f"expires in {duration(left_s)}" if left_s > 0 else f"expired {duration(-left_s)} ago: no client takes it"
     yield Reason("certificate", f"the control plane's certificate {when}; `headway keys server NAME` makes another")

@@ -10,7 +10,7 @@ from headway.control.http.dependencies import PoolPath, PoolQuery, QueuePath, Wi
 from headway.control.http.overview.pool_history import bucket_points, longest_window_s, service_times
 from headway.control.http.problems import TooLarge, declared
 from headway.control.http.schemas.behaviour_responses import BehaviourOut
-from headway.control.http.schemas.queue_names import FORGOTTEN_MAX, IN_PATH, ForgottenOut, QueuesBody
+from headway.control.http.schemas.queue_names import IN_PATH, QUEUE_NAMES_FORGOTTEN_MAX, ForgottenOut, QueuesBody
 from headway.control.http.schemas.requests import TEXT_LENGTH_MAX, storable_text
 from headway.control.http.schemas.responses import (
     DecisionOut,
@@ -36,8 +36,8 @@ from headway.store.pools.decisions import latest_decisions, list_decisions
 from headway.store.pools.profiles import get_profile
 
 DECISIONS_MAX = 500
-QUEUES_MAX = 2000  # three MB
-HISTORY_MINUTES_MAX = 120  # buckets of 5 s live two hours
+QUERY_QUEUES_MAX = 2000  # three MB
+QUERY_HISTORY_MINUTES_MAX = 120  # buckets of 5 s live two hours
 
 QueueQuery = Annotated[str | None, Query(min_length=1, max_length=TEXT_LENGTH_MAX), AfterValidator(storable_text)]
 
@@ -56,7 +56,7 @@ async def list_all_queues(
     context: WithContext,
     pool: PoolQuery = None,
     queue: Annotated[QueueQuery, Query(description="Only this queue.")] = None,
-    limit: Annotated[int, Query(ge=1, le=QUEUES_MAX)] = 500,
+    limit: Annotated[int, Query(ge=1, le=QUERY_QUEUES_MAX)] = 500,
     after: Annotated[QueueQuery, Query(description="The `next` of an earlier answer.")] = None,
 ) -> Response:
     """Queues that were seen or that a profile names, by name, a page at a time: newest depths, rates and waits."""
@@ -96,8 +96,8 @@ async def forget_several(context: WithContext, request: Request) -> ForgottenOut
     async with transaction(context.engine) as conn:
         names, is_all = asked.queues or [], True
         if asked.prefix is not None:
-            found = await queues_beginning(conn, asked.prefix, limit=FORGOTTEN_MAX + 1)
-            names, is_all = found[:FORGOTTEN_MAX], len(found) <= FORGOTTEN_MAX
+            found = await queues_beginning(conn, asked.prefix, limit=QUEUE_NAMES_FORGOTTEN_MAX + 1)
+            names, is_all = found[:QUEUE_NAMES_FORGOTTEN_MAX], len(found) <= QUEUE_NAMES_FORGOTTEN_MAX
         if names:
             await forget_queues(conn, names, actor=context.actor)
     context.ingest.names.forget()
@@ -181,7 +181,7 @@ async def list_latest_decisions(context: WithContext) -> Response:
     responses=declared(Invalid, NotFound),
 )
 async def get_pool_history(
-    pool: PoolPath, context: WithContext, minutes: Annotated[int, Query(ge=1, le=HISTORY_MINUTES_MAX)] = 10
+    pool: PoolPath, context: WithContext, minutes: Annotated[int, Query(ge=1, le=QUERY_HISTORY_MINUTES_MAX)] = 10
 ) -> HistoryOut:
     """The last minutes of a pool: what the pipeline measured every 5 s, and what was decided."""
     now_s = context.clock()

@@ -18,7 +18,7 @@ from headway.store.metrics.windows import WindowRows, measured_until_s, read_win
 from headway.store.overview import TargetRow, read_queues, read_target_history
 from headway.store.pools.profiles import get_profile
 
-FINE_S = 300.0  # windows so long or shorter are of buckets of 5 s, longer ones of minutes
+WINDOW_FINE_S = 300.0  # windows so long or shorter are of buckets of 5 s, longer ones of minutes
 HOUR_S = max(WINDOWS_S)
 
 router = APIRouter(prefix="/v1")
@@ -119,7 +119,7 @@ async def _rows(conn: Connection, queues: Sequence[str], *, now_s: float) -> Win
     measured_s = await measured_until_s(conn)
     until_s = now_s if measured_s is None else min(now_s, measured_s)
     return await read_window_rows(
-        conn, queues=queues, until_s=until_s, from_s=until_s - HOUR_S, fine_from_s=until_s - FINE_S
+        conn, queues=queues, until_s=until_s, from_s=until_s - HOUR_S, fine_from_s=until_s - WINDOW_FINE_S
     )
 
 
@@ -133,7 +133,7 @@ def _windows(rows: WindowRows, slots: _Slots | None) -> WindowsOut:
         running_slots=None if slots is None else slots.now,
         windows=[
             window_metrics(
-                rows.buckets if window_s <= FINE_S else rows.minutes,
+                rows.buckets if window_s <= WINDOW_FINE_S else rows.minutes,
                 until_s=until_s,
                 window_s=window_s,
                 running_slots=None if slots is None else slots.mean(from_s=until_s - window_s, until_s=until_s),

@@ -9,7 +9,7 @@ from headway.errors import Invalid
 from headway.scaling.model import Mode
 from headway.scaling.profile import Fallback, Forecast, Override, Pause
 
-OVERRIDE_S_MAX = 31 * 86_400.0  # what shall hold for longer belongs in the profile
+OVERRIDE_BODY_S_MAX = 31 * 86_400.0  # what shall hold for longer belongs in the profile
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: list[Day] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -156,7 +156,7 @@ class SetOverrideBody(Taken):
     workers: int = Field(ge=0, le=10_000)
     reason: Text
     """Shown with every decision while it holds."""
-    for_s: float | None = Field(default=None, gt=0, le=OVERRIDE_S_MAX)
+    for_s: float | None = Field(default=None, gt=0, le=OVERRIDE_BODY_S_MAX)
     """Seconds from now; or say `until_s`."""
     until_s: Seconds | None = None
     """Unix seconds, at most 31 days ahead."""
@@ -178,7 +178,7 @@ class PauseBody(Taken):
     mode: Literal["pause", "pause_up", "pause_down"] = "pause"
     reason: Text | None = None
     """Shown with every decision while it holds."""
-    for_s: float | None = Field(default=None, gt=0, le=OVERRIDE_S_MAX)
+    for_s: float | None = Field(default=None, gt=0, le=OVERRIDE_BODY_S_MAX)
     """Seconds from now; or say `until_s`. Without either it holds until somebody ends it."""
     until_s: Seconds | None = None
     """Unix seconds, at most 31 days ahead."""
@@ -198,6 +198,6 @@ class PauseBody(Taken):
 
 def _end_s(for_s: float | None, until_s: float | None, *, now_s: float) -> float:
     end_s = now_s + (for_s or 0.0) if until_s is None else until_s
-    if not now_s < end_s <= now_s + OVERRIDE_S_MAX:
+    if not now_s < end_s <= now_s + OVERRIDE_BODY_S_MAX:
         raise Invalid(f"until_s={end_s:.0f} must lie ahead of now, {now_s:.0f}, by at most 31 days")
     return end_s

@@ -8,7 +8,7 @@ from starlette.convertors import PathConvertor, register_url_convertor
 from headway.control.http.schemas.requests import Taken, Text
 from headway.control.http.schemas.schema_base import Given
 
-FORGOTTEN_MAX = 100  # at once: the history of each may have ten thousand rows
+QUEUE_NAMES_FORGOTTEN_MAX = 100  # at once: the history of each may have ten thousand rows
 
 
 class _AnyText(PathConvertor):
@@ -24,7 +24,7 @@ IN_PATH = "{queue:text}"
 class QueuesBody(Taken):
     """Which queues: these, or those that no profile names and whose names begin so."""
 
-    queues: Annotated[list[Text], Field(min_length=1, max_length=FORGOTTEN_MAX)] | None = None
+    queues: Annotated[list[Text], Field(min_length=1, max_length=QUEUE_NAMES_FORGOTTEN_MAX)] | None = None
     prefix: Text | None = None
     """Of them the first by name, so many at once as are named in `queues` at most."""
 

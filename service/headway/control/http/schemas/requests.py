@@ -10,7 +10,7 @@ from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBat
 
 BIGINT_MAX = 2**63 - 1
 TEXT_LENGTH_MAX = 1000
-ATTEMPT_MAX = 2**32 - 1  # as the wire holds it
+REQUEST_ATTEMPT_MAX = 2**32 - 1  # as the wire holds it
 EVENTS_MAX = 50_000
 
 Maybe = TypeVar("Maybe", str, str | None)
@@ -48,7 +48,7 @@ def storable_text(value: Maybe) -> Maybe:
 
 Text = Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH_MAX), AfterValidator(storable_text)]
 Count = Annotated[int, Field(ge=0, le=BIGINT_MAX)]
-Attempt = Annotated[int, Field(ge=1, le=ATTEMPT_MAX)]
+Attempt = Annotated[int, Field(ge=1, le=REQUEST_ATTEMPT_MAX)]
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
 Duration = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 

@@ -11,7 +11,7 @@ from headway.store.access.credentials import Role
 from headway.store.access.tokens import Token, TokenWanted
 from headway.store.hosts.host_allowance import Allowance
 
-JOIN_S = 3_600.0  # one that lets a host in is at hand when it is needed
+JOIN_TOKEN_S = 3_600.0  # one that lets a host in is at hand when it is needed
 FOR_S_MAX = 10 * 366 * 86_400.0
 PATTERNS_MAX = 100
 SOON_S = 7 * 86_400.0
@@ -47,7 +47,7 @@ class TokenBody(Taken):
         return TokenWanted(
             name=self.name or (f"join-{secrets.token_hex(4)}" if is_join else ""),
             role=Role(self.role),
-            for_s=JOIN_S if is_join and self.for_s is None else self.for_s,
+            for_s=JOIN_TOKEN_S if is_join and self.for_s is None else self.for_s,
             uses=1 if is_join and self.uses is None else self.uses,
             host_name=self.host,
             allowance=Allowance(

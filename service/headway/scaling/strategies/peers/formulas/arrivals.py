@@ -13,7 +13,7 @@ SAMPLES_MAX = 30
 KEPT_S = 300.0
 SHORTEST_WINDOW_S = 1.0
 SHORTEST_PAIR_S = 0.001
-UNSURE = 0.3  # the confidence in a throughput without any history of the backlog
+ARRIVALS_UNSURE = 0.3  # the confidence in a throughput without any history of the backlog
 SMALL_CHANGE_JOBS = 3
 CLEAR_CHANGE_JOBS = 10
 
@@ -57,10 +57,10 @@ def estimated_arrivals(
     Each pair of samples weighs twice as much as the pair before it.
     """
     if len(samples) < 2:
-        return ArrivalEstimate(rate_per_s=served_per_s, confidence=UNSURE, source="no_history")
+        return ArrivalEstimate(rate_per_s=served_per_s, confidence=ARRIVALS_UNSURE, source="no_history")
     window_s = samples[-1].at_s - samples[0].at_s
     if window_s < SHORTEST_WINDOW_S:
-        return ArrivalEstimate(rate_per_s=served_per_s, confidence=UNSURE, source="interval_too_short")
+        return ArrivalEstimate(rate_per_s=served_per_s, confidence=ARRIVALS_UNSURE, source="interval_too_short")
     growth = _growth(samples)
     estimate = ArrivalEstimate(
         rate_per_s=max(0.0, served_per_s + _weighted(growth)),

@@ -7,10 +7,10 @@ there they divide jobs by seconds. Headway's own drain (``headway.scaling.demand
 import math
 
 SHORTEST_JOB_S = 0.1
-RISE_FROM = 0.5  # share of the objective from which urgency multiplies
+DRAIN_RISE_FROM = 0.5  # share of the objective from which urgency multiplies
 STEEPNESS = 8.0
 MULTIPLIER_MAX = 5.0
-USED_MAX = 1.5  # beyond this share nothing grows any more
+DRAIN_USED_MAX = 1.5  # beyond this share nothing grows any more
 
 
 def backlog_drain_classic(
@@ -44,7 +44,7 @@ def backlog_drain(
     span_s = objective_s if left_after_start_s is None else left_after_start_s
     if oldest_age_s == 0:
         return backlog_jobs / max(span_s / service_s, 1.0)
-    used = min(oldest_age_s / span_s, USED_MAX) if span_s > 0 else USED_MAX
+    used = min(oldest_age_s / span_s, DRAIN_USED_MAX) if span_s > 0 else DRAIN_USED_MAX
     if used < threshold:
         return 0.0
     left_s = span_s - oldest_age_s
@@ -54,6 +54,6 @@ def backlog_drain(
 
 def urgency(used: float) -> float:
     """What the third version multiplies by at this share of the objective: nothing below a half, 5 at most."""
-    if used < RISE_FROM:
+    if used < DRAIN_RISE_FROM:
         return 0.0
-    return min(1.0 + STEEPNESS * (used - RISE_FROM) ** 2, MULTIPLIER_MAX)
+    return min(1.0 + STEEPNESS * (used - DRAIN_RISE_FROM) ** 2, MULTIPLIER_MAX)

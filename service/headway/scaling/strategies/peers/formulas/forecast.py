@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 SAMPLES_MIN = 5
-SPREAD_MIN = 1e-12  # squares below this are none: all samples at one instant, or all of one rate
+FORECAST_SPREAD_MIN = 1e-12  # squares below this are none: all samples at one instant, or all of one rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ def fit(history: Sequence[TimedRate], *, horizon_s: float) -> Fit:
     mean = sum(each.rate_per_s for each in history) / count
     spread = sum((each.at_s - middle_s) ** 2 for each in history)
     slant = sum((each.at_s - middle_s) * (each.rate_per_s - mean) for each in history)
-    if spread < SPREAD_MIN:
+    if spread < FORECAST_SPREAD_MIN:
         return Fit(projected_per_s=mean, r_squared=1.0, slope_per_s2=0.0, samples=count, is_sufficient=True)
     slope = slant / spread
     ahead_s = max(each.at_s for each in history) + horizon_s - middle_s
@@ -54,7 +54,7 @@ def fit(history: Sequence[TimedRate], *, horizon_s: float) -> Fit:
 
 def _r_squared(history: Sequence[TimedRate], *, slope: float, middle_s: float, mean: float) -> float:
     total = sum((each.rate_per_s - mean) ** 2 for each in history)
-    if total < SPREAD_MIN:
+    if total < FORECAST_SPREAD_MIN:
         return 1.0
     left = sum((each.rate_per_s - mean - slope * (each.at_s - middle_s)) ** 2 for each in history)
     return max(0.0, 1.0 - left / total)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 SEEN_MAX = 10
 SEEN_MIN = 3
-STEADY_BELOW = 0.05  # coefficient of variation
+SMOOTHER_STEADY_BELOW = 0.05  # coefficient of variation
 
 
 def seen_rates(rates: Sequence[float], newest: float) -> tuple[float, ...]:
@@ -25,4 +25,4 @@ def is_steady(rates: Sequence[float]) -> bool:
     if len(rates) < SEEN_MIN:
         return False
     mean = sum(rates) / len(rates)
-    return mean > 0 and math.sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates)) / mean < STEADY_BELOW
+    return mean > 0 and math.sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates)) / mean < SMOOTHER_STEADY_BELOW

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 SHORTEST_S, LONGEST_S = 0.1, 30.0
-FORGOTTEN_S = 300.0  # a worker without a job for this long was never started for one
+START_UP_FORGOTTEN_S = 300.0  # a worker without a job for this long was never started for one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ def after_first_pickup(seen: StartUps, worker: str, *, at_s: float, weight: floa
     if spawned_s is None:
         return seen
     waiting = {name: since_s for name, since_s in seen.started_at_s.items() if name != worker}
-    if at_s - spawned_s > FORGOTTEN_S:
+    if at_s - spawned_s > START_UP_FORGOTTEN_S:
         return replace(seen, started_at_s=waiting)
     took_s = min(max(at_s - spawned_s, SHORTEST_S), LONGEST_S)
     mean_s = took_s if seen.mean_s is None else weight * took_s + (1.0 - weight) * seen.mean_s

@@ -7,7 +7,7 @@ from headway.scaling.strategies.peers.formulas.drain import backlog_drain, backl
 from headway.scaling.strategies.peers.formulas.forecast import trended_classic
 from headway.scaling.strategies.peers.formulas.steady import littles_law, service_s_by_division, trusted_service_s
 
-SPARE = 1.25  # the conservative strategy's buffer
+SIZING_SPARE = 1.25  # the conservative strategy's buffer
 CONSERVATIVE_THRESHOLD = 0.75
 
 
@@ -98,6 +98,6 @@ def conservative(
     drain = backlog_drain(
         backlog_jobs, oldest_age_s, objective_s=objective_s, service_s=service_s, threshold=CONSERVATIVE_THRESHOLD
     )
-    steady = SPARE * littles_law(rate_per_s, service_s)
-    pickup_s = clearing_s(backlog_jobs, workers=max(steady, SPARE * drain), service_s=service_s)
-    return Sized(steady=steady, drain=SPARE * drain, pickup_s=pickup_s, service_s=service_s)
+    steady = SIZING_SPARE * littles_law(rate_per_s, service_s)
+    pickup_s = clearing_s(backlog_jobs, workers=max(steady, SIZING_SPARE * drain), service_s=service_s)
+    return Sized(steady=steady, drain=SIZING_SPARE * drain, pickup_s=pickup_s, service_s=service_s)
