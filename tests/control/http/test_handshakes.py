@@ -60,7 +60,8 @@ class Client:
         while b"\r\n\r\n{}" not in said:
             self._incoming.write(await received(reader))
             with suppress(ssl.SSLWantReadError):
-                said += self._tls.read(65_536)
+                while True:  # a packet may bring several records
+                    said += self._tls.read(65_536)
         return said
 
 
