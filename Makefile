@@ -12,11 +12,12 @@ FAST_AT_ONCE ?= auto
 SLOW_AT_ONCE ?= 3
 SLOW := spark or e2e or install or browser
 ONLY_SLOW := browser e2e install
+FAST_TESTS := -m "not proof and not ($(SLOW))" $(ONLY_SLOW:%=--ignore=tests/%)
 # The tests begin a thousand Pythons: what one has compiled, the others need not.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check quick proof format lint types contracts fast slow docs docs-run docs-links proto proto-check bench wheel release image clean
+.PHONY: help install demo test check quick proof format lint types contracts compiled fast slow docs docs-run docs-links proto proto-check bench wheel release image clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -39,11 +40,11 @@ demo: install ## the whole of Headway on this machine, with real jobs (ARGS="--f
 	@$(BIN)/headway demo $(ARGS)
 
 test: install ## every kind of test once, small seeds (15 minutes at most)
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint types contracts proto-check
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types lint contracts proto-check compiled
 	@$(MAKE) --no-print-directory fast slow
 
 check: install ## format, lint, types, contracts and the fast tests (3 minutes at most)
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint types contracts proto-check
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types lint contracts proto-check compiled
 	@$(MAKE) --no-print-directory fast
 
 quick: install ## lint, types, and the tests of what changed since main: a minute at most
@@ -68,10 +69,15 @@ types: install ## mypy, strict
 contracts: install ## who may import whom
 	@$(BIN)/lint-imports --no-logo
 
+# Pytest compiles a test file when it first reads it, 11 s of a processor for all. The processes of a run read the same files
+# at the same time, so that each would compile all of them: in a new clone one does so before, beside `types`.
+compiled: install ## compile the fast tests of a new clone, once for all processes
+	@test -d tests/__pycache__ || $(BIN)/pytest -qq --collect-only $(FAST_TESTS) >/dev/null || true
+
 # Three a core: see tests/side_by_side.py. A file's tests stay together, and so do the servers that they share. In their
 # own order short files come last; by how many tests they have, the laws would, of which a few take long.
 fast: install ## the tests that start no JVM, no browser and no whole system, three at once on each core
-	@$(BIN)/pytest -m "not proof and not ($(SLOW))" $(ONLY_SLOW:%=--ignore=tests/%) --numprocesses $(FAST_AT_ONCE) --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
+	@$(BIN)/pytest $(FAST_TESTS) --numprocesses $(FAST_AT_ONCE) --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
 
 # They wait more than they compute, and each may hold 3 GB. More at once starve those that look at processor time.
 slow: install ## the others, three at once; tests/side_by_side.py says which stay together

@@ -9,6 +9,8 @@ import pytest
 
 from support.tree import ROOT
 
+pytestmark = pytest.mark.e2e
+
 SPHINX = Path(sys.executable).with_name("sphinx-build")
 API = ROOT / "docs" / "reference" / "python-api.md"
 LOADED = re.compile(r"""<(?:script|img|iframe|source)\b[^>]*?\bsrc=["']([^"']+)|<link\b[^>]*?\bhref=["']([^"']+)""")

@@ -14,6 +14,8 @@ import pytest
 
 from headway.cli.roles import control_server
 
+pytestmark = pytest.mark.e2e
+
 STARTS_IN_S = 110.0
 
 

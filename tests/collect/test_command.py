@@ -17,6 +17,8 @@ from headway.cli.process.parent_watch import PARENT_FD
 from headway.scaling.model import EventKind
 from support.waiting import eventually
 
+pytestmark = pytest.mark.e2e
+
 
 @pytest.fixture
 def service() -> Iterator[Service]:

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from mutants import copies
+
+pytestmark = pytest.mark.e2e
 
 COLLECT = ("--collect-only", "-q", "-p", "no:cacheprovider")
 

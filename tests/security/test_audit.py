@@ -10,6 +10,8 @@ import pytest
 from headway.__main__ import main
 from security.planes import TOKEN, Plane, serving
 
+pytestmark = pytest.mark.e2e
+
 FORGED = "x\n2026-01-01 admin signed in\x1b[2J\x9b\u202e"
 
 

@@ -12,6 +12,8 @@ import pytest
 from headway.wire.v1 import agent_pb2
 from security.planes import ANSWER_S, TOKEN, Plane, serving
 
+pytestmark = pytest.mark.e2e
+
 FLOOD = 700
 LIMIT = 1024
 ENDED = re.compile(r'^headway_http_ended_connections_total\{reason="(\w+)"\} (\d+)', re.MULTILINE)

@@ -14,6 +14,8 @@ from headway.wire.v1.telemetry_pb2_grpc import TelemetryServiceStub
 from security.planes import ANSWER_S, TOKEN, Plane, serving
 from support.waiting import eventually
 
+pytestmark = pytest.mark.e2e
+
 DAY_S = 86_400.0
 
 

@@ -26,6 +26,8 @@ from security.planes import serving
 from store.progress import Progress
 from support.tree import ROOT
 
+pytestmark = pytest.mark.e2e
+
 PAGE = ROOT / "docs/how-to/postgres-role.md"
 DATABASE = "least_role"
 # Days pass by a function that is found before Postgres's own.

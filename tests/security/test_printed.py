@@ -14,10 +14,8 @@ from support.seed import Seed
 from support.served import TOKEN, Served
 
 HOSTILE = [
-    "x\n2026-01-01T00:00:00Z INFO all is well",
-    "x\x1b[2J\x1b]0;owned\x07",
-    "x\x9b31m\x7f",
-    "x\u202egnp\u2066\u2028",
+    "x\n2026-01-01T00:00:00Z INFO all is well\x1b[2J\x1b]0;owned\x07",  # in ASCII
+    "x\x9b31m\x7f\u202egnp\u2066\u2028",  # beyond it
 ]
 POOL = "mail"
 

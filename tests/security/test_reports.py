@@ -20,6 +20,8 @@ from security.planes import ANSWER_S, Plane, serving
 from support.reports import beat_of
 from support.reports import report as report_of
 
+pytestmark = pytest.mark.e2e
+
 
 @pytest.fixture
 def plane(migrated_url: str, tmp_path: Path) -> Iterator[Plane]:

@@ -12,6 +12,8 @@ import pytest
 from security.planes import Plane, serving
 from support.tree import ROOT
 
+pytestmark = pytest.mark.e2e
+
 DESCRIBED = json.loads((ROOT / "docs/reference/openapi.json").read_text())
 OPERATIONS = [
     (method, path, operation)

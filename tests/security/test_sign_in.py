@@ -16,6 +16,8 @@ from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
 from security.hosts import Host
 from security.planes import ANSWER_S, Plane, serving
 
+pytestmark = pytest.mark.e2e
+
 
 @pytest.fixture
 def plane(migrated_url: str, tmp_path: Path) -> Iterator[Plane]:
