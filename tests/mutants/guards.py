@@ -145,9 +145,9 @@ GUARDS = (
             "if not self._outbox.is_empty and not self._outbox.push():",
             "if not self._outbox.is_empty:",
         ),
-        ("collector_loop.py", "            self._outbox.keep(self._broker.cursor())", "            pass"),
+        ("collector_loop.py", "            self._outbox.keep(self._cursor())", "            pass"),
         ("collector_loop.py", "cursor=cursor if events else None", "cursor=None"),
-        ("collector_loop.py", "                self._broker, self._news = self._new_broker(), ChangeFilter()\n", ""),
+        ("collector_loop.py", "                self._source, self._news = self._opened(), ChangeFilter()\n", ""),
         (
             "collector_loop.py",
             "            self._news.sent(some_samples",
