@@ -75,19 +75,22 @@ class InTime:
         self._due = [path for path in os.environ.get("TESTS_DUE", "").split(":") if path]
         self._is_first = not hasattr(config, "workerinput")  # of several processes the one that the others report to
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Have pytest-timeout end the test at the moment when all end, unless a bound of its own comes first."""
-        left_s = self._end_by_s - time.time()
-        own = item.get_closest_marker("timeout")
-        if left_s < float(own.args[0] if own and own.args else item.config.getini("timeout") or "inf"):
-            item.add_marker(pytest.mark.timeout(max(CUT_OFF_S_MIN, left_s)), append=False)
-        return (yield)
-
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Leave the test out where it would end too late."""
         if not self._durations.begin(item.nodeid, left_s=self._end_by_s - time.time()):
             pytest.skip(NOT_RUN)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Have pytest-timeout end the call at the moment when all end, unless a bound of its own comes first.
+
+        No more than the call: what is raised between the parts of a test, while reports are made, ends the process.
+        """
+        left_s = self._end_by_s - time.time()
+        own = item.get_closest_marker("timeout")
+        if left_s < float(own.args[0] if own and own.args else item.config.getini("timeout") or "inf"):
+            item.add_marker(pytest.mark.timeout(max(CUT_OFF_S_MIN, left_s), func_only=True), append=False)
+        return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
