@@ -10,6 +10,7 @@ know is in ``durations.json`` beside this file, so that a new clone begins no lo
 """
 
 import json
+import math
 import os
 import sys
 import time
@@ -74,6 +75,23 @@ class InTime:
         self._end_by_s = float(os.environ.get("TESTS_END_BY_S", "inf"))
         self._due = [path for path in os.environ.get("TESTS_DUE", "").split(":") if path]
         self._is_first = not hasattr(config, "workerinput")  # of several processes the one that the others report to
+        self._collected: list[str] = []
+        self._ran: set[str] = set()
+        self._cut_off: set[str] = set()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Note the tests of this process."""
+        self._collected = [item.nodeid for item in session.items] or self._collected
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Note the tests of all processes, which each of them has collected."""
+        self._collected = ids
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self) -> bool | None:
+        """Pass over the test where the time is over: two thousand that are skipped would take many seconds more."""
+        return True if time.time() >= self._end_by_s else None
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Leave the test out where it would end too late."""
@@ -102,6 +120,11 @@ class InTime:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note how long a part of a test took."""
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+        if CUT_OFF in reason:
+            self._cut_off.add(report.nodeid)
+        elif NOT_RUN not in reason and (report.when == "call" or not report.passed):
+            self._ran.add(report.nodeid)
         if not report.skipped:
             self._durations.took(report.nodeid, report.duration)
 
@@ -112,30 +135,25 @@ class InTime:
             return
         if self._cache:
             self._cache.set(CACHED, self._durations.known())
-        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-        if session.exitstatus == pytest.ExitCode.OK and reporter and self._due_of(late(reporter)):
+        is_good = session.exitstatus == pytest.ExitCode.OK
+        if is_good and any(_is_in(name, path) for name in self._late() for path in self._due):
             session.exitstatus = NOT_ALL_RAN
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Name what did not run."""
-        reports = late(terminalreporter)
-        counts = Counter("/".join(report.nodeid.split("/")[:2]).split("::")[0] for report in reports)
+        late = self._late()
+        counts = Counter("/".join(name.split("/")[:2]).split("::")[0] for name in late)
         if counts:
             folders = ", ".join(f"{count} of {folder}" for folder, count in sorted(counts.items()))
-            terminalreporter.write_line(f"{NOT_RUN} for {len(reports)} tests: {folders}")
-        for report in reports:
-            if CUT_OFF in str(report.longrepr):
-                terminalreporter.write_line(f"{CUT_OFF}: {report.nodeid}")
+            terminalreporter.write_line(f"{NOT_RUN} for {len(late)} tests: {folders}")
+        for name in sorted(self._cut_off):
+            terminalreporter.write_line(f"{CUT_OFF}: {name}")
 
-    def _due_of(self, reports: list[pytest.TestReport]) -> list[str]:
-        return [report.nodeid for report in reports if any(_is_in(report.nodeid, path) for path in self._due)]
-
-
-def late(reporter: pytest.TerminalReporter) -> list[pytest.TestReport]:
-    """What there was no time for, in one report a test."""
-    skipped = reporter.stats.get("skipped", [])
-    found = {r.nodeid: r for r in skipped if NOT_RUN in str(r.longrepr) or CUT_OFF in str(r.longrepr)}
-    return list(found.values())
+    def _late(self) -> list[str]:
+        """What there was no time for: to begin, or to end."""
+        if math.isinf(self._end_by_s):
+            return []
+        return [name for name in self._collected if name not in self._ran or name in self._cut_off]
 
 
 def is_there(name: str) -> bool:

@@ -40,7 +40,14 @@ def test_every_package_has_tests() -> None:
 
 
 LATE = "def test_one(): assert False\ndef test_two(): assert False\n"
-HANGS = "import time\ndef test_quick(): pass\ndef test_hangs(): time.sleep(600)\n"
+HANGS = """
+import time, pytest
+@pytest.mark.skip
+def test_skipped(): ...
+def test_quick(): pass
+def test_hangs(): time.sleep(600)
+def test_later(): ...
+"""
 
 
 @pytest.mark.parametrize(("due", "status"), [("tests/others", 0), ("tests/others:tests/test_timed.py", NOT_ALL_RAN)])
@@ -53,8 +60,9 @@ def test_what_cannot_begin_in_time_is_left_out_by_name(tmp_path: Path, due: str,
 def test_what_runs_when_the_time_is_over_is_cut_off_by_name(tmp_path: Path) -> None:
     done = timed_run(tmp_path, HANGS, end_by_s=time.time() + 3.0, due="tests")
     assert done.returncode == NOT_ALL_RAN, done.stdout
+    assert "not run: there was no more time for 2 tests: 2 of tests/test_timed.py" in done.stdout
     assert "cut off: there was no more time: tests/test_timed.py::test_hangs" in done.stdout
-    assert "1 passed, 1 skipped" in done.stdout
+    assert "1 passed, 2 skipped" in done.stdout
 
 
 def test_a_failure_is_one_although_others_did_not_run(tmp_path: Path) -> None:
