@@ -12,7 +12,7 @@ from headway.scaling.model import Assignment, Host, HostProblem, HostProblemKind
 from headway.scaling.placement.placement import placed_workers
 from headway.scaling.placement.pool_parts import PoolTarget
 from scaling.claims import SIZES, allot, claim, fleet, row
-from scaling.floors import counts, host, target_of, template
+from scaling.floors import counts, host, target_of, template, worker
 
 FULL = [row("small", "a", 4), row("small", "b", 4)]
 
@@ -72,6 +72,53 @@ def test_guaranteed_workers_move_where_another_guarantee_has_no_other_place() ->
     hosts = fleet({"a": 4, "b": 5}, there, {("first", "b"): 1})
     rows = allot([claim("first", "four", 1, 1), claim("second", "five", 1, 1)], hosts, there).rows
     assert counts(rows) == {("first", "a"): 1, ("second", "b"): 1}
+
+
+def test_who_has_more_than_is_guaranteed_leaves_no_place_that_nobody_needs() -> None:
+    """The guaranteed one of four cores needs the place of a surplus on its host, and of nobody else."""
+    there = [row("first", "a", 1), row("first", "b", 3), row("other", "a", 2)]
+    there += [row("middle", "a", 1, "three"), row("middle", "c", 1, "three")]
+    claims = [claim("first", "one", 3, 1), claim("middle", "three", 1, 1), claim("other", "one", 2, 1)]
+    hosts = fleet({"a": 6, "b": 3, "c": 3}, there, {})
+    rows = allot([*claims, claim("large", "four", 1, 1)], hosts, there).rows
+    assert counts(rows) == {("first", "b"): 3, ("large", "a"): 1, ("middle", "c"): 1, ("other", "a"): 2}
+
+
+def test_a_guaranteed_worker_keeps_its_place_where_another_of_its_size_needs_one() -> None:
+    """One of the first moves to the other, and its host is the new one's: not that of who has a place."""
+    there = [row("first", "a", 1), row("first", "b", 1), row("middle", "c", 1, "three")]
+    hosts = fleet({"a": 3, "b": 3, "c": 4}, there, {("first", "a"): 1, ("first", "b"): 1})
+    claims = [claim("first", "one", 2, 2), claim("middle", "three", 1, 1), claim("new", "three", 1, 1)]
+    rows = allot(claims, hosts, there).rows
+    assert counts(rows) == {("first", "b"): 2, ("middle", "c"): 1, ("new", "a"): 1}
+
+
+def test_a_guaranteed_worker_that_moves_is_an_idle_one_whether_base_or_burst() -> None:
+    """Of a base and a burst worker on one host the burst one has no job."""
+    there = [Assignment(pool="pair", host_id="b", template="one", base_workers=1, burst_workers=1)]
+    at_work = [
+        replace(worker(there[0], is_busy=not is_burst), worker_id=str(is_burst), is_burst=is_burst)
+        for is_burst in (False, True)
+    ]
+    hosts = [host("a", 1, templates=SIZES), replace(host("b", 6, templates=SIZES), workers=tuple(at_work))]
+    claims = [claim("pair", "one", 2, 2), claim("large", "five", 1, 1)]
+    targets = [replace(target_of(claims[0]), burst_workers=1), target_of(claims[1])]
+    rows = {(row.pool, row.host_id): row for row in allotted(targets, hosts, there, claims=lambda: claims).rows}
+    assert rows["large", "b"].base_workers == 1
+    assert (rows["pair", "b"].base_workers, rows["pair", "b"].burst_workers) == (1, 0)
+    assert (rows["pair", "a"].base_workers, rows["pair", "a"].burst_workers) == (0, 1)
+
+
+def test_a_guarantee_gets_a_place_that_no_few_hosts_have_among_themselves() -> None:
+    """Each of three takes the place of the next, on hosts that are full; others have room, but not for them."""
+    sizes = {size: template(f"t{size}", size) for size in (2, 3, 4, 5)}
+    runs = {"a": (5, 4), "b": (4, 3), "c": (3, 2), "d": (2,)}
+    hosts = [host(name, max(each), templates=[sizes[size] for size in each]) for name, each in runs.items()]
+    hosts += [host(f"e{number}", 9, templates=SIZES) for number in range(6)]
+    there = [row(f"of-{size}", name, 1, f"t{size}") for size, name in ((4, "a"), (3, "b"), (2, "c"))]
+    claims = [claim(f"of-{size}", f"t{size}", 1, 1) for size in sizes]
+    rows = allot(claims, hosts, there).rows
+    assert counts(rows) == {("of-5", "a"): 1, ("of-4", "b"): 1, ("of-3", "c"): 1, ("of-2", "d"): 1}
 
 
 def test_no_more_guaranteed_workers_move_at_once_than_are_bounded_and_the_next_evaluation_goes_on() -> None:

@@ -1,10 +1,19 @@
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.scaling.placement.packing import Bin, Counts, packed
+from headway.scaling.placement import arrangement
+from headway.scaling.placement.arrangement import Arrangement
+from headway.scaling.placement.packing import Bin, Counts, Packed, packed
+from headway.scaling.placement.worker_placer import Placing
+from scaling.claims import SIZES, claim, fleet
+from scaling.floors import target_of
 
 SEARCH = settings(max_examples=2 * settings.default.max_examples)
 STEPS_MAX = 500_000
@@ -46,6 +55,56 @@ def test_what_fits_is_found(
 def test_a_search_that_ends_early_says_that_it_does_not_know() -> None:
     hard = packed(bins([(10,)] * 6, [(6,), (5,), (4,), (3,)]), (3, 3, 3, 4), steps_max=3)
     assert (hard.fills, hard.is_exact) == (None, False)
+
+
+def guaranteed(
+    cores: Mapping[str, float],
+    there: Sequence[tuple[str, str]],
+    *,
+    moves_max: int | None = None,
+    failing: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Arrangement, Mapping[str, str]]:
+    """``there``, host and size of each worker, on hosts of so many ``cores``; and the kind of each size."""
+    hosts = [replace(each, failing=frozenset({failing.get(each.host_id, "")})) for each in fleet(cores, [], {})]
+    placing = Placing([target_of(claim(size.name, size.name, 1)) for size in SIZES], hosts, [])
+    kinds = {part.target.pool: part.kind for part in placing.parts}
+    found = Arrangement(placing.bare_rooms(), moves_max=moves_max)
+    for host_id, size in there:
+        found.put(host_id, kinds[size], 1)
+    return found, kinds
+
+
+def test_whoever_found_no_place_is_not_searched_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two hosts have four cores left together, and neither has four: to search a second time finds as little."""
+    searches = []
+
+    def counted(*args: Any, **kwargs: Any) -> Packed:
+        searches.append(args)
+        return packed(*args, **kwargs)
+
+    monkeypatch.setattr(arrangement, "packed", counted)
+    found, kinds = guaranteed({"a": 5, "b": 5}, [("a", "three"), ("b", "three")])
+    assert not found.add(kinds["four"])
+    first = len(searches)
+    assert first
+    assert not found.add(kinds["four"])
+    assert len(searches) == first
+
+
+def test_where_few_may_move_the_largest_makes_way() -> None:
+    """One of two cores moves, where one of one core would not be enough."""
+    found, kinds = guaranteed({"a": 4, "b": 6}, [("b", "two"), ("b", "one")], moves_max=1)
+    assert found.add(kinds["five"])
+    assert found.moves == 1
+    assert found.by_host["b"][kinds["one"]] == 1
+
+
+def test_who_is_where_its_template_fails_stays_there_while_others_move() -> None:
+    """No other may come to that host; this one is counted there."""
+    found, kinds = guaranteed({"a": 7, "b": 4}, [("a", "four"), ("b", "two")], failing={"a": "four"})
+    assert found.add(kinds["four"])
+    assert (found.by_host["a"][kinds["four"]], found.by_host["b"][kinds["four"]]) == (1, 1)
+    assert found.by_host["a"][kinds["two"]] == 1
 
 
 COST = st.none() | st.tuples(st.integers(0, 6), st.integers(0, 4))
