@@ -37,6 +37,13 @@ ROWS = {
         "insert into queues (queue, seen_at) values ('{name}', now() - interval '{age}')",
         ("queue", "29 days", "31 days"),
     ),
+    "queue_counts": (
+        (
+            "insert into queue_counts (producer, queue, sequence, epoch, received_at_s) "
+            "values ('{name}', 'q', 1, 'e', extract(epoch from now() - interval '{age}'))"
+        ),
+        ("producer", "6 days", "8 days"),
+    ),
     "producers": (
         "insert into producers (producer, sent_by, seen_at) values ('{name}', 'app', now() - interval '{age}')",
         ("producer", "6 days", "8 days"),

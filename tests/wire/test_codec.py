@@ -14,6 +14,7 @@ from headway.scaling.model import (
     HostProblem,
     HostProblemKind,
     JobEvent,
+    QueueCounts,
     QueueSample,
     TelemetryBatch,
     Template,
@@ -107,6 +108,16 @@ SAMPLES = st.builds(
     reports_starts=st.none() | st.booleans(),
     reports_ends=st.none() | st.booleans(),
 )
+COUNTERS = st.builds(
+    QueueCounts,
+    queue=st.text(min_size=1, max_size=10),
+    at_s=NUMBERS,
+    epoch=st.text(min_size=1, max_size=10),
+    arrived_jobs=st.none() | COUNTS,
+    started_jobs=st.none() | COUNTS,
+    finished_jobs=st.none() | COUNTS,
+    failed_jobs=st.none() | COUNTS,
+)
 ACTIVITIES = st.builds(
     WorkerActivity,
     host=TEXTS,
@@ -164,6 +175,12 @@ def test_an_activity_arrives_as_it_was_sent(activity: WorkerActivity) -> None:
 def test_a_sample_arrives_as_it_was_sent(sample: QueueSample) -> None:
     batch = TelemetryBatch(producer="a", sequence=1, sent_at_s=0.0, samples=(sample,))
     assert codec.batch_from_message(over_the_wire(codec.batch_to_message(batch))).samples == (sample,)
+
+
+@given(COUNTERS)
+def test_counts_arrive_as_they_were_sent(counts: QueueCounts) -> None:
+    batch = TelemetryBatch(producer="a", sequence=1, sent_at_s=0.0, counts=(counts,))
+    assert codec.batch_from_message(over_the_wire(codec.batch_to_message(batch))).counts == (counts,)
 
 
 def test_a_sample_of_an_older_source_says_nothing_of_what_it_does_not_know() -> None:

@@ -306,6 +306,8 @@ def queue_metrics(
     p50_s, p95_s, p99_s, objective_s = quantiles_s(pickups, (50, 95, 99, objective.percentile))
     if sampled is not None and is_depth_alone(sampled, served):
         return _of_depth_alone(queue, sampled, window_s=window_s)
+    in_flight_jobs = _in_flight_mean_jobs(sampled, recent, from_s=now_s - window_s, window_s=window_s)
+    ended_per_s = sum(share * (row.finished_jobs + row.failed_jobs) for row, share in shares) / window_s
     return QueueMetrics(
         queue=queue,
         sampled_at_s=sampled.sampled_at_s if sampled else None,
@@ -313,7 +315,7 @@ def queue_metrics(
         in_flight_jobs=sampled.in_flight_jobs if sampled else None,
         delayed_jobs=sampled.delayed_jobs if sampled else None,
         oldest_age_s=sampled.oldest_age_s if sampled else None,
-        in_flight_mean_jobs=_in_flight_mean_jobs(sampled, recent, from_s=now_s - window_s, window_s=window_s),
+        in_flight_mean_jobs=in_flight_jobs,
         window_s=window_s,
         arrived_jobs=sum(row.arrived_jobs for row in recent if row.bucket_s == bucket_start_s(now_s) - BUCKET_S),
         retried_jobs=sum(row.retried_jobs for row in recent if row.bucket_s == bucket_start_s(now_s) - BUCKET_S),
@@ -323,11 +325,13 @@ def queue_metrics(
         retry_rate_per_s=sum(share * row.retried_jobs for row, share in shares) / window_s,
         start_rate_per_s=sum(share * row.started_jobs for row, share in shares) / window_s,
         late_rate_per_s=sum(share * _late_jobs(row, objective.target_s) for row, share in shares) / window_s,
-        completion_rate_per_s=sum(share * (row.finished_jobs + row.failed_jobs) for row, share in shares) / window_s,
+        completion_rate_per_s=ended_per_s,
         failure_rate_per_s=sum(share * row.failed_jobs for row, share in shares) / window_s,
         arrival_trend_per_s2=_trend_per_s2(rows, now_s=now_s, window_s=window_s),
         # Over those whose start is known: others have no service time, and would make the mean too short.
-        service_time_s=_mean(sum([row.service_sum_s for row in served]), sum(services.values())),
+        service_time_s=_mean(sum([row.service_sum_s for row in served]), sum(services.values()))
+        if services
+        else _by_little_s(in_flight_jobs, ended_per_s),
         service_batch_s=batch_mean_s((row.finished_jobs + row.failed_jobs, row.service_sum_s) for row in served),
         service_p95_s=quantile_s(services, 95),
         pickup_p50_s=p50_s,
@@ -460,6 +464,14 @@ def _within(rows: Sequence[BucketRow], *, from_s: float, now_s: float) -> list[B
 def _share(row: BucketRow, *, from_s: float) -> float:
     """How much of a row's bucket lies after ``from_s``, 0 to 1; what the running bucket holds, holds already."""
     return min(1.0, (row.bucket_s + BUCKET_S - from_s) / BUCKET_S)
+
+
+def _by_little_s(in_flight_jobs: float | None, ended_per_s: float) -> float | None:
+    """The mean service time where ends are counted and no job says when it started; ``None`` where none ended.
+
+    Source: J. D. C. Little, "A Proof for the Queuing Formula L = λW", Operations Research 9 (1961).
+    """
+    return in_flight_jobs / ended_per_s if in_flight_jobs and ended_per_s else None
 
 
 def _mean(total: float, count: int) -> float | None:

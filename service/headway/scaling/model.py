@@ -138,6 +138,33 @@ class QueueSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueueCounts:
+    """How many jobs of a queue there were since the counters of its producer began; ``None``: not counted."""
+
+    queue: str
+    at_s: float
+    epoch: str
+    """Names one life of the counters: they begin at 0 with a new one, and never fall within one."""
+    arrived_jobs: int | None = None
+    started_jobs: int | None = None
+    finished_jobs: int | None = None
+    """Ends without a failure."""
+    failed_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        breaches = [] if self.queue else ["queue is empty"]
+        if not self.epoch:
+            breaches.append(f"counts of queue {self.queue!r}: epoch is empty")
+        breaches += [
+            f"counts of queue {self.queue!r}: {name}={getattr(self, name)} is negative"
+            for name in ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs")
+            if (getattr(self, name) or 0) < 0
+        ]
+        if breaches:
+            raise Invalid(*breaches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerActivity:
     """What a broker knows of one worker process: whether it has a job. Joined to a host's workers by host and pid."""
 
@@ -159,6 +186,7 @@ class TelemetryBatch:
     events: tuple[JobEvent, ...] = ()
     samples: tuple[QueueSample, ...] = ()
     activities: tuple[WorkerActivity, ...] = ()
+    counts: tuple[QueueCounts, ...] = ()
 
     def __post_init__(self) -> None:
         breaches = [] if self.producer else ["producer is empty"]

@@ -32,6 +32,7 @@ SERVED: Mapping[str, str] = {
     f"and {_NO_PROFILE.format(table='queue_samples')}",
     "queues": f"seen_at < now() - interval '{QUEUES_KEPT_DAYS} days' and {_NO_PROFILE.format(table='queues')} "
     f"and {_UNREAD}",
+    "queue_counts": f"received_at_s < extract(epoch from now() - interval '{CLAIMS_KEPT_DAYS} days')",
     "producers": f"seen_at < now() - interval '{CLAIMS_KEPT_DAYS} days'",
     "queue_seasons": f"trained_at < now() - interval '{QUEUES_KEPT_DAYS} days' "
     f"and {_NO_PROFILE.format(table='queue_seasons')}",

@@ -189,6 +189,22 @@ queue_samples = Table(
     _stamp("received_at"),
 )
 
+queue_counts = Table(
+    "queue_counts",
+    metadata,
+    # The last report of counters that was taken, of each producer and queue: what they grow by is counted from here.
+    Column("producer", Text, nullable=False),
+    Column("queue", Text, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("epoch", Text, nullable=False),
+    Column("received_at_s", Double, nullable=False),
+    Column("arrived_jobs", BigInteger),
+    Column("started_jobs", BigInteger),
+    Column("finished_jobs", BigInteger),
+    Column("failed_jobs", BigInteger),
+    PrimaryKeyConstraint("producer", "queue"),
+)
+
 worker_activities = Table(
     "worker_activities",
     metadata,

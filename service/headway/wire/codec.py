@@ -17,6 +17,7 @@ from headway.scaling.model import (
     HostProblem,
     HostProblemKind,
     JobEvent,
+    QueueCounts,
     QueueSample,
     StartUp,
     TelemetryBatch,
@@ -66,6 +67,7 @@ _MAYBE_SAMPLED: tuple[Any, ...] = (
     "reports_ends",
 )
 """What a sample may leave out."""
+_MAYBE_COUNTED: tuple[Any, ...] = ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs")
 
 
 def batch_to_message(batch: TelemetryBatch) -> telemetry_pb2.IngestRequest:
@@ -113,6 +115,18 @@ def batch_to_message(batch: TelemetryBatch) -> telemetry_pb2.IngestRequest:
             )
             for activity in batch.activities
         ],
+        counts=[
+            telemetry_pb2.QueueCounts(
+                queue=counts.queue,
+                at_s=counts.at_s,
+                epoch=counts.epoch,
+                arrived_jobs=counts.arrived_jobs,
+                started_jobs=counts.started_jobs,
+                finished_jobs=counts.finished_jobs,
+                failed_jobs=counts.failed_jobs,
+            )
+            for counts in batch.counts
+        ],
     )
 
 
@@ -141,6 +155,15 @@ def batch_from_message(message: telemetry_pb2.IngestRequest) -> TelemetryBatch:
                 ended_jobs=activity.ended_jobs if activity.HasField("ended_jobs") else None,
             )
             for activity in message.activities
+        ),
+        counts=tuple(
+            QueueCounts(
+                queue=counts.queue,
+                at_s=counts.at_s,
+                epoch=counts.epoch,
+                **{name: getattr(counts, name) for name in _MAYBE_COUNTED if counts.HasField(name)},
+            )
+            for counts in message.counts
         ),
     )
 

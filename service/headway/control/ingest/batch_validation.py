@@ -7,7 +7,7 @@ from headway.control.bounds import TEXT_CHARS_MAX
 from headway.control.ingest.clock_skew import CLOCK_WRONG_S, corrected, corrected_enqueued
 from headway.control.ingest.job_classes import JobClasses
 from headway.errors import Invalid
-from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
+from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample, TelemetryBatch, WorkerActivity
 from headway.store.events.event_log import EventRow
 
 BATCH_ITEMS_MAX = 10_000  # 2 MB, and 20 ms of work
@@ -18,7 +18,7 @@ _BREACHES_MAX = 10  # a batch that is wrong throughout gets one line about it
 
 def items(batch: TelemetryBatch) -> int:
     """How many things ``batch`` holds."""
-    return len(batch.events) + len(batch.samples) + len(batch.activities)
+    return len(batch.events) + len(batch.samples) + len(batch.activities) + len(batch.counts)
 
 
 def check(batch: TelemetryBatch) -> None:
@@ -53,6 +53,8 @@ def _breaches(batch: TelemetryBatch) -> Iterator[str]:
         yield from _sample_breaches(sample)
     for activity in batch.activities:
         yield from _activity_breaches(activity)
+    for counts in batch.counts:
+        yield from _counts_breaches(counts)
 
 
 def _event_breaches(event: JobEvent) -> Iterator[str]:
@@ -88,6 +90,16 @@ def _activity_breaches(activity: WorkerActivity) -> Iterator[str]:
         yield f"worker activity on host {activity.host!r}: ended_jobs={activity.ended_jobs} is no count"
     if not _is_time(activity.busy_since_s):
         yield f"worker activity on host {activity.host!r}: busy_since_s={activity.busy_since_s} is no Unix time"
+
+
+def _counts_breaches(counts: QueueCounts) -> Iterator[str]:
+    if not (_is_name(counts.queue) and _is_name(counts.epoch)):
+        yield f"counts of queue {counts.queue!r}: a name is too long or holds what is no text"
+    if not _is_time(counts.at_s):
+        yield f"counts of queue {counts.queue!r}: at_s={counts.at_s} is no Unix time in seconds"
+    for name in ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs"):
+        if (getattr(counts, name) or 0) > _BIGINT_MAX:
+            yield f"counts of queue {counts.queue!r}: {name}={getattr(counts, name)} is no count"
 
 
 def _is_name(value: str) -> bool:

@@ -11,10 +11,11 @@ Wherever it ends early, either nothing is recorded, and the file is deleted, or 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
 from headway.control.auth.authenticator import LOCAL, Caller
 from headway.control.bounds import DEFAULT as DEFAULT_BOUNDS
@@ -23,15 +24,25 @@ from headway.control.ingest.backpressure import DEFAULT, POLL_S, Backpressure, U
 from headway.control.ingest.batch_validation import Rows, check, items, rows_of
 from headway.control.ingest.clock_skew import WRONG_SHOWN_S, Offsets
 from headway.control.ingest.job_classes import JobClasses
+from headway.control.ingest.job_counts import BATCH_JOBS_MAX, is_odd, rows_of_counts, taken
 from headway.control.ingest.name_claims import NameClaims
+from headway.control.log_throttle import LogThrottle
 from headway.control.sliding_counter import SlidingCounter
 from headway.errors import HeadwayError, Overloaded, Unavailable
 from headway.scaling.model import Receipt, TelemetryBatch
 from headway.store.claimed_names import touch_producers
-from headway.store.engine import Engine, transaction
-from headway.store.events.event_log import EventLog
+from headway.store.engine import Connection, Engine, transaction
+from headway.store.events.event_log import EventLog, EventRow
 from headway.store.events.recovery import attach, recover, settle
-from headway.store.events.telemetry import BatchKey, claim_batches, record_file, upsert_activities, upsert_samples
+from headway.store.events.telemetry import (
+    BatchKey,
+    claim_batches,
+    lock_counts,
+    record_file,
+    save_counts,
+    upsert_activities,
+    upsert_samples,
+)
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +120,7 @@ class Ingest:
         self._clock = clock
         self._offsets = Offsets()
         self._classes = JobClasses()
+        self._odd_counts = LogThrottle()
         self._queue = _BatchQueue()
         self._wake = asyncio.Event()
         self._flusher: asyncio.Task[None] | None = None
@@ -299,10 +311,13 @@ class Ingest:
         """Write what is new of a group, to Postgres and to ``tmp/file``. Returns what each new batch became."""
         loop = asyncio.get_running_loop()
         async with transaction(self._engine) as connection:
-            files = {key: file if w.batch.events or w.batch.samples else None for key, w in first.items()}
+            files = {
+                key: file if w.batch.events or w.batch.samples or w.batch.counts else None for key, w in first.items()
+            }
             fresh = await claim_batches(connection, files)
             new = {key: waiting for key, waiting in first.items() if key in fresh}
-            made, size_bytes = await loop.run_in_executor(self._disk, self._write, new, file)
+            counted = await self._counted(connection, new)
+            made, size_bytes = await loop.run_in_executor(self._disk, self._write, new, counted, file)
             rows = sum(len(each.rows) for each in made.values())
             if rows:
                 await record_file(
@@ -314,7 +329,36 @@ class Ingest:
             await upsert_activities(connection, [a for waiting in new.values() for a in waiting.batch.activities])
         return made
 
-    def _write(self, new: dict[BatchKey, _Waiting], file: str) -> tuple[dict[BatchKey, Rows], int]:
+    async def _counted(self, connection: Connection, new: dict[BatchKey, _Waiting]) -> dict[BatchKey, list[EventRow]]:
+        """The jobs by which counters have grown, by batch; from here on they count from their newest report."""
+        keys = {(key.producer, each.queue) for key, waiting in new.items() for each in waiting.batch.counts}
+        if not keys:
+            return {}
+        known = await lock_counts(connection, keys)
+        rows: dict[BatchKey, list[EventRow]] = {}
+        for key, waiting in sorted(new.items(), key=itemgetter(0)):
+            for report in waiting.batch.counts:
+                before = known.get((key.producer, report.queue))
+                if before is not None and before.sequence > key.sequence:
+                    continue  # a newer report has counted what this one says
+                found = list(
+                    rows_of_counts(before, report, key, received_at_s=waiting.received_at_s, offset_s=waiting.offset_s)
+                )
+                of_batch = rows.setdefault(key, [])
+                is_too_much = len(of_batch) + len(found) > BATCH_JOBS_MAX
+                if (is_too_much or is_odd(before, report)) and self._odd_counts.due(key.producer) is not None:
+                    log.warning("counters fell or jumped, not counted producer=%s queue=%s", key.producer, report.queue)
+                if not is_too_much:
+                    of_batch.extend(found)
+                known[key.producer, report.queue] = taken(
+                    report, sequence=key.sequence, received_at_s=waiting.received_at_s
+                )
+        await save_counts(connection, known)
+        return rows
+
+    def _write(
+        self, new: dict[BatchKey, _Waiting], counted: Mapping[BatchKey, list[EventRow]], file: str
+    ) -> tuple[dict[BatchKey, Rows], int]:
         made = {
             key: rows_of(
                 waiting.batch,
@@ -324,6 +368,8 @@ class Ingest:
             )
             for key, waiting in new.items()
         }
+        for key, more in counted.items():
+            made[key].rows.extend(more)
         rows = [row for each in made.values() for row in each.rows]
         return made, self._event_log.write_tmp(file, rows) if rows else 0
 

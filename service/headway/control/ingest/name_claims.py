@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from headway.control.auth.authenticator import Caller
 from headway.control.bounds import Bounds
+from headway.control.ingest.batch_validation import items as items_of
 from headway.control.log_throttle import LogThrottle
 from headway.errors import Invalid, Overloaded
 from headway.scaling.model import TelemetryBatch
@@ -87,6 +88,7 @@ class NameClaims:
             Overloaded: there is no room for its producer, or too many wait to be asked for.
         """
         named = {each.queue for each in batch.events} | {each.queue for each in batch.samples}
+        named |= {each.queue for each in batch.counts}
         sender = Sender(name=caller.actor, sha256=caller.sha256, is_admin=caller.role is Role.ADMIN)
         if self._producers.get(batch.producer, (None,))[0] != sender.sha256:
             refused, why = await self._refused(Kind.PRODUCERS, {batch.producer}, sender)
@@ -103,11 +105,12 @@ class NameClaims:
             batch,
             events=tuple(each for each in batch.events if each.queue not in refused),
             samples=tuple(each for each in batch.samples if each.queue not in refused),
+            counts=tuple(each for each in batch.counts if each.queue not in refused),
         )
-        items = len(batch.events) + len(batch.samples) - len(left.events) - len(left.samples)
+        items = items_of(batch) - items_of(left)
         self.refused[Kind.QUEUES] += items
         self._log_refusal(sender, why)
-        if not (left.events or left.samples or left.activities):
+        if not items_of(left):
             raise Invalid(why)
         return Admitted(batch=left, refused_items=items, why=why)
 

@@ -1,6 +1,6 @@
 """What ingest writes to Postgres: claims on batches, the record of files, and the newest readings."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -104,6 +104,59 @@ async def upsert_samples(connection: Connection, samples: Iterable[QueueSample])
             "where excluded.sampled_at_s >= known.sampled_at_s"
         ),
         {name: [getattr(sample, name) for sample in ordered] for name in columns},
+    )
+
+
+class CountsTaken(NamedTuple):
+    """The last report of a producer's counters of a queue that was taken."""
+
+    sequence: int
+    epoch: str
+    received_at_s: float
+    arrived_jobs: int | None
+    started_jobs: int | None
+    finished_jobs: int | None
+    failed_jobs: int | None
+
+
+async def lock_counts(connection: Connection, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], CountsTaken]:
+    """The last reports by producer and queue, of those ``keys`` that have one, locked until the commit."""
+    ordered = sorted(set(keys))
+    if not ordered:
+        return {}
+    names = ", ".join(CountsTaken._fields)
+    rows = await connection.execute(
+        text(
+            f"select producer, queue, {names} from queue_counts "  # noqa: S608 - names of our own
+            "where (producer, queue) in (select * from unnest(cast(:producers as text[]), cast(:queues as text[]))) "
+            "order by producer, queue for update"
+        ),
+        {"producers": [producer for producer, _ in ordered], "queues": [queue for _, queue in ordered]},
+    )
+    return {(row.producer, row.queue): CountsTaken(*row[2:]) for row in rows}
+
+
+async def save_counts(connection: Connection, counts: Mapping[tuple[str, str], CountsTaken]) -> None:
+    """Keep these as the last reports, by producer and queue; an older one than is known changes nothing."""
+    if not counts:
+        return
+    types = dict.fromkeys(CountsTaken._fields, "bigint") | {"epoch": "text", "received_at_s": "double precision"}
+    casts = ", ".join(
+        f"cast(:{name} as {kind}[])" for name, kind in ({"producer": "text", "queue": "text"} | types).items()
+    )
+    news = ", ".join(f"{name} = excluded.{name}" for name in types)
+    ordered = sorted(counts)
+    await connection.execute(
+        text(
+            f"insert into queue_counts as known (producer, queue, {', '.join(types)}) "  # noqa: S608 - our own
+            f"select * from unnest({casts}) on conflict (producer, queue) do update set {news} "
+            "where excluded.sequence > known.sequence"
+        ),
+        {
+            "producer": [producer for producer, _ in ordered],
+            "queue": [queue for _, queue in ordered],
+            **{name: [getattr(counts[key], name) for key in ordered] for name in types},
+        },
     )
 
 

@@ -52,6 +52,7 @@ class IngestRequest(google.protobuf.message.Message):
     EVENTS_FIELD_NUMBER: builtins.int
     SAMPLES_FIELD_NUMBER: builtins.int
     ACTIVITIES_FIELD_NUMBER: builtins.int
+    COUNTS_FIELD_NUMBER: builtins.int
     producer: builtins.str
     """Names the sender through its whole life, across restarts that go on with the same sequence."""
     sequence: builtins.int
@@ -64,6 +65,10 @@ class IngestRequest(google.protobuf.message.Message):
     def samples(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___QueueSample]: ...
     @property
     def activities(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___WorkerActivity]: ...
+    @property
+    def counts(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___QueueCounts]:
+        """Of sources that count jobs and do not name them."""
+
     def __init__(
         self,
         *,
@@ -73,8 +78,9 @@ class IngestRequest(google.protobuf.message.Message):
         events: collections.abc.Iterable[global___JobEvent] | None = ...,
         samples: collections.abc.Iterable[global___QueueSample] | None = ...,
         activities: collections.abc.Iterable[global___WorkerActivity] | None = ...,
+        counts: collections.abc.Iterable[global___QueueCounts] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["activities", b"activities", "events", b"events", "producer", b"producer", "samples", b"samples", "sent_at_s", b"sent_at_s", "sequence", b"sequence"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["activities", b"activities", "counts", b"counts", "events", b"events", "producer", b"producer", "samples", b"samples", "sent_at_s", b"sent_at_s", "sequence", b"sequence"]) -> None: ...
 
 global___IngestRequest = IngestRequest
 
@@ -226,6 +232,57 @@ class QueueSample(google.protobuf.message.Message):
     def WhichOneof(self, oneof_group: typing.Literal["_reserved_jobs", b"_reserved_jobs"]) -> typing.Literal["reserved_jobs"] | None: ...
 
 global___QueueSample = QueueSample
+
+@typing.final
+class QueueCounts(google.protobuf.message.Message):
+    """How many jobs of a queue there were since the counters of the producer began. What a counter grows by from one batch
+    of the producer to the next counts like so many events; the first batch counts nothing.
+    """
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: builtins.int
+    AT_S_FIELD_NUMBER: builtins.int
+    EPOCH_FIELD_NUMBER: builtins.int
+    ARRIVED_JOBS_FIELD_NUMBER: builtins.int
+    STARTED_JOBS_FIELD_NUMBER: builtins.int
+    FINISHED_JOBS_FIELD_NUMBER: builtins.int
+    FAILED_JOBS_FIELD_NUMBER: builtins.int
+    queue: builtins.str
+    at_s: builtins.float
+    epoch: builtins.str
+    """Names one life of the counters, as the start of the process that counts. They begin at 0 with a new one, and never
+    fall within one.
+    """
+    arrived_jobs: builtins.int
+    """Absent: not counted."""
+    started_jobs: builtins.int
+    finished_jobs: builtins.int
+    """Ends without and with a failure."""
+    failed_jobs: builtins.int
+    def __init__(
+        self,
+        *,
+        queue: builtins.str = ...,
+        at_s: builtins.float = ...,
+        epoch: builtins.str = ...,
+        arrived_jobs: builtins.int | None = ...,
+        started_jobs: builtins.int | None = ...,
+        finished_jobs: builtins.int | None = ...,
+        failed_jobs: builtins.int | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_arrived_jobs", b"_arrived_jobs", "_failed_jobs", b"_failed_jobs", "_finished_jobs", b"_finished_jobs", "_started_jobs", b"_started_jobs", "arrived_jobs", b"arrived_jobs", "failed_jobs", b"failed_jobs", "finished_jobs", b"finished_jobs", "started_jobs", b"started_jobs"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_arrived_jobs", b"_arrived_jobs", "_failed_jobs", b"_failed_jobs", "_finished_jobs", b"_finished_jobs", "_started_jobs", b"_started_jobs", "arrived_jobs", b"arrived_jobs", "at_s", b"at_s", "epoch", b"epoch", "failed_jobs", b"failed_jobs", "finished_jobs", b"finished_jobs", "queue", b"queue", "started_jobs", b"started_jobs"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_arrived_jobs", b"_arrived_jobs"]) -> typing.Literal["arrived_jobs"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_failed_jobs", b"_failed_jobs"]) -> typing.Literal["failed_jobs"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_finished_jobs", b"_finished_jobs"]) -> typing.Literal["finished_jobs"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_started_jobs", b"_started_jobs"]) -> typing.Literal["started_jobs"] | None: ...
+
+global___QueueCounts = QueueCounts
 
 @typing.final
 class WorkerActivity(google.protobuf.message.Message):

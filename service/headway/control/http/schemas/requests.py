@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
+from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample, TelemetryBatch, WorkerActivity
 
 BIGINT_MAX = 2**63 - 1
 TEXT_LENGTH_MAX = 1000
@@ -99,6 +99,24 @@ class SampleBody(Taken):
     reports_ends: bool | None = None
 
 
+class CountsBody(Taken):
+    """How many jobs of a queue there were since the counters of the producer began; absent: not counted.
+
+    What a counter grows by from one batch of the producer to the next counts like so many events; the first batch
+    counts nothing.
+    """
+
+    queue: Text
+    at_s: Seconds
+    epoch: Text
+    """Names one life of the counters: they begin at 0 with a new one, and never fall within one."""
+    arrived_jobs: Count | None = None
+    started_jobs: Count | None = None
+    finished_jobs: Count | None = None
+    """Ends without a failure."""
+    failed_jobs: Count | None = None
+
+
 class ActivityBody(Taken):
     """What a broker knows of one worker process."""
 
@@ -122,6 +140,7 @@ class TelemetryBody(Taken):
     events: list[EventBody] = Field(default=[], max_length=EVENTS_MAX)
     samples: list[SampleBody] = Field(default=[], max_length=EVENTS_MAX)
     activities: list[ActivityBody] = Field(default=[], max_length=EVENTS_MAX)
+    counts: list[CountsBody] = Field(default=[], max_length=EVENTS_MAX)
 
     def value(self) -> TelemetryBatch:
         """The core's value."""
@@ -132,4 +151,5 @@ class TelemetryBody(Taken):
             events=tuple(event.value() for event in self.events),
             samples=tuple(QueueSample(**vars(sample)) for sample in self.samples),
             activities=tuple(WorkerActivity(**vars(activity)) for activity in self.activities),
+            counts=tuple(QueueCounts(**vars(counts)) for counts in self.counts),
         )
