@@ -16,7 +16,13 @@ from headway_spark.stream.pipeline import Progress, Stream
 BATCHES = 4
 BOUND_S = 120.0
 
-_KINDS = {"integer": pa.int32(), "long": pa.int64(), "double": pa.float64(), "string": pa.string()}
+_KINDS = {
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+}
 _SCHEMA = pa.schema([(field.name, _KINDS[field.dataType.typeName()]) for field in EVENTS.fields])
 
 

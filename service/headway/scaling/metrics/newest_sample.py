@@ -4,21 +4,25 @@ Rows come by way of the pipeline, which keeps depths of a sample and no more. Th
 ingest: it is newer by what the pipeline takes, a second or so.
 """
 
+from types import MappingProxyType
+
 from headway.scaling.model import QueueMetrics, QueueSample
 from headway.scaling.view import copied
 
 TOGETHER_S = 15.0  # of one queue, a sample so much newer than its rows says nothing of the depths in them
-RATES = {
-    "reports_arrivals": (
-        "arrived_jobs",
-        "retried_jobs",
-        "arrival_rate_per_s",
-        "retry_rate_per_s",
-        "arrival_trend_per_s2",
-    ),
-    "reports_starts": ("start_rate_per_s", "late_rate_per_s"),
-    "reports_ends": ("completion_rate_per_s", "failure_rate_per_s"),
-}
+RATES = MappingProxyType(
+    {
+        "reports_arrivals": (
+            "arrived_jobs",
+            "retried_jobs",
+            "arrival_rate_per_s",
+            "retry_rate_per_s",
+            "arrival_trend_per_s2",
+        ),
+        "reports_starts": ("start_rate_per_s", "late_rate_per_s"),
+        "reports_ends": ("completion_rate_per_s", "failure_rate_per_s"),
+    }
+)
 """What the events that a source reports, or does not, are counted for."""
 WHOLE = frozenset({"arrived_jobs", "retried_jobs"})
 
