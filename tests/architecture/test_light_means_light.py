@@ -33,12 +33,15 @@ HEAVY = {
 }
 LIGHT_PACKAGES = ["headway.__main__", "headway.agent", "headway.emit", "headway.cli.roles.agent", "headway.wire"]
 
-IMPORT_EVERYTHING = """
+# To import this one is to begin: it is what `celery worker --include` names, and loads what the app has loaded.
+BEGINS = "headway.emit.celery"
+IMPORT_EVERYTHING = f"""
 import importlib, json, pkgutil, sys
 for name in sys.argv[1:]:
     module = importlib.import_module(name)
     for found in pkgutil.walk_packages(getattr(module, "__path__", []), name + "."):
-        importlib.import_module(found.name)
+        if found.name != "{BEGINS}":
+            importlib.import_module(found.name)
 print(json.dumps(sorted(sys.modules)))
 """
 

@@ -2,7 +2,7 @@
 
 import ssl
 
-from headway.errors import Misconfigured
+from headway.local.https import https_context
 from headway.settings import ClientTls
 from headway.wire.channel import Tls, read_tls
 
@@ -16,12 +16,4 @@ def http_context(tls: ClientTls | None) -> ssl.SSLContext | None:
     """For an HTTPS address; ``None``: whom the system trusts. Raises ``Misconfigured``."""
     if tls is None or (tls.ca is None and tls.certificate is None):
         return None
-    try:
-        context = ssl.create_default_context(cafile=tls.ca)
-        if tls.certificate is not None:
-            context.load_cert_chain(tls.certificate, tls.key)
-    except OSError as error:  # of which ssl's own errors are
-        raise Misconfigured(
-            f"HEADWAY_TLS_CA={tls.ca}, HEADWAY_TLS_CERT={tls.certificate} or its key cannot be used: {error}"
-        ) from error
-    return context
+    return https_context(tls.ca, certificate=tls.certificate, key=tls.key)

@@ -187,11 +187,16 @@ class TelemetryBatch:
     samples: tuple[QueueSample, ...] = ()
     activities: tuple[WorkerActivity, ...] = ()
     counts: tuple[QueueCounts, ...] = ()
+    dropped_events: int = 0
+    """Events that the producer lost since its last batch: it had no room for them."""
 
     def __post_init__(self) -> None:
         breaches = [] if self.producer else ["producer is empty"]
-        if self.sequence < 0:
-            breaches.append(f"batch of producer {self.producer!r}: sequence={self.sequence} is negative")
+        breaches += [
+            f"batch of producer {self.producer!r}: {name}={getattr(self, name)} is negative"
+            for name in ("sequence", "dropped_events")
+            if getattr(self, name) < 0
+        ]
         if breaches:
             raise Invalid(*breaches)
 

@@ -64,6 +64,7 @@ class IngestCounts:
     samples: int = 0
     corrected_times: int = 0
     failed_batches: int = 0
+    dropped_events: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -393,6 +394,7 @@ class Ingest:
         self.future_times.add(sum(rows.future_times for rows in made.values()))
         self.backward_waits.add(sum(rows.backward_waits for rows in made.values()))
         self.counts.batches += len(group)
+        self.counts.dropped_events += sum(first[key].batch.dropped_events for key in made)
         for receipt in receipts.values():
             self.counts.duplicates += receipt.is_duplicate
             self.counts.events += receipt.accepted_events

@@ -326,6 +326,7 @@ def _of_ingest(counts: IngestCounts) -> Iterator[CounterMetricFamily]:
         ("failed_batches", "Batches that could not be kept; their producers send them again.", counts.failed_batches),
         ("events", "Job events that were kept.", counts.events),
         ("samples", "Readings of queues that were kept.", counts.samples),
+        ("dropped_events", "Job events that their producers lost for want of room.", counts.dropped_events),
         ("corrected_times", "Times that could not be true and were corrected.", counts.corrected_times),
     ):
         yield CounterMetricFamily(f"headway_ingest_{name}", help_text, value=count)

@@ -141,6 +141,8 @@ class TelemetryBody(Taken):
     samples: list[SampleBody] = Field(default=[], max_length=EVENTS_MAX)
     activities: list[ActivityBody] = Field(default=[], max_length=EVENTS_MAX)
     counts: list[CountsBody] = Field(default=[], max_length=EVENTS_MAX)
+    dropped_events: Count = 0
+    """Events that the sender lost since its last batch, because it had no room for them."""
 
     def value(self) -> TelemetryBatch:
         """The core's value."""
@@ -152,4 +154,5 @@ class TelemetryBody(Taken):
             samples=tuple(QueueSample(**vars(sample)) for sample in self.samples),
             activities=tuple(WorkerActivity(**vars(activity)) for activity in self.activities),
             counts=tuple(QueueCounts(**vars(counts)) for counts in self.counts),
+            dropped_events=self.dropped_events,
         )

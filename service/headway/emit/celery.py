@@ -1,0 +1,132 @@
+"""Reports the tasks of a Celery app: imported, it does so, and no line of the app changes.
+
+    celery --app myapp worker --include headway.emit.celery
+
+reports when tasks start and how they end. Who also imports it where tasks are sent from learns when each was sent, to
+the millisecond: it goes with the message as a header, and as an event at once.
+"""
+
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from celery import Celery, Task, current_app, signals
+from celery.app.task import Context
+
+from headway.emit.emitter import Emitter
+
+HEADER = "headway_enqueued_at_s"
+CONNECTION = os.environ.get("HEADWAY_CONNECTION", "celery")
+"""What Headway calls the broker: the first part of a queue's name."""
+KNOWN_MAX = 10_000  # tasks that a worker's main process has received; of the oldest of more a lost process is not told
+
+emitter = Emitter.from_environment()
+_started_at_s: dict[str, float] = {}
+"""Of the tasks that run in this process."""
+_received: OrderedDict[str, tuple[str, int]] = OrderedDict()
+"""Queue and attempt of tasks, in a worker's main process, which knows of a child that died."""
+
+
+def queue_of(app: Celery, *, exchange: str | None, routing_key: str | None) -> str:
+    """What Headway calls the queue of a message that was sent so."""
+    for queue in app.amqp.queues.values() if exchange else ():
+        if queue.exchange is not None and (queue.exchange.name, queue.routing_key) == (exchange, routing_key):
+            return f"{CONNECTION}/{queue.name}"
+    return f"{CONNECTION}/{routing_key or app.conf.task_default_queue}"  # RabbitMQ's nameless exchange, and Redis
+
+
+def due_at_s(headers: Mapping[str, Any]) -> float | None:
+    """When a task is due that was sent for later, Unix seconds."""
+    try:
+        return datetime.fromisoformat(headers["eta"]).timestamp()
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _sending(headers: dict[str, Any] | None = None, **_: object) -> None:
+    if headers is not None:
+        headers[HEADER] = max(time.time(), due_at_s(headers) or 0.0)
+
+
+def _sent(
+    sender: str,
+    headers: Mapping[str, Any] | None = None,
+    exchange: str | None = None,
+    routing_key: str | None = None,
+    **_: object,
+) -> None:
+    # One for later does not wait before it is due: whoever starts it says so.
+    if not headers or HEADER not in headers or due_at_s(headers) is not None:
+        return
+    emitter.report(
+        "enqueued",
+        queue_of(current_app, exchange=exchange, routing_key=routing_key),
+        headers["id"],
+        at_s=headers[HEADER],
+        attempt=(headers.get("retries") or 0) + 1,
+        job_class=sender,
+    )
+
+
+def _taken(request: Any, **_: object) -> None:
+    info = request.delivery_info
+    queue = queue_of(request.app, exchange=info.get("exchange"), routing_key=info.get("routing_key"))
+    _received[request.id] = (queue, (request.request_dict.get("retries") or 0) + 1)
+    if len(_received) > KNOWN_MAX:
+        _received.popitem(last=False)
+
+
+def _started(task_id: str, task: Task, **_: object) -> None:
+    request, now_s = task.request, time.time()
+    about = _about(task)
+    # Celery keeps headers that it does not know in one place in some versions, in the request itself in others.
+    enqueued_at_s = getattr(request, HEADER, None) or (request.headers or {}).get(HEADER)
+    if enqueued_at_s is None or request.eta:
+        # Nobody has said that it waited. Where nobody knows since when, it arrives as it starts.
+        emitter.report("enqueued", at_s=enqueued_at_s or now_s, **about)
+    emitter.report("started", at_s=now_s, enqueued_at_s=enqueued_at_s, **about)
+    _started_at_s[task_id] = now_s
+
+
+def _ended(task_id: str, task: Task, state: str | None = None, **_: object) -> None:
+    started_at_s, about = _started_at_s.pop(task_id, None), _about(task)
+    if state in {"SUCCESS", "IGNORED"}:
+        emitter.report("finished", started_at_s=started_at_s, **about)
+    elif state in {"FAILURE", "RETRY"}:
+        emitter.report("failed", started_at_s=started_at_s, **about)
+    if state == "RETRY":
+        emitter.report("retried", about["queue"], task_id, job_class=task.name)
+    # One that was rejected comes back or has failed, and one that is being ended has: the main process says so.
+
+
+def _failed(sender: Task, task_id: str, **_: object) -> None:
+    """A task failed. The process that ran it says so as it ends, unless it was killed; then this is the main one."""
+    known = _received.pop(task_id, None)
+    if task_id not in _started_at_s and known is not None:
+        queue, attempt = known
+        emitter.report("failed", queue, task_id, attempt=attempt, job_class=sender.name)
+
+
+def _about(task: Task) -> dict[str, Any]:
+    request: Context = task.request
+    info = request.delivery_info or {}
+    return {
+        "queue": queue_of(task.app, exchange=info.get("exchange"), routing_key=info.get("routing_key")),
+        "job_id": request.id,
+        "attempt": (request.retries or 0) + 1,
+        "job_class": task.name,
+    }
+
+
+for _signal, _act in (
+    (signals.before_task_publish, _sending),
+    (signals.after_task_publish, _sent),
+    (signals.task_received, _taken),
+    (signals.task_prerun, _started),
+    (signals.task_postrun, _ended),
+    (signals.task_failure, _failed),
+):
+    _signal.connect(_act, weak=False)

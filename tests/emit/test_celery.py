@@ -1,0 +1,137 @@
+"""A Celery app reports its tasks without a line of its own: its real worker with Valkey, each way a task can end."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from support.http_control import HttpControl, serving
+
+pytestmark = pytest.mark.e2e
+
+APP = """
+import os, signal, time
+from celery import Celery
+from celery.exceptions import Ignore
+
+app = Celery("shop", broker=os.environ["BROKER"])
+
+@app.task(name="well")
+def well(): time.sleep(0.05)
+
+@app.task(name="badly")
+def badly(): raise ValueError("no")
+
+@app.task(name="again", bind=True)
+def again(self):
+    if not self.request.retries:
+        raise self.retry(countdown=0.2)
+
+@app.task(name="ignored")
+def ignored(): raise Ignore
+
+@app.task(name="killed")
+def killed(): os.kill(os.getpid(), signal.SIGKILL)
+
+@app.task(name="late", time_limit=1)
+def late(): time.sleep(30)
+"""
+SENT = """
+import headway.emit.celery
+from shop import *
+well.delay(); badly.delay(); again.delay(); ignored.delay(); killed.delay(); late.delay()
+well.apply_async(queue="other", countdown=1.0, task_id="for later")
+"""
+SENT_BY_OTHERS = "from shop import *; well.apply_async(task_id='of others')"
+WITHIN_S = 60.0
+
+
+@pytest.fixture
+def control() -> Iterator[HttpControl]:
+    with serving(HttpControl()) as control:
+        yield control
+
+
+@pytest.fixture
+def environment(tmp_path: Path, valkey_url: str, control: HttpControl) -> dict[str, str]:
+    (tmp_path / "shop.py").write_text(APP)
+    return {
+        **os.environ,
+        "PYTHONPATH": str(tmp_path),
+        "BROKER": f"redis+socket://{urlsplit(valkey_url).path}",
+        "HEADWAY_URL": control.url,
+        "HEADWAY_CONNECTION": "shop",
+    }
+
+
+@pytest.mark.parametrize("pool", [("prefork", "--concurrency=2"), ("threads", "--concurrency=2"), ("solo",)])
+def test_each_life_of_a_task_is_reported_once(
+    control: HttpControl, environment: dict[str, str], tmp_path: Path, pool: tuple[str, ...]
+) -> None:
+    is_prefork = pool[0] == "prefork"
+    sent = SENT if is_prefork else SENT.replace(" killed.delay(); late.delay()", "")  # others have no child to end
+    run = {"env": environment, "cwd": tmp_path}
+    words = ["--app=shop", "worker", "--queues=celery,other", "--include=headway.emit.celery", "--pool", *pool]
+    worker = subprocess.Popen([sys.executable, "-m", "celery", *words], stderr=subprocess.DEVNULL, **run)
+    try:
+        subprocess.run([sys.executable, "-c", sent], check=True, timeout=WITHIN_S, **run)
+        subprocess.run([sys.executable, "-c", SENT_BY_OTHERS], check=True, timeout=WITHIN_S, **run)
+        lives = settled(control, ends=9 if is_prefork else 7)
+    finally:
+        worker.terminate()
+        worker.wait(WITHIN_S)
+    good = ["enqueued", "started", "finished"]
+    bad = ["enqueued", "started", "failed"]
+    expected = {
+        "well": good,
+        "badly": bad,
+        "again": [*bad, "retried", *good],
+        "ignored": good,
+        "for later": good,
+        "of others": good,
+        **({"killed": bad, "late": bad} if is_prefork else {}),
+    }
+    assert {name: [event["kind"] for event in life] for name, life in lives.items()} == expected
+
+    for name, life in lives.items():
+        waits = [event for event in life if event["kind"] == "enqueued"]
+        starts = [event for event in life if event["kind"] == "started"]
+        assert {event["queue"] for event in life} == {"shop/other" if name == "for later" else "shop/celery"}
+        assert [event["attempt"] for event in starts] == list(range(1, len(starts) + 1))
+        for wait, start in zip(waits, starts, strict=True):
+            if name == "of others":  # whoever sent it does not say when: its wait is not known
+                assert "enqueued_at_s" not in start
+            else:
+                assert start["enqueued_at_s"] == wait["at_s"] <= start["at_s"]
+    (wait, start, _) = lives["for later"]
+    assert wait["at_s"] - lives["well"][0]["at_s"] == pytest.approx(1.0, abs=0.5)  # from when it was due
+    (_, start, end) = lives["well"]
+    assert end["started_at_s"] == start["at_s"] <= end["at_s"] - 0.05
+
+
+def test_an_app_works_as_before_where_nobody_takes_telemetry(environment: dict[str, str], tmp_path: Path) -> None:
+    environment["HEADWAY_URL"] = "http://127.0.0.1:1"
+    code = "import headway.emit.celery\nfrom shop import *\nassert well.apply().successful() and well.delay().id"
+    began_s = time.monotonic()
+    subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, check=True, timeout=WITHIN_S)
+    assert time.monotonic() - began_s < WITHIN_S / 2
+
+
+def settled(control: HttpControl, *, ends: int) -> dict[str, list[dict[str, Any]]]:
+    """The events of each task by its name or the id it was given, in their order, once so many attempts have ended."""
+    until_s = time.monotonic() + WITHIN_S
+    while sum(event["kind"] in {"finished", "failed"} for event in control.events) < ends:
+        assert time.monotonic() < until_s, control.events
+        time.sleep(0.1)
+    lives: dict[str, list[dict[str, Any]]] = {}
+    order = ["enqueued", "started", "finished", "failed", "retried"]
+    for event in sorted(control.events, key=lambda event: (event.get("attempt", 1), order.index(event["kind"]))):
+        name = event["job_id"] if " " in event["job_id"] else event["job_class"]
+        lives.setdefault(name, []).append(event)
+    return lives
