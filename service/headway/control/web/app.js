@@ -89,12 +89,12 @@ function showSummary(overview, moment_s) {
 /** What is under way at this moment; nothing where every pool has what it wants. */
 function doing(pools) {
   const all = (name) => pools.reduce((sum, pool) => sum + pool[name], 0);
-  const told = [
+  const changes = [
     [all("starting_workers"), "starting"],
     [all("draining_workers"), "finishing a last job"],
     [all("failing_workers"), "failing to start"],
   ];
-  return told
+  return changes
     .filter(([number]) => number > 0)
     .map(([number, what]) => `${counted(number, "worker")} ${what}`)
     .join(", ");

@@ -59,13 +59,13 @@ export class Finder {
     this.#touchedAt = -Infinity;
   }
 
-  /** Show the filter and the line `told` above it where there are more than a few. */
-  offer(total, told) {
+  /** Show the filter and the line `tally` above it where there are more than a few. */
+  offer(total, tally) {
     this.#place.hidden = total <= FEW && !this.wanted && document.activeElement !== this.#input;
-    say(this.#place.querySelector("[data-part=tally]"), told);
+    say(this.#place.querySelector("[data-part=tally]"), tally);
   }
 
-  /** The items one of whose names contains the search text. Says how many. */
+  /** The items one of whose names contains the search text. Shows how many. */
   found(items, namesOf) {
     const wanted = this.wanted;
     const found = wanted ? items.filter((item) => namesOf(item).some((name) => name.toLowerCase().includes(wanted))) : items;

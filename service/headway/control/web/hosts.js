@@ -97,10 +97,10 @@ function condition(host) {
   return ["reporting", "on_time", "Its agent reports."];
 }
 
-/** Whom it has ended by force, by pool. */
+/** The busy workers that the agent has killed, by pool. */
 function killed(host) {
-  const told = Object.entries(host.forced_workers).sort().map(([pool, workers]) => `${workers} of ${pool}`).join(", ");
-  return told && `Killed while busy, since it enrolled: ${told}`;
+  const killed = Object.entries(host.forced_workers).sort().map(([pool, workers]) => `${workers} of ${pool}`).join(", ");
+  return killed && `Killed while busy, since it enrolled: ${killed}`;
 }
 
 /** Workers by template. */
@@ -113,7 +113,7 @@ function templates(host) {
 /** Its zone, pressure and GPUs, and why it gets nothing new. */
 function more(host) {
   const { cpu_pressure, memory_pressure, gpus } = host.capacity;
-  const told = [
+  const parts = [
     host.labels.zone && `zone ${host.labels.zone}`,
     gpus && `${host.used.gpus} of ${counted(gpus, "GPU")}`,
     cpu_pressure !== null && `CPU pressure ${Math.round(100 * cpu_pressure)} %`,
@@ -121,7 +121,7 @@ function more(host) {
     ...host.problems,
     host.cordon_reason && `${host.state} by ${host.cordoned_by}: ${host.cordon_reason}`,
   ];
-  return told.filter(Boolean).join(" · ");
+  return parts.filter(Boolean).join(" · ");
 }
 
 function fill(element, name, used, capacity, unit, noun) {
@@ -134,7 +134,7 @@ function fill(element, name, used, capacity, unit, noun) {
 function workers(host) {
   const states = {};
   for (const worker of host.workers) states[worker.state] = (states[worker.state] ?? 0) + 1;
-  const told = Object.entries(states).map(([state, number]) => `${number} ${STATES[state] ?? state.replaceAll("_", " ")}`).join(", ");
-  if (host.is_known) return host.workers.length ? `${counted(host.workers.length, "worker")}: ${told}` : "no workers";
-  return told ? `workers unknown; ${told} at the last report` : "workers unknown";
+  const counts = Object.entries(states).map(([state, number]) => `${number} ${STATES[state] ?? state.replaceAll("_", " ")}`).join(", ");
+  if (host.is_known) return host.workers.length ? `${counted(host.workers.length, "worker")}: ${counts}` : "no workers";
+  return counts ? `workers unknown; ${counts} at the last report` : "workers unknown";
 }

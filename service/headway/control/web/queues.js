@@ -33,7 +33,7 @@ const TOLD = {
   failing: "More of the jobs that ended fail than the profile's failure limit allows.",
   no_host: "No reachable host can run its workers.",
   stale: "What is known is old: nothing is lowered until there is something new.",
-  unseen: "No collector or sender has told of this queue.",
+  unseen: "No collector or sender has reported this queue.",
   unmanaged: "No profile names this queue: it is watched and has no workers of Headway.",
 };
 
@@ -149,7 +149,7 @@ function killedOf(hosts) {
 function showKilled(place, workers) {
   place.hidden = workers === 0;
   say(place, workers ? `${counted(workers, "worker")} killed while busy` : "");
-  mark(place, "title", "Ended by force: still at a job when the time that the host's file gives to finish (drain_timeout_s) was over. Counted since each host enrolled; the hosts below tell where.");
+  mark(place, "title", "Killed while busy: the job had not ended within the drain timeout of the host's file (drain_timeout_s). Counted since each host enrolled; the hosts below show where.");
 }
 
 function makeRow(row, select) {

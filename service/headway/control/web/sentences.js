@@ -11,15 +11,15 @@ export function change(previous, target) {
 
 /** Why, in one to three sentences. */
 export function why(decision) {
-  const sentences = [reason(decision), ...held(decision), ...untold(decision).map(sentence)];
+  const sentences = [reason(decision), ...held(decision), ...unsaid(decision).map(sentence)];
   return sentences.filter(Boolean).join(" ");
 }
 
-/** The notes, less the one that says again what the limit has just said. */
-function untold({ notes, steps }) {
+/** The notes, without the sentence that a limit has just said. */
+function unsaid({ notes, steps }) {
   const isHeld = steps.some((step) => step.name === "hold_stale");
-  const told = notes.map(plain);
-  return isHeld ? told.map((note) => note.replace(/^(metrics are older than .*): they lower nothing until (they are fresh|fresh ones arrive)$/, "$1")) : told;
+  const sentences = notes.map(plain);
+  return isHeld ? sentences.map((note) => note.replace(/^(metrics are older than .*): they lower nothing until (they are fresh|fresh ones arrive)$/, "$1")) : sentences;
 }
 
 /** The sum behind standing workers, in words. */
@@ -77,8 +77,8 @@ export function words(name) {
 function reason(decision) {
   const greatest = demands(decision)[0];
   if (!greatest || greatest.slots <= 0) return nothingToDo(decision);
-  const tell = DEMANDS[greatest.name];
-  return tell ? tell(greatest.slots, totals(decision)) : `“${named(greatest.name)}” asks for ${slots(greatest.slots)}.`;
+  const sentence = DEMANDS[greatest.name];
+  return sentence ? sentence(greatest.slots, totals(decision)) : `“${named(greatest.name)}” asks for ${slots(greatest.slots)}.`;
 }
 
 function nothingToDo(decision) {
@@ -158,8 +158,8 @@ function held(decision) {
   return moves(decision)
     .slice(1)
     .map((step) => {
-      const tell = LIMITS[step.name];
-      return tell ? tell(step.workers, decision) : `The limit “${words(step.name)}” leaves ${step.workers}.`;
+      const sentence = LIMITS[step.name];
+      return sentence ? sentence(step.workers, decision) : `The limit “${words(step.name)}” leaves ${step.workers}.`;
     });
 }
 

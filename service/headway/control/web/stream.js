@@ -63,13 +63,13 @@ async function once(path, on, hasSpoken) {
   const abort = new AbortController();
   let quiet = 0;
   let dead = 0;
-  const heard = () => {
+  const received = () => {
     clearTimeout(quiet);
     clearTimeout(dead);
     quiet = setTimeout(on.quiet, QUIET_MS);
     dead = setTimeout(() => abort.abort(new Error("the control plane has gone quiet")), DEAD_MS);
   };
-  heard();
+  received();
   try {
     const response = await request(path, { signal: abort.signal });
     on.open();
@@ -78,11 +78,11 @@ async function once(path, on, hasSpoken) {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      heard();
+      received();
       hasSpoken();
       const blocks = (rest + value).split("\n\n");
       rest = blocks.pop();
-      for (const block of blocks) tell(block, on);
+      for (const block of blocks) dispatch(block, on);
     }
   } finally {
     clearTimeout(quiet);
@@ -91,7 +91,7 @@ async function once(path, on, hasSpoken) {
   }
 }
 
-function tell(block, on) {
+function dispatch(block, on) {
   let name = "message";
   const data = [];
   for (const line of block.split("\n")) {
