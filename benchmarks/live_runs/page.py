@@ -153,28 +153,18 @@ def left(found: Sequence[Comparison]) -> Iterator[str]:
     )
     yield (
         "- Jobs do not share cores in a rehearsal: each takes what it takes on a core of its own. Where the "
-        "second row is far above the first, jobs waited for a core, and live pays for it. The workers of `short` "
-        "import the module of their jobs before they make a process for each, as RQ advises. Until they did, each"
-        " process imported it anew, 0.18 s of a core, and twelve a second were more than two cores can do: a job "
-        "took 0.59 s at the mean, and live cost 111% more than rehearsed. Rehearse what a host can carry; what "
-        "could be done about the rest is [proposed](../decisions/0023-no-rise-without-throughput.md)."
-    )
-    yield (
-        "- Workers of `batches` at 02dfeac imported the module of their jobs with their first job, which took 0.2 to "
-        "0.9 s longer for it. That was mended before the other workloads were run."
+        "second row is far above the first, jobs waited for a core, and live pays for it. Rehearse what a host can "
+        "carry; what could be done about the rest is [proposed](../decisions/0023-no-rise-without-throughput.md)."
     )
     yield from _few_starts(found)
     yield (
         "- Workers that start beside each other take longer than one alone. Decisions count on the mean of starts, in "
         "which the newest count most, and on the 95th percentile where that is far from it "
-        "([why](demand.md#draining-a-backlog)). Until they did, the lone start that wakes `batches` lowered what "
-        "was counted on just before most workers were asked for. On a busy machine, that is the likely cause of late "
-        "jobs in the series before this one. In rehearsals of these runs it changes little."
+        "([why](demand.md#draining-a-backlog))."
     )
     yield (
         "- Live, a job counts as at work when the newest sample has it, and also when a worker has begun it since. A "
-        "rehearsal now counts the same. Without that it sees less at work than live, lets workers go that live keeps, "
-        "and starts them again: of these runs it says 6 starts of `short` and 33 of `batches`."
+        "rehearsal counts the same."
     )
     yield (
         "- What dispatch takes is learned while jobs wait throughout a bucket. Where that did not happen in the "
