@@ -3,13 +3,13 @@
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.view import PoolView
 
-RARELY_PER_S = 1e-9  # a job in thirty years: what a difference of rates leaves of nothing
+KNOWN_RATE_MIN_PER_S = 1e-9  # a job in thirty years: what a difference of rates leaves of nothing
 
 
 def served_per_s(queue: QueueMetrics) -> float:
     """Jobs that ended well, per second."""
     rate_per_s = (queue.completion_rate_per_s or 0.0) - (queue.failure_rate_per_s or 0.0)
-    return rate_per_s if rate_per_s > RARELY_PER_S else 0.0
+    return rate_per_s if rate_per_s > KNOWN_RATE_MIN_PER_S else 0.0
 
 
 def failure_percent(queue: QueueMetrics) -> float:

@@ -14,15 +14,15 @@ from headway.control.ingest.ingest import Ingest
 from headway.scaling.explain import counted, duration
 from headway.store.overview import HealthRow, HostRow, PipelineRow
 
-LEADER_SILENT_S = 10.0  # a standby ends a leader silent for 8 s
-PIPELINE_BEHIND_S = 10.0  # two buckets; a batch takes a second
-PIPELINE_SILENT_S = 180.0  # longer than a warm-up may take without a word
-PIPELINE_HEARTBEAT_MISSED_S = 5.0  # of one with a heartbeat, which has one every second
-PARTITION_DAYS_MIN = 6  # upkeep makes seven ahead, every ten minutes
-READ_LATE_S = 10.0  # collectors report every queue each 5 s
-ROLLUPS_LATE_S = 900.0  # they are made every minute; after a rebuild of two hours within a few
-UNREAD_LATE_S = 60.0  # a batch takes a second
-CLOCK_OFF_S = 5.0  # of Postgres's, whose clock dates what agents and pipelines do
+HEALTH_LEADER_SILENT_S = 10.0  # a standby ends a leader silent for 8 s
+HEALTH_PIPELINE_BEHIND_S = 10.0  # two buckets; a batch takes a second
+HEALTH_PIPELINE_SILENT_S = 180.0  # longer than a warm-up may take without a word
+HEALTH_HEARTBEAT_MISSED_S = 5.0  # of one with a heartbeat, which has one every second
+HEALTH_PARTITION_DAYS_MIN = 6  # upkeep makes seven ahead, every ten minutes
+HEALTH_READ_LATE_S = 10.0  # collectors report every queue each 5 s
+HEALTH_ROLLUPS_LATE_S = 900.0  # they are made every minute; after a rebuild of two hours within a few
+HEALTH_UNREAD_LATE_S = 60.0  # a batch takes a second
+HEALTH_CLOCK_OFF_S = 5.0  # of Postgres's, whose clock dates what agents and pipelines do
 
 
 ROLE_PAGE = "docs/how-to/postgres-role.md says what its role needs"
@@ -106,7 +106,7 @@ def ailing_pipeline(row: PipelineRow) -> str | None:
         return f"{name} was stopped {row.written_age_s:.0f} s ago: start `headway pipeline`"
     if row.stage == "crashed":
         return f"{name} crashed {row.written_age_s:.0f} s ago: nothing is measured until it is restarted"
-    if row.beat_age_s is not None and row.beat_age_s > PIPELINE_HEARTBEAT_MISSED_S:
+    if row.beat_age_s is not None and row.beat_age_s > HEALTH_HEARTBEAT_MISSED_S:
         return (
             f"{name} not responding: no heartbeat for {row.beat_age_s:.0f} s, so nothing is measured; "
             "it is stopped, hung or killed, and its log may say why"
@@ -116,7 +116,7 @@ def ailing_pipeline(row: PipelineRow) -> str | None:
     if row.is_ready:
         return _hanging(row, name)
     stage = row.stage.replace("_", " ")
-    if row.written_age_s > PIPELINE_SILENT_S:
+    if row.written_age_s > HEALTH_PIPELINE_SILENT_S:
         return f"{name} has said nothing for {row.written_age_s:.0f} s since it was {stage}: see its log"
     return f"{name} is {stage}: nothing is measured yet"
 
@@ -201,7 +201,7 @@ def _of_pools(kind: ReasonKind, number: int, one: str, several: str) -> Reason |
 def _leader(row: HealthRow) -> list[Reason]:
     if row.leader_age_s is None:
         return [Reason("leader", "no control plane has led yet: nothing is decided")]
-    if row.leader_age_s > LEADER_SILENT_S:
+    if row.leader_age_s > HEALTH_LEADER_SILENT_S:
         silent = f"the last one, {row.leader}, has sent no heartbeat for {row.leader_age_s:.0f} s"
         return [Reason("leader", f"no control plane leads: {silent}")]
     return []
@@ -222,7 +222,7 @@ def _pipelines(rows: Sequence[PipelineRow]) -> list[Reason]:
 
 def _hanging(row: PipelineRow, name: str) -> str | None:
     """Of a pipeline that is ready: it answers, and yet its batches may not get on."""
-    if row.lag_s <= PIPELINE_BEHIND_S:
+    if row.lag_s <= HEALTH_PIPELINE_BEHIND_S:
         return None
     said = f"has not written for {row.lag_s:.0f} s while samples arrive"
     if row.beat_age_s is None:
@@ -231,7 +231,7 @@ def _hanging(row: PipelineRow, name: str) -> str | None:
 
 
 def _brokers(read_ages_s: Mapping[str, float]) -> list[Reason]:
-    late = [age_s for age_s in read_ages_s.values() if age_s > READ_LATE_S]
+    late = [age_s for age_s in read_ages_s.values() if age_s > HEALTH_READ_LATE_S]
     if not late:
         return []
     if len(late) == len(read_ages_s):
@@ -248,7 +248,7 @@ def _upkeep(row: HealthRow) -> list[Reason]:
 
 
 def _rollups(row: HealthRow) -> list[Reason]:
-    if row.rollups_behind_s is None or row.rollups_behind_s <= ROLLUPS_LATE_S:
+    if row.rollups_behind_s is None or row.rollups_behind_s <= HEALTH_ROLLUPS_LATE_S:
         return []
     late = f"metrics are not rolled up for {duration(row.rollups_behind_s)}, and old rows are not deleted"
     return [
@@ -257,7 +257,7 @@ def _rollups(row: HealthRow) -> list[Reason]:
 
 
 def _partitions(row: HealthRow) -> list[Reason]:
-    if row.partition_days is None or row.partition_days >= PARTITION_DAYS_MIN:
+    if row.partition_days is None or row.partition_days >= HEALTH_PARTITION_DAYS_MIN:
         return []
     return [
         Reason(
@@ -285,14 +285,14 @@ def _telemetry(telemetry: TelemetryHealth | None, *, has_event_log: bool) -> lis
         return [Reason("event_log", text)]
     if telemetry is None:
         return []
-    if (telemetry.oldest_unread_s or 0.0) > UNREAD_LATE_S:
+    if (telemetry.oldest_unread_s or 0.0) > HEALTH_UNREAD_LATE_S:
         waiting = f"{telemetry.unread_files} files of events wait for the pipeline"
         return [Reason("pipeline", f"{waiting}, the oldest for {telemetry.oldest_unread_s:.0f} s")]
     return []
 
 
 def _clock(row: HealthRow, *, now_s: float | None) -> list[Reason]:
-    if now_s is None or row.clock_s is None or abs(now_s - row.clock_s) <= CLOCK_OFF_S:
+    if now_s is None or row.clock_s is None or abs(now_s - row.clock_s) <= HEALTH_CLOCK_OFF_S:
         return []
     off_s = now_s - row.clock_s
     way = "ahead of" if off_s > 0 else "behind"
