@@ -17,7 +17,7 @@ from grpc import StatusCode
 
 from headway.agent.controlplane import client, retry, rpc, session
 from headway.errors import Unavailable
-from headway.scaling.model import HostCapacity, Template, Worker, WorkerState
+from headway.scaling.model import Assignment, HostCapacity, Template, Worker, WorkerState
 from headway.wire import codec
 from headway.wire.v1 import agent_pb2
 from many_agents.http2 import Channel, Failed
@@ -144,7 +144,8 @@ class Crowd:
             self.polls += 1
             answer = agent_pb2.PollResponse.FromString(body)
             if (answer.epoch, answer.revision) > (agent.epoch, agent.revision):
-                codec.assignments_from_messages(answer.assignments, host_id=agent.host_id)
+                for each in answer.assignments:
+                    codec.value_of(Assignment, each, host_id=agent.host_id)
                 agent.epoch, agent.revision, agent.received_at_s = answer.epoch, answer.revision, time.monotonic()
                 self._note_received(agent)
                 request = agent.poll
@@ -256,8 +257,8 @@ def _report_of(agent: Agent) -> agent_pb2.ReportRequest:
         host_name=agent.name,
         boot_id="boot",
         sequence=1,
-        capacity=codec.capacity_to_message(capacity),
-        templates=[codec.template_to_message(template) for template in TEMPLATES],
+        capacity=codec.message_of(agent_pb2.HostCapacity, capacity),
+        templates=[codec.message_of(agent_pb2.Template, template) for template in TEMPLATES],
         workers=[codec.worker_to_message(worker, now_s=60.0) for worker in workers],
         labels={"zone": agent.name[-1]},
     )

@@ -109,7 +109,7 @@ class ControlClient:
         )
         secret = proof.shown or ("" if proof.join_token else self._calls.token)
         response = self._calls.call(lambda stub: stub.Enrol, request, secret=secret)
-        return Enrolled(cluster_id=response.cluster_id, host_id=response.host_id, credential=response.credential)
+        return codec.value_of(Enrolled, response)
 
     def report(
         self, update: HostUpdate, *, identity: Identity, host_name: str, boot_id: str, sequence: int, epoch_seen: int
@@ -130,19 +130,19 @@ class ControlClient:
             boot_id=boot_id,
             sequence=sequence,
             epoch_seen=epoch_seen,
-            capacity=codec.capacity_to_message(update.capacity),
-            templates=[codec.template_to_message(template) for template in update.templates],
+            capacity=codec.message_of(agent_pb2.HostCapacity, update.capacity),
+            templates=[codec.message_of(agent_pb2.Template, template) for template in update.templates],
             workers=[
                 codec.worker_to_message(worker, now_s=now_s, exit_code=update.exit_codes.get(worker.worker_id))
                 for worker in update.workers
             ],
-            start_ups=[codec.start_up_to_message(each) for each in update.start_ups],
-            exits=[codec.exit_to_message(each) for each in update.exits],
+            start_ups=[codec.message_of(agent_pb2.StartUp, each) for each in update.start_ups],
+            exits=[codec.message_of(agent_pb2.Exit, each) for each in update.exits],
             labels=update.labels,
             problems=codec.problems_to_messages(update.problems),
         )
         response = self._calls.call(lambda stub: stub.Report, request, secret=self._secret(identity))
-        return ReportAnswer(cluster_id=response.cluster_id, credential=response.credential)
+        return codec.value_of(ReportAnswer, response)
 
     def poll(self, identity: Identity, *, epoch: int, revision: int) -> PollAnswer:
         """What the host is to run, once that is newer than ``epoch`` and ``revision``, or the same after a while.
@@ -160,22 +160,13 @@ class ControlClient:
             lambda stub: stub.Poll, request, secret=self._secret(identity), timeout_s=POLL_TIMEOUT_S
         )
         received_at_s = self._clock()
-        return PollAnswer(
-            cluster_id=response.cluster_id,
-            epoch=response.epoch,
-            revision=response.revision,
-            assignments=codec.assignments_from_messages(response.assignments, host_id=identity.host_id),
-            hints=tuple(
-                ReceivedHint(
-                    pid=hint.pid,
-                    is_busy=hint.is_busy,
-                    since_age_s=hint.since_age_s if hint.HasField("since_age_s") else None,
-                    age_s=hint.age_s,
-                    received_at_s=received_at_s,
-                    ended_jobs=hint.ended_jobs if hint.HasField("ended_jobs") else None,
-                )
-                for hint in response.hints
+        return codec.value_of(
+            PollAnswer,
+            response,
+            assignments=tuple(
+                codec.value_of(Assignment, each, host_id=identity.host_id) for each in response.assignments
             ),
+            hints=tuple(codec.value_of(ReceivedHint, hint, received_at_s=received_at_s) for hint in response.hints),
             asked_at_s=self._calls.held_since_s,
         )
 

@@ -28,6 +28,7 @@ from headway.control.rpc.call_permissions import CALLER
 from headway.control.rpc.grpc_errors import with_status
 from headway.control.rpc.peer_address import address_of_call
 from headway.errors import Invalid, Misconfigured
+from headway.scaling.model import Exit, HostCapacity, StartUp
 from headway.store.access.enrolment import Enrolment, Joined
 from headway.store.hosts.host_reports import HostReport
 from headway.wire import codec
@@ -62,13 +63,10 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         check_host_name(request.host_name)
         earlier = {"host_id": request.host_id, "agent_version": request.agent_version}
         check_names(boot_id=request.boot_id, **{key: given for key, given in earlier.items() if given})
-        enrolment = Enrolment(
+        enrolment = codec.value_of(
+            Enrolment,
+            request,
             name=request.host_name,
-            host_id=request.host_id,
-            boot_id=request.boot_id,
-            agent_version=request.agent_version,
-            agent_id=request.agent_id,
-            join_token=request.join_token,
             hosts_max=self._bounds.hosts_max,
             address=address_of_call(context),
         )
@@ -104,16 +102,14 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         if math.isnan(request.max_wait_s):
             raise Invalid("max_wait_s=nan is no time in seconds: ask for one from 0 to 300")
         caller = await self._entitled(request, context)
-        having = AppliedAssignment(
-            cluster_id=request.cluster_id, host_id=request.host_id, epoch=request.epoch, revision=request.revision
-        )
+        having = codec.value_of(AppliedAssignment, request)
         standing = await self._reports.poll(having, wait_s=request.max_wait_s, recheck=self._recheck(caller))
         return agent_pb2.PollResponse(
             cluster_id=await self._reports.cluster_id(),
             epoch=standing.epoch,
             revision=standing.revision,
-            assignments=codec.assignments_to_messages(standing.assignments),
-            hints=codec.hints_to_messages(standing.hints),
+            assignments=[codec.message_of(agent_pb2.Assignment, each) for each in standing.assignments],
+            hints=[codec.message_of(agent_pb2.WorkerHint, hint) for hint in standing.hints],
         )
 
     def _bound(self, request: agent_pb2.ReportRequest) -> None:
@@ -179,14 +175,8 @@ def _ends_s(pem: bytes) -> float:
 
 
 def _beat(request: agent_pb2.ReportRequest) -> ReportHeartbeat:
-    beat = ReportHeartbeat(
-        host_id=request.host_id,
-        boot_id=request.boot_id,
-        sequence=request.sequence,
-        epoch_seen=request.epoch_seen,
-        capacity=codec.capacity_from_message(request.capacity),
-        content=_content(request),
-    )
+    capacity = codec.value_of(HostCapacity, request.capacity)
+    beat = codec.value_of(ReportHeartbeat, request, capacity=capacity, content=_content(request))
     check_beat(beat)
     return beat
 
@@ -211,17 +201,15 @@ def _content(request: agent_pb2.ReportRequest) -> bytes:
 
 def _report(request: agent_pb2.ReportRequest, *, address: str) -> HostReport:
     now_s = time.time()
-    report = HostReport(
-        host_id=request.host_id,
-        boot_id=request.boot_id,
-        sequence=request.sequence,
-        epoch_seen=request.epoch_seen,
+    report = codec.value_of(
+        HostReport,
+        request,
         received_at_s=now_s,
-        capacity=codec.capacity_from_message(request.capacity),
+        capacity=codec.value_of(HostCapacity, request.capacity),
         templates=tuple(codec.template_from_message(template) for template in request.templates),
         workers=tuple(codec.worker_from_message(worker, now_s=now_s) for worker in request.workers),
-        start_ups=tuple(codec.start_up_from_message(each) for each in request.start_ups),
-        exits=tuple(codec.exit_from_message(each) for each in request.exits),
+        start_ups=tuple(codec.value_of(StartUp, each) for each in request.start_ups),
+        exits=tuple(codec.value_of(Exit, each) for each in request.exits),
         labels=dict(request.labels),
         problems=codec.problems_from_messages(request.problems),
         address=address,

@@ -27,11 +27,4 @@ class TelemetryServicer(telemetry_pb2_grpc.TelemetryServiceServicer):
     ) -> telemetry_pb2.IngestResponse:
         """Accept one batch."""
         receipt = await self._ingest.accept(codec.batch_from_message(request), CALLER.get())
-        return telemetry_pb2.IngestResponse(
-            is_duplicate=receipt.is_duplicate,
-            accepted_events=receipt.accepted_events,
-            accepted_samples=receipt.accepted_samples,
-            corrected_times=receipt.corrected_times,
-            refused_items=receipt.refused_items,
-            refused=receipt.refused,
-        )
+        return codec.message_of(telemetry_pb2.IngestResponse, receipt)
