@@ -29,7 +29,7 @@ from headway.control.scheduler.bucket_cache import CACHED_S, RATE_WINDOW_S
 from headway.control.scheduler.evaluator import Evaluator
 from headway.control.scheduler.view_builder import ViewBuilder
 from headway.scaling.allocation.allocate import allocate
-from headway.scaling.allocation.fair_share import Claim, share
+from headway.scaling.allocation.fair_share import Claim, shared
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.measure import BUCKET_S, BucketRow, queue_metrics, sketch_index
@@ -264,7 +264,7 @@ def parts(pools: int, runs: int) -> dict[str, Spent]:
         "decide": repeated(lambda: outcomes(seen), runs),
         f"place {workers} workers from nothing": repeated(lambda: place(targets, made.hosts, []), runs),
         f"place {workers} workers that are in place": repeated(lambda: place(targets, made.hosts, rows_in_place), runs),
-        f"share room for half of {workers} workers": repeated(lambda: share(claims, scarce), runs),
+        f"share room for half of {workers} workers": repeated(lambda: shared(claims, scarce), runs),
         "decide, share and place, room for half": repeated(
             lambda: allocate(outcomes(seen), scarce, rows_in_place), runs
         ),

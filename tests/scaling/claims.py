@@ -1,10 +1,10 @@
 """Short ways to write claims, rows and hosts that run them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from headway.scaling.allocation.fair_share import Claim
+from headway.scaling.allocation.fair_share import Claim, shared
 from headway.scaling.allocation.grants import Allotment, allotted
 from headway.scaling.model import Assignment, Host
 from scaling.floors import host, target_of, template, worker
@@ -14,6 +14,11 @@ SIZES = tuple(template(name, cores) for name, cores in [("one", 1), ("two", 2), 
 
 def claim(pool: str, size: str, workers: int, floor: int = 0, **values: Any) -> Claim:
     return Claim(pool=pool, template=size, workers=workers, guaranteed_workers=floor, **values)
+
+
+def share(claims: Iterable[Claim], hosts: Sequence[Host], **rows: Iterable[Assignment]) -> dict[str, int]:
+    """Pool -> workers, as ``shared`` grants them."""
+    return dict(shared(claims, hosts, **rows).granted)
 
 
 def row(pool: str, host_id: str, workers: int, size: str = "one") -> Assignment:

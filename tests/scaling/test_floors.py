@@ -5,10 +5,10 @@ Laws 6, 7 and 9 where room is short, against a plain search of all ways to place
 
 from hypothesis import given, settings
 
-from headway.scaling.allocation.fair_share import share
 from headway.scaling.model import HostState
 from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.placement.placement import placed_workers
+from scaling.claims import share
 from scaling.floors import Drawn, busy_workers, counts, do_floors_fit, drawn, followed
 
 SEARCH = settings(max_examples=2 * settings.default.max_examples)

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.scaling.allocation.fair_share import Claim, share, urgency, urgency_weight
+from headway.scaling.allocation.fair_share import Claim, urgency, urgency_weight
 from headway.scaling.model import Assignment, Decision, Host, Objective, Template
+from scaling.claims import share
 from support.hosts import any_host
 from support.pools import queue
 

@@ -16,7 +16,6 @@ from headway.store.engine import (
     create_engine,
     listen,
     listen_parameters,
-    probe,
     refuse_old,
     transaction,
     unreachable,
@@ -91,20 +90,16 @@ def test_who_listens_notices_within_seconds_that_nobody_speaks() -> None:
     assert found["tcp_user_timeout"] == 5_000
 
 
-async def test_a_usable_database_is_probed_in_silence(postgres_url: str) -> None:
-    await probe(postgres_url)
-
-
-async def test_an_absent_server_is_worth_another_try() -> None:
+def test_an_absent_server_is_worth_another_try() -> None:
     with pytest.raises(Unavailable, match=r"no Postgres answers at 127\.0\.0\.1:1: start it"):
-        await probe("postgresql://headway@127.0.0.1:1/headway")
+        migrate.check("postgresql://headway@127.0.0.1:1/headway")
 
 
-async def test_a_missing_database_and_a_missing_user_are_named(postgres_url: str) -> None:
+def test_a_missing_database_and_a_missing_user_are_named(postgres_url: str) -> None:
     with pytest.raises(Misconfigured, match="has no database 'elsewhere'"):
-        await probe(postgres_url.replace("/headway?", "/elsewhere?"))
+        migrate.check(postgres_url.replace("/headway?", "/elsewhere?"))
     with pytest.raises(Misconfigured, match="has no user 'nobody'"):
-        await probe(postgres_url.replace("//headway", "//nobody", 1))
+        migrate.check(postgres_url.replace("//headway", "//nobody", 1))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +114,7 @@ def test_postgres_before_16_is_refused(version: int, is_refused: bool) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
-async def test_a_database_that_cannot_hold_every_name_is_refused_in_a_sentence(database, encoding: str) -> None:
+def test_a_database_that_cannot_hold_every_name_is_refused_in_a_sentence(database, encoding: str) -> None:
     """With SQL_ASCII text comes as bytes: `headway migrate` ended with a trace of SQLAlchemy's."""
     with database(f"template0 encoding '{encoding}' locale_provider libc locale 'C'") as url:
         says = (
@@ -129,8 +124,6 @@ async def test_a_database_that_cannot_hold_every_name_is_refused_in_a_sentence(d
             migrate.upgrade(url)
         with pytest.raises(Misconfigured, match=says):
             migrate.check(url)
-        with pytest.raises(Misconfigured, match=says):
-            await probe(url)
 
 
 async def test_a_transaction_commits_at_its_end_and_not_after_an_exception(database_url: str) -> None:

@@ -20,9 +20,9 @@ from headway.store.leadership import (
     Renewed,
     Superseded,
     fence,
-    heartbeat,
     note_ahead,
 )
+from headway.store.overview import read_health
 from headway.store.pools.evaluation_io import hold_hosts
 
 Led = tuple[LeaderSession, int]  # a session that leads, and its epoch
@@ -420,13 +420,14 @@ async def test_a_silent_leaders_session_is_ended_and_a_lively_ones_is_not(migrat
     await waiting.close()
 
 
-async def test_the_heartbeat_names_the_leader_and_its_age(migrated_url: str) -> None:
+async def test_health_names_the_leader_and_the_age_of_its_heartbeat(migrated_url: str) -> None:
     engine = create_engine(migrated_url)
     session = await LeaderSession.open(migrated_url)
     epoch = await session.try_lead("here")
     async with engine.connect() as connection:
-        seen = await heartbeat(connection)
+        seen = await read_health(connection)
     assert (seen.epoch, seen.leader) == (epoch, "here")
-    assert 0 <= seen.age_s < 60
+    assert seen.leader_age_s is not None
+    assert 0 <= seen.leader_age_s < 60
     await session.close()
     await engine.dispose()

@@ -134,21 +134,6 @@ async def snapshot(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
         yield connection
 
 
-async def probe(database_url: str) -> None:
-    """Check whether the database can be used; return when it can.
-
-    Raises:
-        Misconfigured: it never will as it is set up: a wrong URL, password, database or version.
-        Unavailable: no server answers now.
-    """
-    parameters = connect_parameters(database_url)
-    try:
-        async with await psycopg.AsyncConnection.connect(**parameters) as connection:
-            refuse_unusable(connection.info, parameters)
-    except psycopg.OperationalError as error:
-        raise unreachable(error, parameters) from error
-
-
 def refuse_unusable(info: psycopg.ConnectionInfo, parameters: dict[str, Any]) -> None:
     """Raise ``Misconfigured`` where what ``parameters`` lead to can never hold Headway's tables."""
     refuse_old(info.server_version)

@@ -30,7 +30,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headway.errors import Unavailable
 from headway.store.engine import connect_parameters, first_line
 from headway.store.hosts.hosts import HOST_LEASE_S
-from headway.store.tables import hosts, leader_epoch, leader_heartbeat
+from headway.store.tables import hosts, leader_epoch
 
 LEADER_LOCK = 0x4845_4144  # "HEAD": any number that no other program of this database takes
 
@@ -61,15 +61,6 @@ MOVE_EVERY_S = 900.0
 
 class Superseded(Unavailable):
     """Another leader took a later epoch; nothing of this transaction was written."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heartbeat:
-    """What the leader last showed of itself, by Postgres's clock."""
-
-    epoch: int
-    leader: str
-    age_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,17 +272,3 @@ async def note_ahead(connection: AsyncConnection, host_id: str, *, epoch: int, r
         .values(assignment_epoch=0)
     )
     await connection.execute(update(hosts).where(is_host, hosts.c.epoch_seen < epoch).values(epoch_seen=epoch))
-
-
-async def heartbeat(connection: AsyncConnection) -> Heartbeat:
-    """The leader's newest sign of life."""
-    row = (
-        await connection.execute(
-            select(
-                leader_heartbeat.c.epoch,
-                leader_epoch.c.leader,
-                func.extract("epoch", func.clock_timestamp() - leader_heartbeat.c.renewed_at).label("age_s"),
-            ).join_from(leader_heartbeat, leader_epoch, leader_epoch.c.is_only == leader_heartbeat.c.is_only)
-        )
-    ).one()
-    return Heartbeat(epoch=row.epoch, leader=row.leader, age_s=float(row.age_s))

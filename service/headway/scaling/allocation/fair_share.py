@@ -63,17 +63,6 @@ class Shares:
     """Where they have it, on hosts that were empty but for what is shut."""
 
 
-def share(
-    claims: Iterable[Claim],
-    hosts: Sequence[Host],
-    *,
-    held: Iterable[Assignment] = (),
-    current: Iterable[Assignment] = (),
-) -> dict[str, int]:
-    """Pool -> workers, as ``shared`` grants them."""
-    return dict(shared(claims, hosts, held=held, current=current).granted)
-
-
 def shared(
     claims: Iterable[Claim],
     hosts: Sequence[Host],
