@@ -49,7 +49,7 @@ COMMANDS = {
         "headway.cli.peers.conformance", "", "replay recorded answers of other autoscalers' formulas"
     ),
     "apply": Command("headway.cli.operator.apply_get", "cli", "send profiles.yaml to the control plane"),
-    "delete": Command("headway.cli.operator.delete", "cli", "take a pool's profile out of the control plane"),
+    "delete": Command("headway.cli.operator.apply_get", "cli", "take a pool's profile out of the control plane"),
     "get": Command(
         "headway.cli.operator.apply_get", "cli", "list profiles, queues, hosts (wanted, too), decisions or health"
     ),

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
 
@@ -31,6 +32,11 @@ def connected(*, timeout_s: float = API_TIMEOUT_S) -> "Api":
     """The API that the environment names."""
     settings = ClientSettings.from_env(os.environ)
     return Api(settings.url, settings.token, timeout_s=timeout_s, tls=settings.tls)
+
+
+def path_of(*names: str) -> str:
+    """The path below ``/v1`` that ``names`` lead to, whatever characters they have."""
+    return "/".join(["/v1", *(quote(name, safe="") for name in names)])
 
 
 def sent(method: str, path: str, **options: Any) -> dict[str, Any]:

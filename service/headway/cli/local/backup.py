@@ -10,9 +10,9 @@ from headway.cli.argparse_base import Arguments
 from headway.cli.local import backup_file
 from headway.cli.local.backup_file import About, Add
 from headway.cli.local.data_dir import DataDir
+from headway.cli.process.role_options import add_data_dir
 from headway.cli.terminal.printing import say
 from headway.errors import Refused
-from headway.settings import DATA_DIR
 from headway.store.embedded import dump, ensure_postgres
 from headway.store.events.event_log import EventLog
 from headway.store.snapshot import Snapshot, snapshot
@@ -23,9 +23,7 @@ def main(words: list[str]) -> int:
     """Write the backup. Returns the exit status."""
     parser = Arguments(prog="headway backup", description=__doc__)
     parser.add_argument("file", metavar="FILE", type=Path, help="the file to write; it must not be there yet")
-    parser.add_argument(
-        "--data-dir", metavar="FOLDER", type=Path, default=Path(DATA_DIR), help=f"where state is kept ({DATA_DIR})"
-    )
+    add_data_dir(parser)
     options = parser.parse_args(words[1:])
     layout = DataDir(options.data_dir.absolute())
     about = back_up(layout, options.file)

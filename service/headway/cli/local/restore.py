@@ -12,11 +12,11 @@ from headway.cli.argparse_base import Arguments
 from headway.cli.local import backup_file, process_orphans
 from headway.cli.local.backup_file import About
 from headway.cli.local.data_dir import DataDir
+from headway.cli.process.role_options import add_data_dir
 from headway.cli.process.shutdown import Stopping
 from headway.cli.terminal.printing import say
 from headway.errors import Invalid, Refused, Unavailable
 from headway.local.files import sync_folder
-from headway.settings import DATA_DIR
 from headway.store import migrate
 from headway.store.embedded import dump, ensure_postgres
 from headway.store.embedded.foreign_processes import end_leftovers
@@ -33,9 +33,7 @@ def main(words: list[str]) -> int:
     """Restore the backup. Returns the exit status."""
     parser = Arguments(prog="headway restore", description=__doc__)
     parser.add_argument("file", metavar="FILE", type=Path, help="what `headway backup` wrote")
-    parser.add_argument(
-        "--data-dir", metavar="FOLDER", type=Path, default=Path(DATA_DIR), help=f"where state is kept ({DATA_DIR})"
-    )
+    add_data_dir(parser)
     parser.add_argument(
         "--replace", action="store_true", help="move the database and the event log that are there aside"
     )

@@ -16,14 +16,14 @@ from headway.cli.local.ports import free_address, require_free
 from headway.cli.local.stack import Plan, Stack, address_lines
 from headway.cli.operator.apply_get import apply_profiles
 from headway.cli.process.process_privacy import keep_private
-from headway.cli.process.role_options import add_machine_flags, control_settings
+from headway.cli.process.role_options import add_data_dir, add_machine_flags, control_settings
 from headway.cli.process.shutdown import Stopped, Stopping, service_status
 from headway.cli.profiles_file import ProfilesFile, load_profiles_file
 from headway.collect.discovery import discover
 from headway.collect.libraries import Libraries
 from headway.connections import Connection
 from headway.errors import HeadwayError, Invalid, Misconfigured
-from headway.settings import DATA_DIR, ClientSettings, ClientTls, CollectSettings, ControlSettings, database_url_of
+from headway.settings import ClientSettings, ClientTls, CollectSettings, ControlSettings, database_url_of
 from headway_spark.java import java_home
 
 POLL_S = 0.5
@@ -168,9 +168,7 @@ def _options(words: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--host-file", metavar="FILE", type=Path, default=Path("host.toml"), help="what this host can run (host.toml)"
     )
-    parser.add_argument(
-        "--data-dir", metavar="FOLDER", type=Path, default=Path(DATA_DIR), help=f"where state is kept ({DATA_DIR})"
-    )
+    add_data_dir(parser)
     parser.add_argument("--stop-workers", action="store_true", help="when this ends, end the workers, too")
     add_machine_flags(parser)
     return parser.parse_args(words[1:])

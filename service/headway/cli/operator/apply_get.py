@@ -1,16 +1,15 @@
-"""`headway apply` and `headway get`: what an operator wants, and what is so."""
+"""`headway apply`, `headway get` and `headway delete`: what an operator wants, what is so, and what goes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
 
 import httpx
 import typer
 
-from headway.cli.api_client import Api, connected
+from headway.cli.api_client import Api, connected, path_of
 from headway.cli.operator.queue import queues_of
 from headway.cli.operator.tables import decisions, health, hosts, profiles, queues, wanted
 from headway.cli.profiles_file import excluded, load_profiles_file
@@ -130,6 +129,22 @@ def get(
     output().print(listing(answer))
 
 
+@app.command("delete")
+def delete(
+    pools: Annotated[list[str], typer.Argument(metavar="POOL…", help="The pools whose profiles go.")],
+) -> None:
+    """Delete the profiles of pools. Their workers finish what they do and leave; their queues are seen on.
+
+    `headway apply` with the file that names a pool brings it back.
+    """
+    with connected() as api:
+        # All are looked up before one is deleted: a name that is mistyped leaves the others alone.
+        found = {pool: api.send("GET", path_of("profiles", pool)).headers["ETag"] for pool in pools}
+        for pool, etag in found.items():
+            api.send("DELETE", path_of("profiles", pool), headers={"If-Match": etag})
+            say(f"deleted {pool} at {api.url}")
+
+
 def _asked(api: Api, what: What, *, pool: str | None, limit: int) -> dict[str, Any]:
     _check(what, pool)
     match what:
@@ -138,9 +153,9 @@ def _asked(api: Api, what: What, *, pool: str | None, limit: int) -> dict[str, A
         case What.DECISIONS:
             return _of_pool(api, api.get("/v1/decisions", pool=pool, limit=limit), "decisions", pool)
         case What.BEHAVIOUR:
-            return api.get(behaviour_path(str(pool)))
+            return api.get(path_of("pools", str(pool), "behaviour"))
         case What.PROFILES if pool is not None:
-            return {"profiles": [api.get(_path(pool))]}
+            return {"profiles": [api.get(path_of("profiles", pool))]}
         case What.PROFILES:
             return api.get("/v1/profiles")
         case What.HOSTS:
@@ -164,7 +179,7 @@ def _check(what: What, pool: str | None) -> None:
 def _of_pool(api: Api, answer: dict[str, Any], rows: str, pool: str | None) -> dict[str, Any]:
     """``answer``; where nothing is known of ``pool``, refused in the API's words if there is no such pool."""
     if pool is not None and not answer[rows]:
-        api.get(_path(pool))
+        api.get(path_of("profiles", pool))
     return answer
 
 
@@ -226,7 +241,7 @@ def _applied(api: Api, wanted: list[Profile]) -> tuple[list[Applied], list[str]]
 
 
 def _put(api: Api, profile: Profile) -> Applied:
-    path = _path(profile.pool)
+    path = path_of("profiles", profile.pool)
     try:
         etag = api.send("GET", path).headers["ETag"]
     except NotFound:
@@ -237,12 +252,3 @@ def _put(api: Api, profile: Profile) -> Applied:
     if answer.status_code == httpx.codes.CREATED:
         outcome = "created"
     return Applied(pool=profile.pool, outcome=outcome, notes=tuple(answer.json()["notes"]))
-
-
-def behaviour_path(pool: str) -> str:
-    """Where the API serves how a pool behaves."""
-    return f"/v1/pools/{quote(pool, safe='')}/behaviour"
-
-
-def _path(pool: str) -> str:
-    return f"/v1/profiles/{quote(pool, safe='')}"

@@ -4,13 +4,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 from rich.table import Table
 
-from headway.cli.api_client import Api, connected
-from headway.cli.operator.apply_get import behaviour_path
+from headway.cli.api_client import Api, connected, path_of
 from headway.cli.operator.queue import queues_of
 from headway.cli.operator.top import running_of
 from headway.cli.terminal.cells import UNKNOWN, ago, count, duration, failed, mib, rate, table, within
@@ -63,20 +61,19 @@ def describe(
 
 
 def _pool(api: Api, name: str) -> Body:
-    path = quote(name, safe="")
     found = api.get("/v1/decisions", pool=name, limit=1)["decisions"]
     return {
-        "profile": api.get(f"/v1/profiles/{path}"),
-        "metrics": api.get(f"/v1/pools/{path}/metrics"),
+        "profile": api.get(path_of("profiles", name)),
+        "metrics": api.get(path_of("pools", name, "metrics")),
         "queues": queues_of(api, pool=name)["queues"],
         "decision": found[0] if found else None,
-        "behaviour": api.get(behaviour_path(name)),
+        "behaviour": api.get(path_of("pools", name, "behaviour")),
         "pool": next(iter(api.get("/v1/pools", pool=name)["pools"]), None),
     }
 
 
 def _queue(api: Api, name: str) -> Body:
-    metrics = api.get(f"/v1/queues/{quote(name, safe='')}/metrics")
+    metrics = api.get(path_of("queues", name, "metrics"))
     return {"queue": _named(queues_of(api, queue=name)["queues"], "queue", name), "metrics": metrics}
 
 
@@ -114,11 +111,7 @@ def _of_pool(known: Body) -> Iterator[Part]:
         )
         yield paragraph(f"Decided {ago(decision['decided_at_s'])}: {' '.join(sentences)}", DESCRIBE_COLUMNS)
         yield paragraph(predicted(known["behaviour"]["prediction"]), DESCRIBE_COLUMNS)
-    yield depths(known["queues"])
-    yield windows_table(known["metrics"]["windows"])
-    yield Text(f"measured until {ago(known['metrics']['until_s'])}", style="dim")
-    yield from above_whole(known["metrics"]["windows"])
-    yield from _classes(known["metrics"]["job_classes"])
+    yield from _of_queues(known["queues"], known["metrics"])
 
 
 def _now(pool: Body | None) -> Iterator[tuple[str, str]]:
@@ -149,11 +142,15 @@ def _day_budget(stored: Body | None) -> str:
 
 
 def _of_queue(known: Body) -> Iterator[Part]:
-    yield depths([known["queue"]])
-    yield windows_table(known["metrics"]["windows"])
-    yield Text(f"measured until {ago(known['metrics']['until_s'])}", style="dim")
-    yield from above_whole(known["metrics"]["windows"])
-    yield from _classes(known["metrics"]["job_classes"])
+    yield from _of_queues([known["queue"]], known["metrics"])
+
+
+def _of_queues(queues: Sequence[Body], metrics: Body) -> Iterator[Part]:
+    yield depths(queues)
+    yield windows_table(metrics["windows"])
+    yield Text(f"measured until {ago(metrics['until_s'])}", style="dim")
+    yield from above_whole(metrics["windows"])
+    yield from _classes(metrics["job_classes"])
 
 
 def _no_orders(epoch_ahead: int | None) -> str:

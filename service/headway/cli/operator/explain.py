@@ -5,12 +5,10 @@ import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
-from headway.cli.api_client import Api, connected
-from headway.cli.operator.apply_get import behaviour_path
+from headway.cli.api_client import Api, connected, path_of
 from headway.cli.operator.top import running_of
 from headway.cli.terminal.live_behaviour import predicted
 from headway.cli.terminal.printing import say_json
@@ -58,7 +56,7 @@ def _newest(pool: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         found: list[dict[str, Any]] = api.get("/v1/decisions", pool=pool, limit=1)["decisions"]
         if found:
             return found[0], (*_now(api, pool), _scored(api, pool))
-        api.get(f"/v1/profiles/{quote(pool, safe='')}")  # says so if there is no such pool
+        api.get(path_of("profiles", pool))  # says so if there is no such pool
     raise NotFound(f"pool {pool!r} has no decision yet: the first comes with the next tick of a leading control plane")
 
 
@@ -88,7 +86,7 @@ def _forecast(seen: dict[str, Any]) -> list[str]:
 
 def _scored(api: Api, pool: str) -> str:
     try:
-        return predicted(api.get(behaviour_path(pool))["prediction"])
+        return predicted(api.get(path_of("pools", pool, "behaviour"))["prediction"])
     except NotFound:  # of a pool whose profile is gone the decisions are still there
         return predicted(None)
 

@@ -1,11 +1,10 @@
 """`headway host`: what an operator does about one host and sets of it."""
 
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
-from headway.cli.api_client import sent
+from headway.cli.api_client import path_of, sent
 from headway.cli.terminal.printing import say
 from headway.cli.typer_app import main_of
 
@@ -61,7 +60,7 @@ def revoke(host: Host) -> None:
 
 def _post(host: str, what: str, *, reason: str | None = None) -> dict[str, Any]:
     body = {} if reason is None else {"json": {"reason": reason}}
-    return sent("POST", f"/v1/hosts/{quote(host, safe='')}/{what}", **body)
+    return sent("POST", path_of("hosts", host, what), **body)
 
 
 def _workers(answer: dict[str, Any]) -> str:

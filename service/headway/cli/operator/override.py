@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
-from headway.cli.api_client import sent
+from headway.cli.api_client import path_of, sent
 from headway.cli.terminal.mode_labels import PAUSED, mode_of, until
 from headway.cli.terminal.printing import say
 from headway.cli.terminal.units import seconds
@@ -43,7 +42,7 @@ def scale(
     reason: Annotated[str | None, typer.Option(help="Why; a count needs it, `auto` does not.")] = None,
 ) -> None:
     """Set a pool's workers for a while. Bounds, budget and capacity still hold."""
-    path = f"/v1/pools/{quote(pool, safe='')}/override"
+    path = path_of("pools", pool, "override")
     if workers == AUTO:
         _print_answer(sent("DELETE", path))
         return
@@ -71,15 +70,15 @@ def pause(
     said: dict[str, Any] = {} if reason is None else {"reason": reason}
     if duration is not None:
         said["for_s"] = seconds(duration, option="--for", above_s=0)
-    name, before = _paused(pool)
-    _set(name, before, DIRECTIONS[before["pause"]] | _asked(up=up, down=down), said)
+    before = sent("GET", path_of("profiles", pool))
+    _set(pool, before, DIRECTIONS[before["pause"]] | _asked(up=up, down=down), said)
 
 
 @app.command("resume")
 def resume(pool: Pool, *, up: Up = False, down: Down = False) -> None:
     """End a pause, in both directions or one. A pause that is the profile's own mode is ended by `headway apply`."""
-    name, before = _paused(pool)
-    _set(name, before, DIRECTIONS[before["pause"]] - _asked(up=up, down=down), {})
+    before = sent("GET", path_of("profiles", pool))
+    _set(pool, before, DIRECTIONS[before["pause"]] - _asked(up=up, down=down), {})
 
 
 def _asked(*, up: bool, down: bool) -> frozenset[str]:
@@ -87,16 +86,10 @@ def _asked(*, up: bool, down: bool) -> frozenset[str]:
     return frozenset(named or {"up", "down"})
 
 
-def _paused(pool: str) -> tuple[str, dict[str, Any]]:
-    """The pool's name in a path, and the profile as it is."""
-    name = quote(pool, safe="")
-    return name, sent("GET", f"/v1/profiles/{name}")
-
-
-def _set(name: str, before: dict[str, Any], left: frozenset[str], said: dict[str, Any]) -> None:
+def _set(pool: str, before: dict[str, Any], left: frozenset[str], said: dict[str, Any]) -> None:
     """Pause the directions ``left`` and no others."""
     mode = next(mode for mode, directions in DIRECTIONS.items() if directions == left)
-    path = f"/v1/pools/{name}/pause"
+    path = path_of("pools", pool, "pause")
     if mode is None:
         _print_answer(sent("DELETE", path))
         return

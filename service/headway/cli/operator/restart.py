@@ -2,11 +2,10 @@
 
 import time
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
-from headway.cli.api_client import connected
+from headway.cli.api_client import connected, path_of
 from headway.cli.terminal.printing import say
 from headway.cli.typer_app import main_of
 
@@ -24,7 +23,7 @@ def restart(
     wait: Annotated[bool, typer.Option("--wait", help="Print the progress, and wait for the end.")] = False,
 ) -> None:
     """Replace every worker, one by one on a host and host by host; an old one leaves when its replacement runs."""
-    path = f"/v1/pools/{quote(pool, safe='')}/restart"
+    path = path_of("pools", pool, "restart")
     with connected() as api:
         progress = api.send("POST", path, json={"reason": reason}).json()
         say(f"at {api.url}")

@@ -2,11 +2,10 @@
 
 from enum import StrEnum
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 
-from headway.cli.api_client import sent
+from headway.cli.api_client import path_of, sent
 from headway.cli.operator.tables import tokens
 from headway.cli.terminal.printing import say
 from headway.cli.terminal.screen import output
@@ -86,5 +85,5 @@ def list_all() -> None:
 @app.command("revoke")
 def revoke(name: Annotated[str, typer.Argument(metavar="NAME", help="As `headway token list` prints it.")]) -> None:
     """End a token: within a second nobody is let in with it."""
-    answer = sent("DELETE", f"/v1/tokens/{quote(name, safe='')}")
+    answer = sent("DELETE", path_of("tokens", name))
     say(f"revoked {name} at {answer['at']}")

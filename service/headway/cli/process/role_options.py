@@ -3,8 +3,9 @@
 import argparse
 import math
 from collections.abc import Mapping
+from pathlib import Path
 
-from headway.settings import ControlSettings
+from headway.settings import DATA_DIR, ControlSettings
 
 DATABASE_URL, EVENT_LOG = "HEADWAY_DATABASE_URL", "HEADWAY_EVENT_LOG"
 
@@ -24,6 +25,23 @@ def add_data_flags(parser: argparse.ArgumentParser) -> None:
     """Where the database and the event log are."""
     parser.add_argument("--database-url", dest=DATABASE_URL, help="where Postgres is, postgresql://…")
     parser.add_argument("--event-log", dest=EVENT_LOG, help="folder of the event log")
+
+
+def add_data_dir(parser: argparse.ArgumentParser) -> None:
+    """Where everything that runs on one machine keeps its state."""
+    parser.add_argument(
+        "--data-dir", metavar="FOLDER", type=Path, default=Path(DATA_DIR), help=f"where state is kept ({DATA_DIR})"
+    )
+
+
+def add_control(parser: argparse.ArgumentParser) -> None:
+    """Which control planes are called."""
+    parser.add_argument(
+        "--control",
+        dest="HEADWAY_CONTROL",
+        metavar="HOST:PORT[,…]",
+        help="the control plane's gRPC endpoint, or several with commas",
+    )
 
 
 def laid_over(env: Mapping[str, str], given: argparse.Namespace) -> dict[str, str]:

@@ -2,9 +2,8 @@
 
 import json
 from pathlib import Path
-from urllib.parse import quote
 
-from headway.cli.api_client import Api
+from headway.cli.api_client import Api, path_of
 from headway.errors import HeadwayError, Invalid, Misconfigured
 from headway.scaling.metrics.behaviour import Behaviour, behaviour_from_mapping
 
@@ -49,7 +48,7 @@ def given_behaviour(text: str | None) -> Behaviour | None:
 def learned_behaviour(api: Api, pool: str) -> Behaviour | None:
     """What the control plane has learned of ``pool``; ``None`` where it has seen no worker of it start, or is older."""
     try:
-        found = behaviour_from_mapping(api.get(f"/v1/pools/{quote(pool, safe='')}/behaviour"))
+        found = behaviour_from_mapping(api.get(path_of("pools", pool, "behaviour")))
     except HeadwayError:
         return None  # of before it was learned; who has no such pool was refused when its history was asked for
     return known(found)

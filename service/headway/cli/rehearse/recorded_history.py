@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
-from urllib.parse import quote
 
-from headway.cli.api_client import Api
+from headway.cli.api_client import Api, path_of
 from headway.cli.rehearse.trace_files import Workload
 from headway.errors import Invalid
 from headway.scaling.profile import Profile, profile_from_mapping
@@ -34,10 +33,9 @@ def read_history(api: Api, pool: str, *, minutes: int, seed: int) -> Recorded:
     """
     if not 1 <= minutes <= RECORDED_MINUTES_MAX:
         raise Invalid(f"--minutes={minutes} must lie in 1..{RECORDED_MINUTES_MAX}")
-    name = quote(pool, safe="")
-    values = api.get(f"/v1/profiles/{name}")["profile"]
+    values = api.get(path_of("profiles", pool))["profile"]
     profile = profile_from_mapping(pool, {key: value for key, value in values.items() if value is not None})
-    history = api.get(f"/v1/pools/{name}/history", minutes=minutes)
+    history = api.get(path_of("pools", pool, "history"), minutes=minutes)
     return Recorded(workload=workload_of(history, seed=seed), profile=profile)
 
 

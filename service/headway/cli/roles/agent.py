@@ -18,7 +18,7 @@ from headway.cli.argparse_base import Arguments
 from headway.cli.process import parent_watch
 from headway.cli.process.log_setup import log_to_stderr
 from headway.cli.process.process_privacy import keep_private
-from headway.cli.process.role_options import laid_over
+from headway.cli.process.role_options import add_control, laid_over
 from headway.cli.process.shutdown import ended_by, service_status
 from headway.cli.roles import agent_setup
 from headway.cli.tls import grpc_tls
@@ -71,12 +71,7 @@ def _add_settings(parser: argparse.ArgumentParser, *, is_whole: bool) -> None:
     """The flags that are laid over the environment, all of them or those of the state folder."""
     parser.add_argument("--state-dir", dest="HEADWAY_STATE_DIR", metavar="PATH", help="folder of the agent's state")
     if is_whole:
-        parser.add_argument(
-            "--control",
-            dest="HEADWAY_CONTROL",
-            metavar="HOST:PORT[,…]",
-            help="the control plane's gRPC endpoint, or several with commas",
-        )
+        add_control(parser)
         parser.add_argument("--host-file", dest="HEADWAY_HOST_FILE", metavar="PATH", help="what this host can run")
         parser.add_argument("--host-name", dest="HEADWAY_HOST_NAME", metavar="NAME", help="the name of this host")
 

@@ -11,7 +11,7 @@ from headway.cli.argparse_base import Arguments
 from headway.cli.process import parent_watch
 from headway.cli.process.log_setup import log_to_stderr
 from headway.cli.process.process_privacy import keep_private
-from headway.cli.process.role_options import laid_over
+from headway.cli.process.role_options import add_control, laid_over
 from headway.cli.process.shutdown import Stopping, service_status
 from headway.cli.terminal.printing import say
 from headway.cli.tls import grpc_tls
@@ -64,12 +64,7 @@ def _options(words: list[str]) -> argparse.Namespace:
         metavar="NAME=URL",
         help="a broker to read; may be repeated",
     )
-    parser.add_argument(
-        "--control",
-        dest="HEADWAY_CONTROL",
-        metavar="HOST:PORT[,…]",
-        help="the control plane's gRPC endpoint, or several with commas",
-    )
+    add_control(parser)
     parser.add_argument("--state-dir", dest="HEADWAY_STATE_DIR", help="folder for what must survive a restart")
     parser.add_argument("--check", action="store_true", help="poll each broker once, print its queues, and exit")
     given = parser.parse_args(words[1:])
