@@ -29,6 +29,7 @@ from headway.scaling.strategies.peers.formulas.smoother import seen_rates, smoot
 from headway.scaling.strategies.peers.formulas.start_up import StartUps, after_first_pickup, after_spawn, start_up_s
 from headway.scaling.strategies.peers.formulas.steady import littles_law
 from headway.scaling.strategies.peers.formulas.target_sizing import (
+    Polled,
     Sized,
     backlog_only,
     conservative,
@@ -70,22 +71,20 @@ def _trend_predictor_classic(given: Given) -> float:
 
 
 def _predictive_strategy_classic(given: Given) -> dict[str, Any]:
-    rate_per_s, trend, forecast_per_s = given["processing_rate"], given["trend_direction"], given["trend_forecast"]
-    sized = predictive_classic(
-        rate_per_s=rate_per_s,
-        active_workers=given["active_workers"],
+    trend, forecast_per_s = given["trend_direction"], given["trend_forecast"]
+    seen = Polled(
+        rate_per_s=given["processing_rate"],
         backlog_jobs=given["pending"],
         oldest_age_s=given["oldest_job_age"],
         objective_s=given["sla_target"],
         threshold=given["breach_threshold"],
-        trend=trend,
-        forecast_per_s=forecast_per_s,
     )
+    sized = predictive_classic(seen, active_workers=given["active_workers"], trend=trend, forecast_per_s=forecast_per_s)
     return {
         "target_workers": sized.workers,
         "avg_job_time": sized.service_s,
         "steady_state": sized.steady,
-        "predicted_rate": trended_classic(rate_per_s, trend, forecast_per_s),
+        "predicted_rate": trended_classic(seen.rate_per_s, trend, forecast_per_s),
         "predictive": sized.trended,
         "backlog_drain": sized.drain,
         "predicted_pickup_seconds": sized.pickup_s,
@@ -179,33 +178,22 @@ def _hybrid(answer: Hybrid, *, is_waited: bool) -> dict[str, Any]:
 
 
 def _other_strategies(given: Given) -> dict[str, Any]:
-    sized = _other(given)
+    seen = Polled(
+        rate_per_s=given["throughput_per_minute"] / 60.0,
+        backlog_jobs=given["pending"],
+        oldest_age_s=given["oldest_job_age"],
+        objective_s=given["sla_target"],
+        threshold=given["breach_threshold"],
+        measured_s=given["avg_duration"],
+        fallback_s=given["fallback_job_time"],
+    )
+    sized = OTHER_STRATEGIES[given["strategy"]](seen)
     return {"target_workers": sized.workers, "predicted_pickup_seconds": sized.pickup_s}
 
 
-def _other(given: Given) -> Sized:
-    rate_per_s = given["throughput_per_minute"] / 60.0
-    measured_s, fallback_s = given["avg_duration"], given["fallback_job_time"]
-    if given["strategy"] == "simple_rate":
-        return simple_rate(rate_per_s=rate_per_s, measured_s=measured_s, fallback_s=fallback_s)
-    backlog_jobs, oldest_age_s, objective_s = given["pending"], given["oldest_job_age"], given["sla_target"]
-    if given["strategy"] == "backlog_only":
-        return backlog_only(
-            backlog_jobs=backlog_jobs,
-            oldest_age_s=oldest_age_s,
-            measured_s=measured_s,
-            fallback_s=fallback_s,
-            objective_s=objective_s,
-            threshold=given["breach_threshold"],
-        )
-    return conservative(
-        rate_per_s=rate_per_s,
-        backlog_jobs=backlog_jobs,
-        oldest_age_s=oldest_age_s,
-        measured_s=measured_s,
-        fallback_s=fallback_s,
-        objective_s=objective_s,
-    )
+OTHER_STRATEGIES: Mapping[str, Callable[[Polled], Sized]] = MappingProxyType(
+    {"simple_rate": simple_rate, "backlog_only": backlog_only, "conservative": conservative}
+)
 
 
 def _spawn_latency_ema(given: Given) -> list[float]:

@@ -4,6 +4,7 @@ from types import MappingProxyType
 
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.strategies.peers.formulas import target_sizing
+from headway.scaling.strategies.peers.polled_queue import polled
 from headway.scaling.strategies.peers.scale_down_limits import anti_flapping
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
@@ -15,14 +16,7 @@ OPTIONS = MappingProxyType(
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape
     """What clears the backlog before its oldest job breaches."""
-    sized = target_sizing.backlog_only(
-        backlog_jobs=queue.waiting_jobs or 0,
-        oldest_age_s=queue.oldest_age_s or 0.0,
-        measured_s=queue.service_time_s or 0.0,
-        fallback_s=view.options["service_guess_s"],
-        objective_s=view.profile.objective.target_s,
-        threshold=view.options["breach_threshold"],
-    )
+    sized = target_sizing.backlog_only(polled(queue, view))
     return Advice(demands=(Demand(name="backlog_drain", slots=sized.drain),))
 
 

@@ -3,8 +3,8 @@
 from types import MappingProxyType
 
 from headway.scaling.model import Demand, QueueMetrics
-from headway.scaling.strategies.known_metrics import served_per_s
 from headway.scaling.strategies.peers.formulas import target_sizing
+from headway.scaling.strategies.peers.polled_queue import polled
 from headway.scaling.strategies.peers.scale_down_limits import anti_flapping
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
@@ -14,14 +14,7 @@ OPTIONS = MappingProxyType({"cooldown_s": 60.0, "service_guess_s": 2.0, "step_do
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape
     """Both terms with their spare quarter."""
-    sized = target_sizing.conservative(
-        rate_per_s=served_per_s(queue),
-        backlog_jobs=queue.waiting_jobs or 0,
-        oldest_age_s=queue.oldest_age_s or 0.0,
-        measured_s=queue.service_time_s or 0.0,
-        fallback_s=view.options["service_guess_s"],
-        objective_s=view.profile.objective.target_s,
-    )
+    sized = target_sizing.conservative(polled(queue, view))
     return Advice(
         demands=(Demand(name="steady_state", slots=sized.steady), Demand(name="backlog_drain", slots=sized.drain))
     )

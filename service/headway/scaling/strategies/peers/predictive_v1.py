@@ -7,9 +7,10 @@ while anything is finished it cannot come down, and each rising trend adds a fif
 from types import MappingProxyType
 
 from headway.scaling.model import Demand, QueueMetrics
-from headway.scaling.strategies.known_metrics import active_slots, served_per_s
+from headway.scaling.strategies.known_metrics import active_slots
 from headway.scaling.strategies.peers.formulas.forecast import TimedRate, fit
 from headway.scaling.strategies.peers.formulas.target_sizing import predictive_classic
+from headway.scaling.strategies.peers.polled_queue import polled
 from headway.scaling.strategies.peers.scale_down_limits import cooldown
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
@@ -26,15 +27,11 @@ OPTIONS = MappingProxyType(
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:
     """The three terms."""
-    rate_per_s = served_per_s(queue)
-    rates = _recent(state, rate_per_s, now_s=now_s, window_s=view.options["trend_window_s"])
+    seen = polled(queue, view)
+    rates = _recent(state, seen.rate_per_s, now_s=now_s, window_s=view.options["trend_window_s"])
     sized = predictive_classic(
-        rate_per_s=rate_per_s,
+        seen,
         active_workers=active_slots(view),
-        backlog_jobs=queue.waiting_jobs or 0,
-        oldest_age_s=queue.oldest_age_s or 0.0,
-        objective_s=view.profile.objective.target_s,
-        threshold=view.options["breach_threshold"],
         trend=_trend(rates, window_s=view.options["trend_window_s"], change_per_s=view.options["trend_change_per_s"]),
         forecast_per_s=None,
     )

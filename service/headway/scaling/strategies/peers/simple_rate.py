@@ -7,8 +7,9 @@ worker; a pool whose floor is 0 gets that one while jobs wait.
 from types import MappingProxyType
 
 from headway.scaling.model import Demand, QueueMetrics
-from headway.scaling.strategies.known_metrics import in_workers, served_per_s
+from headway.scaling.strategies.known_metrics import in_workers
 from headway.scaling.strategies.peers.formulas import target_sizing
+from headway.scaling.strategies.peers.polled_queue import polled
 from headway.scaling.strategies.peers.scale_down_limits import anti_flapping
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
@@ -18,11 +19,7 @@ OPTIONS = MappingProxyType({"cooldown_s": 60.0, "first_workers": 1.0, "service_g
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape
     """What keeps busy what is finished, and the first worker."""
-    sized = target_sizing.simple_rate(
-        rate_per_s=served_per_s(queue),
-        measured_s=queue.service_time_s or 0.0,
-        fallback_s=view.options["service_guess_s"],
-    )
+    sized = target_sizing.simple_rate(polled(queue, view))
     first = in_workers("first_worker", view.options["first_workers"] if queue.waiting_jobs else 0.0, view)
     return Advice(demands=(Demand(name="steady_state", slots=sized.steady), first))
 

@@ -40,64 +40,69 @@ def clearing_s(backlog_jobs: int, *, workers: float, service_s: float) -> float:
     return backlog_jobs / workers * service_s if backlog_jobs > 0 and workers > 0 else 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polled:
+    """What the predecessor's strategies read of a queue, and the objective they read it for."""
+
+    rate_per_s: float
+    backlog_jobs: int
+    oldest_age_s: float
+    objective_s: float
+    threshold: float = 0.0
+    """The share of the objective from which on a backlog counts, where the strategy has one."""
+    measured_s: float = 0.0
+    fallback_s: float = 0.0
+    """A job's time where the measured one is not believed."""
+
+    @property
+    def service_s(self) -> float:
+        """A job's time."""
+        return trusted_service_s(self.measured_s, fallback_s=self.fallback_s)
+
+
 def predictive_classic(
-    *,
-    rate_per_s: float,
-    active_workers: float,
-    backlog_jobs: int,
-    oldest_age_s: float,
-    objective_s: float,
-    threshold: float,
-    trend: str | None,
-    forecast_per_s: float | None,
+    seen: Polled, *, active_workers: float, trend: str | None, forecast_per_s: float | None
 ) -> Sized:
     """The first version's target: Little, Little on the trended rate, and its drain."""
-    service_s = service_s_by_division(active_workers, rate_per_s)
-    steady = littles_law(rate_per_s, service_s)
-    trended = littles_law(trended_classic(rate_per_s, trend, forecast_per_s), service_s)
+    service_s = service_s_by_division(active_workers, seen.rate_per_s)
+    steady = littles_law(seen.rate_per_s, service_s)
+    trended = littles_law(trended_classic(seen.rate_per_s, trend, forecast_per_s), service_s)
     drain = backlog_drain_classic(
-        backlog_jobs, oldest_age_s, objective_s=objective_s, service_s=service_s, threshold=threshold
+        seen.backlog_jobs,
+        seen.oldest_age_s,
+        objective_s=seen.objective_s,
+        service_s=service_s,
+        threshold=seen.threshold,
     )
-    pickup_s = clearing_s(backlog_jobs, workers=max(steady, trended, drain), service_s=service_s)
+    pickup_s = clearing_s(seen.backlog_jobs, workers=max(steady, trended, drain), service_s=service_s)
     return Sized(steady=steady, trended=trended, drain=drain, pickup_s=pickup_s, service_s=service_s)
 
 
-def simple_rate(*, rate_per_s: float, measured_s: float, fallback_s: float) -> Sized:
+def simple_rate(seen: Polled) -> Sized:
     """Throughput times job time. It cannot see a backlog: where nothing is finished nothing is wanted."""
-    service_s = trusted_service_s(measured_s, fallback_s=fallback_s)
-    return Sized(steady=littles_law(rate_per_s, service_s), service_s=service_s)
+    return Sized(steady=littles_law(seen.rate_per_s, seen.service_s), service_s=seen.service_s)
 
 
-def backlog_only(
-    *,
-    backlog_jobs: int,
-    oldest_age_s: float,
-    measured_s: float,
-    fallback_s: float,
-    objective_s: float,
-    threshold: float,
-) -> Sized:
+def backlog_only(seen: Polled) -> Sized:
     """The third version's drain alone."""
-    service_s = trusted_service_s(measured_s, fallback_s=fallback_s)
-    drain = backlog_drain(backlog_jobs, oldest_age_s, objective_s=objective_s, service_s=service_s, threshold=threshold)
-    pickup_s = clearing_s(backlog_jobs, workers=drain, service_s=service_s)
-    return Sized(drain=drain, pickup_s=pickup_s, service_s=service_s)
+    drain = _drain(seen, threshold=seen.threshold)
+    pickup_s = clearing_s(seen.backlog_jobs, workers=drain, service_s=seen.service_s)
+    return Sized(drain=drain, pickup_s=pickup_s, service_s=seen.service_s)
 
 
-def conservative(
-    *,
-    rate_per_s: float,
-    backlog_jobs: int,
-    oldest_age_s: float,
-    measured_s: float,
-    fallback_s: float,
-    objective_s: float,
-) -> Sized:
+def conservative(seen: Polled) -> Sized:
     """The greater of throughput times job time and a late drain, and a quarter more."""
-    service_s = trusted_service_s(measured_s, fallback_s=fallback_s)
-    drain = backlog_drain(
-        backlog_jobs, oldest_age_s, objective_s=objective_s, service_s=service_s, threshold=CONSERVATIVE_THRESHOLD
+    steady = SIZING_SPARE * littles_law(seen.rate_per_s, seen.service_s)
+    drain = SIZING_SPARE * _drain(seen, threshold=CONSERVATIVE_THRESHOLD)
+    pickup_s = clearing_s(seen.backlog_jobs, workers=max(steady, drain), service_s=seen.service_s)
+    return Sized(steady=steady, drain=drain, pickup_s=pickup_s, service_s=seen.service_s)
+
+
+def _drain(seen: Polled, *, threshold: float) -> float:
+    return backlog_drain(
+        seen.backlog_jobs,
+        seen.oldest_age_s,
+        objective_s=seen.objective_s,
+        service_s=seen.service_s,
+        threshold=threshold,
     )
-    steady = SIZING_SPARE * littles_law(rate_per_s, service_s)
-    pickup_s = clearing_s(backlog_jobs, workers=max(steady, SIZING_SPARE * drain), service_s=service_s)
-    return Sized(steady=steady, drain=SIZING_SPARE * drain, pickup_s=pickup_s, service_s=service_s)
