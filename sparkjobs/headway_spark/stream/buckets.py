@@ -1,6 +1,7 @@
 """Events to buckets: the definitions of ``headway.scaling.measure``, as one aggregation without a Python worker."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -122,23 +123,11 @@ def _sketch(name: str) -> Column:
 def bucket_row(row: Mapping[str, Any]) -> BucketRow:
     """The value that one row of ``buckets`` is."""
     sample = row["sample"] or {}
-    return BucketRow(
-        queue=row["queue"],
-        job_class=row["job_class"],
-        bucket_s=row["bucket_s"],
-        span_s=BUCKET_S if row["job_class"] is None else CLASS_BUCKET_S,
-        arrived_jobs=row["arrived_jobs"],
-        started_jobs=row["started_jobs"],
-        finished_jobs=row["finished_jobs"],
-        failed_jobs=row["failed_jobs"],
-        retried_jobs=row["retried_jobs"],
-        service_sum_s=row["service_sum_s"],
-        pickup_max_s=row["pickup_max_s"],
-        service_sketch=_counts(row["service_sketch"]),
-        pickup_sketch=_counts(row["pickup_sketch"]),
-        sampled_at_s=sample.get("at_s"),
-        **{name: sample.get(name) for name in _SAMPLE_FIELDS},
-    )
+    carried: dict[str, Any] = {each.name: row[each.name] for each in fields(BucketRow) if each.name in row}
+    carried |= {name: _counts(row[name]) for name in ("service_sketch", "pickup_sketch")}
+    carried |= {name: sample.get(name) for name in _SAMPLE_FIELDS}
+    span_s = BUCKET_S if row["job_class"] is None else CLASS_BUCKET_S
+    return BucketRow(**carried, span_s=span_s, sampled_at_s=sample.get("at_s"))
 
 
 def _counts(sketch: Any) -> dict[int, int]:
