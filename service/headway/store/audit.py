@@ -5,7 +5,7 @@ Lines are only ever added. ``retention`` decides which of them go, and when.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
@@ -13,9 +13,9 @@ from sqlalchemy import ColumnElement, func, insert, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Invalid, printable
+from headway.store.cursors import cursor_of, place_of
 from headway.store.tables import audit_log
 
-UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 AUDIT_ANYTHING = "*"  # in a filter, for any characters
 AUDIT_TIME_MAX_S = 2.0**37  # the year 6325: what is later Postgres may not take
 
@@ -49,7 +49,7 @@ class Act:
     @property
     def cursor(self) -> str:
         """Names this line as the place from which the next page goes on."""
-        return f"{(self.acted_at - UNIX_EPOCH) // timedelta(microseconds=1)}-{self.audit_id.hex}"
+        return cursor_of(self.acted_at, self.audit_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,19 +95,10 @@ async def list_acts(conn: AsyncConnection, asked: AuditQuery, *, limit: int, bef
     query = select(audit_log).order_by(audit_log.c.acted_at.desc(), audit_log.c.audit_id.desc()).limit(limit)
     query = query.where(*_conditions(asked))
     if before is not None:
-        query = query.where(tuple_(audit_log.c.acted_at, audit_log.c.audit_id) < tuple_(*_place(before)))
+        query = query.where(tuple_(audit_log.c.acted_at, audit_log.c.audit_id) < tuple_(*place_of(before)))
     return [
-        Act(
-            audit_id=row.audit_id,
-            acted_at=row.acted_at,
-            actor=printable(row.actor),
-            action=printable(row.action),
-            subject=printable(row.subject),
-            before=_printable(row.before),
-            after=_printable(row.after),
-            address=row.address,
-        )
-        for row in await conn.execute(query)
+        Act(**{name: _printable(value) for name, value in row.items()})
+        for row in (await conn.execute(query)).mappings()
     ]
 
 
@@ -132,14 +123,6 @@ def _pattern(wanted: str) -> str:
     """``wanted`` in SQL's words."""
     plain = wanted.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return plain.replace(AUDIT_ANYTHING, "%")
-
-
-def _place(cursor: str) -> tuple[datetime, UUID]:
-    try:
-        micros, _, audit_id = cursor.partition("-")
-        return UNIX_EPOCH + timedelta(microseconds=int(micros)), UUID(hex=audit_id)
-    except (ValueError, OverflowError) as error:
-        raise Invalid(f"before={cursor!r} is no cursor: pass the `next` of an earlier answer") from error
 
 
 def _printable(value: Any) -> Any:

@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, Text, case, cast, func, select, text, union
+from sqlalchemy import ColumnElement, Double, RowMapping, Text, case, cast, func, select, text, union
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from headway.scaling.fields import taken_from
 from headway.scaling.measure import BUCKET_S, BucketRow
 from headway.scaling.model import Host, QueueSample
 from headway.store.access.tokens import read_expiring
@@ -212,35 +213,25 @@ async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
         select(
             hosts.c.host_id,
             hosts.c.agent_version,
-            func.extract("epoch", hosts.c.reported_at).label("reported_at_s"),
-            func.extract("epoch", hosts.c.cordoned_at).label("cordoned_at_s"),
+            cast(func.extract("epoch", hosts.c.reported_at), Double).label("reported_at_s"),
+            cast(func.extract("epoch", hosts.c.cordoned_at), Double).label("cordoned_at_s"),
             hosts.c.cordoned_by,
             hosts.c.cordon_reason,
             hosts.c.refused,
             case((hosts.c.epoch_seen > epoch, hosts.c.epoch_seen)).label("epoch_ahead"),
-            func.extract("epoch", hosts.c.certificate_ends_at - func.now()).label("certificate_left_s"),
-            case((hosts.c.hung_up_at > hosts.c.reported_at, age_s(hosts.c.hung_up_at))).label("hung_up_s"),
+            cast(func.extract("epoch", hosts.c.certificate_ends_at - func.now()), Double).label("certificate_left_s"),
+            cast(case((hosts.c.hung_up_at > hosts.c.reported_at, age_s(hosts.c.hung_up_at))), Double).label(
+                "hung_up_s"
+            ),
         )
     )
     by_id = {row.host_id: row for row in rows}
     forced = await read_forced(conn)
     known = sorted(await load_hosts(conn), key=lambda host: host.name)
     return [
-        HostRow(
-            host=host,
-            agent_version=by_id[host.host_id].agent_version,
-            reported_at_s=_float(by_id[host.host_id].reported_at_s),
-            cordoned_at_s=_float(by_id[host.host_id].cordoned_at_s),
-            cordoned_by=by_id[host.host_id].cordoned_by,
-            cordon_reason=by_id[host.host_id].cordon_reason,
-            forced_workers=forced.get(host.host_id, {}),
-            epoch_ahead=by_id[host.host_id].epoch_ahead,
-            refused=tuple(by_id[host.host_id].refused),
-            hung_up_s=_float(by_id[host.host_id].hung_up_s),
-            certificate_left_s=_float(by_id[host.host_id].certificate_left_s),
-        )
+        taken_from(HostRow, row, host=host, forced_workers=forced.get(host.host_id, {}), refused=tuple(row.refused))
         for host in known
-        if host.host_id in by_id
+        if (row := by_id.get(host.host_id)) is not None
     ]
 
 
@@ -302,25 +293,12 @@ async def _pipelines(conn: AsyncConnection) -> tuple[PipelineRow, ...]:
     rows = await conn.execute(
         select(
             pipeline_health,
-            age_s(written_at).label("age_s"),
-            age_s(pipeline_health.c.beat_at).label("beat_age_s"),
+            cast(age_s(written_at), Double).label("written_age_s"),
+            cast(age_s(pipeline_health.c.beat_at), Double).label("beat_age_s"),
             (newest > written_at).label("is_behind"),
         ).order_by(pipeline_health.c.pipeline)
     )
-    return tuple(
-        PipelineRow(
-            pipeline=row.pipeline,
-            is_ready=row.is_ready,
-            written_age_s=float(row.age_s),
-            batch_s=row.batch_s,
-            lag_s=float(row.age_s) if row.is_behind else 0.0,
-            stage=row.stage,
-            rows_lag_s=row.rows_lag_s,
-            beat_age_s=_float(row.beat_age_s),
-            lacks=row.lacks,
-        )
-        for row in rows
-    )
+    return tuple(taken_from(PipelineRow, row, lag_s=row.written_age_s if row.is_behind else 0.0) for row in rows)
 
 
 def bucket_row(row: RowMapping, *, span_s: float = BUCKET_S) -> BucketRow:

@@ -44,42 +44,39 @@ def _stamp(name: str) -> Column[datetime]:
     return Column(name, DateTime(timezone=True), nullable=False, server_default=func.now())
 
 
+def _single_row(name: str, *columns: Column[Any]) -> Table:
+    """A table of one row."""
+    is_only = Column("is_only", Boolean, primary_key=True, server_default="true")
+    return Table(name, metadata, is_only, *columns, CheckConstraint("is_only", name="one_row"))
+
+
 # --- the installation and its leader ---------------------------------------------------------------------------------
 
-cluster = Table(
+cluster = _single_row(
     "cluster",
-    metadata,
     # One row. The first migration draws the id; epochs and revisions mean something only beside it.
-    Column("is_only", Boolean, primary_key=True, server_default="true"),
     Column("cluster_id", Uuid, nullable=False, server_default=func.gen_random_uuid()),
     Column("event_log_location", Text),
     Column("event_log_marker", Uuid),
     _stamp("created_at"),
-    CheckConstraint("is_only", name="one_row"),
 )
 
-leader_epoch = Table(
+leader_epoch = _single_row(
     "leader_epoch",
-    metadata,
     # One row. Every leader transaction locks it `for share where epoch = :mine`: the next leader's bump waits for it.
-    Column("is_only", Boolean, primary_key=True, server_default="true"),
     Column("epoch", BigInteger, nullable=False, server_default="0"),
     Column("leader", Text, nullable=False, server_default=""),
     Column("backend_pid", Integer),
     _stamp("taken_at"),
     # What is known of hosts that have not reported since may be of a backup, and older than what they do.
     Column("hosts_heard_from", DateTime(timezone=True), nullable=False, server_default="-infinity"),
-    CheckConstraint("is_only", name="one_row"),
 )
 
-leader_heartbeat = Table(
+leader_heartbeat = _single_row(
     "leader_heartbeat",
-    metadata,
     # A row of its own, so that renewing the lease never waits for a tick that holds the epoch row.
-    Column("is_only", Boolean, primary_key=True, server_default="true"),
     Column("epoch", BigInteger, nullable=False, server_default="0"),
     _stamp("renewed_at"),
-    CheckConstraint("is_only", name="one_row"),
 )
 
 audit_log = Table(
@@ -279,15 +276,12 @@ def _rollup(name: str) -> Table:
 rollup_minutes = _rollup("rollup_minutes")
 rollup_hours = _rollup("rollup_hours")
 
-rollup_progress = Table(
+rollup_progress = _single_row(
     "rollup_progress",
-    metadata,
     # How far buckets are rolled up: those of this revision and earlier, of minutes and hours that ended by these times.
-    Column("is_only", Boolean, primary_key=True, server_default="true"),
     Column("revision", BigInteger, nullable=False, server_default="0"),
     Column("minutes_until_s", Double, nullable=False, server_default="0"),
     Column("hours_until_s", Double, nullable=False, server_default="0"),
-    CheckConstraint("is_only", name="one_row"),
 )
 
 queue_seasons = Table(
@@ -540,11 +534,8 @@ credentials = Table(
     Index("uq_credentials_name", "name", unique=True, postgresql_where=text("role <> 'host' and revoked_at is null")),
 )
 
-credential_changes = Table(
+credential_changes = _single_row(
     "credential_changes",
-    metadata,
     # One row. Who changes what others know locks it until the end of its transaction: revisions come in their order.
-    Column("is_only", Boolean, primary_key=True, server_default="true"),
     Column("revision", BigInteger, nullable=False, server_default="0"),
-    CheckConstraint("is_only", name="one_row"),
 )

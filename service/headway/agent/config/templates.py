@@ -13,6 +13,7 @@ from typing import Any
 
 from headway.agent.system.users import account
 from headway.scaling import model
+from headway.scaling.fields import taken_from
 
 TEMPLATE_READY_AFTER_S = 1.0  # a program that cannot run as it was called has usually failed by then
 READY_TIMEOUT_S = 60.0
@@ -115,17 +116,7 @@ class Template:
 
     def reported(self) -> model.Template:
         """What the control plane may know of it."""
-        return model.Template(
-            name=self.name,
-            content_hash=self.content_hash,
-            slots=self.slots,
-            cpu_cores=self.cpu_cores,
-            memory_bytes=self.memory_bytes,
-            gpus=self.gpus,
-            labels=self.labels,
-            isolation_drain_after_s=self.isolation_drain_after_s,
-            drain_timeout_s=self.stop.drain_timeout_s,
-        )
+        return taken_from(model.Template, self, self.stop)
 
 
 def uid_of(template: Template) -> int | None:

@@ -10,6 +10,7 @@ from headway.agent.workers.worker_logs import Tail, WorkerLogs
 from headway.agent.workers.worker_process import Process
 from headway.agent.workers.worker_record import Record
 from headway.local import procfs
+from headway.scaling.fields import taken_from
 from headway.scaling.model import Exit, StartUp, Worker, WorkerState
 
 PATTERN_POLL_S = 0.1
@@ -46,23 +47,7 @@ class ManagedWorker:
 
     def worker(self, activity: Activity) -> Worker:
         """The worker as the core knows it."""
-        record = self.record
-        return Worker(
-            worker_id=record.worker_id,
-            pool=record.pool,
-            template=record.template,
-            pid=record.pid,
-            state=record.life.state,
-            started_at_s=record.life.started_at_s,
-            is_burst=record.life.is_burst,
-            is_busy=activity.is_busy,
-            busy_since_s=activity.busy_since_s,
-            restart_generation=record.restart_generation,
-            template_hash=record.template_hash,
-            memory_bytes=activity.memory_bytes,
-            is_forced=record.life.is_forced,
-            state_since_s=record.life.since_s,
-        )
+        return taken_from(Worker, self.record, self.record.life, activity, state_since_s=self.record.life.since_s)
 
     def become(self, life: Life) -> None:
         """Note a move."""

@@ -12,6 +12,7 @@ from headway.agent.workers import worker_marks, worker_process, worker_record
 from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_record import OrphanRecord, Record
 from headway.local import procfs
+from headway.scaling.fields import taken_from
 from headway.scaling.model import Worker, WorkerState
 
 log = logging.getLogger(__name__)
@@ -75,17 +76,7 @@ class OrphanProcesses:
                 record.pid,
                 max(0.0, ends_by_s - now_s),
             )
-            found.append(
-                OrphanRecord(
-                    worker_id=record.worker_id,
-                    pid=process.pid,
-                    started_ticks=process.started_ticks,
-                    ends_by_s=ends_by_s,
-                    pool=record.pool,
-                    template=record.template,
-                    gpus=record.gpus,
-                )
-            )
+            found.append(taken_from(OrphanRecord, process, record, ends_by_s=ends_by_s))
         return found
 
     def _marked(self) -> list[tuple[procfs.Stat, Record]]:

@@ -17,6 +17,7 @@ from headway.agent.workers.start_log import StartLog
 from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_record import Ledger, Record, Unrecorded
 from headway.local import procfs
+from headway.scaling.fields import taken_from
 
 BEGUN_WITHIN_S = 30.0  # from recording a place to its process, with hundreds before it and a machine that is busy
 
@@ -137,15 +138,7 @@ def _unrecorded(mark: Unrecorded, record: Record | None) -> Unrecorded:
 
 
 def _as_unrecorded(record: Record) -> Unrecorded:
-    return Unrecorded(
-        worker_id=record.worker_id,
-        pid=record.pid,
-        started_ticks=record.started_ticks,
-        pool=record.pool,
-        template=record.template,
-        is_burst=record.life.is_burst,
-        gpus=record.gpus,
-    )
+    return taken_from(Unrecorded, record, record.life)
 
 
 def _kept(folder: StateFolder) -> tuple[Ledger, bool]:

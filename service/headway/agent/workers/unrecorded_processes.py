@@ -4,6 +4,7 @@ import logging
 
 from headway.agent.workers.worker_record import Unrecorded
 from headway.local import procfs
+from headway.scaling.fields import taken_from
 from headway.scaling.model import Worker, WorkerState
 
 log = logging.getLogger(__name__)
@@ -19,15 +20,7 @@ class UnrecordedWorkers:
     def workers(self) -> tuple[Worker, ...]:
         """Each as a worker in a state that is not known."""
         return tuple(
-            Worker(
-                worker_id=each.worker_id,
-                pool=each.pool,
-                template=each.template,
-                pid=each.pid,
-                state=WorkerState.UNKNOWN,
-                started_at_s=each.started_ticks / procfs.TICKS_PER_S,
-                is_burst=each.is_burst,
-            )
+            taken_from(Worker, each, state=WorkerState.UNKNOWN, started_at_s=each.started_ticks / procfs.TICKS_PER_S)
             for each in self.found
         )
 

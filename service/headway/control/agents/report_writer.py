@@ -12,6 +12,7 @@ from enum import Enum, auto
 
 from headway.control.agents.batcher import Batcher
 from headway.errors import HeadwayError, Invalid, Unavailable
+from headway.scaling.fields import taken_from
 from headway.scaling.model import HostCapacity
 from headway.store.engine import Engine, transaction
 from headway.store.hosts.host_assignments import unknown
@@ -72,15 +73,7 @@ class ReportWriter:
         is_as_before = bool(content) and (boot_id, content) == (beat.boot_id, beat.content)
         if not is_as_before or beat.sequence <= follows:
             return False
-        pulse = Pulse(
-            host_id=beat.host_id,
-            boot_id=beat.boot_id,
-            sequence=beat.sequence,
-            follows=follows,
-            epoch_seen=beat.epoch_seen,
-            capacity=beat.capacity,
-        )
-        if await self._ask(pulse) is not _Outcome.TAKEN:
+        if await self._ask(taken_from(Pulse, beat, follows=follows)) is not _Outcome.TAKEN:
             return False
         self._remember(beat)
         return True

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from headway.errors import Invalid
+from headway.scaling.fields import taken_from
 from headway.scaling.metrics.behaviour import Behaviour, alone
 from headway.scaling.model import Host, HostCapacity, Template
 from headway.scaling.profile import Profile
@@ -110,19 +111,14 @@ def rehearse(
 
 def rehearsal_of(setting: Setting, *, hosts: tuple[Host, ...], begins_at_s: float) -> Rehearsal:
     """What the pools of a rehearsal share: ``setting`` on ``hosts``, of which there may be none."""
-    return Rehearsal(
-        tick_s=setting.tick_s,
+    return taken_from(
+        Rehearsal,
+        setting,
         begins_at_s=begins_at_s,
-        seed=setting.seed,
         hosts=hosts,
-        host_outages=setting.host_outages,
-        control_outages=setting.control_outages,
-        tick_phase_s=setting.tick_phase_s,
         behaviour=setting.behaviour or Behaviour(),
         cores=setting.host_cores,
-        busy_cores=setting.busy_cores,
         starting_max=_starting_max(setting),
-        goes_on_s=setting.goes_on_s,
     )
 
 

@@ -13,12 +13,14 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Double, Row, and_, cast, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import NotFound
+from headway.scaling.fields import taken_from
 from headway.store.audit import record_act
 from headway.store.hosts.host_allowance import allow, allowance_of
+from headway.store.hosts.hosts import seconds
 from headway.store.tables import credential_changes, credentials, hosts
 
 RENEW_AFTER_S = 30 * 86_400.0
@@ -264,24 +266,11 @@ def _known() -> Any:
         func.coalesce(hosts.c.name, credentials.c.name).label("name"),
         func.coalesce(credentials.c.host_id, "").label("host_id"),
         credentials.c.used_at,
-        func.extract("epoch", credentials.c.expires_at - func.now()).label("expires_in_s"),
-        func.extract("epoch", credentials.c.renew_at - func.now()).label("renews_in_s"),
+        cast(func.extract("epoch", credentials.c.expires_at - func.now()), Double).label("expires_in_s"),
+        cast(func.extract("epoch", credentials.c.renew_at - func.now()), Double).label("renews_in_s"),
         credentials.c.revoked_at.is_not(None).label("is_revoked"),
     ).join_from(credentials, hosts, hosts.c.host_id == credentials.c.host_id, isouter=True)
 
 
 def _to_known(row: Row[Any]) -> Known:
-    return Known(
-        sha256=row.sha256,
-        role=Role(row.role),
-        name=row.name,
-        host_id=row.host_id,
-        expires_in_s=None if row.expires_in_s is None else float(row.expires_in_s),
-        renews_in_s=None if row.renews_in_s is None else float(row.renews_in_s),
-        is_revoked=row.is_revoked,
-    )
-
-
-def seconds(value: float) -> ColumnElement[Any]:
-    """An interval."""
-    return func.make_interval(0, 0, 0, 0, 0, 0, value)
+    return taken_from(Known, row, role=Role(row.role))

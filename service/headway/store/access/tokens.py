@@ -3,14 +3,16 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Double, Row, and_, cast, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, Invalid, NotFound
+from headway.scaling.fields import taken_from
 from headway.scaling.profile_keys.rules import PATH_NAME, is_path_name
-from headway.store.access.credentials import CREDENTIALS_KEPT_S, Role, digest, drawn, is_valid, next_revision, seconds
+from headway.store.access.credentials import CREDENTIALS_KEPT_S, Role, digest, drawn, is_valid, next_revision
 from headway.store.audit import record_act
 from headway.store.hosts.host_allowance import ANYTHING, Allowance, allowance_of, allowance_to_json
+from headway.store.hosts.hosts import seconds
 from headway.store.tables import credentials
 
 LISTED_MAX = 1_000
@@ -151,7 +153,7 @@ _EXPIRING = select(
 
 def _tokens() -> Any:
     def seconds_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
-        return func.extract("epoch", column)
+        return cast(func.extract("epoch", column), Double)
 
     return select(
         credentials.c.credential_id,
@@ -169,16 +171,5 @@ def _tokens() -> Any:
 
 
 def _to_token(row: Row[Any]) -> Token:
-    return Token(
-        token_id=str(row.credential_id),
-        name=row.name,
-        role=Role(row.role),
-        created_by=row.created_by,
-        created_at_s=float(row.created_at_s),
-        expires_at_s=None if row.expires_at_s is None else float(row.expires_at_s),
-        host_name=row.host_name,
-        uses_left=row.uses_left,
-        allowance=allowance_of(row.allowed),
-        used_at_s=None if row.used_at_s is None else float(row.used_at_s),
-        expires_in_s=None if row.expires_in_s is None else float(row.expires_in_s),
-    )
+    token_id, role = str(row.credential_id), Role(row.role)
+    return taken_from(Token, row, token_id=token_id, role=role, allowance=allowance_of(row.allowed))

@@ -13,6 +13,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import printable
+from headway.scaling.mapping import to_mapping
 from headway.scaling.model import Exit, HostCapacity, HostProblem, StartUp, Template, Worker, WorkerState
 from headway.store.audit import Actor, record_act
 from headway.store.hosts.forced_kills import count_forced
@@ -220,11 +221,7 @@ def _measured_to_json(received: HostReport | Pulse) -> Mapping[str, Any]:
         "boot_id": received.boot_id,
         "sequence": received.sequence,
         "epoch_seen": received.epoch_seen,
-        "cpu_cores": received.capacity.cpu_cores,
-        "memory_bytes": received.capacity.memory_bytes,
-        "gpus": received.capacity.gpus,
-        "cpu_pressure": received.capacity.cpu_pressure,
-        "memory_pressure": received.capacity.memory_pressure,
+        **to_mapping(received.capacity),
     }
 
 

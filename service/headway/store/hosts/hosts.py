@@ -33,6 +33,8 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, Invalid
+from headway.scaling.fields import taken_from
+from headway.scaling.mapping import to_mapping
 from headway.scaling.model import (
     Host,
     HostCapacity,
@@ -147,7 +149,7 @@ async def note_certificate(conn: AsyncConnection, host_id: str, *, ends_at_s: fl
     await conn.execute(update(hosts).where(hosts.c.host_id == host_id).values(certificate_ends_at=ends_at))
 
 
-def seconds(value: BindParameter[float]) -> ColumnElement[Any]:
+def seconds(value: BindParameter[float] | float) -> ColumnElement[Any]:
     # In make_interval seconds are the last of seven.
     return func.make_interval(0, 0, 0, 0, 0, 0, value)
 
@@ -255,34 +257,28 @@ def _running() -> Select[Any]:
 
 
 _RUNNING = _running()
+_OF_WORKERS = tuple(column.name for column in _RUNNING.selected_columns)[1:]
 
 
 def _hosts(known: Sequence[Any], running: Sequence[Any], timings: Mapping[tuple[str, str], Any]) -> tuple[Host, ...]:
     workers_of: dict[str, list[Worker]] = {}
     for row in running:
-        workers_of.setdefault(row.host_id, []).append(_worker(row))
+        host_id, *values = row
+        worker = dict(zip(_OF_WORKERS, values, strict=True))
+        worker["state"] = WorkerState(worker["state"])
+        workers_of.setdefault(host_id, []).append(Worker(**worker))
     return tuple(
-        Host(
-            host_id=row.host_id,
-            name=row.name,
-            capacity=HostCapacity(
-                cpu_cores=row.cpu_cores,
-                memory_bytes=row.memory_bytes,
-                gpus=row.gpus,
-                cpu_pressure=row.cpu_pressure,
-                memory_pressure=row.memory_pressure,
-            ),
+        taken_from(
+            Host,
+            row,
+            capacity=taken_from(HostCapacity, row),
             templates=tuple(
                 _timed(template, timings.get((row.host_id, template.name))) for template in templates_of(row.templates)
             ),
             workers=tuple(workers_of.get(row.host_id, ())),
-            is_known=row.is_known,
             labels=dict(_labels(row.labels)),
             state=HostState(row.state),
-            silent_s=row.silent_s,
             failing=frozenset(name for name, at_s in row.failing.items() if row.now_s - at_s <= HOST_FAILING_S),
-            is_undecided=row.is_undecided,
-            is_confirmed=row.is_confirmed,
             problems=tuple(
                 HostProblem(kind=HostProblemKind(kind), error_number=number)
                 for kind, number in sorted(row.problems.items())
@@ -296,68 +292,18 @@ def _hosts(known: Sequence[Any], running: Sequence[Any], timings: Mapping[tuple[
 def _timed(template: Template, timing: Any) -> Template:
     if timing is None:
         return template
-    return replace(
-        template,
-        start_up_s=timing.start_up_s,
-        start_up_p95_s=timing.start_up_p95_s,
-        start_up_cpu_s=timing.start_up_cpu_s,
-        exit_s=timing.exit_s,
-    )
-
-
-def _worker(row: Any) -> Worker:
-    (
-        _,
-        worker_id,
-        pool,
-        template,
-        pid,
-        state,
-        started_at_s,
-        is_burst,
-        is_busy,
-        busy_since_s,
-        generation,
-        content,
-        size,
-        state_since_s,
-        state_reported_s,
-    ) = row
-    return Worker(
-        worker_id=worker_id,
-        pool=pool,
-        template=template,
-        pid=pid,
-        state=WorkerState(state),
-        started_at_s=started_at_s,
-        is_burst=is_burst,
-        is_busy=is_busy,
-        busy_since_s=busy_since_s,
-        restart_generation=generation,
-        template_hash=content,
-        memory_bytes=size,
-        state_since_s=state_since_s,
-        state_reported_s=state_reported_s,
-    )
+    return replace(template, **{name: getattr(timing, name) for name in _LEARNED})
 
 
 _PROBLEM_KINDS = frozenset(HostProblemKind)
 _TEMPLATE_FIELDS = frozenset(each.name for each in fields(Template))
+_LEARNED = ("start_up_s", "start_up_p95_s", "start_up_cpu_s", "exit_s")
+"""Of a template: what is measured, and not reported."""
 
 
 def template_to_json(template: Template) -> Mapping[str, Any]:
     """The template as a host's row has it."""
-    return {
-        "name": template.name,
-        "content_hash": template.content_hash,
-        "slots": template.slots,
-        "cpu_cores": template.cpu_cores,
-        "memory_bytes": template.memory_bytes,
-        "gpus": template.gpus,
-        "labels": dict(template.labels),
-        "isolation_drain_after_s": template.isolation_drain_after_s,
-        "drain_timeout_s": template.drain_timeout_s,
-    }
+    return {name: value for name, value in to_mapping(template).items() if name not in _LEARNED}
 
 
 # Most hosts report the same as many others.

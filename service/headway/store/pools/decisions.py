@@ -4,19 +4,19 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Row, func, lateral, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from headway.errors import Invalid
 from headway.scaling.decisions.codec import decision_from_mapping
+from headway.scaling.fields import taken_from
 from headway.scaling.model import Decision
+from headway.store.cursors import cursor_of, place_of
 from headway.store.tables import decisions, profiles
 
-UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST_WITHIN = timedelta(days=1)  # unchanged decisions are stored again every few minutes; older ones hold nothing new
 
 
@@ -33,7 +33,7 @@ class StoredDecision:
     @property
     def cursor(self) -> str:
         """Names this row as the place from which the next page goes on."""
-        return f"{(self.decided_at - UNIX_EPOCH) // timedelta(microseconds=1)}-{self.decision_id.hex}"
+        return cursor_of(self.decided_at, self.decision_id)
 
 
 def decision_to_json(decision: Decision) -> dict[str, Any]:
@@ -73,7 +73,7 @@ async def list_decisions(
     if pool is not None:
         query = query.where(decisions.c.pool == pool)
     if before is not None:
-        query = query.where(tuple_(decisions.c.decided_at, decisions.c.decision_id) < tuple_(*_place(before)))
+        query = query.where(tuple_(decisions.c.decided_at, decisions.c.decision_id) < tuple_(*place_of(before)))
     return [_stored(row) for row in await conn.execute(query)]
 
 
@@ -90,21 +90,7 @@ async def latest_decisions(conn: AsyncConnection) -> dict[str, StoredDecision]:
 
 
 def _stored(row: Row[Any]) -> StoredDecision:
-    return StoredDecision(
-        decision=decision_from_mapping(row.body),
-        decision_id=row.decision_id,
-        decided_at=row.decided_at,
-        epoch=row.epoch,
-        previous_workers=row.previous_workers,
-    )
-
-
-def _place(cursor: str) -> tuple[datetime, UUID]:
-    try:
-        micros, _, decision_id = cursor.partition("-")
-        return UNIX_EPOCH + timedelta(microseconds=int(micros)), UUID(hex=decision_id)
-    except (ValueError, OverflowError) as error:
-        raise Invalid(f"before={cursor!r} is no cursor: pass the `next` of an earlier answer") from error
+    return taken_from(StoredDecision, row, decision=decision_from_mapping(row.body))
 
 
 def _finite(value: Any) -> Any:

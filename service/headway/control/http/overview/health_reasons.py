@@ -67,7 +67,7 @@ def health_of(
             leader=row.leader,
             leader_epoch=row.epoch,
             leader_age_s=row.leader_age_s,
-            pipelines=[PipelineOut.model_validate(each, from_attributes=True) for each in row.pipelines],
+            pipelines=[PipelineOut.model_validate(each) for each in row.pipelines],
             telemetry=telemetry,
         ),
         reasons,

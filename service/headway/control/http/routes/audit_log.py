@@ -59,15 +59,7 @@ class ActOut(Given):
     @classmethod
     def of(cls, act: Act) -> "ActOut":
         """``act`` as it is given."""
-        return cls(
-            at_s=act.acted_at.timestamp(),
-            actor=act.actor,
-            action=act.action,
-            subject=act.subject,
-            before=act.before,
-            after=act.after,
-            address=act.address,
-        )
+        return cls.taken_from(act, at_s=act.acted_at.timestamp())
 
 
 class AuditOut(Given):

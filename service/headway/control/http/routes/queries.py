@@ -205,9 +205,7 @@ async def get_pool_history(
         objective=profile.objective,
         service_times=service_times(row for row in rows if row.bucket_s >= from_s),
         buckets=points,
-        targets=[
-            TargetPoint.model_validate(row, from_attributes=True) for row in (*targets, *([now] if targets else []))
-        ],
+        targets=[TargetPoint.model_validate(row) for row in (*targets, *([now] if targets else []))],
     )
 
 

@@ -31,14 +31,7 @@ class RestartOut(Given):
     @classmethod
     def of(cls, restart: Restart) -> "RestartOut":
         """The restart as it is given."""
-        return cls(
-            pool=restart.pool,
-            restart_generation=restart.restart_generation,
-            renewed_workers=restart.progress.renewed_workers,
-            outdated_workers=restart.progress.outdated_workers,
-            awaited_workers=restart.progress.awaited_workers,
-            silent_workers=restart.progress.silent_workers,
-        )
+        return cls.taken_from(restart, restart.progress)
 
 
 @router.post(

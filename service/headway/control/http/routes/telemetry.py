@@ -23,7 +23,7 @@ router = APIRouter(tags=["telemetry"])
 async def send(context: WithContext, request: Request) -> ReceiptOut:
     """Accept one batch. It is answered when it is durable; sent again, it counts once."""
     receipt = await context.ingest.accept(await body_of(request, _batch), context.caller)
-    return ReceiptOut.model_validate(receipt, from_attributes=True)
+    return ReceiptOut.model_validate(receipt)
 
 
 def _batch(body: bytes) -> TelemetryBatch:

@@ -40,7 +40,8 @@ async def post_token(context: WithContext, request: Request) -> TokenMadeOut:
     """Make a token of a role, or a join token. Its secret is in the answer, and nowhere else ever again."""
     wanted = await body_of(request, lambda body: model_of(TokenBody, body).value())
     async with transaction(context.engine) as conn:
-        return TokenMadeOut.made(*await create_token(conn, wanted, actor=context.actor))
+        token, secret = await create_token(conn, wanted, actor=context.actor)
+    return TokenMadeOut.of(token, secret=secret)
 
 
 @router.delete(

@@ -1,7 +1,7 @@
 """How pools behave live, as the HTTP API gives it: what `headway simulate --behaviour` takes."""
 
 from headway.control.http.schemas.schema_base import Given
-from headway.scaling.metrics.behaviour import Behaviour, Spread
+from headway.scaling.metrics.behaviour import Behaviour
 from headway.scaling.metrics.prediction_error import PredictionError
 
 
@@ -12,11 +12,6 @@ class SpreadOut(Given):
     p95_s: float
     count: int
     """So many observations say so."""
-
-    @classmethod
-    def of(cls, spread: Spread | None) -> "SpreadOut | None":
-        """The spread as it is given; null where nothing was observed."""
-        return None if spread is None else cls(p50_s=spread.p50_s, p95_s=spread.p95_s, count=spread.count)
 
 
 class PredictionOut(Given):
@@ -68,21 +63,4 @@ class BehaviourOut(Given):
     @classmethod
     def of(cls, pool: str, template: str, behaviour: Behaviour, prediction: PredictionError | None) -> "BehaviourOut":
         """What is known, as it is given."""
-        return cls(
-            pool=pool,
-            template=template,
-            start_up=SpreadOut.of(behaviour.start_up),
-            start_up_of_late_s=behaviour.start_up_of_late_s,
-            start_up_cpu_s=behaviour.start_up_cpu_s,
-            start_up_alone=SpreadOut.of(behaviour.start_up_alone),
-            exit=SpreadOut.of(behaviour.exit),
-            exit_cpu_s=behaviour.exit_cpu_s,
-            exit_alone=SpreadOut.of(behaviour.exit_alone),
-            dispatch_overhead_s=behaviour.dispatch_overhead_s,
-            sample_lag=SpreadOut.of(behaviour.sample_lag),
-            worker_lag=SpreadOut.of(behaviour.worker_lag),
-            evaluation_delay=SpreadOut.of(behaviour.evaluation_delay),
-            apply_delay=SpreadOut.of(behaviour.apply_delay),
-            wake_delay=SpreadOut.of(behaviour.wake_delay),
-            prediction=None if prediction is None else PredictionOut.model_validate(prediction, from_attributes=True),
-        )
+        return cls.taken_from(behaviour, pool=pool, template=template, prediction=prediction)

@@ -29,17 +29,7 @@ class HostsWantedOut(Given):
     @classmethod
     def of(cls, wanted: HostsWanted) -> "HostsWantedOut":
         """What is wanted, as it is given."""
-        return cls(
-            sign=wanted.sign,
-            hosts=wanted.hosts,
-            workers=wanted.workers,
-            labels=wanted.labels,
-            templates=list(wanted.templates),
-            pools=list(wanted.pools),
-            host_names=list(wanted.host_names),
-            since_s=wanted.since_s,
-            why=why(wanted),
-        )
+        return cls.taken_from(wanted, why=why(wanted))
 
 
 def why(wanted: HostsWanted) -> str:

@@ -165,33 +165,16 @@ class HostOut(Given):
         """The host as it is given."""
         cost = {template.name: template for template in row.host.templates}
         running = [cost[worker.template] for worker in row.host.workers if worker.template in cost]
-        return cls(
-            host_id=row.host.host_id,
-            name=row.host.name,
-            is_known=row.host.is_known,
-            state=row.host.state,
-            cordoned_at_s=row.cordoned_at_s,
-            cordoned_by=row.cordoned_by,
-            cordon_reason=row.cordon_reason,
-            labels=row.host.labels,
-            refused=list(row.refused),
+        return cls.taken_from(
+            row,
+            row.host,
             problems=problems_of(row.host),
-            can_write=row.host.can_write,
             failing_templates=sorted(row.host.failing),
-            forced_workers=row.forced_workers,
-            epoch_ahead=row.epoch_ahead,
-            agent_version=row.agent_version,
-            reported_at_s=row.reported_at_s,
-            hung_up_s=row.hung_up_s,
-            certificate_left_s=row.certificate_left_s,
-            capacity=row.host.capacity,
             used=HostCapacity(
                 cpu_cores=sum(template.cpu_cores for template in running),
                 memory_bytes=sum(template.memory_bytes for template in running),
                 gpus=sum(template.gpus for template in running),
             ),
-            templates=list(row.host.templates),
-            workers=list(row.host.workers),
         )
 
 
@@ -213,13 +196,7 @@ class DecisionOut(Given):
     @classmethod
     def of(cls, stored: StoredDecision) -> "DecisionOut":
         """The stored decision as it is given."""
-        return cls(
-            decision_id=str(stored.decision_id),
-            decided_at_s=stored.decided_at.timestamp(),
-            epoch=stored.epoch,
-            previous_workers=stored.previous_workers,
-            decision=stored.decision,
-        )
+        return cls.taken_from(stored, decision_id=str(stored.decision_id), decided_at_s=stored.decided_at.timestamp())
 
 
 class DecisionsOut(Given):

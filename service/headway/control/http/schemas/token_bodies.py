@@ -1,7 +1,7 @@
 """Tokens as the HTTP API takes and gives them."""
 
 import secrets
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
@@ -78,9 +78,17 @@ class TokenOut(Given):
     """The templates that they may have; null: any."""
 
     @classmethod
-    def of(cls, token: Token) -> "TokenOut":
+    def of(cls, token: Token, **beside: str) -> Self:
         """``token`` as it is shown."""
-        return cls(**_fields_of(token))
+        return cls.taken_from(
+            token,
+            token.allowance,
+            role=token.role.value,
+            state=_state(token),
+            host=token.host_name,
+            first_used_at_s=token.used_at_s,
+            **beside,
+        )
 
 
 class TokensOut(Given):
@@ -97,11 +105,6 @@ class TokenMadeOut(TokenOut):
     secret: str
     """What its holder shows. It is shown this once."""
 
-    @classmethod
-    def made(cls, token: Token, secret: str) -> "TokenMadeOut":
-        """``token`` with its secret."""
-        return cls(**_fields_of(token), secret=secret)
-
 
 class HostCredentialOut(Given):
     """What was done about the credential of a host."""
@@ -117,19 +120,3 @@ def _state(token: Token) -> TokenState:
     if left_s <= 0:
         return "expired"
     return "expires_soon" if left_s < min(SOON_S, SOON_SHARE * (token.expires_at_s - token.created_at_s)) else "valid"
-
-
-def _fields_of(token: Token) -> dict[str, Any]:
-    return {
-        "name": token.name,
-        "role": token.role.value,
-        "created_by": token.created_by,
-        "created_at_s": token.created_at_s,
-        "expires_at_s": token.expires_at_s,
-        "state": _state(token),
-        "host": token.host_name,
-        "uses_left": token.uses_left,
-        "first_used_at_s": token.used_at_s,
-        "labels": token.allowance.labels,
-        "templates": token.allowance.templates,
-    }
