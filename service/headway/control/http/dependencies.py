@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect
@@ -17,10 +17,10 @@ from headway.control.http.connections import Connections
 from headway.control.http.middleware import CALLER
 from headway.control.http.overview.broadcaster import Feed
 from headway.control.http.overview.overview_builder import OverviewBuilder
-from headway.control.http.problems import breaches_of
+from headway.control.http.problems import TooLarge, breaches_of, declared
 from headway.control.http.schemas.requests import TEXT_LENGTH_MAX, storable, storable_text
 from headway.control.ingest.ingest import Ingest
-from headway.errors import Invalid, Refused
+from headway.errors import HeadwayError, Invalid, Refused
 from headway.scaling.profile import NAME_LENGTH_MAX
 from headway.scaling.strategy import Strategy
 from headway.store.audit import Actor
@@ -107,6 +107,16 @@ def model_of(model: type[Value], body: bytes) -> Value:
         raise Invalid(
             *breaches_of(error.errors(include_url=False, include_context=False, include_input=False))
         ) from error
+
+
+def operations(**options: Any) -> APIRouter:
+    """A router whose operations go by the names of their functions, unless they say otherwise."""
+    return APIRouter(generate_unique_id_function=lambda route: route.name, **options)
+
+
+def taking(model: type[BaseModel], *errors: type[HeadwayError]) -> dict[str, Any]:
+    """What is declared of an operation that reads a body of ``model``, which may be invalid or too large."""
+    return {"responses": declared(Invalid, *errors, TooLarge), "openapi_extra": takes(model)}
 
 
 def takes(model: type[BaseModel]) -> dict[str, Any]:

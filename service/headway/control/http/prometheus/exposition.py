@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -12,7 +12,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from headway.control.http.connections import WHY
-from headway.control.http.dependencies import WithContext
+from headway.control.http.dependencies import WithContext, operations
 from headway.control.http.problems import declared
 from headway.control.http.prometheus.behaviour_metrics import Measured, of_behaviours
 from headway.control.http.prometheus.gauges import Figures, counter, gauge, gauges
@@ -26,12 +26,11 @@ from headway.store.pools.behaviours import read_summaries, read_timings
 
 SILENT = "silent"  # of hosts: no lease, so nobody knows what it runs
 
-router = APIRouter(tags=["health"])
+router = operations(tags=["health"])
 
 
 @router.get(
     "/metrics",
-    operation_id="get_prometheus_metrics",
     summary="Read the overview as Prometheus does",
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **declared()},

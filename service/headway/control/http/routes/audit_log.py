@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Depends, Query, Response
 from pydantic import AfterValidator
 from starlette.responses import StreamingResponse
 
-from headway.control.http.dependencies import ApiContext, WithContext
+from headway.control.http.dependencies import ApiContext, WithContext, operations
 from headway.control.http.problems import declared
 from headway.control.http.schemas.requests import TEXT_LENGTH_MAX, storable_text
 from headway.control.http.schemas.schema_base import Given, in_a_thread
@@ -18,7 +18,7 @@ from headway.store.engine import snapshot
 PAGE_MAX = 1_000
 NDJSON = "application/x-ndjson"
 
-router = APIRouter(prefix="/v1/audit", tags=["audit"])
+router = operations(prefix="/v1/audit", tags=["audit"])
 
 Wanted = Annotated[
     str | None,
@@ -70,13 +70,7 @@ class AuditOut(Given):
     """Where the next page goes on; null: there is none."""
 
 
-@router.get(
-    "",
-    operation_id="list_audit",
-    summary="Read the audit log",
-    response_model=AuditOut,
-    responses=declared(Invalid),
-)
+@router.get("", summary="Read the audit log", response_model=AuditOut, responses=declared(Invalid))
 async def list_audit(
     context: WithContext,
     asked: WhatIsAsked,
@@ -93,7 +87,6 @@ async def list_audit(
 
 @router.get(
     "/export",
-    operation_id="export_audit",
     summary="Export the audit log",
     response_class=Response,
     responses={200: {"content": {NDJSON: {"schema": {"type": "string"}}}}, **declared(Invalid)},

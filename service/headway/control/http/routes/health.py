@@ -2,36 +2,22 @@
 
 from typing import Any
 
-from fastapi import APIRouter
-
-from headway.control.http.dependencies import WithContext
+from headway.control.http.dependencies import WithContext, operations
 from headway.control.http.problems import declared
 from headway.control.http.schemas.responses import HealthOut, LiveOut
 
-router = APIRouter(prefix="/v1/health", tags=["health"])
+router = operations(prefix="/v1/health", tags=["health"])
 
 WITHOUT_TOKEN: dict[str, Any] = {"security": []}
 
 
-@router.get(
-    "",
-    operation_id="get_health",
-    summary="Read the installation's condition",
-    responses=declared(),
-    openapi_extra=WITHOUT_TOKEN,
-)
+@router.get("", summary="Read the installation's condition", responses=declared(), openapi_extra=WITHOUT_TOKEN)
 async def get_health(context: WithContext) -> HealthOut:
     """How the installation is: `ok`, or `degraded` with the reasons. A 503 where the database does not answer."""
     return await context.overviews.health()
 
 
-@router.get(
-    "/live",
-    operation_id="get_live",
-    summary="See whether the process answers",
-    responses=declared(),
-    openapi_extra=WITHOUT_TOKEN,
-)
+@router.get("/live", summary="See whether the process answers", responses=declared(), openapi_extra=WITHOUT_TOKEN)
 async def get_live() -> LiveOut:
     """The process answers. Nothing else is checked."""
     return LiveOut()

@@ -1,15 +1,13 @@
 """Hosts that are missing or spare, for whoever adds and removes hosts."""
 
-from fastapi import APIRouter
-
-from headway.control.http.dependencies import WithContext
+from headway.control.http.dependencies import WithContext, operations
 from headway.control.http.problems import declared
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
 from headway.control.http.schemas.schema_base import Given
 from headway.store.engine import transaction
 from headway.store.pools.host_demand import read_hosts_wanted
 
-router = APIRouter(prefix="/v1/hosts", tags=["hosts"])
+router = operations(prefix="/v1/hosts", tags=["hosts"])
 
 
 class WantedOut(Given):
@@ -19,13 +17,8 @@ class WantedOut(Given):
     wanted: list[HostsWantedOut]
 
 
-@router.get(
-    "/wanted",
-    operation_id="hosts_wanted",
-    summary="Read how many hosts are missing or spare",
-    responses=declared(),
-)
-async def get_wanted(context: WithContext) -> WantedOut:
+@router.get("/wanted", summary="Read how many hosts are missing or spare", responses=declared())
+async def hosts_wanted(context: WithContext) -> WantedOut:
     """How many hosts more, or fewer, would be right at this moment, why, and for how long it has been so."""
     async with transaction(context.engine) as conn:
         wanted = await read_hosts_wanted(conn)

@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import Path, Request, Response
 from pydantic import AfterValidator
 
-from headway.control.http.dependencies import ApiContext, WithContext, body_of, model_of, takes
-from headway.control.http.problems import TooLarge, declared
+from headway.control.http.dependencies import ApiContext, WithContext, body_of, model_of, operations, taking
+from headway.control.http.problems import declared
 from headway.control.http.schemas.host_bodies import ReasonBody
 from headway.control.http.schemas.requests import storable_text
 from headway.control.http.schemas.responses import HostOut
@@ -17,42 +17,25 @@ from headway.store.engine import snapshot, transaction
 from headway.store.hosts.host_lifecycle import forget_host, set_host_state
 from headway.store.overview import read_hosts
 
-router = APIRouter(prefix="/v1/hosts", tags=["hosts"])
+router = operations(prefix="/v1/hosts", tags=["hosts"])
 
 HostPath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterValidator(storable_text)]
 
 
-@router.post(
-    "/{host}/cordon",
-    operation_id="cordon_host",
-    summary="Give a host nothing new",
-    responses=declared(Invalid, NotFound, TooLarge),
-    openapi_extra=takes(ReasonBody),
-)
-async def cordon(host: HostPath, context: WithContext, request: Request) -> HostOut:
+@router.post("/{host}/cordon", summary="Give a host nothing new", **taking(ReasonBody, NotFound))
+async def cordon_host(host: HostPath, context: WithContext, request: Request) -> HostOut:
     """Keep what the host runs and give it nothing new, until it is uncordoned."""
     return await _set(context, host, HostState.CORDONED, reason=await _reason(request))
 
 
-@router.post(
-    "/{host}/drain",
-    operation_id="drain_host",
-    summary="Empty a host",
-    responses=declared(Invalid, NotFound, TooLarge),
-    openapi_extra=takes(ReasonBody),
-)
-async def drain(host: HostPath, context: WithContext, request: Request) -> HostOut:
+@router.post("/{host}/drain", summary="Empty a host", **taking(ReasonBody, NotFound))
+async def drain_host(host: HostPath, context: WithContext, request: Request) -> HostOut:
     """Place the host's workers elsewhere; each leaves, with its own drain, when what replaces it runs."""
     return await _set(context, host, HostState.DRAINING, reason=await _reason(request))
 
 
-@router.post(
-    "/{host}/uncordon",
-    operation_id="uncordon_host",
-    summary="Let a host serve again",
-    responses=declared(Invalid, NotFound),
-)
-async def uncordon(host: HostPath, context: WithContext) -> HostOut:
+@router.post("/{host}/uncordon", summary="Let a host serve again", responses=declared(Invalid, NotFound))
+async def uncordon_host(host: HostPath, context: WithContext) -> HostOut:
     """End a cordon or a drain. Where there is none, nothing changes."""
     return await _set(context, host, HostState.SERVING, reason=None)
 
@@ -62,8 +45,7 @@ async def uncordon(host: HostPath, context: WithContext) -> HostOut:
     operation_id="forget_host",
     summary="Forget a host that is gone",
     status_code=204,
-    responses=declared(Invalid, NotFound, Conflict, TooLarge),
-    openapi_extra=takes(ReasonBody),
+    **taking(ReasonBody, NotFound, Conflict),
 )
 async def forget(host: HostPath, context: WithContext, request: Request) -> Response:
     """Wait no longer for what a silent host may run. Refused while it reports; one that comes back enrols anew."""

@@ -1,25 +1,24 @@
 """What people set beside a profile for a while: a count of workers, and a pause. No version is needed for either."""
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
-from headway.control.http.dependencies import PoolPath, WithContext, body_of, model_of, takes
+from headway.control.http.dependencies import PoolPath, WithContext, body_of, model_of, operations, taking
 from headway.control.http.overview.profile_views import shown
-from headway.control.http.problems import TooLarge, declared
+from headway.control.http.problems import declared
 from headway.control.http.schemas.profile_bodies import PauseBody, SetOverrideBody
 from headway.control.http.schemas.responses import ProfileOut
 from headway.errors import Invalid, NotFound
 from headway.store.engine import transaction
 from headway.store.pools.overrides import set_override, set_pause
 
-router = APIRouter(prefix="/v1/pools", tags=["profiles"])
+router = operations(prefix="/v1/pools", tags=["profiles"])
 
 
 @router.put(
     "/{pool}/override",
     operation_id="set_override",
     summary="Set a pool's workers for a while",
-    responses=declared(Invalid, NotFound, TooLarge),
-    openapi_extra=takes(SetOverrideBody),
+    **taking(SetOverrideBody, NotFound),
 )
 async def put_override(pool: PoolPath, context: WithContext, request: Request) -> ProfileOut:
     """Set the count of a pool's workers by hand until it expires; a later one takes its place."""
@@ -30,25 +29,16 @@ async def put_override(pool: PoolPath, context: WithContext, request: Request) -
 
 
 @router.delete(
-    "/{pool}/override",
-    operation_id="end_override",
-    summary="Leave a pool's workers to deciding again",
-    responses=declared(Invalid, NotFound),
+    "/{pool}/override", summary="Leave a pool's workers to deciding again", responses=declared(Invalid, NotFound)
 )
-async def delete_override(pool: PoolPath, context: WithContext) -> ProfileOut:
+async def end_override(pool: PoolPath, context: WithContext) -> ProfileOut:
     """End an override before it expires. Where there is none, nothing changes."""
     async with transaction(context.engine) as conn:
         return await shown(conn, await set_override(conn, pool, None, actor=context.actor), now_s=context.clock())
 
 
-@router.put(
-    "/{pool}/pause",
-    operation_id="pause_pool",
-    summary="Pause a pool",
-    responses=declared(Invalid, NotFound, TooLarge),
-    openapi_extra=takes(PauseBody),
-)
-async def put_pause(pool: PoolPath, context: WithContext, request: Request) -> ProfileOut:
+@router.put("/{pool}/pause", summary="Pause a pool", **taking(PauseBody, NotFound))
+async def pause_pool(pool: PoolPath, context: WithContext, request: Request) -> ProfileOut:
     """Keep a pool's last target, in both directions or in one, whatever its profile's mode says, for a while or not.
 
     A later pause takes the place of an earlier one, its reason and end included.
@@ -59,13 +49,8 @@ async def put_pause(pool: PoolPath, context: WithContext, request: Request) -> P
         return await shown(conn, await set_pause(conn, pool, wanted, actor=context.actor), now_s=now_s)
 
 
-@router.delete(
-    "/{pool}/pause",
-    operation_id="resume_pool",
-    summary="Resume a pool",
-    responses=declared(Invalid, NotFound),
-)
-async def delete_pause(pool: PoolPath, context: WithContext) -> ProfileOut:
+@router.delete("/{pool}/pause", summary="Resume a pool", responses=declared(Invalid, NotFound))
+async def resume_pool(pool: PoolPath, context: WithContext) -> ProfileOut:
     """Let a pool go by its profile's mode again. Where it is not paused by hand, nothing changes."""
     async with transaction(context.engine) as conn:
         return await shown(conn, await set_pause(conn, pool, None, actor=context.actor), now_s=context.clock())

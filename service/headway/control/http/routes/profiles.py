@@ -3,9 +3,9 @@
 import re
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Request, Response, status
+from fastapi import Header, Request, Response, status
 
-from headway.control.http.dependencies import PoolPath, WithContext, body_of, mapping_of, takes
+from headway.control.http.dependencies import PoolPath, WithContext, body_of, mapping_of, operations, takes
 from headway.control.http.overview.profile_views import all_shown, shown
 from headway.control.http.problems import TooLarge, declared
 from headway.control.http.schemas.profile_bodies import ProfileBody
@@ -25,7 +25,7 @@ from headway.store.pools.profiles import (
 from headway.strategies import refuse_unknown
 from headway.zones import refuse_unknown_zones
 
-router = APIRouter(prefix="/v1/profiles", tags=["profiles"])
+router = operations(prefix="/v1/profiles", tags=["profiles"])
 
 ETAG = {"ETag": {"description": "The version, in quotes.", "schema": {"type": "string"}}}
 

@@ -3,12 +3,21 @@
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import AfterValidator
 
-from headway.control.http.dependencies import PoolPath, PoolQuery, QueuePath, WithContext, body_of, model_of, takes
+from headway.control.http.dependencies import (
+    PoolPath,
+    PoolQuery,
+    QueuePath,
+    WithContext,
+    body_of,
+    model_of,
+    operations,
+    taking,
+)
 from headway.control.http.overview.pool_history import bucket_points, longest_window_s, service_times
-from headway.control.http.problems import TooLarge, declared
+from headway.control.http.problems import declared
 from headway.control.http.schemas.behaviour_responses import BehaviourOut
 from headway.control.http.schemas.queue_names import IN_PATH, QUEUE_NAMES_FORGOTTEN_MAX, ForgottenOut, QueuesBody
 from headway.control.http.schemas.requests import TEXT_LENGTH_MAX, storable_text
@@ -41,18 +50,11 @@ QUERY_HISTORY_MINUTES_MAX = 120  # buckets of 5 s live two hours
 
 QueueQuery = Annotated[str | None, Query(min_length=1, max_length=TEXT_LENGTH_MAX), AfterValidator(storable_text)]
 
-router = APIRouter(prefix="/v1")
+router = operations(prefix="/v1")
 
 
-@router.get(
-    "/queues",
-    operation_id="list_queues",
-    summary="List queues",
-    tags=["queues"],
-    response_model=QueuesOut,
-    responses=declared(Invalid),
-)
-async def list_all_queues(
+@router.get("/queues", summary="List queues", tags=["queues"], response_model=QueuesOut, responses=declared(Invalid))
+async def list_queues(
     context: WithContext,
     pool: PoolQuery = None,
     queue: Annotated[QueueQuery, Query(description="Only this queue.")] = None,
@@ -66,13 +68,12 @@ async def list_all_queues(
 
 @router.delete(
     f"/queues/{IN_PATH}",
-    operation_id="forget_queue",
     summary="Forget a queue that is gone",
     tags=["queues"],
     status_code=204,
     responses=declared(Invalid, NotFound, Conflict),
 )
-async def forget(queue: QueuePath, context: WithContext) -> None:
+async def forget_queue(queue: QueuePath, context: WithContext) -> None:
     """Forget a queue with its history, and make room for another. One that is sent again is known anew."""
     async with transaction(context.engine) as conn:
         await forget_queues(conn, [queue], actor=context.actor)
@@ -84,8 +85,7 @@ async def forget(queue: QueuePath, context: WithContext) -> None:
     operation_id="forget_queues",
     summary="Forget queues that are gone",
     tags=["queues"],
-    responses=declared(Invalid, NotFound, Conflict, TooLarge),
-    openapi_extra=takes(QueuesBody),
+    **taking(QueuesBody, NotFound, Conflict),
 )
 async def forget_several(context: WithContext, request: Request) -> ForgottenOut:
     """Forget queues with their histories, all that are named or none; or those whose names begin so, a page at a time.
@@ -104,30 +104,16 @@ async def forget_several(context: WithContext, request: Request) -> ForgottenOut
     return ForgottenOut(queues=names, is_all=is_all)
 
 
-@router.get(
-    "/pools",
-    operation_id="list_pools",
-    summary="List pools",
-    tags=["queues"],
-    response_model=PoolsOut,
-    responses=declared(Invalid),
-)
-async def list_all_pools(context: WithContext, pool: PoolQuery = None) -> Response:
+@router.get("/pools", summary="List pools", tags=["queues"], response_model=PoolsOut, responses=declared(Invalid))
+async def list_pools(context: WithContext, pool: PoolQuery = None) -> Response:
     """Every pool at this moment: its state and what is wrong, its workers as agents report them, how old that is."""
     seen = await context.overviews.overview()
     asked = [each for each in seen.pools if pool is None or each.pool == pool]
     return await in_a_thread(lambda: PoolsOut(at_s=seen.at_s, pools=asked, health=seen.health))
 
 
-@router.get(
-    "/hosts",
-    operation_id="list_hosts",
-    summary="List hosts",
-    tags=["hosts"],
-    response_model=HostsOut,
-    responses=declared(),
-)
-async def list_all_hosts(context: WithContext) -> Response:
+@router.get("/hosts", summary="List hosts", tags=["hosts"], response_model=HostsOut, responses=declared())
+async def list_hosts(context: WithContext) -> Response:
     """Every host: its capacity, its templates, its workers, and whether it is known to live."""
     async with snapshot(context.engine) as conn:
         found = await read_hosts(conn)
@@ -174,13 +160,9 @@ async def list_latest_decisions(context: WithContext) -> Response:
 
 
 @router.get(
-    "/pools/{pool}/history",
-    operation_id="get_history",
-    summary="Read a pool's history",
-    tags=["queues"],
-    responses=declared(Invalid, NotFound),
+    "/pools/{pool}/history", summary="Read a pool's history", tags=["queues"], responses=declared(Invalid, NotFound)
 )
-async def get_pool_history(
+async def get_history(
     pool: PoolPath, context: WithContext, minutes: Annotated[int, Query(ge=1, le=QUERY_HISTORY_MINUTES_MAX)] = 10
 ) -> HistoryOut:
     """The last minutes of a pool: what the pipeline measured every 5 s, and what was decided."""
@@ -210,13 +192,9 @@ async def get_pool_history(
 
 
 @router.get(
-    "/pools/{pool}/behaviour",
-    operation_id="get_behaviour",
-    summary="Read how a pool behaves",
-    tags=["queues"],
-    responses=declared(Invalid, NotFound),
+    "/pools/{pool}/behaviour", summary="Read how a pool behaves", tags=["queues"], responses=declared(Invalid, NotFound)
 )
-async def get_pool_behaviour(pool: PoolPath, context: WithContext) -> BehaviourOut:
+async def get_behaviour(pool: PoolPath, context: WithContext) -> BehaviourOut:
     """What was measured of the pool's workers and of the loop that scales them, and how far predictions were off.
 
     `headway simulate --behaviour FILE` takes this answer.

@@ -1,16 +1,16 @@
 """Restarts of pools: every worker replaced, host by host."""
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
-from headway.control.http.dependencies import PoolPath, WithContext, body_of, model_of, takes
-from headway.control.http.problems import TooLarge, declared
+from headway.control.http.dependencies import PoolPath, WithContext, body_of, model_of, operations, taking
+from headway.control.http.problems import declared
 from headway.control.http.schemas.host_bodies import ReasonBody
 from headway.control.http.schemas.schema_base import Given
 from headway.errors import Invalid, NotFound
 from headway.store.engine import transaction
 from headway.store.pools.restarts import Restart, read_restart, restart_pool
 
-router = APIRouter(prefix="/v1/pools", tags=["profiles"])
+router = operations(prefix="/v1/pools", tags=["profiles"])
 
 
 class RestartOut(Given):
@@ -35,11 +35,7 @@ class RestartOut(Given):
 
 
 @router.post(
-    "/{pool}/restart",
-    operation_id="restart_pool",
-    summary="Replace a pool's workers",
-    responses=declared(Invalid, NotFound, TooLarge),
-    openapi_extra=takes(ReasonBody),
+    "/{pool}/restart", operation_id="restart_pool", summary="Replace a pool's workers", **taking(ReasonBody, NotFound)
 )
 async def post_restart(pool: PoolPath, context: WithContext, request: Request) -> RestartOut:
     """Replace every worker, one by one on a host and host by host; an old one leaves when its replacement runs."""
@@ -48,12 +44,7 @@ async def post_restart(pool: PoolPath, context: WithContext, request: Request) -
         return RestartOut.of(await restart_pool(conn, pool, reason=reason, actor=context.actor))
 
 
-@router.get(
-    "/{pool}/restart",
-    operation_id="get_restart",
-    summary="Read how far a restart is",
-    responses=declared(Invalid, NotFound),
-)
+@router.get("/{pool}/restart", summary="Read how far a restart is", responses=declared(Invalid, NotFound))
 async def get_restart(pool: PoolPath, context: WithContext) -> RestartOut:
     """How far the newest restart of a pool is."""
     async with transaction(context.engine) as conn:

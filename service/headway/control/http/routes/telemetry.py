@@ -1,8 +1,8 @@
 """Telemetry: what happened to jobs and the state of queues, for senders that speak no gRPC."""
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
-from headway.control.http.dependencies import WithContext, body_of, model_of, takes
+from headway.control.http.dependencies import WithContext, body_of, model_of, operations, takes
 from headway.control.http.middleware import TELEMETRY_PATH
 from headway.control.http.problems import TooLarge, declared
 from headway.control.http.schemas.requests import TelemetryBody
@@ -10,17 +10,16 @@ from headway.control.http.schemas.responses import ReceiptOut
 from headway.errors import Invalid, Overloaded
 from headway.scaling.model import TelemetryBatch
 
-router = APIRouter(tags=["telemetry"])
+router = operations(tags=["telemetry"])
 
 
 @router.post(
     TELEMETRY_PATH,
-    operation_id="send_telemetry",
     summary="Send telemetry",
     responses=declared(Invalid, TooLarge, Overloaded),
     openapi_extra=takes(TelemetryBody),
 )
-async def send(context: WithContext, request: Request) -> ReceiptOut:
+async def send_telemetry(context: WithContext, request: Request) -> ReceiptOut:
     """Accept one batch. It is answered when it is durable; sent again, it counts once."""
     receipt = await context.ingest.accept(await body_of(request, _batch), context.caller)
     return ReceiptOut.model_validate(receipt)

@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response, status
+from fastapi import Path, Request, Response, status
 from pydantic import AfterValidator
 
-from headway.control.http.dependencies import WithContext, body_of, model_of, takes
-from headway.control.http.problems import TooLarge, declared
+from headway.control.http.dependencies import WithContext, body_of, model_of, operations, taking
+from headway.control.http.problems import declared
 from headway.control.http.schemas.requests import storable_text
 from headway.control.http.schemas.token_bodies import HostCredentialOut, TokenBody, TokenMadeOut, TokenOut, TokensOut
 from headway.errors import Conflict, Invalid, NotFound
@@ -15,7 +15,7 @@ from headway.store.access.credentials import revoke_host, rotate
 from headway.store.access.tokens import create_token, list_tokens, revoke_token
 from headway.store.engine import transaction
 
-router = APIRouter(prefix="/v1", tags=["tokens"])
+router = operations(prefix="/v1", tags=["tokens"])
 
 NamePath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterValidator(storable_text)]
 
@@ -33,8 +33,7 @@ async def list_all_tokens(context: WithContext) -> TokensOut:
     operation_id="create_token",
     summary="Make a token",
     status_code=status.HTTP_201_CREATED,
-    responses=declared(Invalid, Conflict, TooLarge),
-    openapi_extra=takes(TokenBody),
+    **taking(TokenBody, Conflict),
 )
 async def post_token(context: WithContext, request: Request) -> TokenMadeOut:
     """Make a token of a role, or a join token. Its secret is in the answer, and nowhere else ever again."""
@@ -58,26 +57,16 @@ async def delete_token(name: NamePath, context: WithContext) -> Response:
     return Response(status_code=status.HTTP_204_NO_CONTENT)
 
 
-@router.post(
-    "/hosts/{host}/rotate",
-    operation_id="rotate_host_credential",
-    summary="Replace a host's credential",
-    responses=declared(Invalid, NotFound),
-)
-async def post_rotate(host: NamePath, context: WithContext) -> HostCredentialOut:
+@router.post("/hosts/{host}/rotate", summary="Replace a host's credential", responses=declared(Invalid, NotFound))
+async def rotate_host_credential(host: NamePath, context: WithContext) -> HostCredentialOut:
     """Have a host's credential replaced with its next report. The old one serves until the new one is used."""
     async with transaction(context.engine) as conn:
         await rotate(conn, host, actor=context.actor)
     return HostCredentialOut(host=host, outcome="rotating")
 
 
-@router.post(
-    "/hosts/{host}/revoke",
-    operation_id="revoke_host_credential",
-    summary="Revoke a host's credential",
-    responses=declared(Invalid, NotFound),
-)
-async def post_revoke(host: NamePath, context: WithContext) -> HostCredentialOut:
+@router.post("/hosts/{host}/revoke", summary="Revoke a host's credential", responses=declared(Invalid, NotFound))
+async def revoke_host_credential(host: NamePath, context: WithContext) -> HostCredentialOut:
     """Cut a host off within a second. Its workers run on; it is let in again with a join token made for it."""
     async with transaction(context.engine) as conn:
         await revoke_host(conn, host, actor=context.actor)

@@ -3,9 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from fastapi import APIRouter
-
-from headway.control.http.dependencies import PoolPath, QueuePath, WithContext
+from headway.control.http.dependencies import PoolPath, QueuePath, WithContext, operations
 from headway.control.http.problems import declared
 from headway.control.http.schemas.queue_names import IN_PATH
 from headway.control.http.schemas.schema_base import Given
@@ -21,7 +19,7 @@ from headway.store.pools.profiles import get_profile
 WINDOW_FINE_S = 300.0  # windows so long or shorter are of buckets of 5 s, longer ones of minutes
 HOUR_S = max(WINDOWS_S)
 
-router = APIRouter(prefix="/v1")
+router = operations(prefix="/v1")
 
 
 class JobClassWindow(Given):
@@ -44,7 +42,6 @@ class WindowsOut(Given):
 
 @router.get(
     f"/queues/{IN_PATH}/metrics",
-    operation_id="get_queue_metrics",
     summary="Read a queue's windows",
     tags=["queues"],
     responses=declared(Invalid, NotFound),
@@ -67,11 +64,7 @@ async def get_queue_metrics(queue: QueuePath, context: WithContext) -> WindowsOu
 
 
 @router.get(
-    "/pools/{pool}/metrics",
-    operation_id="get_pool_metrics",
-    summary="Read a pool's windows",
-    tags=["queues"],
-    responses=declared(Invalid, NotFound),
+    "/pools/{pool}/metrics", summary="Read a pool's windows", tags=["queues"], responses=declared(Invalid, NotFound)
 )
 async def get_pool_metrics(pool: PoolPath, context: WithContext) -> WindowsOut:
     """What all queues of a pool did together over 1, 5, 15 and 60 minutes, and how busy that kept its workers."""
