@@ -1,10 +1,16 @@
-"""Which brokers are read: one connection each, with its URL and what of it concerns Headway. Values only."""
+"""Which brokers are read: one connection each. Values only."""
 
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit, urlunsplit
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit, urlunsplit
+
+from headway.errors import Misconfigured
 
 AUTO = "auto"
 NAME_CHARS_MAX = 500  # ingest takes no longer ones
+EVERY_S = 0.5  # a queue that wakes from nothing is seen within this; a poll costs the broker well under a millisecond
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +22,18 @@ class Connection:
     """It may hold a password: messages and logs use ``shown_url``."""
     library: str = AUTO
     """The collector that reads it, by its entry point's name; ``auto``: the one that its URL's scheme belongs to."""
+    password_file: Path | None = None
+    """Holds the password, which then is not in the URL."""
+    ca_file: Path | None = None
+    """The certificates of whom the broker's own is signed by; ``None``: those that this machine trusts."""
+    queues: tuple[str, ...] = ()
+    """Patterns of the queues that are read; none: all."""
+    exclude: tuple[str, ...] = ()
+    """Patterns of those that are not."""
+    every_s: float = EVERY_S
+    """From one poll to the next."""
+    prefix: str | None = None
+    """What the library's keys begin with; ``None``: what they begin with by default."""
 
     @property
     def scheme(self) -> str:
@@ -30,6 +48,47 @@ class Connection:
     def queue(self, name: str) -> str:
         """The queue ``name`` of this broker as samples and events name it."""
         return as_text(f"{self.name}/{name}")
+
+    def reads(self, name: str) -> bool:
+        """Whether the queue ``name`` is read at all."""
+        is_named = not self.queues or any(fnmatchcase(name, pattern) for pattern in self.queues)
+        return is_named and not any(fnmatchcase(name, pattern) for pattern in self.exclude)
+
+    def password(self) -> str | None:
+        """The password in its file, read now, so that a changed one serves the next time; ``None``: there is no file.
+
+        Raises:
+            Misconfigured: the file cannot be read, or is empty. Its content is in no message.
+        """
+        if self.password_file is None:
+            return None
+        try:
+            password = self.password_file.read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise Misconfigured(f"password_file {self.password_file} cannot be read: {why}") from None
+        if not password:
+            raise Misconfigured(f"password_file {self.password_file} is empty")
+        return password
+
+    def file_breaches(self) -> list[str]:
+        """A sentence for each of its files that cannot be read here."""
+        breaches = []
+        try:
+            self.password()
+        except Misconfigured as error:
+            breaches.append(str(error))
+        if self.ca_file is not None and not self.ca_file.is_file():
+            breaches.append(f"ca_file {self.ca_file} is not there")
+        return breaches
+
+    def place(self) -> tuple[Any, ...]:
+        """What tells this broker, with its database and prefix, from others; whoever logs in."""
+        parts = urlsplit(self.url)
+        query = parse_qs(parts.query)
+        database = query.get("db", [""])[0] or (parts.path.strip("/") if parts.netloc else "")
+        path = "" if parts.hostname else parts.path
+        return (parts.hostname or "", parts.port, path, database or "0", self.prefix)
 
 
 def as_text(name: str) -> str:

@@ -6,12 +6,16 @@ environment before it is read, under the same names.
 
 import ipaddress
 import math
+import re
 import socket
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from headway.connection_tables import connections_from
 from headway.connections import Connection
 from headway.errors import Invalid, Misconfigured
 
@@ -19,6 +23,7 @@ HTTP_ADDRESS = "127.0.0.1:8460"
 GRPC_ADDRESS = "127.0.0.1:8461"
 DATA_DIR = ".headway"
 COUNT_MAX = 10**9
+_IS_TOML = re.compile(r"""^\s*(\[|[\w"'-]+\s*=\s*["'{\[])""", re.MULTILINE)
 TOKEN_BITS_MIN = 64  # 16 characters drawn from 16; at a million guesses a second half a million years
 BOUNDS: Mapping[str, tuple[str, int]] = {
     "HEADWAY_QUEUES": ("queues_max", 10_000),
@@ -36,6 +41,10 @@ BOUNDS: Mapping[str, tuple[str, int]] = {
     "HEADWAY_METRICS_SERIES": ("metrics_series_max", 100_000),
 }
 """Setting -> the bound that it sets, and its default."""
+
+
+ConnectionCheck = Callable[[Iterable[Connection]], list[str]]
+"""A sentence for each thing that is wrong with connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,12 +253,15 @@ class CollectSettings:
     tls: ClientTls | None
 
     @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> "CollectSettings":
-        """The settings in ``env``. Raises ``Invalid`` with every value that is missing or wrong."""
+    def from_env(cls, env: Mapping[str, str], *, check: ConnectionCheck = lambda _: []) -> "CollectSettings":
+        """The settings in ``env``. Raises ``Invalid`` with every value that is missing or wrong.
+
+        ``check`` says what else is wrong with connections: which libraries there are is not known here.
+        """
         with _reading(env) as read:
             return cls(
                 control=read.addresses("HEADWAY_CONTROL", GRPC_ADDRESS),
-                connections=read.connections(),
+                connections=read.connections(check),
                 state_dir=read.path("HEADWAY_STATE_DIR", f"{DATA_DIR}/collect"),
                 token=read.token(),
                 tls=read.client_tls(),
@@ -405,8 +417,22 @@ class _Reader:
             return Address(host="127.0.0.1", port=0)
         return Address(host=host.strip("[]"), port=int(port))
 
-    def connections(self) -> tuple[Connection, ...]:
-        value = self.secret("HEADWAY_BROKERS", holds="which brokers to read, as NAME=URL, one a line") or ""
+    def connections(self, check: ConnectionCheck) -> tuple[Connection, ...]:
+        value = self.secret("HEADWAY_BROKERS", holds="which brokers to read, as NAME=URL, one a line, or as TOML") or ""
+        if not value and not self._env.get("HEADWAY_BROKERS_FILE"):
+            self.breaches.append("HEADWAY_BROKERS is not set: it says which brokers to read, as NAME=URL,…")
+        connections = connections_from(self._brokers(value), self.breaches, where="HEADWAY_BROKERS")
+        self.breaches += check(connections)
+        return connections
+
+    def _brokers(self, value: str) -> Mapping[str, Any]:
+        """Connection name -> URL or table. No message repeats what may hold a password."""
+        try:
+            return tomllib.loads(value)
+        except tomllib.TOMLDecodeError as error:
+            if _IS_TOML.search(value):
+                self.breaches.append(f"HEADWAY_BROKERS is no TOML: {error}")
+                return {}
         brokers: dict[str, str] = {}
         pieces = list(filter(None, (piece.strip() for line in value.splitlines() for piece in line.split(","))))
         for number, part in enumerate(pieces, 1):
@@ -420,9 +446,7 @@ class _Reader:
                 self.breaches.append(f"HEADWAY_BROKERS names the connection {name!r} twice")
             else:
                 brokers[name] = url
-        if not value and not self._env.get("HEADWAY_BROKERS_FILE"):
-            self.breaches.append("HEADWAY_BROKERS is not set: it says which brokers to read, as NAME=URL,…")
-        return tuple(Connection(name=name, url=url) for name, url in brokers.items())
+        return brokers
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -17,6 +18,7 @@ from headway.agent.config.host_file import load as load_host_file
 from headway.agent.config.toml_reader import TomlTable
 from headway.cli.backtesting.candidate_files import read_candidates
 from headway.cli.profiles_file import load_profiles_file
+from headway.connection_tables import connections_from
 from headway.scaling.metrics.windows import WindowMetrics
 from headway.scaling.model import FailureLimit, Mode, Objective, QueueMetrics
 from headway.scaling.policy import limits
@@ -116,13 +118,16 @@ READERS: dict[str, Callable[[Path], object]] = {
     "yaml": lambda file: load_profiles_file(file).profiles,
     "yaml candidates": read_candidates,
     "toml": lambda file: load_host_file(file).templates,
+    "toml brokers": lambda file: connections_from(tomllib.loads(file.read_text()), [], where="it"),
 }
 
 
 def test_examples_of_files_are_ones_that_headway_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))  # where rq is
     for page in PAGES:
-        for kind, example in re.findall(r"```(yaml(?: candidates)?|toml)\n(.*?)```", page.read_text(), flags=re.DOTALL):
+        for kind, example in re.findall(
+            r"```(yaml(?: candidates)?|toml(?: brokers)?)\n(.*?)```", page.read_text(), flags=re.DOTALL
+        ):
             file = tmp_path / f"example.{kind}"
             file.write_text(example.replace("/srv/app/.venv/bin/rq", "rq").replace("/srv/app", "."))
             assert READERS[kind](file), page

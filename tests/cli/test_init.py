@@ -15,6 +15,7 @@ from headway.__main__ import main
 from headway.agent.config import host_file
 from headway.cli.local.scaffold import Broker, host_text, pool_names, profiles_text
 from headway.cli.profiles_file import load_profiles_file
+from headway.connections import Connection
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
 
@@ -41,7 +42,7 @@ def test_what_it_writes_is_read_by_up_and_by_the_agent(
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     assert initialised(broker, tmp_path) == 0
     profiles = load_profiles_file(tmp_path / "profiles.yaml")
-    assert profiles.brokers == {"redis": broker}
+    assert profiles.brokers == (Connection(name="redis", url=broker),)
     assert profiles.profiles == tuple(
         Profile(
             pool=name,
@@ -151,7 +152,9 @@ def test_a_password_is_kept_out_of_sight(valkey_url: str, tmp_path: Path, capsys
     template = host_file.load(tmp_path / "host.toml").templates["emails"]
     assert template.argv[1:] == ("worker", *SAFE, "emails")
     assert template.environment == {"RQ_REDIS_URL": url}
-    assert load_profiles_file(tmp_path / "profiles.yaml").brokers == {"redis": url.replace(",", "%2C")}
+    assert load_profiles_file(tmp_path / "profiles.yaml").brokers == (
+        Connection(name="redis", url=url.replace(",", "%2C")),
+    )
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
 
 

@@ -153,9 +153,12 @@ def test_check_shows_what_brokers_hold_and_fails_with_every_one_that_does_not_an
         "  exact: waiting, in flight, delayed, oldest age, entries, starts, busy workers",
         "  bounded: ends, to one poll where result_ttl is 0; keep results for a minute",
     ]
-    away = ["--broker", "a=redis://:secret@127.0.0.1:1/0", "--broker", "b=amqp://h"]
+    away = ["--broker", "a=redis://:secret@127.0.0.1:1/0", "--broker", "b=redis://127.0.0.1:2/0"]
     assert main(["collect", "--check", "--broker", ours, *away]) == 2
     reported = capsys.readouterr().err
     assert "broker redis://:***@127.0.0.1:1/0 cannot be reached" in reported
-    assert "broker URL 'amqp://h'" in reported
+    assert "broker redis://127.0.0.1:2/0 cannot be reached" in reported
     assert "secret" not in reported
+    assert main(["collect", "--check", *away, "--broker", "c=amqp://u:secret@h"]) == 2
+    reported = capsys.readouterr().err
+    assert reported.startswith("headway: connection 'c': broker URL 'amqp://u:***@h': expected ")

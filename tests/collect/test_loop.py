@@ -186,11 +186,10 @@ def test_more_than_one_batch_holds_goes_in_several(
 def test_collectors_stop_amid_any_pause_and_one_broken_broker_stops_no_other(
     rq: Rq, tmp_path: Path, control: Control, valkey_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "POLL_S", 600.0)
     monkeypatch.setattr(module, "PAUSE", DoublingPause(600.0, 600.0))
     rq.queue().enqueue(work)
     brokers = {"a/b": valkey_url, "gone": "redis://127.0.0.1:1/0"}
-    connections = [Connection(name=name, url=url) for name, url in brokers.items()]
+    connections = [Connection(name=name, url=url, every_s=600.0) for name, url in brokers.items()]
     with StateFolder(tmp_path / "state") as folder:
         collectors = Collectors(connections, libraries=Libraries(), folder=folder, send=control.send)
         collectors.start()

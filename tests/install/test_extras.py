@@ -78,7 +78,7 @@ def test_a_collector_without_the_client_of_its_library_says_what_to_install(inst
     answer = installed().headway("collect", "--check", "--broker", "redis=redis://127.0.0.1:1/0")
     assert answer.returncode == 2
     assert answer.stderr == (
-        "headway: library 'rq' needs the package 'redis': "
+        "headway: connection 'redis': library 'rq' needs the package 'redis': "
         f"pip install 'headway-{version('headway')}-py3-none-any.whl[collect]', the wheel that this came from; "
         "in a clone, pip install '.[collect]'\n"
     )

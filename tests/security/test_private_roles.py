@@ -13,6 +13,7 @@ from headway.cli.local.live_view import Terminal
 from headway.cli.local.stack import Plan, Stack
 from headway.cli.local.supervisor import Child, Supervisor
 from headway.cli.process.shutdown import Stopping
+from headway.connections import Connection
 from headway.errors import Invalid
 from headway.settings import Address, CollectSettings, ControlSettings, PipelineSettings, database_url_of
 from support.ports import free_port
@@ -137,7 +138,9 @@ def test_what_up_starts_gets_no_credential_that_is_not_its_own(tmp_path: Path, m
         monkeypatch.setattr(machine.supervisor, "start", lambda child: children.append(child))
         monkeypatch.setattr(machine.supervisor, "wait_ready", lambda *_: None)
         children: list = []
-        machine.start(brokers={"redis": "redis://:s3cret-3@127.0.0.1:1/0"}, apply_profiles=lambda: None)
+        machine.start(
+            brokers=[Connection(name="redis", url="redis://:s3cret-3@127.0.0.1:1/0")], apply_profiles=lambda: None
+        )
         machine.supervisor.stop()
     has = {
         child.name: {name for name in child.env if name in {*CREDENTIALS, "HEADWAY_DATABASE_URL_FILE"}}

@@ -2,7 +2,7 @@ from random import Random
 
 import pytest
 
-from headway.collect.collector_loop import POLL_S as COLLECTED_EACH_S
+from headway.connections import EVERY_S as COLLECTED_EACH_S
 from headway.scaling.metrics.behaviour import Behaviour, Spread, mean_s
 from headway.simulate.controller import Controller
 from headway.simulate.engine.learned_starts import RECENT_MAX, WEIGHT, LearnedStarts

@@ -1,14 +1,16 @@
 """``profiles.yaml``: brokers by connection name, and the profile of each pool. All mistakes are reported together."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from headway.connection_tables import connections_from
+from headway.connections import Connection
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.mapping import near
 from headway.scaling.profile import Profile, profile_from_mapping
@@ -20,15 +22,17 @@ KNOWN = ("brokers", "exclude", "pools")
 class ProfilesFile:
     """What one file says."""
 
-    brokers: Mapping[str, str]
-    """Connection name -> broker URL."""
+    brokers: tuple[Connection, ...]
     profiles: tuple[Profile, ...]
     exclude: tuple[str, ...] = ()
-    """Patterns of queues that no pool may serve, in this file, in others or in the control plane."""
+    """Patterns of queues that no pool may serve, in this file, in others or in the control plane: those of connections,
+    too."""
 
 
-def load_profiles_file(path: Path) -> ProfilesFile:
-    """The brokers and profiles in the file at ``path``.
+def load_profiles_file(
+    path: Path, *, check: Callable[[Iterable[Connection]], list[str]] = lambda _: []
+) -> ProfilesFile:
+    """The brokers and profiles in the file at ``path``. ``check`` says what else is wrong with brokers.
 
     Raises:
         Misconfigured: it cannot be read.
@@ -37,10 +41,12 @@ def load_profiles_file(path: Path) -> ProfilesFile:
     breaches: list[str] = []
     top = mapping_of(parsed(path), "the file", breaches)
     breaches += unknown_keys(top, KNOWN)
-    brokers = _brokers(mapping_of(top.get("brokers"), "brokers", breaches), breaches)
+    brokers = connections_from(mapping_of(top.get("brokers"), "brokers", breaches), breaches, where="brokers")
+    breaches += check(brokers)
     pools = mapping_of(top.get("pools"), "pools", breaches)
     profiles = [profile for pool, values in pools.items() if (profile := _profile(pool, values, breaches)) is not None]
-    exclude = _patterns(top.get("exclude"), breaches)
+    of_brokers = tuple(f"{each.name}/{pattern}" for each in brokers for pattern in each.exclude)
+    exclude = (*_patterns(top.get("exclude"), breaches), *of_brokers)
     breaches += [*_queue_breaches(profiles, brokers), *_excluded(profiles, exclude)]
     if breaches:
         raise Invalid(*(f"{path}: {breach}" for breach in breaches))
@@ -128,20 +134,6 @@ def mapping_of(value: Any, what: str, breaches: list[str]) -> dict[Any, Any]:
     return value
 
 
-def _brokers(given: dict[Any, Any], breaches: list[str]) -> dict[str, str]:
-    brokers: dict[str, str] = {}
-    for name, url in given.items():
-        if not isinstance(name, str) or not name or set(name) & set("/=,"):
-            breaches.append(f"brokers: connection {name!r} must be a name without '/', '=' and ','")
-        elif not isinstance(url, str) or "://" not in url:
-            breaches.append(f"brokers: {name}: expected a URL, as in redis://127.0.0.1:6379/0")
-        elif "," in url:
-            breaches.append(f"brokers: {name}: write ',' in the URL as %2C")  # settings separate brokers by it
-        else:
-            brokers[name] = url
-    return brokers
-
-
 def _patterns(value: Any, breaches: list[str]) -> tuple[str, ...]:
     if value is None:
         return ()
@@ -179,18 +171,23 @@ def _profile(pool: Any, values: Any, breaches: list[str]) -> Profile | None:
         return None
 
 
-def _queue_breaches(profiles: list[Profile], brokers: Mapping[str, str]) -> list[str]:
-    """Queues of two pools, and queues of a connection that ``brokers``, where there are any, does not name."""
+def _queue_breaches(profiles: list[Profile], brokers: tuple[Connection, ...]) -> list[str]:
+    """Queues of two pools, and queues that no connection of ``brokers``, where there are any, reads."""
     queues = Counter(queue for profile in profiles for queue in profile.queues)
     breaches = [
         f"queue {queue!r} is in {count} pools; it belongs to exactly one"
         for queue, count in queues.items()
         if count > 1
     ]
+    named = {each.name: each for each in brokers}
     for queue in queues:
-        connection, separator, _ = queue.partition("/")
+        connection, separator, name = queue.partition("/")
         if not separator:
             breaches.append(f"queue {queue!r} must be written as connection/queue")
-        elif brokers and connection not in brokers:
-            breaches.append(f"queue {queue!r}: no connection {connection!r} under brokers; there: {', '.join(brokers)}")
+        elif brokers and connection not in named:
+            breaches.append(f"queue {queue!r}: no connection {connection!r} under brokers; there: {', '.join(named)}")
+        elif brokers and named[connection].queues and not replace(named[connection], exclude=()).reads(name):
+            breaches.append(
+                f"queue {queue!r}: connection {connection!r} reads {', '.join(named[connection].queues)} only"
+            )
     return breaches

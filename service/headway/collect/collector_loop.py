@@ -19,7 +19,6 @@ from headway.errors import Invalid, Misconfigured, Unavailable
 from headway.local.backoff import DoublingPause
 from headway.scaling.model import JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 
-POLL_S = 0.5  # a queue that wakes from nothing is seen within this; a poll costs the broker well under a millisecond
 CATCH_UP_S = 0.05  # the pause between polls that cannot take everything that is new: a third of the processor is left
 PAUSE = DoublingPause(0.5, 5.0)
 BATCH_ITEMS_MAX = 9_000  # ingest takes 10,000
@@ -57,7 +56,7 @@ class Collector:
         self._back(reading)
         if not self._send(reading):
             return self._outbox.pause_s
-        return CATCH_UP_S if reading.has_more else max(0.0, began_s + POLL_S - time.monotonic())
+        return CATCH_UP_S if reading.has_more else max(0.0, began_s + self._connection.every_s - time.monotonic())
 
     def run(self, stop: threading.Event) -> None:
         """Take turns until ``stop`` is set."""

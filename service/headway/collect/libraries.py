@@ -46,6 +46,18 @@ class Libraries:
             raise Misconfigured(f"library {name!r} is not known;{meant}")
         return _loaded(self._entries[name])
 
+    def breaches(self, connections: Iterable[Connection]) -> list[str]:
+        """A sentence for each thing that is wrong with ``connections``, before anything is opened."""
+        breaches: list[str] = []
+        for connection in connections:
+            found = connection.file_breaches()
+            try:
+                found += self.of(connection).refusals(connection)
+            except Misconfigured as error:
+                found.append(str(error))
+            breaches += [f"connection {connection.name!r}: {each}" for each in found]
+        return breaches
+
     def of(self, connection: Connection) -> Library:
         """The library that ``connection`` names, else the one that its URL's scheme belongs to.
 

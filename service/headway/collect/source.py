@@ -3,7 +3,7 @@
 A package adds a library of its own: docs/how-to/write-a-collector.md.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -114,6 +114,11 @@ class Source(Protocol):
         """Let the broker go."""
 
 
+def no_refusals(_: Connection) -> Iterable[str]:
+    """None: whatever a connection asks for can be done."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
     """A queue library that can be read: what an entry point of the group ``headway.collectors`` names."""
@@ -132,6 +137,8 @@ class Library:
     """
     accuracy: Mapping[Figure, Accuracy]
     """How good each figure is; one that is missing is unseen."""
+    refusals: Callable[[Connection], Iterable[str]] = no_refusals
+    """What of a connection this library cannot do, a sentence each; asked before anything is opened."""
 
     def of(self, figure: Figure) -> Accuracy:
         """How good ``figure`` is."""

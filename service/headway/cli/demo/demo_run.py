@@ -19,6 +19,7 @@ from headway.cli.demo.report_page import Moment, report_page
 from headway.cli.local.live_view import Progress, Terminal, picture, progress_line
 from headway.cli.local.stack import Stack
 from headway.cli.process.shutdown import Stopping
+from headway.connections import Connection
 from headway.simulate.replay import replay
 
 POLL_S = 0.2
@@ -81,7 +82,7 @@ class Demo:
         self._jobs = DemoJobs(url, queues, wait=self._ending.wait)
         self._jobs.clear()
         self._script.write_host_file(url)
-        self._machine.start(brokers={CONNECTION: url}, apply_profiles=apply_profiles)
+        self._machine.start(brokers=[Connection(name=CONNECTION, url=url)], apply_profiles=apply_profiles)
         self._watch.start()
         self._feed.start()
         self._ready_s = time.monotonic() - began_s

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +15,8 @@ from headway.cli.local.live_view import Terminal
 from headway.cli.local.supervisor import Child, Supervisor
 from headway.cli.process import heartbeat
 from headway.cli.process.shutdown import Stopping
+from headway.connection_tables import as_toml
+from headway.connections import Connection
 from headway.errors import HeadwayError
 from headway.settings import HTTP_ADDRESS, Address, ClientTls
 from headway.store.embedded import ensure_postgres, ensure_valkey
@@ -93,9 +95,9 @@ class Stack:
             ensure = lambda: ensure_valkey(self.plan.layout.valkey, is_persistent=True)  # noqa: E731
             return self.supervisor.keep("Valkey", ensure).url
 
-    def start(self, *, brokers: Mapping[str, str], apply_profiles: Callable[[], object]) -> None:
+    def start(self, *, brokers: Iterable[Connection], apply_profiles: Callable[[], object]) -> None:
         """Start every role and return once all are ready; ``apply_profiles`` is called once the control plane is."""
-        self._env["HEADWAY_BROKERS"] = ",".join(f"{name}={url}" for name, url in brokers.items())
+        self._env["HEADWAY_BROKERS"] = as_toml(brokers)
         self._env["HEADWAY_DATABASE_URL"] = self.plan.database_url or self._start_postgres()
         with self._stage("database tables"):
             self.supervisor.complete(self._role("migrate"))

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -57,15 +57,16 @@ def _require_whole(layout: DataDir) -> None:
 
 
 def _run(options: argparse.Namespace, layout: DataDir, *, stopping: Stopping, terminal: Terminal) -> None:
-    file = load_profiles_file(options.profiles)
+    libraries = Libraries()
+    file = load_profiles_file(options.profiles, check=libraries.breaches)
     host = host_file.load(options.host_file)
-    brokers = _brokers(file, os.environ)
+    brokers = _brokers(file, os.environ, libraries)
     plan = _plan(options, layout, host)
     for profile in file.profiles:
         if profile.template not in host.templates:
             terminal.say(f"pool {profile.pool!r} needs template {profile.template!r}: not in {options.host_file}")
     with terminal.stage("brokers and Java found"):
-        _check_outside(brokers, layout)
+        _check_outside(brokers, libraries, layout)
     machine = Stack(plan, stopping=stopping, terminal=terminal)
     keep_private(terminal.say)
     try:
@@ -93,9 +94,9 @@ def _require_file(path: Path) -> None:
         )
 
 
-def _brokers(file: ProfilesFile, env: Mapping[str, str]) -> Mapping[str, str]:
+def _brokers(file: ProfilesFile, env: Mapping[str, str], libraries: Libraries) -> tuple[Connection, ...]:
     if env.get("HEADWAY_BROKERS") or env.get("HEADWAY_BROKERS_FILE"):
-        return {each.name: each.url for each in CollectSettings.from_env(env).connections}
+        return CollectSettings.from_env(env, check=libraries.breaches).connections
     if not file.brokers:
         raise Misconfigured(
             "no broker is named: write `brokers: {NAME: URL}` into profiles.yaml, or set HEADWAY_BROKERS"
@@ -135,14 +136,14 @@ def _trusted(settings: ControlSettings) -> ClientTls | None:
     return tls
 
 
-def _check_outside(brokers: Mapping[str, str], layout: DataDir) -> None:
+def _check_outside(brokers: Iterable[Connection], libraries: Libraries, layout: DataDir) -> None:
     """Refuse, with every mistake, what could not work: brokers that do not answer, and no Java."""
-    breaches, libraries = [], Libraries()
-    for name, url in brokers.items():
+    breaches = []
+    for connection in brokers:
         try:
-            discover(Connection(name=name, url=url), libraries)
+            discover(connection, libraries)
         except HeadwayError as error:
-            breaches.append(f"{name}: {error}")
+            breaches.append(f"{connection.name}: {error}")
     try:
         java_home(os.environ, shim_dir=layout.state("pipeline") / "java")
     except HeadwayError as error:

@@ -33,8 +33,8 @@ DISCOVERY_EVERY_S = 3600.0
 def main(words: list[str]) -> int:
     """Collect until asked to stop, or with ``--check`` only check. Returns the exit status."""
     given = _options(words)
-    settings = CollectSettings.from_env(laid_over(os.environ, given))
     libraries = Libraries()
+    settings = CollectSettings.from_env(laid_over(os.environ, given), check=libraries.breaches)
     if given.check:
         return _check(settings.connections, libraries)
     log_to_stderr()

@@ -8,25 +8,26 @@ Of a job's record only ``rq_record.FIELDS`` are read, never its data, meta or re
 """
 
 import logging
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import redis
 
 from headway.collect.job_memory import WAITING_KEPT
-from headway.collect.redis_client import SCHEMES, connect, unavailable
+from headway.collect.redis_client import SCHEMES, connect, refusals, unavailable
 from headway.collect.rq.queue_reading import Answers, EndedSpans, QueueReading, RecordRequests
 from headway.collect.rq.queue_tracker import TrackedQueue
 from headway.collect.rq.rq_record import FIELDS, job_of, record_from
 from headway.collect.source import EXACT, Cursor, Figure, FoundQueue, Library, Reading, bounded
 from headway.connections import Connection, as_text
+from headway.errors import Misconfigured
 from headway.scaling.model import JobEvent, QueueSample, WorkerActivity
 
-QUEUES = "rq:queues"
-WORKERS = "rq:workers"
-LIST, WIP, SCHEDULED, FINISHED, FAILED = "rq:queue:", "rq:wip:", "rq:scheduled:", "rq:finished:", "rq:failed:"
-JOB = "rq:job:"
+PREFIX = "rq"
+PREFIX_CHARS = re.compile(r"[A-Za-z0-9_.:{}-]+")  # RQ takes no others
 WORKER_FIELDS = ("state", "pid", "hostname", "current_job", "successful_job_count", "failed_job_count")
 
 HEAD_JOBS = 4
@@ -50,14 +51,18 @@ class RqSource:
         """Go on from ``cursor``; without one, report what waits and runs now, and not what ended before."""
         self._client = connect(connection)
         self._connection = connection
+        self._keys = _Keys(connection.prefix or PREFIX)
         self._polls = 0
         self._polled_at_s: float | None = cursor["looked_at_s"] if cursor else None
         states = cursor["queues"] if cursor else {}
         self._queues = {
-            queue: TrackedQueue.from_state(self._connection.queue(queue), state) for queue, state in states.items()
+            queue: TrackedQueue.from_state(self._connection.queue(queue), state)
+            for queue, state in states.items()
+            if connection.reads(queue)
         }
         # Deleted while the broker answers, as by FLUSHALL: nothing waits there, which is known, unlike silence.
-        self._gone = dict.fromkeys(cursor.get("gone", ()) if cursor else ())
+        gone = cursor.get("gone", ()) if cursor else ()
+        self._gone = dict.fromkeys(queue for queue in gone if connection.reads(queue))
         """The queues that were reported and are no more, the one that went first, first."""
         self._unreadable: dict[str, str] = {}
         self._missing: set[str] = set()
@@ -74,11 +79,12 @@ class RqSource:
     def discover(self) -> tuple[FoundQueue, ...]:
         """The queues that RQ has named here, by name."""
         try:
-            names = sorted(str(key).removeprefix(LIST) for key in self._client.smembers(QUEUES))
+            named = [str(key).removeprefix(self._keys.list) for key in self._client.smembers(self._keys.queues)]
+            names = sorted(name for name in named if self._connection.reads(name))
             with self._client.pipeline(transaction=False) as pipe:
                 for name in names:
-                    pipe.llen(LIST + name)
-                    pipe.scard(f"{WORKERS}:{name}")
+                    pipe.llen(self._keys.list + name)
+                    pipe.scard(f"{self._keys.workers}:{name}")
                 counts = iter(pipe.execute())
         except (redis.RedisError, OSError) as error:
             raise unavailable(self._connection, error) from error
@@ -89,7 +95,16 @@ class RqSource:
         try:
             return self._poll(at_s)
         except (redis.RedisError, OSError) as error:
+            if isinstance(error, redis.AuthenticationError):
+                self._log_in_anew()
             raise unavailable(self._connection, error) from error
+
+    def _log_in_anew(self) -> None:
+        """Take the password from its file once more: it may have been changed."""
+        with suppress(Misconfigured):  # while the file is being replaced
+            client = connect(self._connection)
+            self._client.close()
+            self._client = client
 
     def close(self) -> None:
         """Let the broker go."""
@@ -123,14 +138,14 @@ class RqSource:
     def _read_queues(self, at_s: float) -> tuple[list[str], dict[str, QueueReading]]:
         """First trip. A queue seen for the first time costs another."""
         with self._client.pipeline(transaction=False) as pipe:
-            pipe.smembers(QUEUES)
-            pipe.smembers(WORKERS)
+            pipe.smembers(self._keys.queues)
+            pipe.smembers(self._keys.workers)
             plans = [self._plan(pipe, queue, at_s) for queue in self._queues]
             queues, workers, *replies = pipe.execute(raise_on_error=False)
         for reply in (queues, workers):
             if isinstance(reply, Exception):
                 raise reply
-        present = {key.removeprefix(LIST) for key in queues}
+        present = {queue for key in queues if self._connection.reads(queue := key.removeprefix(self._keys.list))}
         readings = dict(self._readings(plans, replies))
         self._missing = self._queues.keys() - present
         for queue in present:
@@ -170,13 +185,13 @@ class RqSource:
     def _plan(self, pipe: Any, queue: str, at_s: float) -> "_Plan":
         tracked = self._queues[queue]
         plan = _Plan(queue=queue, is_sampled=self._polls % SAMPLED_EACH_POLLS == 0)
-        pipe.llen(LIST + queue)
-        pipe.lrange(LIST + queue, 0, HEAD_JOBS - 1)
-        pipe.lrange(LIST + queue, -TAIL_JOBS, -1)
-        pipe.zrange(WIP + queue, 0, RUNNING_MAX - 1)
-        pipe.zcard(WIP + queue)
-        pipe.zcard(SCHEDULED + queue)
-        for registry, endings in ((FINISHED, tracked.finished), (FAILED, tracked.failed)):
+        pipe.llen(self._keys.list + queue)
+        pipe.lrange(self._keys.list + queue, 0, HEAD_JOBS - 1)
+        pipe.lrange(self._keys.list + queue, -TAIL_JOBS, -1)
+        pipe.zrange(self._keys.wip + queue, 0, RUNNING_MAX - 1)
+        pipe.zcard(self._keys.wip + queue)
+        pipe.zcard(self._keys.scheduled + queue)
+        for registry, endings in ((self._keys.finished, tracked.finished), (self._keys.failed, tracked.failed)):
             spans = endings.spans(at_s)
             plan.spans.append(len(spans))
             for low, high in spans:
@@ -207,7 +222,7 @@ class RqSource:
         is_beginning = self._polled_at_s is None
         with self._client.pipeline(transaction=False) as pipe:
             for queue in deep:
-                pipe.lrange(LIST + queue, -(WAITING_KEPT if is_beginning else DEEP_JOBS), -1)
+                pipe.lrange(self._keys.list + queue, -(WAITING_KEPT if is_beginning else DEEP_JOBS), -1)
             for queue, tail in zip(deep, pipe.execute(), strict=True):
                 self._queues[queue].poll_deeper(tail, entries_reported_until_s=at_s if is_beginning else None)
 
@@ -227,10 +242,10 @@ class RqSource:
         with self._client.pipeline(transaction=False) as pipe:
             for queue, each in asked.items():
                 for job_id in each.jobs:
-                    pipe.hmget(JOB + job_id, FIELDS)
+                    pipe.hmget(self._keys.job + job_id, FIELDS)
                     if job_id in each.ended:
-                        pipe.zscore(FINISHED + queue, job_id)
-                        pipe.zscore(FAILED + queue, job_id)
+                        pipe.zscore(self._keys.finished + queue, job_id)
+                        pipe.zscore(self._keys.failed + queue, job_id)
             for key in worker_keys:
                 pipe.hmget(key, WORKER_FIELDS)
             replies = iter(pipe.execute(raise_on_error=False))
@@ -252,6 +267,15 @@ class RqSource:
                 # RQ writes a count with the first job of its kind.
                 ended_jobs=sum(int(count) for count in ended if count and count.isdecimal()),
             )
+
+
+class _Keys:
+    """Where RQ keeps what, by what its keys begin with (``RQ_KEY_PREFIX``)."""
+
+    def __init__(self, prefix: str) -> None:
+        self.queues, self.workers = f"{prefix}:queues", f"{prefix}:workers"
+        self.list, self.wip, self.scheduled = f"{prefix}:queue:", f"{prefix}:wip:", f"{prefix}:scheduled:"
+        self.finished, self.failed, self.job = f"{prefix}:finished:", f"{prefix}:failed:", f"{prefix}:job:"
 
 
 @dataclass(slots=True)
@@ -329,10 +353,17 @@ def _has_more(reading: QueueReading, asked: RecordRequests) -> bool:
     return asked.is_behind or is_stopped or len(asked.jobs) >= asked.room
 
 
+def _refusals(connection: Connection) -> Iterator[str]:
+    yield from refusals(connection)
+    if connection.prefix is not None and not PREFIX_CHARS.fullmatch(connection.prefix):
+        yield f"prefix {connection.prefix!r}: RQ_KEY_PREFIX has letters, digits and _ . : - {{ }} only"
+
+
 RQ = Library(
     name="rq",
     title="RQ",
     schemes=SCHEMES,
+    refusals=_refusals,
     open=RqSource,
     accuracy={
         Figure.WAITING: EXACT,

@@ -24,7 +24,7 @@ from headway.simulate.engine.simulation_plan import PoolPlan
 from headway.simulate.engine.unplaced import UnplacedRecorder
 from headway.simulate.observation import Observation, Stepping, Target, together
 
-POLL_S = 0.5  # from one poll of a collector to the next, as in headway.collect.collector_loop
+POLL_S = 0.5  # from one poll of a collector to the next, as in headway.connections
 
 
 class Lane:
