@@ -9,7 +9,7 @@ Of a job's record only ``rq_record.FIELDS`` are read, never its data, meta or re
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +40,9 @@ PID_MAX = 2**31
 GONE_MAX = 1_000  # queues that were deleted; whoever names one after a customer or a date deletes them without end
 SAMPLED_EACH_POLLS = 20
 SAMPLED_JOBS = 3
+
+_Worker = tuple[list[str | None], set[str]]
+"""The fields of a worker, and the executions that it has under way."""
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +101,11 @@ class RqSource:
             if isinstance(error, redis.AuthenticationError):
                 self._log_in_anew()
             raise unavailable(self._connection, error) from error
+
+    def _started_s(self, jobs: Collection[str]) -> Iterator[float]:
+        """When those of ``jobs`` started that are known to run."""
+        for tracked in self._queues.values() if jobs else ():
+            yield from (at_s for job in jobs if (at_s := tracked.jobs.started_at_s(job)) is not None)
 
     def _log_in_anew(self) -> None:
         """Take the password from its file once more: it may have been changed."""
@@ -237,7 +245,7 @@ class RqSource:
 
     def _read_records(
         self, asked: dict[str, RecordRequests], worker_keys: list[str]
-    ) -> tuple[dict[str, Answers], list[list[str | None]]]:
+    ) -> "tuple[dict[str, Answers], list[_Worker]]":
         """Last trip, where anything may be new or workers are there."""
         with self._client.pipeline(transaction=False) as pipe:
             for queue, each in asked.items():
@@ -248,17 +256,19 @@ class RqSource:
                         pipe.zscore(self._keys.failed + queue, job_id)
             for key in worker_keys:
                 pipe.hmget(key, WORKER_FIELDS)
+                pipe.smembers(f"{key}:executions")  # from RQ 3 on; before, current_job named the one job
             replies = iter(pipe.execute(raise_on_error=False))
         answers = {queue: _answers(each, replies) for queue, each in asked.items()}
-        return answers, [reply for reply in replies if not isinstance(reply, Exception)]
+        workers = zip(replies, replies, strict=True)
+        return answers, [each for each in workers if not any(isinstance(reply, Exception) for reply in each)]
 
-    def _activities(self, workers: list[list[str | None]]) -> Iterator[WorkerActivity]:
-        for state, pid, host, job_id, *ended in workers:
+    def _activities(self, workers: "list[_Worker]") -> Iterator[WorkerActivity]:
+        for (state, pid, host, job_id, *ended), executions in workers:
             if not host or not pid or not pid.isdecimal() or not 0 < int(pid) <= PID_MAX:
                 continue  # gone without a goodbye: its key has expired, its name is still in the set
             is_busy = state == "busy"
-            started_s = [tracked.jobs.started_at_s(job_id) for tracked in self._queues.values()] if job_id else []
-            since_s = next((each for each in started_s if each is not None), None)
+            jobs = {job_of(member) for member in executions} | ({job_id} if job_id else set())
+            since_s = min(self._started_s(jobs), default=None)
             yield WorkerActivity(
                 host=as_text(host),
                 pid=int(pid),
