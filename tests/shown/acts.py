@@ -217,7 +217,11 @@ BRIEF_S = 25
 
 
 def await_end_of_token(site: Site) -> None:
-    until(site, lambda: not any(each["name"] == "brief" for each in site.ask("GET", "/v1/tokens")["tokens"]))
+    def state() -> str:
+        (found,) = [each for each in site.ask("GET", "/v1/tokens")["tokens"] if each["name"] == "brief"]
+        return str(found["state"])
+
+    until(site, lambda: state() == "expired")
 
 
 def skew(role: str, seconds: float) -> Act:
