@@ -14,7 +14,7 @@ from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.model import HostState
 from headway.scaling.profile import NAME_LENGTH_MAX
 from headway.store.engine import snapshot, transaction
-from headway.store.hosts.host_lifecycle import forget_host, set_host_state
+from headway.store.hosts import host_lifecycle
 from headway.store.overview import read_hosts
 
 router = operations(prefix="/v1/hosts", tags=["hosts"])
@@ -41,17 +41,13 @@ async def uncordon_host(host: HostPath, context: WithContext) -> HostOut:
 
 
 @router.post(
-    "/{host}/forget",
-    operation_id="forget_host",
-    summary="Forget a host that is gone",
-    status_code=204,
-    **taking(ReasonBody, NotFound, Conflict),
+    "/{host}/forget", summary="Forget a host that is gone", status_code=204, **taking(ReasonBody, NotFound, Conflict)
 )
-async def forget(host: HostPath, context: WithContext, request: Request) -> Response:
+async def forget_host(host: HostPath, context: WithContext, request: Request) -> Response:
     """Wait no longer for what a silent host may run. Refused while it reports; one that comes back enrols anew."""
     reason = await _reason(request)
     async with transaction(context.engine) as conn:
-        await forget_host(conn, host, reason=reason, actor=context.actor)
+        await host_lifecycle.forget_host(conn, host, reason=reason, actor=context.actor)
     return Response(status_code=204)
 
 
@@ -61,7 +57,7 @@ async def _reason(request: Request) -> str:
 
 async def _set(context: ApiContext, name: str, state: HostState, *, reason: str | None) -> HostOut:
     async with transaction(context.engine) as conn:
-        await set_host_state(conn, name, state, reason=reason, actor=context.actor)
+        await host_lifecycle.set_host_state(conn, name, state, reason=reason, actor=context.actor)
     # Read by itself: the host's row would be locked for as long as that takes, and its reports would wait.
     async with snapshot(context.engine) as conn:
         found = next((HostOut.of(row) for row in await read_hosts(conn) if row.host.name == name), None)

@@ -9,23 +9,18 @@ from headway.control.http.schemas.profile_bodies import PauseBody, SetOverrideBo
 from headway.control.http.schemas.responses import ProfileOut
 from headway.errors import Invalid, NotFound
 from headway.store.engine import transaction
-from headway.store.pools.overrides import set_override, set_pause
+from headway.store.pools import overrides
 
 router = operations(prefix="/v1/pools", tags=["profiles"])
 
 
-@router.put(
-    "/{pool}/override",
-    operation_id="set_override",
-    summary="Set a pool's workers for a while",
-    **taking(SetOverrideBody, NotFound),
-)
-async def put_override(pool: PoolPath, context: WithContext, request: Request) -> ProfileOut:
+@router.put("/{pool}/override", summary="Set a pool's workers for a while", **taking(SetOverrideBody, NotFound))
+async def set_override(pool: PoolPath, context: WithContext, request: Request) -> ProfileOut:
     """Set the count of a pool's workers by hand until it expires; a later one takes its place."""
     now_s = context.clock()
     wanted = await body_of(request, lambda body: model_of(SetOverrideBody, body).value(now_s=now_s))
     async with transaction(context.engine) as conn:
-        return await shown(conn, await set_override(conn, pool, wanted, actor=context.actor), now_s=now_s)
+        return await shown(conn, await overrides.set_override(conn, pool, wanted, actor=context.actor), now_s=now_s)
 
 
 @router.delete(
@@ -34,7 +29,8 @@ async def put_override(pool: PoolPath, context: WithContext, request: Request) -
 async def end_override(pool: PoolPath, context: WithContext) -> ProfileOut:
     """End an override before it expires. Where there is none, nothing changes."""
     async with transaction(context.engine) as conn:
-        return await shown(conn, await set_override(conn, pool, None, actor=context.actor), now_s=context.clock())
+        stored = await overrides.set_override(conn, pool, None, actor=context.actor)
+        return await shown(conn, stored, now_s=context.clock())
 
 
 @router.put("/{pool}/pause", summary="Pause a pool", **taking(PauseBody, NotFound))
@@ -46,11 +42,12 @@ async def pause_pool(pool: PoolPath, context: WithContext, request: Request) -> 
     now_s = context.clock()
     wanted = await body_of(request, lambda body: model_of(PauseBody, body or b"{}").value(now_s=now_s))
     async with transaction(context.engine) as conn:
-        return await shown(conn, await set_pause(conn, pool, wanted, actor=context.actor), now_s=now_s)
+        return await shown(conn, await overrides.set_pause(conn, pool, wanted, actor=context.actor), now_s=now_s)
 
 
 @router.delete("/{pool}/pause", summary="Resume a pool", responses=declared(Invalid, NotFound))
 async def resume_pool(pool: PoolPath, context: WithContext) -> ProfileOut:
     """Let a pool go by its profile's mode again. Where it is not paused by hand, nothing changes."""
     async with transaction(context.engine) as conn:
-        return await shown(conn, await set_pause(conn, pool, None, actor=context.actor), now_s=context.clock())
+        stored = await overrides.set_pause(conn, pool, None, actor=context.actor)
+        return await shown(conn, stored, now_s=context.clock())

@@ -13,15 +13,8 @@ from headway.control.http.schemas.responses import ProfileOut, ProfilesOut
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.profile import profile_from_mapping
 from headway.store.engine import transaction
-from headway.store.pools.profiles import (
-    Expected,
-    StaleVersion,
-    VersionUnstated,
-    delete_profile,
-    get_profile,
-    list_profiles,
-    put_profile,
-)
+from headway.store.pools import profiles
+from headway.store.pools.profiles import Expected, StaleVersion, VersionUnstated
 from headway.strategies import refuse_unknown
 from headway.zones import refuse_unknown_zones
 
@@ -33,30 +26,28 @@ IfMatch = Annotated[str | None, Header(description='The version that the change 
 IfNoneMatch = Annotated[str | None, Header(description="`*`: create it, and refuse where it exists.")]
 
 
-@router.get("", operation_id="list_profiles", summary="List profiles", responses=declared())
-async def list_all(context: WithContext) -> ProfilesOut:
+@router.get("", summary="List profiles", responses=declared())
+async def list_profiles(context: WithContext) -> ProfilesOut:
     """Every profile, by pool."""
     async with transaction(context.engine) as conn:
-        return ProfilesOut(profiles=await all_shown(conn, await list_profiles(conn), now_s=context.clock()))
+        return ProfilesOut(profiles=await all_shown(conn, await profiles.list_profiles(conn), now_s=context.clock()))
 
 
 @router.get(
     "/{pool}",
-    operation_id="get_profile",
     summary="Read a profile",
     responses={**declared(Invalid, NotFound), 200: {"headers": ETAG}},
 )
-async def get_one(pool: PoolPath, context: WithContext, response: Response) -> ProfileOut:
+async def get_profile(pool: PoolPath, context: WithContext, response: Response) -> ProfileOut:
     """The profile of a pool. Its version is the ETag."""
     async with transaction(context.engine) as conn:
-        answer = await shown(conn, await get_profile(conn, pool), now_s=context.clock())
+        answer = await shown(conn, await profiles.get_profile(conn, pool), now_s=context.clock())
     response.headers["ETag"] = _etag(answer.version)
     return answer
 
 
 @router.put(
     "/{pool}",
-    operation_id="put_profile",
     summary="Create or update a profile",
     responses={
         **declared(Invalid, Conflict, StaleVersion, VersionUnstated, TooLarge),
@@ -65,7 +56,7 @@ async def get_one(pool: PoolPath, context: WithContext, response: Response) -> P
     },
     openapi_extra=takes(ProfileBody),
 )
-async def put_one(
+async def put_profile(
     pool: PoolPath,
     context: WithContext,
     request: Request,
@@ -82,7 +73,7 @@ async def put_one(
     refuse_unknown(profile, context.strategies)
     refuse_unknown_zones(profile)
     async with transaction(context.engine) as conn:
-        stored, outcome = await put_profile(conn, profile, expected=expected, actor=context.actor)
+        stored, outcome = await profiles.put_profile(conn, profile, expected=expected, actor=context.actor)
         answer = await shown(conn, stored, now_s=context.clock())
     response.headers["ETag"] = _etag(answer.version)
     if outcome == "created":
@@ -92,15 +83,14 @@ async def put_one(
 
 @router.delete(
     "/{pool}",
-    operation_id="delete_profile",
     summary="Delete a profile",
     status_code=status.HTTP_204_NO_CONTENT,
     responses=declared(Invalid, NotFound, StaleVersion, VersionUnstated),
 )
-async def delete_one(pool: PoolPath, context: WithContext, if_match: IfMatch = None) -> None:
+async def delete_profile(pool: PoolPath, context: WithContext, if_match: IfMatch = None) -> None:
     """Remove the profile of a pool. Its workers are drained; its queues are seen on."""
     async with transaction(context.engine) as conn:
-        await delete_profile(conn, pool, expected=_expected(if_match, None), actor=context.actor)
+        await profiles.delete_profile(conn, pool, expected=_expected(if_match, None), actor=context.actor)
 
 
 def _etag(version: int) -> str:

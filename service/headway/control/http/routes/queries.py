@@ -36,12 +36,12 @@ from headway.control.http.schemas.schema_base import in_a_thread
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.measure import BUCKET_S
 from headway.scaling.metrics.behaviour import Behaviour
-from headway.store.claimed_names import forget_queues, queues_beginning
+from headway.store import claimed_names
 from headway.store.engine import snapshot, transaction
 from headway.store.hosts.template_counts import reported_workers
 from headway.store.overview import TargetRow, read_buckets, read_hosts, read_target_history
+from headway.store.pools import decisions
 from headway.store.pools.behaviours import read_summaries, read_timings, with_timings
-from headway.store.pools.decisions import latest_decisions, list_decisions
 from headway.store.pools.profiles import get_profile
 
 DECISIONS_MAX = 500
@@ -76,18 +76,14 @@ async def list_queues(
 async def forget_queue(queue: QueuePath, context: WithContext) -> None:
     """Forget a queue with its history, and make room for another. One that is sent again is known anew."""
     async with transaction(context.engine) as conn:
-        await forget_queues(conn, [queue], actor=context.actor)
+        await claimed_names.forget_queues(conn, [queue], actor=context.actor)
     context.ingest.names.forget()
 
 
 @router.post(
-    "/queues/forget",
-    operation_id="forget_queues",
-    summary="Forget queues that are gone",
-    tags=["queues"],
-    **taking(QueuesBody, NotFound, Conflict),
+    "/queues/forget", summary="Forget queues that are gone", tags=["queues"], **taking(QueuesBody, NotFound, Conflict)
 )
-async def forget_several(context: WithContext, request: Request) -> ForgottenOut:
+async def forget_queues(context: WithContext, request: Request) -> ForgottenOut:
     """Forget queues with their histories, all that are named or none; or those whose names begin so, a page at a time.
 
     A name that no URL carries, as `..`, is forgotten here.
@@ -96,10 +92,10 @@ async def forget_several(context: WithContext, request: Request) -> ForgottenOut
     async with transaction(context.engine) as conn:
         names, is_all = asked.queues or [], True
         if asked.prefix is not None:
-            found = await queues_beginning(conn, asked.prefix, limit=QUEUE_NAMES_FORGOTTEN_MAX + 1)
+            found = await claimed_names.queues_beginning(conn, asked.prefix, limit=QUEUE_NAMES_FORGOTTEN_MAX + 1)
             names, is_all = found[:QUEUE_NAMES_FORGOTTEN_MAX], len(found) <= QUEUE_NAMES_FORGOTTEN_MAX
         if names:
-            await forget_queues(conn, names, actor=context.actor)
+            await claimed_names.forget_queues(conn, names, actor=context.actor)
     context.ingest.names.forget()
     return ForgottenOut(queues=names, is_all=is_all)
 
@@ -120,14 +116,8 @@ async def list_hosts(context: WithContext) -> Response:
     return await in_a_thread(lambda: HostsOut(hosts=[HostOut.of(row) for row in found]))
 
 
-@router.get(
-    "/decisions",
-    operation_id="list_decisions",
-    summary="List decisions",
-    tags=["decisions"],
-    responses=declared(Invalid),
-)
-async def list_newest_decisions(
+@router.get("/decisions", summary="List decisions", tags=["decisions"], responses=declared(Invalid))
+async def list_decisions(
     context: WithContext,
     pool: PoolQuery = None,
     limit: Annotated[int, Query(ge=1, le=DECISIONS_MAX)] = 50,
@@ -135,7 +125,7 @@ async def list_newest_decisions(
 ) -> DecisionsOut:
     """Decisions, newest first, a page at a time."""
     async with transaction(context.engine) as conn:
-        found = await list_decisions(conn, pool=pool, limit=limit, before=before)
+        found = await decisions.list_decisions(conn, pool=pool, limit=limit, before=before)
     return DecisionsOut(
         decisions=[DecisionOut.of(stored) for stored in found],
         next=found[-1].cursor if len(found) == limit else None,
@@ -144,16 +134,15 @@ async def list_newest_decisions(
 
 @router.get(
     "/decisions/latest",
-    operation_id="latest_decisions",
     summary="Read the newest decisions",
     tags=["decisions"],
     response_model=LatestDecisionsOut,
     responses=declared(),
 )
-async def list_latest_decisions(context: WithContext) -> Response:
+async def latest_decisions(context: WithContext) -> Response:
     """The newest decision of each pool."""
     async with transaction(context.engine) as conn:
-        latest = await latest_decisions(conn)
+        latest = await decisions.latest_decisions(conn)
     return await in_a_thread(
         lambda: LatestDecisionsOut(decisions=[DecisionOut.of(latest[pool]) for pool in sorted(latest)])
     )

@@ -8,7 +8,8 @@ from headway.control.http.schemas.host_bodies import ReasonBody
 from headway.control.http.schemas.schema_base import Given
 from headway.errors import Invalid, NotFound
 from headway.store.engine import transaction
-from headway.store.pools.restarts import Restart, read_restart, restart_pool
+from headway.store.pools import restarts
+from headway.store.pools.restarts import Restart
 
 router = operations(prefix="/v1/pools", tags=["profiles"])
 
@@ -34,18 +35,16 @@ class RestartOut(Given):
         return cls.taken_from(restart, restart.progress)
 
 
-@router.post(
-    "/{pool}/restart", operation_id="restart_pool", summary="Replace a pool's workers", **taking(ReasonBody, NotFound)
-)
-async def post_restart(pool: PoolPath, context: WithContext, request: Request) -> RestartOut:
+@router.post("/{pool}/restart", summary="Replace a pool's workers", **taking(ReasonBody, NotFound))
+async def restart_pool(pool: PoolPath, context: WithContext, request: Request) -> RestartOut:
     """Replace every worker, one by one on a host and host by host; an old one leaves when its replacement runs."""
     reason = await body_of(request, lambda body: model_of(ReasonBody, body).reason)
     async with transaction(context.engine) as conn:
-        return RestartOut.of(await restart_pool(conn, pool, reason=reason, actor=context.actor))
+        return RestartOut.of(await restarts.restart_pool(conn, pool, reason=reason, actor=context.actor))
 
 
 @router.get("/{pool}/restart", summary="Read how far a restart is", responses=declared(Invalid, NotFound))
 async def get_restart(pool: PoolPath, context: WithContext) -> RestartOut:
     """How far the newest restart of a pool is."""
     async with transaction(context.engine) as conn:
-        return RestartOut.of(await read_restart(conn, pool))
+        return RestartOut.of(await restarts.read_restart(conn, pool))

@@ -11,8 +11,8 @@ from headway.control.http.schemas.requests import storable_text
 from headway.control.http.schemas.token_bodies import HostCredentialOut, TokenBody, TokenMadeOut, TokenOut, TokensOut
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.profile import NAME_LENGTH_MAX
+from headway.store.access import tokens
 from headway.store.access.credentials import revoke_host, rotate
-from headway.store.access.tokens import create_token, list_tokens, revoke_token
 from headway.store.engine import transaction
 
 router = operations(prefix="/v1", tags=["tokens"])
@@ -20,40 +20,33 @@ router = operations(prefix="/v1", tags=["tokens"])
 NamePath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterValidator(storable_text)]
 
 
-@router.get("/tokens", operation_id="list_tokens", summary="List tokens", responses=declared())
-async def list_all_tokens(context: WithContext) -> TokensOut:
+@router.get("/tokens", summary="List tokens", responses=declared())
+async def list_tokens(context: WithContext) -> TokensOut:
     """The tokens of people, programs and hosts that may join, valid or expired lately. Secrets are not shown."""
     async with transaction(context.engine) as conn:
-        tokens = [TokenOut.of(token) for token in await list_tokens(conn)]
-    return TokensOut(tokens=tokens, refused_calls=dict(context.callers.refused))
+        listed = [TokenOut.of(token) for token in await tokens.list_tokens(conn)]
+    return TokensOut(tokens=listed, refused_calls=dict(context.callers.refused))
 
 
-@router.post(
-    "/tokens",
-    operation_id="create_token",
-    summary="Make a token",
-    status_code=status.HTTP_201_CREATED,
-    **taking(TokenBody, Conflict),
-)
-async def post_token(context: WithContext, request: Request) -> TokenMadeOut:
+@router.post("/tokens", summary="Make a token", status_code=status.HTTP_201_CREATED, **taking(TokenBody, Conflict))
+async def create_token(context: WithContext, request: Request) -> TokenMadeOut:
     """Make a token of a role, or a join token. Its secret is in the answer, and nowhere else ever again."""
     wanted = await body_of(request, lambda body: model_of(TokenBody, body).value())
     async with transaction(context.engine) as conn:
-        token, secret = await create_token(conn, wanted, actor=context.actor)
+        token, secret = await tokens.create_token(conn, wanted, actor=context.actor)
     return TokenMadeOut.of(token, secret=secret)
 
 
 @router.delete(
     "/tokens/{name}",
-    operation_id="revoke_token",
     summary="Revoke a token",
     status_code=status.HTTP_204_NO_CONTENT,
     responses=declared(Invalid, NotFound),
 )
-async def delete_token(name: NamePath, context: WithContext) -> Response:
+async def revoke_token(name: NamePath, context: WithContext) -> Response:
     """End a token. Within a second no control plane takes it any more."""
     async with transaction(context.engine) as conn:
-        await revoke_token(conn, name, actor=context.actor)
+        await tokens.revoke_token(conn, name, actor=context.actor)
     return Response(status_code=status.HTTP_204_NO_CONTENT)
 
 
