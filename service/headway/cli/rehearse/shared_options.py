@@ -9,6 +9,7 @@ import typer
 from headway.cli.rehearse.behaviour_source import given_behaviour, takes_learned
 from headway.cli.rehearse.figures import check_writable
 from headway.cli.terminal.units import seconds
+from headway.scaling.fields import taken_from
 from headway.scaling.metrics.behaviour import Behaviour
 from headway.simulate.studies.phases import PHASES
 from headway.simulate.studies.single_pool import Setting
@@ -68,14 +69,12 @@ class WorkerOptions:
         Raises:
             Invalid: with every value that is wrong.
         """
-        return Setting(
+        return taken_from(
+            Setting,
+            self,
             tick_s=seconds(self.tick, option="--tick"),
             start_up_s=seconds(self.start_up or START_UP, option="--start-up"),
             start_up_spread=self.jitter,
-            slots=self.slots,
-            host_cores=self.host_cores,
-            starting_max=self.starting_max,
-            job_cores=self.job_cores,
             is_depth_only=self.depth_only,
             behaviour=learned or given_behaviour(self.behaviour),
             **others,

@@ -147,21 +147,16 @@ def plan_of(jobs: Jobs, profile: Profile, setting: Setting) -> PoolPlan:
     known_start_up = behaviour.start_up
     if setting.host_cores is not None:
         behaviour = alone(behaviour)  # the rehearsal makes them wait for cores
-    return PoolPlan(
+    return taken_from(
+        PoolPlan,
+        setting,
+        profile,
         jobs=jobs,
         name=profile.pool,
-        start_up_s=setting.start_up_s,
-        start_up_spread=setting.start_up_spread,
-        slots=setting.slots,
         workers_max=ceiling_workers(profile),
-        template=profile.template,
-        priority=profile.priority,
-        faults=setting.faults,
         behaviour=behaviour,
         known_start_up=known_start_up,
         is_live=setting.behaviour is not None,
-        job_cores=setting.job_cores,
-        is_depth_only=setting.is_depth_only,
         objective_s=profile.objective.target_s,
     )
 

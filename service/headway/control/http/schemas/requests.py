@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from headway.scaling.fields import taken_from
 from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample, TelemetryBatch, WorkerActivity
 
 BIGINT_MAX = 2**63 - 1
@@ -146,13 +147,11 @@ class TelemetryBody(Taken):
 
     def value(self) -> TelemetryBatch:
         """The core's value."""
-        return TelemetryBatch(
-            producer=self.producer,
-            sequence=self.sequence,
-            sent_at_s=self.sent_at_s,
+        return taken_from(
+            TelemetryBatch,
+            self,
             events=tuple(event.value() for event in self.events),
             samples=tuple(QueueSample(**vars(sample)) for sample in self.samples),
             activities=tuple(WorkerActivity(**vars(activity)) for activity in self.activities),
             counts=tuple(QueueCounts(**vars(counts)) for counts in self.counts),
-            dropped_events=self.dropped_events,
         )
