@@ -171,6 +171,24 @@ def test_arrivals_are_the_change_of_depth_and_the_starts() -> None:
     assert 0 < estimated.arrival_rate_per_s < 50
 
 
+@pytest.mark.parametrize(("passed_s", "arrived_jobs"), [(5.0, 30), (1.0, 30), (20.0, 8)])
+def test_what_arrives_is_given_by_the_evaluation_interval_and_no_job_twice(passed_s: float, arrived_jobs: int) -> None:
+    """A pool at zero is evaluated more often, and one whose control plane was away more seldom."""
+    known = learned(None, view(depth(10)))
+    known = learned(known, view(depth(40, at_s=NOW_S + passed_s)))
+    assert known is not None
+    assert known.queues[0].arrived_jobs == arrived_jobs
+
+
+def test_a_pool_at_rest_that_works_again_is_followed_also_while_nothing_waits() -> None:
+    quiet, seen = followed([0, 0], slots=0)
+    assert quiet.queues == ()
+    at_work = replace(seen, queues=(depth(0, at_s=NOW_S + 10),), running_workers=3, busy_workers=3)
+    after = learned(quiet, at_work)
+    assert after is not None
+    assert (after.busy_slots, after.queues[0].arrived_jobs) == (3, 3)
+
+
 def test_ages_of_the_source_and_rates_that_it_reports_stay_as_they_are() -> None:
     seen = view(depth(8, oldest_age_s=3.0, start_rate_per_s=2.0, service_time_s=0.7), running_workers=2)
     known = learned(None, seen)

@@ -31,9 +31,9 @@ def learned(before: PoolDepths | None, view: PoolView) -> PoolDepths | None:
     members = [queue for queue in view.queues if queue.has_unknown_rates and queue.sampled_at_s is not None]
     if not members:
         return None
-    if before is not None and _are_known(members, before):
-        return before
     busy_slots = _busy_slots(view)
+    if before is not None and _are_known(members, before, busy_slots=busy_slots):
+        return before
     pool = before or PoolDepths(busy_slots=busy_slots)
     steps = tuple(_steps(members, before, view))
     pool = _with_drain(pool, steps, busy_slots=busy_slots, is_exact=_is_counted(view))
@@ -110,9 +110,9 @@ class _Step:
         return self.before.waiting_jobs > 0 and self.waiting_jobs > 0
 
 
-def _are_known(members: Sequence[QueueMetrics], before: PoolDepths) -> bool:
+def _are_known(members: Sequence[QueueMetrics], before: PoolDepths, *, busy_slots: int) -> bool:
     if not before.queues:  # at rest
-        return not any(queue.waiting_jobs or queue.in_flight_jobs for queue in members)
+        return not busy_slots and not any(queue.waiting_jobs or queue.in_flight_jobs for queue in members)
     known = {each.queue: each.sampled_at_s for each in before.queues}
     return all(queue.sampled_at_s == known.get(queue.queue) for queue in members)
 
@@ -209,8 +209,8 @@ def _with_step(step: _Step, started_jobs: float, view: PoolView) -> QueueDepths:
         sampled_at_s=step.at_s,
         sightings=_seen(step, started_jobs=int(gone_jobs)),
         part_jobs=gone_jobs - int(gone_jobs),
-        # As of one evaluation interval, in which forecasts count.
-        arrived_jobs=round(arrived_jobs * view.tick_s / step.passed_s) if step.passed_s else 0,
+        # Forecasts count by evaluation intervals. A shorter span is not one: no job of it counts several times.
+        arrived_jobs=round(arrived_jobs * min(1.0, view.tick_s / step.passed_s)) if step.passed_s else 0,
         arrival_rate_per_s=_rate_per_s(step.before.arrival_rate_per_s, arrived_jobs, step.passed_s, kept),
         start_rate_per_s=_rate_per_s(step.before.start_rate_per_s, started_jobs, step.passed_s, kept),
     )
