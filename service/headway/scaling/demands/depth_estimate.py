@@ -18,7 +18,7 @@ from headway.scaling.view import PoolView, copied
 RATE_MEMORY_S = 60.0  # as long as the window of rates that are counted
 LEAST_RATE_PER_S = 0.5 / RATE_MEMORY_S  # less than one job in that time is none
 DRAIN_MEMORY_S = 60.0  # what a drain shows is of the jobs of the last minute
-CYCLE_MEMORY_S = 300.0  # a cycle that no drain confirms while jobs wait counts as e times as long after this
+CYCLE_MEMORY_S = 60.0  # a cycle that no drain confirms while jobs wait counts as e times as long after this
 SIGHTINGS_MAX = 32  # an objective of a minute has twelve; of more, neighbours count as old as the older
 SHORTEST_S = 0.001
 
