@@ -43,6 +43,16 @@ class Worked(Database):
                 [number, NOW_S - begun_ago_s],
             )
 
+    def offers(self, *, slots: int) -> None:
+        """A worker of the host has so many slots."""
+        self._rows.execute(
+            "update hosts set templates = jsonb_set(templates, '{0,slots}', to_jsonb(%s::integer))", [slots]
+        )
+
+    def runs(self, number: int, *, jobs: int) -> None:
+        """So many jobs of a worker have begun, by its broker."""
+        self._rows.execute("update worker_activities set running_jobs = %s where pid = %s", [jobs, number])
+
     def sample(self, *, at_s: float, in_flight_jobs: int, reserved_jobs: int) -> None:
         """The newest reading of the queue of the pool ``mail``, straight from ingest."""
         self._rows.execute(
@@ -158,6 +168,19 @@ async def test_workers_without_a_job_leave_where_the_depth_is_all_that_is_known(
     decision = worked.decision()
     assert decision.target_workers == 1
     assert decision.metrics[0].arrival_rate_per_s is None
+
+
+async def test_slots_of_a_worker_are_busy_as_its_broker_counts_them(migrated_url: str, worked: Worked) -> None:
+    """Of two workers with four slots, one runs two jobs; of the other nothing is said, and it has a job."""
+    worked.offers(slots=4)
+    worked.bucket(at_s=NOW_S - SAMPLED_AGO_S, oldest_age_s=None, in_flight_jobs=None)
+    worked.worker(1, ready_ago_s=60.0, begun_ago_s=30.0)
+    worked.worker(2, ready_ago_s=60.0, begun_ago_s=30.0)
+    worked.runs(1, jobs=2)
+    worked.assign(2)
+    await ticked(migrated_url)
+    demands = {each.name: each.slots for each in worked.decision().demands}
+    assert demands["work_in_progress"] == 2 + 4
 
 
 async def test_what_a_worker_has_reserved_asks_for_no_other(migrated_url: str, worked: Worked) -> None:

@@ -15,10 +15,11 @@ from headway.emit.client import TelemetryClient
 from headway.emit.outbox import RESERVED_AT_ONCE, Outbox
 from headway.emit.outbox_folder import StateFolder, write_json
 from headway.errors import Invalid, Misconfigured, Unavailable
-from headway.scaling.model import EventKind, JobEvent, QueueSample, Receipt, TelemetryBatch, WorkerActivity
+from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample, Receipt, TelemetryBatch, WorkerActivity
 from support.flushed import Disk
 
 SAMPLE = QueueSample(queue="redis/mail", at_s=1.0, waiting_jobs=1)
+COUNTS = QueueCounts(queue="redis/mail", at_s=3.0, epoch="a", arrived_jobs=7)
 ACTIVITY = WorkerActivity(host="a", pid=7, is_busy=True)
 
 
@@ -79,14 +80,15 @@ def test_a_batch_that_was_not_answered_goes_out_again_from_the_next_process(
     first.push()
     control.batches.clear()
     control.answers = iter([Unavailable("away")])
-    first.offer(events=[event(1)], samples=[SAMPLE], activities=[ACTIVITY], cursor=cursor)
+    first.offer(events=[event(1)], samples=[SAMPLE], activities=[ACTIVITY], counts=[COUNTS], cursor=cursor)
     assert not first.push()
     second = opened()
     assert second.cursor == (cursor or {"at": 0})
     assert not second.is_empty
     assert second.push()
     (batch,) = control.batches
-    assert (batch.sequence, batch.events, batch.samples, batch.activities) == (1, (event(1),), (SAMPLE,), (ACTIVITY,))
+    assert (batch.sequence, batch.events, batch.samples) == (1, (event(1),), (SAMPLE,))
+    assert (batch.activities, batch.counts) == ((ACTIVITY,), (COUNTS,))
 
 
 def test_a_batch_is_in_the_file_with_its_cursor_before_it_is_sent(tmp_path: Path, control: Control) -> None:

@@ -139,14 +139,14 @@ async def test_a_reading_is_read_as_it_was_written(engine: Engine) -> None:
 
 async def test_the_last_word_on_each_worker_process_stays(engine: Engine) -> None:
     busy = WorkerActivity(host="a", pid=7, is_busy=True, busy_since_s=50.0)
-    idle = WorkerActivity(host="a", pid=7, is_busy=False, ended_jobs=3)
+    idle = WorkerActivity(host="a", pid=7, is_busy=False, ended_jobs=3, running_jobs=0)
     other = WorkerActivity(host="b", pid=7, is_busy=True)
     async with transaction(engine) as connection:
         await upsert_activities(connection, [busy, other])
         await upsert_activities(connection, [busy, idle])
         await upsert_activities(connection, [])
-    query = "select host_name, pid, is_busy, busy_since_s, ended_jobs from worker_activities order by 1"
-    assert await rows(engine, query) == [("a", 7, False, None, 3), ("b", 7, True, None, None)]
+    query = "select host_name, pid, is_busy, busy_since_s, ended_jobs, running_jobs from worker_activities order by 1"
+    assert await rows(engine, query) == [("a", 7, False, None, 3, 0), ("b", 7, True, None, None, None)]
 
 
 async def test_the_first_use_introduces_database_and_folder_to_each_other(engine: Engine, tmp_path: Path) -> None:

@@ -129,6 +129,7 @@ ACTIVITIES = st.builds(
     is_busy=st.booleans(),
     busy_since_s=st.none() | NUMBERS,
     ended_jobs=st.none() | COUNTS,
+    running_jobs=st.none() | COUNTS,
 )
 
 
@@ -169,7 +170,7 @@ def test_a_hint_arrives_as_it_was_sent(hint: Hint) -> None:
 
 LEARNED_THERE = {"start_up_s", "start_up_p95_s", "start_up_cpu_s", "exit_s"}
 BY_AN_AGE = {"started_at_s", "state_since_s"}
-OF_THE_BROKER = {"busy_since_s", "state_reported_s"}
+OF_THE_BROKER = {"busy_since_s", "running_jobs", "state_reported_s"}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from uuid import uuid4
 from headway.emit.outbox_folder import BEGIN_ANEW, read_json, write_json
 from headway.errors import HeadwayError, Invalid, Misconfigured, Unavailable
 from headway.local.backoff import DoublingPause
-from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
+from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample, TelemetryBatch, WorkerActivity
 
 VERSION = 1
 RESERVED_AT_ONCE = 1000  # at two batches a second the file is written for this every eight minutes
@@ -90,6 +90,7 @@ class Outbox:
         events: Iterable[JobEvent] = (),
         samples: Iterable[QueueSample] = (),
         activities: Iterable[WorkerActivity] = (),
+        counts: Iterable[QueueCounts] = (),
         cursor: dict[str, Any] | None = None,
     ) -> None:
         """Take what is to be sent. ``cursor``: how far the source was read for ``events``; stored with them."""
@@ -103,6 +104,7 @@ class Outbox:
             events=tuple(events),
             samples=tuple(samples),
             activities=tuple(activities),
+            counts=tuple(counts),
         )
         self._is_written &= not self._pending.events
 
@@ -192,6 +194,7 @@ def _mapping(batch: TelemetryBatch) -> dict[str, Any]:
         "events": [_known(asdict(event)) for event in batch.events],
         "samples": [_known(asdict(sample)) for sample in batch.samples],
         "activities": [_known(asdict(activity)) for activity in batch.activities],
+        "counts": [_known(asdict(counts)) for counts in batch.counts],
     }
 
 
@@ -209,4 +212,5 @@ def _batch(producer: str, held: dict[str, Any] | None) -> TelemetryBatch | None:
         events=tuple(JobEvent(**{**event, "kind": EventKind(event["kind"])}) for event in held["events"]),
         samples=tuple(QueueSample(**sample) for sample in held["samples"]),
         activities=tuple(WorkerActivity(**activity) for activity in held["activities"]),
+        counts=tuple(QueueCounts(**counts) for counts in held.get("counts", ())),  # an older version wrote none
     )

@@ -174,6 +174,8 @@ class WorkerActivity:
     busy_since_s: float | None = None
     ended_jobs: int | None = None
     """Jobs that it has ended since it began; ``None`` where the broker does not count them."""
+    running_jobs: int | None = None
+    """Jobs that it has begun and not ended, without what it has reserved; ``None`` where the broker does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,6 +363,8 @@ class Worker:
     is_burst: bool = False
     is_busy: bool | None = None
     busy_since_s: float | None = None
+    running_jobs: int | None = None
+    """Jobs that it has begun and not ended, by its broker; ``None``: not known."""
     restart_generation: int = 0
     template_hash: str = ""
     """Of the template that it was started from; empty where that is not known."""

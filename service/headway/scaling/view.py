@@ -61,6 +61,10 @@ class PoolView:
     """Wherever a worker of the pool could be, its template's workers have, of late, only ended too early."""
     busy_workers: int | None = None
     """Running workers that have a job; ``None`` where it is not known."""
+    busy_slots: int | None = None
+    """Jobs that running workers run, by their brokers; of a worker without such a word, all of its slots while it has a
+    job. ``None`` where it is not known.
+    """
     taken_jobs: int = 0
     """Jobs that running workers have begun since the newest sample: there they still wait, or are not yet to be seen.
 

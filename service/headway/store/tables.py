@@ -211,6 +211,7 @@ worker_activities = Table(
     Column("is_busy", Boolean, nullable=False),
     Column("busy_since_s", Double),
     Column("ended_jobs", BigInteger),
+    Column("running_jobs", BigInteger),
     _stamp("seen_at"),
     PrimaryKeyConstraint("host_name", "pid"),
 )

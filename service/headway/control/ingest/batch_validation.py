@@ -86,8 +86,9 @@ def _activity_breaches(activity: WorkerActivity) -> Iterator[str]:
         yield f"worker activity: host {activity.host!r} is no name"
     if not 0 < activity.pid <= _BIGINT_MAX:
         yield f"worker activity on host {activity.host!r}: pid={activity.pid} is no process"
-    if (activity.ended_jobs or 0) > _BIGINT_MAX:
-        yield f"worker activity on host {activity.host!r}: ended_jobs={activity.ended_jobs} is no count"
+    for name in ("ended_jobs", "running_jobs"):
+        if (getattr(activity, name) or 0) > _BIGINT_MAX:
+            yield f"worker activity on host {activity.host!r}: {name}={getattr(activity, name)} is no count"
     if not _is_time(activity.busy_since_s):
         yield f"worker activity on host {activity.host!r}: busy_since_s={activity.busy_since_s} is no Unix time"
 

@@ -1,7 +1,7 @@
 """What deciding reads, for all pools of a tick: hosts and assignments are counted once, not per pool."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,11 +15,10 @@ from headway.scaling.metrics.newest_sample import with_newest
 from headway.scaling.metrics.sampling_instant import (
     NOTHING_RECENT,
     SAMPLE_RECENT_S,
-    WorkersAtInstant,
     counted,
     recent_of,
 )
-from headway.scaling.model import Host, HostState, QueueMetrics, Template, WorkerState
+from headway.scaling.model import Host, HostState, Template, Worker, WorkerState
 from headway.scaling.placement.host_capacity import HostCapacities, is_open
 from headway.scaling.profile import Profile
 from headway.scaling.view import LAG_S, PoolView, is_seen
@@ -60,12 +59,10 @@ class ViewBuilder:
                 if not staying[row.host_id]:
                     self._kept[row.pool] += row.workers
         self._states = Counter((worker.pool, worker.state) for host in known for worker in host.workers)
-        self._busy = Counter(
-            worker.pool
-            for host in known
-            for worker in host.workers
-            if worker.state is WorkerState.RUNNING and worker.is_busy is not False  # unknown is treated as busy
-        )
+        running = [worker for host in known for worker in host.workers if worker.state is WorkerState.RUNNING]
+        # Unknown is treated as busy.
+        self._busy = Counter(worker.pool for worker in running if worker.is_busy is not False)
+        self._at_work = _at_work(running)
         self._recently = recent_of(
             (worker for host in known for worker in host.workers),
             since_s=now_s - SAMPLE_RECENT_S,
@@ -90,6 +87,8 @@ class ViewBuilder:
             starting_workers=self._states[pool, WorkerState.STARTING],
             slots_per_worker=facts.slots,
         )
+        # Where the source of a queue does not count the jobs in flight, what is known of workers stands in for it.
+        is_uncounted = any(is_seen(queue) and queue.in_flight_jobs is None for queue in queues)
         view = PoolView(
             profile=profile,
             queues=queues,
@@ -103,7 +102,8 @@ class ViewBuilder:
             capacity_workers=self._capacity(profile),
             assigned_workers=self._assigned[pool],
             running_workers=present.running_workers,
-            busy_workers=_busy_workers(queues, self._busy[pool], present),
+            busy_workers=min(self._busy[pool], present.running_workers) if is_uncounted else None,
+            busy_slots=self._at_work[pool].slots(facts.slots) if is_uncounted and pool in self._at_work else None,
             starting_workers=present.starting_workers,
             taken_jobs=present.taken_jobs,
             unknown_workers=self._unknown[pool],
@@ -155,11 +155,31 @@ class ViewBuilder:
         return None if room is None else room + self._kept[profile.pool]
 
 
-def _busy_workers(queues: Sequence[QueueMetrics], reported: int, present: WorkersAtInstant) -> int | None:
-    """By their agents' reports, where the source of a queue does not count the jobs in flight; else ``None``."""
-    if not any(is_seen(queue) and queue.in_flight_jobs is None for queue in queues):
-        return None
-    return min(reported, present.running_workers)
+@dataclass(slots=True)
+class _AtWork:
+    """What the running workers of a pool do, by what their broker says of each."""
+
+    jobs: int = 0
+    silent_workers: int = 0
+    """Those that are busy, and of which it is not known how many jobs they run."""
+
+    def slots(self, slots_per_worker: int) -> int:
+        """Slots that have a job; all of a worker's where it is not known which."""
+        return self.jobs + self.silent_workers * slots_per_worker
+
+
+def _at_work(running: Iterable[Worker]) -> dict[str, _AtWork]:
+    """By pool, of those of which a broker says how many jobs a worker runs."""
+    found: dict[str, _AtWork] = {}
+    saying = set()
+    for worker in running:
+        at_work = found.setdefault(worker.pool, _AtWork())
+        if worker.running_jobs is not None:
+            at_work.jobs += worker.running_jobs
+            saying.add(worker.pool)
+        elif worker.is_busy is not False:
+            at_work.silent_workers += 1
+    return {pool: found[pool] for pool in saying}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

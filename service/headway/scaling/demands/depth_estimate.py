@@ -134,6 +134,8 @@ def _busy_slots(view: PoolView) -> int:
     """Slots that have a job, as far as that is known; others that run may have one."""
     if _is_counted(view):
         return sum(queue.running_jobs or 0 for queue in view.queues)
+    if view.busy_slots is not None:
+        return view.busy_slots
     workers = view.running_workers if view.busy_workers is None else view.busy_workers
     return workers * view.slots_per_worker
 

@@ -168,15 +168,17 @@ async def upsert_activities(connection: Connection, activities: Iterable[WorkerA
     ordered = [last[key] for key in sorted(last)]
     await connection.execute(
         text(
-            "insert into worker_activities (host_name, pid, is_busy, busy_since_s, ended_jobs, seen_at) "
+            "insert into worker_activities (host_name, pid, is_busy, busy_since_s, ended_jobs, running_jobs, seen_at) "
             "select *, now() from unnest(cast(:host as text[]), cast(:pid as bigint[]), cast(:is_busy as boolean[]), "
-            "cast(:busy_since_s as double precision[]), cast(:ended_jobs as bigint[])) "
+            "cast(:busy_since_s as double precision[]), cast(:ended_jobs as bigint[]), "
+            "cast(:running_jobs as bigint[])) "
             "on conflict (host_name, pid) do update set is_busy = excluded.is_busy, "
-            "busy_since_s = excluded.busy_since_s, ended_jobs = excluded.ended_jobs, seen_at = now()"
+            "busy_since_s = excluded.busy_since_s, ended_jobs = excluded.ended_jobs, "
+            "running_jobs = excluded.running_jobs, seen_at = now()"
         ),
         {
             name: [getattr(activity, name) for activity in ordered]
-            for name in ("host", "pid", "is_busy", "busy_since_s", "ended_jobs")
+            for name in ("host", "pid", "is_busy", "busy_since_s", "ended_jobs", "running_jobs")
         },
     )
 

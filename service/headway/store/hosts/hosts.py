@@ -244,6 +244,7 @@ def _running() -> Select[Any]:
             workers.c.is_burst,
             func.coalesce(worker_activities.c.is_busy, workers.c.is_busy).label("is_busy"),
             case((worker_activities.c.is_busy == true(), worker_activities.c.busy_since_s)).label("busy_since_s"),
+            worker_activities.c.running_jobs,
             workers.c.restart_generation,
             workers.c.template_hash,
             workers.c.memory_bytes,

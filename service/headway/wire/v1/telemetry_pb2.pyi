@@ -293,12 +293,15 @@ class WorkerActivity(google.protobuf.message.Message):
     IS_BUSY_FIELD_NUMBER: builtins.int
     BUSY_SINCE_S_FIELD_NUMBER: builtins.int
     ENDED_JOBS_FIELD_NUMBER: builtins.int
+    RUNNING_JOBS_FIELD_NUMBER: builtins.int
     host: builtins.str
     pid: builtins.int
     is_busy: builtins.bool
     busy_since_s: builtins.float
     ended_jobs: builtins.int
     """Jobs that it has ended since it began; absent when the broker does not count them."""
+    running_jobs: builtins.int
+    """Jobs that it has begun and not ended: what it has reserved is not among them. Absent when the broker does not say."""
     def __init__(
         self,
         *,
@@ -307,12 +310,15 @@ class WorkerActivity(google.protobuf.message.Message):
         is_busy: builtins.bool = ...,
         busy_since_s: builtins.float | None = ...,
         ended_jobs: builtins.int | None = ...,
+        running_jobs: builtins.int | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_busy_since_s", b"_busy_since_s", "_ended_jobs", b"_ended_jobs", "busy_since_s", b"busy_since_s", "ended_jobs", b"ended_jobs"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_busy_since_s", b"_busy_since_s", "_ended_jobs", b"_ended_jobs", "busy_since_s", b"busy_since_s", "ended_jobs", b"ended_jobs", "host", b"host", "is_busy", b"is_busy", "pid", b"pid"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_busy_since_s", b"_busy_since_s", "_ended_jobs", b"_ended_jobs", "_running_jobs", b"_running_jobs", "busy_since_s", b"busy_since_s", "ended_jobs", b"ended_jobs", "running_jobs", b"running_jobs"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_busy_since_s", b"_busy_since_s", "_ended_jobs", b"_ended_jobs", "_running_jobs", b"_running_jobs", "busy_since_s", b"busy_since_s", "ended_jobs", b"ended_jobs", "host", b"host", "is_busy", b"is_busy", "pid", b"pid", "running_jobs", b"running_jobs"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_busy_since_s", b"_busy_since_s"]) -> typing.Literal["busy_since_s"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_ended_jobs", b"_ended_jobs"]) -> typing.Literal["ended_jobs"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_running_jobs", b"_running_jobs"]) -> typing.Literal["running_jobs"] | None: ...
 
 global___WorkerActivity = WorkerActivity

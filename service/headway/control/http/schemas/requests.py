@@ -127,6 +127,8 @@ class ActivityBody(Taken):
     busy_since_s: Seconds | None = None
     ended_jobs: Count | None = None
     """Jobs that it has ended since it began."""
+    running_jobs: Count | None = None
+    """Jobs that it has begun and not ended: what it has reserved is not among them."""
 
 
 class TelemetryBody(Taken):
