@@ -11,6 +11,7 @@ from headway.errors import Invalid
 from headway.scaling.decisions.predicted_pickup import predicted_pickup_of
 from headway.scaling.demands import depth_estimate
 from headway.scaling.demands.deadlines import start_up_s
+from headway.scaling.metrics.direct_samples import with_direct_samples
 from headway.scaling.model import (
     MEMORY_VERSION,
     DayPaid,
@@ -29,7 +30,7 @@ from headway.scaling.policy.stabilization import HOLD_SLACK_S, kept_workers, lon
 from headway.scaling.profile_keys.pauses import PAUSES, after
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import State, Strategy
-from headway.scaling.view import PoolView, aged, copied, is_fresh, is_seen, metrics_age_s, pooled, with_direct_samples
+from headway.scaling.view import PoolView, aged, copied, is_fresh, is_seen, metrics_age_s, pooled
 
 ROUNDING = 1e-9  # what binary fractions add to a whole number of slots must not start a worker
 

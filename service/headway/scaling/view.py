@@ -1,7 +1,7 @@
 """What deciding reads: one pool, its queues, its workers and the room there is for more."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from headway.scaling.model import QueueMetrics, QueueSample
@@ -135,28 +135,6 @@ def is_fresh(view: PoolView, *, now_s: float) -> bool:
     """Whether the members that were ever seen, at least one, were sampled within the profile's ``stale_after_s``."""
     age_s = metrics_age_s(view, now_s=now_s)
     return age_s is not None and age_s <= view.profile.stale_after_s
-
-
-def with_direct_samples(view: PoolView) -> PoolView:
-    """``view`` with depths and ages from the readings that came round the pipeline, where those are newer."""
-    newest = {sample.queue: sample for sample in view.direct}
-    return replace(view, queues=tuple(overlaid(queue, newest.get(queue.queue)) for queue in view.queues))
-
-
-def overlaid(queue: QueueMetrics, sample: QueueSample | None) -> QueueMetrics:
-    """``queue`` with depths and age from ``sample``, where that is newer."""
-    if sample is None or (queue.sampled_at_s is not None and queue.sampled_at_s >= sample.at_s):
-        return queue
-    return replace(
-        queue,
-        sampled_at_s=sample.at_s,
-        waiting_jobs=sample.waiting_jobs,
-        in_flight_jobs=sample.in_flight_jobs,
-        delayed_jobs=sample.delayed_jobs,
-        oldest_age_s=sample.oldest_age_s,
-        oldest_age_max_s=sample.oldest_age_max_s,
-        reserved_jobs=sample.reserved_jobs,
-    )
 
 
 def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:

@@ -8,11 +8,11 @@ from headway.control.http.overview.pool_state import failures_out
 from headway.control.http.schemas.responses import QueueOut
 from headway.control.scheduler.bucket_cache import BucketCache
 from headway.scaling.measure import BUCKET_S
+from headway.scaling.metrics.direct_samples import overlaid
 from headway.scaling.metrics.job_failures import Failures, failures_of
 from headway.scaling.metrics.newest_sample import with_newest
 from headway.scaling.model import FailureLimit, Objective, QueueSample
 from headway.scaling.profile import Profile
-from headway.scaling.view import overlaid
 from headway.store.overview import PipelineRow
 
 

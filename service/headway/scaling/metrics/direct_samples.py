@@ -1,0 +1,28 @@
+"""Samples that came round the pipeline: on stale rows they may raise a count, and never lower it."""
+
+from dataclasses import replace
+
+from headway.scaling.model import QueueMetrics, QueueSample
+from headway.scaling.view import PoolView
+
+
+def with_direct_samples(view: PoolView) -> PoolView:
+    """``view`` with depths and ages from the readings that came round the pipeline, where those are newer."""
+    newest = {sample.queue: sample for sample in view.direct}
+    return replace(view, queues=tuple(overlaid(queue, newest.get(queue.queue)) for queue in view.queues))
+
+
+def overlaid(queue: QueueMetrics, sample: QueueSample | None) -> QueueMetrics:
+    """``queue`` with depths and age from ``sample``, where that is newer."""
+    if sample is None or (queue.sampled_at_s is not None and queue.sampled_at_s >= sample.at_s):
+        return queue
+    return replace(
+        queue,
+        sampled_at_s=sample.at_s,
+        waiting_jobs=sample.waiting_jobs,
+        in_flight_jobs=sample.in_flight_jobs,
+        delayed_jobs=sample.delayed_jobs,
+        oldest_age_s=sample.oldest_age_s,
+        oldest_age_max_s=sample.oldest_age_max_s,
+        reserved_jobs=sample.reserved_jobs,
+    )
