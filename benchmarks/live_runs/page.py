@@ -145,11 +145,11 @@ def left(found: Sequence[Comparison]) -> Iterator[str]:
     yield ""
     yield (
         "- Starts and exits share cores. What each takes with a core of its own is measured apart from what it "
-        "waits for one, and the rehearsal lets them wait for each other and for other programs: as many of these "
-        "as make the median start of the calibration take what it took (*cores that others wanted*). Linux shares"
-        " cores between sessions first, and each worker leads a session of its own: programs of low priority in "
-        "sessions of their own take as much of a core as a worker does. They come and go: what they wanted in the"
-        " calibration is not what they want in each run."
+        "waits for one. The rehearsal lets them wait for each other and for other programs: as many of these as make "
+        "the median start of the calibration take what it took (*cores that others wanted*). Linux shares cores "
+        "between sessions first, and each worker leads a session of its own: programs of low priority in sessions of "
+        "their own take as much of a core as a worker does. They come and go: what they wanted in the calibration is "
+        "not what they want in each run."
     )
     yield (
         "- Jobs do not share cores in a rehearsal: each takes what it takes on a core of its own. Where the "
