@@ -25,6 +25,10 @@ class Bounds:
     """And exits; of more the newest are taken."""
     http_connections_max: int = 1_000
     grpc_connections_max: int = 20_000
+    viewers_max: int = 200
+    """At `/v1/events`."""
+    viewers_per_token_max: int = 50
+    """A team with one token, and a quarter of all. Where all show HEADWAY_TOKEN, or nothing: from one address."""
     metrics_series_max: int = 100_000
     """In one answer of `/metrics`."""
 

@@ -13,9 +13,10 @@ import httpx
 import pytest
 
 from control.http.conftest import Bound
+from headway.control.bounds import Bounds
 from headway.control.http.http_server import HttpServer
-from headway.control.http.overview.broadcaster import BROADCAST_REFRESH_S, PAUSE_MAX_S, VIEWERS_MAX, Feed
-from headway.errors import Misconfigured, Unavailable
+from headway.control.http.overview.broadcaster import BROADCAST_REFRESH_S, PAUSE_MAX_S, Feed
+from headway.errors import Misconfigured, Overloaded, Unavailable
 from headway.scaling.profile import Profile
 from support.seed import Seed
 from support.tree import ROOT
@@ -150,11 +151,21 @@ async def test_a_snapshot_that_cannot_be_made_is_reported_and_tried_again() -> N
 
 
 async def test_one_viewer_too_many_is_refused(api) -> None:
-    feed = Feed()
-    feed._viewers = VIEWERS_MAX
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(api(feed=feed)), base_url="http://localhost") as client:
-        answer = await client.get("/v1/events")
-    assert (answer.status_code, answer.headers["content-type"]) == (429, "application/problem+json")
+    feed = Feed(bounds=Bounds(viewers_max=3, viewers_per_token_max=2))
+    with feed.place("another"), feed.place("127.0.0.1"):
+        async with served(api(feed=feed)) as (_, client), client.stream("GET", "/v1/events") as answer:
+            seen = events(answer)  # the stream ends with who reads it
+            await anext(seen)
+            refused = await client.get("/v1/events")
+            assert (refused.status_code, refused.headers["content-type"]) == (429, "application/problem+json")
+            assert "HEADWAY_VIEWERS_PER_TOKEN" in refused.json()["detail"]
+            with pytest.raises(Overloaded, match=r"HEADWAY_VIEWERS$"), feed.place("a third"):
+                pass
+            metrics = (await client.get("/metrics")).text
+    assert "headway_viewers 3.0" in metrics
+    assert 'headway_refused_viewers_total{bound="token"} 1.0' in metrics
+    assert 'headway_refused_viewers_total{bound="all"} 1.0' in metrics
+    assert feed.places_taken == 0
 
 
 @pytest.mark.parametrize(("took_s", "pause_s"), [(0.02, 1.0), (0.2, 2.0), (2.0, 5.0), (30.0, 5.0)])

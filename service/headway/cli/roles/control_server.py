@@ -85,7 +85,7 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
             database_url=settings.database_url, name=f"{socket.gethostname()}:{os.getpid()}", clock=time.monotonic
         )
         ticker = Ticker(engine=engine, leadership=leadership, clock=time.time, strategies=strategies)
-        reports, feed = AgentService(engine=engine, bounds=bounds, refused=ingest.names.refused), Feed()
+        reports, feed = AgentService(engine=engine, bounds=bounds, refused=ingest.names.refused), Feed(bounds=bounds)
         certificates, upkeep = _certificates(settings.tls), Maintenance()
         callers = Authenticator(token=settings.token, engine=engine, on_cut_off=reports.host_changed)
         admission = HostAuthorization(engine=engine, callers=callers)

@@ -3,17 +3,18 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from headway.control.bounds import DEFAULT, Bounds
 from headway.errors import HeadwayError, Overloaded
 
 BROADCAST_PAUSE_S = 1.0  # a person reads no faster, whatever the pipeline writes
 BROADCAST_REFRESH_S = 3.0  # also without a notification: what stops sends none, and must be seen within 10 s
 BROADCAST_BUSY_FRACTION_MAX = 0.1  # of the time may go into snapshots; with very many queues they come less often
 PAUSE_MAX_S = 5.0  # but for this: where Postgres or the machine is slow, the page would say that nobody answers
-VIEWERS_MAX = 200
 BROADCAST_CLOSE_S = 0.5  # a snapshot under way takes far less, unless the database hangs
 
 log = logging.getLogger(__name__)
@@ -31,9 +32,19 @@ class Snapshot:
 class Feed:
     """Fans changes out to viewers. Without a viewer, a notification of a change costs nothing."""
 
-    def __init__(self, *, pause_s: float = BROADCAST_PAUSE_S, refresh_s: float = BROADCAST_REFRESH_S) -> None:
+    def __init__(
+        self,
+        *,
+        pause_s: float = BROADCAST_PAUSE_S,
+        refresh_s: float = BROADCAST_REFRESH_S,
+        bounds: Bounds = DEFAULT,
+    ) -> None:
         self._pause_s = pause_s
         self._refresh_s = refresh_s
+        self._bounds = bounds
+        self._places = Counter[str]()
+        self.refused = Counter[str]()
+        """Viewers without a place, by whose bound they met: of their ``token``, or of ``all``."""
         self._viewers = 0
         self._number = 0
         self._latest: Snapshot | None = None
@@ -55,10 +66,31 @@ class Feed:
         """Something changed: those who watch get a new snapshot, soon."""
         self._due.set()
 
-    def refuse_beyond_bound(self) -> None:
-        """Raise ``Overloaded`` where one more viewer would be one too many."""
-        if self._viewers >= VIEWERS_MAX:
-            raise Overloaded(f"{VIEWERS_MAX} viewers watch already: close one")
+    @property
+    def places_taken(self) -> int:
+        """How many viewers have a place."""
+        return self._places.total()
+
+    @contextmanager
+    def place(self, who: str) -> Iterator[None]:
+        """A viewer's place, until the end of the block. Raises ``Overloaded`` where ``who``, or all, have too many."""
+        bounds = self._bounds
+        if self._places[who] >= bounds.viewers_per_token_max:
+            self.refused["token"] += 1
+            raise Overloaded(
+                f"{bounds.viewers_per_token_max} viewers watch already with this token, or from this address where all "
+                "show the same: close one, or raise HEADWAY_VIEWERS_PER_TOKEN"
+            )
+        if self.places_taken >= bounds.viewers_max:
+            self.refused["all"] += 1
+            raise Overloaded(f"{bounds.viewers_max} viewers watch already: close one, or raise HEADWAY_VIEWERS")
+        self._places[who] += 1
+        try:
+            yield
+        finally:
+            self._places[who] -= 1
+            if not self._places[who]:
+                del self._places[who]
 
     async def watch(self, compute: Callable[[], Awaitable[str]]) -> AsyncIterator[Snapshot]:
         """The present snapshot, then each newer one, until the feed is closed. A slow viewer skips what it misses.

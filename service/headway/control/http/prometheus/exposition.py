@@ -1,7 +1,7 @@
 """The overview in the words of Prometheus. What is not known has no sample: it is not zero."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fastapi import Response
@@ -11,11 +11,11 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from headway.control.http.connections import WHY
 from headway.control.http.dependencies import WithContext, operations
 from headway.control.http.problems import declared
 from headway.control.http.prometheus.behaviour_metrics import Measured, of_behaviours
 from headway.control.http.prometheus.gauges import Figures, counter, gauge, gauges
+from headway.control.http.prometheus.refusal_metrics import Refusals, counted, of_refusals
 from headway.control.http.prometheus.series_limits import Left
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
 from headway.control.http.schemas.responses import HealthOut, HostOut, Overview, PipelineOut, PoolOut, QueueOut
@@ -47,10 +47,7 @@ async def get_prometheus_metrics(context: WithContext) -> Response:
         overview=overview,
         counts=replace(context.ingest.counts),
         measured=measured,
-        refused=dict(context.ingest.names.refused),
-        refusals=dict(context.callers.throttle.refusals),
-        failed_sign_ins=context.callers.attempts.failed,
-        ended_connections=dict(context.connections.ended),
+        refusals=counted(context),
         series_max=context.bounds.metrics_series_max,
     )
     # Ten thousand queues are eighty thousand samples: ticks and polls must not wait for them.
@@ -71,10 +68,7 @@ class _Seen(Collector):
     overview: Overview
     counts: IngestCounts
     measured: Measured
-    refused: Mapping[str, int]
-    refusals: Mapping[tuple[str, str], int]
-    failed_sign_ins: int
-    ended_connections: Mapping[str, int]
+    refusals: Refusals
     series_max: int
 
     def describe(self) -> Iterable[Metric]:
@@ -86,25 +80,7 @@ class _Seen(Collector):
         left = Left(self.series_max)
         yield from left.cut(_of_health(seen.health))
         yield from left.cut(_of_ingest(self.counts))
-        yield counter(
-            "headway_refused_names",
-            "Items of queues, batches of producers, and reports of workers, that were refused because there is no "
-            "room.",
-            ("kind",),
-            [((kind,), self.refused.get(kind, 0)) for kind in ("queues", "producers", "workers")],
-        )
-        yield counter(
-            "headway_refusals", "Requests and calls that were refused.", ("port", "status"), self.refusals.items()
-        )
-        yield CounterMetricFamily(
-            "headway_failed_sign_ins", "Tokens and credentials shown that are not valid.", value=self.failed_sign_ins
-        )
-        yield counter(
-            "headway_http_ended_connections",
-            "Connections of the HTTP port that were ended for want of room, of the rest of a request, or of a reader.",
-            ("reason",),
-            [((reason,), self.ended_connections.get(reason, 0)) for reason in WHY],
-        )
+        yield from of_refusals(self.refusals)
         yield from left.cut(_of_hosts(seen.hosts))
         yield from left.cut(_of_hosts_wanted(seen.hosts_wanted, now_s=seen.at_s))
         yield from left.cut(_of_pools(seen.pools, now_s=seen.at_s))
