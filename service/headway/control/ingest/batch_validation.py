@@ -27,10 +27,7 @@ def check(batch: TelemetryBatch) -> None:
     Raises:
         Invalid: the batch is too large, or a value of it can be no queue, no time or no count.
     """
-    if items(batch) > BATCH_ITEMS_MAX:
-        raise Invalid(
-            f"batch of producer {batch.producer!r}: {items(batch)} items, at most {BATCH_ITEMS_MAX} are taken: split it"
-        )
+    check_size(items(batch), producer=batch.producer)
     breaches = []
     for breach in _breaches(batch):
         breaches.append(breach)
@@ -38,6 +35,12 @@ def check(batch: TelemetryBatch) -> None:
             break
     if breaches:
         raise Invalid(*breaches)
+
+
+def check_size(count: int, *, producer: str) -> None:
+    """Refuse a batch of more items than are taken, before anything is made of them. Raises ``Invalid``."""
+    if count > BATCH_ITEMS_MAX:
+        raise Invalid(f"batch of producer {producer!r}: {count} items, at most {BATCH_ITEMS_MAX} are taken: split it")
 
 
 def _breaches(batch: TelemetryBatch) -> Iterator[str]:

@@ -1,14 +1,19 @@
 """TelemetryService over gRPC."""
 
+import asyncio
 from typing import Any
 
 import grpc.aio
 
+from headway.control.ingest.batch_validation import check_size
 from headway.control.ingest.ingest import Ingest
 from headway.control.rpc.call_permissions import CALLER
 from headway.control.rpc.grpc_errors import with_status
+from headway.scaling.model import TelemetryBatch
 from headway.wire import codec
 from headway.wire.v1 import telemetry_pb2, telemetry_pb2_grpc
+
+DECODED_BESIDE_ITEMS = 1_000  # more take milliseconds, for which evaluations and polls should not wait
 
 
 class TelemetryServicer(telemetry_pb2_grpc.TelemetryServiceServicer):
@@ -26,5 +31,14 @@ class TelemetryServicer(telemetry_pb2_grpc.TelemetryServiceServicer):
         self, request: telemetry_pb2.IngestRequest, _context: Any
     ) -> telemetry_pb2.IngestResponse:
         """Accept one batch."""
-        receipt = await self._ingest.accept(codec.batch_from_message(request), CALLER.get())
+        receipt = await self._ingest.accept(await _batch(request), CALLER.get())
         return codec.message_of(telemetry_pb2.IngestResponse, receipt)
+
+
+async def _batch(request: telemetry_pb2.IngestRequest) -> TelemetryBatch:
+    """The batch that ``request`` carries. Raises ``Invalid``."""
+    count = len(request.events) + len(request.samples) + len(request.activities) + len(request.counts)
+    check_size(count, producer=request.producer)
+    if count <= DECODED_BESIDE_ITEMS:
+        return codec.batch_from_message(request)
+    return await asyncio.to_thread(codec.batch_from_message, request)
