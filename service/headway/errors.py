@@ -15,6 +15,9 @@ A message names the thing, what is wrong with it and what would do. Servers turn
 in one table; no other file knows a code.
 """
 
+BREACHES_LISTED_MAX = 100
+"""Whoever sends a hundred thousand mistakes needs no sentence about each, and would otherwise be sent megabytes."""
+
 
 def printable(text: str) -> str:
     """``text`` in one line: names come from outside, and an ESC or a newline in one would forge what people read."""
@@ -32,9 +35,14 @@ class Refused(HeadwayError):
 
 
 class Invalid(Refused):
-    """One or more values break a rule."""
+    """One or more values break a rule.
+
+    Beyond ``BREACHES_LISTED_MAX`` breaches the last sentence counts the others.
+    """
 
     def __init__(self, *breaches: str) -> None:
+        if len(breaches) > BREACHES_LISTED_MAX:
+            breaches = (*breaches[:BREACHES_LISTED_MAX], f"and {len(breaches) - BREACHES_LISTED_MAX} more")
         super().__init__("; ".join(breaches))
         self.breaches = breaches
 

@@ -30,6 +30,7 @@ BOUNDS: Mapping[str, tuple[str, int]] = {
     "HEADWAY_QUEUES_PER_TOKEN": ("queues_per_token_max", 5_000),
     "HEADWAY_PRODUCERS": ("producers_max", 10_000),
     "HEADWAY_PRODUCERS_PER_TOKEN": ("producers_per_token_max", 2_000),
+    "HEADWAY_QUEUES_PER_PROFILE": ("queues_per_profile_max", 1_000),
     "HEADWAY_HOSTS": ("hosts_max", 20_000),
     "HEADWAY_WORKERS": ("workers_max", 200_000),
     "HEADWAY_WORKERS_PER_HOST": ("workers_per_host_max", 2_000),

@@ -14,6 +14,8 @@ class Bounds:
     """Beside those that profiles name. So many are benchmarked."""
     producers_per_token_max: int = 2_000
     producers_max: int = 10_000
+    queues_per_profile_max: int = 1_000
+    """A pool of so many is decided in milliseconds; changing one with 90,000 stopped everything for seconds."""
     hosts_max: int = 20_000
     workers_max: int = 200_000
     """Of all hosts. Where there are so many, a host still has its share; ten times what is benchmarked."""

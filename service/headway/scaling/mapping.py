@@ -7,7 +7,7 @@ from enum import StrEnum
 from types import UnionType
 from typing import Any, get_args, get_origin
 
-from headway.errors import Invalid
+from headway.errors import BREACHES_LISTED_MAX, Invalid
 
 
 class Reading:
@@ -31,8 +31,7 @@ class Reading:
         wrong: set[str] = set()
         for key, value in values.items():
             if key not in known:
-                hint = near(key, known) or f" known: {', '.join(sorted(known))}"
-                self.breaches.append(f"{where}: unknown key {key!r};{hint}")
+                self.breaches.append(f"{where}: unknown key {key!r};{self._hint(key, known)}")
                 continue
             before = len(self.breaches)
             taken[key] = self._value(value, known[key], where=where)
@@ -42,6 +41,11 @@ class Reading:
         self.breaches += [f"{where}: {name} is missing" for name in missing]
         wrong.update(missing)
         return {key: value for key, value in taken.items() if key not in wrong}, frozenset(wrong)
+
+    def _hint(self, key: Any, known: Iterable[str]) -> str:
+        if len(self.breaches) >= BREACHES_LISTED_MAX:
+            return ""  # a guess takes 0.1 ms, and nobody is shown this one
+        return near(key, known) or f" known: {', '.join(sorted(known))}"
 
     def _value(self, value: Any, field: Field[Any], *, where: str) -> Any:
         read: Callable[[Any], Any] | None = field.metadata.get("read")

@@ -26,6 +26,7 @@ from headway.scaling.strategy import Strategy
 from headway.store.audit import Actor
 from headway.store.engine import Engine
 
+MODEL_ERRORS_MAX = 1_000
 THREAD_BYTES = 64 * 1024  # reading more than this takes milliseconds that the ticks and polls should not wait for
 
 Value = TypeVar("Value")
@@ -99,11 +100,13 @@ def mapping_of(body: bytes) -> dict[str, Any]:
 
 
 def model_of(model: type[Value], body: bytes) -> Value:
-    """The Pydantic ``model`` in ``body``. Raises ``Invalid`` with every breach."""
+    """The Pydantic ``model`` in ``body``. Raises ``Invalid`` with every breach, as long as they can be listed."""
     assert issubclass(model, BaseModel)
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
+        if error.error_count() > MODEL_ERRORS_MAX:  # of each Pydantic makes a kilobyte, and of a large body a million
+            raise Invalid(f"body: {error.error_count()} values break rules, too many to list") from None
         raise Invalid(
             *breaches_of(error.errors(include_url=False, include_context=False, include_input=False))
         ) from error

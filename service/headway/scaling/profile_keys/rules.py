@@ -46,9 +46,10 @@ Breaches = Iterator[tuple[str, str]]
 def _names(given: Any) -> Breaches:
     if not is_path_name(given.pool):
         yield "pool", f"pool must be {PATH_NAME}"
-    if not given.queues or not all(map(is_name, given.queues)):
+    queues = frozenset(given.queues)
+    if not queues or not all(map(is_name, queues)):
         yield "queues", "queues must name at least one queue, as 'connection/queue'"
-    if len(set(given.queues)) != len(given.queues):
+    if len(queues) != len(given.queues):
         yield "queues", "queues names a queue twice"
     if not is_name(given.template):
         yield "template", "template must name a template of host.toml"
@@ -57,7 +58,7 @@ def _names(given: Any) -> Breaches:
     if given.preset is not None and given.preset not in PRESETS:
         yield "preset", f"preset {given.preset!r} is not known; known: {', '.join(PRESETS)}"
     for queue in given.member_objectives:
-        if queue not in given.queues:
+        if queue not in queues:
             yield "member_objectives queues", f"member_objectives: queue {queue!r} is not among queues"
 
 

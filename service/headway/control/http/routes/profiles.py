@@ -1,17 +1,20 @@
 """Profiles: what people want of pools. A change names the version it was made for (If-Match, If-None-Match)."""
 
 import re
+from functools import partial
 from typing import Annotated
 
 from fastapi import Header, Request, Response, status
 
+from headway.control.bounds import Bounds
 from headway.control.http.dependencies import PoolPath, WithContext, body_of, mapping_of, operations, takes
 from headway.control.http.overview.profile_views import all_shown, shown
 from headway.control.http.problems import TooLarge, declared
 from headway.control.http.schemas.profile_bodies import ProfileBody
+from headway.control.http.schemas.profile_sizes import refuse_larger
 from headway.control.http.schemas.responses import ProfileOut, ProfilesOut
 from headway.errors import Conflict, Invalid, NotFound
-from headway.scaling.profile import profile_from_mapping
+from headway.scaling.profile import Profile, profile_from_mapping
 from headway.store.engine import transaction
 from headway.store.pools import profiles
 from headway.store.pools.profiles import Expected, StaleVersion, VersionUnstated
@@ -69,7 +72,7 @@ async def put_profile(
     Updating needs If-Match. The same profile again changes nothing and keeps its version.
     """
     expected = _expected(if_match, if_none_match)
-    profile = profile_from_mapping(pool, await body_of(request, mapping_of))
+    profile = await body_of(request, partial(_profile, pool, context.bounds))
     refuse_unknown(profile, context.strategies)
     refuse_unknown_zones(profile)
     async with transaction(context.engine) as conn:
@@ -91,6 +94,12 @@ async def delete_profile(pool: PoolPath, context: WithContext, if_match: IfMatch
     """Remove the profile of a pool. Its workers are drained; its queues are seen on."""
     async with transaction(context.engine) as conn:
         await profiles.delete_profile(conn, pool, expected=_expected(if_match, None), actor=context.actor)
+
+
+def _profile(pool: str, bounds: Bounds, body: bytes) -> Profile:
+    values = mapping_of(body)
+    refuse_larger(pool, values, bounds)
+    return profile_from_mapping(pool, values)
 
 
 def _etag(version: int) -> str:

@@ -4,6 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from headway.control.http.schemas.profile_sizes import SCHEDULES_MAX
 from headway.control.http.schemas.requests import Seconds, Taken, Text
 from headway.errors import Invalid
 from headway.scaling.model import Mode
@@ -99,7 +100,7 @@ class ProfileBody(Taken):
     """At zero, the pool wakes only for more jobs than this."""
     activation_wait_s: float | None = Field(default=None, ge=0, le=86_400)
     """Or for one that has waited so long; null: as long as its objective lets it and it still starts in time."""
-    schedules: list[ScheduleBody] = Field(default=[])
+    schedules: list[ScheduleBody] = Field(default=[], max_length=SCHEDULES_MAX)
     """Bounds by the clock. Of several active ones the greatest floor and the greatest ceiling hold."""
     pinned: int | None = None
     """Exactly so many workers, whatever waits."""

@@ -4,17 +4,18 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field
 
+from headway.control.ingest.batch_validation import BATCH_ITEMS_MAX
 from headway.scaling.fields import taken_from
 from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample, TelemetryBatch, WorkerActivity
 
 BIGINT_MAX = 2**63 - 1
 TEXT_LENGTH_MAX = 1000
 REQUEST_ATTEMPT_MAX = 2**32 - 1  # as the wire holds it
-EVENTS_MAX = 50_000
 
 Maybe = TypeVar("Maybe", str, str | None)
+Item = TypeVar("Item")
 
 
 def storable(value: Any, *, at: str = "body") -> list[str]:
@@ -52,6 +53,8 @@ Count = Annotated[int, Field(ge=0, le=BIGINT_MAX)]
 Attempt = Annotated[int, Field(ge=1, le=REQUEST_ATTEMPT_MAX)]
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
 Duration = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+# Where one item is wrong, the others mostly are, too: 10,000 of them would be 40,000 errors.
+Items = Annotated[list[Item], Field(max_length=BATCH_ITEMS_MAX), FailFast()]
 
 
 class Taken(BaseModel):
@@ -140,10 +143,10 @@ class TelemetryBody(Taken):
     """Grows with each new batch; a repeated batch keeps its number."""
     sent_at_s: Seconds
     """The sender's clock when it sent, Unix seconds: what its offset is estimated from."""
-    events: list[EventBody] = Field(default=[], max_length=EVENTS_MAX)
-    samples: list[SampleBody] = Field(default=[], max_length=EVENTS_MAX)
-    activities: list[ActivityBody] = Field(default=[], max_length=EVENTS_MAX)
-    counts: list[CountsBody] = Field(default=[], max_length=EVENTS_MAX)
+    events: Items[EventBody] = []
+    samples: Items[SampleBody] = []
+    activities: Items[ActivityBody] = []
+    counts: Items[CountsBody] = []
     dropped_events: Count = 0
     """Events that the sender lost since its last batch, because it had no room for them."""
 
