@@ -59,6 +59,27 @@ def test_guesses_are_refused_ever_longer_logged_and_audited_and_who_is_known_goe
     assert sum("sign-in failed address=127.0.0.1" in line for line in plane.said) == 1
 
 
+def test_a_caller_does_not_write_its_own_address(plane: Plane, migrated_url: str) -> None:
+    """From loopback each guess came from an address of its own: none was slowed, and the audit log had them all."""
+    forged = {"X-Forwarded-For": "203.0.113.77", "Forwarded": "for=203.0.113.77", "X-Real-IP": "203.0.113.77"}
+    with plane.client() as admin, plane.client(None) as guesser:
+        assert admin.get("/v1/profiles").status_code == 200  # whoever has signed in goes on
+        statuses = [
+            guesser.get(
+                "/v1/profiles",
+                headers={**forged, "X-Forwarded-For": f"203.0.113.{n}", "Authorization": f"Bearer guess-{n}"},
+            ).status_code
+            for n in range(SIGN_INS_FREE_FAILURES + 10)
+        ]
+        assert statuses[-1] == 429
+        made = admin.post("/v1/tokens", json={"role": "viewer", "name": "made"}, headers=forged)
+        assert made.status_code == 201
+        audit = admin.get("/v1/audit").text
+    assert "127.0.0.1" in audit
+    assert "203.0.113." not in audit
+    assert audited(migrated_url, "sign-in failed") == [("address 127.0.0.1", "GET /v1/profiles")]
+
+
 async def test_an_address_is_refused_longer_with_each_guess_and_free_again_after_a_while() -> None:
     now_s = 0.0
     attempts = FailedSignIns(engine=None, clock=lambda: now_s)

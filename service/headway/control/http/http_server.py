@@ -94,6 +94,7 @@ class HttpServer:
             lifespan="off",
             ws="none",
             server_header=False,
+            proxy_headers=False,  # else whoever calls from loopback writes its own address: X-Forwarded-For
             timeout_graceful_shutdown=HTTP_SERVER_GRACE_S,
         )
         config.load()
