@@ -112,6 +112,7 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
                 upkeep=upkeep,
                 certificates=certificates,
                 connections=connections,
+                ended_strangers=lambda: rpc.strangers.ended,
             ),
             address=settings.http,
             tls=certificates.context if certificates else None,

@@ -95,10 +95,11 @@ def create_app(
     upkeep: Maintenance | None = None,
     certificates: Certificates | None = None,
     connections: Connections | None = None,
+    ended_strangers: Callable[[], int] = lambda: 0,
 ) -> App:
     """The application. With a ``token``, every request but health and the dashboard's files must bring one.
 
-    ``connections`` are those of its server, whose counts it shows.
+    ``connections`` are those of its server, and ``ended_strangers`` counts those of the gRPC server: it shows both.
     """
     app = routed()
     callers = callers or Authenticator(token=token, engine=engine)
@@ -127,6 +128,7 @@ def create_app(
         strategies=strategies,
         callers=callers,
         connections=connections or Connections(),
+        ended_strangers=ended_strangers,
     )
     app.add_middleware(RequestGuard, callers=callers, bound_host=address.host)
     return app

@@ -52,6 +52,8 @@ class ApiContext:
     callers: Authenticator
     """Who may ask, and who was refused."""
     connections: Connections
+    ended_strangers: Callable[[], int]
+    """How many connections of the gRPC port were ended."""
 
 
 async def _context(request: Request) -> ApiContext:

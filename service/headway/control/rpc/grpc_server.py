@@ -1,5 +1,6 @@
 """The gRPC server: its options, who may call it, and its port."""
 
+import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import closing
@@ -16,7 +17,9 @@ from headway.control.rpc.grpc_errors import status_of
 from headway.control.rpc.message_intake import Intake
 from headway.control.rpc.paced_call import PacedCall
 from headway.control.rpc.peer_address import address_of_call
+from headway.control.rpc.stranger_connections import StrangerConnections
 from headway.errors import HeadwayError, Misconfigured
+from headway.store.access.credentials import Role
 from headway.wire.channel import ANSWERED
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -77,13 +80,16 @@ class Servicer(Protocol):
 class RpcServer:
     """A gRPC server that is running."""
 
-    def __init__(self, server: grpc.aio.Server, *, port: int) -> None:
+    def __init__(self, server: grpc.aio.Server, *, port: int, strangers: StrangerConnections) -> None:
         self._server = server
+        self._sweeping = asyncio.create_task(strangers.sweep_for_ever(port), name="grpc connections")
         self.port = port
         """The port it listens on, also where any free one was asked for."""
+        self.strangers = strangers
 
     async def stop(self, grace_s: float) -> None:
         """Take no more calls; end those that remain after ``grace_s``."""
+        self._sweeping.cancel()
         await self._server.stop(grace_s)
 
 
@@ -103,8 +109,9 @@ async def serve(
     Raises:
         Misconfigured: the address cannot be bound.
     """
+    strangers = StrangerConnections()
     server = grpc.aio.server(
-        interceptors=[CallerCheck(callers or Authenticator(token=token))],
+        interceptors=[CallerCheck(callers or Authenticator(token=token), strangers)],
         options=(*OPTIONS, ("grpc.max_allowed_incoming_connections", connections_max)),
     )
     for servicer in servicers:
@@ -121,7 +128,7 @@ async def serve(
             "machine's; stop that program or choose another address"
         ) from error
     await server.start()
-    return RpcServer(server, port=port)
+    return RpcServer(server, port=port, strangers=strangers)
 
 
 def _try_to_bind(address: GrpcAddress) -> None:
@@ -135,8 +142,9 @@ def _try_to_bind(address: GrpcAddress) -> None:
 class CallerCheck(grpc.aio.ServerInterceptor):
     """Refuses every call of somebody who may not make it, whatever its method; ``CALLER`` names the others."""
 
-    def __init__(self, callers: Authenticator) -> None:
+    def __init__(self, callers: Authenticator, strangers: StrangerConnections) -> None:
         self._callers = callers
+        self._strangers = strangers
         self._intake = Intake()
 
     async def intercept_service(
@@ -152,7 +160,8 @@ class CallerCheck(grpc.aio.ServerInterceptor):
         async def answer(_messages: Any, context: Context) -> Any:
             paced = PacedCall(context, throttle=self._callers.throttle, who=address_of_call(context))
             try:
-                return await self._answer(method, secret, handler, paced)
+                with self._strangers.call(context.peer()):
+                    return await self._answer(method, secret, handler, paced)
             except grpc.aio.AbortError as aborted:
                 # gRPC keeps it in a cycle with the context, and with its trace it would keep all that the call brought.
                 aborted.__context__ = None
@@ -166,6 +175,8 @@ class CallerCheck(grpc.aio.ServerInterceptor):
         try:
             caller = await self._entitled(method, secret, address=paced.who)
             paced.who = caller.paced_as(paced.who)
+            if caller.role is not Role.JOIN:
+                self._strangers.authenticated(paced.peer())
             if handler is None:
                 return await paced.abort(grpc.StatusCode.UNIMPLEMENTED, "there is no such method", (ANSWERED,))
             CALLER.set(caller)

@@ -20,6 +20,7 @@ class Refusals:
     """By port and status."""
     failed_sign_ins: int
     ended_connections: Mapping[str, int]
+    ended_strangers: int
     viewers: int
     """Who watches; no refusal, but what its bound is seen by."""
     refused_viewers: Mapping[str, int]
@@ -32,6 +33,7 @@ def counted(context: ApiContext) -> Refusals:
         calls=dict(context.callers.throttle.refusals),
         failed_sign_ins=context.callers.attempts.failed,
         ended_connections=dict(context.connections.ended),
+        ended_strangers=context.ended_strangers(),
         viewers=context.feed.places_taken,
         refused_viewers=dict(context.feed.refused),
     )
@@ -56,6 +58,11 @@ def of_refusals(refusals: Refusals) -> Iterator[Metric]:
         "Connections of the HTTP port that were ended for want of room, of the rest of a request, or of a reader.",
         ("reason",),
         [((reason,), refusals.ended_connections.get(reason, 0)) for reason in WHY],
+    )
+    yield CounterMetricFamily(
+        "headway_grpc_ended_connections",
+        "Connections of the gRPC port that were ended: much came over them, no call and no credential.",
+        value=refusals.ended_strangers,
     )
     yield gauge("headway_viewers", "Who watches /v1/events now.", (), [((), refusals.viewers)])
     yield counter(

@@ -1,0 +1,99 @@
+"""Connections of the gRPC port whose callers have shown no credential: what may come over them without a call."""
+
+import asyncio
+import re
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc.aio
+import pytest
+
+from control.telemetry import batch, ingesting
+from headway.control.rpc import stranger_connections
+from headway.control.rpc.grpc_server import RpcServer, serve
+from headway.control.rpc.stranger_connections import UNASKED_BYTES_MAX
+from headway.control.rpc.telemetry_servicer import TelemetryServicer
+from headway.settings import Address
+from headway.wire import codec
+from headway.wire.v1 import telemetry_pb2_grpc
+from support.waiting import eventually_of
+
+BOUND_S = 30.0
+TOKEN = "k7Qm2vX9tL4pZ8sR3wN6yB1c"
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
+HEADERS = b"\0\0\x08\x01\0\0\0\0\x01" + b"\x83\x86\x44\x04/abc"  # not the last frame of them
+CONTINUATION = b"\0\0\x05\x09\0\0\0\0\x01" + b"\0\x01a\x01b"  # gRPC itself ends a connection for empty ones
+
+
+@pytest.fixture
+async def server(migrated_url: str, tmp_path: Path) -> AsyncIterator[RpcServer]:
+    async with ingesting(migrated_url, tmp_path) as ingest:
+        server = await serve([TelemetryServicer(ingest)], address=Address(host="127.0.0.1", port=0), token=TOKEN)
+        yield server
+        await server.stop(0)
+
+
+@contextmanager
+def connection(server: RpcServer) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=BOUND_S) as each:
+        each.sendall(PREFACE)
+        yield each
+
+
+def is_ended(each: socket.socket) -> bool:
+    """Whether the other end hangs up within the bound."""
+    try:
+        while each.recv(65_536):
+            pass
+    except ConnectionError:
+        pass
+    except TimeoutError:
+        return False
+    return True
+
+
+async def test_headers_without_an_end_are_ended(server: RpcServer) -> None:
+    """Ten connections took 738 MB in 11 s, and kept it for as long as they liked."""
+    with connection(server) as each, connection(server):
+        each.sendall(HEADERS + CONTINUATION * (UNASKED_BYTES_MAX // len(CONTINUATION) + 1))
+        assert await asyncio.to_thread(is_ended, each)
+        assert await eventually_of(lambda: server.strangers.ended) == 1
+
+
+async def test_of_many_that_bring_little_the_largest_are_ended(
+    server: RpcServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """20,000 connections that each stay below their own bound would take gigabytes, too."""
+    monkeypatch.setattr(stranger_connections, "STRANGERS_BYTES_MAX", 250_000)
+    with connection(server) as large, connection(server) as small, connection(server):
+        for each, count in ((small, 8_000), (large, 12_000)):
+            each.sendall(HEADERS + CONTINUATION * count)
+        assert await asyncio.to_thread(is_ended, large)
+        assert await eventually_of(lambda: server.strangers.ended) == 1
+    (brought,) = re.findall(r"bytes=(\d+)", caplog.text)
+    assert int(brought) > len(PREFACE + HEADERS + CONTINUATION * 8_000)
+
+
+async def test_who_has_shown_a_credential_sends_as_much_as_there_is(server: RpcServer) -> None:
+    target = f"127.0.0.1:{server.port}"
+    async with grpc.aio.insecure_channel(target) as channel:
+        ingest = telemetry_pb2_grpc.TelemetryServiceStub(channel).Ingest
+        for sequence in range(3):
+            message = codec.batch_to_message(batch(sequence, events=3_000))
+            assert (await ingest(message, metadata=(("authorization", f"Bearer {TOKEN}"),))).accepted_events == 3_000
+            await server.strangers.sweep(server.port)
+    assert server.strangers.ended == 0
+
+
+async def test_a_refusal_reaches_a_stranger_with_a_large_message(server: RpcServer) -> None:
+    """It names what is wrong with the token: a connection that is cut off says nothing."""
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        ingest = telemetry_pb2_grpc.TelemetryServiceStub(channel).Ingest
+        for sequence in range(3):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await ingest(codec.batch_to_message(batch(sequence, events=9_000)))
+            assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+            await server.strangers.sweep(server.port)
+    assert server.strangers.ended == 0
