@@ -22,7 +22,7 @@ class Snapshot:
     taken_at_s: float
     """Unix seconds by Postgres's clock."""
     recent_files: frozenset[str]
-    """The event log's files that were recorded within the last ``2 * UNSURE_S``."""
+    """The event log's files that were recorded within the last ``2 * SNAPSHOT_UNSURE_S``."""
 
     def counts(self, file: str, *, written_at_s: float) -> bool:
         """Whether the event log's file counts: its batches are claimed. An old one does, or would be gone by now."""

@@ -49,7 +49,7 @@ class Offsets:
 def corrected(at_s: float, *, received_at_s: float, offset_s: float) -> float:
     """``at_s`` unchanged where the stream accepts it, else moved by its source's offset, and at last to the span's end.
 
-    The result is within [received_at_s - LATENESS_S, received_at_s + AHEAD_S].
+    The result is within [received_at_s - LATENESS_S, received_at_s + CLOCK_AHEAD_S].
     """
     earliest_s, latest_s = received_at_s - LATENESS_S, received_at_s + CLOCK_AHEAD_S
     if earliest_s <= at_s <= latest_s:
