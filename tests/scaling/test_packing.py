@@ -57,6 +57,12 @@ def test_a_search_that_ends_early_says_that_it_does_not_know() -> None:
     assert (hard.fills, hard.is_exact) == (None, False)
 
 
+def test_a_dead_end_is_met_once() -> None:
+    """Six equal hosts are filled in many orders, to the same rest: 795 steps say that nothing fits, else 5,041."""
+    found = packed(bins([(12,)] * 6, [(5,), (8,), (3,), (6,)]), (3, 1, 6, 5), steps_max=2_000)
+    assert (found.fills, found.is_exact) == (None, True)
+
+
 def guaranteed(
     cores: Mapping[str, float],
     there: Sequence[tuple[str, str]],
