@@ -97,6 +97,17 @@ def test_bytes_that_are_no_request_and_bodies_that_break_off_leave_a_line_and_no
     assert line.endswith("WARNING uvicorn.error Invalid HTTP request received.")
 
 
+def test_a_request_of_two_lengths_hides_no_other(plane: Plane) -> None:
+    """The hidden one was answered: behind a proxy that goes by the other length, to somebody else."""
+    shown = f"Host: h\r\nAuthorization: Bearer {TOKEN}\r\n"
+    hidden = f"GET /v1/tokens HTTP/1.1\r\n{shown}\r\n"
+    lengths = f"Content-Length: {5 + len(hidden)}\r\nTransfer-Encoding: chunked\r\n"
+    said = said_at(plane.http, f"POST /v1/telemetry HTTP/1.1\r\n{shown}{lengths}\r\n0\r\n\r\n{hidden}".encode())
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert b"connection: close" in said.lower()
+
+
 def test_a_client_that_goes_on_asking_is_never_ended(plane: Plane) -> None:
     with plane.client() as client:
         until_s = time.monotonic() + 12.0

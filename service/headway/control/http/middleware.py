@@ -18,7 +18,7 @@ from headway.control.auth.authenticator import Authenticator, Caller
 from headway.control.auth.failed_sign_ins import address_of
 from headway.control.http.permissions import allows, needed_for
 from headway.control.http.problems import TooLarge, problem_response
-from headway.errors import Forbidden, HeadwayError
+from headway.errors import Forbidden, HeadwayError, Refused
 
 BODY_BYTES_MAX = 1024 * 1024
 TELEMETRY_BYTES_MAX = 8 * 1024 * 1024  # some 40,000 events
@@ -61,6 +61,8 @@ class RequestGuard:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(SECURITY_HEADERS)
+                if _has_two_lengths(Headers(scope=scope)):
+                    MutableHeaders(scope=message)["Connection"] = "close"  # what follows may be of the body
                 if message["status"] in HELD_BACK:
                     who = _who(scope.get(CALLER), scope)
                     took_s = time.monotonic() - began_s
@@ -92,6 +94,8 @@ class RequestGuard:
     async def _checked(self, scope: Scope) -> Caller | None:
         """Who makes the request; ``None`` where nobody is asked."""
         headers, caller = Headers(scope=scope), None
+        if _has_two_lengths(headers):
+            raise Refused("Content-Length and Transfer-Encoding contradict each other: send one")
         if self._callers.is_open:
             self._check_way(scope["method"], headers)
         elif not _is_public(scope):
@@ -137,6 +141,11 @@ def _shown(headers: Headers) -> str | None:
 def _is_public(scope: Scope) -> bool:
     # Whatever the method: these paths take only those that read, and say so to anybody who tries another one.
     return scope["path"] in PUBLIC_PATHS or scope["path"].startswith(PUBLIC_PREFIX)
+
+
+def _has_two_lengths(headers: Headers) -> bool:
+    """Whether a proxy in front may have taken the body to be of another length, and its rest for a request."""
+    return "transfer-encoding" in headers and "content-length" in headers
 
 
 def _is_host(host: str) -> bool:
