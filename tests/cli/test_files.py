@@ -142,6 +142,23 @@ def test_a_merged_mapping_is_no_repetition(loaded) -> None:
     assert [profile.queues for profile in loaded(text).profiles] == [("r/a",), ("r/b",)]
 
 
+def nested(depth: int, mapping: str) -> str:
+    """A file of ``depth`` lines, each of which holds the one before nine times."""
+    lines = [f"  l{n}: &l{n} {mapping.format(', '.join([f'*l{n - 1}'] * 9))}" for n in range(1, depth + 1)]
+    return "\n".join(["lines:", "  l0: &l0 {a: 1}", *lines])
+
+
+def test_a_few_lines_of_aliases_make_no_endless_sentence(loaded) -> None:
+    """Nine to the sixth values were printed: with three lines more, as many as there is memory for."""
+    text = nested(6, "[{}]") + "\npools:\n  mail: {queues: *l6, template: rq}\n"
+    assert sum(map(len, breaches(loaded, text))) < 10_000
+
+
+def test_a_few_lines_of_merges_make_no_endless_mapping(loaded) -> None:
+    (breach,) = breaches(loaded, nested(6, "{{<<: [{}]}}") + "\n")
+    assert breach.endswith("more than 10000 keys come together here")
+
+
 def test_a_file_that_is_not_there_says_how_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match=r"none\.yaml cannot be read: No such file.*`headway init --broker URL`"):
         load_profiles_file(tmp_path / "none.yaml")

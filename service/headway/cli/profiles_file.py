@@ -15,6 +15,7 @@ from headway.errors import Invalid, Misconfigured
 from headway.scaling.mapping import near
 from headway.scaling.profile import Profile, profile_from_mapping
 
+KEYS_MAX = 10_000  # of one mapping: more than any list of pools has
 KNOWN = ("brokers", "exclude", "pools")
 
 
@@ -62,6 +63,14 @@ def unknown_keys(given: Iterable[Any], known: Collection[str]) -> list[str]:
 
 class _Loader(yaml.SafeLoader):
     """Plain YAML, where a key that stands twice is a mistake: YAML itself lets the last one win in silence."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Take in what ``node`` merges. A few lines that merge one another nine times each are a billion keys."""
+        super().flatten_mapping(node)
+        if len(node.value) > KEYS_MAX:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"more than {KEYS_MAX} keys come together here", node.start_mark
+            )
 
 
 def _mapping_once(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from difflib import get_close_matches
 from enum import StrEnum
+from reprlib import Repr
 from types import UnionType
 from typing import Any, get_args, get_origin
 
@@ -52,7 +53,7 @@ class Reading:
         try:
             return read(value) if read else self._of_kind(value, field.type, where=f"{where}: {field.name}")
         except (TypeError, ValueError, OverflowError) as error:
-            self.breaches.append(f"{where}: {field.name}={value!r}: {error}")
+            self.breaches.append(f"{where}: {field.name}={_shown(value)}: {error}")
 
     def _of_kind(self, value: Any, kind: Any, *, where: str) -> Any:
         """``value`` as a ``kind``. What is wrong inside it is in ``breaches``; what is wrong with it is raised."""
@@ -90,7 +91,7 @@ class Reading:
             try:
                 read[key] = self._of_kind(each, kind, where=f"{where}.{key}")
             except (TypeError, ValueError, OverflowError) as error:
-                self.breaches.append(f"{where}.{key}={each!r}: {error}")
+                self.breaches.append(f"{where}.{key}={_shown(each)}: {error}")
         return read
 
 
@@ -103,6 +104,14 @@ def to_mapping(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: to_mapping(each) for key, each in value.items()}
     return value.value if isinstance(value, StrEnum) else value
+
+
+def _shown(value: Any) -> str:
+    """A wrong value in its sentence: cut, since aliases of YAML make a billion values of a few lines."""
+    cut = Repr()
+    cut.maxlevel, cut.maxlist, cut.maxtuple, cut.maxdict = 3, 20, 20, 20
+    cut.maxstring = cut.maxother = cut.maxlong = 200
+    return cut.repr(value)
 
 
 def near(given: Any, known: Iterable[str]) -> str:
