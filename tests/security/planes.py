@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +11,8 @@ from pathlib import Path
 import grpc
 import httpx
 import psutil
+
+from support.attacked import PYTHON
 
 ENDS_IN_S = 240.0
 ANSWER_S = 30.0
@@ -66,7 +67,7 @@ def serving(
     *,
     open_files: int | None = None,
     ends_in_s: float = ENDS_IN_S,
-    python: str = sys.executable,
+    python: str = PYTHON,
 ) -> Iterator[Plane]:
     """A control plane with these settings, until the end of the block; with no more than ``open_files`` descriptors."""
     environment = {

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from support.attacked import PYTHON
 from support.fake_control import FakeControl, serving
 from support.workers import Stage
 
@@ -54,7 +55,7 @@ class Host:
         """Start an agent."""
         with self.log.open("ab") as output:
             started = subprocess.Popen(
-                [sys.executable, *program, "agent", *words],
+                [PYTHON, *program, "agent", *words],
                 stderr=output,
                 stdout=output,
                 start_new_session=True,
