@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Generator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ CUT_OFF = "cut off: there was no more time"
 NOT_ALL_RAN = 8  # pytest's own statuses are 0 to 5
 CACHED = "headway/durations"
 SHORT_S = 0.5  # what takes less is not worth a line of the cache
+FIRST_S = 15.0
 LONG_S = 6.0  # nor, in a minute, of the table
 CUT_OFF_S_MIN = 0.05  # zero would mean to pytest-timeout that there is no bound
 TABLE = Path(__file__).with_name("durations.json")
@@ -78,6 +80,12 @@ class InTime:
         self._collected: list[str] = []
         self._ran: set[str] = set()
         self._cut_off: set[str] = set()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Begin with the files of the longest tests, where all shall run: begun last, they run on alone."""
+        if math.isinf(self._end_by_s):
+            items.sort(key=lambda item: -first(item.nodeid))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note the tests of this process."""
@@ -162,6 +170,13 @@ def is_there(name: str) -> bool:
     return file.exists() and f"def {function}(" in file.read_text()
 
 
+def first(name: str) -> float:
+    """How long the longest test of the file takes by the table, if that is ``FIRST_S`` or longer; else 0."""
+    found = max((s for each, s in table().items() if _file(each) == _file(name)), default=0.0)
+    return found if found >= FIRST_S else 0.0
+
+
+@cache
 def table() -> dict[str, float]:
     """How long the tests that take long took, in seconds, when the table was written."""
     return json.loads(TABLE.read_text()) if TABLE.exists() else {}

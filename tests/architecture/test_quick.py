@@ -101,6 +101,12 @@ def test_what_does_not_end_by_itself_is_killed(monkeypatch: pytest.MonkeyPatch) 
         assert quick.status_of(process) == NOT_ALL_RAN
 
 
+def test_the_files_of_the_longest_tests_begin_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_time, "table", lambda: {"b.py::long": 20.0, "c.py::longest": 30.0, "a.py::short": 9.0})
+    names = ["a.py::short", "b.py::other", "b.py::long", "c.py::longest"]
+    assert sorted(names, key=lambda name: -in_time.first(name)) == [*names[3:], *names[1:3], "a.py::short"]
+
+
 def test_the_table_names_tests_that_exist() -> None:
     assert [name for name in in_time.table() if not in_time.is_there(name)] == []
 
