@@ -83,7 +83,7 @@ class Connection:
         return breaches
 
     def place(self) -> tuple[Any, ...]:
-        """What tells this broker, with its database and prefix, from others; whoever logs in."""
+        """What is the same of two connections to one broker, database and prefix, whoever logs in."""
         parts = urlsplit(self.url)
         query = parse_qs(parts.query)
         database = query.get("db", [""])[0] or (parts.path.strip("/") if parts.netloc else "")

@@ -5,15 +5,16 @@ import re
 import sqlite3
 import sys
 import time
+import tomllib
 from collections import Counter
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
 from headway.__main__ import main
 from headway.collect.collector_loop import Collector
-from headway.collect.libraries import GROUP, Libraries, Uninstalled
+from headway.collect.libraries import BUILT_IN, GROUP, Libraries, Uninstalled
 from headway.collect.rq.rq_source import RQ
 from headway.collect.source import EVENTS_MAX, Figure, Reading, Source
 from headway.connections import Connection
@@ -73,8 +74,9 @@ def opened(table: Table, source: Source | None = None) -> Source:
 
 
 def test_what_comes_with_headway_is_an_entry_point() -> None:
-    assert {entry.name for entry in entry_points(group=GROUP)} >= {"rq"}
-    assert Libraries().named("rq") is RQ
+    announced = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
+    assert announced == {entry.name: entry.value for entry in BUILT_IN}
+    assert Libraries([]).named("rq") is RQ
 
 
 def test_a_library_of_a_package_is_chosen_by_the_scheme_or_by_name(table: Table) -> None:
@@ -190,8 +192,8 @@ def test_a_client_that_is_not_installed_matters_to_its_own_connections_only(acme
 
 
 def test_a_taken_name_is_refused_and_the_same_library_twice_is_one() -> None:
-    (rq,) = (entry for entry in entry_points(group=GROUP) if entry.name == "rq")
-    assert Libraries([rq, rq]).names == ("rq",)
+    (rq,) = (entry for entry in BUILT_IN if entry.name == "rq")
+    assert Libraries([rq, rq]).names == tuple(sorted(entry.name for entry in BUILT_IN))
     with pytest.raises(Misconfigured, match=r"'rq' of package .*: the name is taken"):
         Libraries([rq, EntryPoint(name="rq", value="other:RQ", group=GROUP)])
 

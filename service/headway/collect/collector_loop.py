@@ -42,6 +42,8 @@ class Collector:
         self._news = ChangeFilter()
         self._failures = 0
         self._queues: tuple[str, ...] | None = None
+        self._is_new_to_file = False
+        """Whether the queues are others than when the cursor was stored."""
 
     def turn(self) -> float:
         """Poll once and send what is new; before that, what could not be sent yet. Returns the pause until the next."""
@@ -102,8 +104,9 @@ class Collector:
 
     def _send(self, reading: Reading) -> bool:
         """Get what is new of ``reading`` out. Returns whether all of it was answered."""
-        if self._outbox.cursor is None:
-            self._outbox.keep(self._cursor())  # from now on it is known where the reports began
+        if self._outbox.cursor is None or self._is_new_to_file:
+            self._outbox.keep(self._cursor())  # from now on it is known where the reports began, and of which queues
+            self._is_new_to_file = False
         samples, activities = self._news.due(reading.samples, reading.activities, at_s=reading.at_s)
         cursor = self._cursor() if reading.events else None
         for events, some_samples, some_activities in _batches(reading.events, samples, activities):
@@ -142,6 +145,7 @@ class Collector:
                 self._connection.shown_url,
                 ",".join(queues),
             )
+            self._is_new_to_file = self._queues is not None
         self._queues = queues
 
 

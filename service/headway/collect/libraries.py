@@ -7,12 +7,18 @@ connection names its library, no other is loaded.
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 
+from headway import __version__
 from headway.collect.source import Library
 from headway.connections import AUTO, Connection
 from headway.errors import Misconfigured
 from headway.scaling.mapping import near
 
 GROUP = "headway.collectors"
+BUILT_IN = (
+    EntryPoint(name="rq", value="headway.collect.rq.rq_source:RQ [collect]", group=GROUP),
+    EntryPoint(name="celery", value="headway.collect.celery.celery_source:CELERY [collect]", group=GROUP),
+)
+"""Known without their announcement, too, which a checkout that was updated lacks until it is installed anew."""
 
 
 class Libraries:
@@ -24,7 +30,7 @@ class Libraries:
         Raises:
             Misconfigured: two packages announce the same name.
         """
-        self._entries: dict[str, EntryPoint] = {}
+        self._entries = {entry.name: entry for entry in BUILT_IN}
         for entry in entry_points(group=GROUP) if announced is None else announced:
             if self._entries.setdefault(entry.name, entry).value != entry.value:
                 raise Misconfigured(f"{_named(entry)}: the name is taken; give it another")
@@ -67,12 +73,13 @@ class Libraries:
         is_named = connection.library != AUTO
         known: list[Library] = []
         uninstalled: list[Uninstalled] = []
-        for name in (connection.library,) if is_named else self.names:
+        for name in (connection.library,) if is_named else self._entries:
             try:
                 known.append(self.named(name))
             except Uninstalled as error:
                 uninstalled.append(error)
         fitting = [each for each in known if connection.scheme in each.schemes]
+        fitting = [each for each in fitting if each.is_first_choice] or fitting
         if len(fitting) == 1:
             return fitting[0]
         if fitting:
@@ -109,12 +116,10 @@ def _loaded(entry: EntryPoint) -> Library:
 def _install(entry: EntryPoint) -> str:
     """What installs the client of a library: the extra that its entry point names."""
     extras = f"[{','.join(entry.extras)}]" if entry.extras else ""
-    if entry.dist is None:
-        return f"install what {entry.value} imports"
-    if entry.dist.name != "headway":
-        return f"pip install '{entry.dist.name}{extras}'"
+    if entry not in BUILT_IN:
+        return f"pip install '{entry.dist.name}{extras}'" if entry.dist else f"install what {entry.value} imports"
     return (
-        f"pip install 'headway-{entry.dist.version}-py3-none-any.whl{extras}', the wheel that this came from; "
+        f"pip install 'headway-{__version__}-py3-none-any.whl{extras}', the wheel that this came from; "
         f"in a clone, pip install '.{extras}'"
     )
 

@@ -135,6 +135,8 @@ class Library:
     Raises ``Misconfigured`` of a URL that cannot be one, and ``KeyError``, ``TypeError`` or ``ValueError`` of a cursor
     that holds what no source of this kind wrote.
     """
+    is_first_choice: bool = False
+    """Whether ``auto`` means this library where several read the same scheme."""
     accuracy: Mapping[Figure, Accuracy]
     """How good each figure is; one that is missing is unseen."""
     refusals: Callable[[Connection], Iterable[str]] = no_refusals

@@ -373,6 +373,7 @@ RQ = Library(
     name="rq",
     title="RQ",
     schemes=SCHEMES,
+    is_first_choice=True,  # what a redis:// URL alone has always meant
     refusals=_refusals,
     open=RqSource,
     accuracy={

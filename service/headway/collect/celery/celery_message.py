@@ -1,0 +1,63 @@
+"""A message of Celery as kombu writes it into Redis: its envelope. The body, a task's arguments, is never decoded."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What the envelope of a message says."""
+
+    tag: str = ""
+    """Which delivery it is; the same when a worker puts it back."""
+    due_s: float | None = None
+    """When it is due (``eta``, ``countdown``); ``None``: at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """A message that a worker holds."""
+
+    exchange: str
+    routing_key: str
+    message: Message
+
+
+def message_from(text: str) -> Message:
+    """The message that ``text`` is; one that says nothing where it is none."""
+    try:
+        return _message(json.loads(text))
+    except (ValueError, RecursionError):
+        return Message()
+
+
+def taken_from(text: str | None) -> Taken | None:
+    """The message in the value ``text`` of ``unacked``; ``None`` of what is none."""
+    try:
+        message, exchange, routing_key = json.loads(text or "")
+    except (ValueError, TypeError, RecursionError):
+        return None
+    if not isinstance(exchange, str) or not isinstance(routing_key, str):
+        return None
+    return Taken(exchange=exchange, routing_key=routing_key, message=_message(message))
+
+
+def _message(value: Any) -> Message:
+    tag = _inside(value, "properties", "delivery_tag")
+    return Message(tag=tag if isinstance(tag, str) else "", due_s=_seconds(_inside(value, "headers", "eta")))
+
+
+def _inside(value: Any, *keys: str) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _seconds(eta: Any) -> float | None:
+    try:
+        at = datetime.fromisoformat(eta)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None

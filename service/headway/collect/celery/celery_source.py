@@ -1,0 +1,331 @@
+"""Celery's queues in Redis or Valkey.
+
+A poll is two round trips, and a third where jobs wait, however many queues there are: which have jobs; the lengths of
+their lists and what workers hold; both ends of those lists, and the envelopes of what was taken since.
+
+Workers publish a heartbeat every 2 s that says how many jobs they run. Where they acknowledge late, these are among
+what they hold; where early, as by default, a job that runs is nowhere in the broker. Which it is, shows when more run
+than are held; until then the lower figures are reported, in which no job counts twice.
+"""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import redis
+
+from headway.collect.celery.celery_message import message_from
+from headway.collect.celery.held_messages import HELD_MAX, HeldMessages, HeldOfQueue
+from headway.collect.celery.queue_bindings import SEPARATOR, QueueBindings
+from headway.collect.celery.worker_heartbeats import WorkerHeartbeats
+from headway.collect.list_marks import Entered, ListMarks
+from headway.collect.redis_client import SCHEMES, connect, refusals, unavailable
+from headway.collect.source import Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
+from headway.connections import Connection
+from headway.scaling.model import QueueSample
+
+PRIORITIES = ("", f"{SEPARATOR}3", f"{SEPARATOR}6", f"{SEPARATOR}9")  # kombu's priority_steps, in that order
+TAKEN, TAKEN_INDEX = "unacked", "unacked_index"
+HEAD_JOBS = 20  # of those that are next in a list, the ones due later are told apart
+NOTHING_HELD = HeldOfQueue()
+ASKED_TOGETHER = 50
+ENVELOPES_MAX = 2_000  # a poll; the rest is read by the next
+SHOWN_AFTER_S = 5.0  # two heartbeats
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _QueueCount:
+    """What one poll found of a queue."""
+
+    waiting_jobs: int = 0
+    delayed_jobs: int = 0
+    oldest: tuple[Entered, ...] = ()
+    is_age_known: bool = True
+
+
+class CelerySource:
+    """The queues of one connection. One thread polls."""
+
+    def __init__(self, connection: Connection, cursor: Cursor | None) -> None:
+        """Go on with the queues of ``cursor``: after a flush, no producer binds them again."""
+        self._connection = connection
+        self._client = connect(connection)
+        self._prefix = connection.prefix or ""
+        database = self._client.connection_pool.connection_kwargs.get("db") or 0
+        self._heartbeats = WorkerHeartbeats(self._client, prefix=self._prefix, database=int(database))
+        self._acknowledges_early: bool = bool(cursor and cursor.get("acknowledges_early"))
+        self._more_run_since_s: float | None = None
+        """Since when more jobs run than workers hold; for a moment an old heartbeat shows so, too."""
+        self._bindings = QueueBindings(self._client, connection, known=(cursor or {}).get("queues", ()))
+        self._lists_of: dict[str, tuple[str, ...]] = {}
+        self._marks: dict[str, ListMarks] = {}
+        self._empty_at_s: dict[str, float] = {}
+        """Queue or list -> when it was seen empty last."""
+        self._held = HeldMessages(self._bindings.queue_of)
+        self._heads: dict[str, float] = {}
+        """Queue -> after when the job that was next at the last poll had entered, where that is known."""
+        self._unreadable: dict[str, str] = {}
+
+    def cursor(self) -> dict[str, Any]:
+        """What was learned; nothing is reported job by job, so nothing can be reported twice."""
+        return {"acknowledges_early": self._acknowledges_early, "queues": list(self._bindings.queues)}
+
+    def discover(self) -> tuple[FoundQueue, ...]:
+        """The queues that Celery has bound here, by name."""
+        try:
+            self._bindings.scan_all()
+            names = sorted(self._bindings.queues)
+            with self._client.pipeline(transaction=False) as pipe:
+                for name in names:
+                    for key in self._lists(name):
+                        pipe.llen(key)
+                lengths = iter(pipe.execute())
+        except (redis.RedisError, OSError) as error:
+            raise unavailable(self._connection, error) from error
+        return tuple(FoundQueue(name=name, waiting_jobs=sum(islice(lengths, len(PRIORITIES)))) for name in names)
+
+    def poll(self, at_s: float) -> Reading:
+        """Depths, ages and workers as they are now."""
+        try:
+            return self._poll(at_s)
+        except (redis.RedisError, OSError) as error:
+            self._heartbeats.close()
+            raise unavailable(self._connection, error) from error
+
+    def close(self) -> None:
+        """Let the broker go."""
+        self._heartbeats.close()
+        self._client.close()
+
+    # --- the trips ----------------------------------------------------------------------------------------------------
+
+    def _poll(self, at_s: float) -> Reading:
+        began_s = time.monotonic()
+        self._heartbeats.read(at_s)
+        self._bindings.scan_on()
+        lengths, taken_at_s = self._read_lengths()
+        full = [(queue, key) for queue, of_queue in lengths.items() for key, length in of_queue.items() if length]
+        ends, envelopes = self._read_ends(full, self._held.unknown(taken_at_s))
+        seen_s = at_s + time.monotonic() - began_s
+        counts = {queue: self._count(queue, of_queue, ends, at_s, seen_s) for queue, of_queue in lengths.items()}
+        self._held.take(taken_at_s, envelopes, self._heads)
+        self._heads = {
+            queue: next((each.after_s for each in count.oldest if each.after_s is not None), at_s)
+            for queue, count in counts.items()
+        }
+        return Reading(
+            at_s=at_s,
+            samples=tuple(self._samples(counts, taken_at_s, at_s)),
+            activities=tuple(self._heartbeats.activities()),
+        )
+
+    def _read_lengths(self) -> tuple[dict[str, dict[str, int]], dict[str, float]]:
+        """Queue -> list -> jobs in it, none of an empty queue; and what workers hold: tag -> when it was taken."""
+        lengths: dict[str, dict[str, int]] = {queue: {} for queue in self._bindings.queues}
+        full = self._with_jobs(list(lengths))
+        with self._client.pipeline(transaction=False) as pipe:
+            for queue in full:
+                for key in self._lists(queue):
+                    pipe.llen(key)
+            pipe.zrange(self._prefix + TAKEN_INDEX, 0, HELD_MAX - 1, withscores=True)
+            *replies, taken = pipe.execute(raise_on_error=False)
+        if isinstance(taken, Exception):
+            raise taken
+        rest = iter(replies)
+        for queue in full:
+            of_queue = list(islice(rest, len(PRIORITIES)))
+            if self._is_readable(queue, of_queue):
+                lengths[queue] = dict(zip(self._lists(queue), of_queue, strict=True))
+            else:
+                del lengths[queue]
+        return lengths, {str(tag): float(at_s) for tag, at_s in taken}
+
+    def _with_jobs(self, queues: Sequence[str]) -> list[str]:
+        """Those of ``queues`` among which some have a job: a list without one does not exist.
+
+        Asked for many queues at once: a thousand idle ones cost a tenth of what their lengths would.
+        """
+        groups = [queues[first : first + ASKED_TOGETHER] for first in range(0, len(queues), ASKED_TOGETHER)]
+        with self._client.pipeline(transaction=False) as pipe:
+            for group in groups:
+                pipe.exists(*(key for queue in group for key in self._lists(queue)))
+            found = pipe.execute() if groups else []
+        return [queue for group, lists in zip(groups, found, strict=True) if lists for queue in group]
+
+    def _is_readable(self, queue: str, replies: list[Any]) -> bool:
+        """Whether every list of ``queue`` is one. A change is logged; an error that is not about a key is raised."""
+        problem = next((reply for reply in replies if isinstance(reply, Exception)), None)
+        if problem is None:
+            self._unreadable.pop(queue, None)
+            return True
+        if not str(problem).startswith("WRONGTYPE"):
+            raise problem
+        if self._unreadable.get(queue) != str(problem):
+            log.warning("queue unreadable queue=%s: %s", self._connection.queue(queue), problem)
+        self._unreadable[queue] = str(problem)
+        return False
+
+    def _read_ends(
+        self, full: list[tuple[str, str]], new: list[str]
+    ) -> "tuple[dict[str, _Ends], dict[str, str | None]]":
+        """Both ends of the lists ``full`` and which of their marks are there; the messages of the tags ``new``."""
+        new = new[:ENVELOPES_MAX]
+        for queue, key in full:
+            if key not in self._marks:
+                self._marks[key] = ListMarks(after_s=self._empty_at_s.get(key) or self._empty_at_s.get(queue))
+        asked = {key: self._marks[key].asked() for _, key in full}
+        with self._client.pipeline(transaction=False) as pipe:
+            for key, marks in asked.items():
+                pipe.lrange(key, 0, 0)
+                pipe.lrange(key, -HEAD_JOBS, -1)
+                for mark in marks:
+                    pipe.lpos(key, mark, rank=-1)
+            if new:
+                pipe.hmget(self._prefix + TAKEN, new)
+            replies = iter(pipe.execute() if full or new else [])
+        ends: dict[str, _Ends] = {}
+        for key, marks in asked.items():
+            newest, head = next(replies), next(replies)
+            ends[key] = _Ends(newest, head, [each is not None for each in islice(replies, len(marks))])
+        envelopes = dict(zip(new, next(replies), strict=True)) if new else {}
+        self._read_further(ends)
+        return ends, envelopes
+
+    def _read_further(self, ends: "dict[str, _Ends]") -> None:
+        """A third trip, rarely: where all marks that were asked for have left."""
+        further = {key: self._marks[key].asked_further(each.present) for key, each in ends.items()}
+        if not any(further.values()):
+            return
+        with self._client.pipeline(transaction=False) as pipe:
+            for key, marks in further.items():
+                for mark in marks:
+                    pipe.lpos(key, mark, rank=-1)
+            replies = iter(pipe.execute())
+        for key, marks in further.items():
+            ends[key].present += [each is not None for each in islice(replies, len(marks))]
+
+    # --- what it means ------------------------------------------------------------------------------------------------
+
+    def _count(
+        self, queue: str, lengths: dict[str, int], ends: "dict[str, _Ends]", at_s: float, seen_s: float
+    ) -> _QueueCount:
+        count = _QueueCount()
+        if not any(lengths.values()):
+            self._empty(queue, self._lists(queue), at_s)
+            return count
+        for key, length in lengths.items():
+            end = ends.get(key)
+            if end is None or not end.newest or not end.head:  # empty, or emptied between both trips
+                self._empty(key, (key,), at_s)
+                count.waiting_jobs += length
+                count.is_age_known = count.is_age_known and not length
+                continue
+            entered = self._marks[key].read(end.newest[0], end.present, asked_s=at_s, seen_s=seen_s)
+            heads = [message_from(text) for text in reversed(end.head)]
+            later = sum(1 for each in heads if each.due_s is not None and each.due_s > at_s)
+            count.delayed_jobs += min(later, length)
+            count.waiting_jobs += max(0, length - later)
+            if length > later:
+                count.oldest += (self._entered(heads, entered, at_s),)
+        return count
+
+    def _empty(self, name: str, lists: Sequence[str], at_s: float) -> None:
+        """Note that the queue or list ``name`` was empty: what is in it later entered later."""
+        self._empty_at_s[name] = at_s
+        for key in lists:
+            self._marks.pop(key, None)
+
+    def _entered(self, heads: Sequence[Any], entered: Entered, at_s: float) -> Entered:
+        """When the oldest job that is due entered: of one that was put back, what is remembered; else by the marks."""
+        for each in heads:
+            if each.due_s is not None and each.due_s > at_s:
+                continue
+            if each.due_s is not None:
+                return Entered(after_s=each.due_s, until_s=each.due_s)
+            return self._held.entered(each.tag) or entered
+        return entered
+
+    def _samples(
+        self, counts: dict[str, _QueueCount], taken_at_s: dict[str, float], at_s: float
+    ) -> Iterator[QueueSample]:
+        held = self._held.of_queues(taken_at_s, at_s=at_s)
+        running = self._running(held, at_s)
+        for queue, count in counts.items():
+            of_queue = held.get(queue, NOTHING_HELD)
+            count.delayed_jobs += of_queue.delayed_jobs
+            yield self._sample(queue, count, of_queue.due, running, at_s)
+
+    def _running(self, held: dict[str, HeldOfQueue], at_s: float) -> int | None:
+        """Jobs that run in the only queue; ``None`` where there are several, or not every worker has published yet."""
+        if len(self._bindings.queues) != 1 or not self._heartbeats.is_whole(at_s):
+            return None
+        running = self._heartbeats.running_jobs
+        if running <= sum(len(each.due) for each in held.values()):
+            self._more_run_since_s = None
+        elif self._more_run_since_s is None:
+            self._more_run_since_s = at_s
+        elif at_s - self._more_run_since_s > SHOWN_AFTER_S:
+            self._acknowledges_early = True
+        return running
+
+    def _sample(
+        self, queue: str, count: _QueueCount, due: list[Entered], running: int | None, at_s: float
+    ) -> QueueSample:
+        reserved: int | None = None
+        in_flight = len(due)
+        oldest = count.oldest
+        if running is not None:
+            reserved = len(due) if self._acknowledges_early else max(0, len(due) - running)
+            in_flight = max(len(due), running + reserved)
+            oldest += tuple(due[len(due) - reserved :])  # who was taken first runs first
+        is_known = count.is_age_known and all(each.after_s is not None for each in oldest)
+        age_s = max((at_s - each.until_s for each in oldest), default=0.0)
+        bound_s = max((at_s - each.after_s for each in oldest if each.after_s is not None), default=0.0)
+        return QueueSample(
+            queue=self._connection.queue(queue),
+            at_s=at_s,
+            waiting_jobs=count.waiting_jobs,
+            in_flight_jobs=in_flight,
+            delayed_jobs=count.delayed_jobs,
+            reserved_jobs=reserved,
+            oldest_age_s=max(0.0, age_s) if is_known else None,
+            oldest_age_max_s=max(0.0, age_s, bound_s) if is_known and oldest else None,
+        )
+
+    def _lists(self, queue: str) -> tuple[str, ...]:
+        if queue not in self._lists_of:
+            self._lists_of[queue] = tuple(f"{self._prefix}{queue}{priority}" for priority in PRIORITIES)
+        return self._lists_of[queue]
+
+
+@dataclass(slots=True)
+class _Ends:
+    """Both ends of a list, and which of its marks are there."""
+
+    newest: list[str]
+    head: list[str]
+    present: list[bool]
+
+
+CELERY = Library(
+    name="celery",
+    title="Celery",
+    schemes=SCHEMES,
+    refusals=refusals,
+    open=CelerySource,
+    accuracy={
+        Figure.WAITING: bounded(f"jobs due later behind the first {HEAD_JOBS} of a list, while no worker takes them"),
+        Figure.IN_FLIGHT: bounded("2 s, from one heartbeat to the next; of several queues, to what workers hold"),
+        Figure.DELAYED: bounded(f"jobs due later behind the first {HEAD_JOBS} of a list, while no worker takes them"),
+        Figure.OLDEST_AGE: bounded("one poll, or 4 % of the age"),
+        Figure.ENTRIES: unseen(remedy="import headway.emit.celery where tasks are sent"),
+        Figure.STARTS: unseen(remedy="start workers with --include headway.emit.celery"),
+        Figure.ENDS: unseen(remedy="start workers with --include headway.emit.celery"),
+        Figure.BUSY_WORKERS: bounded("2 s, from one heartbeat to the next"),
+    },
+)

@@ -1,0 +1,124 @@
+"""What Celery's workers publish of themselves every 2 s, with and without ``-E``: how many jobs they run."""
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+
+from headway.connections import as_text
+from headway.scaling.model import WorkerActivity
+
+LATE_S = 7.0  # three heartbeats are missing: it has ended, or is cut off
+WHOLE_AFTER_S = 2.5  # by then every worker has published one
+MESSAGES_MAX = 2_000  # a poll; of more, the rest is read by the next
+PID_MAX = 2**31
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """One worker, as it was when its heartbeat came."""
+
+    host: str
+    pid: int
+    running_jobs: int
+    begun_jobs: int
+    """Since it began."""
+    received_s: float
+
+
+class WorkerHeartbeats:
+    """The workers of one broker, as far as their heartbeats came."""
+
+    def __init__(self, client: "redis.Redis", *, prefix: str, database: int) -> None:
+        self._client = client
+        events = f"{prefix}/{database}.celeryev"
+        # By name: a login that may subscribe to some channels may not use a pattern that names them another way.
+        self._channels = (events, f"{events}/worker.heartbeat", f"{events}/worker.offline")
+        self._subscription: Any = None
+        self._since_s = 0.0
+        self._workers: dict[str, Heartbeat] = {}
+
+    def read(self, at_s: float) -> None:
+        """Take what was published since the last call. Raises ``redis.RedisError``; then nothing is known any more."""
+        if self._subscription is None:
+            self._workers.clear()
+            self._since_s = at_s
+            self._subscription = self._client.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
+            self._subscription.subscribe(*self._channels)
+        try:
+            for _ in range(MESSAGES_MAX):
+                if not self._subscription.connection.can_read(timeout=0):
+                    break
+                received = self._subscription.get_message(timeout=0)
+                if received is not None:
+                    self._take(received.get("data"), at_s)
+        except (redis.RedisError, OSError):
+            self.close()
+            raise
+        for name in [name for name, each in self._workers.items() if at_s - each.received_s > LATE_S]:
+            del self._workers[name]
+
+    def is_whole(self, at_s: float) -> bool:
+        """Whether every worker must have published a heartbeat by now."""
+        return self._subscription is not None and at_s - self._since_s >= WHOLE_AFTER_S
+
+    @property
+    def running_jobs(self) -> int:
+        """Of all workers together."""
+        return sum(each.running_jobs for each in self._workers.values())
+
+    def activities(self) -> Iterator[WorkerActivity]:
+        """Each worker whose heartbeats come."""
+        for each in self._workers.values():
+            yield WorkerActivity(
+                host=each.host,
+                pid=each.pid,
+                is_busy=each.running_jobs > 0,
+                running_jobs=each.running_jobs,
+                ended_jobs=max(0, each.begun_jobs - each.running_jobs),
+            )
+
+    def close(self) -> None:
+        """End the subscription."""
+        if self._subscription is not None:
+            self._subscription.close()
+            self._subscription = None
+
+    def _take(self, text: Any, at_s: float) -> None:
+        for event in _events(text):
+            name, kind = event.get("hostname"), event.get("type")
+            if not isinstance(name, str):
+                continue
+            if kind == "worker-offline":
+                self._workers.pop(name, None)
+            elif kind == "worker-heartbeat" and (heartbeat := _heartbeat(name, event, at_s)) is not None:
+                self._workers[name] = heartbeat
+
+
+def _events(text: Any) -> list[dict[str, Any]]:
+    """The events in a message of kombu; none where it is something else."""
+    try:
+        message = json.loads(text)
+        body = message["body"]
+        if message["properties"].get("body_encoding") == "base64":
+            body = base64.b64decode(body, validate=True)
+        events = json.loads(body) if message.get("content-type") == "application/json" else []
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return []
+    return [each for each in (events if isinstance(events, list) else [events]) if isinstance(each, dict)]
+
+
+def _heartbeat(name: str, event: dict[str, Any], at_s: float) -> Heartbeat | None:
+    pid, active, processed = (event.get(key) for key in ("pid", "active", "processed"))
+    if not all(isinstance(each, int) and 0 <= each < PID_MAX for each in (pid, active, processed)) or not pid:
+        return None
+    return Heartbeat(
+        host=as_text(name.partition("@")[2] or name),
+        pid=int(pid),
+        running_jobs=int(active or 0),
+        begun_jobs=int(processed or 0),
+        received_s=at_s,
+    )

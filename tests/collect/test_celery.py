@@ -1,0 +1,280 @@
+"""Celery's queues read from a real broker that the real Celery writes, and from its real workers."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import redis
+from celery import Celery
+from kombu import pools
+
+from headway.collect.celery.celery_source import CELERY, CelerySource
+from headway.collect.libraries import Libraries
+from headway.collect.source import Figure
+from headway.connections import Connection
+from headway.errors import Unavailable
+from headway.scaling.model import QueueSample
+from support.waiting import eventually
+
+APP = """
+import os, redis
+from celery import Celery
+from kombu import pools
+app = Celery("shop", broker=os.environ["BROKER_URL"])
+app.conf.update(broker_connection_retry_on_startup=True, worker_hijack_root_logger=False)
+@app.task(name="work", acks_late=os.environ["LATE"] == "yes")
+def work(name):
+    client = redis.Redis(unix_socket_path=os.environ["SOCKET"])
+    client.rpush("began", name)
+    client.blpop("go", 60)
+"""
+
+
+class Shop:
+    """An application, its workers, and what a collector reads."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.socket = urlsplit(url).path
+        self.url = url
+        self.redis = redis.Redis.from_url(url, decode_responses=True)
+        self.broker = f"redis+socket://{self.socket}?virtual_host=0"
+        self.app = Celery("shop", broker=self.broker)
+        (folder / "shop.py").write_text(APP)
+        self._folder = folder
+        self.source = CelerySource(Connection(name="shop", url=url, library="celery"), None)
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def send(self, name: str = "a", *, queue: str = "mail", **options: object) -> None:
+        self.app.send_task("work", (name,), queue=queue, **options)
+
+    def work(self, *words: str, late: bool = False) -> subprocess.Popen[bytes]:
+        env = {**os.environ, "BROKER_URL": self.broker, "SOCKET": self.socket, "LATE": "yes" if late else "no"}
+        argv = [sys.executable, "-m", "celery", "-A", "shop", "worker", "-Q", "mail", "--without-mingle", *words]
+        with (self._folder / "worker.log").open("ab") as log:
+            self.workers.append(subprocess.Popen(argv, cwd=self._folder, env=env, stdout=log, stderr=log))
+        return self.workers[-1]
+
+    def samples(self, at_s: float | None = None) -> dict[str, QueueSample]:
+        reading = self.source.poll(time.time() if at_s is None else at_s)
+        return {sample.queue.removeprefix("shop/"): sample for sample in reading.samples}
+
+    def counts(self, queue: str = "mail") -> tuple[int | None, ...]:
+        """Waiting, in flight, of these reserved, delayed."""
+        sample = self.samples()[queue]
+        return sample.waiting_jobs, sample.in_flight_jobs, sample.reserved_jobs, sample.delayed_jobs
+
+    def comes_to(self, *counts: int) -> None:
+        """Poll until it is so, as a collector does."""
+        seen = []
+
+        def is_so() -> bool:
+            seen.append(self.counts())
+            return seen[-1] == counts
+
+        try:
+            eventually(is_so)
+        except AssertionError:
+            raise AssertionError(f"expected {counts}, saw {seen[-3:]}") from None
+
+
+@pytest.fixture
+def shop(valkey_url: str, tmp_path: Path) -> Iterator[Shop]:
+    pools.reset()  # they remember which queues were declared in a broker that has been emptied since
+    shop = Shop(valkey_url, tmp_path)
+    yield shop
+    for worker in shop.workers:
+        worker.kill()
+        worker.wait()
+    shop.source.close()
+    shop.app.close()
+
+
+def test_lists_of_every_priority_and_jobs_due_later_are_counted_apart(shop: Shop) -> None:
+    for priority in (0, 3, 6, 9, 9):
+        shop.send(priority=priority)
+    shop.send(countdown=600)
+    shop.send("b", queue="news", countdown=600)
+    samples = shop.samples()
+    assert {name: (each.waiting_jobs, each.delayed_jobs) for name, each in samples.items()} == {
+        "mail": (5, 1),
+        "news": (0, 1),
+    }
+    assert samples["news"].oldest_age_s == 0.0
+    mail = samples["mail"]
+    # The workers may report events themselves: what is not said of these stays as they report it.
+    assert (mail.reports_arrivals, mail.reports_starts, mail.reports_ends) == (None, None, None)
+    later = shop.samples(time.time() + 700)
+    assert (later["news"].waiting_jobs, later["news"].delayed_jobs) == (1, 0)
+    assert 99 <= later["news"].oldest_age_s <= 101
+    assert later["news"].oldest_age_max_s == later["news"].oldest_age_s  # it counts from when it was due, exactly
+
+
+def test_what_a_worker_took_and_did_not_begin_is_reserved(shop: Shop) -> None:
+    """Early acknowledgements: what runs is nowhere in the broker, which is not known before more run than are held."""
+    for number in range(16):
+        shop.send(f"{number}")
+    worker = shop.work("-c", "2")
+    shop.comes_to(6, 8, 6, 0)  # two run, 4 × 2 more were taken, six wait for whoever comes
+    reading = shop.source.poll(time.time())
+    ((host, pid, is_busy, ended),) = [
+        (each.host, each.pid, each.is_busy, each.ended_jobs) for each in reading.activities
+    ]
+    assert (host, pid, is_busy, ended) == (os.uname().nodename, worker.pid, True, 0)
+    shop.redis.rpush("go", *range(14))
+    shop.comes_to(0, 2, 0, 0)
+    eventually(lambda: shop.counts() and shop.source.cursor()["acknowledges_early"])
+    for number in range(14):
+        shop.send(f"more-{number}")
+    shop.comes_to(6, 10, 8, 0)
+    shop.redis.rpush("go", *range(16))
+    shop.comes_to(0, 0, 0, 0)
+    (activity,) = shop.source.poll(time.time()).activities
+    assert (activity.is_busy, activity.running_jobs, activity.ended_jobs) == (False, 0, 30)
+
+
+def test_late_acknowledgements_count_no_running_job_twice(shop: Shop) -> None:
+    for number in range(6):
+        shop.send(f"{number}")
+    shop.work("-c", "2", "--prefetch-multiplier", "1", late=True)
+    eventually(lambda: shop.redis.llen("began") == 2)
+    shop.comes_to(4, 2, 0, 0)
+    shop.redis.rpush("go", *range(6))
+    shop.comes_to(0, 0, 0, 0)
+
+
+def test_what_a_worker_holds_until_it_is_due_is_delayed(shop: Shop) -> None:
+    shop.send(countdown=600)
+    shop.work("-c", "1", "--pool", "solo")
+    eventually(lambda: shop.redis.hlen("unacked") == 1)
+    shop.comes_to(0, 0, 0, 1)
+    assert shop.samples()["mail"].oldest_age_s == 0.0
+
+
+def test_the_true_age_lies_between_both_bounds(shop: Shop) -> None:
+    """One poll a second; jobs enter between two polls and leave at the other end, in bursts and one by one."""
+    shop.send()
+    shop.redis.delete("mail")
+    entered: list[float] = []
+    widths: list[float] = []
+    shop.samples(1000.0)
+    for step in range(1, 400):
+        at_s = 1000.0 + step
+        if step % 100 < 60:
+            for _ in range(1 + 4 * (step % 7 == 0)):
+                shop.send(f"{step}")
+                entered.append(at_s - 0.5)
+        for _ in range((step * 7) % 3 if step % 50 < 40 else 0):
+            if entered:
+                shop.redis.rpop("mail")
+                entered.pop(0)
+        sample = shop.samples(at_s)["mail"]
+        true_s = at_s - entered[0] if entered else 0.0
+        assert sample.waiting_jobs == len(entered)
+        assert sample.oldest_age_s - 0.2 <= true_s
+        if entered:
+            assert true_s <= sample.oldest_age_max_s
+            widths.append(sample.oldest_age_max_s - sample.oldest_age_s)
+        else:
+            assert (sample.oldest_age_s, sample.oldest_age_max_s) == (0.0, None)
+    widths.sort()
+    assert widths[len(widths) // 2] <= 1.2
+    assert widths[-1] <= 5.0
+
+
+def test_of_a_backlog_that_was_there_before_the_age_is_unknown(shop: Shop) -> None:
+    shop.send()
+    sample = shop.samples()["mail"]
+    assert (sample.waiting_jobs, sample.oldest_age_s, sample.oldest_age_max_s) == (1, None, None)
+
+
+def test_flushed_queues_are_empty_and_a_broker_that_is_away_is_unknown(shop: Shop) -> None:
+    shop.send()
+    assert shop.counts() == (1, 0, None, 0)
+    shop.redis.flushall()
+    assert shop.samples()["mail"].waiting_jobs == 0
+    again = CelerySource(Connection(name="shop", url=shop.url), json.loads(json.dumps(shop.source.cursor())))
+    assert [sample.queue for sample in again.poll(time.time()).samples] == ["shop/mail"]
+    again.close()
+    away = CelerySource(Connection(name="shop", url=shop.url.replace("valkey.sock", "nobody.sock")), None)
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        away.poll(1.0)
+
+
+def test_one_queue_that_cannot_be_read_does_not_hide_the_others(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    shop.send(queue="bad")
+    shop.send()
+    shop.redis.delete("bad")
+    shop.redis.set("bad", "no list")
+    for _ in range(2):
+        assert shop.samples().keys() == {"mail"}
+    assert [record.message.split(":")[0] for record in caplog.records] == ["queue unreadable queue=shop/bad"]
+
+
+def test_messages_that_are_none_wait_like_others(shop: Shop) -> None:
+    shop.send()
+    for text in ("{", "[1]", "7", '{"headers": 1, "properties": {"delivery_tag": 7}}', '{"headers": {"eta": "x"}}'):
+        shop.redis.rpush("mail", text)
+    shop.redis.rpush("mail", b"\xff")
+    shop.redis.hset("unacked", mapping={"a": "{", "b": '[1, "mail"]', "c": '[[], 7, "mail"]'})
+    shop.redis.zadd("unacked_index", {"a": 1, "b": 2, "c": 3, "d": 4})
+    assert shop.counts() == (7, 0, None, 0)
+    shop.redis.publish("/0.celeryev/worker.heartbeat", "{")
+    shop.redis.publish("/0.celeryev/worker.heartbeat", '{"body": "x", "properties": {"body_encoding": "base64"}}')
+    assert shop.counts()[0] == 7
+
+
+def test_nothing_is_written_and_the_login_of_the_page_is_enough(shop: Shop) -> None:
+    lines = (Path(__file__).parents[2] / "docs" / "how-to" / "collect-celery.md").read_text().splitlines()
+    (command,) = [line for line in lines if line.startswith("ACL SETUSER headway")]
+    shop.redis.execute_command(*command.split())
+    shop.send()
+    url = shop.url.replace("?", "?username=headway&password=PASSWORD&")
+    source = CelerySource(Connection(name="shop", url=url), None)
+    with redis.Redis.from_url(shop.url, decode_responses=True).monitor() as monitor:
+        for _ in range(2):
+            (sample,) = source.poll(time.time()).samples
+        shop.redis.ping()
+        seen = set()
+        while (name := monitor.next_command()["command"].split(" ")[0].upper()) != "PING":
+            seen.add(name)
+    source.close()
+    assert sample.waiting_jobs == 1
+    assert seen <= {
+        "CLIENT",
+        "SELECT",
+        "AUTH",
+        "SCAN",
+        "SMEMBERS",
+        "EXISTS",
+        "LLEN",
+        "ZRANGE",
+        "LRANGE",
+        "LPOS",
+        "HMGET",
+        "SUBSCRIBE",
+    }
+    shop.redis.acl_deluser("headway")
+
+
+def test_other_libraries_keys_are_no_queues(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.send()
+    with shop.redis.pipeline() as pipe:
+        for number in range(5_000):
+            pipe.set(f"foreign-{number}", "x")
+        pipe.execute()
+    assert [queue.name for queue in shop.source.discover()] == ["mail"]
+    shop.send(queue="news")
+    eventually(lambda: shop.samples().keys() == {"mail", "news"})
+
+
+def test_a_redis_url_alone_means_rq_and_celery_is_named() -> None:
+    libraries: Callable[[Connection], object] = Libraries().of
+    assert libraries(Connection(name="a", url="redis://h")).name == "rq"
+    assert libraries(Connection(name="a", url="redis://h", library="celery")) is CELERY
+    assert CELERY.accuracy.keys() == set(Figure)
