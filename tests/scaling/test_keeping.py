@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headway.scaling.demands.rhythm import BINS, Rhythm
@@ -29,6 +29,7 @@ def rhythm(*burst: int, period_s: float, bursts: int = 5) -> Rhythm:
         ((1,), 65.0, {"cycle_s": 20.0}, None),  # and here more
         ((50,), 300.0, {"cycle_s": 0.2}, None),  # idle for nearly all of five minutes
         ((7,), 82.0, {"cycle_s": 100.0}, 14),  # the next burst comes before the first jobs are done
+        ((7,), 82.0, {"cycle_s": 94.0}, 14),  # 2.5 s before, which is more than a job may wait
         ((7,), 82.0, {"cycle_s": math.inf}, None),  # no job has ended yet
         ((200, 400, 600), 30.0, {"cycle_s": math.inf, "beside_per_s": 4.0}, None),
         ((200, 400, 600), 30.0, {"beside_per_s": 4.0}, 30),  # 24 + 4 × 1 s + √4
@@ -72,6 +73,8 @@ def started_in_time(burst: list[int], period_s: float, slots: int, *, cycle_s: f
     return True
 
 
+@example(burst=[1, 1, 9], pause_ticks=2, cycle_s=13.0)  # six slots have the same work, and the ninth waits for 15 s
+@example(burst=[22, 9, 2, 4, 24], pause_ticks=4, cycle_s=26.3)
 @given(
     burst=st.lists(st.integers(min_value=1, max_value=30), min_size=1, max_size=6),
     pause_ticks=st.integers(min_value=2, max_value=12),

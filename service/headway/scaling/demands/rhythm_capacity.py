@@ -5,13 +5,16 @@ short, the pool whose size never changes costs less. Its jobs wait through the w
 """
 
 import math
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from statistics import mean, stdev
 
 from headway.scaling.demands.rhythm import BINS, ODD_BURSTS, RHYTHM_TOGETHER_BINS, Rhythm
 
 RHYTHM_PERIODS_MAX = 8  # that a job may outlast
+BURSTS_BEFORE = 3  # what they leave to the next shows by then
 ROUNDING = 1e-9
 
 
@@ -49,6 +52,7 @@ def enough_slots(rhythm: Rhythm, keeping: Keeping) -> int | None:
     burst_slots = max(_of_spans(counts, rhythm.period_s, keeping))
     beside_slots = keeping.beside_per_s * keeping.cycle_s
     slots = math.ceil(burst_slots + beside_slots + math.sqrt(beside_slots) - ROUNDING)
+    slots += _short(counts, _usual(rhythm), rhythm.period_s, math.ceil(burst_slots - ROUNDING), keeping)
     work_s = sum(counts) * keeping.cycle_s + beside_slots * rhythm.period_s
     return slots if slots * rhythm.period_s - work_s <= slots * keeping.start_cost_s else None
 
@@ -86,6 +90,49 @@ def _of_spans(counts: Sequence[float], period_s: float, keeping: Keeping) -> Ite
     yield total_jobs * keeping.cycle_s / period_s
     for bursts in range(2, 2 + math.ceil(min(RHYTHM_PERIODS_MAX, keeping.cycle_s / period_s))):
         yield bursts * total_jobs / _starts((bursts - 1) * period_s + total_s, keeping)
+
+
+def _usual(rhythm: Rhythm) -> list[float]:
+    """What a burst brings in each tick, on average."""
+    known = [burst for burst in rhythm.bursts if burst]
+    length = max(map(len, known))
+    sums = [mean(burst[min(tick, len(burst) - 1)] for burst in known) for tick in range(length)]
+    return [later - before for before, later in pairwise((0.0, *sums))]
+
+
+def _short(counts: Sequence[float], usual: Sequence[float], period_s: float, slots: int, keeping: Keeping) -> int:
+    """How many more than ``slots`` it takes because those still have jobs of one burst when the next begins.
+
+    The bound on spans has every slot free at the beginning of each. Slots that hardly rest are not: some bursts as
+    they ``usual``ly are come before one that brings as much as ``counts``.
+    """
+    last_s = (len(usual) - 1) * keeping.tick_s
+    if slots and last_s + math.ceil(sum(usual) / slots) * keeping.cycle_s <= period_s:
+        return 0  # they are done before
+    bursts = [*[usual] * BURSTS_BEFORE, counts]
+    more = 0
+    while not _start_in_time(bursts, period_s, slots + more, keeping):
+        more += 1
+    return more
+
+
+def _start_in_time(bursts: Sequence[Sequence[float]], period_s: float, slots: int, keeping: Keeping) -> bool:
+    """Whether ``slots`` start the jobs of ``bursts`` in time, to a tick: those of a tick come together, at its end."""
+    free = deque([(0.0, slots)])  # from when on how many are; jobs take equally long, so that it stays in order
+    for number, burst in enumerate(bursts):
+        sums = [math.ceil(each - ROUNDING) for each in accumulate(burst, initial=0.0)]
+        for tick, (before, after) in enumerate(pairwise(sums)):
+            at_s, jobs = number * period_s + tick * keeping.tick_s, after - before
+            while jobs:
+                free_s, group = free.popleft()
+                start_s, starting = max(at_s, free_s), min(group, jobs)
+                if start_s - at_s > keeping.wait_s + keeping.tick_s:
+                    return False
+                free.append((start_s + keeping.cycle_s, starting))
+                if group > starting:
+                    free.appendleft((free_s, group - starting))
+                jobs -= starting
+    return True
 
 
 def _starts(span_s: float, keeping: Keeping) -> float:
