@@ -17,22 +17,9 @@ from headway.agent.state.state_dir import StateFolder
 from headway.cli.roles.agent_setup import warnings
 from headway.errors import Misconfigured, Refused
 from headway.settings import AgentSettings
+from support.other_users import NOBODY, TAKES_THE_NAME
 
-NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user, too")
-
-TAKES_THE_NAME = """
-import hashlib, os, socket, sys, time
-os.setgid(int(sys.argv[4]))
-os.setuid(int(sys.argv[4]))
-name = hashlib.sha256(f"{sys.argv[1]}\\n{sys.argv[2]}".encode()).hexdigest()[:32]
-taken = socket.socket(socket.AF_UNIX)
-taken.bind(f"\\0headway-agent-{name}")
-if sys.argv[3] == "listens":
-    taken.listen(1)
-print("taken", flush=True)
-time.sleep(600)
-"""
 
 
 @pytest.fixture

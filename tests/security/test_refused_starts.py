@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from security.test_other_users import NOBODY, TAKES_THE_NAME
 from support.attacked import PYTHON
+from support.other_users import NOBODY, TAKES_THE_NAME
 from support.ports import free_port
 from support.waiting import eventually
 

@@ -1,4 +1,4 @@
-"""Streams of the overview: whoever may look must not keep others from looking."""
+"""Streams of the overview: whoever may read must not keep others from reading."""
 
 import contextlib
 from collections.abc import Iterator

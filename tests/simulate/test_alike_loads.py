@@ -50,5 +50,5 @@ def test_who_beats_hybrid_on_a_load_does_not_on_the_one_that_begins_alike(
         ("over_ceiling", 8.0, 8.01),
     ],
 )
-def test_they_look_alike_for_so_long(name: str, start_up_s: float, alike_for_s: float) -> None:
+def test_they_are_alike_for_so_long(name: str, start_up_s: float, alike_for_s: float) -> None:
     assert alike_s(LOADS[name], ALIKE[name], start_up_s=start_up_s) == pytest.approx(alike_for_s, abs=0.05)

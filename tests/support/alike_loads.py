@@ -1,4 +1,4 @@
-"""Loads that begin like those of `LOADS` and go on otherwise: until then nobody who decides can tell them apart.
+"""Loads that begin like those of `LOADS` and go on otherwise: until then no strategy can know which.
 
 A strategy that suits one of the two by chance pays for it on the other. So who beats `hybrid` on a load is asked what
 it does on the load that begins alike.
@@ -27,7 +27,7 @@ ALIKE: Mapping[str, Load] = {
 
 
 def alike_s(load: Load, other: Load, *, start_up_s: float) -> float:
-    """How long ``load`` and ``other`` look alike to a pool that starts from nothing.
+    """How long ``load`` and ``other`` are the same to a pool that starts from nothing.
 
     They differ from the first job that only one of them has, or from the first end of a job that does not take the same
     time in both. A job ends no earlier than the first worker can be up and have done it.
