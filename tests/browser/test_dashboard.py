@@ -270,3 +270,21 @@ async def test_what_is_wrong_with_the_installation_is_on_the_page_in_words(brows
         await expect(page.locator("#headline")).to_have_text("second/other: no reachable host can run workers")
         row = page.get_by_role("row").filter(has_text="second/other")
         await expect(row).to_contain_text("no reachable host has template 'nowhere': no host.toml names it")
+
+
+async def test_what_directs_or_hides_text_is_shown_as_its_code(browser: Browser, serve) -> None:
+    """U+202E in the name of a queue turned what follows it around."""
+    forged = "mail\u202egnp.exe\u2066\u200b\x1b[31m\u2028"
+    made = """async (name) => {
+        const { el, say, mark } = await import("/static/dom.js");
+        const shown = el("p", { title: name }, name, el("b", {}, name));
+        say(shown.querySelector("b"), `second ${name}`);
+        mark(shown, "data-name", name);
+        return [shown.textContent, shown.title, shown.dataset.name];
+    }"""
+    printed = r"mail\u{202e}gnp.exe\u{2066}\u{200b}\u{1b}[31m\u{2028}"
+    async with serve() as (url, _, _), opened(browser, url) as (page, _):
+        assert await page.evaluate(made, forged) == [f"{printed}second {printed}", printed, printed]
+        plain = ["Grüße, 日本語 🙂", 7, 0, ""]
+        shown = "async (values) => (await import('/static/dom.js')).el('p', {}, ...values).textContent"
+        assert await page.evaluate(shown, plain) == "Grüße, 日本語 🙂70"

@@ -2,7 +2,15 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+// What directs or hides text: in a name that somebody sent it would forge what people read.
+const UNPRINTED = /[^\P{C}\n\t]|[\u2028\u2029]/gu;
+
 export const $ = (id) => document.getElementById(id);
+
+/** `value` as people may read it: a character that is not printed is written as its code. */
+export function printable(value) {
+  return String(value).replace(UNPRINTED, (character) => `\\u{${character.codePointAt(0).toString(16)}}`);
+}
 
 /** An element with attributes and children; text children are text, never markup. */
 export function el(tag, attributes = {}, ...children) {
@@ -17,22 +25,24 @@ export function svg(tag, attributes = {}, ...children) {
 function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value !== null && value !== undefined && value !== false) {
-      element.setAttribute(name, value === true ? "" : value);
+      element.setAttribute(name, value === true ? "" : printable(value));
     }
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined));
+  const present = children.filter((child) => child !== null && child !== undefined);
+  element.append(...present.map((child) => (child instanceof Node ? child : printable(child))));
   return element;
 }
 
 /** Set an element's text, if it differs. */
 export function say(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const shown = printable(text ?? "");
+  if (element.textContent !== shown) element.textContent = shown;
 }
 
 /** Set an attribute, if it differs; null takes it away. */
 export function mark(element, name, value) {
   if (value === null || value === false) element.removeAttribute(name);
-  else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+  else if (element.getAttribute(name) !== printable(value)) element.setAttribute(name, printable(value));
 }
 
 /**
