@@ -10,18 +10,18 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from celery import Celery, Task, current_app, signals
 from celery.app.task import Context
 
 from headway.emit.emitter import Emitter
+from headway.local.iso_time import unix_s
 
 HEADER = "headway_enqueued_at_s"
 CONNECTION = os.environ.get("HEADWAY_CONNECTION", "celery")
 """What Headway calls the broker: the first part of a queue's name."""
-KNOWN_MAX = 10_000  # tasks that a worker's main process has received; of the oldest of more a lost process is not told
+KNOWN_MAX = 10_000  # tasks that a worker's main process has received; of more, the loss of the oldest is not reported
 
 emitter = Emitter.from_environment()
 _started_at_s: dict[str, float] = {}
@@ -30,51 +30,37 @@ _received: OrderedDict[str, tuple[str, int]] = OrderedDict()
 """Queue and attempt of tasks, in a worker's main process, which knows of a child that died."""
 
 
-def queue_of(app: Celery, *, exchange: str | None, routing_key: str | None) -> str:
-    """What Headway calls the queue of a message that was sent so."""
+def queue_of(app: Celery, sent: Mapping[str, Any]) -> str:
+    """What Headway calls the queue of a message that was ``sent`` with this ``exchange`` and ``routing_key``."""
+    exchange, routing_key = sent.get("exchange"), sent.get("routing_key")
     for queue in app.amqp.queues.values() if exchange else ():
         if queue.exchange is not None and (queue.exchange.name, queue.routing_key) == (exchange, routing_key):
             return f"{CONNECTION}/{queue.name}"
     return f"{CONNECTION}/{routing_key or app.conf.task_default_queue}"  # RabbitMQ's nameless exchange, and Redis
 
 
-def due_at_s(headers: Mapping[str, Any]) -> float | None:
-    """When a task is due that was sent for later, Unix seconds."""
-    try:
-        return datetime.fromisoformat(headers["eta"]).timestamp()
-    except (KeyError, TypeError, ValueError):
-        return None
-
-
 def _sending(headers: dict[str, Any] | None = None, **_: object) -> None:
     if headers is not None:
-        headers[HEADER] = max(time.time(), due_at_s(headers) or 0.0)
+        headers[HEADER] = max(time.time(), unix_s(headers.get("eta")) or 0.0)
 
 
-def _sent(
-    sender: str,
-    headers: Mapping[str, Any] | None = None,
-    exchange: str | None = None,
-    routing_key: str | None = None,
-    **_: object,
-) -> None:
+def _sent(sender: str, headers: Mapping[str, Any] | None = None, **sent: Any) -> None:
     # One for later does not wait before it is due: whoever starts it says so.
-    if not headers or HEADER not in headers or due_at_s(headers) is not None:
+    if not headers or HEADER not in headers or unix_s(headers.get("eta")) is not None:
         return
     emitter.report(
         "enqueued",
-        queue_of(current_app, exchange=exchange, routing_key=routing_key),
+        queue_of(current_app, sent),
         headers["id"],
         at_s=headers[HEADER],
-        attempt=(headers.get("retries") or 0) + 1,
+        attempt=_attempt(headers.get("retries")),
         job_class=sender,
     )
 
 
 def _taken(request: Any, **_: object) -> None:
-    info = request.delivery_info
-    queue = queue_of(request.app, exchange=info.get("exchange"), routing_key=info.get("routing_key"))
-    _received[request.id] = (queue, (request.request_dict.get("retries") or 0) + 1)
+    queue = queue_of(request.app, request.delivery_info)
+    _received[request.id] = (queue, _attempt(request.request_dict.get("retries")))
     if len(_received) > KNOWN_MAX:
         _received.popitem(last=False)
 
@@ -112,13 +98,16 @@ def _failed(sender: Task, task_id: str, **_: object) -> None:
 
 def _about(task: Task) -> dict[str, Any]:
     request: Context = task.request
-    info = request.delivery_info or {}
     return {
-        "queue": queue_of(task.app, exchange=info.get("exchange"), routing_key=info.get("routing_key")),
+        "queue": queue_of(task.app, request.delivery_info or {}),
         "job_id": request.id,
-        "attempt": (request.retries or 0) + 1,
+        "attempt": _attempt(request.retries),
         "job_class": task.name,
     }
+
+
+def _attempt(retries: int | None) -> int:
+    return (retries or 0) + 1
 
 
 for _signal, _act in (

@@ -55,13 +55,13 @@ class HttpSender:
             self._connection.request("POST", self._path, body, self._headers)
             answer = self._connection.getresponse()
             said = answer.read(ANSWER_BYTES_MAX)
-            if answer.status // 100 == 2 and not answer.isclosed():
-                self.close()  # an answer without an end
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise Unavailable(f"control plane at {self._url}: {error or type(error).__name__}") from error
-        if answer.status // 100 != 2:
+        is_taken = answer.status // 100 == 2
+        if not (is_taken and answer.isclosed()):  # or an answer without an end
             self.close()
+        if not is_taken:
             raise self._failure(answer.status, said)
 
     def close(self) -> None:

@@ -38,10 +38,9 @@ class Sender(Protocol):
 class Relay:
     """Reads events from a pipe and sends them. The thread lives in the process that made it."""
 
-    def __init__(self, read_fd: int, sender: Sender, *, gathered_s: float = GATHERED_S) -> None:
+    def __init__(self, read_fd: int, sender: Sender) -> None:
         self._read_fd = read_fd
         self._sender = sender
-        self._gathered_s = gathered_s
         self._producer = f"emit-{socket.gethostname()}-{uuid4().hex}"
         self._sequence = 0
         self._rest = b""
@@ -77,7 +76,7 @@ class Relay:
                 is_last = self._ending.is_set()
                 if not is_last:
                     selector.select(max(0.0, self._again_at_s - time.monotonic()) if self._batch else None)
-                    self._ending.wait(self._gathered_s)
+                    self._ending.wait(GATHERED_S)
                 self._read()
                 if is_last or time.monotonic() >= self._again_at_s:
                     self._push()

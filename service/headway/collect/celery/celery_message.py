@@ -2,8 +2,9 @@
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
+
+from headway.local.iso_time import unix_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,18 +47,10 @@ def taken_from(text: str | None) -> Taken | None:
 
 def _message(value: Any) -> Message:
     tag = _inside(value, "properties", "delivery_tag")
-    return Message(tag=tag if isinstance(tag, str) else "", due_s=_seconds(_inside(value, "headers", "eta")))
+    return Message(tag=tag if isinstance(tag, str) else "", due_s=unix_s(_inside(value, "headers", "eta")))
 
 
 def _inside(value: Any, *keys: str) -> Any:
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
-
-
-def _seconds(eta: Any) -> float | None:
-    try:
-        at = datetime.fromisoformat(eta)
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-    except (TypeError, ValueError, OverflowError):
-        return None
