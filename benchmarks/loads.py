@@ -57,8 +57,8 @@ knowing every job, and its workers are there from the first moment.
   no pool that starts from nothing costs as little as the constant one. *Cost* and *attainment* are judged once more:
   at most 1.1 times the greater of the two, and 99.5 % where the ceiling allows it from nothing, at most at three times
   the hours.
-- *Alike*: no strategy knows what comes. Whoever beats `hybrid` on a load is rehearsed on one that begins alike, which
-  nobody can tell from it at first, too (`tests/support/alike_loads.py`). It beats `hybrid` on both if it is at least as
+- *Alike*: no strategy knows what comes. Whoever beats `hybrid` on a load is rehearsed on one that begins alike,
+  too (`tests/support/alike_loads.py`). It beats `hybrid` on both if it is at least as
   good in all six figures.
 """
 REASONS = """\

@@ -11,6 +11,7 @@ import pytest
 
 from headway.wire.v1 import agent_pb2
 from security.planes import ANSWER_S, TOKEN, Plane, serving
+from support.sockets import is_ended
 
 pytestmark = pytest.mark.e2e
 
@@ -37,17 +38,6 @@ def opened(stack: ExitStack, address: str, sent: bytes) -> list[socket.socket]:
     return found
 
 
-def ended(each: socket.socket) -> bool:
-    try:
-        while each.recv(65_536):
-            pass
-    except ConnectionError:
-        pass
-    except TimeoutError:
-        return False
-    return True
-
-
 def test_both_ports_serve_while_somebody_takes_every_connection_and_slow_ones_end(plane: Plane) -> None:
     """1,024 descriptors, taken at either port, ended the work of both."""
     with ExitStack() as stack:
@@ -56,7 +46,7 @@ def test_both_ports_serve_while_somebody_takes_every_connection_and_slow_ones_en
         with plane.client() as client:
             assert client.get("/v1/profiles").status_code == 200
             assert client.post("/v1/telemetry", json={"producer": "p", "sequence": 1, "sent_at_s": 1.0}).is_success
-            assert all(ended(each) for each in slow[-20:])
+            assert all(is_ended(each) for each in slow[-20:])
             counts = {why: int(count) for why, count in ENDED.findall(client.get("/metrics").text)}
         assert counts.keys() == {"room", "headers", "body", "answer"}
         assert counts["room"] > 0

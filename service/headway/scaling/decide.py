@@ -57,10 +57,10 @@ def decide(
     # What depths alone show is estimated here, once: no strategy and no limit need know who reports what.
     depths = depth_estimate.learned(memory.depths, seen)
     seen = depth_estimate.with_ages(seen, depths, now_s=now_s)
-    reckoned = depth_estimate.with_rates(seen, depths, now_s=now_s)
+    estimated = depth_estimate.with_rates(seen, depths, now_s=now_s)
 
-    queue = pooled(reckoned.queues)
-    advice = strategy.advise(queue, reckoned, memory.strategy_state, now_s)
+    queue = pooled(estimated.queues)
+    advice = strategy.advise(queue, estimated, memory.strategy_state, now_s)
     greatest = max(advice.demands, key=lambda demand: demand.slots)
     wanted_workers = math.ceil(greatest.slots / view.slots_per_worker - ROUNDING)
     is_held = wanted_workers > 0 and activation.is_held(seen, memory, last_workers=last_workers, now_s=now_s)
@@ -104,7 +104,7 @@ def decide(
         is_fresh=fresh,
         metrics_age_s=None if fresh else metrics_age_s(view, now_s=now_s),
         is_failing=view.is_failing,
-        predicted_pickup_s=predicted_pickup_of(queue, reckoned, target_workers=target_workers),
+        predicted_pickup_s=predicted_pickup_of(queue, estimated, target_workers=target_workers),
         day_budget=spent,
         notes=(
             *_notes(view, seen, memory, fresh=fresh, now_s=now_s),

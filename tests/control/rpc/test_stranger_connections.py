@@ -18,6 +18,7 @@ from headway.control.rpc.telemetry_servicer import TelemetryServicer
 from headway.settings import Address
 from headway.wire import codec
 from headway.wire.v1 import telemetry_pb2_grpc
+from support.sockets import is_ended
 from support.waiting import eventually_of
 
 BOUND_S = 30.0
@@ -40,18 +41,6 @@ def connection(server: RpcServer) -> Iterator[socket.socket]:
     with socket.create_connection(("127.0.0.1", server.port), timeout=BOUND_S) as each:
         each.sendall(PREFACE)
         yield each
-
-
-def is_ended(each: socket.socket) -> bool:
-    """Whether the other end hangs up within the bound."""
-    try:
-        while each.recv(65_536):
-            pass
-    except ConnectionError:
-        pass
-    except TimeoutError:
-        return False
-    return True
 
 
 async def test_headers_without_an_end_are_ended(server: RpcServer) -> None:

@@ -29,7 +29,7 @@ from headway.scaling.model import QueueSample
 
 PRIORITIES = ("", f"{SEPARATOR}3", f"{SEPARATOR}6", f"{SEPARATOR}9")  # kombu's priority_steps, in that order
 TAKEN, TAKEN_INDEX = "unacked", "unacked_index"
-HEAD_JOBS = 20  # of those that are next in a list, the ones due later are told apart
+HEAD_JOBS = 20  # of those that are next in a list, the ones due later are counted apart
 NOTHING_HELD = HeldOfQueue()
 ASKED_TOGETHER = 50
 ENVELOPES_MAX = 2_000  # a poll; the rest is read by the next
