@@ -148,6 +148,20 @@ def test_late_acknowledgements_count_no_running_job_twice(shop: Shop) -> None:
     shop.comes_to(0, 0, 0, 0)
 
 
+def test_workers_of_one_host_that_share_a_name_count_apart(shop: Shop) -> None:
+    """Celery calls each of them celery@HOST where nobody gives them names: that is how Headway starts several."""
+    workers = [shop.work("-c", "1", "--prefetch-multiplier", "1", late=True) for _ in range(2)]
+    for number in range(3):
+        shop.send(f"{number}")
+    shop.comes_to(1, 2, 0, 0)
+    activities = shop.source.poll(time.time()).activities
+    assert {each.pid: each.running_jobs for each in activities} == {worker.pid: 1 for worker in workers}
+    workers[0].terminate()  # it has a job to finish, and says that it is off when it has
+    shop.redis.rpush("go", *range(3))
+    workers[0].wait(60)
+    eventually(lambda: [each.pid for each in shop.source.poll(time.time()).activities] == [workers[1].pid])
+
+
 def test_what_a_worker_holds_until_it_is_due_is_delayed(shop: Shop) -> None:
     shop.send(countdown=600)
     shop.work("-c", "1", "--pool", "solo")

@@ -39,7 +39,8 @@ class WorkerHeartbeats:
         self._channels = (events, f"{events}/worker.heartbeat", f"{events}/worker.offline")
         self._subscription: Any = None
         self._since_s = 0.0
-        self._workers: dict[str, Heartbeat] = {}
+        self._workers: dict[tuple[str, Any], Heartbeat] = {}
+        """By name and process id: workers of one host have the same name where nobody gave them others."""
 
     def read(self, at_s: float) -> None:
         """Take what was published since the last call. Raises ``redis.RedisError``; then nothing is known any more."""
@@ -58,8 +59,8 @@ class WorkerHeartbeats:
         except (redis.RedisError, OSError):
             self.close()
             raise
-        for name in [name for name, each in self._workers.items() if at_s - each.received_s > LATE_S]:
-            del self._workers[name]
+        for worker in [worker for worker, each in self._workers.items() if at_s - each.received_s > LATE_S]:
+            del self._workers[worker]
 
     def is_whole(self, at_s: float) -> bool:
         """Whether every worker must have published a heartbeat by now."""
@@ -93,9 +94,10 @@ class WorkerHeartbeats:
             if not isinstance(name, str):
                 continue
             if kind == "worker-offline":
-                self._workers.pop(name, None)
+                pid = event.get("pid")
+                self._workers.pop((name, pid if isinstance(pid, int) else None), None)
             elif kind == "worker-heartbeat" and (heartbeat := _heartbeat(name, event, at_s)) is not None:
-                self._workers[name] = heartbeat
+                self._workers[name, heartbeat.pid] = heartbeat
 
 
 def _events(text: Any) -> list[dict[str, Any]]:
