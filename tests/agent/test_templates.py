@@ -209,7 +209,7 @@ def test_all_mistakes_are_reported_together_and_by_name(tmp_path: Path) -> None:
         "template 'mail': slots = 0: expected a whole number from 1 to 10000",
         "template 'mail': stop_signal KILL would let no job finish: name the signal that the worker drains on",
         f"template 'mail': resources: memory_bytes = '12 apples': {EXPECTED_MEMORY}",
-        "template 'mail': resources: unknown key 'disk'",
+        "template 'mail': resources: unknown key 'disk'; known: cpu_cores, gpus, measured, memory_bytes",
         "template 'mail': unknown key 'slotz'; did you mean 'slots'?",
         "template 'mail': program 'rqq' is not on PATH: install it, or give its whole path in argv",
         "template 'web': argv is missing: the program and its arguments, as in argv = ['rq', 'worker', 'mail']",
@@ -223,7 +223,10 @@ def test_all_mistakes_are_reported_together_and_by_name(tmp_path: Path) -> None:
         "template 'slow': ready_timeout_s needs a ready_pattern to wait for",
         "template 'slow': drain_timeout_s = '60s': expected a number from 0 to 10000000000",
         "[host]: reserve_cpu_cores = -1: expected a number of at least 0",
-        "[host]: unknown key 'colour'",
+        (
+            "[host]: unknown key 'colour'; known: gpus, labels, name, reserve_cpu_cores, reserve_memory, starting_max, "
+            "workers_max"
+        ),
     ]
 
 

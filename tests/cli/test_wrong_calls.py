@@ -37,7 +37,21 @@ from headway.__main__ import main
         (["plan", "--jobs-per-day", "1M", "--service", "2"], "--service='2' has no unit: 2s, 2m or 2h"),
         (["top", "--every", "3"], "--every='3' has no unit: 3s, 3m or 3h"),
         (["simulate", "--scenario", "/"], "/ is a folder: name a file in it"),
-        (["up", "--prot", "3"], "up: unrecognized arguments: --prot 3; `headway up --help` lists its options"),
+        (["up", "--zzz", "3"], "up: unrecognized arguments: --zzz 3; `headway up --help` lists its options"),
+        (
+            ["up", "--profile", "mine.yaml"],  # no part of --profiles
+            (
+                "up: unrecognized arguments: --profile mine.yaml; did you mean '--profiles'? "
+                "`headway up --help` lists its options"
+            ),
+        ),
+        (
+            ["agent", "check", "--host-fil=x"],
+            (
+                "agent: unrecognized arguments: --host-fil=x; did you mean '--host-file'? "
+                "`headway agent --help` lists its options"
+            ),
+        ),
         (["init"], "init: the following arguments are required: --broker; `headway init --help` lists its options"),
         (
             ["agent", "unit", "--nope"],

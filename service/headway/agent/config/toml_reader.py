@@ -30,10 +30,11 @@ class TomlTable:
         return key in self._body
 
     def close(self) -> None:
-        """Note the keys that nobody asked for."""
+        """Note the keys that nobody asked for, each with the one that it looks like, or with all there are."""
         for key in sorted(set(self._body) - self._asked):
             near = get_close_matches(key, self._asked, n=1)
-            self.breach(f"unknown key {key!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            meant = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(self._asked))}"
+            self.breach(f"unknown key {key!r}; {meant}")
 
     def table(self, key: str) -> Mapping[str, Any]:
         """The table at ``key``, empty if there is none."""
