@@ -34,13 +34,13 @@ def test_while_jobs_wait_their_age_is_sent_each_second() -> None:
     assert sent(news, 2.0, QUIET, BUSY) == ["mail"]
 
 
-def test_every_five_seconds_everything_goes_at_once() -> None:
+def test_every_four_seconds_everything_goes_at_once() -> None:
     news = ChangeFilter()
     sent(news, 0.0, QUIET, BUSY)
-    sent(news, 4.0, replace(QUIET, waiting_jobs=1))
-    assert sent(news, 4.9, QUIET) == ["news"]
-    assert sent(news, 5.0, QUIET, BUSY) == ["news", "mail", "worker"]
-    assert sent(news, 5.5, QUIET) == []
+    sent(news, 3.0, replace(QUIET, waiting_jobs=1))
+    assert sent(news, 3.9, QUIET) == ["news"]
+    assert sent(news, 4.0, QUIET, BUSY) == ["news", "mail", "worker"]
+    assert sent(news, 4.5, QUIET) == []
 
 
 def test_what_was_not_sent_stays_due() -> None:

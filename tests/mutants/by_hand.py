@@ -201,10 +201,8 @@ MUTANTS = (
     *_in(
         "policy/limits.py",
         LIMITS,
-        (
-            "return count if ground.is_fresh else max(count, ground",
-            "return count if ground.is_fresh else min(count, ground",
-        ),
+        ("return max(count, ground.last_workers, ground.v", "return min(count, ground.last_workers, ground.v"),
+        ("if ground.is_fresh and not is_unread", "if ground.is_fresh or not is_unread"),
         ("return min(ground.last_workers, max([count, *recent]))", "return max([count, *recent])"),
         ("if each.at_s >= ground.now_s - hold_s", "if each.at_s <= ground.now_s - hold_s"),
         ("return max(count, ground.last_workers) if is_overdue", "return count if is_overdue"),

@@ -75,6 +75,15 @@ def test_stale_metrics_hold_and_say_so() -> None:
     assert decision.metrics_age_s == 60.0
 
 
+def test_the_silence_of_a_queue_that_was_not_read_lowers_nothing() -> None:
+    """A broker that hangs reports no arrivals: they are unknown, long before the metrics are stale."""
+    silent = queue(sampled_at_s=NOW_S - 7.0, arrived_jobs=0, arrived_until_s=NOW_S - 1.0)
+    decision, _ = decide(view(silent), held(5), now_s=NOW_S)
+    assert (decision.target_workers, decision.binding, decision.is_fresh) == (5, "hold_stale", True)
+    read = replace(silent, sampled_at_s=NOW_S - 5.9)
+    assert decide(view(read), held(5), now_s=NOW_S)[0].target_workers == 0
+
+
 def test_while_a_fallback_is_in_force_the_decision_says_so_and_nothing_else_of_the_metrics() -> None:
     """Not that nothing goes down: the fallback has just lowered the target."""
     gone = replace(view(queue(sampled_at_s=NOW_S - 400.0)), profile=profile(fallback_workers=2))
@@ -230,5 +239,5 @@ def test_the_memory_knows_when_the_target_moved_last_and_which_way() -> None:
     assert risen.last_move == LastMove(at_s=NOW_S, is_up=True)
     _, same = decide(view(queue(in_flight_jobs=4)), risen, now_s=NOW_S + 5)
     assert same.last_move == risen.last_move
-    _, fallen = decide(view(), same, now_s=NOW_S + 10)
+    _, fallen = decide(view(queue(sampled_at_s=NOW_S + 9)), same, now_s=NOW_S + 10)
     assert fallen.last_move == LastMove(at_s=NOW_S + 10, is_up=False)

@@ -28,6 +28,13 @@ def test_stale_metrics_never_lower_but_may_raise() -> None:
     assert limits.hold_stale(3, ground(last=8)) == 3
 
 
+def test_what_nobody_read_of_late_lowers_nothing_either() -> None:
+    read = ground(last=8)
+    unread = replace(read, now_s=NOW_S + limits.UNREAD_S + 1)
+    assert limits.hold_stale(3, unread) == 8
+    assert limits.hold_stale(9, unread) == 9
+
+
 def test_the_hold_delays_scaling_down_but_never_up() -> None:
     recent = (Wanted(at_s=NOW_S - 14, workers=6),)
     assert limits.hold_down(2, ground(last=8, wanted=recent, hold_down_s=15.0)) == 6

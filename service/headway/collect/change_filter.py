@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from headway.scaling.model import QueueSample, WorkerActivity
 
-HEARTBEAT_S = 5.0  # one metric bucket: whatever is quiet is still known to be
+HEARTBEAT_S = 4.0  # with a poll, one metric bucket: whatever is quiet is still known to be
 UNCHANGED_AGEING_S = 1.0  # while jobs wait, their age is a change although nothing moves
 
 

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Memory, QueueMetrics
-from headway.scaling.policy.limits import Limit, hold_down
+from headway.scaling.policy.limits import Limit, hold_down, is_unread
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView, is_fresh
 
@@ -76,12 +76,19 @@ def is_same(one: PoolView, other: PoolView) -> bool:
 
 def _is_quiet(outcome: Outcome, view: PoolView, *, now_s: float) -> bool:
     """Whether nothing ages: no job waits or is held back, and the metrics were fresh and are so."""
+    at_s = outcome.decision.at_s
     return (
         outcome.decision.is_fresh
         and is_fresh(view, now_s=now_s)
+        and (_lowers_nothing(outcome) or not (is_unread(outcome.view, now_s=at_s) or is_unread(view, now_s=now_s)))
         and not any(queue.waiting_jobs for queue in view.queues)
         and outcome.memory.held_since_s is None
     )
+
+
+def _lowers_nothing(outcome: Outcome) -> bool:
+    """Whether no fewer workers are wanted than there were: then there is nothing to hold, read or unread."""
+    return outcome.decision.steps[0].workers >= max(outcome.before.target_workers or 0, outcome.view.assigned_workers)
 
 
 def _do_limits_stand(outcome: Outcome, come_down: Limit, *, now_s: float) -> bool:

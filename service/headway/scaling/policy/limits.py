@@ -18,9 +18,13 @@ from headway.scaling.policy.stabilization import HOLD_SLACK_S
 from headway.scaling.profile import WORKERS_MAX, Profile
 from headway.scaling.profile_keys.pauses import PAUSES, begun, kept
 from headway.scaling.profile_keys.schedule import Bounds
-from headway.scaling.view import PoolView, copied, pooled
+from headway.scaling.view import PoolView, copied, metrics_age_s, pooled
 
 ROUNDING = 1e-9  # what binary fractions take from a whole number must not cost a worker
+UNREAD_S = 6.0
+"""A queue that is read is sampled at least this often: every 4 s by its collector, or with the poll and the stream that
+follow.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +47,18 @@ Limit = Callable[[int, Ground], int]
 
 def hold_stale(count: int, ground: Ground) -> int:
     """No data is not zero load: without fresh metrics nothing goes down, nor what is there on hosts that are back."""
-    return count if ground.is_fresh else max(count, ground.last_workers, ground.view.assigned_workers)
+    if ground.is_fresh and not is_unread(ground.view, now_s=ground.now_s):
+        return count
+    return max(count, ground.last_workers, ground.view.assigned_workers)
+
+
+def is_unread(view: PoolView, *, now_s: float) -> bool:
+    """Whether a queue that was seen has no sample of the newest span: that nothing arrived in it is not known then.
+
+    A broker that hangs looks like one in which nothing happens, long before metrics are as old as ``stale_after_s``.
+    """
+    age_s = metrics_age_s(view, now_s=now_s)
+    return age_s is not None and age_s > UNREAD_S
 
 
 def hold_down(count: int, ground: Ground) -> int:
