@@ -10,7 +10,7 @@ import pytest
 
 from collect.rq_jobs import Rq, Watch, fail, work
 from headway.collect import job_memory
-from headway.collect.rq import queue_tracker
+from headway.collect.rq import queue_commands, queue_tracker
 from headway.collect.rq import rq_source as module
 from headway.scaling.model import EventKind
 
@@ -21,7 +21,8 @@ TURNS = 80
 def tight(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every bound so low that a few jobs reach it."""
     for limits, names in (
-        (module, {"HEAD_JOBS": 1, "TAIL_JOBS": 3, "DEEP_JOBS": 40, "RECORDS_MAX": 4, "ENDED_MAX": 500}),
+        (module, {"DEEP_JOBS": 40, "RECORDS_MAX": 4}),
+        (queue_commands, {"HEAD_JOBS": 1, "TAIL_JOBS": 3, "ENDED_MAX": 500}),
         (job_memory, {"WAITING_KEPT": 5, "ANCHORS_KEPT": 4}),
         (queue_tracker, {"LEFT_ASKED_MAX": 3}),
     ):

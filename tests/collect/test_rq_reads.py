@@ -9,13 +9,14 @@ import pytest
 import redis
 
 from collect.rq_jobs import Rq, Watch, fail, while_running, work
+from headway.collect.rq import queue_commands
 from headway.collect.rq import rq_source as module
 from headway.collect.source import Reading
 from headway.errors import Unavailable
 from headway.scaling.model import EventKind, QueueSample, WorkerActivity
 
 READING = {
-    *("SMEMBERS", "LLEN", "LRANGE", "ZRANGE", "ZCARD", "ZRANGEBYSCORE", "ZRANDMEMBER", "ZSCORE", "HMGET"),
+    *("SMEMBERS", "LLEN", "LRANGE", "ZRANGE", "ZCARD", "ZRANGEBYSCORE", "ZRANDMEMBER", "ZSCORE", "HMGET", "EXISTS"),
     *("CLIENT", "SELECT"),  # what redis-py says when it connects
 }
 
@@ -77,12 +78,48 @@ def test_a_poll_is_few_round_trips_however_many_queues_there_are(
     watch.poll_once()
     entered(rq, 3, queue="queue-7")
     trips = []
-    execute = redis.client.Pipeline.execute
+    send = redis.UnixDomainSocketConnection.send_packed_command
     monkeypatch.setattr(
-        redis.client.Pipeline, "execute", lambda pipe, **more: trips.append(len(pipe)) or execute(pipe, **more)
+        redis.UnixDomainSocketConnection,
+        "send_packed_command",
+        lambda connection, packed, **more: trips.append(packed) or send(connection, packed, **more),
     )
-    assert len(watch.poll_once().samples) == 30
+    watch.poll_once()  # which may have had to connect
+    trips.clear()
+    assert len(watch.source.poll(time.time()).samples) == 30
     assert len(trips) == 2
+    entered(rq, 3, queue="queue-8")
+    trips.clear()
+    assert len(watch.source.poll(time.time()).events) == 3
+    assert len(trips) == 3
+
+
+def test_a_queue_at_rest_costs_three_commands_and_no_others(rq: Rq, watch: Watch) -> None:
+    """Whether anything of it is there, and what has ended: by both registries."""
+    for number in range(40):
+        entered(rq, 1, queue=f"queue-{number}")
+        rq.redis.delete(f"rq:queue:queue-{number}", f"rq:job:queue-{number}-0")
+    watch.poll_once()
+    watch.poll_once()
+    entered(rq, 1, queue="queue-7")
+    of_queue = {}
+    for name, *words in commands(rq, watch):
+        queue = words[0].rpartition(":")[2] if words else ""
+        if name != "ZRANDMEMBER":  # now and then, of some
+            of_queue.setdefault(queue, []).append(name)
+    assert of_queue["queue-8"] == of_queue["queue-39"] == ["EXISTS", "ZRANGEBYSCORE", "ZRANGEBYSCORE"]
+    assert {"LLEN", "LRANGE", "ZRANGE", "ZCARD"} <= set(of_queue["queue-7"])
+
+
+def test_a_job_that_is_enqueued_and_ends_between_two_polls_of_a_queue_at_rest_is_reported(rq: Rq, watch: Watch) -> None:
+    entered(rq, 1)
+    rq.redis.delete("rq:queue:mail", "rq:job:mail-0")
+    for _ in range(2):
+        watch.poll_once()
+    rq.queue().enqueue(work)
+    rq.run("mail")
+    watch.poll_once()
+    assert watch.reported() == [EventKind.ENQUEUED, EventKind.STARTED, EventKind.FINISHED]
 
 
 def test_a_deep_queue_costs_no_more_than_what_is_new_in_it(rq: Rq, watch: Watch) -> None:
@@ -124,7 +161,7 @@ def test_what_is_too_old_for_the_stream_is_not_reported(rq: Rq, watch: Watch) ->
 def test_the_oldest_age_survives_jobs_that_cut_in_line(rq: Rq, watch: Watch) -> None:
     began_s = time.time() // 1  # entered to the second
     entered(rq, 1, age_s=100.0)
-    for _ in range(module.HEAD_JOBS + 1):
+    for _ in range(queue_commands.HEAD_JOBS + 1):
         rq.queue().enqueue(work, at_front=True)
     (sample,) = watch.poll_once().samples
     assert 100.0 <= sample.oldest_age_s <= 100.0 + time.time() - began_s

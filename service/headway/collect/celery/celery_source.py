@@ -10,7 +10,7 @@ than are held; until then the lower figures are reported, in which no job counts
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -22,6 +22,7 @@ from headway.collect.celery.held_messages import HELD_MAX, HeldMessages, HeldOfQ
 from headway.collect.celery.queue_bindings import SEPARATOR, QueueBindings
 from headway.collect.celery.worker_heartbeats import WorkerHeartbeats
 from headway.collect.list_marks import Entered, ListMarks
+from headway.collect.prepared_commands import exchange, prepared
 from headway.collect.redis_client import SCHEMES, connect, refusals, unavailable
 from headway.collect.source import Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
 from headway.connections import Connection
@@ -48,6 +49,15 @@ class _QueueCount:
     is_age_known: bool = True
 
 
+class _Groups:
+    """Queues in groups, and for each the command that asks whether any of its lists exists."""
+
+    def __init__(self, queues: Sequence[str], lists: Callable[[str], Iterable[str]]) -> None:
+        self.queues = queues
+        self.groups = [queues[first : first + ASKED_TOGETHER] for first in range(0, len(queues), ASKED_TOGETHER)]
+        self.commands = [prepared("EXISTS", *(key for queue in group for key in lists(queue))) for group in self.groups]
+
+
 class CelerySource:
     """The queues of one connection. One thread polls."""
 
@@ -62,6 +72,7 @@ class CelerySource:
         self._more_run_since_s: float | None = None
         """Since when more jobs run than workers hold; for a moment an old heartbeat shows so, too."""
         self._bindings = QueueBindings(self._client, connection, known=(cursor or {}).get("queues", ()))
+        self._groups: _Groups | None = None
         self._lists_of: dict[str, tuple[str, ...]] = {}
         self._marks: dict[str, ListMarks] = {}
         self._empty_at_s: dict[str, float] = {}
@@ -150,12 +161,13 @@ class CelerySource:
 
         Asked for many queues at once: a thousand idle ones cost a tenth of what their lengths would.
         """
-        groups = [queues[first : first + ASKED_TOGETHER] for first in range(0, len(queues), ASKED_TOGETHER)]
-        with self._client.pipeline(transaction=False) as pipe:
-            for group in groups:
-                pipe.exists(*(key for queue in group for key in self._lists(queue)))
-            found = pipe.execute() if groups else []
-        return [queue for group, lists in zip(groups, found, strict=True) if lists for queue in group]
+        if self._groups is None or self._groups.queues != queues:
+            self._groups = _Groups(queues, self._lists)
+        found = exchange(self._client, self._groups.commands)
+        for reply in found:
+            if isinstance(reply, Exception):
+                raise reply
+        return [queue for group, lists in zip(self._groups.groups, found, strict=True) if lists for queue in group]
 
     def _is_readable(self, queue: str, replies: list[Any]) -> bool:
         """Whether every list of ``queue`` is one. A change is logged; an error that is not about a key is raised."""

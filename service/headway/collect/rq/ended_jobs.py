@@ -34,7 +34,7 @@ class EndedJobs:
         """All jobs that ended before were read, wherever they lie."""
         return min(kept.read_until_s for kept in self._kept)
 
-    def spans(self, now_s: float) -> list[tuple[float, float]]:
+    def spans(self, now_s: float) -> list[tuple[int, int]]:
         """The spans of scores, ends included, in which jobs may lie that ended since the last reading."""
         return [
             (math.floor(kept.read_until_s + kept.kept_s - SLACK_S), math.ceil(now_s + kept.kept_s + SLACK_S))
@@ -50,6 +50,11 @@ class EndedJobs:
                 # The next span begins at that score; a second that holds more than one reading takes is left behind.
                 until_s = score - kept.kept_s + SLACK_S
                 kept.read_until_s = until_s if until_s > kept.read_until_s else kept.read_until_s + 1.0
+
+    def read_all(self, now_s: float) -> None:
+        """Note that every span was read to its end."""
+        for kept in self._kept:
+            kept.read_until_s = now_s
 
     def learn(self, kept_s: float, *, since_s: float) -> None:
         """Poll jobs that are kept for ``kept_s``, too, those that ended since ``since_s`` included."""

@@ -133,6 +133,21 @@ class TrackedQueue:
             oldest_age_s=oldest_age_s if reading.waiting_jobs else 0.0,
         )
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no job is remembered that may do anything: of an empty reading, nothing is new."""
+        return not (self._behind or self.jobs.waiting or any(self.jobs.running()))
+
+    def rest(self, *, at_s: float) -> QueueSample:
+        """What ``take`` and ``sample`` do with an empty reading of a queue that is at rest."""
+        self.finished.read_all(at_s)
+        self.failed.read_all(at_s)
+        self.jobs.trim(ends_read_until_s=at_s)
+        self._edge_s = {}
+        return QueueSample(
+            queue=self.queue, at_s=at_s, waiting_jobs=0, in_flight_jobs=0, delayed_jobs=0, oldest_age_s=0.0
+        )
+
     def is_left(self, reading: QueueReading) -> bool:
         """Whether there is a job of the queue, or one was reported whose end was not. After ``take``."""
         is_there = reading.waiting_jobs or reading.in_flight_jobs or reading.delayed_jobs

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from headway.collect.job_lifecycle import JobRecord, JobState
+from headway.collect.prepared_commands import Prepared, beginning, ending, prepared, together
 
 FIELDS = (
     "status",
@@ -15,6 +16,8 @@ FIELDS = (
     "repeats_left",
 )
 """All that is ever read of a job. Its data, meta and result are pickles and nobody else's business."""
+
+_FIELDS = ending(FIELDS)
 
 DIGITS_MAX = 9  # whoever has tried a job more often than that counts no attempts
 TIME_MAX_S = 1e11  # ingest takes no later time, and refuses the whole batch for one
@@ -32,8 +35,20 @@ _STATES = {
 _EXECUTION_CHARS = 32  # a uuid in hexadecimal
 
 
-def record_from(values: list[str | None]) -> JobRecord | None:
+def record_commands(key: str) -> Prepared:
+    """Asks for the record at ``key``."""
+    return Prepared(beginning(("HMGET", key), words_in_all=2 + len(FIELDS)) + _FIELDS)
+
+
+def score_commands(job_id: str, *registries: str) -> Prepared:
+    """Asks where in ``registries`` a job is."""
+    return together(*(prepared("ZSCORE", key, job_id) for key in registries))
+
+
+def record_from(values: list[str | None] | None) -> JobRecord | None:
     """The record whose ``FIELDS`` have ``values``; None of a job that is gone or was never put into a queue."""
+    if values is None:
+        return None
     status, created, enqueued, started, ended, retries_left, retries, repeats_left = values
     created_at_s = _seconds(created)
     enqueued_at_s = _seconds(enqueued) or created_at_s

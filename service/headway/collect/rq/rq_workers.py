@@ -1,0 +1,41 @@
+"""RQ's workers, as they write themselves into Redis."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from headway.collect.prepared_commands import Prepared, beginning, ending, prepared, together
+from headway.collect.rq.rq_record import job_of
+from headway.connections import as_text
+from headway.scaling.model import WorkerActivity
+
+FIELDS = ("state", "pid", "hostname", "current_job", "successful_job_count", "failed_job_count")
+PID_MAX = 2**31
+
+_FIELDS = ending(FIELDS)
+
+
+def worker_commands(key: str) -> Prepared:
+    """Asks for the fields of the worker at ``key``, and for the executions that it has under way."""
+    fields = Prepared(beginning(("HMGET", key), words_in_all=2 + len(FIELDS)) + _FIELDS)
+    # From RQ 3 on; before, current_job named the one job.
+    return together(fields, prepared("SMEMBERS", f"{key}:executions"))
+
+
+def activity_from(
+    fields: Sequence[str | None], executions: Iterable[Any], started_s: Callable[[Collection[str]], Iterable[float]]
+) -> WorkerActivity | None:
+    """What a worker does; ``None`` of one that is gone. ``started_s`` says when those of some jobs began that run."""
+    state, pid, host, job_id, *ended = fields
+    if not host or not pid or not pid.isdecimal() or not 0 < int(pid) <= PID_MAX:
+        return None  # gone without a goodbye: its key has expired, its name is still in the set
+    is_busy = state == "busy"
+    jobs = {job_of(member) for member in executions} | ({job_id} if job_id else set())
+    since_s = min(started_s(jobs), default=None)
+    return WorkerActivity(
+        host=as_text(host),
+        pid=int(pid),
+        is_busy=is_busy,
+        busy_since_s=since_s if is_busy else None,
+        # RQ writes a count with the first job of its kind.
+        ended_jobs=sum(int(count) for count in ended if count and count.isdecimal()),
+    )
