@@ -4,14 +4,23 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from headway.connections import AUTO, EVERY_S, Connection, has_password
+from headway.connections import AUTO, EVERY_S, Connection, has_password, hosts
 from headway.scaling.mapping import near
 
 EVERY_MIN_S, EVERY_MAX_S = 0.1, 5.0  # what is read less often than a metric bucket is long looks like a broker away
 EXAMPLE_URL = "redis://127.0.0.1:6379/0"
-KEYS = ("url", "library", "password_file", "ca_file", "queues", "exclude", "every_s", "prefix")
+KEYS = (
+    "url",
+    "library",
+    "password_file",
+    "sentinel_password_file",
+    "ca_file",
+    "queues",
+    "exclude",
+    "every_s",
+    "prefix",
+)
 _GLOB = frozenset("*?[")
 
 
@@ -49,6 +58,7 @@ def _connection(name: Any, value: Any, breaches: list[str], *, where: str) -> Co
         url=reader.url(given.get("url")),
         library=reader.text(given, "library") or AUTO,
         password_file=reader.file(given, "password_file"),
+        sentinel_password_file=reader.file(given, "sentinel_password_file"),
         ca_file=reader.file(given, "ca_file"),
         queues=reader.patterns(given, "queues"),
         exclude=reader.patterns(given, "exclude"),
@@ -73,7 +83,7 @@ class _TableReader:
 
     def url(self, value: Any) -> str:
         try:
-            if isinstance(value, str) and "://" in value and urlsplit(value).port is not False:
+            if isinstance(value, str) and "://" in value and hosts(value):
                 return value
         except ValueError:  # of the port, or of brackets; the message would repeat what stands there
             pass
@@ -141,7 +151,11 @@ def _table(connection: Connection) -> str:
     given: dict[str, str] = {"url": _string(connection.url)}
     if connection.library != AUTO:
         given["library"] = _string(connection.library)
-    for key, file in (("password_file", connection.password_file), ("ca_file", connection.ca_file)):
+    for key, file in (
+        ("password_file", connection.password_file),
+        ("sentinel_password_file", connection.sentinel_password_file),
+        ("ca_file", connection.ca_file),
+    ):
         if file is not None:
             given[key] = _string(str(file))
     for key, patterns in (("queues", connection.queues), ("exclude", connection.exclude)):

@@ -24,6 +24,8 @@ class Connection:
     """The collector that reads it, by its entry point's name; ``auto``: the one that its URL's scheme belongs to."""
     password_file: Path | None = None
     """Holds the password, which then is not in the URL."""
+    sentinel_password_file: Path | None = None
+    """Holds the password of a Redis' sentinels, which may differ; ``None``: they want none."""
     ca_file: Path | None = None
     """The certificates of whom the broker's own is signed by; ``None``: those that this machine trusts."""
     queues: tuple[str, ...] = ()
@@ -60,24 +62,20 @@ class Connection:
         Raises:
             Misconfigured: the file cannot be read, or is empty. Its content is in no message.
         """
-        if self.password_file is None:
-            return None
-        try:
-            password = self.password_file.read_text().strip()
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is no text"
-            raise Misconfigured(f"password_file {self.password_file} cannot be read: {why}") from None
-        if not password:
-            raise Misconfigured(f"password_file {self.password_file} is empty")
-        return password
+        return _password("password_file", self.password_file)
+
+    def sentinel_password(self) -> str | None:
+        """As ``password``, of its sentinels."""
+        return _password("sentinel_password_file", self.sentinel_password_file)
 
     def file_breaches(self) -> list[str]:
         """A sentence for each of its files that cannot be read here."""
         breaches = []
-        try:
-            self.password()
-        except Misconfigured as error:
-            breaches.append(str(error))
+        for password in (self.password, self.sentinel_password):
+            try:
+                password()
+            except Misconfigured as error:
+                breaches.append(str(error))
         if self.ca_file is not None and not self.ca_file.is_file():
             breaches.append(f"ca_file {self.ca_file} is not there")
         return breaches
@@ -86,9 +84,35 @@ class Connection:
         """What is the same of two connections to one broker, database and prefix, whoever logs in."""
         parts = urlsplit(self.url)
         query = parse_qs(parts.query)
-        database = query.get("db", [""])[0] or (parts.path.strip("/") if parts.netloc else "")
+        named = parts.path.strip("/") if parts.netloc else ""
+        # Behind sentinels databases follow the master's name.
+        database = query.get("db", [""])[0] or (named.removesuffix("/0") if "+" in parts.scheme else named)
         path = "" if parts.hostname else parts.path
-        return (parts.hostname or "", parts.port, path, database or "0", self.prefix)
+        return (frozenset(hosts(self.url)), path, database or "0", self.prefix)
+
+
+def _password(key: str, file: Path | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        password = file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise Misconfigured(f"{key} {file} cannot be read: {why}") from None
+    if not password:
+        raise Misconfigured(f"{key} {file} is empty")
+    return password
+
+
+def hosts(url: str) -> tuple[tuple[str, int | None], ...]:
+    """Host and port of each server that ``url`` names, several with commas between them.
+
+    Raises:
+        ValueError: a port is none. The message may repeat what stands there.
+    """
+    places = urlsplit(url).netloc.rpartition("@")[2].split(",")
+    parts = [urlsplit(f"//{place}") for place in places]
+    return tuple((each.hostname or "", each.port) for each in parts)
 
 
 def as_text(name: str) -> str:

@@ -33,12 +33,14 @@ def refused(values: dict) -> list[str]:
 def whole(tmp_path: Path) -> Connection:
     """One with every key."""
     (tmp_path / "password").write_text(f"{SECRET}\n")
+    (tmp_path / "sentinel").write_text(SECRET)
     (tmp_path / "ca.pem").write_text("a certificate")
     return Connection(
         name='odd "name"',
         url='rediss://app@h:1/2?a="b"',
         library="rq",
         password_file=tmp_path / "password",
+        sentinel_password_file=tmp_path / "sentinel",
         ca_file=tmp_path / "ca.pem",
         queues=("mail", 'test-"*"'),
         exclude=("test-\\x",),
@@ -108,6 +110,8 @@ def test_a_mistake_is_named_and_no_password_with_it(values: dict, says: str) -> 
         ({"exclude": ["mail"]}, {}, "the same queues"),
         ({"url": "redis://u:p@h"}, {"url": "redis://h:/0"}, "the same queues"),
         ({"url": "unix:///s?db=0"}, {"url": "unix:///s"}, "the same queues"),
+        ({"url": "redis+sentinel://a:1,b/m"}, {"url": "redis+sentinel://u@b,a:1/m/0"}, "the same queues"),
+        ({"url": "redis+sentinel://a/m"}, {"url": "redis+sentinel://a/n"}, None),
         ({"library": "rq"}, {}, "the same queues"),
         ({"queues": ["mail"]}, {"queues": ["news"]}, None),
         ({"queues": ["mail"]}, {"exclude": ["mail"]}, None),
@@ -134,6 +138,7 @@ none = "amqp://u:{SECRET}@h"
 secret = {{url = "redis://h/3", password_file = "/none/password"}}
 ca = {{url = "redis://h/4", ca_file = "/none/ca.pem"}}
 prefix = {{url = "redis://h/5", prefix = "a b"}}
+cluster = "redis+cluster://h:1,i:2"
 key = {{url = "redis://h/6", quues = []}}
 """
 
@@ -152,11 +157,12 @@ def test_every_mistake_in_connections_is_reported_at_once(
         "'one' and 'two' both read queue 'mail' of redis://h/0",
         "HEADWAY_BROKERS: key: unknown key 'quues'; did you mean 'queues'?",
         "connection 'lib': library 'rqq' is not known; did you mean 'rq'?",
-        "connection 'scheme': broker URL 'amqp://u:***@h': expected redis:// or rediss:// or unix:// for RQ",
+        "connection 'scheme': broker URL 'amqp://u:***@h': expected redis+cluster:// or redis+sentinel:// or ",
         "connection 'none': broker URL 'amqp://u:***@h': expected ",
         "connection 'secret': password_file /none/password cannot be read: No such file or directory",
         "connection 'ca': ca_file /none/ca.pem is not there",
-        "connection 'ca': ca_file needs a URL that begins with rediss://",
+        "connection 'ca': ca_file needs a URL that begins with rediss",
+        "connection 'cluster': redis+cluster:// needs a prefix with a hash tag, as {jobs}: a queue library runs on a ",
         "connection 'prefix': prefix 'a b': RQ_KEY_PREFIX has letters, digits and _ . : - { } only",
         "HEADWAY_CONTROL='nowhere': expected HOST:PORT",
     ):

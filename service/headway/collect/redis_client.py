@@ -1,60 +1,104 @@
-"""A connection to a Redis or Valkey, for reading only."""
+"""A connection to a Redis or Valkey, for reading only: to one server, or to whichever serves now."""
 
+import ssl
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
 from redis.connection import parse_url
 from redis.retry import Retry
 
-from headway.connections import Connection
+from headway.collect.redis_moving import SlotOwner, follow_sentinels, follow_slot, has_one_slot
+from headway.connections import Connection, hosts
 from headway.errors import Misconfigured, Unavailable
 
-SCHEMES = ("redis", "rediss", "unix")
+SENTINEL, CLUSTER = "+sentinel", "+cluster"
+SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
+FORMS = (
+    "redis://HOST:PORT/DB, rediss://…, unix:///PATH?db=DB, redis+sentinel://HOST:PORT,HOST:PORT/MASTER/DB or "
+    "redis+cluster://HOST:PORT,HOST:PORT"
+)
+SENTINEL_PORT, CLUSTER_PORT = 26_379, 6_379
 CONNECT_TIMEOUT_S = 2.0
 ANSWER_TIMEOUT_S = 5.0  # a broker that forks to save, or swaps, still answers within this
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Servers:
+    """Several servers, one of which serves: what a URL of Sentinel or of Cluster names."""
+
+    nodes: tuple[tuple[str, int], ...]
+    master: str
+    """As sentinels call it; empty in a cluster."""
+    database: int
+    login: dict[str, str]
 
 
 def refusals(connection: Connection) -> Iterator[str]:
     """What of a connection to a Redis cannot be done, a sentence each."""
     try:
-        parse_url(connection.url)  # type: ignore[no-untyped-call]
+        if _is_moving(connection):
+            _servers(connection)
+        else:
+            parse_url(connection.url)  # type: ignore[no-untyped-call]
     except ValueError as error:
+        yield f"broker URL {connection.shown_url!r}: {error}; expected {FORMS}"
+    if connection.ca_file is not None and not _is_encrypted(connection):
+        yield "ca_file needs a URL that begins with rediss"
+    if connection.sentinel_password_file is not None and not connection.scheme.endswith(SENTINEL):
+        yield "sentinel_password_file needs a URL that begins with redis+sentinel:// or rediss+sentinel://"
+    if connection.scheme.endswith(CLUSTER) and not has_one_slot(connection.prefix or ""):
         yield (
-            f"broker URL {connection.shown_url!r}: {error}; expected redis://HOST:PORT/DB, rediss://… or "
-            "unix:///PATH?db=DB"
+            f"{connection.scheme}:// needs a prefix with a hash tag, as {{jobs}}: a queue library runs on a cluster "
+            "only where one node has all its keys"
         )
-    if connection.ca_file is not None and connection.scheme != "rediss":
-        yield "ca_file needs a URL that begins with rediss://"
 
 
 def connect(connection: Connection) -> "redis.Redis":
-    """A client of the broker: redis://, rediss:// or unix://. It connects at its first command.
+    """A client of the broker. It connects at its first command, and finds out by itself which server serves now.
 
     Raises:
-        Misconfigured: the URL cannot be one, or the password's file cannot be read.
+        Misconfigured: the URL cannot be one, or a password's file cannot be read.
     """
     refused = "; ".join(refusals(connection))
     if refused:
         raise Misconfigured(refused)
-    more: dict[str, Any] = {}
-    if connection.ca_file is not None:
-        more["ssl_ca_certs"] = str(connection.ca_file)
+    options: dict[str, Any] = {
+        "decode_responses": True,
+        "encoding_errors": "surrogateescape",  # ids are read and asked for again as they are, whatever their bytes
+        "socket_timeout": ANSWER_TIMEOUT_S,
+        "socket_connect_timeout": CONNECT_TIMEOUT_S,
+        "retry": Retry(NoBackoff(), 1),  # a connection that died while idle; longer waits are the loop's
+        "client_name": "headway-collect",
+        "protocol": 2,  # spoken by every version
+    }
+    certificates = {} if connection.ca_file is None else {"ssl_ca_certs": str(connection.ca_file)}
     password = connection.password()
-    if password is not None:
-        more["password"] = password
-    return redis.Redis.from_url(
-        connection.url,
-        decode_responses=True,
-        encoding_errors="surrogateescape",  # ids are read and asked for again as they are, whatever their bytes
-        socket_timeout=ANSWER_TIMEOUT_S,
-        socket_connect_timeout=CONNECT_TIMEOUT_S,
-        retry=Retry(NoBackoff(), 1),  # a connection that died while idle; longer waits are the loop's
-        client_name="headway-collect",
-        protocol=2,  # spoken by every version
-        **more,
-    )
+    login = {} if password is None else {"password": password}
+    if not _is_moving(connection):
+        return redis.Redis.from_url(connection.url, **options, **certificates, **login)
+    servers = _servers(connection)
+    options |= {"db": servers.database, **servers.login, **login}
+    if connection.scheme.endswith(SENTINEL):
+        pool = follow_sentinels(
+            servers.nodes,
+            servers.master,
+            password=connection.sentinel_password(),
+            certificates=certificates if _is_encrypted(connection) else None,
+            options=options,
+        )
+    else:
+        owner = SlotOwner(
+            servers.nodes,
+            connection.prefix or "",
+            certificates=certificates if _is_encrypted(connection) else None,
+            options=options,
+        )
+        pool = follow_slot(owner)
+    return redis.Redis(connection_pool=pool)
 
 
 def unavailable(connection: Connection, error: Exception) -> Unavailable:
@@ -62,6 +106,44 @@ def unavailable(connection: Connection, error: Exception) -> Unavailable:
     broker = f"broker {connection.shown_url}"
     if isinstance(error, redis.AuthenticationError):
         return Unavailable(f"{broker} refuses the login ({error}): check its user and password")
+    if isinstance(error.__cause__ or error.__context__, ssl.SSLCertVerificationError):
+        return Unavailable(
+            f"{broker} shows a certificate that is not trusted here ({error}): ca_file names those that signed it"
+        )
     if isinstance(error, redis.ConnectionError | redis.TimeoutError | OSError):
         return Unavailable(f"{broker} cannot be reached ({error}): check its URL and that it runs")
     return Unavailable(f"{broker} answered with an error: {error}")
+
+
+def _is_moving(connection: Connection) -> bool:
+    return connection.scheme.endswith((SENTINEL, CLUSTER))
+
+
+def _is_encrypted(connection: Connection) -> bool:
+    return connection.scheme.startswith("rediss")
+
+
+def _servers(connection: Connection) -> _Servers:
+    """What the URL names. Raises ``ValueError`` with what is wrong."""
+    parts = urlsplit(connection.url)
+    is_cluster = connection.scheme.endswith(CLUSTER)
+    port = CLUSTER_PORT if is_cluster else SENTINEL_PORT
+    nodes = tuple((host, given or port) for host, given in hosts(connection.url))
+    if not all(host for host, _ in nodes):
+        raise ValueError("a host is missing")
+    if parts.query or parts.fragment:
+        raise ValueError("it takes no '?' and no '#'")
+    master, _, database = parts.path.strip("/").partition("/")
+    if is_cluster and master:
+        raise ValueError("a cluster has no databases")
+    if not is_cluster and not master:
+        raise ValueError("the master's name is missing")
+    if database and not database.isdecimal():
+        raise ValueError("the database is no number")
+    login = {"username": parts.username, "password": parts.password}
+    return _Servers(
+        nodes=nodes,
+        master=unquote(master),
+        database=int(database or 0),
+        login={name: unquote(value) for name, value in login.items() if value},
+    )
