@@ -3,7 +3,9 @@
 import argparse
 import json
 import socket
+import sys
 import tomllib
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,8 @@ from rich.console import Console
 
 from headway.__main__ import main
 from headway.agent.config import host_file
-from headway.cli.demo import demo
+from headway.cli.demo import demo, demo_libraries
+from headway.cli.demo.demo_libraries import LIBRARIES
 from headway.cli.demo.demo_run import Script
 from headway.cli.demo.demo_workloads import WORKLOADS
 from headway.cli.local.data_dir import DataDir
@@ -37,9 +40,11 @@ def test_a_workload_that_there_is_not_is_refused(capsys):
 def script(workload: str = "day", *, for_s: float, speed: float = 1.0) -> Script:
     return Script(
         workload=WORKLOADS[workload](),
+        library=LIBRARIES["rq"],
         speed=speed,
         for_s=for_s,
         is_chaotic=False,
+        control={},
         write_host_file=lambda _: None,
         settings={},
     )
@@ -59,7 +64,7 @@ def script(workload: str = "day", *, for_s: float, speed: float = 1.0) -> Script
 def test_what_is_going_to_be_played_is_said_first(played, printed):
     first, *rest = demo.announced(played)
     assert first == printed
-    assert len(rest) == len(played.workload.lanes) + 1
+    assert len(rest) == len(played.workload.lanes) + 2
 
 
 @pytest.mark.parametrize(
@@ -80,23 +85,40 @@ def test_what_is_no_speed_is_refused(text):
         positive(text)
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("name", list(WORKLOADS))
-def test_the_agent_can_read_the_host_file_and_the_worker_in_it_is_the_draining_one(name, tmp_path):
+def test_the_agent_can_read_the_host_file_and_workers_in_it_have_time_for_their_job(name, library, tmp_path):
     url = "unix:///tmp/a folder with 'quotes\" and ünicode/valkey.sock?db=0"
     workload = WORKLOADS[name]()
-    (tmp_path / "host.toml").write_text(demo._host_file(workload, url))
+    text = demo._host_file(workload, LIBRARIES[library], broker_url=url, control={"HEADWAY_URL": "http://h:1"})
+    (tmp_path / "host.toml").write_text(text)
     templates = host_file.load(tmp_path / "host.toml").templates
     assert set(templates) == {lane.profile.template for lane in workload.lanes}
     for lane in workload.lanes:
         template = templates[lane.profile.template]
-        assert template.argv[template.argv.index("--url") + 1] == url
-        assert "headway.cli.demo.demo_worker.DrainingWorker" in template.argv
-        assert template.argv[-1] == lane.queue == lane.profile.queues[0].partition("/")[2]
+        assert lane.queue in template.argv
+        assert lane.queue == lane.profile.queues[0].partition("/")[2]
+        if library == "rq":
+            assert template.argv[template.argv.index("--url") + 1] == url
+            assert "headway.cli.demo.rq_worker.DrainingWorker" in template.argv
+        else:
+            assert template.environment["DEMO_BROKER_URL"] == url
+            assert template.environment["HEADWAY_URL"] == "http://h:1"
         assert template.stop.drain_timeout_s == demo.DEMO_DRAIN_S
         assert max(job.service_s for job in lane.jobs) < demo.DEMO_DRAIN_S, "no job is cut short by its worker's drain"
     cores = sum(templates[lane.profile.template].cpu_cores * lane.profile.workers_max for lane in workload.lanes)
     assert cores < 1, "two cores have room for all workers"
-    assert tomllib.loads(demo._host_file(workload, url))
+    assert tomllib.loads(text)
+
+
+def test_a_library_that_is_not_installed_is_refused_in_one_line_that_says_what_installs_it(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(demo_libraries, "version", lambda name: (_ for _ in ()).throw(PackageNotFoundError(name)))
+    assert main(["demo", "--library", "celery", "--data-dir", str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "Celery is not installed beside Headway" in line
+    assert f"`{sys.executable} -m pip install 'celery>=5.5'`" in line
 
 
 def options(tmp_path: Path, *words: str) -> argparse.Namespace:

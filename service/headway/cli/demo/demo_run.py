@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from headway.cli.demo.comparison import START_UP_GUESS_S, Terms, comparison, fixed_pool
 from headway.cli.demo.demo_chaos import Chaos
 from headway.cli.demo.demo_jobs import DemoJobs
+from headway.cli.demo.demo_libraries import DemoLibrary
 from headway.cli.demo.demo_report import JobRecord, QueueGoal, Report, Run, report_of
 from headway.cli.demo.demo_workloads import CONNECTION, DemoWorkload, Lane
 from headway.cli.demo.overview_stream import OverviewFeed
@@ -36,10 +37,13 @@ class Script:
     """What is to happen."""
 
     workload: DemoWorkload
+    library: DemoLibrary
     speed: float
     for_s: float
     is_chaotic: bool
     """Whether parts are ended by ``SIGKILL`` on the way."""
+    control: Mapping[str, str]
+    """The settings with which programs that report their jobs reach the control plane."""
     write_host_file: Callable[[str], object]
     """Given the broker's URL, writes the templates that the agent reads."""
     settings: Mapping[str, object]
@@ -79,10 +83,11 @@ class Demo:
         """Start everything, and return once the pipeline is ready for the first job."""
         url = self._machine.start_valkey()
         queues = [lane.queue for lane in self._script.workload.lanes]
-        self._jobs = DemoJobs(url, queues, wait=self._ending.wait)
+        self._jobs = self._script.library.open_jobs(url, queues, self._ending.wait, self._script.control)
         self._jobs.clear()
         self._script.write_host_file(url)
-        self._machine.start(brokers=[Connection(name=CONNECTION, url=url)], apply_profiles=apply_profiles)
+        connection = Connection(name=CONNECTION, url=url, library=self._script.library.name)
+        self._machine.start(brokers=[connection], apply_profiles=apply_profiles)
         self._watch.start()
         self._feed.start()
         self._ready_s = time.monotonic() - began_s

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
+from headway.cli.demo.demo_libraries import LIBRARIES
 from headway.cli.demo.demo_report import Report, Run, present_workers
 from headway.cli.demo.report_text import MISSED, Row, facts, faults, headline, heads, jobs_text, lines, notes
 from headway.simulate.report.page import document
@@ -115,4 +116,6 @@ def _mark(box: Frame, at_s: float, label: str, *, line: int) -> None:
 
 def _foot(report: Report) -> str:
     machine, versions = report["machine"], report["versions"]
-    return f"Headway {versions['headway']}, RQ {versions['rq']}, {machine['system']}, {machine['cores']} cores."
+    library = LIBRARIES[report["library"]]
+    used = f"{library.title} {versions[library.name]}"
+    return f"Headway {versions['headway']}, {used}, {machine['system']}, {machine['cores']} cores."

@@ -6,10 +6,8 @@ import redis
 from rq import Queue, SimpleWorker
 from rq.job import Job
 
+from headway.cli.demo.demo_jobs import STARTS
 from headway.workers import rq
-
-STARTS = "demo:starts"
-"""Hash in the demo's broker: how often each job was begun, which RQ's own record of a job does not keep."""
 
 
 class DrainingWorker(SimpleWorker, rq.DrainingWorker):
