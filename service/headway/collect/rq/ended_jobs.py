@@ -34,6 +34,13 @@ class EndedJobs:
         """All jobs that ended before were read, wherever they lie."""
         return min(kept.read_until_s for kept in self._kept)
 
+    def place(self) -> tuple[float, ...]:
+        """What is the same of two registries whose spans are."""
+        if len(self._kept) == 1:  # almost always, and asked of each queue at each poll
+            (kept,) = self._kept
+            return (kept.kept_s, kept.read_until_s)
+        return tuple(value for kept in self._kept for value in (kept.kept_s, kept.read_until_s))
+
     def spans(self, now_s: float) -> list[tuple[int, int]]:
         """The spans of scores, ends included, in which jobs may lie that ended since the last reading."""
         return [

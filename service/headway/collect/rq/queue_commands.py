@@ -31,15 +31,16 @@ class Spans:
 
     def __init__(self, at_s: float) -> None:
         self._at_s = at_s
-        self._endings: dict[tuple[int, int], bytes] = {}
+        self._endings: dict[tuple[float, ...], list[bytes]] = {}
 
     def endings(self, registry: EndedJobs) -> list[bytes]:
         """For each span of ``registry``, what ends the command that asks for it."""
-        return [self._endings.get(span) or self._ending(span) for span in registry.spans(self._at_s)]
-
-    def _ending(self, span: tuple[int, int]) -> bytes:
-        self._endings[span] = ending((*span, "WITHSCORES", "LIMIT", 0, ENDED_MAX))
-        return self._endings[span]
+        key = registry.place()
+        known = self._endings.get(key)
+        if known is None:
+            spans = registry.spans(self._at_s)
+            known = self._endings[key] = [ending((*span, "WITHSCORES", "LIMIT", 0, ENDED_MAX)) for span in spans]
+        return known
 
 
 class Asked(NamedTuple):
@@ -47,11 +48,16 @@ class Asked(NamedTuple):
 
     queue: str
     commands: Prepared
-    has_jobs: bool
-    """Whether its list and the registries of jobs that have not ended were asked for; else they are empty."""
+    is_whole: bool
+    """Whether all of it was asked for; else whether it has a job that has not ended, and what has ended."""
     spans: tuple[int, int]
     """How many of the finished and of the failed registry."""
     is_sampled: bool
+
+    @property
+    def opening(self) -> int:
+        """How many replies come before those of the registries of ended jobs."""
+        return JOB_COMMANDS if self.is_whole else 1
 
 
 class TrackedEnds(Protocol):
@@ -70,7 +76,7 @@ class QueueCommands:
         at_list, running, scheduled = keys.list + queue, keys.wip + queue, keys.scheduled + queue
         registries = (keys.finished + queue, keys.failed + queue)
         self._queue = queue
-        self._is_there = prepared("EXISTS", at_list, running, scheduled)
+        self._is_there = prepared("EXISTS", at_list, running, scheduled).packed
         self._jobs = together(
             prepared("LLEN", at_list),
             prepared("LRANGE", at_list, 0, HEAD_JOBS - 1),
@@ -78,37 +84,39 @@ class QueueCommands:
             prepared("ZRANGE", running, 0, RUNNING_MAX - 1),
             prepared("ZCARD", running),
             prepared("ZCARD", scheduled),
-        )
+        ).packed
         self._ends = [beginning(("ZRANGEBYSCORE", key), words_in_all=SPAN_WORDS) for key in registries]
-        self._samples = [prepared("ZRANDMEMBER", key, SAMPLED_JOBS, "WITHSCORES") for key in registries]
+        self._samples = [prepared("ZRANDMEMBER", key, SAMPLED_JOBS, "WITHSCORES").packed for key in registries]
 
-    @property
-    def is_there(self) -> Prepared:
-        """Asks whether a job of it waits, runs or is scheduled: of an empty list or registry there is no key."""
-        return self._is_there
-
-    def asked(self, ends: TrackedEnds, spans: Spans, *, has_jobs: bool, is_sampled: bool) -> Asked:
-        """Asks for all of it, in the direction in which jobs move."""
+    def asked(self, ends: TrackedEnds, spans: Spans, *, is_whole: bool, is_sampled: bool = False) -> Asked:
+        """Asks in the direction in which jobs move. Of an empty list or registry there is no key, so one is enough."""
         finished, failed = spans.endings(ends.finished), spans.endings(ends.failed)
-        packed = [self._jobs.packed] if has_jobs else []
-        for begins, sample, endings in zip(self._ends, self._samples, (finished, failed), strict=True):
-            for each in endings:
-                packed += (begins, each)
-            if is_sampled:
-                packed.append(sample.packed)
-        count = (JOB_COMMANDS if has_jobs else 0) + len(finished) + len(failed) + (2 if is_sampled else 0)
-        commands = Prepared(b"".join(packed), count)
-        return Asked(self._queue, commands, has_jobs, (len(finished), len(failed)), is_sampled)
+        in_finished, in_failed = self._ends
+        packed = [self._jobs if is_whole else self._is_there]
+        for each in finished:
+            packed += (in_finished, each)
+        if is_sampled:
+            packed.append(self._samples[0])
+        for each in failed:
+            packed += (in_failed, each)
+        if is_sampled:
+            packed.append(self._samples[1])
+        count = (JOB_COMMANDS if is_whole else 1) + len(finished) + len(failed) + (2 if is_sampled else 0)
+        return Asked(self._queue, Prepared(b"".join(packed), count), is_whole, (len(finished), len(failed)), is_sampled)
 
 
 def reading_from(asked: Asked, replies: Sequence[Any]) -> QueueReading:
-    """What the replies say. Raises ``ResponseError`` where one is an error."""
+    """What the replies say, of a queue that was asked for as a whole or has no job that has not ended.
+
+    Raises ``ResponseError`` where a reply is an error.
+    """
     rest = iter(replies)
-    jobs: list[Any] = [next(rest) for _ in range(JOB_COMMANDS)] if asked.has_jobs else [0, [], [], [], 0, 0]
+    opening = [next(rest) for _ in range(asked.opening)]
     finished, failed = (_ends(rest, spans, is_sampled=asked.is_sampled) for spans in asked.spans)
-    for reply in jobs:
+    for reply in opening:
         if isinstance(reply, Exception):
             raise reply
+    jobs: list[Any] = opening if asked.is_whole else [0, [], [], [], 0, 0]
     waiting_jobs, head, tail, members, in_flight_jobs, delayed_jobs = jobs
     return QueueReading(
         waiting_jobs=waiting_jobs,

@@ -1,11 +1,11 @@
 """RQ's queues in Redis or Valkey.
 
-A poll is two to four round trips, however many queues there are: which queues have jobs; their keys, and of all queues
-what has ended; a longer tail of those that much entered; then the records of jobs and workers that may be new. Within a
-poll keys are read in the direction in which jobs move (waiting, running, ended), so that a job on its way is seen twice
-rather than not at all.
+A poll is two to four round trips, however many queues there are: the keys of all queues; those of queues that are new
+or were at rest and have a job; a longer tail of those that much entered; then the records of jobs and workers that may
+be new. Within a poll keys are read in the direction in which jobs move (waiting, running, ended), so that a job on its
+way is seen twice rather than not at all.
 
-Most queues are at rest. They cost three commands, whose bytes are made once, and no reading.
+Most queues are at rest: nothing waits, runs or is scheduled. Such a queue costs three commands and no reading.
 
 Of a job's record only ``rq_record.FIELDS`` are read, never its data, meta or result: those are pickles.
 """
@@ -40,7 +40,7 @@ DEEP_JOBS = 50_000  # of more that enter between two polls, the first are report
 RECORDS_MAX = 1_500  # some 0.2 s of work, and at most 7,500 events: ingest takes 10,000 things at once
 GONE_MAX = 1_000  # queues that were deleted; whoever names one after a customer or a date deletes them without end
 SAMPLED_EACH_POLLS = 20
-SAMPLED_QUEUES_MAX = 25  # a poll; of more queues, each is sampled less often
+SAMPLED_QUEUES_MAX = 10  # a poll; of more queues, each is sampled less often
 
 log = logging.getLogger(__name__)
 
@@ -124,8 +124,7 @@ class RqSource:
     # --- the trips ----------------------------------------------------------------------------------------------------
 
     def _poll(self, at_s: float) -> Reading:
-        worker_keys, full = self._read_names(at_s)
-        readings, resting = self._read_queues(full, at_s)
+        worker_keys, readings, resting = self._read_queues(at_s)
         self._poll_deeper(readings, at_s)
         asked = self._asks(readings)
         answers, workers = self._read_records(asked, worker_keys)
@@ -148,49 +147,56 @@ class RqSource:
             has_more=any(_has_more(reading, asked[queue]) for queue, reading in readings.items()),
         )
 
-    def _read_names(self, at_s: float) -> tuple[list[str], set[str]]:
-        """First trip: the keys of the workers, and the queues of which some job waits, runs or is scheduled."""
-        known = list(self._queues)
-        batch = [self._names, *(self._commands_of(queue).is_there for queue in known)]
-        keys, workers, *counts = exchange(self._client, batch)
-        for reply in (keys, workers, *counts):
+    def _read_queues(self, at_s: float) -> tuple[list[str], dict[str, QueueReading], list[str]]:
+        """The keys of workers, the readings of queues, and the queues that are still at rest.
+
+        A first trip, and a second for queues that are new or have woken.
+        """
+        spans, sampled = Spans(at_s), self._sampled()
+        asked = [
+            self._commands_of(queue).asked(tracked, spans, is_whole=not tracked.is_at_rest, is_sampled=queue in sampled)
+            for queue, tracked in self._queues.items()
+        ]
+        keys, workers, *replies = exchange(self._client, [self._names, *(each.commands for each in asked)])
+        for reply in (keys, workers):
             if isinstance(reply, Exception):
                 raise reply
-        full = {queue for queue, count in zip(known, counts, strict=True) if count}
+        again = self._name(keys, at_s)
+        readings: dict[str, QueueReading] = {}
+        resting: list[str] = []
+        rest = iter(replies)
+        for each in asked:
+            of_queue = list(islice(rest, each.commands.commands))
+            if not each.is_whole and not any(of_queue) and each.queue not in self._missing:
+                resting.append(each.queue)
+                self._unreadable.pop(each.queue, None)
+            elif not each.is_whole and of_queue[0]:
+                again.append(each.queue)
+            else:
+                self._read(each, of_queue, readings)
+        asked = [self._commands_of(queue).asked(self._queues[queue], spans, is_whole=True) for queue in again]
+        rest = iter(exchange(self._client, [each.commands for each in asked]))
+        for each in asked:
+            self._read(each, list(islice(rest, each.commands.commands)), readings)
+        return sorted(workers), readings, resting
+
+    def _name(self, keys: list[str], at_s: float) -> list[str]:
+        """Take the queues that the broker names. Returns the new ones."""
         if keys != self._present_keys:
             names = (key.removeprefix(self._keys.list) for key in keys)
             self._present_keys, self._present = keys, {name for name in names if self._connection.reads(name)}
         self._missing = self._queues.keys() - self._present
-        fresh = self._present - self._queues.keys()
+        fresh = sorted(self._present - self._queues.keys())
         begins_at_s = at_s if self._polled_at_s is None else self._polled_at_s
-        for queue in sorted(fresh):
+        for queue in fresh:
             self._gone.pop(queue, None)
             self._queues[queue] = TrackedQueue(self._connection.queue(queue), begins_at_s=begins_at_s)
-        return sorted(workers), full | fresh | self._missing
+        return fresh
 
     def _commands_of(self, queue: str) -> QueueCommands:
         if queue not in self._commands:
             self._commands[queue] = QueueCommands(self._keys, queue)
         return self._commands[queue]
-
-    def _read_queues(self, full: set[str], at_s: float) -> tuple[dict[str, QueueReading], list[str]]:
-        """Second trip: the readings of queues, and the queues that are at rest, of which there is nothing to read."""
-        spans, sampled = Spans(at_s), self._sampled()
-        asked = [
-            self._commands_of(queue).asked(tracked, spans, has_jobs=queue in full, is_sampled=queue in sampled)
-            for queue, tracked in self._queues.items()
-        ]
-        replies = iter(exchange(self._client, [each.commands for each in asked]))
-        readings: dict[str, QueueReading] = {}
-        resting: list[str] = []
-        for each in asked:
-            of_queue = list(islice(replies, each.commands.commands))
-            if not each.has_jobs and not any(of_queue) and self._queues[each.queue].is_at_rest:
-                resting.append(each.queue)
-                self._unreadable.pop(each.queue, None)
-            elif (reading := self._reading(each, of_queue)) is not None:
-                readings[each.queue] = reading
-        return readings, resting
 
     def _sampled(self) -> set[str]:
         """The queues whose turn it is to have some of their ended jobs drawn by lot."""
@@ -198,17 +204,16 @@ class RqSource:
         first = self._polls % parts * SAMPLED_QUEUES_MAX
         return set(islice(self._queues, first, first + SAMPLED_QUEUES_MAX))
 
-    def _reading(self, asked: Asked, replies: list[Any]) -> QueueReading | None:
-        """The contents of the replies; ``None`` of a queue that cannot be read, which is logged when it changes."""
+    def _read(self, asked: Asked, replies: list[Any], readings: dict[str, QueueReading]) -> None:
+        """Take the reading of a queue, none of one that cannot be read, which is logged when it changes."""
         try:
-            reading = reading_from(asked, replies)
+            readings[asked.queue] = reading_from(asked, replies)
         except redis.ResponseError as error:
             if self._unreadable.get(asked.queue) != str(error):
                 log.warning("queue unreadable queue=%s: %s", self._connection.queue(asked.queue), error)
             self._unreadable[asked.queue] = str(error)
-            return None
-        self._unreadable.pop(asked.queue, None)
-        return reading
+        else:
+            self._unreadable.pop(asked.queue, None)
 
     def _let_go(self, readings: Mapping[str, QueueReading]) -> None:
         """Track no further those that were deleted, once nothing of them is left: no job that still runs, either."""
