@@ -21,6 +21,7 @@ from headway.scaling.model import (
     Demand,
     HoldCosts,
     LastMove,
+    MeasuredService,
     Memory,
     Mode,
     Objective,
@@ -267,6 +268,7 @@ async def test_everything_that_is_remembered_comes_back_as_it_was(migrated_url: 
         missed_evaluations=2,
         held_since_s=NOW_S - 3.5,
         day_paid=DayPaid(day="1970-01-12", at_s=NOW_S, paid_worker_s=7.5, workers=4, since_s=NOW_S - 60),
+        service=MeasuredService(time_s=0.25, batch_s=1.5),
         strategy_state={"asked": [[NOW_S, 4]]},
     )
     decision = Decision(pool="mail", at_s=NOW_S, target_workers=4, binding="backlog_drain")

@@ -13,6 +13,7 @@ from headway.scaling.model import (
     Demand,
     HoldCosts,
     LastMove,
+    MeasuredService,
     Memory,
     Mode,
     Objective,
@@ -30,7 +31,14 @@ from headway.scaling.view import PoolView
 from support.pools import NOW_S, profile, queue, view
 
 HYBRID = BUILT_IN["hybrid"]
-STANDING = Memory(target_workers=0)
+
+
+def rested(**values: Any) -> Memory:
+    """A memory that a decision on the quiet queue leaves as it is."""
+    return Memory(**{"service": MeasuredService(time_s=1.0), **values})
+
+
+STANDING = rested(target_workers=0)
 
 
 def decided(seen: PoolView, memory: Memory = STANDING, *, now_s: float = NOW_S, strategy: Strategy = HYBRID) -> Outcome:
@@ -59,7 +67,7 @@ def idle(**policy: Any) -> PoolView:
 def test_the_decision_for_an_idle_pool_stands_while_its_queue_is_read_and_nothing_is_new() -> None:
     assert do_stand(decided(idle()))
     assert do_stand(decided(idle(hold_down_s=None)))
-    assert do_stand(decided(idle(workers_min=2), Memory(target_workers=2)))
+    assert do_stand(decided(idle(workers_min=2), rested(target_workers=2)))
     assert do_stand(decided(idle()), direct=(QueueSample(queue="redis/mail", at_s=NOW_S + 4, waiting_jobs=0),))
 
 
@@ -107,15 +115,15 @@ def test_no_decision_stands_while_a_job_waits() -> None:
 
 def test_no_decision_stands_on_another_memory() -> None:
     assert not do_stand(decided(idle(workers_min=1)))
-    assert not do_stand(decided(idle(), Memory()))
+    assert not do_stand(decided(idle(), rested(target_workers=None)))
     outcome = decided(idle())
-    assert not is_reusable(outcome, outcome.view, Memory(target_workers=1), now_s=NOW_S, strategy=HYBRID)
+    assert not is_reusable(outcome, outcome.view, rested(target_workers=1), now_s=NOW_S, strategy=HYBRID)
     not_stored = decided(idle(workers_min=1))
     assert not is_reusable(not_stored, not_stored.view, not_stored.before, now_s=NOW_S, strategy=HYBRID)
 
 
 def test_a_decision_that_holds_stands_until_the_hold_ends() -> None:
-    memory = Memory(target_workers=3, wanted=(Wanted(at_s=NOW_S - 10, workers=3),))
+    memory = rested(target_workers=3, wanted=(Wanted(at_s=NOW_S - 10, workers=3),))
     outcome = decided(idle(hold_down_s=30.0), memory)
     assert outcome.decision.target_workers == 3
     assert do_stand(outcome, after_s=20.0)
@@ -123,13 +131,13 @@ def test_a_decision_that_holds_stands_until_the_hold_ends() -> None:
 
 
 def test_a_decision_stands_until_an_override_a_pause_or_a_schedule_ends() -> None:
-    memory = Memory(target_workers=3)
+    memory = rested(target_workers=3)
     until = Override(workers=3, until_s=NOW_S + 10, reason="a sale")
     overridden = decided(idle(override=until, stale_after_s=99.0), memory)
     assert do_stand(overridden, after_s=9.0)
     assert not do_stand(overridden, after_s=10.0)
     paused = decided(
-        idle(pause=Pause(until_s=NOW_S + 10), stale_after_s=99.0), Memory(target_workers=3, paused_workers=3)
+        idle(pause=Pause(until_s=NOW_S + 10), stale_after_s=99.0), rested(target_workers=3, paused_workers=3)
     )
     assert paused.decision.target_workers == 3
     assert do_stand(paused, after_s=9.0)
@@ -181,7 +189,7 @@ def test_a_strategys_own_way_down_stands_only_where_nothing_is_to_change() -> No
 
     strategy = replace(HYBRID, come_down=in_its_own_time)
     assert do_stand(decided(idle(), strategy=strategy), strategy=strategy)
-    assert not do_stand(decided(idle(), Memory(target_workers=2), strategy=strategy), strategy=strategy)
+    assert not do_stand(decided(idle(), rested(target_workers=2), strategy=strategy), strategy=strategy)
 
 
 def test_every_limit_is_known_to_be_without_a_clock_or_evaluated() -> None:

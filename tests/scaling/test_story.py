@@ -71,7 +71,8 @@ def test_a_pool_that_stays_stale_makes_at_most_one_row_of_its_notes(view: PoolVi
         for number in range(EVALUATIONS):
             decision, after = decide(seen, after, now_s=NOW_S + TICK_S * number)
             decisions.append(replace(decision, target_workers=0, binding="any"))
-        assert rows(decisions) <= 1, seen.profile.strategy
+        # What may be spent grows meanwhile, until it pays for all that is wanted: one row more.
+        assert rows(decisions) <= (2 if seen.profile.strategy == "budget_aware" else 1), seen.profile.strategy
 
 
 def test_a_fallback_that_comes_into_force_is_one_row_more() -> None:

@@ -11,6 +11,7 @@ from headway.errors import Invalid
 from headway.scaling.decisions.predicted_pickup import predicted_pickup_of
 from headway.scaling.demands import depth_estimate
 from headway.scaling.demands.deadlines import start_up_s
+from headway.scaling.metrics import service_recall
 from headway.scaling.metrics.direct_samples import with_direct_samples
 from headway.scaling.model import (
     MEMORY_VERSION,
@@ -18,6 +19,7 @@ from headway.scaling.model import (
     Decision,
     HoldCosts,
     LastMove,
+    MeasuredService,
     Memory,
     PoolDepths,
     Step,
@@ -58,6 +60,8 @@ def decide(
     depths = depth_estimate.learned(memory.depths, seen)
     seen = depth_estimate.with_ages(seen, depths, now_s=now_s)
     estimated = depth_estimate.with_rates(seen, depths, now_s=now_s)
+    service = service_recall.learned(memory.service, pooled(estimated.queues))
+    estimated = service_recall.with_times(estimated, service)
 
     queue = pooled(estimated.queues)
     advice = strategy.advise(queue, estimated, memory.strategy_state, now_s)
@@ -66,6 +70,7 @@ def decide(
     is_held = wanted_workers > 0 and activation.is_held(seen, memory, last_workers=last_workers, now_s=now_s)
     # Limits read the samples at their own times.
     limited = depth_estimate.with_rates(depth_estimate.with_ages(view, depths, now_s=now_s), depths, now_s=now_s)
+    limited = service_recall.with_times(limited, service)
     ground = Ground(
         view=limited, memory=memory, last_workers=last_workers, is_fresh=fresh, now_s=now_s, is_held=is_held
     )
@@ -125,6 +130,7 @@ def decide(
         held_since_s=activation.held_since_s(seen, memory, is_held=is_held, now_s=now_s),
         day_paid=day_budget.remembered(memory.day_paid, account),
         depths=depths,
+        service=service,
         strategy_state=advice.state,
         now_s=now_s,
     )
@@ -231,6 +237,7 @@ def _remembered(
     held_since_s: float | None,
     day_paid: DayPaid | None,
     depths: PoolDepths | None,
+    service: MeasuredService | None,
     strategy_state: State,
     now_s: float,
 ) -> Memory:
@@ -254,6 +261,7 @@ def _remembered(
         held_since_s=held_since_s,
         day_paid=day_paid,
         depths=depths,
+        service=service,
         strategy_state=strategy_state,
     )
 

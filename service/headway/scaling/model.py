@@ -651,6 +651,16 @@ class PoolDepths:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredService:
+    """How long the jobs of a pool took that ended last, to two digits."""
+
+    time_s: float
+    """Their mean service time."""
+    batch_s: float | None = None
+    """The same weighted by work; ``None``: not measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """What deciding must remember between two evaluations of a pool.
 
@@ -676,5 +686,7 @@ class Memory:
     """``None`` where the profile sets no budget of the day."""
     depths: PoolDepths | None = None
     """``None`` where the sources of all queues report events."""
+    service: MeasuredService | None = None
+    """``None`` until a job has ended."""
     strategy_state: Mapping[str, Any] = field(default_factory=dict)
     """What the strategy asked to be given next time: JSON-able."""

@@ -25,6 +25,7 @@ from headway.scaling.model import (
     HoldCosts,
     Host,
     LastMove,
+    MeasuredService,
     Memory,
     Mode,
     PoolDepths,
@@ -254,6 +255,7 @@ def _memory(body: dict[str, Any]) -> Memory:
         missed_evaluations=int(body.get("missed_evaluations", 0)),
         day_paid=DayPaid(**body["day_paid"]) if body.get("day_paid") else None,
         depths=_depths(body.get("depths")),
+        service=MeasuredService(**body["service"]) if body.get("service") else None,
         strategy_state=body.get("strategy_state", {}),
     )
 
