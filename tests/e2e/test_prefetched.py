@@ -1,0 +1,177 @@
+"""Jobs that one Celery worker has taken and not begun: no other worker can have them."""
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import redis
+from celery import Celery
+from kombu import pools
+
+from e2e.running_up import RunningUp, running_up
+from support.waiting import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+SLOTS, PREFETCH = 4, 4
+TAKEN = SLOTS * PREFETCH
+OBJECTIVE_S = 10.0
+WATCHED_S = 1.5 * OBJECTIVE_S
+SHOWS_WITHIN_S = 8.0  # two heartbeats, and what they have to travel
+APP = """
+import os, redis, time
+from celery import Celery
+app = Celery("shop", broker=os.environ["BROKER_URL"])
+app.conf.broker_connection_retry_on_startup = True
+@app.task(name="work", acks_late=os.environ["LATE"] == "yes")
+def work():
+    client = redis.Redis.from_url(os.environ["GO_URL"])
+    while client.lpop("go") is None:
+        time.sleep(0.05)
+"""
+ACKNOWLEDGES = {"late": 0, "early": 1}
+"""Pool -> its broker's database."""
+
+
+class Shop:
+    """An application with one queue, and jobs that end when they are let go."""
+
+    def __init__(self, valkey_url: str, database: int) -> None:
+        socket = urlsplit(valkey_url).path
+        self.url = f"unix://{socket}?db={database}"
+        self.broker = f"redis+socket://{socket}?virtual_host={database}"
+        self._redis = redis.Redis.from_url(self.url)
+        self._app = Celery("shop", broker=self.broker)
+
+    def send(self, jobs: int) -> None:
+        for _ in range(jobs):
+            self._app.send_task("work", queue="mail")
+
+    def let_go(self, jobs: int) -> None:
+        self._redis.rpush("go", *range(jobs))
+
+    def close(self) -> None:
+        self._app.close()
+        self._redis.close()
+
+
+@pytest.fixture
+def shops(valkey_url: str) -> Iterator[dict[str, Shop]]:
+    pools.reset()  # they remember which queues were declared in a broker that has been emptied since
+    made = {name: Shop(valkey_url, database) for name, database in ACKNOWLEDGES.items()}
+    yield made
+    for shop in made.values():
+        shop.close()
+
+
+@contextmanager
+def headway_for(shops: dict[str, Shop], folder: Path) -> Iterator[RunningUp]:
+    """A pool for each shop with one worker, which may become four."""
+    (folder / "shop.py").write_text(APP)
+    brokers, profiles, templates = [], [], []
+    for name, shop in shops.items():
+        brokers.append(f'  {name}: {{url: "{shop.url}", library: celery}}')
+        profiles.append(
+            f"  {name}: {{queues: [{name}/mail], template: {name}, workers_min: 1, workers_max: 4,"
+            f" objective: {{target_s: {OBJECTIVE_S:g}, percentile: 99}}}}"
+        )
+        words = [sys.executable, "-m", "celery", "--app", "shop", "worker", "--queues", "mail", "--loglevel", "INFO"]
+        words += ["--concurrency", f"{SLOTS}", "--prefetch-multiplier", f"{PREFETCH}", "--without-mingle"]
+        late = "yes" if name == "late" else "no"
+        templates.append(
+            f"[templates.{name}]\nargv = {words}\nslots = {SLOTS}\nready_pattern = ' ready'\ndrain_timeout_s = 60\n"
+            f"environment = {{BROKER_URL = '{shop.broker}', GO_URL = '{shop.url}', LATE = '{late}'}}\n"
+            "resources = {cpu_cores = 0.1, memory_bytes = '64MB'}\n"
+        )
+    (folder / "profiles.yaml").write_text("\n".join(["brokers:", *brokers, "pools:", *profiles, ""]))
+    (folder / "host.toml").write_text("\n".join(templates))
+    with running_up(folder, {"PYTHONPATH": os.pathsep.join(sys.path)}) as up:
+        try:
+            yield up
+        finally:
+            for shop in shops.values():
+                shop.let_go(2 * TAKEN + SLOTS)
+
+
+def test_of_16_prefetched_jobs_4_run_and_12_wait_and_no_other_worker_is_started(
+    shops: dict[str, Shop], tmp_path: Path
+) -> None:
+    with headway_for(shops, tmp_path) as up:
+        for name in shops:
+            eventually(lambda name=name: any(_is_running(each) for each in _workers(up, name)))
+        # Which jobs are acknowledged before they run, the broker shows once more run than workers hold.
+        shops["early"].send(SLOTS)
+        _comes_to(up, "early", running=SLOTS, reserved=0)
+        _stay(up, ["early"], running=SLOTS, reserved=0, for_s=SHOWS_WITHIN_S)
+        shops["early"].let_go(SLOTS)
+        _comes_to(up, "early", running=0, reserved=0)
+
+        for shop in shops.values():
+            shop.send(TAKEN)
+        for name in shops:
+            _comes_to(up, name, running=SLOTS, reserved=TAKEN - SLOTS)
+        ages_s = _stay(up, shops, running=SLOTS, reserved=TAKEN - SLOTS, for_s=WATCHED_S)
+        for name, ages in ages_s.items():
+            assert ages == sorted(ages)
+            assert ages[-1] - ages[0] >= WATCHED_S / 2
+            assert ages[-1] > OBJECTIVE_S, "and still nobody else can run them"
+            assert up.started(name) == 1, up.ask("/v1/decisions", pool=name, limit=20)
+            said = " ".join(up.headway("explain", name).split())
+            assert f"{SLOTS} jobs are running and {TAKEN - SLOTS} jobs are reserved and not begun" in said.replace(
+                ", ", " and "
+            ), said
+
+
+def _workers(up: RunningUp, pool: str) -> list[dict[str, Any]]:
+    hosts = up.ask("/v1/hosts")["hosts"]
+    return [each for host in hosts for each in host["workers"] if each["pool"] == pool]
+
+
+def _is_running(worker: dict[str, Any]) -> bool:
+    return bool(worker["state"] == "running")
+
+
+def _queue(up: RunningUp, pool: str) -> dict[str, Any]:
+    """What is known of the pool's only queue now."""
+    queues = {each["queue"]: each["metrics"] for each in up.ask("/v1/queues")["queues"]}
+    return queues.get(f"{pool}/mail", {})
+
+
+def _jobs(up: RunningUp, pool: str) -> tuple[int, int] | None:
+    """Running and reserved jobs; ``None`` where that is unknown."""
+    queue = _queue(up, pool)
+    in_flight, reserved = queue.get("in_flight_jobs"), queue.get("reserved_jobs") or 0
+    return None if in_flight is None else (in_flight - reserved, reserved)
+
+
+def _stay(
+    up: RunningUp, names: Iterable[str], *, running: int, reserved: int, for_s: float
+) -> dict[str, list[float | None]]:
+    """See them stay so for a while. Returns the ages of the oldest job, pool by pool."""
+    began_s = time.monotonic()
+    ages_s: dict[str, list[float | None]] = {name: [] for name in names}
+    while time.monotonic() < began_s + for_s:
+        for name, ages in ages_s.items():
+            assert _jobs(up, name) == (running, reserved), _queue(up, name)
+            ages.append(_queue(up, name)["oldest_age_s"])
+        time.sleep(0.5)
+    return ages_s
+
+
+def _comes_to(up: RunningUp, pool: str, *, running: int, reserved: int) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def is_so() -> bool:
+        seen.append(_queue(up, pool))
+        return _jobs(up, pool) == (running, reserved)
+
+    try:
+        eventually(is_so)
+    except AssertionError:
+        raise AssertionError(f"{pool}: expected {running} running and {reserved} reserved, saw {seen[-1]}") from None
