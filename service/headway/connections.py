@@ -10,6 +10,7 @@ from headway.errors import Misconfigured
 
 AUTO = "auto"
 NAME_CHARS_MAX = 500  # ingest takes no longer ones
+COLLECTOR = "collect-"  # what the producer of a collector begins with, also of one of an earlier version
 EVERY_S = 0.5  # a queue that wakes from nothing is seen within this; a poll costs the broker well under a millisecond
 
 

@@ -69,6 +69,28 @@ def test_a_queue_has_its_depths_and_four_windows(capsys: pytest.CaptureFixture[s
     assert found["measured"][:2] == ["measured", "until"]
 
 
+def test_who_reports_the_events_of_a_queue_and_who_stands_by_is_shown(
+    seed: Seed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed.execute(
+        "insert into event_sources (queue, source, arrivals_at, starts_at, ends_at) values "
+        "('redis/mail', 'collect-redis-a', now(), now() - interval '1 hour', null), "
+        "('redis/mail', '', null, now(), now())"
+    )
+    seed.execute(
+        "insert into collectors (connection, producer, began_at) values "
+        "('redis', 'collect-redis-a', now() - interval '1 hour'), ('redis', 'collect-redis-b', now())"
+    )
+    assert main(["get", "queues"]) == 0
+    assert re.search(r"redis/mail .* collector \+ emitters", capsys.readouterr().out)
+    assert main(["describe", "queue", "redis/mail"]) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert "polled by collect-redis-a stands by collect-redis-b arrivals from collect-redis-a, 0" in output
+    assert re.search(r"starts from emitters, [\d.]+ s ago; collect-redis-a, 60 min ago ends from emitters", output)
+    assert main(["describe", "queue", "redis/news"]) == 0
+    assert "ends from nobody in the last day" in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_pool_has_its_promise_its_reasons_and_its_queues(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["describe", "pool", "mail"]) == 0
     output = capsys.readouterr().out

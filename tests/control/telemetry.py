@@ -1,6 +1,6 @@
 """Batches, and an ingest over a database and a folder, for tests of the servers and of ingest itself."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,16 @@ def sample(queue: str, waiting_jobs: int, *, at_s: float = NOW_S) -> QueueSample
 
 @asynccontextmanager
 async def ingesting(
-    url: str, root: Path, *, event_log: EventLog | None = None, unread: UnreadBound = DEFAULT
+    url: str,
+    root: Path,
+    *,
+    event_log: EventLog | None = None,
+    unread: UnreadBound = DEFAULT,
+    clock: Callable[[], float] = lambda: NOW_S,
 ) -> AsyncIterator[Ingest]:
-    """An ingest that has started; the clock stands still."""
+    """An ingest that has started; the clock stands still, unless one is given."""
     engine = create_engine(url)
-    ingest = Ingest(engine=engine, event_log=event_log or EventLog(root), clock=lambda: NOW_S, unread=unread)
+    ingest = Ingest(engine=engine, event_log=event_log or EventLog(root), clock=clock, unread=unread)
     await ingest.start()
     try:
         yield ingest

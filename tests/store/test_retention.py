@@ -37,6 +37,21 @@ ROWS = {
         "insert into queues (queue, seen_at) values ('{name}', now() - interval '{age}')",
         ("queue", "29 days", "31 days"),
     ),
+    "job_reports": (
+        (
+            "insert into job_reports (connection, source, ingest, keys, recorded_at) "
+            "values ('{name}', 's', 'i', '', now() - interval '{age}')"
+        ),
+        ("connection", "650 seconds", "670 seconds"),
+    ),
+    "event_sources": (
+        "insert into event_sources (queue, source, ends_at) values ('{name}', 's', now() - interval '{age}')",
+        ("queue", "23 hours", "25 hours"),
+    ),
+    "collectors": (
+        "insert into collectors (connection, producer, seen_at) values ('{name}', 'p', now() - interval '{age}')",
+        ("connection", "23 hours", "25 hours"),
+    ),
     "queue_counts": (
         (
             "insert into queue_counts (producer, queue, sequence, epoch, received_at_s) "

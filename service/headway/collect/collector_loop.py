@@ -2,6 +2,7 @@
 
 import logging
 import random
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +13,7 @@ from urllib.parse import quote
 from headway.collect.change_filter import ChangeFilter
 from headway.collect.libraries import Libraries
 from headway.collect.source import Library, Reading, Source
-from headway.connections import Connection
+from headway.connections import COLLECTOR, Connection
 from headway.emit.outbox import Outbox
 from headway.emit.outbox_folder import BEGIN_ANEW, StateFolder
 from headway.errors import Invalid, Misconfigured, Unavailable
@@ -208,4 +209,5 @@ class Collectors:
 
 def _outbox(connection: str, folder: StateFolder, send: Callable[[TelemetryBatch], object]) -> Outbox:
     file = folder.path / f"{quote(connection, safe='')}.json"
-    return Outbox(file, name=f"collect-{connection}", send=send, clock=time.time)
+    # Where two of them poll one connection, the host's name shows which to end.
+    return Outbox(file, name=f"{COLLECTOR}{connection}-{socket.gethostname()}", send=send, clock=time.time)

@@ -11,7 +11,7 @@ from headway.local.files import sync_folder, write_whole
 from headway.local.locks import only_process
 
 LOCK = "lock"
-BEGIN_ANEW = "delete it to begin anew: jobs of the last minutes may then count twice or not at all"
+BEGIN_ANEW = "delete it to begin anew: jobs of the last minutes may then not count"
 
 
 class StateFolder:

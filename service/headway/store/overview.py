@@ -16,6 +16,7 @@ from headway.scaling.fields import taken_from
 from headway.scaling.measure import BUCKET_S, BucketRow
 from headway.scaling.model import Host, QueueSample
 from headway.store.access.tokens import read_expiring
+from headway.store.events.event_sources import read_collectors, shared_connections
 from headway.store.hosts.forced_kills import read_forced
 from headway.store.hosts.hosts import age_s, load_hosts
 from headway.store.tables import (
@@ -93,6 +94,8 @@ class HealthRow:
     """Tokens of people and programs that expire within a day, though they were made for longer."""
     expires_in_s: float | None = None
     """The first of them."""
+    shared_connections: int = 0
+    """Broker connections that several collectors poll."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +258,7 @@ async def read_health(conn: AsyncConnection) -> HealthRow:
         rollups_behind_s=_float((await conn.execute(_ROLLUPS_BEHIND)).scalar()),
         expiring_tokens=expiring[0],
         expires_in_s=expiring[1],
+        shared_connections=len(shared_connections(await read_collectors(conn))),
         clock_s=float((await conn.execute(_CLOCK)).scalar_one()),
     )
 

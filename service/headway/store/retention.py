@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from sqlalchemy import text
 
 from headway.store.engine import Engine, transaction
+from headway.store.events.event_sources import REPORTS_KEPT_S
 
 CLAIMS_KEPT_DAYS = 7  # the longest a producer may keep a batch and send it again
 FILES_KEPT_DAYS = 30  # longer than any ingest stays dead before its files are recovered
 ACTIVITIES_KEPT_S = 3600
+SOURCES_KEPT_S = 86_400  # of who reports jobs, and no longer does
 QUEUES_KEPT_DAYS = 30  # that no profile names and nobody has read: longer than any holiday of whoever brings one back
 REFUSALS_KEPT_DAYS = 90  # programs can have them written at will; what people changed is kept for good
 _FORGOTTEN_AT_ONCE = 10_000  # rows a transaction: short locks, and a stop is never far
@@ -32,6 +34,10 @@ SERVED: Mapping[str, str] = {
     f"and {_NO_PROFILE.format(table='queue_samples')}",
     "queues": f"seen_at < now() - interval '{QUEUES_KEPT_DAYS} days' and {_NO_PROFILE.format(table='queues')} "
     f"and {_UNREAD}",
+    "job_reports": f"recorded_at < now() - interval '{REPORTS_KEPT_S} seconds'",
+    "event_sources": "coalesce(greatest(arrivals_at, starts_at, ends_at), '-infinity') "
+    f"< now() - interval '{SOURCES_KEPT_S} seconds'",
+    "collectors": f"seen_at < now() - interval '{SOURCES_KEPT_S} seconds'",
     "queue_counts": f"received_at_s < extract(epoch from now() - interval '{CLAIMS_KEPT_DAYS} days')",
     "producers": f"seen_at < now() - interval '{CLAIMS_KEPT_DAYS} days'",
     "queue_seasons": f"trained_at < now() - interval '{QUEUES_KEPT_DAYS} days' "

@@ -16,8 +16,10 @@ from sqlalchemy import (
     DateTime,
     Double,
     ForeignKey,
+    Identity,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
     Sequence,
@@ -200,6 +202,43 @@ queue_counts = Table(
     Column("finished_jobs", BigInteger),
     Column("failed_jobs", BigInteger),
     PrimaryKeyConstraint("producer", "queue"),
+)
+
+job_reports = Table(
+    "job_reports",
+    metadata,
+    # Which job events each source reported in the last minutes, 8 bytes each: what two sources report counts once.
+    Column("number", BigInteger, Identity(always=True), primary_key=True),
+    Column("connection", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("ingest", Text, nullable=False),
+    Column("keys", LargeBinary, nullable=False),
+    _stamp("recorded_at"),
+    Index("ix_job_reports_connection_number", "connection", "number"),
+    Index("ix_job_reports_recorded_at", "recorded_at"),
+)
+
+event_sources = Table(
+    "event_sources",
+    metadata,
+    # Who reports the job events of a queue, and when last: a collector by its producer, all other programs as one.
+    Column("queue", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("arrivals_at", DateTime(timezone=True)),
+    Column("starts_at", DateTime(timezone=True)),
+    Column("ends_at", DateTime(timezone=True)),
+    PrimaryKeyConstraint("queue", "source"),
+)
+
+collectors = Table(
+    "collectors",
+    metadata,
+    # Who polls a connection: of several, the samples of the one count that has done so for the longest time.
+    Column("connection", Text, nullable=False),
+    Column("producer", Text, nullable=False),
+    _stamp("began_at"),
+    _stamp("seen_at"),
+    PrimaryKeyConstraint("connection", "producer"),
 )
 
 worker_activities = Table(

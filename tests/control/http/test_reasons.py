@@ -39,6 +39,7 @@ GOOD = {"leader": "here:1", "epoch": 3, "leader_age_s": 1.0, "pipelines": (pipel
         ({"read_ages_s": {"redis": 90.0}}, True, "no queue that a profile names has been read for 90 s"),
         ({"read_ages_s": {"redis": 90.0, "other": 1.0}}, True, "1 of 2 brokers has not been read for 90 s"),
         ({"read_ages_s": {"a": 90.0, "b": 30.0, "c": 1.0}}, True, "2 of 3 brokers have not been read for 90 s"),
+        ({"shared_connections": 1}, True, "1 broker is polled by several collectors, of which one counts"),
         ({"clock_s": 1_000.0}, True, "the clock of this control plane is 60 min ahead of that of Postgres"),
         ({"clock_s": 8_200.0}, True, "the clock of this control plane is 60 min behind that of Postgres"),
         ({}, False, "telemetry is refused"),

@@ -142,7 +142,20 @@ def _day_budget(stored: Body | None) -> str:
 
 
 def _of_queue(known: Body) -> Iterator[Part]:
-    yield from _of_queues([known["queue"]], known["metrics"])
+    row = known["queue"]
+    counts, *others = row["collectors"] or ["-"]
+    yield facts(
+        ("polled by", counts),
+        ("stands by", ", ".join(others)),
+        *((f"{name} from", _reported_by(row["event_sources"], name)) for name in ("arrivals", "starts", "ends")),
+    )
+    yield from _of_queues([row], known["metrics"])
+
+
+def _reported_by(sources: Sequence[Body], name: str) -> str:
+    ages_s = {each["source"]: each[f"{name}_age_s"] for each in sources}
+    said = [f"{source}, {duration(age_s)} ago" for source, age_s in ages_s.items() if age_s is not None]
+    return "; ".join(said) or "nobody in the last day"
 
 
 def _of_queues(queues: Sequence[Body], metrics: Body) -> Iterator[Part]:

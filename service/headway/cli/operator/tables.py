@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from headway.cli.terminal.cells import UNKNOWN, ago, count, duration, failed, mib, rate, table, within
+from headway.cli.terminal.cells import UNKNOWN, ago, count, duration, events_from, failed, mib, rate, table, within
 from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, WITHIN, named
 from headway.cli.terminal.mode_labels import mode_of, paused
 
@@ -57,6 +57,7 @@ def queues(answer: dict[str, Any]) -> Table | str:
             "p50",
             WITHIN,
             "failed",
+            "events from",
             "read",
             "measured",
         ),
@@ -71,6 +72,7 @@ def queues(answer: dict[str, Any]) -> Table | str:
                 duration(row["metrics"]["pickup_p50_s"]),
                 within(row["metrics"], row["objective"]),
                 failed(row["failures"]),
+                events_from(row["event_sources"]),
                 "never" if row["sample_age_s"] is None else f"{duration(row['sample_age_s'])} ago",
                 "never" if row["measured_age_s"] is None else f"{duration(row['measured_age_s'])} ago",
             )

@@ -131,6 +131,12 @@ class Rows:
     """Of these, the ones that lay in the future."""
     backward_waits: int = 0
     """Starts of jobs that were enqueued well after that, by the clocks that stamped both: nobody knows their wait."""
+    repeated_events: int = 0
+    """That are not among the rows, because another source had reported them."""
+    standby_samples: int = 0
+    """That are not, because another collector polls their connection."""
+    why: str = ""
+    """Which one that is."""
 
 
 def rows_of(batch: TelemetryBatch, *, received_at_s: float, offset_s: float, classes: JobClasses | None = None) -> Rows:

@@ -23,6 +23,7 @@ from headway.control.bounds import Bounds
 from headway.control.ingest.backpressure import DEFAULT, POLL_S, Backpressure, UnreadBound
 from headway.control.ingest.batch_validation import Rows, check, items, rows_of
 from headway.control.ingest.clock_skew import WRONG_SHOWN_S, Offsets
+from headway.control.ingest.event_sources import EventSources
 from headway.control.ingest.job_classes import JobClasses
 from headway.control.ingest.job_counts import BATCH_JOBS_MAX, is_odd, rows_of_counts, taken
 from headway.control.ingest.name_claims import NameClaims
@@ -65,6 +66,8 @@ class IngestCounts:
     corrected_times: int = 0
     failed_batches: int = 0
     dropped_events: int = 0
+    repeated_events: int = 0
+    standby_samples: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -121,6 +124,7 @@ class Ingest:
         self._clock = clock
         self._offsets = Offsets()
         self._classes = JobClasses()
+        self._sources = EventSources(clock=clock)
         self._odd_counts = LogThrottle()
         self._queue = _BatchQueue()
         self._wake = asyncio.Event()
@@ -200,7 +204,8 @@ class Ingest:
         self._wake.set()
         receipt = await waiting.answer
         if admitted.refused_items and not receipt.is_duplicate:
-            return replace(receipt, refused_items=admitted.refused_items, refused=admitted.why)
+            items_left_out = admitted.refused_items + receipt.refused_items
+            return replace(receipt, refused_items=items_left_out, refused=admitted.why)
         return receipt
 
     def wrong_clocks_s(self) -> list[float]:
@@ -305,6 +310,7 @@ class Ingest:
         except BaseException:
             # Whether the commit went through is not known to who lost the connection meanwhile: ask before deleting.
             self._in_doubt.append(file)
+            self._sources.forget()
             raise
         return self._receipts(group, first, made)
 
@@ -317,8 +323,15 @@ class Ingest:
             }
             fresh = await claim_batches(connection, files)
             new = {key: waiting for key, waiting in first.items() if key in fresh}
+            of_batches = await self._sources.counted(
+                connection, {key: waiting.batch for key, waiting in new.items()}, ingest=self._event_log.ingest
+            )
+            new = {key: replace(waiting, batch=of_batches[key].batch) for key, waiting in new.items()}
             counted = await self._counted(connection, new)
             made, size_bytes = await loop.run_in_executor(self._disk, self._write, new, counted, file)
+            for key, each in of_batches.items():
+                made[key].repeated_events, made[key].standby_samples = each.repeated_events, each.standby_samples
+                made[key].why = each.why
             rows = sum(len(each.rows) for each in made.values())
             if rows:
                 await record_file(
@@ -386,8 +399,10 @@ class Ingest:
                 else Receipt(
                     is_duplicate=False,
                     accepted_events=len(waiting.batch.events),
-                    accepted_samples=len(waiting.batch.samples),
+                    accepted_samples=len(waiting.batch.samples) - rows.standby_samples,
                     corrected_times=rows.corrected_times,
+                    refused_items=rows.standby_samples,
+                    refused=rows.why,
                 )
             )
         self.counts.groups += 1
@@ -395,6 +410,8 @@ class Ingest:
         self.backward_waits.add(sum(rows.backward_waits for rows in made.values()))
         self.counts.batches += len(group)
         self.counts.dropped_events += sum(first[key].batch.dropped_events for key in made)
+        self.counts.repeated_events += sum(rows.repeated_events for rows in made.values())
+        self.counts.standby_samples += sum(rows.standby_samples for rows in made.values())
         for receipt in receipts.values():
             self.counts.duplicates += receipt.is_duplicate
             self.counts.events += receipt.accepted_events

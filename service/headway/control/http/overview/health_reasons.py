@@ -56,7 +56,7 @@ def health_of(
     refused = _telemetry(telemetry, has_event_log=has_event_log)
     # What collectors read is telemetry too: where that is refused, they and their brokers are not to blame.
     unread = [] if any(each.kind == "event_log" for each in refused) else _brokers(row.read_ages_s)
-    reasons = [*_leader(row), *_pipelines(row.pipelines), *unread, *_upkeep(row), *_tokens(row)]
+    reasons = [*_leader(row), *_pipelines(row.pipelines), *unread, *_collectors(row), *_upkeep(row), *_tokens(row)]
     reasons += [*refused, *_clock(row, now_s=now_s), *more]
     return with_reasons(
         HealthOut(
@@ -241,6 +241,14 @@ def _brokers(read_ages_s: Mapping[str, float]) -> list[Reason]:
     return [
         Reason("broker", f"{some} {max(late):.0f} s: check that `headway collect` reaches it; `headway top` names it")
     ]
+
+
+def _collectors(row: HealthRow) -> list[Reason]:
+    if not row.shared_connections:
+        return []
+    polled = f"{counted(row.shared_connections, 'broker')} {'is' if row.shared_connections == 1 else 'are'} polled by"
+    ways = "one counts, the others stand by: end them; `headway describe queue` names them"
+    return [Reason("collectors", f"{polled} several collectors, of which {ways}")]
 
 
 def _upkeep(row: HealthRow) -> list[Reason]:

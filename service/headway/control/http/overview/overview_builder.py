@@ -15,7 +15,7 @@ from headway.control.http.overview.health_reasons import Reason, ailing_hosts, a
 from headway.control.http.overview.pool_places import Places
 from headway.control.http.overview.pool_state import WorkerCounts
 from headway.control.http.overview.pool_summary import pool_now
-from headway.control.http.overview.queue_summary import Trouble, measured_age_s, queues_now
+from headway.control.http.overview.queue_summary import NOBODY, Reporters, Trouble, measured_age_s, queues_now
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
 from headway.control.http.schemas.responses import DecisionOut, HealthOut, HostOut, Overview, QueueOut, TelemetryHealth
 from headway.control.scheduler.bucket_backfill import BucketBackfill
@@ -24,6 +24,7 @@ from headway.scaling.allocation.host_demand import HostsWanted
 from headway.scaling.measure import BucketRow
 from headway.scaling.model import QueueSample, WorkerState
 from headway.store.engine import Connection, Engine, snapshot, transaction
+from headway.store.events.event_sources import read_collectors, read_sources
 from headway.store.overview import (
     HealthRow,
     HostRow,
@@ -65,6 +66,7 @@ class OverviewRows:
     health: HealthOut
     pipelines: Sequence[PipelineRow] = ()
     hosts_wanted: Sequence[HostsWanted] = ()
+    reporters: Reporters = NOBODY
 
     def counts(self, pool: str) -> WorkerCounts:
         """The workers of ``pool``, as agents last reported them."""
@@ -182,7 +184,7 @@ class OverviewBuilder:
                     conn, from_s=now_s - CACHED_S, after_revision=self._recent.revision
                 )
                 queues, samples, profiles = await read_queues(conn), await read_samples(conn), await list_profiles(conn)
-                pipelines = (await read_health(conn)).pipelines
+                pipelines, reporters = (await read_health(conn)).pipelines, await _reporters(conn)
             asked = sorted(
                 name
                 for name, owner in queues.items()
@@ -196,6 +198,7 @@ class OverviewBuilder:
                 profiles,
                 buckets,
                 pipelines=pipelines,
+                reporters=reporters,
                 revision=revision,
                 now_s=now_s,
             )
@@ -240,6 +243,7 @@ class OverviewBuilder:
                 hosts_wanted=await read_hosts_wanted(conn),
                 health=self._health(health),
                 pipelines=health.pipelines,
+                reporters=await _reporters(conn),
             )
 
     def _overview(self, seen: OverviewRows, *, now_s: float) -> Overview:
@@ -249,6 +253,7 @@ class OverviewBuilder:
             seen.profiles,
             seen.buckets,
             pipelines=seen.pipelines,
+            reporters=seen.reporters,
             revision=seen.revision,
             now_s=now_s,
         )
@@ -296,6 +301,7 @@ class OverviewBuilder:
         buckets: Iterable[BucketRow],
         *,
         pipelines: Sequence[PipelineRow],
+        reporters: Reporters,
         revision: int,
         now_s: float,
     ) -> tuple[list[QueueOut], dict[str, Trouble]]:
@@ -305,7 +311,17 @@ class OverviewBuilder:
             # What the pipeline has not come to is not known, and no zero: its figures stay those of where it is.
             self._recent.forget(now_s=now_s - (age_s or 0.0))
             in_force = [stored.profile for stored in profiles]
-            return queues_now(queues, samples, in_force, self._recent, measured_age_s=age_s, now_s=now_s)
+            return queues_now(
+                queues, samples, in_force, self._recent, measured_age_s=age_s, now_s=now_s, reporters=reporters
+            )
+
+
+async def _reporters(conn: Connection) -> Reporters:
+    polling = await read_collectors(conn)
+    collectors: dict[str, list[str]] = {}
+    for each in polling:
+        collectors.setdefault(each.connection, []).append(each.producer)
+    return Reporters(sources=await read_sources(conn), collectors=collectors)
 
 
 def _ended(refresh: "asyncio.Task[Overview]") -> None:

@@ -1,11 +1,12 @@
 """Queues at this moment, as the API gives them: newest depths, rates and waits, and what has befallen their jobs."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from headway.control.http.overview.health_reasons import ailing_pipeline
 from headway.control.http.overview.pool_state import failures_out
-from headway.control.http.schemas.responses import QueueOut
+from headway.control.http.schemas.responses import EventSourceOut, QueueOut
+from headway.control.ingest.reported_jobs import connection_of
 from headway.control.scheduler.bucket_cache import BucketCache
 from headway.scaling.measure import BUCKET_S
 from headway.scaling.metrics.direct_samples import overlaid
@@ -13,7 +14,37 @@ from headway.scaling.metrics.job_failures import Failures, failures_of
 from headway.scaling.metrics.newest_sample import with_newest
 from headway.scaling.model import FailureLimit, Objective, QueueSample
 from headway.scaling.profile import Profile
+from headway.store.events.event_sources import EventSource
 from headway.store.overview import PipelineRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reporters:
+    """Who reports and who polls."""
+
+    sources: Mapping[str, Sequence[EventSource]] = field(default_factory=dict)
+    """By queue."""
+    collectors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By connection, the one that counts first."""
+
+    def sources_of(self, queue: str) -> list[EventSourceOut]:
+        """Who reports the jobs of ``queue``."""
+        return [
+            EventSourceOut(
+                source=each.source or "emitters",
+                arrivals_age_s=each.arrivals_age_s,
+                starts_age_s=each.starts_age_s,
+                ends_age_s=each.ends_age_s,
+            )
+            for each in self.sources.get(queue, ())
+        ]
+
+    def collectors_of(self, queue: str) -> list[str]:
+        """Who polls the connection of ``queue``."""
+        return list(self.collectors.get(connection_of(queue), ()))
+
+
+NOBODY = Reporters()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +64,7 @@ def queues_now(
     *,
     measured_age_s: float | None,
     now_s: float,
+    reporters: Reporters = NOBODY,
 ) -> tuple[list[QueueOut], dict[str, Trouble]]:
     """Every queue with its newest depths, its failures, and rates and waits over the window of its pool's objective.
 
@@ -58,6 +90,8 @@ def queues_now(
                 measured_age_s=measured_age_s,
                 metrics=metrics,
                 failures=failures_out([failures], limit, is_measured=measured_age_s is not None),
+                event_sources=reporters.sources_of(queue),
+                collectors=reporters.collectors_of(queue),
             )
         )
     return given, troubles

@@ -254,6 +254,8 @@ def _of_ingest(counts: IngestCounts) -> Iterator[CounterMetricFamily]:
         ("events", "Job events that were kept.", counts.events),
         ("samples", "Readings of queues that were kept.", counts.samples),
         ("dropped_events", "Job events that their producers lost for want of room.", counts.dropped_events),
+        ("repeated_events", "Job events that another source had reported.", counts.repeated_events),
+        ("standby_samples", "Readings of collectors that stand by beside another one.", counts.standby_samples),
         ("corrected_times", "Times that could not be true and were corrected.", counts.corrected_times),
     ):
         yield CounterMetricFamily(f"headway_ingest_{name}", help_text, value=count)

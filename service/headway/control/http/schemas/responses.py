@@ -97,6 +97,18 @@ class FailuresOut(Given):
     """More fail than the profile's `failure_limit` allows, of these queues together or of one."""
 
 
+class EventSourceOut(Given):
+    """Who reports what happens to the jobs of a queue: `emitters`, or a collector by its producer's name.
+
+    Ages are since the last report; null where it reported none of them in the last day.
+    """
+
+    source: str
+    arrivals_age_s: float | None
+    starts_age_s: float | None
+    ends_age_s: float | None
+
+
 class QueueOut(Given):
     """A queue that was seen or that a profile names."""
 
@@ -112,6 +124,10 @@ class QueueOut(Given):
     metrics: QueueMetrics
     failures: FailuresOut | None
     """Null where nothing was ever measured."""
+    event_sources: list[EventSourceOut]
+    """Who has reported what happens to its jobs in the last day. What several report counts once."""
+    collectors: list[str]
+    """Who polls its connection now. The samples of the first count; the others stand by."""
 
 
 class QueuesOut(Given):
@@ -249,6 +265,7 @@ ReasonKind = Literal[
     "leader",
     "pipeline",
     "broker",
+    "collectors",
     "event_log",
     "upkeep",
     "clock",

@@ -1,0 +1,187 @@
+"""Who reports the jobs of which queue, what was reported of them in the last minutes, and who polls which broker."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import text
+
+from headway.store.engine import Connection
+
+REPORTS_KEPT_S = 660.0  # an event comes up to 600 s late; more than that, so that clocks may differ
+COLLECTOR_SILENT_S = 8.0  # one sends each 5 s while it can read its broker
+_LOCK = 4_640_022  # the first of two numbers; the second is the connection's
+
+
+class JobReport(NamedTuple):
+    """The keys of job events that one source reported at once."""
+
+    number: int
+    connection: str
+    source: str
+    keys: bytes
+    age_s: float = 0.0
+
+
+class PollingCollector(NamedTuple):
+    """A collector that polls a connection, and for how long."""
+
+    connection: str
+    producer: str
+    age_s: float
+    """Since it began, without a break of ``COLLECTOR_SILENT_S``."""
+
+
+async def lock_connections(conn: Connection, numbers: Iterable[int]) -> None:
+    """Let no other transaction record what is reported of the connections with these ``numbers``, until the commit."""
+    ordered = sorted(set(numbers))  # two ingests meet in the same order: no deadlock
+    await conn.execute(
+        text("select pg_advisory_xact_lock(:lock, number) from unnest(cast(:numbers as int[])) as number"),
+        {"lock": _LOCK, "numbers": ordered},
+    )
+
+
+async def read_reports(conn: Connection, after: Mapping[str, int | None], *, ingest: str) -> list[JobReport]:
+    """What was reported of these connections in the last ``REPORTS_KEPT_S``, in the order in which it was recorded.
+
+    Args:
+        conn: Inside a transaction that has locked the connections.
+        after: By connection, the newest report that is known; then what others than ``ingest`` have recorded since.
+            ``None``: everything, of every ingest.
+        ingest: Who asks.
+    """
+    rows = await conn.execute(
+        text(
+            "select number, connection, source, keys, "
+            "cast(extract(epoch from now() - recorded_at) as double precision) as age_s "
+            "from unnest(cast(:connections as text[]), cast(:after as bigint[])) as known(connection, after) "
+            "join job_reports using (connection) "
+            "where number > coalesce(after, 0) and (after is null or ingest <> :ingest) "
+            "and recorded_at > now() - make_interval(secs => :kept_s) order by number"
+        ),
+        {
+            "connections": list(after),
+            "after": list(after.values()),
+            "ingest": ingest,
+            "kept_s": REPORTS_KEPT_S,
+        },
+    )
+    return [JobReport(row.number, row.connection, row.source, bytes(row.keys), row.age_s) for row in rows]
+
+
+async def save_reports(conn: Connection, reports: Mapping[tuple[str, str], bytes], *, ingest: str) -> dict[str, int]:
+    """Record keys by connection and source. Returns the newest number of each connection."""
+    rows = await conn.execute(
+        text(
+            "insert into job_reports (connection, source, keys, ingest) select *, :ingest "
+            "from unnest(cast(:connections as text[]), cast(:sources as text[]), cast(:keys as bytea[])) "
+            "returning connection, number"
+        ),
+        {
+            "connections": [connection for connection, _ in reports],
+            "sources": [source for _, source in reports],
+            "keys": list(reports.values()),
+            "ingest": ingest,
+        },
+    )
+    newest: dict[str, int] = {}
+    for row in rows:
+        newest[row.connection] = max(row.number, newest.get(row.connection, 0))
+    return newest
+
+
+async def touch_sources(conn: Connection, seen: Sequence[tuple[str, str, str]]) -> None:
+    """Note that each ``(queue, source, what)`` is reported now; ``what``: ``arrivals``, ``starts`` or ``ends``."""
+    merged: dict[tuple[str, str], set[str]] = {}
+    for queue, source, what in seen:
+        merged.setdefault((queue, source), set()).add(what)
+    ordered = sorted(merged)
+    if not ordered:
+        return
+    names = ("arrivals", "starts", "ends")
+    columns = ", ".join(f"{name}_at" for name in names)
+    stamps = ", ".join(f"case when {name} then now() end" for name in names)
+    news = ", ".join(f"{name}_at = coalesce(excluded.{name}_at, known.{name}_at)" for name in names)
+    casts = ", ".join(f"cast(:{name} as boolean[])" for name in names)
+    await conn.execute(
+        text(
+            f"insert into event_sources as known (queue, source, {columns}) select queue, source, {stamps} "  # noqa: S608 - our own
+            f"from unnest(cast(:queues as text[]), cast(:sources as text[]), {casts}) "
+            f"as seen(queue, source, {', '.join(names)}) on conflict (queue, source) do update set {news}"
+        ),
+        {
+            "queues": [queue for queue, _ in ordered],
+            "sources": [source for _, source in ordered],
+            **{name: [name in merged[key] for key in ordered] for name in names},
+        },
+    )
+
+
+class EventSource(NamedTuple):
+    """Who reports the job events of a queue, and for how long it has not; ``None``: not of that kind, for a day."""
+
+    queue: str
+    source: str
+    """The producer of a collector; empty: all other programs."""
+    arrivals_age_s: float | None
+    starts_age_s: float | None
+    ends_age_s: float | None
+
+
+async def read_sources(conn: Connection) -> dict[str, list[EventSource]]:
+    """Who reports the job events of each queue."""
+    rows = await conn.execute(
+        text(
+            "select queue, source, "
+            "cast(extract(epoch from now() - arrivals_at) as double precision), "
+            "cast(extract(epoch from now() - starts_at) as double precision), "
+            "cast(extract(epoch from now() - ends_at) as double precision) "
+            "from event_sources order by queue, source"
+        )
+    )
+    found: dict[str, list[EventSource]] = {}
+    for row in rows:
+        found.setdefault(row.queue, []).append(EventSource(*row))
+    return found
+
+
+async def touch_collectors(conn: Connection, seen: Iterable[tuple[str, str]]) -> None:
+    """Note that each ``(connection, producer)`` polls. One that comes back after a silence begins anew."""
+    ordered = sorted(set(seen))
+    await conn.execute(
+        text(
+            "insert into collectors as known (connection, producer) "
+            "select * from unnest(cast(:connections as text[]), cast(:producers as text[])) "
+            "on conflict (connection, producer) do update set seen_at = now(), began_at = case "
+            "when known.seen_at < now() - make_interval(secs => :silent_s) then now() else known.began_at end"
+        ),
+        {
+            "silent_s": COLLECTOR_SILENT_S,
+            "connections": [connection for connection, _ in ordered],
+            "producers": [producer for _, producer in ordered],
+        },
+    )
+
+
+def shared_connections(polling: Iterable[PollingCollector]) -> set[str]:
+    """The connections that several collectors poll.
+
+    One that was replaced is taken for one that polls, until it has been silent for long enough.
+    """
+    settled = Counter(each.connection for each in polling if each.age_s > COLLECTOR_SILENT_S)
+    return {connection for connection, collectors in settled.items() if collectors > 1}
+
+
+async def read_collectors(conn: Connection, connections: Iterable[str] | None = None) -> list[PollingCollector]:
+    """The collectors that poll now, of these connections or of all: of each connection the oldest first."""
+    named = None if connections is None else sorted(connections)
+    rows = await conn.execute(
+        text(
+            "select connection, producer, cast(extract(epoch from now() - began_at) as double precision) as age_s "
+            "from collectors where seen_at > now() - make_interval(secs => :silent_s) "
+            "and (cast(:named as text[]) is null or connection = any(cast(:named as text[]))) "
+            "order by connection, began_at, producer"
+        ),
+        {"named": named, "silent_s": COLLECTOR_SILENT_S},
+    )
+    return [PollingCollector(row.connection, row.producer, row.age_s) for row in rows]
