@@ -33,14 +33,14 @@ HEAVY = {
 }
 LIGHT_PACKAGES = ["headway.__main__", "headway.agent", "headway.emit", "headway.cli.roles.agent", "headway.wire"]
 
-# To import this one is to begin: it is what `celery worker --include` names, and loads what the app has loaded.
-BEGINS = "headway.emit.celery"
+# These load what the application has loaded: `celery worker --include` and `rq worker --worker-class` name them.
+BEGINS = ("headway.emit.celery", "headway.emit.rq")
 IMPORT_EVERYTHING = f"""
 import importlib, json, pkgutil, sys
 for name in sys.argv[1:]:
     module = importlib.import_module(name)
     for found in pkgutil.walk_packages(getattr(module, "__path__", []), name + "."):
-        if found.name != "{BEGINS}":
+        if found.name not in {BEGINS}:
             importlib.import_module(found.name)
 print(json.dumps(sorted(sys.modules)))
 """

@@ -12,14 +12,14 @@ pytestmark = [pytest.mark.install, pytest.mark.timeout(1000)]
 AGENT_NEEDS = {"grpcio", "protobuf", "psutil", "typing_extensions"}  # the last is grpcio's
 OLDEST = ("grpcio==1.66.2", "protobuf==5.27.2", "psutil==6.0.0")  # the lower bounds of pyproject.toml
 
-# This one is of the environment of a Celery app, and begins as it is imported.
-OF_AN_APP = "headway.emit.celery"
+# These are of the environment of an application.
+OF_AN_APP = ("headway.emit.celery", "headway.emit.rq")
 IMPORT_ALL = f"""
 import importlib, pkgutil, sys
 for name in sys.argv[1:]:
     module = importlib.import_module(name)
     for found in pkgutil.walk_packages(getattr(module, "__path__", []), name + "."):
-        if found.name != "{OF_AN_APP}":
+        if found.name not in {OF_AN_APP}:
             importlib.import_module(found.name)
 """
 

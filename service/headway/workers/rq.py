@@ -15,6 +15,8 @@ from rq import Queue, Worker
 from rq.job import Job
 from rq.utils import now
 
+from headway.emit.rq import Reporting
+
 IDLE_POLL_S = 1
 RQ_RECONNECT_S_MAX = 5.0  # RQ's own is a minute: longer than many a worker has to leave
 
@@ -68,3 +70,7 @@ class DrainingWorker(Worker):
             return None
         finally:
             self._is_polling = False
+
+
+class ReportingWorker(Reporting, DrainingWorker):
+    """A worker that loses no job when it is asked to stop, and reports its jobs: docs/how-to/report-jobs.md."""
