@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from headway.connections import AUTO, EVERY_S, Connection, has_password, hosts
 from headway.scaling.mapping import near
@@ -20,6 +21,7 @@ KEYS = (
     "exclude",
     "every_s",
     "prefix",
+    "management_url",
 )
 _GLOB = frozenset("*?[")
 
@@ -64,6 +66,7 @@ def _connection(name: Any, value: Any, breaches: list[str], *, where: str) -> Co
         exclude=reader.patterns(given, "exclude"),
         every_s=reader.period(given.get("every_s", EVERY_S)),
         prefix=reader.text(given, "prefix"),
+        management_url=reader.management_url(given),
     )
     if len(breaches) > before:
         return None
@@ -89,6 +92,23 @@ class _TableReader:
             pass
         self.refuse(f"expected a URL, as in {EXAMPLE_URL}" if value is not None else "url is missing")
         return ""
+
+    def management_url(self, given: Mapping[Any, Any]) -> str | None:
+        """An address without a login: the one in ``url`` serves here, too."""
+        value = self.text(given, "management_url")
+        if value is None:
+            return None
+        try:
+            parts = urlsplit(value)
+            is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port is not False
+        except ValueError:
+            is_address = False
+        if not is_address or "@" in value or "?" in value or "#" in value:
+            self.refuse("management_url: expected http://HOST:PORT or https://HOST:PORT, without user and password")
+            return None
+        if "amqp" not in str(urlsplit(str(given.get("url"))).scheme):
+            self.refuse("management_url needs a URL that begins with amqp:// or amqps://")
+        return value
 
     def text(self, given: Mapping[Any, Any], key: str) -> str | None:
         value = given.get(key)
@@ -165,6 +185,8 @@ def _table(connection: Connection) -> str:
         given["every_s"] = repr(connection.every_s)
     if connection.prefix is not None:
         given["prefix"] = _string(connection.prefix)
+    if connection.management_url is not None:
+        given["management_url"] = _string(connection.management_url)
     return f"{{{', '.join(f'{key} = {value}' for key, value in given.items())}}}"
 
 

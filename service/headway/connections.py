@@ -37,6 +37,8 @@ class Connection:
     """From one poll to the next."""
     prefix: str | None = None
     """What the library's keys begin with; ``None``: what they begin with by default."""
+    management_url: str | None = None
+    """Of RabbitMQ, its management API; ``None``: on the host of ``url``, at the port that it has by default."""
 
     @property
     def scheme(self) -> str:

@@ -134,7 +134,7 @@ one = "redis://:{SECRET}@h/0"
 two = {{url = "redis://h/0", queues = ["mail"]}}
 lib = {{url = "{URL}", library = "rqq"}}
 scheme = {{url = "amqp://u:{SECRET}@h", library = "rq"}}
-none = "amqp://u:{SECRET}@h"
+none = "sqs://u:{SECRET}@h"
 secret = {{url = "redis://h/3", password_file = "/none/password"}}
 ca = {{url = "redis://h/4", ca_file = "/none/ca.pem"}}
 prefix = {{url = "redis://h/5", prefix = "a b"}}
@@ -158,7 +158,7 @@ def test_every_mistake_in_connections_is_reported_at_once(
         "HEADWAY_BROKERS: key: unknown key 'quues'; did you mean 'queues'?",
         "connection 'lib': library 'rqq' is not known; did you mean 'rq'?",
         "connection 'scheme': broker URL 'amqp://u:***@h': expected redis+cluster:// or redis+sentinel:// or ",
-        "connection 'none': broker URL 'amqp://u:***@h': expected ",
+        "connection 'none': broker URL 'sqs://u:***@h': expected ",
         "connection 'secret': password_file /none/password cannot be read: No such file or directory",
         "connection 'ca': ca_file /none/ca.pem is not there",
         "connection 'ca': ca_file needs a URL that begins with rediss",

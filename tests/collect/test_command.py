@@ -159,6 +159,6 @@ def test_check_shows_what_brokers_hold_and_fails_with_every_one_that_does_not_an
     assert "broker redis://:***@127.0.0.1:1/0 cannot be reached" in reported
     assert "broker redis://127.0.0.1:2/0 cannot be reached" in reported
     assert "secret" not in reported
-    assert main(["collect", "--check", *away, "--broker", "c=amqp://u:secret@h"]) == 2
+    assert main(["collect", "--check", *away, "--broker", "c=sqs://u:secret@h"]) == 2
     reported = capsys.readouterr().err
-    assert reported.startswith("headway: connection 'c': broker URL 'amqp://u:***@h': expected ")
+    assert reported.startswith("headway: connection 'c': broker URL 'sqs://u:***@h': expected ")

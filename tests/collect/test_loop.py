@@ -257,6 +257,6 @@ def test_a_source_that_names_queues_of_another_connection_is_refused(
 
 
 def test_a_url_that_cannot_be_one_is_refused_before_anything_starts(tmp_path: Path, control: Control) -> None:
-    amqp = Connection(name="rabbit", url="amqp://u:secret@h")
-    with StateFolder(tmp_path) as folder, pytest.raises(Misconfigured, match=r"broker URL 'amqp://u:\*\*\*@h'"):
-        Collectors([amqp], libraries=Libraries(), folder=folder, send=control.send)
+    unknown = Connection(name="jobs", url="sqs://u:secret@h")
+    with StateFolder(tmp_path) as folder, pytest.raises(Misconfigured, match=r"broker URL 'sqs://u:\*\*\*@h'"):
+        Collectors([unknown], libraries=Libraries(), folder=folder, send=control.send)

@@ -1,7 +1,8 @@
 """The queue libraries that can be read: those that come with Headway, and those of packages that announce theirs.
 
-A package announces one as an entry point of the group ``headway.collectors`` whose name is the library's. Where every
-connection names its library, no other is loaded.
+A package announces one as an entry point of the group ``headway.collectors`` whose name is the library's. One that has
+several brokers has an entry point for each, as ``celery`` and ``celery.rabbitmq``: what follows the dot is no part of
+the library's name. Where every connection names its library, no other is loaded.
 """
 
 from collections.abc import Iterable
@@ -17,6 +18,12 @@ GROUP = "headway.collectors"
 BUILT_IN = (
     EntryPoint(name="rq", value="headway.collect.rq.rq_source:RQ [collect]", group=GROUP),
     EntryPoint(name="celery", value="headway.collect.celery.celery_source:CELERY [collect]", group=GROUP),
+    EntryPoint(
+        name="celery.rabbitmq",
+        value="headway.collect.celery.celery_on_rabbitmq:CELERY_ON_RABBITMQ [rabbitmq]",
+        group=GROUP,
+    ),
+    EntryPoint(name="rabbitmq", value="headway.collect.rabbitmq.rabbitmq_source:RABBITMQ [rabbitmq]", group=GROUP),
 )
 """Known without their announcement, too, which a checkout that was updated lacks until it is installed anew."""
 
@@ -38,19 +45,24 @@ class Libraries:
     @property
     def names(self) -> tuple[str, ...]:
         """Of every library, in their order."""
-        return tuple(sorted(self._entries))
+        return tuple(sorted({_library_name(entry) for entry in self._entries}))
 
     def named(self, name: str) -> Library:
-        """The library ``name``.
+        """The library of the entry point ``name``.
 
         Raises:
             Misconfigured: it is not known, cannot be loaded, is no library, or has another name.
             Uninstalled: what it reads brokers with is not installed.
         """
-        if name not in self._entries:
+        return _loaded(self._entries[self._entries_of(name)[0]])
+
+    def _entries_of(self, name: str) -> tuple[str, ...]:
+        """The entry points of the library ``name``, of all for ``auto``."""
+        found = tuple(each for each in self._entries if name in (AUTO, each, _library_name(each)))
+        if not found:
             meant = near(name, self.names) or f" known: {', '.join(self.names)}"
             raise Misconfigured(f"library {name!r} is not known;{meant}")
-        return _loaded(self._entries[name])
+        return found
 
     def breaches(self, connections: Iterable[Connection]) -> list[str]:
         """A sentence for each thing that is wrong with ``connections``, before anything is opened."""
@@ -73,9 +85,9 @@ class Libraries:
         is_named = connection.library != AUTO
         known: list[Library] = []
         uninstalled: list[Uninstalled] = []
-        for name in (connection.library,) if is_named else self._entries:
+        for name in self._entries_of(connection.library):
             try:
-                known.append(self.named(name))
+                known.append(_loaded(self._entries[name]))
             except Uninstalled as error:
                 uninstalled.append(error)
         fitting = [each for each in known if connection.scheme in each.schemes]
@@ -86,7 +98,7 @@ class Libraries:
             names = " or ".join(each.name for each in fitting)
             raise Misconfigured(f"{connection.scheme}:// may hold queues of several libraries: write library: {names}")
         if uninstalled:
-            raise uninstalled[0]
+            raise Uninstalled("; or ".join(str(each) for each in uninstalled)) if is_named else uninstalled[0]
         schemes = " or ".join(sorted({f"{scheme}://" for each in known for scheme in each.schemes}))
         raise Misconfigured(
             f"broker URL {connection.shown_url!r}: expected {schemes}{f' for {known[0].title}' if is_named else ''}"
@@ -108,9 +120,13 @@ def _loaded(entry: EntryPoint) -> Library:
         raise Misconfigured(f"{_named(entry)}: {type(error).__name__}: {error}") from error
     if not isinstance(library, Library):
         raise Misconfigured(f"{_named(entry)}: expected a headway.collect.source.Library, got {library!r}")
-    if library.name != entry.name:
+    if library.name != _library_name(entry.name):
         raise Misconfigured(f"{_named(entry)}: it calls itself {library.name!r}; the two names must agree")
     return library
+
+
+def _library_name(entry: str) -> str:
+    return entry.partition(".")[0]
 
 
 def _install(entry: EntryPoint) -> str:

@@ -1,1 +1,1 @@
-"""Celery on Redis or Valkey, read with commands that change nothing. Celery itself is not needed."""
+"""Celery on Redis, Valkey and RabbitMQ, read without changing anything. Celery itself is not needed."""

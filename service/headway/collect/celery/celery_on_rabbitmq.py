@@ -1,0 +1,114 @@
+"""Celery's queues in RabbitMQ: counted, without taking a message and without a queue of Headway's own.
+
+Workers publish heartbeats here, too, but to have them one would declare a queue and bind it to ``celeryev``: a write.
+So what runs is what workers have not acknowledged, and with early acknowledgements workers report it themselves:
+docs/decisions/0027-nothing-declared-in-rabbitmq.md.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from headway.collect.rabbitmq.broker_address import SCHEMES, refusals
+from headway.collect.rabbitmq.broker_reader import BrokerReader, QueueCount, known_from
+from headway.collect.rabbitmq.head_times import HeadTimes
+from headway.collect.rabbitmq.management_api import ListedQueue
+from headway.collect.rabbitmq.queue_sample import sample_of, serves_workers
+from headway.collect.rabbitmq.rabbitmq_source import TIMESTAMPS
+from headway.collect.source import Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
+from headway.connections import Connection
+
+DELAYED = re.compile(r"celery_delayed_\d+")  # kombu's delayed delivery: a chain of queues whose messages expire
+INTERNAL = re.compile(r"celeryev\..*|.*\.celery\.pidbox|.*\.reply\.celery\.pidbox")
+
+
+class CeleryOnRabbitmq:
+    """The queues of one virtual host. One thread polls."""
+
+    def __init__(self, connection: Connection, cursor: Cursor | None) -> None:
+        """Go on with the queues of ``cursor``: one that was deleted since is empty."""
+        self._connection = connection
+        self._reader = BrokerReader(connection, self._is_read, known=known_from(cursor))
+        self._heads = HeadTimes(self._reader.head_time_s)
+
+    def cursor(self) -> dict[str, Any]:
+        """The queues that were seen; nothing is reported job by job, so nothing can be reported twice."""
+        return {"queues": self._reader.known}
+
+    def discover(self) -> tuple[FoundQueue, ...]:
+        """The queues that an application has declared. A worker is one consumer of each queue that it serves."""
+        listed, consumers = self._reader.listed()
+        return tuple(
+            FoundQueue(
+                name=each.name,
+                waiting_jobs=each.ready_jobs or 0,
+                workers=found.consumers if (found := consumers.get(each.name)) is not None else None,
+            )
+            for each in sorted(listed, key=lambda each: each.name)
+            if not DELAYED.fullmatch(each.name)
+        )
+
+    def poll(self, at_s: float) -> Reading:
+        """Depths, and ages where messages have a timestamp, as they are now."""
+        counts = self._reader.read(at_s)
+        queues = {name: count for name, count in counts.items() if not DELAYED.fullmatch(name)}
+        delayed = [count for name, count in counts.items() if name not in queues and count.is_there]
+        self._heads.read(queues, at_s)
+        samples = tuple(
+            sample_of(
+                name,
+                count,
+                connection=self._connection,
+                heads=self._heads,
+                at_s=at_s,
+                delayed_jobs=_delayed_jobs(count, delayed, is_only=len(queues) == 1),
+            )
+            for name, count in queues.items()
+        )
+        return Reading(at_s=at_s, samples=samples)
+
+    def close(self) -> None:
+        """Let the broker go."""
+        self._reader.close()
+
+    def _is_read(self, queue: ListedQueue) -> bool:
+        if DELAYED.fullmatch(queue.name):
+            return True
+        is_own = not INTERNAL.fullmatch(queue.name) and self._connection.reads(queue.name)
+        return is_own and serves_workers(queue, self._connection)
+
+
+def _delayed_jobs(count: QueueCount, delayed: Iterable[QueueCount], *, is_only: bool) -> int | None:
+    """Jobs due later of one queue; ``None``: not known.
+
+    Of a classic queue, workers hold such jobs among the others. For quorum queues Celery delays jobs in queues of its
+    own, for all queues together: to which one a message goes is written in the message. Where these are empty, workers
+    may hold some all the same: for a direct exchange, Celery delays nothing in the broker.
+    """
+    total = sum(each.ready_jobs for each in delayed)
+    return total if is_only and total and not count.is_classic else None
+
+
+REMEDY = "start workers with --include headway.emit.celery"
+CELERY_ON_RABBITMQ = Library(
+    name="celery",
+    title="Celery on RabbitMQ",
+    schemes=SCHEMES,
+    refusals=refusals,
+    open=CeleryOnRabbitmq,
+    accuracy={
+        Figure.WAITING: bounded("5 s, of more than 50 quorum queues"),
+        Figure.IN_FLIGHT: bounded(
+            "what workers have not acknowledged; with early acknowledgements that is what they have not begun",
+            remedy=REMEDY,
+        ),
+        Figure.DELAYED: bounded("5 s, where the virtual host has one quorum queue; else unknown"),
+        Figure.OLDEST_AGE: bounded(
+            "5 s, of classic queues whose messages have a timestamp; else unknown", remedy=TIMESTAMPS
+        ),
+        Figure.ENTRIES: unseen(remedy="import headway.emit.celery where tasks are sent"),
+        Figure.STARTS: unseen(remedy=REMEDY),
+        Figure.ENDS: unseen(remedy=REMEDY),
+        Figure.BUSY_WORKERS: unseen(remedy=REMEDY),
+    },
+)

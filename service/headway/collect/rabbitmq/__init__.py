@@ -1,0 +1,1 @@
+"""Queues of RabbitMQ: counted, and never consumed, declared or bound."""

@@ -1,0 +1,261 @@
+"""The queues of one virtual host, counted: by the management API, and by passive declares where these know better.
+
+The management API asks classic queues themselves, and knows quorum queues as of 5 s ago: how many of their messages are
+ready now, a passive declare counts. Without the API, passive declares of the queues whose names are known remain. What
+consumers hold is unknown then, which is not zero.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headway.collect.rabbitmq.broker_address import address_of
+from headway.collect.rabbitmq.management_api import CLASSIC, ListedQueue, ManagementApi
+from headway.collect.rabbitmq.passive_declare import DeclaredQueue, PassiveDeclares
+from headway.connections import Connection
+from headway.errors import Unavailable
+
+API_HANGS_S = 0.5
+API_AGAIN_S = 4.0  # an API that hangs holds up one poll in this time
+DECLARED_MAX = 50  # passive declares a poll, 5 ms of our processor; of more queues, those asked longest ago
+DECLARED_HOLDS_S = 6.0  # then what the API says is newer
+STREAM = "stream"  # read by offset; nothing of it is ever ready or held
+GONE_FOR_S = 86_400.0  # a deleted queue counts as empty for a day: its jobs are known to be none
+QUEUES_MAX = 10_000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueCount:
+    """What is known of a queue. ``None``: not known."""
+
+    ready_jobs: int
+    unacked_jobs: int | None
+    is_classic: bool = False
+    is_there: bool = True
+    """Whether it was not deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Declared:
+    """The answer to a passive declare; ``None``: the queue is not there."""
+
+    queue: DeclaredQueue | None
+    at_s: float
+
+
+class BrokerReader:
+    """Reads the queues that ``is_read`` accepts. One thread uses it."""
+
+    def __init__(
+        self, connection: Connection, is_read: Callable[[ListedQueue], bool], *, known: Mapping[str, float | None]
+    ) -> None:
+        """Begin with the queues ``known``: name -> since when it is gone, ``None`` of one that is there.
+
+        Raises:
+            Misconfigured: the URL cannot be one, or the password's file cannot be read.
+        """
+        address_of(connection)
+        self._connection = connection
+        self._is_read = is_read
+        self._api = ManagementApi(connection)
+        self._declares = PassiveDeclares(connection)
+        self._known = {queue: gone_s for queue, gone_s in known.items() if self._connection.reads(queue)}
+        self._known |= dict.fromkeys(literal_names(connection.queues))
+        self._declared: dict[str, _Declared] = {}
+        self._api_again_s = float("-inf")
+        self._api_problem = ""
+        self._problems: dict[str, str] = {}
+        """What is logged once, when it begins: source or queue -> why."""
+
+    @property
+    def known(self) -> dict[str, float | None]:
+        """The queues that were ever read and are not forgotten: what a new reader begins with."""
+        return dict(self._known)
+
+    def listed(self) -> tuple[list[ListedQueue], dict[str, DeclaredQueue | None]]:
+        """Every queue that is read, and where AMQP answers, how many consumers each has; without a memory.
+
+        Raises:
+            Unavailable: neither answers, or only AMQP, and no name of a queue is known.
+        """
+        try:
+            queues = [each for each in self._api.queues() if self._is_read(each)]
+        except Unavailable as error:
+            names = self._names_known(error)
+            declared = self._declares.read(names)
+            self._note("management API", str(error))
+            return [_unlisted(name, each) for name, each in declared.items() if each is not None], declared
+        try:
+            return queues, self._declares.read([each.name for each in queues])
+        except Unavailable as error:
+            self._note("AMQP", str(error))
+            return queues, {}
+
+    def read(self, at_s: float) -> dict[str, QueueCount]:
+        """Each queue as it is now. One that cannot be known is missing; a deleted one is empty.
+
+        Raises:
+            Unavailable: nothing can be known.
+        """
+        listed = self._listed()
+        if listed is None:
+            return self._declared_alone(at_s)
+        self._note_states(listed.values())
+        self._remember(listed, at_s)
+        asked = [each.name for each in listed.values() if each.kind != CLASSIC]
+        if asked:
+            self._declare(asked, at_s)
+        else:
+            self._declares.close()  # it would have to be kept alive
+            self._note("AMQP", None)
+        counts = {name: count for name, each in listed.items() if (count := self._count(each, at_s)) is not None}
+        gone = (name for name, gone_s in self._known.items() if gone_s is not None)
+        return counts | {name: QueueCount(ready_jobs=0, unacked_jobs=0, is_there=False) for name in gone}
+
+    def head_time_s(self, queue: str) -> float | None:
+        """``ManagementApi.head_time_s``."""
+        return self._api.head_time_s(queue)
+
+    def close(self) -> None:
+        """Let the broker go."""
+        self._api.close()
+        self._declares.close()
+
+    # --- the management API -------------------------------------------------------------------------------------------
+
+    def _listed(self) -> dict[str, ListedQueue] | None:
+        """The queues by name; ``None``: the API does not answer, or has not a moment ago."""
+        now_s = time.monotonic()
+        if now_s < self._api_again_s:
+            return None
+        try:
+            listed = [each for each in self._api.queues() if self._is_read(each)]
+        except Unavailable as error:
+            self._api_problem = str(error)
+            if time.monotonic() - now_s > API_HANGS_S:
+                self._api_again_s = time.monotonic() + API_AGAIN_S
+            return None
+        self._note("management API", None)
+        return {each.name: each for each in listed[:QUEUES_MAX]}
+
+    def _remember(self, listed: Mapping[str, ListedQueue], at_s: float) -> None:
+        for name in listed:
+            self._known[name] = None
+        named = literal_names(self._connection.queues)
+        for name, gone_s in list(self._known.items()):
+            if name in listed:
+                continue
+            if gone_s is None:
+                self._known[name] = at_s
+            elif at_s - gone_s > GONE_FOR_S and name not in named:
+                del self._known[name]
+
+    # --- passive declares ---------------------------------------------------------------------------------------------
+
+    def _declare(self, names: Sequence[str], at_s: float) -> None:
+        """Ask for those of ``names`` that were asked longest ago. Without an answer, what the API says remains."""
+        asked = sorted(names, key=lambda name: self._asked_s(name))[:DECLARED_MAX]
+        try:
+            answers = self._declares.read(asked)
+        except Unavailable as error:
+            self._note("AMQP", str(error))
+            return
+        self._note("AMQP", None)
+        self._take(answers, at_s)
+
+    def _declared_alone(self, at_s: float) -> dict[str, QueueCount]:
+        names = self._names_known(Unavailable(self._api_problem))
+        asked = sorted(names, key=lambda name: self._asked_s(name))[: max(DECLARED_MAX, len(names) // 10)]
+        answers = self._declares.read(asked)
+        self._note("management API", self._api_problem)
+        self._take(answers, at_s)
+        fresh = {name: each for name in names if (each := self._fresh(name, at_s)) is not None}
+        return {
+            name: QueueCount(
+                ready_jobs=each.queue.ready_jobs if each.queue is not None else 0,
+                unacked_jobs=None if each.queue is not None else 0,
+                is_there=each.queue is not None,
+            )
+            for name, each in fresh.items()
+        }
+
+    def _names_known(self, error: Unavailable) -> list[str]:
+        names = [name for name, gone_s in self._known.items() if gone_s is None]
+        if not names:
+            self._declares.read(())  # raises what is wrong with the login or the virtual host
+            raise Unavailable(
+                f"{error}, and no queue is known without it: enable the plugin rabbitmq_management, set "
+                "management_url, or name queues without patterns"
+            )
+        return names
+
+    def _take(self, answers: Mapping[str, DeclaredQueue | None], at_s: float) -> None:
+        self._declared |= {name: _Declared(queue=each, at_s=at_s) for name, each in answers.items()}
+        if len(self._declared) > QUEUES_MAX:
+            self._declared = {name: each for name, each in self._declared.items() if name in self._known}
+
+    def _asked_s(self, name: str) -> float:
+        return self._declared[name].at_s if name in self._declared else float("-inf")
+
+    def _fresh(self, name: str, at_s: float) -> _Declared | None:
+        found = self._declared.get(name)
+        return found if found is not None and 0 <= at_s - found.at_s < DECLARED_HOLDS_S else None
+
+    # --- what it means ------------------------------------------------------------------------------------------------
+
+    def _count(self, listed: ListedQueue, at_s: float) -> QueueCount | None:
+        is_classic = listed.kind == CLASSIC
+        declared = None if is_classic else self._fresh(listed.name, at_s)
+        ready = listed.ready_jobs
+        if declared is not None and declared.queue is not None:
+            ready = declared.queue.ready_jobs
+        if ready is None:
+            return None
+        return QueueCount(ready_jobs=ready, unacked_jobs=listed.unacked_jobs, is_classic=is_classic)
+
+    def _note_states(self, listed: Iterable[ListedQueue]) -> None:
+        """Log which queues cannot be counted, when that begins."""
+        unknown = {
+            f"queue {each.name}": each.state for each in listed if each.ready_jobs is None and each.kind == CLASSIC
+        }
+        for name in [name for name in self._problems if name.startswith("queue ") and name not in unknown]:
+            del self._problems[name]
+        for name, state in unknown.items():
+            if self._problems.get(name) is None:
+                queue = self._connection.queue(name.removeprefix("queue "))
+                log.warning("queue unreadable queue=%s: its state is %s", queue, state)
+            self._problems[name] = state
+
+    def _note(self, source: str, problem: str | None) -> None:
+        """Log that a source of figures was lost or is back, once each."""
+        name = self._connection.name
+        if problem is None:
+            if self._problems.pop(source, None) is not None:
+                log.info("%s back connection=%s", source, name)
+        elif source not in self._problems:
+            without = "jobs in flight are unknown" if source != "AMQP" else "quorum queues are read with a lag of 5 s"
+            log.warning("%s lost connection=%s: %s; %s", source, name, problem, without)
+            self._problems[source] = problem
+
+
+def literal_names(patterns: Iterable[str]) -> tuple[str, ...]:
+    """Those of ``patterns`` that are names."""
+    return tuple(each for each in patterns if not set(each) & set("*?["))
+
+
+def known_from(cursor: Mapping[str, Any] | None) -> dict[str, float | None]:
+    """The queues in a cursor, as ``BrokerReader.known`` gave them."""
+    queues = (cursor or {}).get("queues")
+    if not isinstance(queues, dict):  # none yet, or of the same library in another broker
+        return {}
+    return {str(name): None if gone_s is None else float(gone_s) for name, gone_s in queues.items()}
+
+
+def _unlisted(name: str, declared: DeclaredQueue) -> ListedQueue:
+    return ListedQueue(
+        name=name, kind=CLASSIC, is_transient=False, ready_jobs=declared.ready_jobs, unacked_jobs=None, state="running"
+    )

@@ -1,0 +1,159 @@
+"""RabbitMQ's management API, read: which queues there are, and how many messages each has."""
+
+import base64
+import http.client
+import json
+import ssl
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from headway.collect.rabbitmq.broker_address import address_of
+from headway.collect.rabbitmq.time_limit import ended_after
+from headway.connections import Connection, shown
+from headway.errors import Misconfigured, Unavailable
+
+ANSWER_TIMEOUT_S = 4.0
+ANSWER_BYTES_MAX = 64_000_000  # of 10,000 queues: 5 MB
+CLASSIC = "classic"
+ENDED_WHILE_IDLE = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
+COLUMNS = "name,type,state,exclusive,auto_delete,messages_ready,messages_unacknowledged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedQueue:
+    """A queue as the management API lists it."""
+
+    name: str
+    kind: str
+    """``classic``, ``quorum`` or ``stream``."""
+    is_transient: bool
+    """Whether it is deleted with its connection or its last consumer."""
+    ready_jobs: int | None
+    """Messages that wait for a consumer; ``None``: the node that has the queue does not answer."""
+    unacked_jobs: int | None
+    """Messages that consumers hold."""
+    state: str
+
+
+class ManagementApi:
+    """One kept connection to the management API of a broker. It connects at its first call."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._http: http.client.HTTPConnection | None = None
+        self._url = self._vhost = ""
+        self._headers: dict[str, str] = {}
+        self._known: dict[str, tuple[dict[str, Any], ListedQueue]] = {}
+        """What was answered last: most queues of a thousand are as they were."""
+
+    def queues(self) -> tuple[ListedQueue, ...]:
+        """All queues of the virtual host, counted now: the broker asks each queue itself.
+
+        Those of quorum queues are what the queue noted last, up to 5 s ago.
+
+        Raises:
+            Unavailable: the API does not answer, refuses the login, or knows no such virtual host.
+        """
+        entries = self._get("", f"?disable_stats=true&enable_queue_totals=true&columns={COLUMNS}")
+        if not isinstance(entries, list):
+            raise Unavailable(f"management API {self._shown} answers with something other than a list of queues")
+        known, self._known = self._known, {}
+        for entry in entries:
+            name = entry.get("name") if isinstance(entry, dict) else None
+            if isinstance(name, str) and name:
+                seen = known.get(name)
+                self._known[name] = seen if seen is not None and seen[0] == entry else (entry, _listed(name, entry))
+        return tuple(queue for _, queue in self._known.values())
+
+    def head_time_s(self, queue: str) -> float | None:
+        """The timestamp of the oldest message in ``queue``, ready or held; ``None``: it has none.
+
+        As of the queue's statistics, up to 5 s ago.
+
+        Raises:
+            Unavailable: as ``queues``.
+        """
+        found = self._get(f"/{quote(queue, safe='')}", "?columns=head_message_timestamp")
+        at_s = found.get("head_message_timestamp") if isinstance(found, dict) else None
+        return float(at_s) if isinstance(at_s, int) and at_s > 0 else None
+
+    def close(self) -> None:
+        """Let the API go."""
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+    @property
+    def _shown(self) -> str:
+        return shown(self._url)
+
+    def _get(self, path: str, query: str) -> Any:
+        """What is at ``path`` below the virtual host's queues; asked once more where a kept connection has ended."""
+        was_kept = self._http is not None
+        try:
+            return self._get_once(path, query)
+        except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
+            self.close()
+            if not (was_kept and isinstance(error, ENDED_WHILE_IDLE)):
+                raise Unavailable(f"management API {self._shown} cannot be reached ({error})") from error
+        return self._get(path, query)
+
+    def _get_once(self, path: str, query: str) -> Any:
+        client = self._opened()
+        with ended_after(ANSWER_TIMEOUT_S, lambda: client.sock):
+            client.request("GET", f"{self._vhost}{path}{query}", headers=self._headers)
+            answer = client.getresponse()
+            body = answer.read(ANSWER_BYTES_MAX)
+            if not answer.isclosed() or answer.will_close:
+                self.close()
+        if answer.status != http.HTTPStatus.OK:
+            self.close()
+            raise Unavailable(f"management API {self._shown} {_refusal(answer.status)}")
+        return json.loads(body)
+
+    def _opened(self) -> http.client.HTTPConnection:
+        if self._http is None:
+            try:
+                address = address_of(self._connection)
+            except Misconfigured as error:  # the password's file, which was there at the start
+                raise Unavailable(str(error)) from error
+            self._url = address.management_url
+            parts = urlsplit(self._url)
+            self._vhost = f"{parts.path}/api/queues/{quote(address.vhost, safe='')}"
+            login = base64.b64encode(f"{address.user}:{address.password}".encode()).decode()
+            self._headers = {"Authorization": f"Basic {login}", "User-Agent": "headway-collect"}
+            if parts.scheme == "https":
+                trusted = ssl.create_default_context(cafile=self._connection.ca_file)
+                self._http = http.client.HTTPSConnection(
+                    parts.hostname or "", parts.port, timeout=ANSWER_TIMEOUT_S, context=trusted
+                )
+            else:
+                self._http = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=ANSWER_TIMEOUT_S)
+        return self._http
+
+
+def _refusal(status: int) -> str:
+    if status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN):
+        return (
+            "refuses the login: check user and password; the user needs the tag 'management' or 'monitoring', and a "
+            "permission, empty ones are enough, in the virtual host"
+        )
+    if status == http.HTTPStatus.NOT_FOUND:
+        return "knows no such virtual host: check the end of url"
+    return f"answers with status {status}"
+
+
+def _listed(name: str, entry: dict[str, Any]) -> ListedQueue:
+    return ListedQueue(
+        name=name,
+        kind=str(entry.get("type", CLASSIC)),
+        is_transient=bool(entry.get("exclusive") or entry.get("auto_delete")),
+        ready_jobs=_count(entry.get("messages_ready")),
+        unacked_jobs=_count(entry.get("messages_unacknowledged")),
+        state=str(entry.get("state", "unknown")),
+    )
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,73 @@
+"""Any queues of RabbitMQ, whoever publishes to them and consumes from them: counted, without events."""
+
+from typing import Any
+
+from headway.collect.rabbitmq.broker_address import SCHEMES, refusals
+from headway.collect.rabbitmq.broker_reader import BrokerReader, known_from
+from headway.collect.rabbitmq.head_times import HeadTimes
+from headway.collect.rabbitmq.management_api import ListedQueue
+from headway.collect.rabbitmq.queue_sample import sample_of, serves_workers
+from headway.collect.source import Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
+from headway.connections import Connection
+
+TIMESTAMPS = "set message_interceptors.incoming.set_header_timestamp.overwrite = true in rabbitmq.conf (3.12 or later)"
+
+
+class RabbitmqSource:
+    """The queues of one virtual host. One thread polls."""
+
+    def __init__(self, connection: Connection, cursor: Cursor | None) -> None:
+        """Go on with the queues of ``cursor``: one that was deleted since is empty."""
+        self._connection = connection
+        self._reader = BrokerReader(connection, self._is_read, known=known_from(cursor))
+        self._heads = HeadTimes(self._reader.head_time_s)
+
+    def cursor(self) -> dict[str, Any]:
+        """The queues that were seen; nothing is reported job by job, so nothing can be reported twice."""
+        return {"queues": self._reader.known}
+
+    def discover(self) -> tuple[FoundQueue, ...]:
+        """The queues in the virtual host. How many processes a queue's consumers are is not known."""
+        listed, _ = self._reader.listed()
+        found = (FoundQueue(name=each.name, waiting_jobs=each.ready_jobs or 0) for each in listed)
+        return tuple(sorted(found, key=lambda each: each.name))
+
+    def poll(self, at_s: float) -> Reading:
+        """Depths, and ages where messages have a timestamp, as they are now."""
+        counts = self._reader.read(at_s)
+        self._heads.read(counts, at_s)
+        samples = (
+            sample_of(name, count, connection=self._connection, heads=self._heads, at_s=at_s)
+            for name, count in counts.items()
+        )
+        return Reading(at_s=at_s, samples=tuple(samples))
+
+    def close(self) -> None:
+        """Let the broker go."""
+        self._reader.close()
+
+    def _is_read(self, queue: ListedQueue) -> bool:
+        return self._connection.reads(queue.name) and serves_workers(queue, self._connection)
+
+
+EMIT = "report the jobs: docs/how-to/report-jobs.md"
+RABBITMQ = Library(
+    name="rabbitmq",
+    title="RabbitMQ",
+    schemes=SCHEMES,
+    refusals=refusals,
+    open=RabbitmqSource,
+    is_first_choice=True,
+    accuracy={
+        Figure.WAITING: bounded("5 s, of more than 50 quorum queues"),
+        Figure.IN_FLIGHT: bounded("5 s, of quorum queues; unknown without the management API"),
+        Figure.DELAYED: unseen(),
+        Figure.OLDEST_AGE: bounded(
+            "5 s, of classic queues whose messages have a timestamp; else unknown", remedy=TIMESTAMPS
+        ),
+        Figure.ENTRIES: unseen(remedy=EMIT),
+        Figure.STARTS: unseen(remedy=EMIT),
+        Figure.ENDS: unseen(remedy=EMIT),
+        Figure.BUSY_WORKERS: unseen(),
+    },
+)

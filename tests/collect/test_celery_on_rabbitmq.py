@@ -1,0 +1,166 @@
+"""Celery's queues in a real RabbitMQ, as the real Celery and its real workers leave them."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from celery import Celery
+from kombu import Exchange, Queue
+
+from collect.rabbit_shop import QUORUM, Shop
+from headway.collect.celery.celery_on_rabbitmq import CELERY_ON_RABBITMQ, CeleryOnRabbitmq
+from headway.collect.libraries import Libraries
+from headway.collect.source import Figure
+from headway.connections import Connection
+from headway.scaling.model import QueueSample
+from support.waiting import eventually
+
+APP = """
+import os, time
+from pathlib import Path
+from celery import Celery
+from kombu import Exchange, Queue
+here = Path(__file__).parent
+app = Celery("shop", broker=os.environ["BROKER_URL"])
+app.conf.update(worker_hijack_root_logger=False, task_default_queue="mail", broker_connection_retry_on_startup=True)
+if os.environ.get("QUORUM"):
+    arguments = {"x-queue-type": "quorum"}
+    queue = Queue("mail", Exchange("mail", type="topic"), routing_key="mail", queue_arguments=arguments)
+    app.conf.update(task_queues=[queue], broker_transport_options={"confirm_publish": True})
+def work(name):
+    (here / f"began-{name}").touch()
+    while not (here / "go").exists():
+        time.sleep(0.01)
+app.task(name="early")(work)
+app.task(name="late", acks_late=True)(work)
+"""
+
+
+class App:
+    """An application, its workers, and what a collector reads."""
+
+    def __init__(self, shop: Shop, folder: Path) -> None:
+        self.shop, self.folder = shop, folder
+        (folder / "shop.py").write_text(APP)
+        self.celery = Celery("shop", broker=shop.url)
+        self.celery.conf.task_default_queue = "mail"
+        self.source = CeleryOnRabbitmq(shop.connection(library="celery"), None)
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def send(self, task: str, count: int = 1, **options: object) -> None:
+        for number in range(count):
+            self.celery.send_task(task, (f"{task}-{number}",), **{"queue": "mail"} | options)
+
+    def work(self, *words: str, **env: str) -> None:
+        argv = [sys.executable, "-m", "celery", "-A", "shop", "worker", "-Q", "mail", "--without-mingle", *words]
+        with (self.folder / "worker.log").open("ab") as log:
+            everything = {**os.environ, "BROKER_URL": self.shop.url, **env}
+            self.workers.append(
+                subprocess.Popen(argv, cwd=self.folder, env=everything, stdout=log, stderr=log, start_new_session=True)
+            )
+
+    def delays_in_broker(self) -> bool:
+        """Whether a worker has made the queues in which jobs for later wait."""
+        bindings = self.shop.server.api("GET", f"bindings/{self.shop.vhost}")
+        return any(each["source"] == "celery_delayed_delivery" for each in bindings)
+
+    def go(self) -> None:
+        """Let every task end."""
+        (self.folder / "go").touch()
+
+    def sample(self, queue: str = "mail") -> QueueSample:
+        samples = {each.queue: each for each in self.source.poll(time.time()).samples}
+        return samples[f"shop/{queue}"]
+
+    def comes_to(self, waiting: int, in_flight: int, delayed: int | None = None) -> None:
+        """Poll until it is so, and stays so."""
+        seen: list[tuple[int | None, ...]] = []
+
+        def is_so() -> bool:
+            samples = {each.queue: each for each in self.source.poll(time.time()).samples}
+            mail = samples.get("shop/mail")
+            seen.append((mail.waiting_jobs, mail.in_flight_jobs, mail.delayed_jobs) if mail is not None else ())
+            return seen[-3:] == 3 * [(waiting, in_flight, delayed)]
+
+        try:
+            eventually(is_so)
+        except AssertionError:
+            log = (self.folder / "worker.log").read_text()[-2000:] if self.workers else ""
+            raise AssertionError(f"expected {(waiting, in_flight, delayed)}, saw {seen[-3:]}\n{log}") from None
+
+    def is_own_answer(self, **counts: int) -> bool:
+        """Whether Celery's own inspection comes to say so of its worker."""
+        inspect = self.celery.control.inspect(timeout=1.0)
+        return eventually(
+            lambda: all(
+                sum(len(each) for each in (getattr(inspect, kind)() or {}).values()) == count
+                for kind, count in counts.items()
+            )
+        )
+
+
+@pytest.fixture
+def app(shop: Shop, tmp_path: Path) -> Iterator[App]:
+    app = App(shop, tmp_path)
+    yield app
+    for worker in app.workers:
+        os.killpg(worker.pid, 9)
+        worker.wait()
+    app.source.close()
+    app.celery.close()
+
+
+def test_late_acknowledgements_count_what_runs_and_what_is_reserved(app: App) -> None:
+    app.send("late", 12)
+    assert (app.sample().waiting_jobs, app.sample().in_flight_jobs) == (12, 0)
+    app.work("-c", "2", "--prefetch-multiplier", "2")
+    app.comes_to(8, 4)
+    assert app.is_own_answer(active=2, reserved=2)
+    found = {queue.name: (queue.waiting_jobs, queue.workers) for queue in app.source.discover()}
+    assert found == {"mail": (8, 1)}  # none of the queues with which workers are controlled
+    app.go()
+    app.comes_to(0, 0)
+
+
+def test_early_acknowledgements_count_what_is_reserved_and_jobs_for_later_as_well(app: App) -> None:
+    """What runs has left the broker: workers report it themselves."""
+    app.send("early", 16)
+    app.work("-c", "2")
+    app.comes_to(6, 8)
+    assert app.is_own_answer(active=2, reserved=8)
+    app.go()
+    app.comes_to(0, 0)
+    app.send("early", 3, countdown=600)
+    app.comes_to(0, 3)
+    assert app.is_own_answer(active=0, scheduled=3)
+
+
+def test_jobs_for_later_of_a_quorum_queue_are_delayed_until_they_are_due(app: App) -> None:
+    mail = Queue("mail", Exchange("mail", type="topic"), routing_key="mail", queue_arguments=QUORUM)
+    app.celery.conf.update(task_queues=[mail], broker_transport_options={"confirm_publish": True})
+    app.work("-c", "1", "--prefetch-multiplier", "1", QUORUM="yes")
+    app.comes_to(0, 0, None)  # a worker may hold some, as of an exchange that is none of topics
+    eventually(app.delays_in_broker)
+    app.send("late", 4, countdown=600)
+    app.comes_to(0, 0, 4)
+    app.send("late", countdown=3)
+    app.comes_to(0, 1, 4)  # due, and begun
+    app.send("late", 2)
+    app.comes_to(2, 1, 4)
+    # Of a second queue, the broker does not say to which one they go.
+    app.shop.declare("news", arguments=QUORUM)
+    eventually(lambda: app.sample("news").delayed_jobs is None)
+    assert app.sample().delayed_jobs is None
+
+
+def test_a_library_has_a_collector_for_each_of_its_brokers() -> None:
+    libraries = Libraries()
+    assert libraries.of(Connection(name="a", url="amqp://h", library="celery")) is CELERY_ON_RABBITMQ
+    assert libraries.of(Connection(name="a", url="pyamqp://h", library="celery")) is CELERY_ON_RABBITMQ
+    assert libraries.of(Connection(name="a", url="redis://h", library="celery")).title == "Celery"
+    assert libraries.names == ("celery", "rabbitmq", "rq")
+    assert CELERY_ON_RABBITMQ.accuracy.keys() == set(Figure)
