@@ -37,7 +37,7 @@ GRPC_SETTINGS = {
 COMMANDS = {
     "demo": Command("headway.cli.demo.demo", "all", "everything on this machine, with real jobs and real workers"),
     "up": Command("headway.cli.local.up", "all", "everything on this machine, for your own broker"),
-    "init": Command("headway.cli.local.init", "all", "write profiles.yaml and host.toml for what a broker holds"),
+    "init": Command("headway.cli.setup.init", "all", "write profiles.yaml and host.toml for what is found here"),
     "backup": Command("headway.cli.local.backup", "all", "keep all that `up` has in one file, while it runs or not"),
     "restore": Command("headway.cli.local.restore", "all", "put a backup in place of what `up` has"),
     "control": Command("headway.cli.roles.control", "control", "the control plane: HTTP, gRPC and the scheduler"),

@@ -160,5 +160,5 @@ def test_a_few_lines_of_merges_make_no_endless_mapping(loaded) -> None:
 
 
 def test_a_file_that_is_not_there_says_how_to_get_one(tmp_path: Path) -> None:
-    with pytest.raises(Misconfigured, match=r"none\.yaml cannot be read: No such file.*`headway init --broker URL`"):
+    with pytest.raises(Misconfigured, match=r"none\.yaml cannot be read: No such file.*`headway init`"):
         load_profiles_file(tmp_path / "none.yaml")

@@ -13,8 +13,10 @@ from rq import Queue
 
 from headway.__main__ import main
 from headway.agent.config import host_file
-from headway.cli.local.scaffold import Broker, host_text, pool_names, profiles_text
 from headway.cli.profiles_file import load_profiles_file
+from headway.cli.setup.broker_candidates import candidate
+from headway.cli.setup.scaffold import ConnectionDraft, Draft, PoolDraft, host_text, pool_names, profiles_text
+from headway.cli.setup.worker_templates import Templates
 from headway.connections import Connection
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
@@ -63,8 +65,10 @@ def test_what_it_writes_is_read_by_up_and_by_the_agent(
     assert (emails.ready.pattern, emails.stop.stop_signal, emails.stop.drain_timeout_s) == ("Listening on", 15, 180.0)
     assert capsys.readouterr().out == (
         f"queues of RQ in {broker}: 2\n"
-        "  redis/emails  waiting jobs: 1  workers: 0\n"
-        "  redis/reports  waiting jobs: 0  workers: 0\n"
+        "  redis/emails  waiting jobs: 1  workers: 0  unserved\n"
+        "  redis/reports  waiting jobs: 0  workers: 0  unserved\n"
+        "  exact: waiting, in flight, delayed, oldest age, entries, starts, busy workers\n"
+        "  bounded: ends, to one poll where result_ttl is 0; keep results for a minute\n"
         f"wrote {tmp_path}/profiles.yaml and {tmp_path}/host.toml\n"
         "next: check both files, then type\n"
         f"  headway up --profiles {tmp_path}/profiles.yaml --host-file {tmp_path}/host.toml\n"
@@ -147,7 +151,7 @@ def test_a_password_is_kept_out_of_sight(valkey_url: str, tmp_path: Path, capsys
     assert initialised(url, tmp_path) == 0
     client.acl_deluser("app")
     output = capsys.readouterr().out
-    assert "readable by you only: the URL holds a password" in output
+    assert "readable by you only: a URL holds a password" in output
     assert "se,cret" not in output
     template = host_file.load(tmp_path / "host.toml").templates["emails"]
     assert template.argv[1:] == ("worker", *SAFE, "emails")
@@ -161,8 +165,12 @@ def test_a_password_is_kept_out_of_sight(valkey_url: str, tmp_path: Path, capsys
 @pytest.mark.parametrize(
     ("words", "output"),
     [
-        (["--broker", "redis://:secret@127.0.0.1:1/0"], "broker redis://:***@127.0.0.1:1/0 cannot be reached"),
-        (["--broker", "amqp://127.0.0.1"], "broker URL 'amqp://127.0.0.1': "),
+        (
+            ["--broker", "redis://:secret@127.0.0.1:1/0"],
+            "--broker: broker redis://:***@127.0.0.1:1/0 cannot be reached",
+        ),
+        (["--broker", "sqs://:secret@h"], "--broker: no library reads sqs:// here, "),
+        (["--broker", "nonsense"], "--broker: expected a URL, as in redis://127.0.0.1:6379/0"),
         (["--broker", "redis://h", "--name", "a/b"], "--name 'a/b': a connection's name is not empty"),
     ],
 )
@@ -177,11 +185,15 @@ def test_what_cannot_be_is_one_line_and_writes_nothing(
 
 
 def test_names_of_every_kind_survive_both_files(tmp_path: Path) -> None:
-    starter = Broker(
-        connection="my broker", url="redis://h", has_password=False, rq=sys.executable, rq_has_headway=True, queues=ODD
-    )
-    (tmp_path / "profiles.yaml").write_text(profiles_text(starter))
-    (tmp_path / "host.toml").write_text(host_text(starter))
+    templates = Templates(source_folder=tmp_path, folder=tmp_path, env={}, dotenv={})
+    found = candidate("redis://h", source="a test")
+    pools = [
+        PoolDraft(connection="my broker", queues=[queue], template=templates.plain("rq", [queue], found))
+        for queue in ODD
+    ]
+    draft = Draft(connections=[ConnectionDraft(name="my broker", url="redis://h")], pools=pools)
+    (tmp_path / "profiles.yaml").write_text(profiles_text(draft))
+    (tmp_path / "host.toml").write_text(host_text(draft))
     profiles = load_profiles_file(tmp_path / "profiles.yaml").profiles
     host = host_file.load(tmp_path / "host.toml")
     assert [profile.queues for profile in profiles] == [(f"my broker/{queue}",) for queue in ODD]
@@ -190,10 +202,6 @@ def test_names_of_every_kind_survive_both_files(tmp_path: Path) -> None:
 
 
 def test_pools_are_called_like_their_queues_and_each_only_once() -> None:
-    assert pool_names(["mail", "a/b", "a-b", " ", "x" * 300]) == {
-        "mail": "mail",
-        "a/b": "a-b",
-        "a-b": "a-b-2",
-        " ": "pool",
-        "x" * 300: "x" * 196,
-    }
+    assert pool_names(["mail", "a/b", "a-b", " ", "x" * 300, "mail"]) == [
+        *("mail", "a-b", "a-b-2", "pool", "x" * 196, "mail-2"),
+    ]

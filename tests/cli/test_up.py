@@ -56,9 +56,9 @@ def refused(capsys) -> str:
 
 
 def test_without_its_files_it_says_which_command_writes_them(folder, capsys):
-    assert "profiles.yaml is not there: run `headway init --broker URL` first" in refused(capsys)
+    assert "profiles.yaml is not there: run `headway init` first" in refused(capsys)
     (folder / "profiles.yaml").write_text(PROFILES.format(url="redis://127.0.0.1:1/0"))
-    assert "host.toml is not there: run `headway init --broker URL` first" in refused(capsys)
+    assert "host.toml is not there: run `headway init` first" in refused(capsys)
     assert [path.name for path in folder.iterdir()] == ["profiles.yaml"], "as in the wrong folder"
 
 

@@ -52,7 +52,10 @@ from headway.__main__ import main
                 "`headway agent --help` lists its options"
             ),
         ),
-        (["init"], "init: the following arguments are required: --broker; `headway init --help` lists its options"),
+        (
+            ["init", "--brokr", "x"],
+            "init: unrecognized arguments: --brokr x; did you mean '--broker'? `headway init --help` lists its options",
+        ),
         (
             ["agent", "unit", "--nope"],
             "agent: unrecognized arguments: --nope; `headway agent --help` lists its options",

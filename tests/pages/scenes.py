@@ -92,12 +92,12 @@ def trace(servers: Servers) -> Iterator[Scene]:
 
 @contextmanager
 def broker(servers: Servers) -> Iterator[Scene]:
-    """A broker at the usual address, with jobs of RQ in two queues."""
+    """A broker at the usual address and in REDIS_URL, with jobs of RQ in two queues."""
     url = servers.valkey_url()
     with redis.Redis.from_url(url) as connection:
         for queue in ("emails", "mail"):
             rq.Queue(queue, connection=connection).enqueue("time.sleep", 0.1)
-    yield Scene(folder=servers.folder, replaced={"redis://127.0.0.1:6379/0": url})
+    yield Scene(folder=servers.folder, env={"REDIS_URL": url}, replaced={"redis://127.0.0.1:6379/0": url})
 
 
 @contextmanager

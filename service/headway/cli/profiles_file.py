@@ -107,7 +107,7 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _int)
 _Loader.add_constructor("tag:yaml.org,2002:timestamp", _timestamp)
 
 
-def parsed(path: Path, *, hint: str = "`headway init --broker URL` writes a profiles.yaml") -> Any:
+def parsed(path: Path, *, hint: str = "`headway init` writes a profiles.yaml") -> Any:
     """What the YAML file at ``path`` says; keys that stand twice are a mistake, times and words stay as written.
 
     Raises:

@@ -54,7 +54,7 @@ def load(path: Path) -> HostFile:
     except OSError as error:
         raise Misconfigured(
             f"{path} cannot be read: {error.strerror}; it says what this host can run, "
-            "`headway init --broker URL` or `headway agent init LIBRARY` writes one, --host-file names another"
+            "`headway init` or `headway agent init LIBRARY` writes one, --host-file names another"
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misconfigured(f"{path} is not TOML: {error}") from error

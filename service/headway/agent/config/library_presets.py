@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from headway.errors import printable
+
 HOST_HEAD = """\
 # What this host can run, and how one worker of each kind is started and stopped. Only this file says what is run here:
 # a control plane sends names from it and numbers, never a command. Every key: docs/reference/host-file.md.
@@ -28,6 +30,7 @@ class LibraryPreset:
     slots: int = 1
     environment: Mapping[str, str] = field(default_factory=dict)
     working_directory: str = "."
+    user: str | None = None
     ready_pattern: str
     stop_signal: str = "TERM"
     drain_timeout_s: int
@@ -35,6 +38,8 @@ class LibraryPreset:
     memory: str
     notes: Mapping[str, str]
     """Key -> what is to be known of it."""
+    remarks: Sequence[str] = ()
+    """What is to be known of this one alone, a sentence each."""
 
 
 NOTES = MappingProxyType(
@@ -174,6 +179,7 @@ def template_text(name: str, starter: LibraryPreset, *, is_first: bool) -> str:
     values |= {
         **({"slots": str(starter.slots)} if starter.slots > 1 else {}),
         "working_directory": toml(starter.working_directory),
+        **({"user": toml(starter.user)} if starter.user else {}),
         "ready_pattern": toml(starter.ready_pattern),
         "ready_timeout_s": "60",
         "stop_signal": toml(starter.stop_signal),
@@ -182,6 +188,7 @@ def template_text(name: str, starter: LibraryPreset, *, is_first: bool) -> str:
     }
     resources = {"cpu_cores": f"{starter.cpu_cores:g}", "memory_bytes": toml(starter.memory)}
     lines = [
+        *(f"# {printable(remark)}" for remark in starter.remarks),
         f"[templates.{toml_key(name)}]",
         *aligned(values, notes, separator=" = ", indent=0),
         "",

@@ -89,9 +89,7 @@ def _apply(plan: Plan, file: ProfilesFile, terminal: Terminal) -> None:
 
 def _require_file(path: Path) -> None:
     if not path.exists():
-        raise Misconfigured(
-            f"{path} is not there: run `headway init --broker URL` first, which writes profiles.yaml and host.toml"
-        )
+        raise Misconfigured(f"{path} is not there: run `headway init` first, which writes profiles.yaml and host.toml")
 
 
 def _brokers(file: ProfilesFile, env: Mapping[str, str], libraries: Libraries) -> tuple[Connection, ...]:

@@ -4,7 +4,7 @@ import argparse
 import os
 import signal
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 
 from headway.cli.argparse_base import Arguments
@@ -13,12 +13,12 @@ from headway.cli.process.log_setup import log_to_stderr
 from headway.cli.process.process_privacy import keep_private
 from headway.cli.process.role_options import add_control, laid_over
 from headway.cli.process.shutdown import Stopping, service_status
+from headway.cli.terminal.figure_accuracy import accuracy_lines
 from headway.cli.terminal.printing import say
 from headway.cli.tls import grpc_tls
 from headway.collect.collector_loop import Collectors
 from headway.collect.discovery import Discovered, discover
 from headway.collect.libraries import Libraries
-from headway.collect.source import Figure
 from headway.connections import Connection
 from headway.emit.client import TelemetryClient
 from headway.emit.outbox_folder import StateFolder
@@ -89,19 +89,5 @@ def _print_found(connection: Connection, found: Discovered) -> None:
     for queue in found.queues:
         workers = "not shown by the broker" if queue.workers is None else queue.workers
         say(f"  {connection.name}/{queue.name}  waiting jobs: {queue.waiting_jobs}  workers: {workers}")
-    for line in _accuracy_lines(found):
+    for line in accuracy_lines(found.library):
         say(line)
-
-
-def _accuracy_lines(found: Discovered) -> Iterator[str]:
-    """Which figures are exact, bounded and unseen, and the change that makes one better."""
-    each = {figure: found.library.of(figure) for figure in Figure}
-    exact = [figure for figure, accuracy in each.items() if accuracy.is_seen and not accuracy.bound]
-    if exact:
-        yield f"  exact: {', '.join(exact)}"
-    for figure, accuracy in each.items():
-        better = f"; {accuracy.remedy}" if accuracy.remedy else ""
-        if not accuracy.is_seen:
-            yield f"  unseen: {figure}{better}"
-        elif accuracy.bound:
-            yield f"  bounded: {figure}, to {accuracy.bound}{better}"

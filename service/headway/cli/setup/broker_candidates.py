@@ -1,0 +1,120 @@
+"""Where a broker may be: the URLs that somebody wrote down, and the usual ports of this machine."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from headway.cli.setup.dotenv_file import Dotenv
+from headway.connections import Connection, hosts
+
+URL_VARIABLES = ("REDIS_URL", "RQ_REDIS_URL", "CELERY_BROKER_URL", "RABBITMQ_URL")
+VARIABLES_OF: Mapping[str, tuple[str, ...]] = {
+    "celery": ("CELERY_BROKER_URL", "RABBITMQ_URL", "REDIS_URL"),
+    "rq": ("RQ_REDIS_URL", "REDIS_URL"),
+}
+"""Library -> where its programs are given their broker, the one that counts most, first."""
+LOOPBACK_URLS = ("redis://127.0.0.1:6379/0", "amqp://guest:guest@127.0.0.1:5672/")  # as the servers come
+_PORTS = {"redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671}
+_KINDS = {"rediss": "redis", "unix": "redis", "amqps": "amqp"}  # of servers
+_SPELLINGS = {"valkey": "redis", "valkeys": "rediss", "pyamqp": "amqp", "redis+socket": "unix", "redis+unix": "unix"}
+_CERTIFICATES = {"CERT_NONE": "none", "CERT_OPTIONAL": "optional", "CERT_REQUIRED": "required"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A URL at which there may be a broker."""
+
+    url: str = field(repr=False)
+    """As collectors take it."""
+    given: str = field(repr=False)
+    """As it was written."""
+    source: str
+    """Where it was written, as a person says it."""
+    variable: str | None = None
+    """The variable that held it."""
+    is_guess: bool = False
+    """Whether nobody wrote it: then nobody misses it."""
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """The same of two URLs of one broker and database."""
+        return place_of(self.url)
+
+
+def candidate(given: str, *, source: str, variable: str | None = None, is_guess: bool = False) -> Candidate:
+    """``given``, as its library writes it, as a candidate."""
+    return Candidate(url=as_read(given), given=given, source=source, variable=variable, is_guess=is_guess)
+
+
+def written(env: Mapping[str, str], dotenv: Dotenv) -> Iterator[Candidate]:
+    """Those in the environment, then those in ``.env``, which an environment overrides."""
+    for name in URL_VARIABLES:
+        if env.get(name):
+            yield candidate(env[name], source=name, variable=name)
+        elif dotenv.variables.get(name):
+            yield candidate(dotenv.variables[name], source=f"{name} in .env", variable=name)
+
+
+def loopback() -> Iterator[Candidate]:
+    """The usual ports of this machine."""
+    for url in LOOPBACK_URLS:
+        yield candidate(url, source="this machine", is_guess=True)
+
+
+def each_once(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The first of each place."""
+    firsts: dict[tuple[Any, ...], Candidate] = {}
+    for each in candidates:
+        firsts.setdefault(each.place, each)
+    return list(firsts.values())
+
+
+def as_read(given: str) -> str:
+    """The URL ``given`` as collectors write it: libraries have spellings of their own."""
+    try:
+        parts = urlsplit(given)
+    except ValueError:
+        return given
+    scheme = _SPELLINGS.get(parts.scheme, parts.scheme)
+    query = parts.query
+    if "ssl_cert_reqs=" in query or "virtual_host=" in query:
+        query = urlencode(list(_parameters(scheme, query)))
+    if (scheme, query) == (parts.scheme, parts.query):
+        return given
+    # Not urlunsplit, which takes the slashes from a scheme that it does not know.
+    return f"{scheme}://{parts.netloc}{parts.path}{f'?{query}' if query else ''}"
+
+
+def place_of(url: str) -> tuple[Any, ...]:
+    """The same of two URLs of one broker and database, however they name this machine and the usual port."""
+    try:
+        scheme = urlsplit(url).scheme
+        _, *rest = Connection(name="", url=url).place()
+        return (_KINDS.get(scheme, scheme), frozenset(addresses_of(url)), *rest)
+    except ValueError:
+        return (url,)
+
+
+def addresses_of(url: str) -> list[tuple[str, int | None]]:
+    """Host and port of each server that the URL names; none of a socket in the file system, and of what is no URL."""
+    usual = _PORTS.get(urlsplit(url).scheme)
+    try:
+        named = hosts(url)
+    except ValueError:
+        return []
+    return [("127.0.0.1" if host in {"localhost", "::1"} else host, port or usual) for host, port in named if host]
+
+
+def in_database(found: Candidate, database: int) -> Candidate:
+    """The same server's database of that number."""
+    url = urlunsplit(urlsplit(found.url)._replace(path=f"/{database}"))
+    return replace(found, url=url, given=url)
+
+
+def _parameters(scheme: str, query: str) -> Iterator[tuple[str, str]]:
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name == "ssl_cert_reqs":
+            yield name, _CERTIFICATES.get(value, value)
+        else:
+            yield ("db" if name == "virtual_host" and scheme == "unix" else name), value

@@ -1,0 +1,161 @@
+"""What is in the brokers that there may be: every one is asked at once, and nobody is waited for long."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import redis
+
+from headway.cli.setup.broker_candidates import Candidate, addresses_of, in_database
+from headway.collect.discovery import discover
+from headway.collect.libraries import Libraries
+from headway.collect.redis_client import SCHEMES, connect, unavailable
+from headway.collect.source import FoundQueue, Library
+from headway.connection_tables import EXAMPLE_URL
+from headway.connections import Connection, shown
+from headway.errors import HeadwayError, Misconfigured, Unavailable
+
+SURVEY_WITHIN_S = 3.5  # of the 5 s that the whole command may take
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundBroker:
+    """A broker that answered, read as the queues of one library."""
+
+    candidate: Candidate
+    library: Library
+    queues: tuple[FoundQueue, ...]
+    addresses: frozenset[tuple[str, int]] = frozenset()
+    """Where it listens, in numbers; none of a socket in the file system."""
+
+
+@dataclass(slots=True)
+class Survey:
+    """What was found, in the order of the candidates."""
+
+    brokers: list[FoundBroker] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
+    """A sentence for each broker that somebody named and that could not be read."""
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What became of one candidate."""
+
+    candidate: Candidate
+    brokers: list[FoundBroker] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    is_whole: bool = False
+
+
+def survey(candidates: Sequence[Candidate], libraries: Libraries, *, within_s: float = SURVEY_WITHIN_S) -> Survey:
+    """Ask every candidate as each library that reads its scheme. Who does not answer in time is among the unseen."""
+    readers = _Readers(libraries)
+    answers = [_Answer(candidate=each) for each in candidates]
+    named = frozenset(each.place for each in candidates if not each.is_guess)
+    # Daemons: a broker that takes a connection and never answers shall not hold this process.
+    threads = [threading.Thread(target=readers.ask, args=(each, named), daemon=True) for each in answers]
+    until_s = time.monotonic() + within_s
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, until_s - time.monotonic()))
+    found = Survey()
+    for answer in answers:
+        found.brokers += answer.brokers
+        problems = list(answer.problems)
+        if not answer.is_whole:
+            problems.append(f"broker {shown(answer.candidate.url)} did not answer within {within_s:g} s")
+        found.unseen += [f"{answer.candidate.source}: {each}" for each in problems]
+    return found
+
+
+class _Readers:
+    """The libraries that read brokers, loaded before threads ask them."""
+
+    def __init__(self, libraries: Libraries) -> None:
+        self._libraries = libraries
+        self._loaded: list[Library] = []
+        self._unloaded: list[str] = []
+        for name in libraries.names:
+            try:
+                self._loaded.append(libraries.named(name))
+            except Misconfigured as error:
+                self._unloaded.append(str(error))
+
+    def ask(self, answer: _Answer, named: frozenset[tuple[object, ...]]) -> None:
+        """Read one candidate as every library that can, and note in ``answer`` what came of it."""
+        candidate = answer.candidate
+        scheme = Connection(name="", url=candidate.url).scheme
+        fitting = [each for each in self._loaded if scheme in each.schemes]
+        try:
+            if not fitting:
+                self._refuse(scheme)
+            for each in _databases(candidate, named):
+                for library in fitting:
+                    answer.brokers.append(self._read(each, library))
+        except Unavailable as error:
+            # Where nobody said that there is a broker, only one that wants a password is worth a word.
+            if not candidate.is_guess or "login" in str(error):
+                answer.problems.append(str(error))
+        except HeadwayError as error:
+            if not candidate.is_guess:
+                answer.problems.append(str(error))
+        answer.is_whole = True
+
+    def _refuse(self, scheme: str) -> None:
+        if not scheme:
+            raise Misconfigured(f"expected a URL, as in {EXAMPLE_URL}")
+        read = ", ".join(sorted({f"{each}://" for library in self._loaded for each in library.schemes}))
+        more = "".join(f"; {each}" for each in self._unloaded)
+        raise Misconfigured(f"no library reads {scheme}:// here, {read} are read{more}")
+
+    def _read(self, candidate: Candidate, library: Library) -> FoundBroker:
+        connection = Connection(name="found", url=candidate.url, library=library.name)
+        refused = "; ".join(library.refusals(connection))
+        if refused:
+            raise Misconfigured(refused)
+        queues = discover(connection, self._libraries).queues
+        return FoundBroker(
+            candidate=candidate,
+            library=library,
+            queues=tuple(each for each in queues if _is_text(each.name)),
+            addresses=frozenset(_addresses(candidate.url)),
+        )
+
+
+def _databases(candidate: Candidate, named: frozenset[tuple[object, ...]]) -> Iterator[Candidate]:
+    """``candidate``; of a Redis that nobody named, each database that has keys, those left out that somebody named."""
+    connection = Connection(name="", url=candidate.url)
+    if not candidate.is_guess or connection.scheme not in SCHEMES:
+        yield candidate
+        return
+    client = connect(connection)
+    try:
+        keyspace = client.info("keyspace")
+    except (redis.RedisError, OSError) as error:
+        raise unavailable(connection, error) from error
+    finally:
+        client.close()
+    for number in sorted(int(key[2:]) for key in keyspace if key[2:].isdecimal()) or [0]:
+        found = in_database(candidate, number)
+        if found.place not in named:
+            yield found
+
+
+def _addresses(url: str) -> Iterator[tuple[str, int]]:
+    for host, port in addresses_of(url):
+        with suppress(OSError):
+            for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+                yield "127.0.0.1" if address[0] == "::1" else str(address[0]), int(address[1])
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,102 @@
+"""Celery applications in a folder of source, found by reading: nothing is imported."""
+
+import ast
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+DEPTH_MAX = 3
+FILES_MAX = 2_000
+SOURCE_BYTES_MAX = 500_000
+_PASSED_OVER = {"node_modules", "site-packages", "tests", "test", "migrations", "__pycache__", "build", "dist"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CeleryApp:
+    """An application: a name at the top of a module that a call of ``Celery`` is assigned to."""
+
+    app: str
+    """As ``--app`` takes it."""
+    folder: Path
+    """Where its worker is started."""
+    file: Path
+    broker: str | None = field(default=None, repr=False)
+    """The URL that the call names, where it is written out there."""
+
+
+def find(folder: Path) -> list[CeleryApp]:
+    """The applications below ``folder``, those nearest to it first."""
+    found = [app for file in _sources(folder) for app in _apps(file, folder)]
+    return sorted(found, key=lambda each: (len(each.file.parts), str(each.file)))
+
+
+def named(app: str, folder: Path) -> CeleryApp | None:
+    """The application that ``--app`` names in ``folder``, if its source is in one of the usual files."""
+    module, _, name = app.partition(":")
+    parts = module.split(".")
+    for path in (Path(*parts).with_suffix(".py"), Path(*parts, "celery.py"), Path(*parts, "__init__.py")):
+        for found in _apps(folder / path, folder):
+            if not name or found.app.endswith(f":{name}"):
+                return found
+    return None
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    seen = 0
+    for here, folders, files in os.walk(folder):
+        depth = len(Path(here).relative_to(folder).parts)
+        folders[:] = sorted(
+            each
+            for each in folders
+            if depth < DEPTH_MAX
+            and not each.startswith(".")
+            and each not in _PASSED_OVER
+            and not Path(here, each, "pyvenv.cfg").exists()
+        )
+        for name in sorted(files):
+            if name.endswith(".py"):
+                seen += 1
+                if seen > FILES_MAX:
+                    return
+                yield Path(here, name)
+
+
+def _apps(file: Path, folder: Path) -> Iterator[CeleryApp]:
+    try:
+        source = file.read_bytes() if file.stat().st_size <= SOURCE_BYTES_MAX else b""
+        with warnings.catch_warnings(action="ignore"):  # of odd escapes, which are the application's
+            tree = ast.parse(source if b"Celery(" in source else b"")
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    begins = (
+        folder / "src" if file.is_relative_to(folder / "src") and not (folder / "src/__init__.py").exists() else folder
+    )
+    parts = [*file.relative_to(begins).with_suffix("").parts]
+    if parts[-1] == "__init__":
+        parts.pop()
+    if not parts or not all(part.isidentifier() for part in parts):
+        return
+    for statement in tree.body:
+        for name, call in _assigned(statement):
+            yield CeleryApp(app=f"{'.'.join(parts)}:{name}", folder=begins, file=file, broker=_broker(call))
+
+
+def _assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.Call]]:
+    """The names that a call of ``Celery`` is assigned to."""
+    if isinstance(statement, ast.Assign | ast.AnnAssign) and isinstance(statement.value, ast.Call):
+        called = statement.value.func
+        name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        if name == "Celery":
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, statement.value
+
+
+def _broker(call: ast.Call) -> str | None:
+    for keyword in call.keywords:
+        if keyword.arg == "broker" and isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str):
+            return keyword.value.value
+    return None

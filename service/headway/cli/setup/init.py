@@ -1,0 +1,173 @@
+"""`headway init`: write profiles.yaml and host.toml for the brokers and workers that are found here."""
+
+import argparse
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from headway.cli.argparse_base import Arguments
+from headway.cli.setup import celery_apps, dotenv_file, running_workers
+from headway.cli.setup.broker_candidates import (
+    LOOPBACK_URLS,
+    URL_VARIABLES,
+    VARIABLES_OF,
+    Candidate,
+    candidate,
+    each_once,
+    loopback,
+    written,
+)
+from headway.cli.setup.broker_survey import FoundBroker, Survey, survey
+from headway.cli.setup.celery_apps import CeleryApp
+from headway.cli.setup.dotenv_file import Dotenv
+from headway.cli.setup.init_report import Findings, report
+from headway.cli.setup.pool_drafts import connections, draft, example
+from headway.cli.setup.running_workers import RunningWorker
+from headway.cli.setup.scaffold import host_text, profiles_text
+from headway.cli.setup.worker_environment import is_secret
+from headway.cli.setup.worker_templates import Templates
+from headway.cli.terminal.printing import say
+from headway.collect.libraries import Libraries
+from headway.errors import Conflict, Invalid, Misconfigured
+
+PROFILES, HOST = "profiles.yaml", "host.toml"
+DOTENV = ".env"
+
+
+def main(words: list[str]) -> int:
+    """Find brokers, queues and workers, and write both files. Returns the exit status."""
+    options = _options(words)
+    if options.name is not None and (not options.name or set(options.name) & set("/=,@:")):
+        raise Invalid(
+            f"--name {options.name!r}: a connection's name is not empty and has no '/', '=', ',', '@' and ':'"
+        )
+    folder: Path = options.dir
+    _refuse_to_overwrite(folder, is_forced=options.force)
+    libraries, here = Libraries(), Path.cwd()
+    dotenv = dotenv_file.read(here / DOTENV)
+    apps = celery_apps.find(here)
+    workers, unread = running_workers.running()
+    theirs = [each.app for each in workers if each.app]
+    if options.broker:
+        candidates = [candidate(url, source="--broker") for url in options.broker]
+    else:
+        named = (*written(os.environ, dotenv), *_of_workers(workers), *_of_apps([*apps, *theirs]), *loopback())
+        candidates = list(named)
+    found = survey(each_once(candidates), libraries)
+    templates = Templates(source_folder=here, folder=folder, env=os.environ, dotenv=dotenv.variables, apps=apps)
+    served = [each for each in workers if each.command.library in VARIABLES_OF]
+    used, strays = connections(found.brokers, served, name=options.name)
+    if used:
+        made = draft(used, templates, libraries)
+    else:
+        broker = _first(found, is_celery=bool(apps))
+        made = example(broker, templates, libraries, name=options.name, is_celery=bool(apps))
+    _write(folder, {PROFILES: profiles_text(made), HOST: host_text(made)}, is_private=made.has_password)
+    findings = Findings(
+        connections=used,
+        draft=made,
+        strays=[] if options.broker else [each for each in strays if not each.is_headways],
+        unread=[] if options.broker else unread,
+        others=[] if options.broker else [each for each in workers if each.command.library not in VARIABLES_OF],
+        unseen=[*found.unseen, *([] if options.broker else _unseen(dotenv))],
+        left_out=[
+            (worker.pid, remark)
+            for each in used
+            for worker in each.workers
+            for remark in templates.remarks(worker, each.broker.candidate)
+        ],
+        files=(folder / PROFILES, folder / HOST),
+    )
+    for line in report(findings):
+        say(line)
+    flags = "" if folder == Path() else f" --profiles {folder / PROFILES} --host-file {folder / HOST}"
+    say("next: check both files, then type")
+    say(f"  headway up{flags}")
+    return 0
+
+
+def _options(words: list[str]) -> argparse.Namespace:
+    parser = Arguments(prog="headway init", description=__doc__)
+    parser.add_argument(
+        "--broker",
+        metavar="URL",
+        action="append",
+        help="a broker to read instead of those that are found: redis://HOST:PORT/DB, rediss://… or "
+        "unix:///PATH?db=DB; may be repeated. Without it: "
+        f"{', '.join(URL_VARIABLES)}, in the environment or in {DOTENV}; this machine's usual ports; and those of "
+        "the workers and the Celery applications that are here",
+    )
+    parser.add_argument("--name", help="what the connection is called in Headway (redis, celery or rabbitmq)")
+    parser.add_argument("--dir", metavar="FOLDER", type=Path, default=Path(), help="where to write (here)")
+    parser.add_argument("--force", action="store_true", help="replace files that are there already")
+    return parser.parse_args(words[1:])
+
+
+def _refuse_to_overwrite(folder: Path, *, is_forced: bool) -> None:
+    there = [str(folder / name) for name in (PROFILES, HOST) if (folder / name).exists()]
+    if there and not is_forced:
+        raise Conflict(f"{' and '.join(there)} would be overwritten: add --force to replace, or choose another --dir")
+
+
+def _of_workers(workers: Sequence[RunningWorker]) -> Iterator[Candidate]:
+    """The URLs that workers name, where everybody on this machine may read them, or they hold no secret."""
+    for worker in workers:
+        variables = VARIABLES_OF.get(worker.command.library, ())
+        in_environment = [worker.environment.get(name, "") for name in variables]
+        for url in (worker.command.broker or "", *(each for each in in_environment if not is_secret(each))):
+            if "://" in url:
+                yield candidate(url, source=f"process {worker.pid}")
+
+
+def _of_apps(apps: Sequence[CeleryApp]) -> Iterator[Candidate]:
+    """The URLs that are written out in the source of applications."""
+    for app in apps:
+        if app.broker and "://" in app.broker:
+            yield candidate(app.broker, source=str(app.file))
+
+
+def _first(found: Survey, *, is_celery: bool) -> FoundBroker:
+    """The broker that an example is for.
+
+    Raises:
+        Misconfigured: there is none.
+    """
+    if not found.brokers:
+        if found.unseen:
+            raise Invalid(*found.unseen)
+        ports = " or ".join(urlsplit(url).netloc.rpartition("@")[2] for url in LOOPBACK_URLS)
+        raise Misconfigured(
+            f"no broker was found: neither the environment nor {DOTENV} has {', '.join(URL_VARIABLES)}, nobody "
+            f"answers at {ports}, and no worker or application here names one: say which with --broker URL"
+        )
+    first = found.brokers[0].candidate
+    choices = [each for each in found.brokers if each.candidate is first]
+    means_celery = (is_celery and first.variable != "RQ_REDIS_URL") or first.variable == "CELERY_BROKER_URL"
+    liked = [each for each in choices if (each.library.name == "celery") == means_celery]
+    return next(iter(liked or choices))
+
+
+def _unseen(dotenv: Dotenv) -> Iterator[str]:
+    """What of ``.env`` was not read and may matter, a sentence each."""
+    if dotenv.problem:
+        yield f"{DOTENV} was not read: {dotenv.problem}"
+    for name in URL_VARIABLES:
+        if name in dotenv.expanding:
+            yield f"{name} in {DOTENV} is made of other variables, which only a shell puts in: export it and repeat"
+
+
+def _write(folder: Path, texts: dict[str, str], *, is_private: bool) -> None:
+    """Write every file whole before the first takes its place."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            new = folder / f".{name}.new"
+            new.unlink(missing_ok=True)
+            mode = 0o600 if is_private else 0o666  # less what the umask takes
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
+                file.write(text)
+        for name in texts:
+            (folder / f".{name}.new").replace(folder / name)
+    except OSError as error:
+        raise Misconfigured(f"{error.filename} cannot be written: {error.strerror}; choose another --dir") from error

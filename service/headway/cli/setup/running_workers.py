@@ -1,0 +1,158 @@
+"""The workers of queue libraries that run on this machine, whoever started them."""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import psutil
+
+from headway.agent.config.templates import WORKER_ID
+from headway.cli.setup import celery_apps
+from headway.cli.setup.celery_apps import CeleryApp
+from headway.cli.setup.worker_commands import WorkerCommand, hidden, understood
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningWorker:
+    """A worker that runs here."""
+
+    pid: int
+    command: WorkerCommand
+    """Its program by its whole path."""
+    folder: str
+    environment: Mapping[str, str] = field(repr=False)
+    """What it was started with. Values may be secret."""
+    user: str | None = None
+    """Who it runs as, where that is not this user."""
+    children: int = 0
+    addresses: frozenset[tuple[str, int]] | None = None
+    """To which hosts and ports it is connected; ``None``: nobody may know."""
+    app: CeleryApp | None = None
+    """Its application, where its source was found."""
+
+    @property
+    def app_source(self) -> str | None:
+        """As a candidate says it that is written out in the source of its application."""
+        return str(self.app.file) if self.app else None
+
+    @property
+    def is_headways(self) -> bool:
+        """Whether an agent started it."""
+        return WORKER_ID in self.environment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """A worker that runs here and cannot be made a template of."""
+
+    pid: int
+    library: str
+    why: str
+
+
+def running() -> tuple[list[RunningWorker], list[Unread]]:
+    """The workers of this machine, by process id, each once however many processes it has."""
+    commands: dict[int, tuple[psutil.Process, WorkerCommand]] = {}
+    unread: list[Unread] = []
+    parents: dict[int, int] = {}
+    for process in psutil.process_iter(["cmdline", "ppid"]):
+        argv = process.info["cmdline"] or []
+        parents[process.pid] = process.info["ppid"]
+        title_of = hidden(argv[0]) if len(argv) >= 1 else None
+        if title_of:
+            unread.append(Unread(pid=process.pid, library=title_of, why="it hides its command line (setproctitle)"))
+        elif (command := understood(argv)) is not None:
+            commands[process.pid] = (process, command)
+    tops = {pid: each for pid, each in commands.items() if not _is_inside(pid, parents, commands)}
+    workers = []
+    for pid, (process, command) in sorted(tops.items()):
+        children = sum(parent == pid and child in commands for child, parent in parents.items())
+        try:
+            workers.append(_worker(process, command, children=children))
+        except psutil.AccessDenied:
+            unread.append(Unread(pid=pid, library=command.library, why=f"it runs as {_user(process)}"))
+        except psutil.NoSuchProcess:
+            continue  # it has ended since
+    unread = [each for each in unread if parents.get(each.pid) not in {other.pid for other in unread}]
+    return workers, sorted(unread, key=lambda each: each.pid)
+
+
+def _is_inside(pid: int, parents: Mapping[int, int], commands: Mapping[int, object]) -> bool:
+    """Whether a worker's process started it: a pool's process, or the one of a job."""
+    for _ in range(len(parents)):
+        pid = parents.get(pid, 0)
+        if pid in commands:
+            return True
+        if not pid:
+            return False
+    return False
+
+
+def _worker(process: psutil.Process, command: WorkerCommand, *, children: int) -> RunningWorker:
+    with process.oneshot():
+        environment, folder = process.environ(), process.cwd()
+        is_mine = process.uids().real == os.geteuid()
+        program = tuple(_program(process, command, environment, folder))
+    there = Path(folder, command.folder or ".")
+    return RunningWorker(
+        pid=process.pid,
+        command=replace(command, program=program),
+        folder=str(there),
+        app=celery_apps.named(command.app, there) if command.app else None,
+        environment=environment,
+        user=None if is_mine else _user(process),
+        children=children,
+        addresses=_addresses(process),
+    )
+
+
+def _program(
+    process: psutil.Process, command: WorkerCommand, environment: Mapping[str, str], folder: str
+) -> Iterator[str]:
+    """The words that start it, from wherever: the script alone, where the script names the interpreter itself."""
+    first, *rest = command.program
+    interpreter = _whole(first, environment, folder) or process.exe()
+    if len(rest) == 1 and rest[0] != "-m":
+        script = Path(folder, rest[0])
+        if _starts_with(interpreter, script):
+            yield str(script)
+            return
+        rest = [str(script)]
+    yield interpreter
+    yield from rest
+
+
+def _whole(program: str, environment: Mapping[str, str], folder: str) -> str | None:
+    if "/" in program:
+        return str(Path(folder, program))
+    return shutil.which(program, path=environment.get("PATH", os.defpath))
+
+
+def _starts_with(interpreter: str, script: Path) -> bool:
+    """Whether the kernel would start ``script`` with that very interpreter, whose packages are those it needs."""
+    try:
+        with script.open("rb") as file:
+            return os.access(script, os.X_OK) and file.readline(1_000).strip() == b"#!" + os.fsencode(interpreter)
+    except OSError:
+        return False
+
+
+def _addresses(process: psutil.Process) -> frozenset[tuple[str, int]] | None:
+    try:
+        remotes = [each.raddr for each in process.net_connections(kind="inet") if each.raddr]
+    except (psutil.Error, OSError):
+        return None
+    return frozenset((_plain(each.ip), each.port) for each in remotes)
+
+
+def _plain(address: str) -> str:
+    return "127.0.0.1" if address == "::1" else address.removeprefix("::ffff:")
+
+
+def _user(process: psutil.Process) -> str:
+    try:
+        return process.username()
+    except (psutil.Error, KeyError):
+        return "another user"

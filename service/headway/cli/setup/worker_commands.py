@@ -1,0 +1,194 @@
+"""Command lines of workers: of which library, for which queues, and which of their words a template may keep. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from types import MappingProxyType
+
+from headway.cli.setup.worker_options import CELERY, RQ, Options
+from headway.connections import has_password
+
+NAMED_ONLY = frozenset({"arq", "dramatiq", "huey", "procrastinate", "taskiq"})
+"""Libraries whose workers Headway starts and whose queues no collector reads."""
+_PROGRAMS = MappingProxyType({"rqworker": "rq", "huey_consumer": "huey", "huey_consumer.py": "huey", "rq.cli": "rq"})
+_PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
+_SHOWN_LEVELS = {"DEBUG", "INFO"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerCommand:
+    """A worker's command line, understood."""
+
+    library: str
+    program: tuple[str, ...]
+    """What starts the library: a program, or an interpreter with a module or script."""
+    words: tuple[str, ...] = ()
+    """The arguments that a template keeps, without queues and concurrency."""
+    queues: tuple[str, ...] = ()
+    """As named; none: those that its application declares."""
+    excluded: tuple[str, ...] = ()
+    broker: str | None = field(default=None, repr=False)
+    concurrency: int | None = None
+    is_single: bool = False
+    """Whether it runs one job at once whatever its concurrency says."""
+    folder: str | None = None
+    """Where it changes to, if it says so."""
+    app: str | None = None
+    worker_class: str | None = None
+    time_limit_s: int | None = None
+    remarks: tuple[str, ...] = ()
+    """What was left out and is missed, a sentence each."""
+
+
+@dataclass(slots=True)
+class _Taken:
+    """Words of a command, taken apart."""
+
+    kept: list[str] = field(default_factory=list)
+    positional: list[str] = field(default_factory=list)
+    values: dict[str, str] = field(default_factory=dict)
+    given: set[str] = field(default_factory=set)
+
+
+def understood(argv: Sequence[str]) -> WorkerCommand | None:
+    """The worker that ``argv`` starts; ``None``: it starts something else."""
+    program, rest = _program(argv)
+    name = PurePath(program[-1]).name if program else ""
+    library = _PROGRAMS.get(name, name)
+    if name == "manage.py" and rest[:1] == ["rqworker"]:
+        return _rq(program, rest)
+    if library == "celery":
+        return _celery(program, rest)
+    if library == "rq":
+        return _rq(program, rest if name != "rqworker" else ["worker", *rest])
+    if library in NAMED_ONLY and (library not in {"procrastinate", "taskiq"} or "worker" in rest):
+        return WorkerCommand(library=library, program=program)
+    return None
+
+
+def hidden(title: str) -> str | None:
+    """The library of a worker that shows a title in the place of its command line, as with ``setproctitle``."""
+    if re.match(r"\[celeryd: [^\]]*:MainProcess\]", title):
+        return "celery"
+    return "rq" if re.match(r"rq:worker:[^:]*: (?:Listening|Started|\*\*\*)", title) else None
+
+
+def _program(argv: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    if not argv or not argv[0]:
+        return (), []
+    if not _PYTHON.fullmatch(PurePath(argv[0]).name):
+        return (argv[0],), list(argv[1:])
+    at = 1
+    while at < len(argv) and argv[at].startswith("-") and argv[at] != "-m":
+        at += 2 if argv[at] in {"-W", "-X"} else 1
+    at += at < len(argv) and argv[at] == "-m"
+    return (tuple(argv[: at + 1]), list(argv[at + 1 :])) if at < len(argv) else ((), [])
+
+
+def _celery(program: tuple[str, ...], rest: list[str]) -> WorkerCommand | None:
+    taken = _taken(rest, CELERY)
+    if taken.positional[:1] != ["worker"]:
+        return None
+    values = taken.values
+    level = values.get("--loglevel", "").upper()
+    spare = [*_secret_remarks(taken), *_dropped_remarks(taken, CELERY)]
+    pool = values.get("--pool", "prefork")
+    concurrency = _number(values.get("--concurrency") or values.get("--autoscale", "").partition(",")[0])
+    return WorkerCommand(
+        library="celery",
+        program=program,
+        words=(*taken.kept, "--loglevel", level if level in _SHOWN_LEVELS else "INFO"),
+        queues=_listed(values.get("--queues")),
+        excluded=_listed(values.get("--exclude-queues")),
+        broker=values.get("--broker"),
+        concurrency=concurrency,
+        is_single=pool == "solo",
+        folder=values.get("--workdir"),
+        app=values.get("--app"),
+        time_limit_s=_number(values.get("--time-limit")),
+        remarks=tuple(spare),
+    )
+
+
+def _rq(program: tuple[str, ...], rest: list[str]) -> WorkerCommand | None:
+    taken = _taken(rest, RQ)
+    words = taken.positional
+    if not words or words[0] not in {"worker", "worker-pool", "rqworker"}:
+        return None
+    verb, *queues = words
+    return WorkerCommand(
+        library="rq",
+        program=program,
+        words=("worker" if verb == "worker-pool" else verb, *taken.kept),
+        queues=tuple(dict.fromkeys(queues)) or ("default",),
+        broker=taken.values.get("--url"),
+        concurrency=1,
+        is_single=True,
+        worker_class=taken.values.get("--worker-class"),
+        remarks=(*_secret_remarks(taken), *_dropped_remarks(taken, RQ)),
+    )
+
+
+def _taken(words: Iterable[str], options: Options) -> _Taken:
+    taken = _Taken()
+    rest = iter(words)
+    for word in rest:
+        name, value, spelled = _option(word, rest, options)
+        if name is None:
+            taken.positional.append(word)
+            taken.kept += [] if options.are_words_queues else [word]
+            continue
+        taken.given.add(name)
+        if value is not None:
+            taken.values[name] = value
+        is_secret = value is not None and _is_secret(value)
+        if name not in options.dropped and not is_secret:
+            taken.kept += spelled
+    return taken
+
+
+def _option(word: str, rest: Iterator[str], options: Options) -> tuple[str | None, str | None, list[str]]:
+    """The option that ``word`` begins, with its value and as it was written; no name: it is no option."""
+    if not word.startswith("-") or word == "-":
+        return None, None, [word]
+    name, equals, value = word.partition("=")
+    if equals and word.startswith("--"):
+        return options.taking.get(name, name), value, [word]
+    if word in options.taking:
+        value = next(rest, "")
+        return options.taking[word], value, [word, value]
+    short = next((each for each in options.taking if len(each) == 2 and word.startswith(each)), None)
+    if short and not word.startswith("--"):  # -c4
+        return options.taking[short], word[2:].removeprefix("="), [word]
+    return options.flags.get(word, word), None, [word]
+
+
+def _is_secret(value: str) -> bool:
+    try:
+        return "://" in value and has_password(value)
+    except ValueError:
+        return True
+
+
+def _secret_remarks(taken: _Taken) -> Iterator[str]:
+    for name, value in taken.values.items():
+        if _is_secret(value) and name not in {"--broker", "--url"}:
+            yield f"{name} is left out, whose value holds a password: give it in a variable, or add it"
+
+
+def _dropped_remarks(taken: _Taken, options: Options) -> Iterator[str]:
+    for name in sorted(taken.given):
+        if options.dropped.get(name):
+            yield f"{name} is left out: {options.dropped[name]}"
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.strip() for each in (text or "").split(",") if each.strip()))
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return max(1, int(float(text))) if text else None
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,150 @@
+"""The options of the commands that start workers: which take a value, and which a template has not."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options of a command: what it takes of a template's concern, and how each is written."""
+
+    taking: Mapping[str, str]
+    """Each spelling of an option that takes a value -> its long name."""
+    dropped: Mapping[str, str]
+    """Long name -> why a template has it not; empty where nobody misses it."""
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """The short spelling of an option without a value -> its long name."""
+    are_words_queues: bool = False
+    """Whether the words behind the verb are queues."""
+
+
+def _taking(short: Mapping[str, str], *names: str) -> Mapping[str, str]:
+    return {**short, **{name: name for name in names}}
+
+
+CELERY = Options(
+    taking=_taking(
+        {
+            "-A": "--app",
+            "-b": "--broker",
+            "-c": "--concurrency",
+            "-f": "--logfile",
+            "-I": "--include",
+            "-l": "--loglevel",
+            "-n": "--hostname",
+            "-P": "--pool",
+            "-Q": "--queues",
+            "-s": "--schedule-filename",
+            "-S": "--statedb",
+            "-X": "--exclude-queues",
+            "-O": "-O",
+        },
+        "--app",
+        "--autoscale",
+        "--broker",
+        "--concurrency",
+        "--config",
+        "--exclude-queues",
+        "--gid",
+        "--heartbeat-interval",
+        "--hostname",
+        "--include",
+        "--loader",
+        "--logfile",
+        "--loglevel",
+        "--max-memory-per-child",
+        "--max-tasks-per-child",
+        "--pidfile",
+        "--pool",
+        "--prefetch-multiplier",
+        "--queues",
+        "--result-backend",
+        "--schedule",
+        "--schedule-filename",
+        "--scheduler",
+        "--soft-time-limit",
+        "--statedb",
+        "--time-limit",
+        "--uid",
+        "--umask",
+        "--workdir",
+    ),
+    flags={"-B": "--beat", "-D": "--detach", "-E": "--task-events", "-q": "--quiet"},
+    dropped={
+        "--autoscale": "Headway itself starts and stops workers",
+        "--beat": "a scheduler runs once, beside the workers: `celery beat`",
+        "--broker": "",
+        "--concurrency": "",
+        "--detach": "",
+        "--discard": "it would empty the queue at each start",
+        "--exclude-queues": "",
+        "--gid": "",
+        "--hostname": "",
+        "--logfile": "the agent keeps what a worker prints",
+        "--loglevel": "",
+        "--pidfile": "",
+        "--purge": "it would empty the queue at each start",
+        "--queues": "",
+        "--quiet": "",
+        "--schedule": "",
+        "--schedule-filename": "",
+        "--scheduler": "",
+        "--statedb": "workers would share one file",
+        "--uid": "",
+        "--umask": "",
+        "--without-heartbeat": "heartbeats are how Headway sees what runs",
+        "--workdir": "",
+    },
+)
+RQ = Options(
+    taking=_taking(
+        {
+            "-u": "--url",
+            "-c": "--config",
+            "-P": "--path",
+            "-n": "--name",
+            "-w": "--worker-class",
+            "-j": "--job-class",
+            "-S": "--serializer",
+            "-ds": "--dequeue-strategy",
+        },
+        "--config",
+        "--connection-class",
+        "--date-format",
+        "--dequeue-strategy",
+        "--exception-handler",
+        "--job-class",
+        "--job-monitoring-interval",
+        "--log-format",
+        "--logging-level",
+        "--max-idle-time",
+        "--maintenance-interval",
+        "--max-jobs",
+        "--name",
+        "--num-workers",
+        "--path",
+        "--pid",
+        "--queue-class",
+        "--results-ttl",
+        "--sentry-ca-certs",
+        "--sentry-dsn",
+        "--serializer",
+        "--settings",
+        "--url",
+        "--worker-class",
+        "--worker-ttl",
+        "--pythonpath",
+    ),
+    flags={"-b": "--burst", "-q": "--quiet", "-s": "--with-scheduler", "-v": "--verbose"},
+    are_words_queues=True,
+    dropped={
+        "--burst": "",
+        "--logging-level": "",
+        "--max-idle-time": "Headway itself ends workers that are idle",
+        "--name": "",
+        "--num-workers": "",
+        "--pid": "",
+        "--quiet": "",
+        "--url": "",
+    },
+)

@@ -1,0 +1,187 @@
+"""Command lines and variables of workers that run: what `headway init` takes over, and what it leaves out."""
+
+from pathlib import Path
+
+import pytest
+
+from headway.agent.config.library_presets import RQ_SAFE
+from headway.cli.setup import celery_apps
+from headway.cli.setup.broker_candidates import as_read, candidate, place_of
+from headway.cli.setup.running_workers import RunningWorker
+from headway.cli.setup.worker_commands import WorkerCommand, hidden, understood
+from headway.cli.setup.worker_environment import carried
+from headway.cli.setup.worker_templates import Templates, celery_url
+
+SECRET = "s3cret-7"
+CELERY = "/v/bin/python /v/bin/celery "
+
+
+def known(line: str) -> WorkerCommand:
+    command = understood(line.split())
+    assert command is not None, line
+    return command
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "queues", "concurrency"),
+    [
+        ("-A shop worker -Q mail,news -c 4 -l debug", "-A shop worker --loglevel DEBUG", "mail news", 4),
+        ("--app=shop worker --queues=mail --concurrency=2", "--app=shop worker --loglevel INFO", "mail", 2),
+        ("-Ashop worker -Qmail -c8 -Ofair -E", "-Ashop worker -Ofair -E --loglevel INFO", "mail", 8),
+        ("worker -A shop -l WARNING -n w1@%h --pidfile p -f log", "worker -A shop --loglevel INFO", "", None),
+        ("-A shop worker --autoscale 10,3 -X slow", "-A shop worker --loglevel INFO", "", 10),
+        ("-A shop -b redis://h/0 worker --odd x", "-A shop worker --odd x --loglevel INFO", "", None),
+    ],
+)
+def test_celery_workers_keep_what_is_theirs(line: str, words: str, queues: str, concurrency: int | None) -> None:
+    command = known(CELERY + line)
+    assert (" ".join(command.words), " ".join(command.queues), command.concurrency) == (words, queues, concurrency)
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "queues"),
+    [
+        ("/v/bin/python /v/bin/rq worker high low", "worker", "high low"),
+        ("/v/bin/python -m rq.cli worker -u redis://h/0 -b --name x mail", "worker", "mail"),
+        (
+            "/v/bin/python -u /v/bin/rq worker -w my.Worker -q --with-scheduler",
+            "worker -w my.Worker --with-scheduler",
+            "default",
+        ),
+        ("rq worker-pool -n 4 high -ds round_robin", "worker -ds round_robin", "high"),
+        ("/v/bin/rqworker mail", "worker", "mail"),
+        ("/v/bin/python manage.py rqworker mail --settings s", "rqworker --settings s", "mail"),
+    ],
+)
+def test_rq_workers_keep_what_is_theirs(line: str, words: str, queues: str) -> None:
+    command = known(line)
+    assert (" ".join(command.words), " ".join(command.queues)) == (words, queues)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(CELERY + verb for verb in ("-A shop beat", "-A shop flower", "inspect worker", "-A shop multi start worker")),
+        *("/v/bin/rq info", "python -c rq", "python", "vim rq worker", "sh -c rq", "python manage.py runserver", ""),
+    ],
+)
+def test_nothing_else_is_a_worker(line: str) -> None:
+    assert understood(line.split()) is None
+
+
+def test_what_would_do_damage_in_many_workers_is_left_out_and_said() -> None:
+    command = known(CELERY + "-A shop worker -B --purge -D --without-heartbeat")
+    assert command.words == ("-A", "shop", "worker", "--loglevel", "INFO")
+    assert [remark.partition(" is left out")[0] for remark in command.remarks] == [
+        *("--beat", "--purge", "--without-heartbeat"),
+    ]
+
+
+def test_no_secret_of_a_command_line_stays_in_it() -> None:
+    command = known(CELERY + f"-A shop -b redis://:{SECRET}@h/0 --result-backend redis://:{SECRET}@h/1 worker")
+    assert command.words == ("-A", "shop", "worker", "--loglevel", "INFO")
+    assert SECRET not in f"{command} {command.remarks}"
+    assert command.remarks[0].startswith("--result-backend is left out, whose value holds a password")
+
+
+def test_a_worker_that_hides_its_command_line_is_known_by_its_title() -> None:
+    assert hidden("[celeryd: celery@h:MainProcess] -active- (-A shop worker)") == "celery"
+    assert hidden("rq:worker:ab12: Listening on mail") == "rq"
+    assert hidden("/v/bin/python") is None
+
+
+def test_variables_that_say_how_are_taken_and_others_are_named() -> None:
+    worker = {
+        "DJANGO_SETTINGS_MODULE": "shop.settings",
+        "SECRET_KEY": SECRET,
+        "DATABASE_URL": f"pg://u:{SECRET}@h",
+        "HOME": "/root",
+        "HEADWAY_WORKER_ID": "w",
+        "SHARED": "1",
+        "RABBITMQ_URL": "guest:guest@h",
+        "REDIS_URL": "redis://h/1",
+        "CELERY_BROKER_URL": f"redis://:{SECRET}@h/0",
+        "RQ_REDIS_URL": f"redis://:{SECRET}@h/2",
+    }
+    taken = carried(worker, own={"SHARED": "1"}, written={"RQ_REDIS_URL": worker["RQ_REDIS_URL"]})
+    assert taken.variables == {
+        "DJANGO_SETTINGS_MODULE": "shop.settings",
+        "REDIS_URL": "redis://h/1",
+        "RQ_REDIS_URL": worker["RQ_REDIS_URL"],  # known to whoever types the command
+    }
+    assert taken.missing == ("CELERY_BROKER_URL", "DATABASE_URL", "RABBITMQ_URL", "SECRET_KEY")
+    assert SECRET not in repr(taken)
+
+
+def templates(tmp_path: Path) -> Templates:
+    return Templates(source_folder=tmp_path, folder=tmp_path, env={}, dotenv={})
+
+
+def test_a_template_is_as_the_worker_is(tmp_path: Path) -> None:
+    worker = RunningWorker(
+        pid=7,
+        command=known(CELERY + "-A shop worker -c 8 --time-limit 300 -P threads"),
+        folder="/srv/shop",
+        environment={"REMAP_SIGTERM": "SIGQUIT", "CELERY_BROKER_URL": f"redis://:{SECRET}@h:6379/0"},
+        user="shop",
+    )
+    found = candidate(f"redis://:{SECRET}@h/0", source="CELERY_BROKER_URL")
+    made = templates(tmp_path).like(worker, ["mail", "news"], found)
+    assert made.argv[-6:] == ("--queues", "mail,news", "--concurrency", "8", "--prefetch-multiplier", "1")
+    assert (made.slots, made.cpu_cores, made.memory) == (8, 0.8, "512MB")
+    assert (made.working_directory, made.user, made.drain_timeout_s) == ("/srv/shop", "shop", 305)
+    assert made.stop_signal == "INT"  # TERM is remapped, and would end its jobs
+    assert made.environment["CELERY_BROKER_URL"] == found.given  # the same broker, by the URL that was typed here
+
+
+def test_an_rq_worker_class_of_its_own_is_kept(tmp_path: Path) -> None:
+    def like(line: str) -> tuple[str, ...]:
+        worker = RunningWorker(pid=7, command=known(line), folder="/srv", environment={})
+        return tuple(templates(tmp_path).like(worker, ["mail"], candidate("redis://h/0", source="x")).argv)
+
+    (tmp_path / "headway").touch()
+    assert like(f"{tmp_path}/rq worker mail") == (f"{tmp_path}/rq", "worker", *RQ_SAFE, "--url", "redis://h/0", "mail")
+    assert like(f"{tmp_path}/rq worker -w my.W mail")[1:] == ("worker", "-w", "my.W", "--url", "redis://h/0", "mail")
+    assert like("/none/rq worker mail")[1:] == ("worker", "--url", "redis://h/0", "mail")
+
+
+def test_celery_applications_are_found_by_reading(tmp_path: Path) -> None:
+    for name, text in {
+        "tasks.py": "from celery import Celery\napp = Celery('a', broker='redis://h/0')\nraise SystemExit\n",
+        "shop/celery.py": "import celery\ncelery_app: object = celery.Celery('b')\n",
+        "src/pack/__init__.py": "from celery import Celery\nc = Celery()\n",
+        "broken.py": "Celery( = ",
+        ".venv/x.py": "app = Celery()",
+        "tests/x.py": "app = Celery()",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert [(each.app, each.folder.name, each.broker) for each in celery_apps.find(tmp_path)] == [
+        ("tasks:app", tmp_path.name, "redis://h/0"),
+        ("shop.celery:celery_app", tmp_path.name, None),
+        ("pack:c", "src", None),
+    ]
+    named = celery_apps.named("shop", tmp_path)
+    assert named is not None
+    assert named.app == "shop.celery:celery_app"
+
+
+@pytest.mark.parametrize(
+    ("given", "read", "back"),
+    [
+        ("redis://h/0", "redis://h/0", "redis://h/0"),
+        ("redis+socket:///s?virtual_host=3", "unix:///s?db=3", "redis+socket:///s?virtual_host=3"),
+        ("rediss://h/0?ssl_cert_reqs=CERT_NONE", "rediss://h/0?ssl_cert_reqs=none", None),
+        ("pyamqp://h//", "amqp://h//", None),
+        ("nonsense", "nonsense", None),
+    ],
+)
+def test_urls_are_read_as_libraries_write_them(given: str, read: str, back: str | None) -> None:
+    assert as_read(given) == read
+    assert back is None or celery_url(read) == back
+
+
+def test_one_broker_has_one_place() -> None:
+    assert place_of("redis://localhost") == place_of("redis://u:p@127.0.0.1:6379/0") == place_of("redis://[::1]:6379")
+    assert place_of("redis://h/0") != place_of("redis://h/1")
+    assert place_of("redis://h:bad") == ("redis://h:bad",)
