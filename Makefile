@@ -17,7 +17,7 @@ FAST_TESTS := -m "not proof and not ($(SLOW))" $(ONLY_SLOW:%=--ignore=tests/%)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check quick proof format lint types contracts compiled fast slow docs docs-run docs-links proto proto-check bench wheel release image clean
+.PHONY: help install demo test check quick proof proof-queues format lint types contracts compiled fast slow docs docs-run docs-links proto proto-check bench wheel release image clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -52,6 +52,9 @@ quick: install ## lint, types, and the tests of what changed since main: a minut
 
 proof: install ## kills, soaks and storms (ARGS="--proof-minutes 60"); resumable, figures go to tests/proof/results/
 	@HYPOTHESIS_PROFILE=searching $(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/proof tests/scaling
+
+proof-queues: install ## every source of jobs against every fault of its broker; writes docs/proofs/queue-faults.md
+	@HEADWAY_FAULTS_PAGE=docs/proofs/queue-faults.md $(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/collect -k faults
 
 bench: install ## run the benchmarks (ARGS="wake" for one); each prints its figures and the machine
 	@scripts=$$(ls $(foreach name,$(or $(ARGS),$(BENCHMARKS)),benchmarks/$(name).py) 2>/dev/null) || { echo "headway: no benchmark matches '$(or $(ARGS),*)'" >&2; exit 1; }; \

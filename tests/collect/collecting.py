@@ -39,9 +39,11 @@ class Collected:
 
 
 @contextmanager
-def collecting(connections: Iterable[Connection], folder: Path) -> Iterator[Collected]:
-    """Collectors of ``connections`` whose state is in ``folder``."""
-    collected = Collected()
+def collecting(
+    connections: Iterable[Connection], folder: Path, collected: Collected | None = None
+) -> Iterator[Collected]:
+    """Collectors of ``connections`` whose state is in ``folder``. They send to ``collected``, else to a new one."""
+    collected = collected or Collected()
     with StateFolder(folder) as state:
         collectors = Collectors(connections, libraries=Libraries(), folder=state, send=collected.send)
         collectors.start()

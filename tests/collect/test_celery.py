@@ -220,6 +220,57 @@ def test_flushed_queues_are_empty_and_a_broker_that_is_away_is_unknown(shop: Sho
         away.poll(1.0)
 
 
+def test_marks_that_a_server_lost_show_nothing(shop: Shop) -> None:
+    """A replica became master before it had the last jobs: that they are gone does not make the others younger."""
+    shop.send()
+    shop.redis.delete("mail")
+    shop.samples(1000.0)
+    for at_s in range(1010, 1100, 10):
+        shop.send("one")
+        shop.send("marked")
+        shop.samples(at_s)
+    shop.redis.ltrim("mail", 9, -1)  # of those of 1050 the first is left, which no mark shows
+    shop.redis.client_kill_filter(_type="normal", skipme=True)
+    for taken, entered_s in ((0, 1010), (7, 1040), (1, 1050)):
+        for _ in range(taken):
+            shop.redis.rpop("mail")
+        sample = shop.samples(1200.0)["mail"]
+        assert sample.oldest_age_s <= 1200 - entered_s <= sample.oldest_age_max_s
+    shop.redis.delete("mail")
+    shop.send("late")
+    sample = shop.samples(1300.0)["mail"]
+    assert sample.oldest_age_s <= 1.0
+
+
+def published(shop: Shop, worker: str, *, active: int) -> None:
+    event = {"type": "worker-heartbeat", "hostname": f"celery@{worker}", "pid": 7, "active": active, "processed": 9}
+    message = {"body": json.dumps(event), "content-type": "application/json", "properties": {}}
+    shop.redis.publish("/0.celeryev/worker.heartbeat", json.dumps(message))
+
+
+def test_after_a_broker_was_away_what_runs_is_unknown_until_its_workers_are_back(shop: Shop) -> None:
+    """With early acknowledgements it is nowhere in the broker, and workers take their time to connect again."""
+    shop.send()
+    shop.redis.delete("mail")
+    shop.source.poll(1000.0)
+    for at_s in range(1000, 1012, 2):
+        for worker in ("a", "b"):
+            published(shop, worker, active=2)
+        eventually(lambda at_s=at_s: len(shop.source.poll(float(at_s)).activities) == 2)
+    assert shop.source.cursor()["acknowledges_early"]
+    assert shop.samples(1012.0)["mail"].in_flight_jobs == 4
+    shop.redis.client_kill_filter(_type="pubsub", skipme=True)
+    with pytest.raises(Unavailable):
+        shop.source.poll(1013.0)
+    assert shop.samples(1014.0)["mail"].in_flight_jobs is None
+    published(shop, "a", active=2)
+    eventually(lambda: shop.source.poll(1020.0).activities)
+    assert shop.samples(1020.0)["mail"].in_flight_jobs is None
+    published(shop, "b", active=1)
+    eventually(lambda: len(shop.source.poll(1021.0).activities) == 2)
+    assert shop.samples(1021.0)["mail"].in_flight_jobs == 3
+
+
 def test_one_queue_that_cannot_be_read_does_not_hide_the_others(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     shop.send(queue="bad")
     shop.send()

@@ -143,7 +143,7 @@ def test_a_broker_that_goes_away_is_logged_once_and_nothing_is_sent_of_it(
     assert server.wait_stopped()
     pauses_s = [collector.turn() for _ in range(8)]
     assert pauses_s[0] <= 0.5
-    assert 2.5 <= pauses_s[-1] <= 5.0
+    assert 2.0 <= pauses_s[-1] <= 4.0
     assert len(control.samples) == 1
     again = ensure_valkey(data_folder / "valkey-that-goes", is_persistent=True)
     assert again.url == server.url

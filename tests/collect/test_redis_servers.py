@@ -1,6 +1,7 @@
 """A Redis behind TLS, sentinels or a cluster: real servers, and a real failover of each."""
 
 import os
+import signal
 import ssl
 import subprocess
 import sys
@@ -202,7 +203,7 @@ def test_a_master_that_was_replaced_unawares_is_left(watched: Watched, shop: Sho
         watched.watch(other)
         collected.comes_to("rq/mail", 2)
         for each in watched.sentinels:  # who has no sentinel to ask goes on with the master that it knows
-            each.kill()
+            each.process.send_signal(signal.SIGSTOP)
         other.redis.rpush("rq:queue:mail", "c")
         collected.comes_to("rq/mail", 3)
 

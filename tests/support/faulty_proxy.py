@@ -24,7 +24,8 @@ class FaultyProxy:
         self.is_silent = False
         """Nothing comes back any more."""
         self._to = port
-        self._tls = tls
+        self.tls = tls
+        """Whose certificate the next connections see."""
         self._listener = socket.create_server((HOST, 0))
         self.port: int = self._listener.getsockname()[1]
         self._ended = threading.Event()
@@ -54,13 +55,14 @@ class FaultyProxy:
 
     def _serve(self, client: socket.socket) -> None:
         try:
-            if self._tls is not None:
-                client = self._tls.wrap_socket(client, server_side=True)
+            if self.tls is not None:
+                client = self.tls.wrap_socket(client, server_side=True)
             server = socket.create_connection((HOST, self._to), CONNECT_S)
             server.settimeout(None)
         except OSError:  # it does not trust the certificate, or the server is away
             client.close()
             return
+        client.settimeout(None)
         self._open += [client, server]
         with suppress(OSError):
             self._carry(client, server)
@@ -86,9 +88,9 @@ class FaultyProxy:
         self._ended.wait(self.late_s)
         if self.is_silent:
             return
-        if self.byte_s is None:
-            sink.sendall(data)
-            return
-        for index in range(len(data)):
-            sink.sendall(data[index : index + 1])
+        sent = 0
+        while self.byte_s is not None and sent < len(data):
+            sink.sendall(data[sent : sent + 1])
+            sent += 1
             time.sleep(self.byte_s)
+        sink.sendall(data[sent:])

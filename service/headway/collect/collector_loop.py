@@ -21,7 +21,7 @@ from headway.local.backoff import DoublingPause
 from headway.scaling.model import JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 
 CATCH_UP_S = 0.05  # the pause between polls that cannot take everything that is new: a third of the processor is left
-PAUSE = DoublingPause(0.5, 5.0)
+PAUSE = DoublingPause(0.5, 4.0)  # a broker that is back is read within 5 s
 BATCH_ITEMS_MAX = 9_000  # ingest takes 10,000
 FIRST_LIBRARY = "rq"  # whose cursors were written before a cursor named its library
 

@@ -34,26 +34,39 @@ class _Mark:
 class ListMarks:
     """The marks of one list, which jobs enter at one end and leave at the other."""
 
-    __slots__ = ("_after_s", "_marks")
+    __slots__ = ("_after_s", "_is_doubtful", "_marks")
 
     def __init__(self, *, after_s: float | None) -> None:
         """Everything in the list entered after ``after_s``, when it was empty; ``None``: that is not known."""
         self._marks: list[_Mark] = []
         self._after_s = after_s
+        self._is_doubtful = False
+
+    def doubt(self) -> None:
+        """The server may be another one, which never had the last jobs.
+
+        At the next reading a mark that is missing shows nothing, unless a later one is there.
+        """
+        self._is_doubtful = True
 
     def asked(self) -> list[str]:
         """The marks whose presence shows most, the oldest first."""
-        return [mark.element for mark in self._marks[:ASKED_FIRST]]
+        return [mark.element for mark in self._marks[: None if self._is_doubtful else ASKED_FIRST]]
 
     def asked_further(self, present: Sequence[bool]) -> list[str]:
         """Those to ask for where all of the first have left: ``present`` says which of ``asked`` are still there."""
-        return [] if any(present) else [mark.element for mark in self._marks[ASKED_FIRST:]]
+        return [] if any(present) else [mark.element for mark in self._marks[len(present) :]]
 
     def read(self, newest: str, present: Sequence[bool], *, asked_s: float, seen_s: float) -> Entered:
         """When the oldest job of the list entered it, which is not empty.
 
         ``present`` says which marks were found: of ``asked`` and then, where they were asked for, of the others.
         """
+        if self._is_doubtful:
+            last = next((index for index in reversed(range(len(present))) if present[index]), -1)
+            del self._marks[last + 1 :]
+            present = present[: last + 1]
+            self._is_doubtful = False
         found = next((index for index, is_there in enumerate(present) if is_there), len(present))
         for mark in self._marks[:found]:
             self._after_s = mark.asked_s if self._after_s is None else max(self._after_s, mark.asked_s)

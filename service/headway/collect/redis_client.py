@@ -1,7 +1,8 @@
 """A connection to a Redis or Valkey, for reading only: to one server, or to whichever serves now."""
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -10,6 +11,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.connection import parse_url
 from redis.retry import Retry
+from redis.sentinel import MasterNotFoundError
 
 from headway.collect.redis_moving import SlotOwner, follow_sentinels, follow_slot, has_one_slot
 from headway.connections import Connection, hosts
@@ -57,8 +59,10 @@ def refusals(connection: Connection) -> Iterator[str]:
         )
 
 
-def connect(connection: Connection) -> "redis.Redis":
+def connect(connection: Connection, *, on_connect: Callable[[], object] = lambda: None) -> "redis.Redis":
     """A client of the broker. It connects at its first command, and finds out by itself which server serves now.
+
+    ``on_connect`` is called whenever it has connected: from then on the server may be another one.
 
     Raises:
         Misconfigured: the URL cannot be one, or a password's file cannot be read.
@@ -75,6 +79,12 @@ def connect(connection: Connection) -> "redis.Redis":
         "client_name": "headway-collect",
         "protocol": 2,  # spoken by every version
     }
+
+    def connected(each: Any) -> None:
+        each.on_connect()
+        on_connect()
+
+    options["redis_connect_func"] = connected
     certificates = {} if connection.ca_file is None else {"ssl_ca_certs": str(connection.ca_file)}
     password = connection.password()
     login = {} if password is None else {"password": password}
@@ -98,7 +108,26 @@ def connect(connection: Connection) -> "redis.Redis":
             options=options,
         )
         pool = follow_slot(owner)
-    return redis.Redis(connection_pool=pool)
+    return redis.Redis.from_pool(pool)
+
+
+def log_in_anew(client: "redis.Redis", connection: Connection, error: Exception) -> None:
+    """Let ``client`` take passwords from their files once more, where ``error`` is that a login was refused."""
+    if not isinstance(error, redis.AuthenticationError | MasterNotFoundError):
+        return
+    with suppress(Misconfigured):  # while a file is being replaced
+        renewed = connect(connection).connection_pool
+        called = client.connection_pool.connection_kwargs["redis_connect_func"]
+        renewed.connection_kwargs["redis_connect_func"] = called
+        client.connection_pool.disconnect()
+        client.connection_pool = renewed
+
+
+def is_about_a_key(error: Exception) -> bool:
+    """Whether an error is about one key, and says nothing of the others: of another type, or not to be read."""
+    if isinstance(error, redis.exceptions.NoPermissionError):
+        return "command" not in str(error)
+    return str(error).startswith("WRONGTYPE")
 
 
 def unavailable(connection: Connection, error: Exception) -> Unavailable:
@@ -110,6 +139,8 @@ def unavailable(connection: Connection, error: Exception) -> Unavailable:
         return Unavailable(
             f"{broker} shows a certificate that is not trusted here ({error}): ca_file names those that signed it"
         )
+    if isinstance(error, redis.exceptions.NoPermissionError):
+        return Unavailable(f"{broker} refuses a command ({error}): see the login of the library's how-to page")
     if isinstance(error, redis.ConnectionError | redis.TimeoutError | OSError):
         return Unavailable(f"{broker} cannot be reached ({error}): check its URL and that it runs")
     return Unavailable(f"{broker} answered with an error: {error}")

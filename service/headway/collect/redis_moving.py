@@ -9,12 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import redis
+from redis.backoff import NoBackoff
 from redis.crc import key_slot
 from redis.exceptions import AskError, ClusterDownError, TryAgainError
+from redis.retry import Retry
 from redis.sentinel import MasterNotFoundError, Sentinel, SentinelConnectionPool, SentinelManagedConnection
 from redis.sentinel import SentinelManagedSSLConnection as EncryptedSentinelConnection
 
 ASKED_EACH_S = 1.0  # of a master that was cut off from its sentinels and from its replicas, but not from here
+ASKED_AGAIN_S = 10.0  # where all sentinels hang: they hold up one poll of many
 ASK_TIMEOUT_S = 1.0  # of three sentinels two may hang
 
 _ASKING = ("socket_timeout", "socket_connect_timeout")
@@ -43,7 +46,7 @@ def follow_sentinels(
     encrypted = {} if certificates is None else {"ssl": True, **certificates}
     asking = dict.fromkeys(_ASKING, ASK_TIMEOUT_S)
     client = Sentinel(  # type: ignore[no-untyped-call]
-        list(sentinels), sentinel_kwargs={"password": password, "retry": options["retry"], **asking, **encrypted}
+        list(sentinels), sentinel_kwargs={"password": password, "retry": Retry(NoBackoff(), 0), **asking, **encrypted}
     )
     kind = SentinelManagedConnection if certificates is None else EncryptedSentinelConnection
     return _MasterPool(master, client, connection_class=kind, **options, **(certificates or {}))
@@ -54,22 +57,21 @@ class _MasterPool(SentinelConnectionPool):
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)  # type: ignore[no-untyped-call]
-        self._asked_s = float("-inf")
+        self._ask_from_s = float("-inf")
 
     def get_connection(self, *given: Any, **options: Any) -> Any:
-        if time.monotonic() - self._asked_s > ASKED_EACH_S:
+        if time.monotonic() >= self._ask_from_s:
             self._ask()
         return super().get_connection(*given, **options)
 
     def _ask(self) -> None:
-        before = self.master_address
+        before, pause_s = self.master_address, ASKED_EACH_S
         try:
-            now = self.get_master_address()  # type: ignore[no-untyped-call]
+            if before not in (None, self.get_master_address()):  # type: ignore[no-untyped-call]
+                self.disconnect()  # subscriptions as well
         except MasterNotFoundError:  # no sentinel answers: whom they named last may well do
-            now = before
-        if before not in (None, now):
-            self.disconnect()  # subscriptions as well
-        self._asked_s = time.monotonic()
+            pause_s = ASKED_AGAIN_S
+        self._ask_from_s = time.monotonic() + pause_s
 
 
 class SlotOwner:
@@ -119,7 +121,13 @@ class SlotOwner:
         with redis.Redis(
             host=node[0],
             port=node[1],
-            **{**self.options, **dict.fromkeys(_ASKING, ASK_TIMEOUT_S), "decode_responses": True, **encrypted},
+            **{
+                **self.options,
+                "redis_connect_func": None,
+                **dict.fromkeys(_ASKING, ASK_TIMEOUT_S),
+                "decode_responses": True,
+                **encrypted,
+            },
         ) as client:
             # As the server writes it: what redis-py makes of this reply differs between its versions.
             client.response_callbacks.pop("CLUSTER SLOTS", None)

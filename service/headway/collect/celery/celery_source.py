@@ -23,7 +23,7 @@ from headway.collect.celery.queue_bindings import SEPARATOR, QueueBindings
 from headway.collect.celery.worker_heartbeats import WorkerHeartbeats
 from headway.collect.list_marks import Entered, ListMarks
 from headway.collect.prepared_commands import exchange, prepared
-from headway.collect.redis_client import SCHEMES, connect, refusals, unavailable
+from headway.collect.redis_client import SCHEMES, connect, is_about_a_key, log_in_anew, refusals, unavailable
 from headway.collect.source import Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
 from headway.connections import Connection
 from headway.scaling.model import QueueSample
@@ -64,7 +64,9 @@ class CelerySource:
     def __init__(self, connection: Connection, cursor: Cursor | None) -> None:
         """Go on with the queues of ``cursor``: after a flush, no producer binds them again."""
         self._connection = connection
-        self._client = connect(connection)
+        self._is_new_server = False
+        """Whether there was a connection anew: the server may be another one than before."""
+        self._client = connect(connection, on_connect=self._connected)
         self._prefix = connection.prefix or ""
         database = self._client.connection_pool.connection_kwargs.get("db") or 0
         self._heartbeats = WorkerHeartbeats(self._client, prefix=self._prefix, database=int(database))
@@ -81,6 +83,9 @@ class CelerySource:
         self._heads: dict[str, float] = {}
         """Queue -> after when the job that was next at the last poll had entered, where that is known."""
         self._unreadable: dict[str, str] = {}
+
+    def _connected(self) -> None:
+        self._is_new_server = True
 
     def cursor(self) -> dict[str, Any]:
         """What was learned; nothing is reported job by job, so nothing can be reported twice."""
@@ -106,6 +111,7 @@ class CelerySource:
             return self._poll(at_s)
         except (redis.RedisError, OSError) as error:
             self._heartbeats.close()
+            log_in_anew(self._client, self._connection, error)
             raise unavailable(self._connection, error) from error
 
     def close(self) -> None:
@@ -175,7 +181,7 @@ class CelerySource:
         if problem is None:
             self._unreadable.pop(queue, None)
             return True
-        if not str(problem).startswith("WRONGTYPE"):
+        if not is_about_a_key(problem):
             raise problem
         if self._unreadable.get(queue) != str(problem):
             log.warning("queue unreadable queue=%s: %s", self._connection.queue(queue), problem)
@@ -190,6 +196,7 @@ class CelerySource:
         for queue, key in full:
             if key not in self._marks:
                 self._marks[key] = ListMarks(after_s=self._empty_at_s.get(key) or self._empty_at_s.get(queue))
+        self._doubt_marks()
         asked = {key: self._marks[key].asked() for _, key in full}
         with self._client.pipeline(transaction=False) as pipe:
             for key, marks in asked.items():
@@ -206,7 +213,14 @@ class CelerySource:
             ends[key] = _Ends(newest, head, [each is not None for each in islice(replies, len(marks))])
         envelopes = dict(zip(new, next(replies), strict=True)) if new else {}
         self._read_further(ends)
+        self._doubt_marks()  # it may have changed amid the poll
         return ends, envelopes
+
+    def _doubt_marks(self) -> None:
+        """Where the server may be another one: it may never have had the last jobs."""
+        for marks in self._marks.values() if self._is_new_server else ():
+            marks.doubt()
+        self._is_new_server = False
 
     def _read_further(self, ends: "dict[str, _Ends]") -> None:
         """A third trip, rarely: where all marks that were asked for have left."""
@@ -289,7 +303,9 @@ class CelerySource:
         self, queue: str, count: _QueueCount, due: list[Entered], running: int | None, at_s: float
     ) -> QueueSample:
         reserved: int | None = None
-        in_flight = len(due)
+        in_flight: int | None = len(due)
+        if self._acknowledges_early and len(self._bindings.queues) == 1:
+            in_flight = None  # what runs is nowhere in the broker, and its workers have not published yet
         oldest = count.oldest
         if running is not None:
             reserved = len(due) if self._acknowledges_early else max(0, len(due) - running)

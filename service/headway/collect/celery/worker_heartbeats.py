@@ -12,7 +12,8 @@ from headway.connections import as_text
 from headway.scaling.model import WorkerActivity
 
 LATE_S = 7.0  # three heartbeats are missing: it has ended, or is cut off
-WHOLE_AFTER_S = 2.5  # by then every worker has published one
+WHOLE_AFTER_S = 2.5  # by then every worker has published one that was connected all the time
+RETURN_S = 30.0  # after the broker was away workers wait longer and longer before they connect again
 MESSAGES_MAX = 2_000  # a poll; of more, the rest is read by the next
 PID_MAX = 2**31
 
@@ -41,10 +42,13 @@ class WorkerHeartbeats:
         self._since_s = 0.0
         self._workers: dict[tuple[str, Any], Heartbeat] = {}
         """By name and process id: workers of one host have the same name where nobody gave them others."""
+        self._awaited: set[tuple[str, Any]] = set()
+        """Those that published before the subscription ended, and not since."""
 
     def read(self, at_s: float) -> None:
         """Take what was published since the last call. Raises ``redis.RedisError``; then nothing is known any more."""
         if self._subscription is None:
+            self._awaited.update(self._workers)
             self._workers.clear()
             self._since_s = at_s
             self._subscription = self._client.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
@@ -64,7 +68,8 @@ class WorkerHeartbeats:
 
     def is_whole(self, at_s: float) -> bool:
         """Whether every worker must have published a heartbeat by now."""
-        return self._subscription is not None and at_s - self._since_s >= WHOLE_AFTER_S
+        after_s = RETURN_S if self._awaited else WHOLE_AFTER_S
+        return self._subscription is not None and at_s - self._since_s >= after_s
 
     @property
     def running_jobs(self) -> int:
@@ -95,9 +100,12 @@ class WorkerHeartbeats:
                 continue
             if kind == "worker-offline":
                 pid = event.get("pid")
-                self._workers.pop((name, pid if isinstance(pid, int) else None), None)
+                worker = (name, pid if isinstance(pid, int) else None)
+                self._workers.pop(worker, None)
+                self._awaited.discard(worker)
             elif kind == "worker-heartbeat" and (heartbeat := _heartbeat(name, event, at_s)) is not None:
                 self._workers[name, heartbeat.pid] = heartbeat
+                self._awaited.discard((name, heartbeat.pid))
 
 
 def _events(text: Any) -> list[dict[str, Any]]:

@@ -78,8 +78,15 @@ class TrackedQueue:
         yield from (job for job in behind if job not in self.jobs.waiting)
 
     def _last_anchor(self, tail: list[str]) -> int | None:
-        anchors = set(self.jobs.anchors)
-        return next((index for index in range(len(tail) - 1, -1, -1) if tail[index] in anchors), None)
+        """Where in ``tail`` the last job stands that was reported.
+
+        Where the last ones are gone, deleted or lost with a server that failed, any other shows it that still waits.
+        """
+        for known in (set(self.jobs.anchors), self.jobs.waiting):
+            found = next((index for index in range(len(tail) - 1, -1, -1) if tail[index] in known), None)
+            if found is not None:
+                return found
+        return None
 
     def _left(self, reading: QueueReading) -> list[str]:
         """Jobs that were reported as waiting and seem not to wait any more."""

@@ -14,7 +14,6 @@ import logging
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -22,7 +21,7 @@ import redis
 
 from headway.collect.job_memory import WAITING_KEPT
 from headway.collect.prepared_commands import exchange, prepared, together
-from headway.collect.redis_client import SCHEMES, connect, refusals, unavailable
+from headway.collect.redis_client import SCHEMES, connect, is_about_a_key, log_in_anew, refusals, unavailable
 from headway.collect.rq.queue_commands import Asked, QueueCommands, RqKeys, Spans, reading_from
 from headway.collect.rq.queue_reading import Answers, QueueReading, RecordRequests
 from headway.collect.rq.queue_tracker import TrackedQueue
@@ -30,7 +29,6 @@ from headway.collect.rq.rq_record import record_commands, record_from, score_com
 from headway.collect.rq.rq_workers import activity_from, worker_commands
 from headway.collect.source import EXACT, Cursor, Figure, FoundQueue, Library, Reading, bounded
 from headway.connections import Connection
-from headway.errors import Misconfigured
 from headway.scaling.model import JobEvent, QueueSample, WorkerActivity
 
 PREFIX = "rq"
@@ -101,21 +99,13 @@ class RqSource:
         try:
             return self._poll(at_s)
         except (redis.RedisError, OSError) as error:
-            if isinstance(error, redis.AuthenticationError):
-                self._log_in_anew()
+            log_in_anew(self._client, self._connection, error)
             raise unavailable(self._connection, error) from error
 
     def _started_s(self, jobs: Collection[str]) -> Iterator[float]:
         """When those of ``jobs`` started that are known to run."""
         for tracked in self._queues.values() if jobs else ():
             yield from (at_s for job in jobs if (at_s := tracked.jobs.started_at_s(job)) is not None)
-
-    def _log_in_anew(self) -> None:
-        """Take the password from its file once more: it may have been changed."""
-        with suppress(Misconfigured):  # while the file is being replaced
-            client = connect(self._connection)
-            self._client.close()
-            self._client = client
 
     def close(self) -> None:
         """Let the broker go."""
@@ -209,6 +199,8 @@ class RqSource:
         try:
             readings[asked.queue] = reading_from(asked, replies)
         except redis.ResponseError as error:
+            if not is_about_a_key(error):
+                raise
             if self._unreadable.get(asked.queue) != str(error):
                 log.warning("queue unreadable queue=%s: %s", self._connection.queue(asked.queue), error)
             self._unreadable[asked.queue] = str(error)
