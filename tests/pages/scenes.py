@@ -22,6 +22,7 @@ import rq
 
 from headway.scaling.model import EventKind, JobEvent
 from pages.blocks import Block
+from pages.recipes import PASSWORD, celery_broker, rq_broker
 from security.planes import serving
 from spark.events import publish, table
 from support.ports import free_port
@@ -103,10 +104,31 @@ def broker(servers: Servers) -> Iterator[Scene]:
 @contextmanager
 def control_plane(servers: Servers) -> Iterator[Scene]:
     """A control plane at the usual addresses and the broker, with nothing known."""
-    with broker(servers) as given, serving(servers.migrated_url(), servers.folder, {"HEADWAY_TOKEN": ""}) as plane:
-        addresses = {"http://127.0.0.1:8460": plane.http, "127.0.0.1:8461": plane.grpc}
-        env = {"HEADWAY_URL": plane.http, "HEADWAY_CONTROL": plane.grpc}
+    with broker(servers) as given, _plane(servers) as (addresses, env):
         yield Scene(folder=servers.folder, env=env, replaced={**given.replaced, **addresses})
+
+
+@contextmanager
+def _plane(servers: Servers) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
+    """A control plane: what stands in the place of its usual addresses, and the settings of who calls it."""
+    with serving(servers.migrated_url(), servers.folder, {"HEADWAY_TOKEN": ""}) as plane:
+        addresses = {"http://127.0.0.1:8460": plane.http, "127.0.0.1:8461": plane.grpc}
+        yield addresses, {"HEADWAY_URL": plane.http, "HEADWAY_CONTROL": plane.grpc}
+
+
+@contextmanager
+def recipe_of_celery(servers: Servers) -> Iterator[Scene]:
+    """A control plane, and Celery's broker with the login of its page in ``brokers.toml``."""
+    with _plane(servers) as (addresses, env), celery_broker(servers.folder):
+        yield Scene(folder=servers.folder, env=env, replaced=addresses)
+
+
+@contextmanager
+def recipe_of_rq(servers: Servers) -> Iterator[Scene]:
+    """A control plane, and RQ's broker, to which the collector connects with the login of its page."""
+    with _plane(servers) as (addresses, env), rq_broker(servers.folder) as broker:
+        url = f"redis://headway:{PASSWORD}@{broker.address}/0"
+        yield Scene(folder=servers.folder, env=env, replaced={**addresses, "redis://127.0.0.1:6379/0": url})
 
 
 @contextmanager
@@ -175,12 +197,14 @@ SCENES = {
     "a broker": broker,
     "a control plane": control_plane,
     "hosts": hosts,
+    "the recipe of Celery": recipe_of_celery,
+    "the recipe of RQ": recipe_of_rq,
     "minutes of time": minutes,
     "everything installed": everything,
     "a recorded past": recorded_past,
     "recorded weeks": recorded_weeks,
 }
-SERVED = {"a control plane", "hosts"}
+SERVED = {"a control plane", "hosts", "the recipe of Celery", "the recipe of RQ"}
 # `make docs-run` alone runs these.
 LONG = {"minutes of time", "everything installed", "a recorded past", "recorded weeks"}
 
