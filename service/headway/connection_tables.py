@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from headway.connections import AUTO, EVERY_S, Connection, has_password, hosts
+from headway.connections import AUTO, EVERY_S, PROCESSOR_SHARE, Connection, has_password, hosts
 from headway.scaling.mapping import near
 
+SHARE_MIN, SHARE_MAX = 0.01, 1.0
 EVERY_MIN_S, EVERY_MAX_S = 0.1, 5.0  # what is read less often than a metric bucket is long looks like a broker away
 EXAMPLE_URL = "redis://127.0.0.1:6379/0"
 KEYS = (
@@ -20,6 +21,7 @@ KEYS = (
     "queues",
     "exclude",
     "every_s",
+    "processor_share",
     "prefix",
     "management_url",
 )
@@ -64,7 +66,10 @@ def _connection(name: Any, value: Any, breaches: list[str], *, where: str) -> Co
         ca_file=reader.file(given, "ca_file"),
         queues=reader.patterns(given, "queues"),
         exclude=reader.patterns(given, "exclude"),
-        every_s=reader.period(given.get("every_s", EVERY_S)),
+        every_s=reader.number(given, "every_s", "seconds", EVERY_MIN_S, EVERY_MAX_S, default=EVERY_S),
+        processor_share=reader.number(
+            given, "processor_share", "a part of one core", SHARE_MIN, SHARE_MAX, default=PROCESSOR_SHARE
+        ),
         prefix=reader.text(given, "prefix"),
         management_url=reader.management_url(given),
     )
@@ -128,11 +133,14 @@ class _TableReader:
             return ()
         return tuple(value)
 
-    def period(self, value: Any) -> float:
+    def number(
+        self, given: Mapping[Any, Any], key: str, unit: str, least: float, most: float, *, default: float
+    ) -> float:
+        value = given.get(key, default)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not EVERY_MIN_S <= value <= EVERY_MAX_S:
-            self.refuse(f"every_s={value!r}: expected seconds from {EVERY_MIN_S:g} to {EVERY_MAX_S:g}")
-            return EVERY_S
+        if not is_number or not least <= value <= most:
+            self.refuse(f"{key}={value!r}: expected {unit} from {least:g} to {most:g}")
+            return default
         return float(value)
 
     def check_password(self, connection: Connection) -> None:
@@ -183,6 +191,8 @@ def _table(connection: Connection) -> str:
             given[key] = f"[{', '.join(map(_string, patterns))}]"
     if connection.every_s != EVERY_S:
         given["every_s"] = repr(connection.every_s)
+    if connection.processor_share != PROCESSOR_SHARE:
+        given["processor_share"] = repr(connection.processor_share)
     if connection.prefix is not None:
         given["prefix"] = _string(connection.prefix)
     if connection.management_url is not None:

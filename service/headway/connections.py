@@ -11,6 +11,7 @@ from headway.errors import Misconfigured
 AUTO = "auto"
 NAME_CHARS_MAX = 500  # ingest takes no longer ones
 COLLECTOR = "collect-"  # what the producer of a collector begins with, also of one of an earlier version
+PROCESSOR_SHARE = 0.15
 EVERY_S = 0.5  # a queue that wakes from nothing is seen within this; a poll costs the broker well under a millisecond
 
 
@@ -35,6 +36,8 @@ class Connection:
     """Patterns of those that are not."""
     every_s: float = EVERY_S
     """From one poll to the next."""
+    processor_share: float = PROCESSOR_SHARE
+    """The part of one core that polls may take; where they would take more, they come less often."""
     prefix: str | None = None
     """What the library's keys begin with; ``None``: what they begin with by default."""
     management_url: str | None = None

@@ -97,7 +97,7 @@ def test_get_lists_what_is_and_calls_unknown_what_is_not_known(
     served: Served, seed: Seed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
-    seed.sample("redis/mail", at_s=1000.0, waiting_jobs=7)
+    seed.sample("redis/mail", at_s=1000.0, waiting_jobs=7, poll_interval_s=2.5)
     seed.host("a")
     seed.host("b", lease_s=-1.0)
     seed.worker("b", "mail", 1)
@@ -113,6 +113,7 @@ def test_get_lists_what_is_and_calls_unknown_what_is_not_known(
     assert "99 % within 10 s" in listed("profiles", "--pool", "mail")
     # how long the oldest has waited, what is at work, what arrives, p50, the objective's percentile, what failed
     assert [word for word in listed("queues").splitlines()[1].split() if word == "unknown"] == ["unknown"] * 6
+    assert " ago, each 2.5 s" in " ".join(listed("queues").split())
     assert "unknown (was 1)" in listed("hosts")
     assert "2 → 4" in listed("decisions", "--pool", "mail")
     assert "profile's maximum" in listed("decisions")

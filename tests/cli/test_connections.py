@@ -45,6 +45,7 @@ def whole(tmp_path: Path) -> Connection:
         queues=("mail", 'test-"*"'),
         exclude=("test-\\x",),
         every_s=1.0,
+        processor_share=0.4,
         prefix="acme:ümlaut",
     )
 
@@ -84,6 +85,10 @@ def test_settings_take_tables_as_toml_and_the_short_form_as_before(tmp_path: Pat
         ({"a": {"url": URL, "librari": "rq"}}, "a: unknown key 'librari'; did you mean 'library'?"),
         ({"a": {"url": URL, "library": ""}}, "a: library: expected a text that is not empty"),
         ({"a": {"url": URL, "every_s": 0.01}}, "a: every_s=0.01: expected seconds from 0.1 to 5"),
+        (
+            {"a": {"url": URL, "processor_share": 2}},
+            "a: processor_share=2: expected a part of one core from 0.01 to 1",
+        ),
         ({"a": {"url": URL, "every_s": True}}, "a: every_s=True: expected seconds from 0.1 to 5"),
         (
             {"a": {"url": URL, "queues": "mail"}},

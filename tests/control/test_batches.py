@@ -39,6 +39,7 @@ def sample(**values: Any) -> QueueSample:
         (batch(events=[event(started_at_s=float("nan"))]), "started_at_s=nan is no Unix time"),
         (batch(samples=[sample(waiting_jobs=2**63)]), "waiting_jobs=9223372036854775808 is no count"),
         (batch(samples=[sample(oldest_age_s=float("nan"))]), "oldest_age_s=nan is no age"),
+        (batch(samples=[sample(poll_interval_s=float("inf"))]), "poll_interval_s=inf is no interval"),
         (batch(samples=[sample(at_s=float("-inf"))]), "at_s=-inf is no Unix time"),
         (batch(activities=[WorkerActivity(host="", pid=1, is_busy=True)]), "host '' is no name"),
         (batch(activities=[WorkerActivity(host="a", pid=0, is_busy=True)]), "pid=0 is no process"),

@@ -130,6 +130,7 @@ async def test_a_reading_is_read_as_it_was_written(engine: Engine) -> None:
         reports_arrivals=False,
         reports_starts=True,
         reports_ends=True,
+        poll_interval_s=2.5,
     )
     async with transaction(engine) as connection:
         await upsert_samples(connection, [known, sample("b", 10.0, 1)])

@@ -111,6 +111,7 @@ SAMPLES = st.builds(
     reports_arrivals=st.none() | st.booleans(),
     reports_starts=st.none() | st.booleans(),
     reports_ends=st.none() | st.booleans(),
+    poll_interval_s=st.none() | NUMBERS,
 )
 COUNTERS = st.builds(
     QueueCounts,

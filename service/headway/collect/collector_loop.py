@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from headway.collect.change_filter import ChangeFilter
 from headway.collect.libraries import Libraries
+from headway.collect.poll_pacing import PollPacing
 from headway.collect.source import Library, Reading, Source
 from headway.connections import COLLECTOR, Connection
 from headway.emit.outbox import Outbox
@@ -41,6 +43,7 @@ class Collector:
         self._clock = clock
         self._source = self._opened()
         self._news = ChangeFilter()
+        self._pacing = PollPacing(connection.every_s, processor_share=connection.processor_share)
         self._failures = 0
         self._queues: tuple[str, ...] | None = None
         self._is_new_to_file = False
@@ -48,7 +51,7 @@ class Collector:
 
     def turn(self) -> float:
         """Poll once and send what is new; before that, what could not be sent yet. Returns the pause until the next."""
-        began_s = time.monotonic()
+        began_s, processor_s = time.monotonic(), time.thread_time()
         if not self._outbox.is_empty and not self._outbox.push():
             return self._outbox.pause_s
         try:
@@ -59,7 +62,10 @@ class Collector:
         self._back(reading)
         if not self._send(reading):
             return self._outbox.pause_s
-        return CATCH_UP_S if reading.has_more else max(0.0, began_s + self._connection.every_s - time.monotonic())
+        if reading.has_more:
+            return CATCH_UP_S
+        self._pace(time.thread_time() - processor_s)
+        return max(0.0, began_s + self._pacing.interval_s - time.monotonic())
 
     def run(self, stop: threading.Event) -> None:
         """Take turns until ``stop`` is set."""
@@ -74,6 +80,19 @@ class Collector:
                 self._source, self._news = self._opened(), ChangeFilter()
                 pause_s = PAUSE.longest_s
             stop.wait(pause_s)
+
+    def _pace(self, processor_s: float) -> None:
+        before_s = self._pacing.interval_s
+        self._pacing.took(processor_s)
+        interval_s, every_s = self._pacing.interval_s, self._connection.every_s
+        if (interval_s > every_s) != (before_s > every_s):
+            log.info(
+                "polls %s connection=%s interval_s=%.1f turn_processor_s=%.3f",
+                "come less often" if interval_s > every_s else "come as often as asked",
+                self._connection.name,
+                interval_s,
+                processor_s,
+            )
 
     def close(self) -> None:
         """Let broker and file go."""
@@ -109,6 +128,8 @@ class Collector:
             self._outbox.keep(self._cursor())  # from now on it is known where the reports began, and of which queues
             self._is_new_to_file = False
         samples, activities = self._news.due(reading.samples, reading.activities, at_s=reading.at_s)
+        interval_s = self._pacing.interval_s
+        samples = [replace(sample, poll_interval_s=interval_s) for sample in samples]
         cursor = self._cursor() if reading.events else None
         for events, some_samples, some_activities in _batches(reading.events, samples, activities):
             self._outbox.offer(

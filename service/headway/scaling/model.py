@@ -119,6 +119,8 @@ class QueueSample:
     """Whether the source reports each arrival as an event; ``None``: it does not say."""
     reports_starts: bool | None = None
     reports_ends: bool | None = None
+    poll_interval_s: float | None = None
+    """From one reading of the queue to the next, by now; ``None``: the source does not say."""
 
     def __post_init__(self) -> None:
         breaches = [] if self.queue else ["queue is empty"]
@@ -129,6 +131,7 @@ class QueueSample:
             "oldest_age_s",
             "reserved_jobs",
             "oldest_age_max_s",
+            "poll_interval_s",
         ):
             value = getattr(self, name)
             if value is not None and value < 0:

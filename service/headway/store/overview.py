@@ -134,6 +134,7 @@ async def read_samples(conn: AsyncConnection) -> dict[str, QueueSample]:
             queue_samples.c.reports_arrivals,
             queue_samples.c.reports_starts,
             queue_samples.c.reports_ends,
+            queue_samples.c.poll_interval_s,
         )
     )
     return {row["queue"]: QueueSample(**row) for row in rows.mappings()}

@@ -185,6 +185,7 @@ queue_samples = Table(
     Column("reports_arrivals", Boolean),
     Column("reports_starts", Boolean),
     Column("reports_ends", Boolean),
+    Column("poll_interval_s", Double),
     _stamp("received_at"),
 )
 

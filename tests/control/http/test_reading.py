@@ -26,7 +26,7 @@ MAIL = Profile(pool="mail", queues=("redis/mail", "redis/news"), template="rq", 
 
 async def test_queues_are_those_seen_and_those_wanted(client: httpx.AsyncClient, seed: Seed) -> None:
     seed.profile(MAIL)
-    seed.sample("redis/mail", at_s=NOW_S - 2, waiting_jobs=7, in_flight_jobs=2, oldest_age_s=3.5)
+    seed.sample("redis/mail", at_s=NOW_S - 2, waiting_jobs=7, in_flight_jobs=2, oldest_age_s=3.5, poll_interval_s=2.5)
     seed.sample("redis/stray", at_s=NOW_S - 90, waiting_jobs=1)
     seed.bucket("redis/mail", at_s=NOW_S - 10, pickups_s=[1.0, 2.0], arrived_jobs=12, waiting_jobs=5)
     answer = (await client.get("/v1/queues")).json()
@@ -38,6 +38,7 @@ async def test_queues_are_those_seen_and_those_wanted(client: httpx.AsyncClient,
     ]
     # The newest depths are ingest's, the rates and waits are the pipeline's.
     assert (mail["sample_age_s"], mail["metrics"]["waiting_jobs"], mail["metrics"]["oldest_age_s"]) == (2.0, 7, 3.5)
+    assert [row["poll_interval_s"] for row in answer["queues"]] == [2.5, None, None]
     assert mail["metrics"]["arrival_rate_per_s"] == pytest.approx(12 / RATE_WINDOW_S)
     assert mail["metrics"]["pickup_p95_s"] == pytest.approx(2.0, rel=0.02)
     assert (news["sample_age_s"], news["metrics"]["waiting_jobs"]) == (None, None)  # not seen is not empty

@@ -73,13 +73,21 @@ def queues(answer: dict[str, Any]) -> Table | str:
                 within(row["metrics"], row["objective"]),
                 failed(row["failures"]),
                 events_from(row["event_sources"]),
-                "never" if row["sample_age_s"] is None else f"{duration(row['sample_age_s'])} ago",
+                _read(row),
                 "never" if row["measured_age_s"] is None else f"{duration(row['measured_age_s'])} ago",
             )
             for row in answer["queues"]
         ),
         empty="no queues: start `headway collect`, or send telemetry",
     )
+
+
+def _read(row: dict[str, Any]) -> str:
+    """How long ago a queue was read, and how often it is."""
+    if row["sample_age_s"] is None:
+        return "never"
+    every_s = row.get("poll_interval_s")  # a control plane of an earlier version does not say
+    return f"{duration(row['sample_age_s'])} ago" + ("" if every_s is None else f", each {duration(every_s)}")
 
 
 def hosts(answer: dict[str, Any]) -> Table | str:

@@ -76,9 +76,9 @@ def _sample_breaches(sample: QueueSample) -> Iterator[str]:
         yield f"sample of queue {sample.queue!r}: the name is too long or holds what is no text"
     if not _is_time(sample.at_s):
         yield f"sample of queue {sample.queue!r}: at_s={sample.at_s} is no Unix time in seconds"
-    for name in ("oldest_age_s", "oldest_age_max_s"):
+    for name, kind in (("oldest_age_s", "age"), ("oldest_age_max_s", "age"), ("poll_interval_s", "interval")):
         if not 0 <= (getattr(sample, name) or 0.0) < _TIME_MAX_S:  # which NaN is not
-            yield f"sample of queue {sample.queue!r}: {name}={getattr(sample, name)} is no age in seconds"
+            yield f"sample of queue {sample.queue!r}: {name}={getattr(sample, name)} is no {kind} in seconds"
     for name in ("waiting_jobs", "in_flight_jobs", "delayed_jobs", "reserved_jobs"):
         if (getattr(sample, name) or 0) > _BIGINT_MAX:
             yield f"sample of queue {sample.queue!r}: {name}={getattr(sample, name)} is no count"

@@ -80,6 +80,7 @@ _SAMPLED = {
     "reports_arrivals": "boolean",
     "reports_starts": "boolean",
     "reports_ends": "boolean",
+    "poll_interval_s": "double precision",
 }
 """What a sample says of its queue, and the type of each column."""
 

@@ -87,6 +87,7 @@ def queues_now(
                 pool=pool,
                 objective=objectives.get(queue),
                 sample_age_s=None if metrics.sampled_at_s is None else max(0.0, now_s - metrics.sampled_at_s),
+                poll_interval_s=None if sample is None else sample.poll_interval_s,
                 measured_age_s=measured_age_s,
                 metrics=metrics,
                 failures=failures_out([failures], limit, is_measured=measured_age_s is not None),

@@ -101,6 +101,8 @@ class SampleBody(Taken):
     """Whether each arrival is reported as an event; absent: the source does not say."""
     reports_starts: bool | None = None
     reports_ends: bool | None = None
+    poll_interval_s: Duration | None = None
+    """From one reading of the queue to the next, by now; absent: the source does not say."""
 
 
 class CountsBody(Taken):

@@ -119,6 +119,8 @@ class QueueOut(Given):
     """The objective of its pool; null where no profile names it."""
     sample_age_s: float | None
     """How old the depths are; null where the queue was never seen."""
+    poll_interval_s: float | None
+    """From one reading of the queue to the next, by now; null where its source does not say."""
     measured_age_s: float | None
     """How old rates, pickup and service times are; null where nothing was ever measured. They are of that moment."""
     metrics: QueueMetrics
