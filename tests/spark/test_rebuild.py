@@ -90,6 +90,13 @@ def hot(log: Log) -> set[str]:
     return {path.name for path in (log.log / "hot").iterdir()}
 
 
+def take_newest_commit_back(log: Log) -> None:
+    """What a power cut does to a commit that was written just before."""
+    newest = max((path for path in (log.checkpoint / "commits").glob("[0-9]*")), key=lambda path: int(path.name))
+    newest.unlink()
+    (newest.with_name(f".{newest.name}.crc")).unlink(missing_ok=True)
+
+
 def test_what_is_counted_leaves_hot_and_what_is_not_stays(spark: SparkSession, log: Log) -> None:
     log.ingested(30, 31)
     log.streamed(spark, Kept())
@@ -97,6 +104,18 @@ def test_what_is_counted_leaves_hot_and_what_is_not_stays(spark: SparkSession, l
     Keeper(log.archive, log_dir=log.log, checkpoint=log.checkpoint).step()
     assert hot(log) == {unread}
     assert len(files(log.log)) == 2
+
+
+def test_a_file_stays_in_hot_until_its_batch_is_committed(spark: SparkSession, log: Log) -> None:
+    """A restart asks for it again, and the archive gives it back only before a stream runs."""
+    kept = Kept()
+    log.ingested(40)
+    log.streamed(spark, kept)
+    second = log.ingested(30)
+    stream_until(spark, log.folder, kept, started_jobs=len(log.events))
+    take_newest_commit_back(log)
+    Keeper(log.archive, log_dir=log.log, checkpoint=log.checkpoint).step()
+    assert hot(log) == {second}
 
 
 def test_a_lost_checkpoint_and_its_rows_are_made_anew(spark: SparkSession, log: Log) -> None:
@@ -219,9 +238,13 @@ def test_killed_anywhere_it_ends_the_same(
         patch.setattr(*at, killed)
         with pytest.raises(Killed):
             log.rebuild(spark, Kept())
+    assert is_due(log.checkpoint, log.log)  # no stream starts from what is there
+    made = (log.checkpoint / "metadata").read_text()
     log.ingested(2)
     found = Kept()
     log.rebuild(spark, found)
+    is_made_again = (log.checkpoint / "metadata").read_text() != made
+    assert is_made_again == (stage == "amid the state")  # it goes on where it was
     stream_until(spark, log.folder, found, started_jobs=len(log.events))
     assert found.ordered() == list(bucket_rows(log.events))
     assert not checkpoints.rebuilding(log.checkpoint).exists()
@@ -331,9 +354,7 @@ def test_a_commit_that_a_power_cut_took_back_costs_nothing(spark: SparkSession, 
     log.streamed(spark, kept)
     second = log.ingested(30)
     log.streamed(spark, kept)
-    newest = max((path for path in (log.checkpoint / "commits").glob("[0-9]*")), key=lambda path: int(path.name))
-    newest.unlink()
-    (newest.with_name(f".{newest.name}.crc")).unlink(missing_ok=True)
+    take_newest_commit_back(log)
     assert hot(log) == set()
     keeper = Keeper(log.archive, log_dir=log.log, checkpoint=log.checkpoint)
     keeper.restore()
