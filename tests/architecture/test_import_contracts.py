@@ -50,7 +50,7 @@ BREACHES = [
         "headway.simulate.studies.fixed_pool -> headway.wire.codec",
     ),
     ("headway_spark/__init__.py", "import headway.store.tables", "headway_spark -> headway.store.tables"),
-    ("headway/scaling/model.py", "import headway.scaling.decide", ".model -> .decide"),  # a cycle
+    ("headway/scaling/model/decision.py", "import headway.scaling.decide", ".model -> .decide"),  # a cycle
     (
         "headway/control/scheduler/bucket_cache.py",
         "import headway.control.scheduler.ticker",

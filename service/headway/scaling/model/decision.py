@@ -1,0 +1,86 @@
+"""The decision for a pool, with all that led to it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headway.scaling.model.queue_metrics import Objective, QueueMetrics
+
+
+class Mode(StrEnum):
+    """What Headway may do with a pool."""
+
+    ACT = "act"
+    RECOMMEND = "recommend"
+    PAUSE = "pause"
+    PAUSE_UP = "pause_up"
+    PAUSE_DOWN = "pause_down"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """A reason to want workers, in slots (jobs at once), fractional, at least 0."""
+
+    name: str
+    slots: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A limit and the number of workers it left."""
+
+    name: str
+    workers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayBudget:
+    """A decision's figures of the day's budget, in worker-seconds."""
+
+    day: str
+    """As ``2026-11-27``, of the profile's ``budget_time_zone``."""
+    budget_worker_s: float
+    paid_worker_s: float
+    overrun_worker_s: float = 0.0
+    """Paid beyond the budget: jobs that ran when it was spent are not ended."""
+    finishing_workers: int = 0
+    """Workers that are there though nothing is left: they finish their jobs."""
+    is_whole: bool = True
+    """Whether all of the day is known; else these are of the part that is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """How many workers a pool should have, and the whole story of why. The stored value is the only story."""
+
+    pool: str
+    at_s: float
+    target_workers: int
+    burst_workers: int = 0
+    """How many of them are burst: they exit by themselves when the queue is empty."""
+    binding: str
+    """The demand or limit that gave the number its last word."""
+    mode: Mode = Mode.ACT
+    """What Headway was allowed to do with the pool."""
+    objective: Objective | None = None
+    """The objective it was decided for."""
+    demands: tuple[Demand, ...] = ()
+    steps: tuple[Step, ...] = ()
+    metrics: tuple[QueueMetrics, ...] = ()
+    recalled_jobs: float | None = None
+    """Jobs that the past predicts for this time and that have not come yet, where the pool is exposed."""
+    recalled_weeks: int | None = None
+    """How many weeks predict them; ``None`` where earlier days do."""
+    running_workers: int = 0
+    starting_workers: int = 0
+    unknown_workers: int = 0
+    leaving_workers: int = 0
+    """Those that were asked to stop and still run."""
+    is_fresh: bool = True
+    metrics_age_s: float | None = None
+    """How old the metrics were, where they were not fresh; ``None``: they were, or nothing was ever seen."""
+    is_failing: bool = False
+    """Its template's workers, of late, have only ended too early, wherever they could be."""
+    predicted_pickup_s: float | None = None
+    day_budget: DayBudget | None = None
+    """``None`` where the profile sets no budget of the day."""
+    notes: tuple[str, ...] = ()

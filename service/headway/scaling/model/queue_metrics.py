@@ -1,0 +1,98 @@
+"""What is known of a queue, and what is wanted of it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """The objective: ``percentile`` % of the jobs of a window of ``window_s`` start within ``target_s``."""
+
+    target_s: float = 10.0
+    percentile: float = 99.0
+    window_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureLimit:
+    """From when on failures are an incident: more than ``share`` of the jobs that ended in ``window_s`` failed."""
+
+    share: float = 0.2
+    window_s: float = 300.0
+    jobs_min: int = 3
+    """Fewer failed jobs than these are none: a single job that fails at night must wake nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrivals:
+    """Jobs that arrived in one short span, and how long ago the span ended."""
+
+    jobs: int
+    ended_ago_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueMetrics:
+    """What is known of one queue at a moment.
+
+    ``sampled_at_s`` dates the depths; rates are over the ``window_s`` before now.
+    """
+
+    queue: str
+    sampled_at_s: float | None = None
+    waiting_jobs: int | None = None
+    in_flight_jobs: int | None = None
+    reserved_jobs: int | None = None
+    """Of those in flight, the ones that a worker has taken and not begun: they wait, and no other can have them."""
+    delayed_jobs: int | None = None
+    oldest_age_s: float | None = None
+    oldest_age_max_s: float | None = None
+    """Where the age is not exact, the most it may be; ``None``: it is exact, or no bound is known."""
+    has_unknown_rates: bool = False
+    """Whether its source leaves arrivals, starts or ends unreported: a rate that is ``None`` is then not known, and
+    deciding estimates it from depths. ``False``: every event is reported."""
+    in_flight_mean_jobs: float | None = None
+    """Over the window."""
+    window_s: float = 60.0
+    arrived_jobs: int | None = None
+    """In the newest whole span, which ended at ``arrived_until_s``."""
+    arrived_until_s: float | None = None
+    retried_jobs: int | None = None
+    """Of ``arrived_jobs``, those that came back for another attempt: work like any, and no news of what will come."""
+    arrival_rate_per_s: float | None = None
+    retry_rate_per_s: float | None = None
+    """The part of ``arrival_rate_per_s`` that came back."""
+    start_rate_per_s: float | None = None
+    late_rate_per_s: float | None = None
+    """Jobs that started later than the objective allows."""
+    completion_rate_per_s: float | None = None
+    failure_rate_per_s: float | None = None
+    arrival_trend_per_s2: float | None = None
+    service_time_s: float | None = None
+    service_batch_s: float | None = None
+    """Mean service time of the jobs that ended in one span, over spans by their work: where long jobs come in batches
+    among many short ones, that of the batches."""
+    service_p95_s: float | None = None
+    pickup_p50_s: float | None = None
+    pickup_p95_s: float | None = None
+    pickup_p99_s: float | None = None
+    pickup_objective_s: float | None = None
+    """The objective's percentile of finished waits over the objective's window."""
+    arrivals: tuple[Arrivals, ...] = ()
+    """Recent arrivals by span, newest first: with the depth they give the age of every waiting job."""
+
+    @property
+    def running_jobs(self) -> int | None:
+        """Those in flight that have begun: each has a slot. What is reserved and not begun has none yet."""
+        return None if self.in_flight_jobs is None else max(0, self.in_flight_jobs - (self.reserved_jobs or 0))
+
+    @property
+    def fresh_jobs(self) -> int | None:
+        """``arrived_jobs`` without those that came back: what a forecast learns from."""
+        return None if self.arrived_jobs is None else max(0, self.arrived_jobs - (self.retried_jobs or 0))
+
+    @property
+    def fresh_rate_per_s(self) -> float | None:
+        """``arrival_rate_per_s`` without those that came back."""
+        if self.arrival_rate_per_s is None:
+            return None
+        return max(0.0, self.arrival_rate_per_s - (self.retry_rate_per_s or 0.0))

@@ -1,0 +1,166 @@
+"""What sources report of queues, jobs and workers, and what becomes of it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headway.errors import Invalid
+
+
+class EventKind(StrEnum):
+    """What happened to a job, or ``sample`` for a reading of a queue."""
+
+    ENQUEUED = "enqueued"
+    STARTED = "started"
+    FINISHED = "finished"
+    FAILED = "failed"
+    RETRIED = "retried"
+    SAMPLE = "sample"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEvent:
+    """One thing that happened to one job.
+
+    Starts carry when it was enqueued, ends when it started: no join is needed.
+    """
+
+    queue: str
+    job_id: str
+    kind: EventKind
+    at_s: float
+    enqueued_at_s: float | None = None
+    started_at_s: float | None = None
+    job_class: str | None = None
+    attempt: int | None = None
+    """Which attempt of the job it is about, 1 the first; ``None``: not known, and taken for the first."""
+
+    def __post_init__(self) -> None:
+        breaches = [f"{name} is empty" for name in ("queue", "job_id") if not getattr(self, name)]
+        if self.attempt is not None and self.attempt < 1:
+            breaches.append(f"event of job {self.job_id!r}: attempt={self.attempt} is below 1, the first")
+        if self.kind is EventKind.SAMPLE:
+            breaches.append(f"kind 'sample' of job {self.job_id!r} is no job event; send a queue sample")
+        if breaches:
+            raise Invalid(*breaches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSample:
+    """One reading of a queue in its broker.
+
+    ``oldest_age_s`` is 0 when nothing waits, ``None`` when it cannot be known; reserved jobs wait as well.
+    """
+
+    queue: str
+    at_s: float
+    waiting_jobs: int
+    in_flight_jobs: int | None = None
+    delayed_jobs: int | None = None
+    oldest_age_s: float | None = None
+    reserved_jobs: int | None = None
+    """Of those in flight, the ones that a worker has taken and not begun: no other worker can have them."""
+    oldest_age_max_s: float | None = None
+    """Where the age is not exact, the most that it may be; ``None``: it is exact."""
+    reports_arrivals: bool | None = None
+    """Whether the source reports each arrival as an event; ``None``: it does not say."""
+    reports_starts: bool | None = None
+    reports_ends: bool | None = None
+    poll_interval_s: float | None = None
+    """From one reading of the queue to the next, by now; ``None``: the source does not say."""
+
+    def __post_init__(self) -> None:
+        breaches = [] if self.queue else ["queue is empty"]
+        for name in (
+            "waiting_jobs",
+            "in_flight_jobs",
+            "delayed_jobs",
+            "oldest_age_s",
+            "reserved_jobs",
+            "oldest_age_max_s",
+            "poll_interval_s",
+        ):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                breaches.append(f"sample of queue {self.queue!r}: {name}={value} is negative")
+        if breaches:
+            raise Invalid(*breaches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueCounts:
+    """How many jobs of a queue there were since the counters of its producer began; ``None``: not counted."""
+
+    queue: str
+    at_s: float
+    epoch: str
+    """Names one life of the counters: they begin at 0 with a new one, and never fall within one."""
+    arrived_jobs: int | None = None
+    started_jobs: int | None = None
+    finished_jobs: int | None = None
+    """Ends without a failure."""
+    failed_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        breaches = [] if self.queue else ["queue is empty"]
+        if not self.epoch:
+            breaches.append(f"counts of queue {self.queue!r}: epoch is empty")
+        breaches += [
+            f"counts of queue {self.queue!r}: {name}={getattr(self, name)} is negative"
+            for name in ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs")
+            if (getattr(self, name) or 0) < 0
+        ]
+        if breaches:
+            raise Invalid(*breaches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerActivity:
+    """What a broker knows of one worker process: whether it has a job. Joined to a host's workers by host and pid."""
+
+    host: str
+    pid: int
+    is_busy: bool
+    busy_since_s: float | None = None
+    ended_jobs: int | None = None
+    """Jobs that it has ended since it began; ``None`` where the broker does not count them."""
+    running_jobs: int | None = None
+    """Jobs that it has begun and not ended, without what it has reserved; ``None`` where the broker does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryBatch:
+    """What one producer sends at once. ``(producer, sequence)`` identifies it: sent twice, it counts once."""
+
+    producer: str
+    sequence: int
+    sent_at_s: float
+    events: tuple[JobEvent, ...] = ()
+    samples: tuple[QueueSample, ...] = ()
+    activities: tuple[WorkerActivity, ...] = ()
+    counts: tuple[QueueCounts, ...] = ()
+    dropped_events: int = 0
+    """Events that the producer lost since its last batch: it had no room for them."""
+
+    def __post_init__(self) -> None:
+        breaches = [] if self.producer else ["producer is empty"]
+        breaches += [
+            f"batch of producer {self.producer!r}: {name}={getattr(self, name)} is negative"
+            for name in ("sequence", "dropped_events")
+            if getattr(self, name) < 0
+        ]
+        if breaches:
+            raise Invalid(*breaches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of a batch: it is durable. A duplicate was counted when it first came, and adds nothing."""
+
+    is_duplicate: bool
+    accepted_events: int = 0
+    accepted_samples: int = 0
+    corrected_times: int = 0
+    refused_items: int = 0
+    """Events and samples that were left out, because there is no room for their queues."""
+    refused: str = ""
+    """Why they were, and what to do."""
