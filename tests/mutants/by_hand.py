@@ -268,7 +268,7 @@ MUTANTS = (
         ("decision.target_workers, decision.binding, decision.mode", "decision.target_workers, decision.binding"),
     ),
     *_in(
-        "decide.py",
+        "decisions/metrics_notes.py",
         ("test_decide.py", "test_crash_loop.py"),
         ("is not None and not fallback.is_due(view, memory, now_s=now_s)", "is not None"),
     ),

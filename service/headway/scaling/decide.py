@@ -5,16 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
-from operator import is_
 
 from headway.errors import Invalid
+from headway.scaling.decisions.metrics_notes import metrics_notes
+from headway.scaling.decisions.pool_reading import PoolReading, reading_of
 from headway.scaling.decisions.predicted_pickup import predicted_pickup_of
-from headway.scaling.demands import depth_estimate
 from headway.scaling.demands.deadlines import start_up_s
-from headway.scaling.metrics import service_recall
-from headway.scaling.metrics.direct_samples import with_direct_samples
 from headway.scaling.model import (
     MEMORY_VERSION,
+    DayBudget,
     DayPaid,
     Decision,
     HoldCosts,
@@ -31,8 +30,8 @@ from headway.scaling.policy.limits import Ground, Limit, attainable, in_force, p
 from headway.scaling.policy.stabilization import HOLD_SLACK_S, kept_workers, longest_s, start_cost_s, tried
 from headway.scaling.profile_keys.pauses import PAUSES, after
 from headway.scaling.strategies import BUILT_IN
-from headway.scaling.strategy import State, Strategy
-from headway.scaling.view import PoolView, aged, copied, is_fresh, is_seen, metrics_age_s, pooled
+from headway.scaling.strategy import Advice, State, Strategy
+from headway.scaling.view import PoolView, copied, metrics_age_s
 
 ROUNDING = 1e-9  # what binary fractions add to a whole number of slots must not start a worker
 
@@ -54,70 +53,41 @@ def decide(
     if memory.version != MEMORY_VERSION:
         memory = Memory()
     last_workers = view.assigned_workers if memory.target_workers is None else memory.target_workers
-    fresh = is_fresh(view, now_s=now_s)
-    seen = _at(view if fresh else with_direct_samples(view), now_s)
-    # What depths alone show is estimated here, once: no strategy and no limit need know who reports what.
-    depths = depth_estimate.learned(memory.depths, seen)
-    seen = depth_estimate.with_ages(seen, depths, now_s=now_s)
-    estimated = depth_estimate.with_rates(seen, depths, now_s=now_s)
-    service = service_recall.learned(memory.service, pooled(estimated.queues))
-    estimated = service_recall.with_times(estimated, service)
-
-    queue = pooled(estimated.queues)
-    advice = strategy.advise(queue, estimated, memory.strategy_state, now_s)
+    reading = reading_of(view, memory, now_s=now_s)
+    advice = strategy.advise(reading.queue, reading.estimated, memory.strategy_state, now_s)
     greatest = max(advice.demands, key=lambda demand: demand.slots)
-    wanted_workers = math.ceil(greatest.slots / view.slots_per_worker - ROUNDING)
-    is_held = wanted_workers > 0 and activation.is_held(seen, memory, last_workers=last_workers, now_s=now_s)
-    # Limits read the samples at their own times.
-    limited = depth_estimate.with_rates(depth_estimate.with_ages(view, depths, now_s=now_s), depths, now_s=now_s)
-    limited = service_recall.with_times(limited, service)
+    wanted_workers = _workers(greatest.slots, view)
+    is_held = wanted_workers > 0 and activation.is_held(reading.shown, memory, last_workers=last_workers, now_s=now_s)
     ground = Ground(
-        view=limited, memory=memory, last_workers=last_workers, is_fresh=fresh, now_s=now_s, is_held=is_held
+        view=reading.limited,
+        memory=memory,
+        last_workers=last_workers,
+        is_fresh=reading.is_fresh,
+        now_s=now_s,
+        is_held=is_held,
     )
     # What never was and never will be cannot be held: a burst beyond the ceiling says nothing about the workers below.
     attainable_workers = 0 if is_held else attainable(wanted_workers, ground)
     if advice.enough_slots is not None:
-        enough_workers = math.ceil(advice.enough_slots / view.slots_per_worker - ROUNDING)
+        enough_workers = _workers(advice.enough_slots, view)
         attainable_workers = min(attainable_workers, enough_workers)
         memory = replace(memory, wanted=_at_most(memory.wanted, enough_workers))
     hold_costs = _hold_costs(view, memory, wanted_workers=attainable_workers, now_s=now_s)
     if hold_costs is not None:
         ground = copied(ground, kept_workers=kept_workers(hold_costs))
     target_workers, steps, mover = _limited(wanted_workers, in_force(view, strategy.come_down, is_held=is_held), ground)
-
-    account = day_budget.account_of(limited, memory.day_paid, now_s=now_s)
-    spent = day_budget.spending(account)
-
-    decision = Decision(
-        pool=view.profile.pool,
-        at_s=now_s,
-        target_workers=target_workers,
+    account = day_budget.account_of(reading.limited, memory.day_paid, now_s=now_s)
+    decision = _decision(
+        view,
+        reading,
+        advice,
+        memory,
+        wanted_workers=wanted_workers,
         binding=mover or (greatest.name if greatest.slots > 0 else "idle"),
-        mode=view.profile.mode_at(now_s),
-        objective=view.profile.objective,
-        # What limits take away is taken from the burst workers: the base stays.
-        burst_workers=max(0, min(advice.burst_workers, target_workers - (wanted_workers - advice.burst_workers))),
-        demands=advice.demands,
         steps=steps,
-        metrics=seen.queues,
-        recalled_jobs=view.recalled_jobs,
-        recalled_weeks=view.recalled_weeks,
-        running_workers=view.running_workers,
-        starting_workers=view.starting_workers,
-        unknown_workers=view.unknown_workers,
-        leaving_workers=view.leaving_workers,
-        is_fresh=fresh,
-        metrics_age_s=None if fresh else metrics_age_s(view, now_s=now_s),
-        is_failing=view.is_failing,
-        predicted_pickup_s=predicted_pickup_of(queue, estimated, target_workers=target_workers),
-        day_budget=spent,
-        notes=(
-            *_notes(view, seen, memory, fresh=fresh, now_s=now_s),
-            *((activation.note(view),) if is_held and not target_workers else ()),
-            *circumstances(view, memory, now_s=now_s, state=advice.state),
-            *day_budget.notes(spent),
-            *advice.notes,
-        ),
+        spent=day_budget.spending(account),
+        is_held=is_held,
+        now_s=now_s,
     )
     return decision, _remembered(
         view,
@@ -127,18 +97,13 @@ def decide(
         paused=_paused(steps, ground),
         wanted_workers=attainable_workers,
         hold_costs=hold_costs,
-        held_since_s=activation.held_since_s(seen, memory, is_held=is_held, now_s=now_s),
+        held_since_s=activation.held_since_s(reading.shown, memory, is_held=is_held, now_s=now_s),
         day_paid=day_budget.remembered(memory.day_paid, account),
-        depths=depths,
-        service=service,
+        depths=reading.depths,
+        service=reading.service,
         strategy_state=advice.state,
         now_s=now_s,
     )
-
-
-def _at(view: PoolView, now_s: float) -> PoolView:
-    queues = tuple([aged(queue, now_s=now_s) for queue in view.queues])
-    return view if all(map(is_, queues, view.queues)) else copied(view, queues=queues)
 
 
 def _strategy(view: PoolView, strategies: Mapping[str, Strategy]) -> Strategy:
@@ -148,6 +113,58 @@ def _strategy(view: PoolView, strategies: Mapping[str, Strategy]) -> Strategy:
             f"profile {view.profile.pool!r}: strategy {name!r} is not known; known: {', '.join(sorted(strategies))}"
         )
     return strategies[name]
+
+
+def _workers(slots: float, view: PoolView) -> int:
+    return math.ceil(slots / view.slots_per_worker - ROUNDING)
+
+
+def _decision(
+    view: PoolView,
+    reading: PoolReading,
+    advice: Advice,
+    memory: Memory,
+    *,
+    wanted_workers: int,
+    binding: str,
+    steps: tuple[Step, ...],
+    spent: DayBudget | None,
+    is_held: bool,
+    now_s: float,
+) -> Decision:
+    """The whole story of the count that the last of ``steps`` left."""
+    target_workers = steps[-1].workers
+    return Decision(
+        pool=view.profile.pool,
+        at_s=now_s,
+        target_workers=target_workers,
+        binding=binding,
+        mode=view.profile.mode_at(now_s),
+        objective=view.profile.objective,
+        # What limits take away is taken from the burst workers: the base stays.
+        burst_workers=max(0, min(advice.burst_workers, target_workers - (wanted_workers - advice.burst_workers))),
+        demands=advice.demands,
+        steps=steps,
+        metrics=reading.shown.queues,
+        recalled_jobs=view.recalled_jobs,
+        recalled_weeks=view.recalled_weeks,
+        running_workers=view.running_workers,
+        starting_workers=view.starting_workers,
+        unknown_workers=view.unknown_workers,
+        leaving_workers=view.leaving_workers,
+        is_fresh=reading.is_fresh,
+        metrics_age_s=None if reading.is_fresh else metrics_age_s(view, now_s=now_s),
+        is_failing=view.is_failing,
+        predicted_pickup_s=predicted_pickup_of(reading.queue, reading.estimated, target_workers=target_workers),
+        day_budget=spent,
+        notes=(
+            *metrics_notes(view, reading, memory, now_s=now_s),
+            *((activation.note(view),) if is_held and not target_workers else ()),
+            *circumstances(view, memory, now_s=now_s, state=advice.state),
+            *day_budget.notes(spent),
+            *advice.notes,
+        ),
+    )
 
 
 def _limited(wanted_workers: int, limits: Sequence[Limit], ground: Ground) -> tuple[int, tuple[Step, ...], str | None]:
@@ -179,50 +196,6 @@ def _paused(steps: Sequence[Step], ground: Ground) -> int | None:
         asked_workers=next(step.workers for step in steps if step.name == "workers_min"),
         target_workers=steps[-1].workers,
     )
-
-
-def _notes(view: PoolView, seen: PoolView, memory: Memory, *, fresh: bool, now_s: float) -> tuple[str, ...]:
-    notes = [f"queue {queue.queue} has not been seen in its broker" for queue in seen.queues if not is_seen(queue)]
-    notes += [
-        f"what arrives, starts and ends in {queue.queue} is not reported, and estimated from its depth"
-        for queue in seen.queues
-        if queue.has_unknown_rates
-    ]
-    if not fresh:
-        notes += _stale_notes(view, seen, memory, now_s=now_s)
-    if view.capacity_workers is None:
-        notes.append(f"no known host reports template {_asked_of_hosts(view)}: nothing can be started")
-    if view.is_failing:
-        notes.append(
-            f"template {view.profile.template!r} fails on every host that has it: its log there and "
-            "`headway agent check` say why"
-        )
-    return tuple(notes)
-
-
-def _asked_of_hosts(view: PoolView) -> str:
-    labels = ", ".join(f"{name}={value}" for name, value in sorted(view.profile.placement.labels.items()))
-    return f"{view.profile.template!r} with {labels}" if labels else f"{view.profile.template!r}"
-
-
-def _stale_notes(view: PoolView, seen: PoolView, memory: Memory, *, now_s: float) -> list[str]:
-    notes = []
-    # How old they are is a field: a note that changed with every evaluation would store each of them.
-    if metrics_age_s(view, now_s=now_s) is not None and not fallback.is_due(view, memory, now_s=now_s):
-        notes.append(
-            f"metrics are older than {view.profile.stale_after_s:g} s: they lower nothing until fresh ones arrive"
-        )
-    direct = [
-        ours.queue
-        for theirs, ours in zip(view.queues, seen.queues, strict=True)
-        if theirs.sampled_at_s != ours.sampled_at_s
-    ]
-    if direct:
-        notes.append(
-            f"depths of {', '.join(direct)} come directly from the collector, because metrics are stale; they "
-            f"can only raise the count"
-        )
-    return notes
 
 
 def _remembered(

@@ -1,0 +1,52 @@
+"""What a decision says of the metrics it goes by, and of the template it asks for."""
+
+from headway.scaling.decisions.pool_reading import PoolReading
+from headway.scaling.model import Memory
+from headway.scaling.policy import fallback
+from headway.scaling.view import PoolView, is_seen, metrics_age_s
+
+
+def metrics_notes(view: PoolView, reading: PoolReading, memory: Memory, *, now_s: float) -> tuple[str, ...]:
+    """What people should know of the metrics and the template that a decision goes by."""
+    seen = reading.shown
+    notes = [f"queue {queue.queue} has not been seen in its broker" for queue in seen.queues if not is_seen(queue)]
+    notes += [
+        f"what arrives, starts and ends in {queue.queue} is not reported, and estimated from its depth"
+        for queue in seen.queues
+        if queue.has_unknown_rates
+    ]
+    if not reading.is_fresh:
+        notes += _stale_notes(view, seen, memory, now_s=now_s)
+    if view.capacity_workers is None:
+        notes.append(f"no known host reports template {_asked_of_hosts(view)}: nothing can be started")
+    if view.is_failing:
+        notes.append(
+            f"template {view.profile.template!r} fails on every host that has it: its log there and "
+            "`headway agent check` say why"
+        )
+    return tuple(notes)
+
+
+def _asked_of_hosts(view: PoolView) -> str:
+    labels = ", ".join(f"{name}={value}" for name, value in sorted(view.profile.placement.labels.items()))
+    return f"{view.profile.template!r} with {labels}" if labels else f"{view.profile.template!r}"
+
+
+def _stale_notes(view: PoolView, seen: PoolView, memory: Memory, *, now_s: float) -> list[str]:
+    notes = []
+    # How old they are is a field: a note that changed with every evaluation would store each of them.
+    if metrics_age_s(view, now_s=now_s) is not None and not fallback.is_due(view, memory, now_s=now_s):
+        notes.append(
+            f"metrics are older than {view.profile.stale_after_s:g} s: they lower nothing until fresh ones arrive"
+        )
+    direct = [
+        ours.queue
+        for theirs, ours in zip(view.queues, seen.queues, strict=True)
+        if theirs.sampled_at_s != ours.sampled_at_s
+    ]
+    if direct:
+        notes.append(
+            f"depths of {', '.join(direct)} come directly from the collector, because metrics are stale; they "
+            f"can only raise the count"
+        )
+    return notes

@@ -1,0 +1,57 @@
+"""The metrics of a pool as an evaluation reads them.
+
+What depths alone show is estimated here, and what service times were before a pause is recalled, once: no strategy and
+no limit need know who reports what, and when.
+"""
+
+from dataclasses import dataclass
+from operator import is_
+
+from headway.scaling.demands import depth_estimate
+from headway.scaling.metrics import service_recall
+from headway.scaling.metrics.direct_samples import with_direct_samples
+from headway.scaling.model import MeasuredService, Memory, PoolDepths, QueueMetrics
+from headway.scaling.view import PoolView, aged, copied, is_fresh, pooled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolReading:
+    """What one evaluation of a pool goes by."""
+
+    is_fresh: bool
+    shown: PoolView
+    """With its samples at this moment: what the decision shows."""
+    estimated: PoolView
+    """The same with the rates that depths alone show, and recalled service times: what strategies go by."""
+    queue: QueueMetrics
+    """All its queues as one."""
+    limited: PoolView
+    """The same with the samples at their own times: what limits go by."""
+    depths: PoolDepths | None
+    service: MeasuredService | None
+
+
+def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
+    """What the evaluation of ``view`` at ``now_s`` goes by, where ``memory`` says what depths showed before."""
+    fresh = is_fresh(view, now_s=now_s)
+    seen = _at(view if fresh else with_direct_samples(view), now_s)
+    depths = depth_estimate.learned(memory.depths, seen)
+    shown = depth_estimate.with_ages(seen, depths, now_s=now_s)
+    estimated = depth_estimate.with_rates(shown, depths, now_s=now_s)
+    service = service_recall.learned(memory.service, pooled(estimated.queues))
+    estimated = service_recall.with_times(estimated, service)
+    limited = depth_estimate.with_rates(depth_estimate.with_ages(view, depths, now_s=now_s), depths, now_s=now_s)
+    return PoolReading(
+        is_fresh=fresh,
+        shown=shown,
+        estimated=estimated,
+        queue=pooled(estimated.queues),
+        limited=service_recall.with_times(limited, service),
+        depths=depths,
+        service=service,
+    )
+
+
+def _at(view: PoolView, now_s: float) -> PoolView:
+    queues = tuple([aged(queue, now_s=now_s) for queue in view.queues])
+    return view if all(map(is_, queues, view.queues)) else copied(view, queues=queues)
