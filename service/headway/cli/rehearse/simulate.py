@@ -22,8 +22,9 @@ from headway.cli.rehearse.figures import figures_of, write
 from headway.cli.rehearse.recorded_history import RECORDED_MINUTES_MAX, Recorded, read_history
 from headway.cli.rehearse.rehearsal import base_profile, cases, hosts_of, rehearsed, risks_of, strategies_of
 from headway.cli.rehearse.rehearsal_table import phases_text, start_up_text, table
-from headway.cli.rehearse.scenario import load_scenario
+from headway.cli.rehearse.scenario import Scenario, load_scenario
 from headway.cli.rehearse.scenario_run import (
+    ScenarioRehearsal,
     beside_cases,
     by_pool,
     on_hosts,
@@ -142,12 +143,7 @@ def simulate(
         of_one |= {"--percentile": percentile, "--floor": floor is not None, "--cap": cap is not None}
         refuse_beside_scenario(of_one)
         begun = beside if begins_at is None else replace(beside, begins_at_s=_moment_s(begins_at))
-        wanted_beside = beside_cases(begun, strategies, known)
-        found, is_whole = _rehearse(wanted_beside, settings, known, rehearsed_beside)
-        if found:
-            print_rehearsals(by_pool(found), begun, settings[0], report=written.report, json_=written.json_)
-        if not is_whole:
-            _interrupted(len(found), len(wanted_beside))
+        _simulate_beside(begun, beside_cases(begun, strategies, known), settings, known, written=written)
         return
     profiles, risks = strategies_of(strategies, policy, known), risks_of(risk, policy)
     workloads = _workloads(
@@ -160,14 +156,43 @@ def simulate(
     )
     wanted = cases(workloads, profiles, risks)
     rows, is_whole = _rehearse(wanted, settings, known, rehearsed)
-    _print(rows, policy, setting)
-    if written.json_ is not None and rows:
-        write(written.json_, json.dumps(figures(rows, policy, setting), indent=2, allow_nan=False) + "\n")
-    if written.report is not None and rows:
-        offered = [offered_load(each.name, each.jobs, slots=workers.slots) for each in workloads]
-        write(written.report, page(rows, offered, title=_title(rows), settings=_facts(policy, setting, fault or ())))
+    if rows:
+        _show(rows, workloads, policy, setting, faults=fault or (), written=written)
     if not is_whole:
         _interrupted(len(rows), len(wanted))
+
+
+def _simulate_beside(
+    scenario: Scenario,
+    wanted: Sequence[ScenarioRehearsal],
+    settings: Sequence[Setting],
+    known: Mapping[str, Strategy],
+    *,
+    written: options.OutputOptions,
+) -> None:
+    found, is_whole = _rehearse(wanted, settings, known, rehearsed_beside)
+    if found:
+        print_rehearsals(by_pool(found), scenario, settings[0], report=written.report, json_=written.json_)
+    if not is_whole:
+        _interrupted(len(found), len(wanted))
+
+
+def _show(
+    rows: Sequence[Row],
+    workloads: Sequence[Workload],
+    policy: Profile,
+    setting: Setting,
+    *,
+    faults: Sequence[str],
+    written: options.OutputOptions,
+) -> None:
+    """Print ``rows``, and write what files were asked for."""
+    _print(rows, policy, setting)
+    if written.json_ is not None:
+        write(written.json_, json.dumps(figures(rows, policy, setting), indent=2, allow_nan=False) + "\n")
+    if written.report is not None:
+        offered = [offered_load(each.name, each.jobs, slots=setting.slots) for each in workloads]
+        write(written.report, page(rows, offered, title=_title(rows), settings=_facts(policy, setting, faults)))
 
 
 def _interrupted(done: int, wanted: int) -> None:
@@ -240,8 +265,6 @@ def _progress(wanted: Sequence[Any], phases: int) -> Iterator[Callable[[float], 
 
 
 def _print(rows: Sequence[Row], policy: Profile, setting: Setting) -> None:
-    if not rows:
-        return
     console = output()
     objective = policy.objective
     objective_text = f"{objective.percentile:g} % of the jobs start within {duration(objective.target_s)}"
