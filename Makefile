@@ -53,8 +53,9 @@ quick: install ## lint, types, and the tests of what changed since main: a minut
 proof: install ## kills, soaks and storms (ARGS="--proof-minutes 60"); resumable, figures go to tests/proof/results/
 	@HYPOTHESIS_PROFILE=searching $(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/proof tests/scaling
 
-proof-queues: install ## every source of jobs against every fault of its broker; writes docs/proofs/queue-faults.md
+proof-queues: install ## every source of jobs against every fault of its broker; writes docs/proofs/queue-faults.md; bursts of every library
 	@HEADWAY_FAULTS_PAGE=docs/proofs/queue-faults.md $(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/collect -k faults
+	@$(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/e2e -k "libraries or prefetched"
 
 bench: install ## run the benchmarks (ARGS="wake" for one); each prints its figures and the machine
 	@scripts=$$(ls $(foreach name,$(or $(ARGS),$(BENCHMARKS)),benchmarks/$(name).py) 2>/dev/null) || { echo "headway: no benchmark matches '$(or $(ARGS),*)'" >&2; exit 1; }; \

@@ -1,0 +1,207 @@
+"""An application as its developer has it, the files that `headway init` writes for it, and `headway up`: a burst.
+
+From no worker to the burst's peak and back to none. The jobs keep a log of their own: each that was sent has ended,
+and none that began was cut off.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from e2e.running_up import RunningUp, running_up
+from support.environments import python_with
+from support.valkeys import Valkey
+from support.waiting import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+WITHIN_S = 400.0
+LEDGER = """
+import os, time
+
+def done(job, seconds):
+    note("start", job)
+    time.sleep(seconds)
+    note("end", job)
+
+def note(kind, job):
+    # One write to a file that is open for appending: lines of many processes do not mix.
+    file = os.open({ledger!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(file, f"{{kind}} {{job}}\\n".encode())
+    os.close(file)
+"""
+CELERY = """
+from celery import Celery
+from ledger import done
+
+app = Celery("shop")  # its broker is CELERY_BROKER_URL
+app.conf.update(task_acks_late={is_late}, broker_connection_retry_on_startup=True)
+
+@app.task
+def work(job, seconds):
+    done(job, seconds)
+
+def send(first, jobs, seconds):
+    with app.producer_pool.acquire() as producer:
+        for job in range(first, first + jobs):
+            work.apply_async((job, seconds), producer=producer)
+"""
+RQ = """
+import os
+import redis, rq
+from ledger import done
+
+def send(first, jobs, seconds):
+    queue = rq.Queue("mail", connection=redis.Redis.from_url(os.environ["RQ_REDIS_URL"]))
+    for job in range(first, first + jobs):
+        queue.enqueue(done, job, seconds)
+"""
+RQ3 = ("rq==3.0.0", "redis==8.1.0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A library, and how its developer starts a worker by hand."""
+
+    text: str
+    """Of ``shop.py``."""
+    words: Sequence[str]
+    url_variable: str
+    requirements: Sequence[str] = ()
+    """Of an environment of its own."""
+    may_begin_twice: bool = False
+    """Whether the library gives back what it begins in the moment of the signal to stop: celery/celery#3796."""
+
+    @property
+    def python(self) -> Path:
+        return python_with(*self.requirements) if self.requirements else Path(sys.executable)
+
+
+def celery(*words: str, is_late: bool = False) -> Row:
+    return Row(
+        text=CELERY.format(is_late=is_late),
+        words=("celery", "-A", "shop", "worker", "-l", "INFO", "-c", "4", *words),
+        url_variable="CELERY_BROKER_URL",
+        may_begin_twice=True,
+    )
+
+
+ROWS = {
+    "Celery, prefork, early": celery(),
+    "Celery, prefork, late": celery(is_late=True),
+    "Celery, threads, early": celery("-P", "threads"),
+    "Celery, threads, late": celery("-P", "threads", is_late=True),
+    "RQ 2": Row(text=RQ, words=("rq", "worker", "mail"), url_variable="RQ_REDIS_URL"),
+    "RQ 3": Row(text=RQ, words=("rq", "worker", "mail"), url_variable="RQ_REDIS_URL", requirements=RQ3),
+}
+IN_CI = "Celery, prefork, early"
+
+
+class Shop:
+    """The application in its folder, with a broker of its own."""
+
+    def __init__(self, row: Row, folder: Path, broker: Valkey) -> None:
+        self.folder = folder
+        self._row = row
+        self._url = broker.url
+        self._ledger = folder / "jobs.log"
+        (folder / "ledger.py").write_text(LEDGER.format(ledger=str(self._ledger)))
+        (folder / "shop.py").write_text(row.text)
+        self._ledger.touch()
+        self.sent = 0
+        self.env = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("HEADWAY_", "PYTHON"))},
+            row.url_variable: self._url,
+            "PATH": os.pathsep.join([str(row.python.parent), str(Path(sys.executable).parent), os.environ["PATH"]]),
+        }
+
+    def send(self, jobs: int, seconds: float) -> None:
+        """Send so many, all at once."""
+        words = [str(self._row.python), "-c", f"import shop; shop.send({self.sent}, {jobs}, {seconds})"]
+        subprocess.run(words, cwd=self.folder, env=self.env, check=True, timeout=200)
+        self.sent += jobs
+
+    @contextmanager
+    def worker_by_hand(self) -> Iterator[None]:
+        """One worker as its developer starts it, who ends it as well."""
+        program, *words = self._row.words
+        with (self.folder / "by-hand.log").open("wb") as log:
+            argv = [str(self._row.python.with_name(program)), *words]
+            worker = subprocess.Popen(argv, cwd=self.folder, env=self.env, stdout=log, stderr=log)
+        try:
+            yield
+        finally:
+            worker.terminate()
+            worker.wait(60)
+
+    def headway_init(self) -> str:
+        """What it prints; its files stay as it writes them."""
+        words = [sys.executable, "-m", "headway", "init", "--broker", self._url]
+        done = subprocess.run(
+            words, cwd=self.folder, env=self.env, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def count(self, kind: str) -> Counter[str]:
+        """How often each job has such a line."""
+        lines = (line.split() for line in self._ledger.read_text().splitlines())
+        return Counter(job for found, job in lines if found == kind)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Valkey]:
+    folder = tmp_path / "broker"
+    folder.mkdir()
+    broker = Valkey(folder)
+    yield broker
+    broker.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "jobs", "seconds"),
+    [
+        pytest.param(IN_CI, 200, 1.0, id=f"{IN_CI}, 200 jobs"),
+        *(pytest.param(name, 10_000, 0.1, id=f"{name}, 10000 jobs", marks=pytest.mark.proof) for name in ROWS),
+    ],
+)
+def test_a_burst_is_done_by_workers_that_come_and_go_with_the_files_that_init_wrote(
+    name: str, jobs: int, seconds: float, broker: Valkey, tmp_path: Path
+) -> None:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    row = ROWS[name]
+    shop = Shop(row, folder, broker)
+    with shop.worker_by_hand():
+        shop.send(1, 0.0)
+        eventually(lambda: shop.count("end").total() == 1)
+        said = shop.headway_init()
+    with running_up(folder, shop.env) as up:
+        (pool,) = [each["pool"] for each in up.ask("/v1/pools")["pools"]]
+        assert not up.workers(pool), said
+        shop.send(jobs, seconds)
+        peak = _until_done(up, pool, shop)
+        eventually(lambda: not up.workers(pool), within_s=WITHIN_S)
+    begun, ended = shop.count("start"), shop.count("end")
+    assert set(ended) == {str(job) for job in range(shop.sent)}, "none is lost"
+    assert begun == ended, "none is killed while it runs"
+    assert row.may_begin_twice or set(begun.values()) == {1}
+    assert peak >= 2, "there were more jobs than one worker does in time"
+
+
+def _until_done(up: RunningUp, pool: str, shop: Shop) -> int:
+    """Wait for the end of all jobs. Returns the most workers that there were at once."""
+    until_s, peak = time.monotonic() + WITHIN_S, 0
+    while len(shop.count("end")) < shop.sent:
+        assert time.monotonic() < until_s, f"{len(shop.count('end'))} of {shop.sent} are done"
+        peak = max(peak, len(up.workers(pool)))
+        time.sleep(0.5)
+    return peak
