@@ -48,10 +48,15 @@ COMMANDS = {
     "conformance": Command(
         "headway.cli.peers.conformance", "", "replay recorded answers of other autoscalers' formulas"
     ),
-    "apply": Command("headway.cli.operator.apply_get", "cli", "send profiles.yaml to the control plane"),
-    "delete": Command("headway.cli.operator.apply_get", "cli", "take a pool's profile out of the control plane"),
+    "apply": Command("headway.cli.operator.apply", "cli", "send profiles.yaml to the control plane"),
+    "diff": Command("headway.cli.operator.apply", "cli", "show what `apply` would change"),
+    "validate": Command(
+        "headway.cli.operator.apply", "cli", "find the mistakes in profiles.yaml, without a control plane"
+    ),
+    "export": Command("headway.cli.operator.apply", "cli", "print the control plane's profiles as a profiles.yaml"),
+    "delete": Command("headway.cli.operator.apply", "cli", "take a pool's profile out of the control plane"),
     "get": Command(
-        "headway.cli.operator.apply_get", "cli", "list profiles, queues, hosts (wanted, too), decisions or health"
+        "headway.cli.operator.get", "cli", "list profiles, queues, hosts (wanted, too), decisions or health"
     ),
     "describe": Command("headway.cli.operator.describe", "cli", "show the details of a pool, a queue or a host"),
     "top": Command("headway.cli.operator.top", "cli", "show every pool, refreshed every two seconds"),
@@ -87,7 +92,20 @@ COMMANDS = {
 GROUPS = {
     "On one machine": ("demo", "up", "init", "backup", "restore"),
     "Run a role": ("control", "pipeline", "collect", "agent", "migrate", "keys"),
-    "Configure": ("apply", "delete", "scale", "pause", "resume", "restart", "host", "queue", "token"),
+    "Configure": (
+        "apply",
+        "diff",
+        "validate",
+        "export",
+        "delete",
+        "scale",
+        "pause",
+        "resume",
+        "restart",
+        "host",
+        "queue",
+        "token",
+    ),
     "Inspect and operate": ("top", "get", "describe", "explain", "audit"),
     "Plan, simulate and learn": ("plan", "simulate", "backtest", "tune", "topology", "seasons", "conformance"),
 }

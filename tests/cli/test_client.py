@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headway.__main__ import main
-from headway.cli.operator.apply_get import apply_profiles
+from headway.cli.operator.apply import apply_profiles
 from headway.errors import Invalid, Misconfigured, Unauthenticated, Unavailable
 from headway.scaling.measure import sketch_index
 from headway.scaling.model import Decision, Demand

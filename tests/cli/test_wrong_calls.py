@@ -13,7 +13,7 @@ from headway.__main__ import main
     ("words", "sentence"),
     [
         (["get", "queues", "--nope"], "get: no such option: --nope; `headway get --help` lists its options"),
-        (["apply"], "apply: missing argument 'FILE'; `headway apply --help` lists its options"),
+        (["apply"], "no file is named: `headway apply profiles.yaml`, or -f profiles.yaml"),
         (
             ["describe", "cat", "tom"],
             (

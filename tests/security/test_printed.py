@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from headway.__main__ import main
-from headway.cli.operator.apply_get import What
 from headway.cli.operator.describe import Kind
+from headway.cli.operator.get import What
 from headway.scaling.profile import Profile
 from support.seed import Seed
 from support.served import TOKEN, Served

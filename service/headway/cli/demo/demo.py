@@ -23,7 +23,7 @@ from headway.cli.local.data_dir import DataDir
 from headway.cli.local.live_view import Terminal
 from headway.cli.local.ports import free_address, require_free
 from headway.cli.local.stack import Plan, Stack, address_lines
-from headway.cli.operator.apply_get import apply_profiles
+from headway.cli.operator.apply import apply_profiles
 from headway.cli.process.process_privacy import keep_private
 from headway.cli.process.role_options import add_machine_flags, control_settings, positive
 from headway.cli.process.shutdown import Stopped, Stopping, ended_by

@@ -74,7 +74,7 @@ async def list_profiles(conn: AsyncConnection) -> list[StoredProfile]:
 
 async def get_profile(conn: AsyncConnection, pool: str) -> StoredProfile:
     """The profile of ``pool``. Raises ``NotFound``."""
-    stored = await _find(conn, pool)
+    stored = await find_profile(conn, pool)
     if stored is None:
         raise _no_profile(pool)
     return stored
@@ -91,7 +91,7 @@ async def put_profile(
         Conflict: one of its queues belongs to another pool.
     """
     await one_change_at_a_time(conn)
-    stored = await _find(conn, profile.pool)
+    stored = await find_profile(conn, profile.pool)
     _check(profile.pool, stored, expected)
     if stored is not None and stored.profile == profile:
         return stored, "unchanged"
@@ -150,7 +150,8 @@ def _is_over(set_by_hand: Mapping[str, Any], at_s: float) -> bool:
 _UPDATED_AT_S: ColumnElement[Any] = func.extract("epoch", profiles.c.updated_at).label("updated_at_s")
 
 
-async def _find(conn: AsyncConnection, pool: str) -> StoredProfile | None:
+async def find_profile(conn: AsyncConnection, pool: str) -> StoredProfile | None:
+    """The profile of ``pool``; ``None`` where there is none."""
     row = (await conn.execute(select(profiles, _UPDATED_AT_S).where(profiles.c.pool == pool))).one_or_none()
     return None if row is None else _stored(row)
 

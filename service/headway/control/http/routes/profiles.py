@@ -4,7 +4,7 @@ import re
 from functools import partial
 from typing import Annotated
 
-from fastapi import Header, Request, Response, status
+from fastapi import Header, Query, Request, Response, status
 
 from headway.control.bounds import Bounds
 from headway.control.http.dependencies import PoolPath, WithContext, body_of, mapping_of, operations, takes
@@ -12,9 +12,11 @@ from headway.control.http.overview.profile_views import all_shown, shown
 from headway.control.http.problems import TooLarge, declared
 from headway.control.http.schemas.profile_bodies import ProfileBody
 from headway.control.http.schemas.profile_sizes import refuse_larger
-from headway.control.http.schemas.responses import ProfileOut, ProfilesOut
+from headway.control.http.schemas.responses import ProfileChangeOut, ProfileOut, ProfilesOut
 from headway.errors import Conflict, Invalid, NotFound
+from headway.scaling.mapping import to_mapping
 from headway.scaling.profile import Profile, profile_from_mapping
+from headway.scaling.profile_changes import changes
 from headway.store.engine import transaction
 from headway.store.pools import profiles
 from headway.store.pools.profiles import Expected, StaleVersion, VersionUnstated
@@ -26,6 +28,7 @@ router = operations(prefix="/v1/profiles", tags=["profiles"])
 ETAG = {"ETag": {"description": "The version, in quotes.", "schema": {"type": "string"}}}
 
 IfMatch = Annotated[str | None, Header(description='The version that the change was made for: its ETag, as `"3"`.')]
+DryRun = Annotated[bool, Query(description="Change nothing, and answer what would change.")]
 IfNoneMatch = Annotated[str | None, Header(description="`*`: create it, and refuse where it exists.")]
 
 
@@ -66,18 +69,26 @@ async def put_profile(
     response: Response,
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
+    *,
+    dry_run: DryRun = False,
 ) -> ProfileOut:
     """Create or update the profile of a pool.
 
-    Updating needs If-Match. The same profile again changes nothing and keeps its version.
+    Updating needs If-Match. The same profile again changes nothing and keeps its version. A dry run answers as the same
+    request would, with the keys that it would change, and changes nothing.
     """
     expected = _expected(if_match, if_none_match)
     profile = await body_of(request, partial(_profile, pool, context.bounds))
     refuse_unknown(profile, context.strategies)
     refuse_unknown_zones(profile)
     async with transaction(context.engine) as conn:
+        before = await profiles.find_profile(conn, pool)
         stored, outcome = await profiles.put_profile(conn, profile, expected=expected, actor=context.actor)
         answer = await shown(conn, stored, now_s=context.clock())
+        if dry_run:
+            await conn.rollback()
+    if before is not None:
+        answer.changes = [ProfileChangeOut(**to_mapping(change)) for change in changes(before.profile, profile)]
     response.headers["ETag"] = _etag(answer.version)
     if outcome == "created":
         response.status_code = status.HTTP_201_CREATED

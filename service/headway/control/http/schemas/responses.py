@@ -6,6 +6,8 @@ Field names are those of the core's values, the columns and the wire. ``None`` m
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from pydantic import Field, JsonValue
+
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
 from headway.control.http.schemas.host_problems import problems_of
 from headway.control.http.schemas.profile_bodies import OverrideBody, ProfileBody
@@ -43,6 +45,16 @@ class ReceiptOut(Given):
     """Why they were, and what to do."""
 
 
+class ProfileChangeOut(Given):
+    """One key that a request gives another value."""
+
+    key: str
+    """With a dot for each level: ``objective.target_s``."""
+    before: JsonValue
+    """Null where the key was not set."""
+    after: JsonValue
+
+
 class ProfileOut(Given):
     """A profile as it is stored."""
 
@@ -61,6 +73,8 @@ class ProfileOut(Given):
     """When it is over; null: when somebody ends it."""
     notes: list[str]
     """What the profile cannot keep, as far as is known: one sentence each."""
+    changes: list[ProfileChangeOut] = Field(default_factory=list)
+    """What the request changed, or would change, of a profile that was there before."""
 
     @classmethod
     def of(cls, stored: StoredProfile, *, now_s: float, notes: Sequence[str]) -> "ProfileOut":

@@ -1,0 +1,324 @@
+"""Profiles between files and the control plane: `headway apply`, `diff`, `validate`, `export` and `delete`."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import httpx
+import typer
+import yaml
+
+from headway.cli.api_client import Api, connected, path_of
+from headway.cli.profiles_file import excluded, load_profiles_file
+from headway.cli.terminal.printing import say, say_text
+from headway.cli.typer_app import called
+from headway.errors import Conflict, Invalid, NotFound, Refused, printable
+from headway.scaling.explain import counted
+from headway.scaling.mapping import to_mapping
+from headway.scaling.profile import Profile, profile_from_mapping, profile_to_mapping
+from headway.scaling.profile_changes import changes, shortest
+from headway.settings import ClientTls
+from headway.strategies import load_strategies, refuse_unknown
+from headway.zones import refuse_unknown_zones
+
+DIFFERS = 1  # the exit status of `diff`, as of diff(1)
+
+Outcome = Literal["created", "updated", "unchanged"]
+Files = Annotated[
+    list[Path] | None, typer.Argument(metavar="FILE…", help="Files like profiles.yaml.", show_default=False)
+]
+MoreFiles = Annotated[list[Path] | None, typer.Option("-f", "--file", help="The same.", show_default=False)]
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Talk to a control plane.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What became of one profile."""
+
+    pool: str
+    outcome: Outcome
+    notes: tuple[str, ...]
+    """What it cannot keep."""
+    changes: tuple[Mapping[str, Any], ...] = ()
+    """The keys that have another value now: ``key``, ``before``, ``after``."""
+
+
+def main(words: list[str]) -> int:
+    """Run one of these commands. Returns the exit status."""
+    return called(app, words)
+
+
+def apply_profiles(
+    url: str,
+    token: str | None,
+    profiles: Iterable[Profile],
+    *,
+    exclude: Sequence[str] = (),
+    warn: Callable[[str], None] = lambda _: None,
+    tls: ClientTls | None = None,
+) -> list[tuple[str, Outcome]]:
+    """Make the control plane at ``url`` hold ``profiles``. What became of each, by pool, in their order.
+
+    ``warn`` receives a sentence for each queue that a pattern of ``exclude`` matches and that another pool serves which
+    the control plane holds: that pool goes on until somebody changes it.
+
+    Raises:
+        HeadwayError: it does not answer, or refuses any; the others are applied all the same.
+    """
+    with Api(url, token, tls=tls) as api:
+        applied, refusals = _applied(api, list(profiles))
+        for sentence in _excluded_elsewhere(api, exclude):
+            warn(sentence)
+    if refusals:
+        raise Invalid(*refusals)
+    return [(each.pool, each.outcome) for each in applied]
+
+
+@app.command("apply")
+def apply_files(
+    files: Files = None,
+    more: MoreFiles = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Delete the profiles that no file names. It asks.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Send profiles to the control plane; profiles that the files do not name are left alone."""
+    wanted, exclude = _profiles_of(_named(files, more))
+    if not (wanted or exclude) or (prune and not wanted):
+        named = ", ".join(map(str, _named(files, more)))
+        raise Refused(
+            f"{named}: no pool is named under `pools`, nothing was applied; `headway delete` takes pools away"
+        )
+    with connected() as api:
+        surplus = _surplus(api, wanted) if prune else {}
+        if surplus and not (dry_run or yes):
+            _confirm(f"delete {', '.join(surplus)} at {api.url}?")
+        applied, refusals = _applied(api, wanted, is_dry_run=dry_run)
+        refusals += _excluded_elsewhere(api, exclude)
+        for each in applied:
+            _say_applied(each, api.url, is_dry_run=dry_run)
+        if not refusals:
+            _delete(api, surplus, is_dry_run=dry_run)
+    if refusals:
+        raise Invalid(*refusals)
+
+
+@app.command("diff")
+def diff(files: Files = None, more: MoreFiles = None) -> None:
+    """Show what `headway apply` would change, key by key. The exit status is 1 if it would change anything."""
+    wanted, exclude = _profiles_of(_named(files, more))
+    with connected() as api:
+        applied, refusals = _applied(api, wanted, is_dry_run=True)
+        refusals += _excluded_elsewhere(api, exclude)
+        for each in applied:
+            if each.outcome != "unchanged" or each.notes:
+                _say_applied(each, api.url, is_dry_run=True)
+        for pool in _surplus(api, wanted):
+            say(f"only at {api.url}: {pool}; `headway apply --prune` deletes it")
+    if refusals:
+        raise Invalid(*refusals)
+    changed = sum(each.outcome != "unchanged" for each in applied)
+    say(f"{changed} of {counted(len(applied), 'profile')} would change")
+    if changed:
+        raise typer.Exit(DIFFERS)
+
+
+@app.command("validate")
+def validate(files: Files = None, more: MoreFiles = None) -> None:
+    """Find every mistake in the files, without a control plane."""
+    named = _named(files, more)
+    wanted, _ = _profiles_of(named)
+    breaches: list[str] = []
+    strategies = load_strategies()
+    for profile in wanted:
+        for refuse in (partial(refuse_unknown, strategies=strategies), refuse_unknown_zones):
+            try:
+                refuse(profile)
+            except Invalid as error:
+                breaches += error.breaches
+    if breaches:
+        raise Invalid(*breaches)
+    say(f"{', '.join(map(str, named))}: {counted(len(wanted), 'profile')}, no mistake")
+
+
+@app.command("export")
+def export(
+    pools: Annotated[
+        list[str] | None, typer.Argument(metavar="[POOL]…", help="Only these.", show_default=False)
+    ] = None,
+) -> None:
+    """Print the profiles of the control plane as a profiles.yaml, which `headway apply` takes."""
+    with connected() as api:
+        rows = api.get("/v1/profiles")["profiles"]
+        where = api.url
+    unknown = set(pools or ()) - {row["pool"] for row in rows}
+    if unknown:
+        raise NotFound(f"no profile {min(unknown)!r}: `headway get profiles` lists them")
+    chosen = {
+        row["pool"]: shortest(profile_from_mapping(row["pool"], row["profile"]))
+        for row in rows
+        if not pools or row["pool"] in pools
+    }
+    say(f"# What {where} holds. Connections are in the file of `headway up`, or in HEADWAY_BROKERS.")
+    say_text(yaml.safe_dump({"pools": chosen}, sort_keys=False, allow_unicode=True, width=120))
+
+
+@app.command("delete")
+def delete(
+    pools: Annotated[list[str], typer.Argument(metavar="POOL…", help="The pools whose profiles go.")],
+) -> None:
+    """Delete the profiles of pools. Their workers finish what they do and leave; their queues are seen on.
+
+    `headway apply` with the file that names a pool brings it back.
+    """
+    with connected() as api:
+        # All are looked up before one is deleted: a name that is mistyped leaves the others alone.
+        _delete(api, {pool: api.send("GET", path_of("profiles", pool)).headers["ETag"] for pool in pools})
+
+
+def _delete(api: Api, etags: Mapping[str, str], *, is_dry_run: bool = False) -> None:
+    """Delete profiles, each of the version that was read."""
+    for pool, etag in etags.items():
+        if not is_dry_run:
+            api.send("DELETE", path_of("profiles", pool), headers={"If-Match": etag})
+        say(f"{'would be deleted:' if is_dry_run else 'deleted'} {pool} at {api.url}")
+
+
+def _named(files: Sequence[Path] | None, more: Sequence[Path] | None) -> list[Path]:
+    named = [*(files or ()), *(more or ())]
+    if not named:
+        raise Refused("no file is named: `headway apply profiles.yaml`, or -f profiles.yaml")
+    return named
+
+
+def _surplus(api: Api, wanted: Sequence[Profile]) -> dict[str, str]:
+    """The profiles of the control plane that ``wanted`` does not name, with the versions that were read."""
+    pools = {profile.pool for profile in wanted}
+    rows = api.get("/v1/profiles")["profiles"]
+    return {row["pool"]: f'"{row["version"]}"' for row in rows if row["pool"] not in pools}
+
+
+def _confirm(question: str) -> None:
+    """Ask. Raises ``Refused`` where nobody can answer, or the answer is no."""
+    if not sys.stdin.isatty():
+        raise Refused(f"{question} nobody is there to answer, nothing was changed; --yes does it without asking")
+    if not typer.confirm(printable(question)):
+        raise Refused("nothing was changed")
+
+
+def _say_applied(applied: Applied, where: str, *, is_dry_run: bool) -> None:
+    would = "would be " if is_dry_run and applied.outcome != "unchanged" else ""
+    say(f"{would}{applied.outcome}{':' if would else ''} {applied.pool} at {where}")
+    if is_dry_run:
+        for change in applied.changes:
+            say(f"  {change['key']}: {_value(change['before'])} → {_value(change['after'])}")
+    for note in applied.notes:
+        say(f"  note: {note}")
+
+
+def _value(value: Any) -> str:
+    """As a profiles.yaml has it, in one line."""
+    return "not set" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _profiles_of(files: Sequence[Path]) -> tuple[list[Profile], list[str]]:
+    """The profiles of all files, and what the files exclude. Raises ``Invalid`` with what is wrong in any of them."""
+    breaches: list[str] = []
+    exclude: dict[str, Path] = {}
+    found: dict[str, tuple[Profile, Path]] = {}
+    for file in files:
+        try:
+            loaded = load_profiles_file(file)
+        except Invalid as error:
+            breaches += error.breaches
+            continue
+        exclude.update(dict.fromkeys(loaded.exclude, file))
+        for profile in loaded.profiles:
+            if profile.pool in found:
+                breaches.append(f"{file}: pool {profile.pool!r} is in {found[profile.pool][1]} already")
+            found[profile.pool] = profile, file
+    for profile, file in found.values():
+        others = [pattern for pattern, named_in in exclude.items() if named_in != file]
+        breaches += [f"{file}: {sentence}" for sentence in excluded(profile.pool, profile.queues, others)]
+    if breaches:
+        raise Invalid(*breaches)
+    return [profile for profile, _ in found.values()], list(exclude)
+
+
+def _excluded_elsewhere(api: Api, exclude: Sequence[str]) -> list[str]:
+    """A sentence for each queue that is excluded and served by a pool that the control plane holds."""
+    if not exclude:
+        return []
+    return [
+        f"{sentence}; the control plane holds that profile: change it, or `headway delete {row['pool']}`"
+        for row in api.get("/v1/profiles")["profiles"]
+        for sentence in excluded(row["pool"], row["profile"]["queues"], exclude)
+    ]
+
+
+def _applied(api: Api, wanted: list[Profile], *, is_dry_run: bool = False) -> tuple[list[Applied], list[str]]:
+    """What became of each profile, and one sentence for each breach of those that were refused."""
+    applied: dict[str, Applied] = {}
+    refusals: list[str] = []
+    pending = wanted
+    while pending:
+        conflicts: list[tuple[Profile, str]] = []
+        for profile in pending:
+            try:
+                applied[profile.pool] = _put(api, profile, is_dry_run=is_dry_run)
+            except Conflict as error:
+                conflicts.append((profile, str(error)))
+            except Invalid as error:
+                refusals += error.breaches
+        if len(conflicts) == len(pending):
+            moving = _moving(api, wanted) if is_dry_run else frozenset()
+            applied |= {each.pool: _moved(api, each) for each, _ in conflicts if each.pool in moving}
+            refusals += [sentence for each, sentence in conflicts if each.pool not in moving]
+            break
+        # A queue may be on its way from one of these pools to another: what was in the way may be gone by now.
+        pending = [profile for profile, _ in conflicts]
+    return [applied[profile.pool] for profile in wanted if profile.pool in applied], refusals
+
+
+def _put(api: Api, profile: Profile, *, is_dry_run: bool) -> Applied:
+    path = path_of("profiles", profile.pool)
+    try:
+        etag = api.send("GET", path).headers["ETag"]
+    except NotFound:
+        etag = None
+    condition = {"If-None-Match": "*"} if etag is None else {"If-Match": etag}
+    parameters = {"dry_run": "true"} if is_dry_run else {}
+    answer = api.send("PUT", path, params=parameters, json=profile_to_mapping(profile), headers=condition)
+    outcome: Outcome = "unchanged" if answer.headers["ETag"] == etag else "updated"
+    if answer.status_code == httpx.codes.CREATED:
+        outcome = "created"
+    body = answer.json()
+    return Applied(
+        pool=profile.pool, outcome=outcome, notes=tuple(body["notes"]), changes=tuple(body.get("changes", ()))
+    )
+
+
+def _moving(api: Api, wanted: Sequence[Profile]) -> frozenset[str]:
+    """The pools of ``wanted`` whose queues are all free once every profile of ``wanted`` is applied."""
+    rows = api.get("/v1/profiles")["profiles"]
+    after = {row["pool"]: row["profile"]["queues"] for row in rows}
+    after |= {profile.pool: profile.queues for profile in wanted}
+    uses = Counter(queue for queues in after.values() for queue in queues)
+    return frozenset(each.pool for each in wanted if all(uses[queue] == 1 for queue in each.queues))
+
+
+def _moved(api: Api, profile: Profile) -> Applied:
+    """What would become of ``profile``, of which a dry run knows no more: another profile has its queue until then."""
+    try:
+        body = api.get(path_of("profiles", profile.pool))["profile"]
+    except NotFound:
+        return Applied(pool=profile.pool, outcome="created", notes=())
+    found = changes(profile_from_mapping(profile.pool, body), profile)
+    return Applied(pool=profile.pool, outcome="updated", notes=(), changes=tuple(map(to_mapping, found)))

@@ -1,0 +1,179 @@
+"""`headway diff`, `validate`, `export`, and `apply` with `--dry-run` and `--prune`, against a real control plane."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from headway.__main__ import main
+from headway.cli.profiles_file import load_profiles_file
+from headway.scaling.model import Objective
+from headway.scaling.profile import Profile, profile_from_mapping
+from headway.scaling.profile_changes import changes, shortest
+from headway.scaling.profile_keys.presets import PRESETS
+from support.seed import Seed
+from support.served import Served, profiles_file
+
+MAIL = Profile(pool="mail", queues=("redis/mail",), template="rq")
+NEWS = Profile(pool="news", queues=("redis/news",), template="rq")
+TEXT = "pools:\n  mail: {queues: [redis/mail], template: rq, workers_max: 30, objective: {target_s: 5}}\n"
+
+
+@pytest.fixture
+def two(seed: Seed) -> None:
+    seed.host("a")
+    for each in (MAIL, NEWS):
+        seed.profile(each)
+
+
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize("flag", [[], ["-f"]])
+def test_diff_shows_each_key_that_differs_and_changes_nothing(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: list[str]
+) -> None:
+    file = profiles_file(tmp_path, TEXT)
+    assert main(["diff", *flag, file]) == 1
+    shown = capsys.readouterr().out.splitlines()
+    assert shown == [
+        f"would be updated: mail at {served.url}",
+        "  objective.target_s: 10.0 → 5.0",
+        "  workers_max: 20 → 30",
+        *(line for line in shown if line.startswith("  note: ")),
+        f"only at {served.url}: news; `headway apply --prune` deletes it",
+        "1 of 1 profile would change",
+    ]
+    assert main(["export"]) == 0
+    assert load(capsys.readouterr().out, tmp_path) == [MAIL, NEWS]
+    assert main(["apply", file]) == 0
+    assert main(["diff", file]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "0 of 1 profile would change"
+
+
+@pytest.mark.usefixtures("two")
+def test_a_dry_run_answers_as_apply_would_and_leaves_no_trace(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = TEXT + "  bulk: {queues: [redis/bulk], template: rq}\n"
+    assert main(["apply", "--dry-run", "--prune", "-f", profiles_file(tmp_path, text)]) == 0
+    shown = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("  ")]
+    assert shown == [
+        f"would be updated: mail at {served.url}",
+        f"would be created: bulk at {served.url}",
+        f"would be deleted: news at {served.url}",
+    ]
+    assert main(["export"]) == 0
+    assert load(capsys.readouterr().out, tmp_path) == [MAIL, NEWS]
+    assert main(["audit", "--json"]) == 0
+    assert "bulk" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("served", "two")
+def test_a_dry_run_refuses_what_apply_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    taken = profiles_file(tmp_path, "pools:\n  bulk: {queues: [redis/news], template: rq}\n")
+    for command in (["diff"], ["apply", "--dry-run"]):
+        assert main([*command, taken]) == 2
+        assert "queue 'redis/news' belongs to pool 'news'" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("two")
+def test_a_queue_that_moves_between_pools_of_the_files_is_no_conflict(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        "pools:\n  bulk: {queues: [redis/news], template: rq}\n  news: {queues: [redis/other], template: rq}\n"
+        "  mail: {queues: [redis/mail], template: rq}\n"
+    )
+    assert main(["diff", profiles_file(tmp_path, text)]) == 1
+    shown = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("  note")]
+    assert shown == [
+        f"would be created: bulk at {served.url}",
+        f"would be updated: news at {served.url}",
+        '  queues: ["redis/news"] → ["redis/other"]',
+        "2 of 3 profiles would change",
+    ]
+
+
+@pytest.mark.usefixtures("two")
+def test_prune_asks_and_deletes_what_no_file_names(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = profiles_file(tmp_path, TEXT)
+    assert main(["apply", "--prune", file]) == 2  # nobody is there to answer
+    said = capsys.readouterr()
+    assert f"delete news at {served.url}?" in said.err
+    assert "--yes" in said.err
+    assert not said.out
+    assert main(["apply", "--prune", "--yes", file]) == 0
+    assert f"deleted news at {served.url}" in capsys.readouterr().out
+    assert main(["apply", "--prune", file]) == 0  # nothing is left to ask
+
+
+@pytest.mark.usefixtures("served", "two")
+def test_prune_with_a_file_without_pools_deletes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["apply", "--prune", "--yes", profiles_file(tmp_path, "exclude: [redis/test-*]\n")]) == 2
+    assert "nothing was applied" in capsys.readouterr().err
+    assert main(["export"]) == 0
+    assert load(capsys.readouterr().out, tmp_path) == [MAIL, NEWS]
+
+
+def test_validate_finds_every_mistake_without_a_control_plane(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADWAY_URL", "http://127.0.0.1:1")
+    file = profiles_file(
+        tmp_path,
+        "pools:\n  mail: {queues: [redis/mail], template: rq, strategy: hybird}\n"
+        "  news: {queues: [redis/news], template: rq, budget_time_zone: Mars/Base, budget_per_day: 3,\n"
+        "    cost_per_worker_hour: 1}\n",
+    )
+    assert main(["validate", file]) == 2
+    said = capsys.readouterr().err
+    assert "did you mean 'hybrid'" in said
+    assert "Mars/Base" in said
+    assert main(["validate", "-f", profiles_file(tmp_path, TEXT)]) == 0
+    assert "1 profile, no mistake" in capsys.readouterr().out
+    assert main(["validate"]) == 2
+    assert "-f profiles.yaml" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("served", "two")
+def test_export_takes_pools_that_exist(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["export", "news"]) == 0
+    assert load(capsys.readouterr().out, tmp_path) == [NEWS]
+    assert main(["export", "nwes"]) == 2
+    assert "no profile 'nwes'" in capsys.readouterr().err
+
+
+@given(
+    preset=st.none() | st.sampled_from(sorted(PRESETS)),
+    workers_max=st.integers(1, 500),
+    target_s=st.floats(0.5, 3600),
+    labels=st.dictionaries(st.text("abc", min_size=1), st.text(min_size=1, max_size=5).filter(str.isprintable)),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_exported_makes_the_same_profile(
+    tmp_path: Path, preset: str | None, workers_max: int, target_s: float, labels: dict[str, str]
+) -> None:
+    given = {"queues": ["redis/mail"], "template": "rq", "workers_min": 0, "workers_max": workers_max}
+    given |= {"objective": {"target_s": target_s}, "placement": {"labels": labels}}
+    profile = profile_from_mapping("mail", given | ({"preset": preset} if preset else {}))
+    text = yaml.safe_dump({"pools": {"mail": shortest(profile)}}, sort_keys=False, allow_unicode=True)
+    assert load(text, tmp_path) == [profile]
+
+
+def test_keys_that_are_mappings_of_one_profile_only_are_shown() -> None:
+    other = Profile(
+        pool="mail", queues=MAIL.queues, template="rq", member_objectives={"redis/mail": Objective(target_s=3.0)}
+    )
+    assert [each.key for each in changes(MAIL, other)] == [
+        f"member_objectives.redis/mail.{key}" for key in ("target_s", "percentile", "window_s")
+    ]
+    assert changes(other, other) == ()
+    assert all(each.after is None for each in changes(other, MAIL))
+
+
+def load(text: str, folder: Path) -> list[Profile]:
+    """The profiles in the text of a file."""
+    return list(load_profiles_file(Path(profiles_file(folder, text, "exported.yaml"))).profiles)
