@@ -100,7 +100,7 @@ def test_the_agent_can_read_the_host_file_and_workers_in_it_have_time_for_their_
         assert lane.queue == lane.profile.queues[0].partition("/")[2]
         if library == "rq":
             assert template.argv[template.argv.index("--url") + 1] == url
-            assert "headway.cli.demo.rq_worker.DrainingWorker" in template.argv
+            assert "headway.cli.demo.libraries.rq_worker.DrainingWorker" in template.argv
         else:
             assert template.environment["DEMO_BROKER_URL"] == url
             assert template.environment["HEADWAY_URL"] == "http://h:1"

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from headway.agent.config import host_file
-from headway.cli.demo.celery_jobs import CeleryJobs
 from headway.cli.demo.demo_libraries import LIBRARIES
+from headway.cli.demo.libraries.celery_jobs import CeleryJobs
 from headway.simulate.replay import RecordedJob
 from support.waiting import eventually
 

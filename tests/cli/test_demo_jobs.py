@@ -10,8 +10,8 @@ import pytest
 from redis import Redis
 from rq import Queue
 
-from headway.cli.demo.rq_jobs import RqJobs
-from headway.cli.demo.rq_worker import DrainingWorker
+from headway.cli.demo.libraries.rq_jobs import RqJobs
+from headway.cli.demo.libraries.rq_worker import DrainingWorker
 from headway.simulate.replay import RecordedJob
 
 MAIL, REPORTS = QUEUES = ("mail", "reports")
@@ -124,7 +124,7 @@ def test_an_idle_worker_ends_soon_when_asked_and_says_when_it_is_ready(valkey_ur
         "--url",
         valkey_url,
         "-w",
-        "headway.cli.demo.rq_worker.DrainingWorker",
+        "headway.cli.demo.libraries.rq_worker.DrainingWorker",
     ]
     worker = subprocess.Popen([*argv, MAIL], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert any("Listening on" in line for line in worker.stdout)

@@ -76,13 +76,13 @@ def _rq_jobs(
     wait: Callable[[float], bool],
     control: Mapping[str, str],  # noqa: ARG001 - RQ's broker says all
 ) -> DemoJobs:
-    from headway.cli.demo.rq_jobs import RqJobs
+    from headway.cli.demo.libraries.rq_jobs import RqJobs
 
     return RqJobs(url, queues, wait)
 
 
 def _rq_worker(queue: str, broker_url: str, control: Mapping[str, str]) -> Worker:  # noqa: ARG001 - RQ's broker says all
-    words = ["-m", "rq.cli", "worker", "--url", broker_url, "-w", "headway.cli.demo.rq_worker.DrainingWorker"]
+    words = ["-m", "rq.cli", "worker", "--url", broker_url, "-w", "headway.cli.demo.libraries.rq_worker.DrainingWorker"]
     return Worker(argv=[sys.executable, *words, "--disable-job-desc-logging", queue], environment={})
 
 
@@ -92,14 +92,15 @@ def _celery_jobs(
     # Read by the import, as in any program that sends tasks.
     os.environ.update({**control, "HEADWAY_CONNECTION": CONNECTION})
     import headway.emit.celery  # noqa: F401 - it reports what is sent from here on
-    from headway.cli.demo.celery_jobs import CeleryJobs
+    from headway.cli.demo.libraries.celery_jobs import CeleryJobs
 
     return CeleryJobs(url, queues, wait)
 
 
 def _celery_worker(queue: str, broker_url: str, control: Mapping[str, str]) -> Worker:
     """A prefork worker with one child, which reports its jobs by the flag that anybody's can have."""
-    words = ["-m", "celery", "--app", "headway.cli.demo.celery_app", "worker", "--queues", queue, "--loglevel", "INFO"]
+    app = "headway.cli.demo.libraries.celery_app"
+    words = ["-m", "celery", "--app", app, "worker", "--queues", queue, "--loglevel", "INFO"]
     words += ["--concurrency", "1", "--prefetch-multiplier", "1", "--without-mingle", "--without-gossip"]
     return Worker(
         argv=[sys.executable, *words, "--include", "headway.emit.celery"],

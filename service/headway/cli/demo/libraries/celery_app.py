@@ -9,8 +9,8 @@ from typing import Any
 import redis
 from celery import Celery
 
-from headway.cli.demo.celery_jobs import BROKER, ENDED, STARTED, TASK, celery_url
 from headway.cli.demo.demo_jobs import STARTS
+from headway.cli.demo.libraries.celery_jobs import BROKER, ENDED, STARTED, TASK, celery_url
 from headway.simulate import replay
 
 _url = os.environ.get(BROKER, "")
