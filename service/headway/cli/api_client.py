@@ -2,7 +2,6 @@
 
 import ipaddress
 import os
-from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
@@ -10,22 +9,11 @@ from urllib.parse import quote
 import httpx
 
 from headway.cli.tls import http_context
-from headway.errors import (
-    Conflict,
-    Forbidden,
-    HeadwayError,
-    Invalid,
-    Misconfigured,
-    NotFound,
-    Refused,
-    Unauthenticated,
-    Unavailable,
-)
+from headway.errors import HeadwayError, Invalid, Misconfigured, Unauthenticated, Unavailable
+from headway.local.https import http_error
 from headway.settings import ClientSettings, ClientTls
 
 API_TIMEOUT_S = 15.0  # longer than the control plane waits for its database
-
-ERRORS: Mapping[int, type[HeadwayError]] = {404: NotFound, 403: Forbidden, 409: Conflict, 412: Conflict, 422: Invalid}
 
 
 def connected(*, timeout_s: float = API_TIMEOUT_S) -> "Api":
@@ -117,9 +105,7 @@ class Api:
         problem = answer.json()
         if problem["breaches"]:
             return Invalid(*problem["breaches"])
-        is_later = answer.is_server_error or answer.status_code == httpx.codes.TOO_MANY_REQUESTS
-        kind = ERRORS.get(answer.status_code, Unavailable if is_later else Refused)
-        return kind(problem["detail"])
+        return http_error(answer.status_code)(problem["detail"])
 
 
 def _unanswered(url: str, error: httpx.TransportError) -> HeadwayError:

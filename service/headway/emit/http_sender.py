@@ -3,24 +3,14 @@
 import http.client
 import json
 import ssl
-from collections.abc import Mapping
-from http import HTTPStatus
 from urllib.parse import urlsplit
 
-from headway.errors import Forbidden, HeadwayError, Invalid, Misconfigured, Overloaded, Unauthenticated, Unavailable
+from headway.errors import HeadwayError, Misconfigured, Unavailable
+from headway.local.https import http_error
 
 PATH = "/v1/telemetry"
 ANSWER_S = 5.0
 ANSWER_BYTES_MAX = 65_536
-
-ERRORS: Mapping[int, type[HeadwayError]] = {
-    HTTPStatus.BAD_REQUEST: Invalid,
-    HTTPStatus.UNAUTHORIZED: Unauthenticated,
-    HTTPStatus.FORBIDDEN: Forbidden,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: Invalid,
-    HTTPStatus.UNPROCESSABLE_ENTITY: Invalid,
-    HTTPStatus.TOO_MANY_REQUESTS: Overloaded,
-}
 
 
 class HttpSender:
@@ -73,4 +63,4 @@ class HttpSender:
             detail = str(json.loads(said)["detail"])
         except (ValueError, KeyError, TypeError):
             detail = f"it answers {status}: is that Headway?"
-        return ERRORS.get(status, Unavailable)(f"control plane at {self._url}: {detail}")
+        return http_error(status)(f"control plane at {self._url}: {detail}")
