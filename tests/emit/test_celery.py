@@ -1,16 +1,26 @@
 """A Celery app reports its tasks without a line of its own: its real worker with Valkey, each way a task can end."""
 
+import asyncio
 import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pyarrow.parquet as pq
 import pytest
 
+from control.telemetry import ingesting
+from headway.collect.celery.celery_source import CelerySource
+from headway.collect.source import Reading
+from headway.connections import Connection
+from headway.scaling.model import EventKind, JobEvent, TelemetryBatch
+from headway.store.engine import create_engine, transaction
+from headway.store.overview import read_samples
 from support.http_control import HttpControl, serving
 
 pytestmark = pytest.mark.e2e
@@ -113,6 +123,58 @@ def test_each_life_of_a_task_is_reported_once(
     assert wait["at_s"] - lives["well"][0]["at_s"] == pytest.approx(1.0, abs=0.5)  # from when it was due
     (_, start, end) = lives["well"]
     assert end["started_at_s"] == start["at_s"] <= end["at_s"] - 0.05
+
+
+def test_collector_and_workers_together_count_each_task_once(
+    control: HttpControl, environment: dict[str, str], tmp_path: Path, valkey_url: str, migrated_url: str
+) -> None:
+    """The collector reports depths and no events, the workers events and no depths, both of the same queue."""
+    run = {"env": environment, "cwd": tmp_path}
+    source = CelerySource(Connection(name="shop", url=valkey_url, library="celery"), None)
+    send = "from shop import *\nfor n in range(20): well.apply_async(task_id=f'well {n}')\nagain.delay(); badly.delay()"
+    subprocess.run([sys.executable, "-c", send], check=True, timeout=WITHIN_S, **run)
+    readings = [source.poll(time.time())]
+    words = ["--app=shop", "worker", "--include=headway.emit.celery", "--pool=prefork", "--concurrency=2"]
+    worker = subprocess.Popen([sys.executable, "-m", "celery", *words], stderr=subprocess.DEVNULL, **run)
+    try:
+        until_s = time.monotonic() + WITHIN_S
+        while sum(event["kind"] in {"finished", "failed"} for event in control.events) < 23:
+            assert time.monotonic() < until_s, control.events
+            time.sleep(0.2)
+            readings.append(source.poll(time.time()))
+    finally:
+        worker.terminate()
+        worker.wait(WITHIN_S)
+    readings.append(source.poll(time.time()))
+    source.close()
+    assert [sample.waiting_jobs for reading in readings for sample in reading.samples][:: len(readings) - 1] == [22, 0]
+
+    counts, waiting_jobs = asyncio.run(taken(migrated_url, tmp_path / "log", readings, control.events))
+    assert counts == {"enqueued": 23, "started": 23, "finished": 21, "failed": 2, "retried": 1}
+    assert waiting_jobs == {"shop/celery": 0}
+
+
+async def taken(
+    url: str, root: Path, readings: list[Reading], events: list[dict[str, Any]]
+) -> tuple[Counter[str], dict[str, int]]:
+    """What ingest makes of both: how many events of each kind, and how many jobs wait in each queue."""
+    emitted = [JobEvent(**{**event, "kind": EventKind(event["kind"])}) for event in events]
+    batches = [
+        ("collect-shop", number, {"events": reading.events, "samples": reading.samples})
+        for number, reading in enumerate(readings)
+    ]
+    batches.insert(len(batches) // 2, ("emit-worker", 1, {"events": tuple(emitted)}))
+    async with ingesting(url, root, clock=time.time) as ingest:
+        for producer, sequence, items in batches:
+            await ingest.accept(
+                TelemetryBatch(producer=producer, sequence=sequence, sent_at_s=time.time(), **items)  # type: ignore[arg-type]
+            )
+    rows = [row for path in (root / "hot").glob("*.parquet") for row in pq.read_table(path).to_pylist()]
+    engine = create_engine(url)
+    async with transaction(engine) as connection:
+        waiting_jobs = {queue: sample.waiting_jobs for queue, sample in (await read_samples(connection)).items()}
+    await engine.dispose()
+    return Counter(row["kind"] for row in rows if row["kind"] != "sample"), waiting_jobs
 
 
 def test_an_app_works_as_before_where_nobody_takes_telemetry(environment: dict[str, str], tmp_path: Path) -> None:
