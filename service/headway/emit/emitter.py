@@ -12,12 +12,13 @@ import atexit
 import fcntl
 import logging
 import os
-import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Literal, Self
+from os import write
+from time import monotonic, time
+from typing import Self
 
-from headway.emit.frames import WAKE, Event, packed
+from headway.emit.frames import WAKE, EventKind, packed
 from headway.emit.http_sender import HttpSender
 from headway.emit.relay import Relay, Sender
 from headway.errors import HeadwayError, Misconfigured
@@ -25,9 +26,8 @@ from headway.local.https import https_context
 from headway.settings import ClientSettings
 
 CLOSED_WITHIN_S = 1.0
+OWNER_SEEN_S = 1.0
 PIPE_BYTES = 1 << 20  # some 5,000 events, and the most that Linux allows everybody
-
-EventKind = Literal["enqueued", "started", "finished", "failed", "retried"]
 
 log = logging.getLogger(__name__)
 
@@ -84,9 +84,23 @@ class Emitter:
             attempt: 1 is the first. ``None``: not known, and taken for the first.
             job_class: What it is, such as the name of its function.
         """
-        now_s = time.time() if at_s is None else at_s
+        # Few steps, because a job waits for them: each call of a function costs a microsecond.
         try:
-            self._write((kind, queue, job_id, now_s, enqueued_at_s, started_at_s, attempt, job_class))
+            if self._is_forked:
+                self._stay_with_owner()
+            event = (
+                self._lost,
+                kind,
+                queue,
+                job_id,
+                time() if at_s is None else at_s,
+                enqueued_at_s,
+                started_at_s,
+                attempt,
+                job_class,
+            )
+            write(self._write_fd, packed(event))
+            self._lost = 0
         except Exception as error:  # noqa: BLE001 - whatever it is, the job of whoever reports must not fail for it
             self._lost += 1
             log.debug("event dropped: %r", error)
@@ -103,6 +117,10 @@ class Emitter:
     def _open(self) -> None:
         """Begin to take events for this process and those that it forks."""
         self._owner = os.getpid()
+        self._is_forked = False
+        """From the process that reads the pipe."""
+        self._owner_seen_s = 0.0
+        """When that one was last seen alive."""
         read_fd, self._write_fd = os.pipe()
         os.set_blocking(read_fd, False)
         os.set_blocking(self._write_fd, False)
@@ -111,14 +129,19 @@ class Emitter:
         self._relay = Relay(read_fd, self._sender)
 
     def _forked(self) -> None:
+        self._is_forked = True
+        self._owner_seen_s = 0.0
         self._lost = 0  # its parent counts those
         self._relay.dropped_events = 0
 
-    def _write(self, event: Event) -> None:
-        if self._owner != os.getpid() and not _is_alive(self._owner):
-            self._open()  # a daemon's first process ends as soon as it has forked
-        os.write(self._write_fd, packed(self._lost, event))
-        self._lost = 0
+    def _stay_with_owner(self) -> None:
+        """Read the pipe here, if the process that did so has ended: a daemon's first one does as soon as it forks."""
+        now_s = monotonic()
+        if now_s - self._owner_seen_s < OWNER_SEEN_S:
+            return
+        self._owner_seen_s = now_s
+        if not _is_alive(self._owner):
+            self._open()
 
 
 def _sender(settings: ClientSettings) -> HttpSender:

@@ -17,6 +17,7 @@ from headway.local.backoff import DoublingPause
 
 GATHERED_S = 0.2  # from the first event to its way: of a process that is killed at most so much is missing
 BATCH_EVENTS_MAX = 2_000  # 0.5 MB
+BATCH_BYTES_MAX = 4 * 1024 * 1024  # of events with the longest of names; the control plane takes twice as much
 KEPT_EVENTS_MAX = 20_000  # 6 MB; beyond, the oldest are dropped
 READ_BYTES = 1 << 16
 READS_AT_ONCE = 32  # so that what is read is sent, however much comes
@@ -90,8 +91,8 @@ class Relay:
             except BlockingIOError:
                 return
             events, self._rest = unpacked(self._rest + data)
-            for lost, event in events:
-                self.dropped_events += lost
+            for event in events:
+                self.dropped_events += event[0]
                 self._keep(event)
 
     def _keep(self, event: Event) -> None:
@@ -109,7 +110,7 @@ class Relay:
         while self._batch or self._kept:
             if not self._batch:
                 self._sequence += 1
-                self._batch = [self._kept.popleft() for _ in range(min(len(self._kept), BATCH_EVENTS_MAX))]
+                self._batch = self._next_batch()
                 self._dropped_with = self.dropped_events
             try:
                 self._sender.send(self._body())
@@ -125,6 +126,15 @@ class Relay:
                 self._dropped_before = self._dropped_with
                 self._log_change(None)
             self._batch, self._failures = [], 0
+
+    def _next_batch(self) -> list[bytes]:
+        """As many of what is kept as one batch takes, at least one."""
+        batch: list[bytes] = []
+        room_bytes = BATCH_BYTES_MAX
+        while self._kept and len(batch) < BATCH_EVENTS_MAX and room_bytes > 0:
+            batch.append(self._kept.popleft())
+            room_bytes -= len(batch[-1])
+        return batch
 
     def _body(self) -> bytes:
         head = {

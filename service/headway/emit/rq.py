@@ -14,7 +14,8 @@ from typing import Any
 import rq
 from rq.job import Job
 
-from headway.emit.emitter import Emitter, EventKind
+from headway.emit.emitter import Emitter
+from headway.emit.frames import EventKind
 
 CONNECTION = os.environ.get("HEADWAY_CONNECTION", "redis")
 """What Headway calls the broker: the first part of a queue's name."""
