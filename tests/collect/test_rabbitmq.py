@@ -10,6 +10,7 @@ import pytest
 
 from collect.rabbit_shop import QUORUM, Shop
 from headway.collect.libraries import Libraries
+from headway.collect.rabbitmq.management_api import ManagementApi
 from headway.collect.rabbitmq.rabbitmq_source import RABBITMQ, RabbitmqSource
 from headway.collect.source import Figure
 from headway.connection_tables import as_toml, connections_from
@@ -80,6 +81,19 @@ def test_a_deleted_queue_is_empty_for_a_day_and_one_that_is_made_again_counts(sh
     shop.samples(at_s + 86_500, source=again)
     assert shop.samples(at_s + 86_501, source=again).keys() == {"news"}
     again.close()
+
+
+def test_a_queue_that_the_management_api_leaves_out_is_not_gone_for_that(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its list may be a moment old, and is not whole while a broker starts."""
+    shop.declare("mail")
+    shop.publish("mail", 2)
+    assert shop.counts() == {"mail": (2, 0)}
+    monkeypatch.setattr(ManagementApi, "queues", lambda _: ())
+    assert shop.counts() == {"mail": (2, None)}
+    monkeypatch.undo()
+    assert shop.counts() == {"mail": (2, 0)}
 
 
 def test_the_head_of_a_queue_with_timestamps_gives_the_age(shop: Shop) -> None:

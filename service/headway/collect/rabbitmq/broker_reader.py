@@ -105,16 +105,16 @@ class BrokerReader:
         if listed is None:
             return self._declared_alone(at_s)
         self._note_states(listed.values())
-        self._remember(listed, at_s)
-        asked = [each.name for each in listed.values() if each.kind != CLASSIC]
-        if asked:
-            self._declare(asked, at_s)
+        self._known |= dict.fromkeys(listed)
+        missing = [name for name, gone_s in self._known.items() if gone_s is None and name not in listed]
+        lagging = [each.name for each in listed.values() if each.kind != CLASSIC]
+        if missing or lagging:
+            self._declare(missing, lagging, at_s)
         else:
             self._declares.close()  # it would have to be kept alive
             self._note("AMQP", None)
         counts = {name: count for name, each in listed.items() if (count := self._count(each, at_s)) is not None}
-        gone = (name for name, gone_s in self._known.items() if gone_s is not None)
-        return counts | {name: QueueCount(ready_jobs=0, unacked_jobs=0, is_there=False) for name in gone}
+        return counts | self._missing(missing, at_s) | self._gone(at_s)
 
     def head_time_s(self, queue: str) -> float | None:
         """``ManagementApi.head_time_s``."""
@@ -142,23 +142,39 @@ class BrokerReader:
         self._note("management API", None)
         return {each.name: each for each in listed[:QUEUES_MAX]}
 
-    def _remember(self, listed: Mapping[str, ListedQueue], at_s: float) -> None:
-        for name in listed:
-            self._known[name] = None
+    def _missing(self, names: Iterable[str], at_s: float) -> dict[str, QueueCount]:
+        """What passive declares say of queues that the API left out: its list may be a moment old, or not whole yet.
+
+        One that is not there counts as gone from now on.
+        """
+        counts: dict[str, QueueCount] = {}
+        for name in names:
+            found = self._fresh(name, at_s)
+            if found is None or found.at_s != at_s:
+                continue
+            if found.queue is None:
+                self._known[name] = at_s
+            else:
+                counts[name] = QueueCount(ready_jobs=found.queue.ready_jobs, unacked_jobs=None)
+        return counts
+
+    def _gone(self, at_s: float) -> dict[str, QueueCount]:
+        """The queues that were deleted, which are empty; those of long ago are forgotten."""
         named = literal_names(self._connection.queues)
         for name, gone_s in list(self._known.items()):
-            if name in listed:
-                continue
-            if gone_s is None:
-                self._known[name] = at_s
-            elif at_s - gone_s > GONE_FOR_S and name not in named:
+            if gone_s is not None and at_s - gone_s > GONE_FOR_S and name not in named:
                 del self._known[name]
+        gone = (name for name, gone_s in self._known.items() if gone_s is not None)
+        return {name: QueueCount(ready_jobs=0, unacked_jobs=0, is_there=False) for name in gone}
 
     # --- passive declares ---------------------------------------------------------------------------------------------
 
-    def _declare(self, names: Sequence[str], at_s: float) -> None:
-        """Ask for those of ``names`` that were asked longest ago. Without an answer, what the API says remains."""
-        asked = sorted(names, key=lambda name: self._asked_s(name))[:DECLARED_MAX]
+    def _declare(self, first: Sequence[str], names: Sequence[str], at_s: float) -> None:
+        """Ask for ``first``, then for those of ``names`` that were asked longest ago.
+
+        Without an answer, what the API says remains.
+        """
+        asked = [*first, *sorted(names, key=self._asked_s)][:DECLARED_MAX]
         try:
             answers = self._declares.read(asked)
         except Unavailable as error:
