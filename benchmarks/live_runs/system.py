@@ -16,7 +16,7 @@ import psutil
 
 from headway.cli.api_client import Api
 from headway.cli.local.ports import free_address
-from headway.cli.operator.apply_get import apply_profiles
+from headway.cli.operator.apply import apply_profiles
 from headway.errors import HeadwayError
 from headway.scaling.profile import Profile
 from headway.settings import Address

@@ -169,7 +169,7 @@ def test_a_password_is_kept_out_of_sight(valkey_url: str, tmp_path: Path, capsys
             ["--broker", "redis://:secret@127.0.0.1:1/0"],
             "--broker: broker redis://:***@127.0.0.1:1/0 cannot be reached",
         ),
-        (["--broker", "sqs://:secret@h"], "--broker: no library reads sqs:// here, "),
+        (["--broker", "sqs://:secret@h"], "--broker: no library reads sqs:// here"),
         (["--broker", "nonsense"], "--broker: expected a URL, as in redis://127.0.0.1:6379/0"),
         (["--broker", "redis://h", "--name", "a/b"], "--name 'a/b': a connection's name is not empty"),
     ],

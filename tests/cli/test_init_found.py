@@ -22,7 +22,8 @@ from headway.__main__ import main
 from headway.agent.config import host_file
 from headway.cli.profiles_file import load_profiles_file
 from headway.cli.setup.broker_candidates import candidate
-from headway.cli.setup.broker_survey import survey
+from headway.cli.setup.broker_survey import FoundBroker, survey
+from headway.cli.setup.pool_drafts import as_one_library
 from headway.collect.libraries import Libraries
 from headway.connections import Connection
 from headway.store.embedded import ensure_valkey
@@ -190,6 +191,23 @@ def test_both_libraries_in_one_database_are_two_connections(valkey_url: str, tmp
     assert [(each.name, each.library) for each in written.brokers] == [("celery", "celery"), ("redis", "rq")]
     assert [profile.queues for profile in written.profiles] == [("celery/mail",), ("redis/mail",)]
     assert yaml.safe_load((tmp_path / "profiles.yaml").read_text())["pools"].keys() == {"mail", "mail-2"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "is_celery", "library"),
+    [("CELERY_BROKER_URL", False, "celery"), ("RABBITMQ_URL", True, "celery"), ("RABBITMQ_URL", False, "rabbitmq")],
+)
+def test_a_rabbitmq_is_one_connection_however_many_libraries_read_it(
+    variable: str, is_celery: bool, library: str
+) -> None:
+    libraries = Libraries()
+    found = candidate("pyamqp://guest@h//", source=variable, variable=variable)
+    brokers = [
+        FoundBroker(candidate=found, library=libraries.of(Connection(name="x", url=found.url, library=name)), queues=())
+        for name in ("celery", "rabbitmq")
+    ]
+    (kept,) = as_one_library(brokers, is_celery=is_celery)
+    assert kept.library.name == library
 
 
 def test_a_broker_that_never_answers_holds_nobody(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from headway.cli.local import up
 from headway.cli.local.data_dir import DataDir
 from headway.cli.local.live_view import Terminal
 from headway.cli.local.stack import Plan, address_lines
+from headway.cli.profiles_file import load_profiles_file
 from headway.local import procfs
 from headway.settings import Address
 from support.ports import free_port
@@ -176,3 +177,15 @@ def test_it_says_which_workers_go_on_and_how_to_end_them(tmp_path, capsys):
 def test_without_workers_it_says_nothing_of_them(tmp_path, capsys):
     up._print_workers(DataDir(tmp_path), Terminal(console=Console()))
     assert capsys.readouterr().out == ""
+
+
+def test_queues_of_a_broker_that_no_pool_has_are_named(tmp_path):
+    (tmp_path / "profiles.yaml").write_text(
+        "brokers: {redis: redis://h/0}\nexclude: [redis/tmp-*]\npools: {mail: {queues: [redis/mail], template: rq}}\n"
+    )
+    file = load_profiles_file(tmp_path / "profiles.yaml")
+    found = ["redis/mail", "redis/tmp-1", *(f"redis/q{number}" for number in range(7))]
+    (line,) = up._unserved(found, file)
+    named = "redis/q0, redis/q1, redis/q2, redis/q3, redis/q4 and 2 more"
+    assert line == f"unserved, because no pool has them: {named}; add them to pools, or to exclude"
+    assert list(up._unserved(["redis/mail"], file)) == []

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from headway.cli.operator.apply import apply_profiles
 from headway.cli.process.process_privacy import keep_private
 from headway.cli.process.role_options import add_data_dir, add_machine_flags, control_settings
 from headway.cli.process.shutdown import Stopped, Stopping, service_status
-from headway.cli.profiles_file import ProfilesFile, load_profiles_file
+from headway.cli.profiles_file import ProfilesFile, excluded, load_profiles_file
 from headway.collect.discovery import discover
 from headway.collect.libraries import Libraries
 from headway.connections import Connection
@@ -27,6 +27,7 @@ from headway.settings import ClientSettings, ClientTls, CollectSettings, Control
 from headway_spark.java import java_home
 
 POLL_S = 0.5
+UNSERVED_NAMED = 5
 UP_AGENT_STOP_S = 5.0  # what the agent takes beyond its workers
 
 
@@ -66,7 +67,9 @@ def _run(options: argparse.Namespace, layout: DataDir, *, stopping: Stopping, te
         if profile.template not in host.templates:
             terminal.say(f"pool {profile.pool!r} needs template {profile.template!r}: not in {options.host_file}")
     with terminal.stage("brokers and Java found"):
-        _check_outside(brokers, libraries, layout)
+        found = _check_outside(brokers, libraries, layout)
+    for line in _unserved(found, file):
+        terminal.say(line)
     machine = Stack(plan, stopping=stopping, terminal=terminal)
     keep_private(terminal.say)
     try:
@@ -134,12 +137,13 @@ def _trusted(settings: ControlSettings) -> ClientTls | None:
     return tls
 
 
-def _check_outside(brokers: Iterable[Connection], libraries: Libraries, layout: DataDir) -> None:
-    """Refuse, with every mistake, what could not work: brokers that do not answer, and no Java."""
+def _check_outside(brokers: Iterable[Connection], libraries: Libraries, layout: DataDir) -> list[str]:
+    """The queues in the brokers. What could not work is refused, with every mistake: unreachable brokers, no Java."""
     breaches = []
+    found: list[str] = []
     for connection in brokers:
         try:
-            discover(connection, libraries)
+            found += [connection.queue(each.name) for each in discover(connection, libraries).queues]
         except HeadwayError as error:
             breaches.append(f"{connection.name}: {error}")
     try:
@@ -148,6 +152,17 @@ def _check_outside(brokers: Iterable[Connection], libraries: Libraries, layout: 
         breaches.append(str(error))
     if breaches:
         raise Invalid(*breaches)
+    return found
+
+
+def _unserved(found: Iterable[str], file: ProfilesFile) -> Iterator[str]:
+    """A line where queues are in no pool and nobody said that they shall not be."""
+    served = {queue for profile in file.profiles for queue in profile.queues}
+    left = [each for each in found if each not in served and not excluded("", [each], file.exclude)]
+    if left:
+        more = f" and {len(left) - UNSERVED_NAMED} more" if len(left) > UNSERVED_NAMED else ""
+        named = f"{', '.join(left[:UNSERVED_NAMED])}{more}"
+        yield f"unserved, because no pool has them: {named}; add them to pools, or to exclude"
 
 
 def _print_workers(layout: DataDir, terminal: Terminal) -> None:

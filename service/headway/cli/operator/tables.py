@@ -64,7 +64,7 @@ def queues(answer: dict[str, Any]) -> Table | str:
         (
             (
                 row["queue"],
-                row["pool"] or "-",
+                row["pool"] or "unserved",
                 count(row["metrics"]["waiting_jobs"]),
                 duration(row["metrics"]["oldest_age_s"]),
                 count(row["metrics"]["in_flight_jobs"]),

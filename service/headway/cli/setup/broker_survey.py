@@ -5,13 +5,13 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import redis
 
 from headway.cli.setup.broker_candidates import Candidate, addresses_of, in_database
 from headway.collect.discovery import discover
-from headway.collect.libraries import Libraries
+from headway.collect.libraries import Libraries, Uninstalled
 from headway.collect.redis_client import SCHEMES, connect, unavailable
 from headway.collect.source import FoundQueue, Library
 from headway.connection_tables import EXAMPLE_URL
@@ -53,11 +53,15 @@ class _Answer:
 
 def survey(candidates: Sequence[Candidate], libraries: Libraries, *, within_s: float = SURVEY_WITHIN_S) -> Survey:
     """Ask every candidate as each library that reads its scheme. Who does not answer in time is among the unseen."""
-    readers = _Readers(libraries)
     answers = [_Answer(candidate=each) for each in candidates]
     named = frozenset(each.place for each in candidates if not each.is_guess)
-    # Daemons: a broker that takes a connection and never answers shall not hold this process.
-    threads = [threading.Thread(target=readers.ask, args=(each, named), daemon=True) for each in answers]
+    threads = []
+    for answer in answers:
+        readers, problem = _readers(answer.candidate, libraries)
+        if not readers and not answer.candidate.is_guess:
+            answer.problems.append(problem)
+        # Daemons: a broker that takes a connection and never answers shall not hold this process.
+        threads.append(threading.Thread(target=_ask, args=(answer, readers, libraries, named), daemon=True))
     until_s = time.monotonic() + within_s
     for thread in threads:
         thread.start()
@@ -73,58 +77,53 @@ def survey(candidates: Sequence[Candidate], libraries: Libraries, *, within_s: f
     return found
 
 
-class _Readers:
-    """The libraries that read brokers, loaded before threads ask them."""
-
-    def __init__(self, libraries: Libraries) -> None:
-        self._libraries = libraries
-        self._loaded: list[Library] = []
-        self._unloaded: list[str] = []
-        for name in libraries.names:
-            try:
-                self._loaded.append(libraries.named(name))
-            except Misconfigured as error:
-                self._unloaded.append(str(error))
-
-    def ask(self, answer: _Answer, named: frozenset[tuple[object, ...]]) -> None:
-        """Read one candidate as every library that can, and note in ``answer`` what came of it."""
-        candidate = answer.candidate
-        scheme = Connection(name="", url=candidate.url).scheme
-        fitting = [each for each in self._loaded if scheme in each.schemes]
+def _readers(candidate: Candidate, libraries: Libraries) -> tuple[list[Library], str]:
+    """The libraries that read such a URL, loaded here, before threads begin; and why there are not more."""
+    connection = Connection(name="found", url=candidate.url)
+    if not connection.scheme:
+        return [], f"expected a URL, as in {EXAMPLE_URL}"
+    found, missing = [], []
+    for name in libraries.names:
         try:
-            if not fitting:
-                self._refuse(scheme)
-            for each in _databases(candidate, named):
-                for library in fitting:
-                    answer.brokers.append(self._read(each, library))
-        except Unavailable as error:
-            # Where nobody said that there is a broker, only one that wants a password is worth a word.
-            if not candidate.is_guess or "login" in str(error):
-                answer.problems.append(str(error))
-        except HeadwayError as error:
-            if not candidate.is_guess:
-                answer.problems.append(str(error))
-        answer.is_whole = True
+            found.append(libraries.of(replace(connection, library=name)))
+        except Uninstalled as error:
+            missing.append(str(error))
+        except Misconfigured:
+            continue  # of another scheme
+    return found, "; ".join(missing) or f"no library reads {connection.scheme}:// here"
 
-    def _refuse(self, scheme: str) -> None:
-        if not scheme:
-            raise Misconfigured(f"expected a URL, as in {EXAMPLE_URL}")
-        read = ", ".join(sorted({f"{each}://" for library in self._loaded for each in library.schemes}))
-        more = "".join(f"; {each}" for each in self._unloaded)
-        raise Misconfigured(f"no library reads {scheme}:// here, {read} are read{more}")
 
-    def _read(self, candidate: Candidate, library: Library) -> FoundBroker:
-        connection = Connection(name="found", url=candidate.url, library=library.name)
-        refused = "; ".join(library.refusals(connection))
-        if refused:
-            raise Misconfigured(refused)
-        queues = discover(connection, self._libraries).queues
-        return FoundBroker(
-            candidate=candidate,
-            library=library,
-            queues=tuple(each for each in queues if _is_text(each.name)),
-            addresses=frozenset(_addresses(candidate.url)),
-        )
+def _ask(
+    answer: _Answer, readers: Sequence[Library], libraries: Libraries, named: frozenset[tuple[object, ...]]
+) -> None:
+    """Read one candidate as every library that can, and note in ``answer`` what came of it."""
+    candidate = answer.candidate
+    try:
+        for each in _databases(candidate, named) if readers else ():
+            for library in readers:
+                answer.brokers.append(_read(each, library, libraries))
+    except Unavailable as error:
+        # Where nobody said that there is a broker, only one that wants a password is worth a word.
+        if not candidate.is_guess or "login" in str(error):
+            answer.problems.append(str(error))
+    except HeadwayError as error:
+        if not candidate.is_guess:
+            answer.problems.append(str(error))
+    answer.is_whole = True
+
+
+def _read(candidate: Candidate, library: Library, libraries: Libraries) -> FoundBroker:
+    connection = Connection(name="found", url=candidate.url, library=library.name)
+    refused = "; ".join(library.refusals(connection))
+    if refused:
+        raise Misconfigured(refused)
+    queues = discover(connection, libraries).queues
+    return FoundBroker(
+        candidate=candidate,
+        library=library,
+        queues=tuple(each for each in queues if _is_text(each.name)),
+        addresses=frozenset(_addresses(candidate.url)),
+    )
 
 
 def _databases(candidate: Candidate, named: frozenset[tuple[object, ...]]) -> Iterator[Candidate]:

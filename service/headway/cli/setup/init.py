@@ -22,7 +22,7 @@ from headway.cli.setup.broker_survey import FoundBroker, Survey, survey
 from headway.cli.setup.celery_apps import CeleryApp
 from headway.cli.setup.dotenv_file import Dotenv
 from headway.cli.setup.init_report import Findings, report
-from headway.cli.setup.pool_drafts import connections, draft, example
+from headway.cli.setup.pool_drafts import as_one_library, connections, draft, example
 from headway.cli.setup.running_workers import RunningWorker
 from headway.cli.setup.scaffold import host_text, profiles_text
 from headway.cli.setup.worker_environment import is_secret
@@ -57,6 +57,8 @@ def main(words: list[str]) -> int:
     found = survey(each_once(candidates), libraries)
     templates = Templates(source_folder=here, folder=folder, env=os.environ, dotenv=dotenv.variables, apps=apps)
     served = [each for each in workers if each.command.library in VARIABLES_OF]
+    has_celery = bool(apps) or any(each.command.library == "celery" for each in served)
+    found.brokers = as_one_library(found.brokers, is_celery=has_celery)
     used, strays = connections(found.brokers, served, name=options.name)
     if used:
         made = draft(used, templates, libraries)

@@ -66,6 +66,20 @@ def connections(
     return used, strays
 
 
+def as_one_library(brokers: Iterable[FoundBroker], *, is_celery: bool) -> list[FoundBroker]:
+    """``brokers``, each RabbitMQ once: as Celery's where ``is_celery``, or a variable of Celery's names it.
+
+    In a Redis, each library has keys of its own; in RabbitMQ, every library has the same queues.
+    """
+    kept = []
+    for each in brokers:
+        is_any = _kind(each) != "rabbitmq" or each.library.name not in {"celery", "rabbitmq"}
+        means_celery = is_celery or each.candidate.variable == VARIABLES_OF["celery"][0]
+        if is_any or (each.library.name == "celery") == means_celery:
+            kept.append(each)
+    return kept
+
+
 def draft(found: Sequence[FoundConnection], templates: Templates, libraries: Libraries) -> Draft:
     """What to write of what was found."""
     return Draft(
@@ -179,7 +193,7 @@ def _at(found: Iterable[FoundConnection], urls: Iterable[str]) -> list[FoundConn
 
 
 def _usual_name(broker: FoundBroker) -> str:
-    kind = NAMES.get(Connection(name="", url=broker.candidate.url).scheme, broker.library.name)
+    kind = _kind(broker)
     return broker.library.name if kind == "redis" and broker.library.name != "rq" else kind
 
 
@@ -193,3 +207,7 @@ def _free_name(name: str, library: str, taken: Sequence[str]) -> str:
         free = f"{base}-{number}"
         number += 1
     return free
+
+
+def _kind(broker: FoundBroker) -> str:
+    return NAMES.get(Connection(name="", url=broker.candidate.url).scheme, broker.library.name)
