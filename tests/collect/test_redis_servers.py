@@ -27,7 +27,7 @@ from support.valkeys import HOST, Cluster, Valkey, Watched, closing
 from support.waiting import eventually
 
 SECRET = "se,cret@"
-BACK_WITHIN_S = 5.0
+BACK_WITHIN_S = 30.0  # 5 s, where others do not keep the machine busy
 
 
 # --- TLS --------------------------------------------------------------------------------------------------------------

@@ -121,3 +121,32 @@ def test_each_job_is_reported_in_the_order_of_its_life(rq: Rq, valkey_url: str) 
         assert kinds == sorted(kinds, key=order.index)
         times_s = [event.at_s for event in watch.events if event.job_id == job_id]
         assert times_s == sorted(times_s)
+
+
+@pytest.mark.parametrize("seed", [25, 27, pytest.param(range(60), marks=pytest.mark.proof)])
+def test_a_collector_whose_clock_is_set_while_it_runs_reports_each_job_once(
+    rq: Rq, valkey_url: str, seed: int | range
+) -> None:
+    """Its machine began with a wrong time, which was set forward and back: jobs that ended lately do not end again."""
+    for each in [seed] if isinstance(seed, int) else seed:
+        rq.redis.flushall()
+        chance, watch = random.Random(each), Watch(valkey_url, always_restarts=bool(each % 2))
+        watch.poll_once()
+        due, waiting, wrong_by_s = Counter[EventKind](), 0, 0.0
+        for _ in range(40):
+            match chance.choice(["enter", "enter", "run", "run", "set the clock", "look"]):
+                case "enter":
+                    rq.queue().enqueue(work)
+                    due[EventKind.ENQUEUED] += 1
+                    waiting += 1
+                case "run" if waiting:
+                    jobs = chance.randint(1, waiting)
+                    rq.run(jobs=jobs)
+                    due.update({EventKind.STARTED: jobs, EventKind.FINISHED: jobs})
+                    waiting -= jobs
+                case "set the clock":
+                    wrong_by_s = chance.choice([0.0, 60.0, -60.0, -7.0])
+            samples = watch.poll_once(later_s=wrong_by_s).samples
+            assert [sample.waiting_jobs for sample in samples] in ([], [waiting])
+        watch.poll_once(later_s=wrong_by_s)
+        assert Counter(event.kind for event in watch.events) == due

@@ -63,7 +63,7 @@ class JobLedger:
         )
         events, now = progress(reported, record, sighting)
         if now is not None:
-            jobs.put(job_id, now, at_s=at_s)
+            jobs.put(job_id, now, at_s=at_s, ended_at_s=record.ended_at_s)
         return recent(events, at_s=at_s)
 
     def close_poll(self, at_s: float, *, stopped_at: Position | None = None) -> None:

@@ -93,9 +93,16 @@ class JobMemory:
         return not is_new and record.state is JobState.WAITING and self.is_entry_reported(record)
 
     def put(
-        self, job_id: str, reported: ReportedLife, *, at_s: float, member: str | None = None, score: float | None = None
+        self,
+        job_id: str,
+        reported: ReportedLife,
+        *,
+        at_s: float,
+        ended_at_s: float | None = None,
+        member: str | None = None,
+        score: float | None = None,
     ) -> None:
-        """Remember what was reported of a job, which execution runs, and the score at which its end stands."""
+        """Remember what was reported of a job, when it ended, which execution runs, and where its end stands."""
         self.forget(job_id)
         if reported.stage is Stage.ENQUEUED:
             self.waiting[job_id] = reported
@@ -104,7 +111,9 @@ class JobMemory:
         elif reported.is_aside:
             self._aside[job_id] = reported
         else:
-            self._ended[job_id] = _Ended(reported.enqueued_at_s, at_s, score, reported)
+            # The worker's clock may be ahead: whoever is forgotten must be old by the time that its record has, too.
+            noticed_at_s = max(at_s, ended_at_s or at_s)
+            self._ended[job_id] = _Ended(reported.enqueued_at_s, noticed_at_s, score, reported)
 
     def forget(self, job_id: str) -> None:
         """Remember nothing of a job."""

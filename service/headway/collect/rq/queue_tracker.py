@@ -193,7 +193,9 @@ class TrackedQueue:
             events, now = progress(reported, record, sighting)
         if now is not None:
             score = _score(job_id, record, reading, answers)
-            self.jobs.put(job_id, now, at_s=at_s, member=reading.members.get(job_id), score=score)
+            ended_at_s = None if record is None else record.ended_at_s
+            member = reading.members.get(job_id)
+            self.jobs.put(job_id, now, at_s=at_s, ended_at_s=ended_at_s, member=member, score=score)
         return events
 
     def _gone(
