@@ -11,7 +11,7 @@ number that no batch had before: numbers are reserved in the file, many at a tim
 import logging
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,6 +24,10 @@ from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample,
 VERSION = 1
 RESERVED_AT_ONCE = 1000  # at two batches a second the file is written for this every eight minutes
 PAUSE = DoublingPause(0.2, 5.0)
+
+_NAMES = {
+    kind: tuple(each.name for each in fields(kind)) for kind in (JobEvent, QueueSample, WorkerActivity, QueueCounts)
+}
 
 log = logging.getLogger(__name__)
 
@@ -191,15 +195,16 @@ class Outbox:
 def _mapping(batch: TelemetryBatch) -> dict[str, Any]:
     return {
         "sequence": batch.sequence,
-        "events": [_known(asdict(event)) for event in batch.events],
-        "samples": [_known(asdict(sample)) for sample in batch.samples],
-        "activities": [_known(asdict(activity)) for activity in batch.activities],
-        "counts": [_known(asdict(counts)) for counts in batch.counts],
+        "events": [_known(event) for event in batch.events],
+        "samples": [_known(sample) for sample in batch.samples],
+        "activities": [_known(activity) for activity in batch.activities],
+        "counts": [_known(counts) for counts in batch.counts],
     }
 
 
-def _known(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+def _known(value: JobEvent | QueueSample | WorkerActivity | QueueCounts) -> dict[str, Any]:
+    # Flat values: dataclasses.asdict would copy each deeply, which was a quarter of a busy collector's processor.
+    return {name: each for name in _NAMES[type(value)] if (each := getattr(value, name)) is not None}
 
 
 def _batch(producer: str, held: dict[str, Any] | None) -> TelemetryBatch | None:
