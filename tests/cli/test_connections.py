@@ -1,5 +1,6 @@
 """Connections as they are written in profiles.yaml and in settings: URLs, tables, and every mistake in them at once."""
 
+import sys
 import tomllib
 from pathlib import Path
 
@@ -174,6 +175,21 @@ def test_every_mistake_in_connections_is_reported_at_once(
         assert mistake in output
     assert SECRET not in output
     assert not (tmp_path / "state").exists()
+
+
+def test_a_client_that_is_not_installed_is_a_mistake_with_the_line_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [each for each in sys.modules if each.startswith("headway.collect.rabbitmq")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "amqp", None)
+    monkeypatch.setenv("HEADWAY_BROKERS", f'a = {{url = "amqp://u:{SECRET}@h", library = "rabbitmq"}}\nb = "nonsense"')
+    assert main(["collect"]) == 2
+    output = capsys.readouterr().err
+    assert "HEADWAY_BROKERS: b: expected a URL" in output
+    assert "connection 'a': library 'rabbitmq' needs the package 'amqp': pip install 'headway-" in output
+    assert "[rabbitmq]'" in output
+    assert SECRET not in output
 
 
 def test_text_that_is_no_toml_is_refused_without_a_word_of_it() -> None:
