@@ -156,7 +156,7 @@ def test_how_a_pool_behaves_is_listed_and_given_as_it_is(seed: Seed, capsys: pyt
     assert main(["get", "behaviour", "--pool", "mail", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["sample_lag"] == {"p50_s": 0.7, "p95_s": 1.9, "count": 50}
     assert main(["get", "behaviour"]) == 2
-    assert "which pool? --pool NAME says it" in capsys.readouterr().err
+    assert "name the pool: --pool NAME" in capsys.readouterr().err
 
 
 def test_a_pool_that_nobody_decided_yet_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,6 +22,13 @@ from headway.__main__ import main
             ),
         ),
         (
+            ["describe", "pol", "mail"],
+            (
+                "describe: invalid value for 'kind': 'pol' is not one of 'pool', 'queue', 'host'; did you mean 'pool'? "
+                "`headway describe --help` lists its options"
+            ),
+        ),
+        (
             ["host", "drain", "web-1"],
             "host drain: missing option '--reason'; `headway host drain --help` lists its options",
         ),

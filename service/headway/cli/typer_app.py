@@ -1,6 +1,7 @@
 """Running a typer application as a command of ``headway``."""
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import is_dataclass
 from functools import wraps
@@ -9,6 +10,9 @@ from typing import Any
 import typer
 
 from headway.errors import Refused
+from headway.scaling.mapping import near
+
+_QUOTED = re.compile("'([^']*)'")
 
 # What a wrong call raises. It is click's, which typer brings along under a private name.
 WrongCall: type[Exception] = typer.BadParameter.__base__  # type: ignore[assignment]
@@ -63,4 +67,12 @@ def _sentence(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "headway"
     where = command.removeprefix("headway").strip()
-    return f"{where}: {message[0].lower()}{message[1:]}; `{command} --help` lists its options".removeprefix(": ")
+    said = f"{where}: {message[0].lower()}{message[1:]};{_meant(message)}".removeprefix(": ")
+    return f"{said} `{command} --help` lists its options"
+
+
+def _meant(message: str) -> str:
+    """The choice that a wrong one looks like, where ``message`` lists the choices."""
+    wrong, separator, choices = message.rpartition(" is not one of ")
+    given = _QUOTED.findall(wrong)
+    return near(given[-1], _QUOTED.findall(choices)) if separator and given else ""

@@ -80,7 +80,7 @@ def _asked(api: Api, what: What, *, pool: str | None, limit: int) -> dict[str, A
 def _check(what: What, pool: str | None) -> None:
     """Refuse a pool where there is none to name, and its lack where one must be."""
     if what is What.BEHAVIOUR and pool is None:
-        raise Refused("which pool? --pool NAME says it")
+        raise Refused("name the pool: --pool NAME")
     if what in {What.HOSTS, What.WANTED} and pool is not None:
         raise Refused("hosts belong to no pool: leave --pool out")
     if what is What.HEALTH and pool is not None:
