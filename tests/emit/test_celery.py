@@ -28,7 +28,7 @@ pytestmark = pytest.mark.e2e
 APP = """
 import os, signal, time
 from celery import Celery
-from celery.exceptions import Ignore
+from celery.exceptions import Ignore, Reject
 
 app = Celery("shop", broker=os.environ["BROKER"])
 
@@ -51,11 +51,25 @@ def killed(): os.kill(os.getpid(), signal.SIGKILL)
 
 @app.task(name="late", time_limit=1)
 def late(): time.sleep(30)
+
+@app.task(name="rejected", acks_late=True)
+def rejected(): raise Reject("for good", requeue=False)
+
+@app.task(name="put back", bind=True, acks_late=True)
+def put_back(self):
+    if not self.request.delivery_info.get("redelivered"):
+        raise Reject("for now", requeue=True)
+
+@app.task(name="stopped", bind=True)
+def stopped(self):
+    app.control.revoke(self.request.id, terminate=True)
+    time.sleep(30)
 """
 SENT = """
 import headway.emit.celery
 from shop import *
-well.delay(); badly.delay(); again.delay(); ignored.delay(); killed.delay(); late.delay()
+well.delay(); badly.delay(); again.delay(); ignored.delay(); killed.delay(); late.delay(); stopped.delay()
+rejected.delay(); put_back.delay()
 well.apply_async(queue="other", countdown=1.0, task_id="for later")
 """
 SENT_BY_OTHERS = "from shop import *; well.apply_async(task_id='of others')"
@@ -85,14 +99,14 @@ def test_each_life_of_a_task_is_reported_once(
     control: HttpControl, environment: dict[str, str], tmp_path: Path, pool: tuple[str, ...]
 ) -> None:
     is_prefork = pool[0] == "prefork"
-    sent = SENT if is_prefork else SENT.replace(" killed.delay(); late.delay()", "")  # others have no child to end
+    sent = SENT if is_prefork else SENT.replace(" killed.delay(); late.delay(); stopped.delay()", "")  # others have no child to end
     run = {"env": environment, "cwd": tmp_path}
     words = ["--app=shop", "worker", "--queues=celery,other", "--include=headway.emit.celery", "--pool", *pool]
     worker = subprocess.Popen([sys.executable, "-m", "celery", *words], stderr=subprocess.DEVNULL, **run)
     try:
         subprocess.run([sys.executable, "-c", sent], check=True, timeout=WITHIN_S, **run)
         subprocess.run([sys.executable, "-c", SENT_BY_OTHERS], check=True, timeout=WITHIN_S, **run)
-        lives = settled(control, ends=9 if is_prefork else 7)
+        lives = settled(control, ends=13 if is_prefork else 10)
     finally:
         worker.terminate()
         worker.wait(WITHIN_S)
@@ -105,7 +119,9 @@ def test_each_life_of_a_task_is_reported_once(
         "ignored": good,
         "for later": good,
         "of others": good,
-        **({"killed": bad, "late": bad} if is_prefork else {}),
+        "rejected": bad,
+        "put back": ["enqueued", "started", "started", "finished", "failed", "retried"],  # two runs of one attempt
+        **({"killed": bad, "late": bad, "stopped": bad} if is_prefork else {}),
     }
     assert {name: [event["kind"] for event in life] for name, life in lives.items()} == expected
 
@@ -113,8 +129,9 @@ def test_each_life_of_a_task_is_reported_once(
         waits = [event for event in life if event["kind"] == "enqueued"]
         starts = [event for event in life if event["kind"] == "started"]
         assert {event["queue"] for event in life} == {"shop/other" if name == "for later" else "shop/celery"}
-        assert [event["attempt"] for event in starts] == list(range(1, len(starts) + 1))
-        for wait, start in zip(waits, starts, strict=True):
+        attempts = [1, 1] if name == "put back" else list(range(1, len(starts) + 1))
+        assert [event["attempt"] for event in starts] == attempts
+        for wait, start in zip(waits * (len(starts) // len(waits)), starts, strict=True):
             if name == "of others":  # whoever sent it does not say when: its wait is not known
                 assert "enqueued_at_s" not in start
             else:

@@ -77,15 +77,17 @@ def _started(task_id: str, task: Task, **_: object) -> None:
     _started_at_s[task_id] = now_s
 
 
-def _ended(task_id: str, task: Task, state: str | None = None, **_: object) -> None:
+def _ended(task_id: str, task: Task, state: str | None = None, retval: object = None, **_: object) -> None:
     started_at_s, about = _started_at_s.pop(task_id, None), _about(task)
+    # The main process says of one that was rejected for good, and of one that is being ended, that it has failed.
+    is_put_back = state == "REJECTED" and getattr(retval, "requeue", False)
     if state in {"SUCCESS", "IGNORED"}:
         emitter.report("finished", started_at_s=started_at_s, **about)
-    elif state in {"FAILURE", "RETRY"}:
+    elif state in {"FAILURE", "RETRY"} or is_put_back:
         emitter.report("failed", started_at_s=started_at_s, **about)
-    if state == "RETRY":
+    # A task whose message was acknowledged as it began cannot be put back.
+    if state == "RETRY" or (is_put_back and task.acks_late):
         emitter.report("retried", about["queue"], task_id, job_class=task.name)
-    # One that was rejected comes back or has failed, and one that is being ended has: the main process says so.
 
 
 def _failed(sender: Task, task_id: str, **_: object) -> None:
@@ -94,6 +96,12 @@ def _failed(sender: Task, task_id: str, **_: object) -> None:
     if task_id not in _started_at_s and known is not None:
         queue, attempt = known
         emitter.report("failed", queue, task_id, attempt=attempt, job_class=sender.name)
+
+
+def _revoked(sender: Task, request: Any, *, terminated: bool, **_: object) -> None:
+    """A task was taken back: one that ran is ended by the main process, and has no end of its own."""
+    if terminated:
+        _failed(sender, request.id)
 
 
 def _about(task: Task) -> dict[str, Any]:
@@ -117,5 +125,6 @@ for _signal, _act in (
     (signals.task_prerun, _started),
     (signals.task_postrun, _ended),
     (signals.task_failure, _failed),
+    (signals.task_revoked, _revoked),
 ):
     _signal.connect(_act, weak=False)
