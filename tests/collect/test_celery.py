@@ -201,6 +201,20 @@ def test_the_true_age_lies_between_both_bounds(shop: Shop) -> None:
     assert widths[-1] <= 5.0
 
 
+def test_what_is_held_waits_from_the_first_poll_on_where_workers_acknowledge_early(shop: Shop) -> None:
+    shop.send()
+    shop.send(queue="news")
+    message = json.loads(shop.redis.rpop("mail"))
+    tag, delivery = message["properties"]["delivery_tag"], message["properties"]["delivery_info"]
+    shop.redis.hset("unacked", tag, json.dumps([message, delivery["exchange"], delivery["routing_key"]]))
+    shop.redis.zadd("unacked_index", {tag: time.time()})
+    shop.source.close()
+    shop.source = CelerySource(Connection(name="shop", url=shop.url), {"acknowledges_early": True, "queues": ["mail"]})
+    sample = shop.samples()["mail"]
+    assert (sample.waiting_jobs, sample.in_flight_jobs, sample.reserved_jobs) == (0, 1, 1)
+    assert sample.oldest_age_s is None  # and not 0: it was there before
+
+
 def test_of_a_backlog_that_was_there_before_the_age_is_unknown(shop: Shop) -> None:
     shop.send()
     sample = shop.samples()["mail"]

@@ -13,6 +13,7 @@ DELAYED, CANCELED, ELSEWHERE = JobState.DELAYED, JobState.CANCELED, JobState.ELS
 
 SEEN = Sighting(queue="redis/mail", job_id="a", at_s=100.0)
 FINISHED_SEEN = replace(SEEN, is_in_finished=True)
+RUNNING_SEEN = replace(SEEN, is_running=True)
 
 
 def record(
@@ -79,6 +80,27 @@ OVER = ReportedLife(stage=Stage.ENDED, enqueued_at_s=10.0)
         (runs(), record(WAITING, 13, 11), SEEN, ["failed 13", "retried 13", "enqueued 13"]),
         (runs(), record(DELAYED, 10, 11), SEEN, ["failed 100", "retried 100"]),
         (waits(13, ended_before=12), record(FAILED, 13, 11, 12), SEEN, ["failed 100"]),
+        # given up before its start was seen
+        (waits(), record(WAITING, 13, 11), SEEN, ["started 11", "failed 13", "retried 13", "enqueued 13"]),
+        (waits(), record(DELAYED, 10, 11), SEEN, ["started 11", "failed 100", "retried 100"]),
+        (waits(13, ended_before=12), record(WAITING, 14, 11, 12), SEEN, ["enqueued 14"]),
+        # tried again, and well in the end: that is why it is in the registry of finished jobs
+        (
+            replace(runs(), retries_left=1),
+            replace(record(FINISHED, 13, 14, 15), retries_left=0),
+            FINISHED_SEEN,
+            ["failed 13", "retried 13", "enqueued 13", "started 14", "finished 15"],
+        ),
+        # the same id again while it runs: that run ends later, and RQ writes its record over the one of the new life
+        (runs(), record(WAITING, 13, 11), RUNNING_SEEN, ["enqueued 13"]),
+        (waits(), record(WAITING, 13, 11), RUNNING_SEEN, ["started 11", "enqueued 13"]),
+        (waits(13), record(RUNNING, 10, 11), SEEN, []),
+        (waits(13), record(FINISHED, 10, 11, 14), SEEN, ["finished 14"]),
+        (waits(13, ended_before=14), record(FINISHED, 10, 11, 14), SEEN, []),
+        (waits(13, ended_before=14), record(RUNNING, 10, 15, 14), SEEN, ["started 15"]),
+        # the same id again while it waits: it is there twice, and runs twice
+        (replace(OVER, ended_at_s=12.0), record(RUNNING, 10, 13, 12), SEEN, ["started 13"]),
+        (replace(OVER, ended_at_s=12.0), record(FINISHED, 10, 11, 12), SEEN, []),
         # its entry is known to be told, the job itself is not remembered
         (None, record(RUNNING, started=11), replace(SEEN, is_enqueued_reported=True), ["started 11"]),
     ],

@@ -79,6 +79,8 @@ class ReportedLife:
     started_at_s: float | None = None
     ended_before_at_s: float | None = None
     """The end that its record still shows from the life before: nothing new."""
+    ended_at_s: float | None = None
+    """``None``: it has not ended, or that is not remembered."""
     attempt: int | None = None
     """Which attempt of the job this life is; ``None``: the first, as far as is known."""
     retries_left: int | None = None
@@ -101,6 +103,8 @@ class Sighting:
     """Whether its entry into the queue is known to be reported, though nothing else of it is remembered."""
     polled_at_s: float | None = None
     """When the poll before was; ``None``: this is the first."""
+    is_running: bool = False
+    """Whether a worker had it just before its record was read."""
 
 
 def progress(
@@ -112,6 +116,13 @@ def progress(
     """
     events: list[JobEvent] = []
     before = reported
+    if reported is not None and record.enqueued_at_s < reported.enqueued_at_s:
+        # Put into the queue again while it ran: as that run ends, RQ writes the record of the life before.
+        record = replace(record, enqueued_at_s=reported.enqueued_at_s)
+        if record.started_at_s is not None and record.started_at_s < reported.enqueued_at_s:
+            return _end_before(reported, record, sighting)
+    elif reported is not None and _runs_again(reported, record):  # it stood in the queue twice
+        reported = replace(reported, stage=Stage.ENQUEUED, ended_at_s=None, has_failed=False)
     is_same_life = reported is not None and reported.enqueued_at_s == record.enqueued_at_s
     if reported is not None and not (is_same_life and record.state in _IN_QUEUE):
         events += _end_of_life(reported, record, sighting)
@@ -156,6 +167,24 @@ def recent(events: Iterable[JobEvent], *, at_s: float) -> list[JobEvent]:
     return [event for event in events if event.at_s >= at_s - REPORTED_WITHIN_S]
 
 
+def _runs_again(reported: ReportedLife, record: JobRecord) -> bool:
+    """Whether ``record`` shows a run after the end of the one that ``reported`` ended with, and no entry in between."""
+    if reported.ended_at_s is None or record.started_at_s is None or record.state not in _BEGUN:
+        return False
+    return record.enqueued_at_s == reported.enqueued_at_s and record.started_at_s > reported.ended_at_s
+
+
+def _end_before(
+    reported: ReportedLife, record: JobRecord, sighting: Sighting
+) -> tuple[list[JobEvent], ReportedLife | None]:
+    """The end of the run that was under way as the life that ``reported`` is of began, if ``record`` shows it."""
+    if not record.is_ended or record.ended_at_s is None or record.ended_at_s == reported.ended_before_at_s:
+        return [], reported
+    kind = EventKind.FINISHED if record.state is JobState.FINISHED else EventKind.FAILED
+    event = _event(sighting, kind, record.ended_at_s, started_at_s=record.started_at_s)
+    return [event], replace(reported, ended_before_at_s=record.ended_at_s)
+
+
 def _moves(
     reported: ReportedLife, record: JobRecord, sighting: Sighting, events: list[JobEvent]
 ) -> tuple[list[JobEvent], ReportedLife]:
@@ -171,7 +200,9 @@ def _moves(
         # A job given up because its worker died has no end of its own: it ended no later than now.
         ended_at_s = None if is_of_before else record.ended_at_s
         began_at_s = started_at_s or reported.started_at_s
-        reported = replace(reported, stage=Stage.ENDED, has_failed=kind is EventKind.FAILED)
+        reported = replace(
+            reported, stage=Stage.ENDED, has_failed=kind is EventKind.FAILED, ended_at_s=ended_at_s or sighting.at_s
+        )
         events.append(_event(sighting, kind, ended_at_s or sighting.at_s, reported.enqueued_at_s, began_at_s))
     return events, reported
 
@@ -186,17 +217,18 @@ def _end_of_life(reported: ReportedLife, record: JobRecord, sighting: Sighting) 
     ended_at_s = record.ended_at_s if is_end_shown else None
     started_at_s = reported.started_at_s
     if reported.stage is Stage.ENQUEUED:
-        if ended_at_s is None:
+        if ended_at_s is None and (is_next_begun or not _is_begun(reported, record)):
             return  # cancelled, or put into the queue a second time, before anybody took it
         started_at_s = None if is_next_begun else record.started_at_s
         if started_at_s is not None:
             yield _event(sighting, EventKind.STARTED, started_at_s, reported.enqueued_at_s)
-    if reported.stage is Stage.ENDED or record.state is JobState.CANCELED:
+    is_running_on = sighting.is_running and record.state is JobState.WAITING and ended_at_s is None
+    if reported.stage is Stage.ENDED or record.state is JobState.CANCELED or is_running_on:
         return
     is_next_in_queue = record.enqueued_at_s != reported.enqueued_at_s
     # Where the next life has overwritten the end, it came no later than that life began.
     over_at_s = ended_at_s or min(record.enqueued_at_s if is_next_in_queue else sighting.at_s, sighting.at_s)
-    kind = _kind_of_end(record, sighting, is_end_shown=ended_at_s is not None)
+    kind = _kind_of_end(reported, record, sighting, is_end_shown=ended_at_s is not None)
     yield _event(sighting, kind, over_at_s, reported.enqueued_at_s, started_at_s)
     if kind is EventKind.FAILED:
         yield _event(sighting, EventKind.RETRIED, record.enqueued_at_s if is_next_in_queue else over_at_s)
@@ -235,9 +267,17 @@ def _retries_used(before: ReportedLife, record: JobRecord) -> int:
     return before.retries_left - record.retries_left
 
 
-def _kind_of_end(record: JobRecord, sighting: Sighting, *, is_end_shown: bool) -> EventKind:
+def _is_begun(reported: ReportedLife, record: JobRecord) -> bool:
+    """Whether the start that ``record`` shows is of the life that was ``reported`` to wait."""
+    before_s = max(reported.enqueued_at_s, reported.ended_before_at_s or 0.0)
+    return record.started_at_s is not None and record.started_at_s >= before_s
+
+
+def _kind_of_end(reported: ReportedLife, record: JobRecord, sighting: Sighting, *, is_end_shown: bool) -> EventKind:
     """How a life ended that was followed by another. The record does not show it; these are the traces of each way."""
-    if sighting.is_in_finished:
+    if _retries_used(reported, record) > 0 or (record.retries or 0) >= (reported.attempt or 1):
+        return EventKind.FAILED
+    if sighting.is_in_finished and record.state is not JobState.FINISHED:  # else it is there for how it ended now
         return EventKind.FINISHED
     if is_end_shown:  # it ended, and not well: a retry
         return EventKind.FAILED

@@ -307,9 +307,9 @@ class CelerySource:
         if self._acknowledges_early and len(self._bindings.queues) == 1:
             in_flight = None  # what runs is nowhere in the broker, and its workers have not published yet
         oldest = count.oldest
-        if running is not None:
-            reserved = len(due) if self._acknowledges_early else max(0, len(due) - running)
-            in_flight = max(len(due), running + reserved)
+        if running is not None or self._acknowledges_early:
+            reserved = len(due) if self._acknowledges_early else max(0, len(due) - (running or 0))
+            in_flight = max(len(due), (running or 0) + reserved)
             oldest += tuple(due[len(due) - reserved :])  # who was taken first runs first
         is_known = count.is_age_known and all(each.after_s is not None for each in oldest)
         age_s = max((at_s - each.until_s for each in oldest), default=0.0)

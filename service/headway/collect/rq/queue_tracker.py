@@ -181,6 +181,7 @@ class TrackedQueue:
             is_in_finished=job_id in reading.finished.scores or job_id in answers.finished,
             is_enqueued_reported=not is_new and record is not None and self.jobs.is_entry_reported(record),
             polled_at_s=polled_at_s,
+            is_running=job_id in reading.members,
         )
         if record is None:
             events, now = self._gone(job_id, reported, reading, sighting)
