@@ -53,7 +53,8 @@ quick: install ## lint, types, and the tests of what changed since main: a minut
 proof: install ## kills, soaks and storms (ARGS="--proof-minutes 60"); resumable, figures go to tests/proof/results/
 	@HYPOTHESIS_PROFILE=searching $(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/proof tests/scaling
 
-proof-queues: install ## every source of jobs against every fault of its broker; writes docs/proofs/queue-faults.md; bursts of every library
+proof-queues: install ## twenty stories of 300 moves a library; every source against every fault of its broker; bursts of every library
+	@$(BIN)/pytest --timeout=0 -m proof --proof-minutes 1000 $(ARGS) tests/proof/test_queues.py
 	@HEADWAY_FAULTS_PAGE=docs/proofs/queue-faults.md $(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/collect -k faults
 	@$(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/e2e -k "libraries or prefetched"
 

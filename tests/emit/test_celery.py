@@ -99,7 +99,9 @@ def test_each_life_of_a_task_is_reported_once(
     control: HttpControl, environment: dict[str, str], tmp_path: Path, pool: tuple[str, ...]
 ) -> None:
     is_prefork = pool[0] == "prefork"
-    sent = SENT if is_prefork else SENT.replace(" killed.delay(); late.delay(); stopped.delay()", "")  # others have no child to end
+    sent = (
+        SENT if is_prefork else SENT.replace(" killed.delay(); late.delay(); stopped.delay()", "")
+    )  # others have no child to end
     run = {"env": environment, "cwd": tmp_path}
     words = ["--app=shop", "worker", "--queues=celery,other", "--include=headway.emit.celery", "--pool", *pool]
     worker = subprocess.Popen([sys.executable, "-m", "celery", *words], stderr=subprocess.DEVNULL, **run)

@@ -1,0 +1,60 @@
+"""What compares reports with what jobs wrote: it finds each event that is missing, doubled or of nothing that was."""
+
+from collections.abc import Callable
+
+import pytest
+
+from support.queues.lives import Due, Event, Run, Verdict, judged, runs_from
+
+RUNS = [
+    Run("a", 7, 11.0, ended_s=12.0, ending="fail"),
+    Run("a", 8, 14.0, ended_s=15.0, ending="well"),
+    Run("b", 9, 16.0),
+]
+EVENTS = [
+    Event("a", "enqueued", 10.0),
+    Event("a", "started", 11.01),
+    Event("a", "failed", 12.0),
+    Event("a", "retried", 12.0),
+    Event("a", "enqueued", 12.0),
+    Event("a", "started", 14.0),
+    Event("a", "finished", 15.0),
+    Event("b", "enqueued", 13.0),
+    Event("b", "started", 16.0),
+    Event("b", "failed", 90.0),
+]
+
+
+def verdict(events: list[Event], *, may_miss: Callable[[Run, str], str | None] = lambda *_: None) -> Verdict:
+    entries, retries = {"a": Due(2, 2), "b": Due(1, 1)}, {"a": Due(1, 1)}
+    return judged(events, RUNS, entries=entries, retries=retries, may_miss=may_miss, may_add=lambda _: None)
+
+
+def test_each_event_once_is_right() -> None:
+    found = verdict(EVENTS)
+    assert found.differences == []
+    assert max(found.off_s) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("number", range(len(EVENTS)))
+def test_each_event_that_is_missing_or_doubled_is_found(number: int) -> None:
+    assert len(verdict(EVENTS[:number] + EVENTS[number + 1 :]).differences) == 1
+    assert len(verdict([*EVENTS, EVENTS[number]]).differences) == 1
+
+
+def test_what_may_be_missing_is_counted() -> None:
+    without_b = [event for event in EVENTS if event.job_id != "b" or event.kind == "enqueued"]
+    found = verdict(without_b, may_miss=lambda run, _: "killed" if run.job_id == "b" else None)
+    assert (found.differences, found.excused) == ([], {"killed": 2})
+
+
+def test_runs_are_read_as_jobs_write_them() -> None:
+    lines = [
+        {"id": "a", "what": "start", "at_s": 11.0, "pid": 7, "attempt": None},
+        {"id": "b", "what": "start", "at_s": 11.5, "pid": 8, "attempt": 2},
+        {"id": "a", "what": "fail", "at_s": 12.0, "pid": 7, "attempt": None},
+    ]
+    assert runs_from(lines) == [
+        Run("a", 7, 11.0, ended_s=12.0, ending="fail"),
+        Run("b", 8, 11.5, attempt=2),
+    ]

@@ -1,0 +1,168 @@
+"""What was reported of jobs beside what they wrote themselves: each run once, at its time, and nothing else."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+GOOD = frozenset({"well", "ignore"})
+CLOSE_S = 0.05
+SAME_S = 5.0  # an event that is further away from a run is not of it
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of a job, as it wrote it."""
+
+    job_id: str
+    pid: int
+    began_s: float
+    attempt: int | None = None
+    ended_s: float | None = None
+    ending: str | None = None
+    """``None``: whoever ran it was ended meanwhile."""
+
+    @property
+    def end(self) -> str:
+        """The kind of the event that is due at its end."""
+        return "finished" if self.ending in GOOD else "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What was reported of a job."""
+
+    job_id: str
+    kind: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """How often something may be reported."""
+
+    least: int
+    most: int
+
+
+@dataclass(slots=True)
+class Verdict:
+    """How far what was reported is from what was."""
+
+    differences: list[str] = field(default_factory=list)
+    off_s: list[float] = field(default_factory=list)
+    """Of each start and end that was reported, how far it is from what the job wrote."""
+    excused: Counter[str] = field(default_factory=Counter)
+    """What is missing, and may be, by why."""
+
+    def figures(self) -> dict[str, Any]:
+        """For a ledger of proofs."""
+        return {
+            "moments_reported": len(self.off_s),
+            "moments_excused": dict(self.excused),
+            "within_50_ms": round(sum(off_s <= CLOSE_S for off_s in self.off_s) / max(len(self.off_s), 1), 4),
+            "off_s": {f"p{part * 100:g}": quantile(self.off_s, part) for part in (0.5, 0.95, 0.99, 1.0)},
+        }
+
+
+def quantile(values: Iterable[float], part: float) -> float:
+    """The value that ``part`` of ``values`` do not exceed; 0 of none."""
+    ordered = sorted(values) or [0.0]
+    return round(ordered[min(int(part * len(ordered)), len(ordered) - 1)], 4)
+
+
+def runs_from(lines: Iterable[Mapping[str, Any]]) -> list[Run]:
+    """The runs that jobs have written, in their order."""
+    runs: list[Run] = []
+    for line in lines:
+        if line["what"] == "start":
+            runs.append(Run(line["id"], line["pid"], line["at_s"], line["attempt"]))
+        else:
+            run = next(each for each in reversed(runs) if (each.job_id, each.pid) == (line["id"], line["pid"]))
+            run.ended_s, run.ending = line["at_s"], line["what"]
+    return runs
+
+
+def judged(
+    events: Sequence[Event],
+    runs: Sequence[Run],
+    *,
+    entries: Mapping[str, Due],
+    retries: Mapping[str, Due],
+    may_miss: Callable[[Run, str], str | None],
+    may_add: Callable[[Event], str | None],
+) -> Verdict:
+    """``events`` beside ``runs``.
+
+    Args:
+        events: All that was reported.
+        runs: All that ran.
+        entries: How often each job entered its queue.
+        retries: How often each job was put back after a failure.
+        may_miss: Why the start or the ``end`` of a run may be missing; ``None``: it may not.
+        may_add: Why an event of a run that did not write itself may be there.
+    """
+    verdict = Verdict()
+    for name, due in (("enqueued", entries), ("retried", retries)):
+        found = Counter(event.job_id for event in events if event.kind == name)
+        for job_id in sorted(due.keys() | found.keys()):
+            allowed = due.get(job_id, Due(0, 0))
+            if not allowed.least <= found[job_id] <= allowed.most:
+                verdict.differences.append(f"{job_id}: {found[job_id]} × {name}, not {allowed.least} to {allowed.most}")
+    starts = [(run, "start", run.began_s) for run in runs]
+    _match(verdict, [event for event in events if event.kind == "started"], starts, may_miss, may_add)
+    for kind in ("finished", "failed"):
+        ends = [(run, "end", run.ended_s) for run in runs if run.end == kind]
+        _match(verdict, [event for event in events if event.kind == kind], ends, may_miss, may_add)
+    return verdict
+
+
+def _match(
+    verdict: Verdict,
+    events: Sequence[Event],
+    moments: Sequence[tuple[Run, str, float | None]],
+    may_miss: Callable[[Run, str], str | None],
+    may_add: Callable[[Event], str | None],
+) -> None:
+    """Each moment of ``moments`` with the event nearest to it; those that nobody wrote last."""
+    left: dict[str, list[Event]] = {}
+    events = [replace(event) for event in events]  # each is one, though another may be equal
+    for event in events:
+        left.setdefault(event.job_id, []).append(event)
+    pairs = (
+        sorted(
+            (abs(event.at_s - at_s), number, event.at_s, event)
+            for number, (run, _, at_s) in enumerate(moments)
+            if at_s is not None
+            for event in left.get(run.job_id, [])
+            if abs(event.at_s - at_s) <= SAME_S
+        )
+        if events
+        else []
+    )
+    matched: dict[int, float] = {}
+    for off_s, number, _, event in sorted(pairs, key=lambda pair: pair[:3]):
+        of_job = left[event.job_id]
+        if number not in matched and any(each is event for each in of_job):
+            matched[number] = off_s
+            left[event.job_id] = [each for each in of_job if each is not event]
+    # Of runs that did not write their end, the last began last: an end is of the last that had begun.
+    for number, (run, what, at_s) in reversed(list(enumerate(moments))):
+        if number in matched:
+            verdict.off_s.append(matched[number])
+            continue
+        later = [event for event in left.get(run.job_id, []) if at_s is None and event.at_s >= run.began_s - CLOSE_S]
+        if later:
+            left[run.job_id] = [each for each in left[run.job_id] if each is not later[-1]]
+            continue
+        why = may_miss(run, what)
+        if why is None:
+            verdict.differences.append(f"{run.job_id}: the {what} of {run} is missing")
+        else:
+            verdict.excused[why] += 1
+    for event in (event for of_job in left.values() for event in of_job):
+        why = may_add(event)
+        if why is None:
+            verdict.differences.append(f"{event.job_id}: nothing that was is {event}")
+        else:
+            verdict.excused[why] += 1

@@ -1,0 +1,236 @@
+"""RQ 2 or 3: events from `headway collect` as a process, samples from the collector's source."""
+
+import json
+import math
+import os
+import time
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar
+
+from emit.service import Service, serving
+from headway.collect.rq.rq_source import RqSource
+from headway.connections import Connection
+from headway.scaling.model import QueueSample
+from support.queues import job_runs
+from support.queues.lives import Due, Event, Run, Verdict, judged
+from support.queues.processes import HERE, Collector, Hand, Worker
+from support.queues.scene import Scene
+from support.waiting import eventually
+
+WORKERS = 2
+SAME_SCORE_S = 1.0
+BEGUN_S = 0.5  # of a worker that was killed, a run that RQ noted and that wrote nothing
+
+
+class RqScene(Scene):
+    """Two workers."""
+
+    always = ("kill_worker", "restart_worker", "kill_collector", "stop", "killed", "retry", "cancel", "requeue")
+    moves: ClassVar[dict[str, int]] = {
+        "put": 12,
+        "burst": 3,
+        "later": 4,
+        "retry": 4,
+        "returns_retry": 2,
+        "killed": 2,
+        "cancel": 4,
+        "stop": 2,
+        "requeue": 2,
+        "again": 2,
+        "after": 2,
+        "expires": 2,
+        "kill_collector": 1,
+        "restart_worker": 1,
+        "kill_worker": 1,
+    }
+
+    def __init__(self, url: str, folder: Path, seed: int, *, python: Path, ours: Path) -> None:
+        super().__init__(url, folder, seed)
+        self._env = {
+            **os.environ,
+            "PYTHONPATH": str(HERE),
+            "RUNS_FOLDER": str(folder),
+            "BROKER": url,
+        }
+        self._python = python
+        self.hand = Hand(python, "rq_app", self._env)
+        self.service = Service()
+        self._ended.enter_context(serving(self.service))
+        brokers = folder / "brokers.toml"
+        brokers.write_text(f'shop = "{url}"\n')
+        self.collector = Collector(ours, folder, control=self.service.address, brokers=brokers)
+        self._ended.callback(self.collector.kill)
+        self.collector.start()
+        self._connection = Connection(name="shop", url=url)
+        self.source = RqSource(self._connection, None)
+        self._put_s: dict[str, tuple[float, float]] = {}
+        self._cut_short: set[str] = set()
+        """Jobs of which an entry may be followed by no run."""
+        self._more_entries: Counter[str] = Counter()
+        """Job -> how often its id was put into the queue once more while it was there."""
+        self._by_hand: Counter[str] = Counter()
+        """Job -> how often it was put back by hand."""
+        self.hand.wait_ready()
+        self.collector.wait_polled(0.0)
+        # Of a worker that is killed with its scheduler, RQ takes up to ten minutes to replace the scheduler.
+        scheduler = Worker([str(python), "-c", "import rq_app; rq_app.schedule()"], self._env, folder)
+        self._ended.callback(scheduler.end)
+        self.workers += [self.start_worker() for _ in range(WORKERS)]
+
+    def start_worker(self) -> Worker:
+        return Worker([str(self._python), "-c", "import rq_app; rq_app.worker()"], self._env, self.folder)
+
+    # --- moves --------------------------------------------------------------------------------------------------------
+
+    def sent(self, job_id: str, plan: tuple[job_runs.Step, ...], options: dict[str, Any]) -> None:
+        began_s, done_s, _ = self.hand.ask("put", job_id=job_id, plan=list(plan), **options)
+        self._put_s[job_id] = (began_s, done_s)
+
+    def put(self) -> None:
+        ending = self.chance.choices(("well", "fail"), (6, 2))[0]
+        self.put_one((ending, self.seconds()), at_front=self.chance.random() < 0.2)
+
+    def burst(self) -> None:
+        for _ in range(self.chance.randrange(4, 9)):
+            self.put_one(("well", self.seconds(0.2)))
+
+    def later(self) -> None:
+        self.put_one(("well", self.seconds()), delay_s=round(self.chance.uniform(0.3, 1.5), 2))
+
+    def retry(self) -> None:
+        times = self.chance.randrange(1, 3)
+        plan = [("fail", self.seconds()) for _ in range(times)]
+        self.put_one(*plan, ("well", self.seconds()), retries=times, retry_s=self.chance.choice((0, 1)))
+
+    def returns_retry(self) -> None:
+        self.put_one(("retry", self.seconds()), ("well", self.seconds()))
+
+    def killed(self) -> None:
+        """A job whose process is ended, as by the kernel for its memory."""
+        self.put_one(("killed", self.seconds()), ("well", self.seconds()), retries=self.chance.randrange(2))
+
+    def cancel(self) -> None:
+        waiting = self.waiting_ids() or [self.put_one(("well", 0.05), delay_s=1.0)]
+        job_id = self.chance.choice(waiting)
+        self._cut_short.add(job_id)
+        self.hand.ask("cancel", job_id=job_id)
+
+    def stop(self) -> None:
+        self.hand.ask("stop", job_id=self.chance.choice(self.wait_running()).job_id)
+
+    def requeue(self) -> None:
+        """A job that has failed is put back by hand."""
+        failed = [run.job_id for run in self.runs() if run.ending == "fail"]
+        if failed:
+            job_id = self.chance.choice(failed)
+            if self.hand.ask("requeue", job_id=job_id)[2]:
+                self._by_hand[job_id] += 1
+
+    def again(self) -> None:
+        """An id that was put before is put once more, whether it waits, runs or has ended."""
+        if self.ids:
+            job_id = self.chance.choice(self.ids)
+            self._more_entries[job_id] += 1
+            self.sent(job_id, (("well", self.seconds()),), {})
+
+    def after(self) -> None:
+        """A job that waits for another."""
+        first = self.put_one(("well", self.seconds()))
+        self.put_one(("well", self.seconds()), after=first)
+
+    def expires(self) -> None:
+        job_id = self.put_one(("well", self.seconds()), ttl=1)
+        self._cut_short.add(job_id)
+
+    def kill_collector(self) -> None:
+        """``kill -9`` the collector; another goes on from its cursor, and so does the source here."""
+        self.collector.kill()
+        cursor = json.loads(json.dumps(self.source.cursor()))
+        self.source.close()
+        self.source = RqSource(self._connection, cursor if cursor["looked_at_s"] else None)
+        self.collector.start()
+
+    # --- what the library itself answers ------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        found = self.unchanged(self._beside)
+        if found is None:
+            self.own.moving += 1
+            return
+        at_s, sample, (waiting, in_flight, delayed, _), entered_s = found
+        self.own.compared += 1
+        own = (waiting, in_flight, delayed)
+        if sample is None:
+            self.own.compare("counts of a queue that is not there", own, (0, 0, 0))
+            return
+        self.own.compare("counts", (sample.waiting_jobs, sample.in_flight_jobs, sample.delayed_jobs), own)
+        # Of a job whose record has expired nobody knows since when it waits, nor of one that was put twice.
+        if len(entered_s) == waiting and not entered_s.keys() & self._more_entries.keys():
+            oldest_s = at_s - min(entered_s.values(), default=at_s)
+            self.own.compare_age(sample, (oldest_s, oldest_s) if waiting else None)
+
+    def _beside(self) -> tuple[float, QueueSample | None, list[int], dict[str, float]]:
+        at_s = time.time()
+        samples = self.source.poll(at_s).samples
+        self.own.polled_s.append(at_s)
+        return at_s, next(iter(samples), None), self.hand.ask("counts")[2], self.hand.ask("entered_s")[2]
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        eventually(lambda: self._is_idle(given_up={run.job_id for run in self.runs() if run.ended_s is None}))
+        self.hand.ask("recover")  # what killed workers held
+        eventually(lambda: self._is_idle(given_up=set()))
+        self.collector.wait_polled(time.time(), times=3)
+        for worker in self.workers:
+            worker.ask_to_stop()
+
+    def _is_idle(self, *, given_up: set[str]) -> bool:
+        waiting, in_flight, delayed, _ = self.hand.ask("counts")[2]
+        return not waiting and not delayed and not self.running() and in_flight <= len(given_up)
+
+    def verdict(self) -> Verdict:
+        events = [Event(each.job_id, str(each.kind), each.at_s) for each in self.service.events]
+        runs = self.runs()
+        self._polls = [(began, ended) for began, ended, _ in self.collector.polls()]
+        self._next_began_s: dict[int, float] = {}
+        self._ended_before_s: dict[int, float] = {}
+        entries, retries = {}, {}
+        for job_id in self.ids:
+            mine = [run for run in runs if run.job_id == job_id]
+            for run, following in pairwise(mine):
+                self._next_began_s[id(run)] = following.began_s
+                self._ended_before_s[id(following)] = run.ended_s or math.inf
+            entries[job_id], retries[job_id] = self._due(job_id, mine)
+        return judged(events, runs, entries=entries, retries=retries, may_miss=self._may_miss, may_add=self._may_add)
+
+    def _due(self, job_id: str, runs: list[Run]) -> tuple[Due, Due]:
+        surely = [run for run in runs if self._may_miss(run, "start") is None]
+        is_cut = job_id in self._cut_short
+        most = len(runs) + is_cut + self._more_entries[job_id]
+        back = [run for run in runs[:-1] if run.end == "failed"]
+        sure_back = [run for run in back if self._may_miss(run, "end") is None]
+        by_hand = self._by_hand[job_id] + self._more_entries[job_id]
+        return Due(len(surely), most), Due(max(0, len(sure_back) - by_hand), len(back))
+
+    def _may_miss(self, run: Run, what: str) -> str | None:
+        """The record of a run is overwritten by the next of its job: what surely is seen, is seen while it runs."""
+        next_s, before_s = self._next_began_s.get(id(run)), self._ended_before_s.get(id(run))
+        if before_s is not None and run.job_id in self._more_entries:
+            # RQ notes ends in whole seconds: of two ends of one id in the same second only the first is noticed.
+            is_polled = any(before_s <= began_s and ended_s <= run.began_s for began_s, ended_s in self._polls)
+            if not is_polled or run.began_s - before_s < SAME_SCORE_S:
+                return "run of a job that stood in the queue twice"
+        if next_s is None:
+            return None
+        if run.ended_s and any(run.began_s <= began_s and ended_s <= run.ended_s for began_s, ended_s in self._polls):
+            return None
+        return "run of a job that ran again before the next poll"
+
+    def _may_add(self, event: Event) -> str | None:
+        for kill in self.kills:
+            if kill.began_s - BEGUN_S <= event.at_s <= kill.done_s + BEGUN_S:
+                return "begun as its worker was killed"
+        return None
