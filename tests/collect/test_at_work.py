@@ -10,7 +10,7 @@ import pytest
 from headway.store.embedded import Server
 from support.queues.lives import CLOSE_S, quantile
 from support.queues.rows import ROWS, played
-from support.queues.scene import Scene
+from support.queues.scene import WIDTH_S, Scene
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
@@ -38,4 +38,4 @@ def test_own_answer_of_the_library_is_what_is_sampled(scene: Scene) -> None:
     own = scene.own
     assert own.differences == []
     assert own.compared > MOVES / 2
-    assert own.wide <= max(1, own.ages // 100)
+    assert quantile(own.widths_s, 0.5) <= WIDTH_S

@@ -64,6 +64,19 @@ class Shop:
         reading = self.source.poll(time.time() if at_s is None else at_s)
         return {sample.queue.removeprefix("shop/"): sample for sample in reading.samples}
 
+    def take(self, key: str, *, at_s: float) -> None:
+        """Hold the next message of a list, as a worker does."""
+        message = json.loads(self.redis.rpop(key))
+        tag, delivery = message["properties"]["delivery_tag"], message["properties"]["delivery_info"]
+        self.redis.hset("unacked", tag, json.dumps([message, delivery["exchange"], delivery["routing_key"]]))
+        self.redis.zadd("unacked_index", {tag: at_s})
+
+    def restart(self, *, acknowledges_early: bool) -> None:
+        """Read with another source, which goes on from what was learned."""
+        self.source.close()
+        cursor = {"acknowledges_early": acknowledges_early, "queues": ["mail"]}
+        self.source = CelerySource(Connection(name="shop", url=self.url, library="celery"), cursor)
+
     def counts(self, queue: str = "mail") -> tuple[int | None, ...]:
         """Waiting, in flight, of these reserved, delayed."""
         sample = self.samples()[queue]
@@ -204,15 +217,38 @@ def test_the_true_age_lies_between_both_bounds(shop: Shop) -> None:
 def test_what_is_held_waits_from_the_first_poll_on_where_workers_acknowledge_early(shop: Shop) -> None:
     shop.send()
     shop.send(queue="news")
-    message = json.loads(shop.redis.rpop("mail"))
-    tag, delivery = message["properties"]["delivery_tag"], message["properties"]["delivery_info"]
-    shop.redis.hset("unacked", tag, json.dumps([message, delivery["exchange"], delivery["routing_key"]]))
-    shop.redis.zadd("unacked_index", {tag: time.time()})
-    shop.source.close()
-    shop.source = CelerySource(Connection(name="shop", url=shop.url), {"acknowledges_early": True, "queues": ["mail"]})
+    shop.take("mail", at_s=time.time())
+    shop.restart(acknowledges_early=True)
     sample = shop.samples()["mail"]
     assert (sample.waiting_jobs, sample.in_flight_jobs, sample.reserved_jobs) == (0, 1, 1)
     assert sample.oldest_age_s is None  # and not 0: it was there before
+
+
+def test_what_is_taken_from_the_list_of_a_low_priority_may_be_older_than_what_waits(shop: Shop) -> None:
+    shop.restart(acknowledges_early=True)
+    shop.send(queue="mail", priority=0)
+    shop.take("mail", at_s=999.0)  # so that the queue is there
+    shop.redis.delete("unacked", "unacked_index")
+    shop.samples(1000.0)
+    shop.send(priority=9)
+    shop.samples(1001.0)
+    shop.samples(1010.0)
+    shop.send(priority=0)
+    shop.samples(1011.0)
+    shop.take("mail\x06\x169", at_s=1011.5)
+    sample = shop.samples(1012.0)["mail"]
+    assert (sample.waiting_jobs, sample.reserved_jobs) == (1, 1)
+    assert sample.oldest_age_s <= 11.5 <= sample.oldest_age_max_s
+
+
+def test_what_is_taken_of_a_backlog_that_was_there_before_has_no_age(shop: Shop) -> None:
+    shop.send()
+    shop.send()
+    shop.restart(acknowledges_early=True)
+    shop.samples(1000.0)
+    shop.take("mail", at_s=1000.5)
+    shop.redis.delete("mail")
+    assert shop.samples(1001.0)["mail"].oldest_age_s is None
 
 
 def test_of_a_backlog_that_was_there_before_the_age_is_unknown(shop: Shop) -> None:

@@ -11,6 +11,7 @@ from headway.store.embedded import Server
 from proof.conftest import Proof
 from support.queues.lives import CLOSE_S
 from support.queues.rows import ROWS, played
+from support.queues.scene import WIDTH_S
 
 pytestmark = pytest.mark.proof
 
@@ -32,7 +33,7 @@ def test_queues(proof: Proof, valkey_server: Server, row: str) -> None:
             assert scene.own.differences == [], folder
             figures = {**verdict.figures(), **scene.own.figures()}
             assert figures["within_50_ms"] >= CLOSE_PART, CLOSE_S
-            assert scene.own.wide <= scene.own.ages // 100
+            assert figures["age_width_s"]["p50"] <= WIDTH_S
             took_s = round(time.monotonic() - began_s, 1)
             proof.record(seed, moves=MOVES, runs=len(scene.runs()), made=dict(scene.made), **figures, took_s=took_s)
         shutil.rmtree(folder)

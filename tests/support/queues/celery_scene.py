@@ -94,7 +94,8 @@ class CeleryScene(Scene):
     def sent(self, job_id: str, plan: tuple[job_runs.Step, ...], options: dict[str, Any]) -> None:
         began_s, done_s, _ = self.hand.ask("put", job_id=job_id, plan=list(plan), **options)
         later_s = options.get("countdown") or 0.0
-        self._put_s[job_id] = (began_s + later_s, done_s + later_s)
+        first_s, _ = self._put_s.get(job_id, (began_s + later_s, 0.0))
+        self._put_s[job_id] = (first_s, done_s + later_s)
         is_reported = not later_s and not options.get("is_silent")
         if options.get("retry_s"):
             self._retried_later.add(job_id)
@@ -190,7 +191,7 @@ class CeleryScene(Scene):
 
     # --- what the library itself answers ------------------------------------------------------------------------------
 
-    def look(self) -> None:
+    def compare(self) -> None:
         found = self.unchanged(self._beside)
         if found is None:
             self.own.moving += 1
@@ -203,7 +204,8 @@ class CeleryScene(Scene):
         self.own.compare("waiting", sample.waiting_jobs, depth - len(later))
         self.own.compare("delayed", sample.delayed_jobs, len(later) + len(held_later))
         due = len(held) - len(held_later)
-        self._flights.append((at_s, sample.in_flight_jobs, due))
+        if sample.in_flight_jobs is not None:
+            self._flights.append((at_s, sample.in_flight_jobs, due))
         if self.is_late:
             return  # which of those that are held run is known from heartbeats: ``steady`` compares them
         waiting = [each for each in (*listed, *held) if each not in later and each not in held_later]

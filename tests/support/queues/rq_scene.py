@@ -154,7 +154,7 @@ class RqScene(Scene):
 
     # --- what the library itself answers ------------------------------------------------------------------------------
 
-    def look(self) -> None:
+    def compare(self) -> None:
         found = self.unchanged(self._beside)
         if found is None:
             self.own.moving += 1

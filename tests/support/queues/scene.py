@@ -122,7 +122,7 @@ class Scene(ABC):
         for name in drawn:
             self.made[name] += 1
             getattr(self, name)()
-            self.look()
+            self.compare()
             time.sleep(self.chance.uniform(0.0, PAUSE_S_MAX))
         self.settle()
 
@@ -136,7 +136,7 @@ class Scene(ABC):
         self._ended.close()
 
     @abstractmethod
-    def look(self) -> None:
+    def compare(self) -> None:
         """Poll, and compare the sample with what the library itself answers."""
 
     @abstractmethod

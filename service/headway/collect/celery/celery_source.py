@@ -131,9 +131,11 @@ class CelerySource:
         seen_s = at_s + time.monotonic() - began_s
         counts = {queue: self._count(queue, of_queue, ends, at_s, seen_s) for queue, of_queue in lengths.items()}
         self._held.take(taken_at_s, envelopes, self._heads)
+        # Of several lists any may be taken from. Where one may hold what was there before, nothing is known.
         self._heads = {
-            queue: next((each.after_s for each in count.oldest if each.after_s is not None), at_s)
+            queue: min((each.after_s for each in count.oldest if each.after_s is not None), default=at_s)
             for queue, count in counts.items()
+            if all(each.after_s is not None for each in count.oldest)
         }
         return Reading(
             at_s=at_s,
@@ -307,9 +309,13 @@ class CelerySource:
         if self._acknowledges_early and len(self._bindings.queues) == 1:
             in_flight = None  # what runs is nowhere in the broker, and its workers have not published yet
         oldest = count.oldest
-        if running is not None or self._acknowledges_early:
-            reserved = len(due) if self._acknowledges_early else max(0, len(due) - (running or 0))
-            in_flight = max(len(due), (running or 0) + reserved)
+        if self._acknowledges_early:
+            reserved = len(due)
+        elif running is not None:
+            reserved = max(0, len(due) - running)
+        if running is not None:
+            in_flight = max(len(due), running + (reserved or 0))
+        if reserved:
             oldest += tuple(due[len(due) - reserved :])  # who was taken first runs first
         is_known = count.is_age_known and all(each.after_s is not None for each in oldest)
         age_s = max((at_s - each.until_s for each in oldest), default=0.0)
