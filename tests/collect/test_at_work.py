@@ -12,7 +12,7 @@ from support.queues.lives import CLOSE_S, quantile
 from support.queues.rows import ROWS, played
 from support.queues.scene import WIDTH_S, Scene
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.proof, pytest.mark.timeout(240)]
 
 SEED = 1
 MOVES = 60

@@ -26,6 +26,7 @@ KILLED_MISSES_S = 0.2
 GRACE_S = 0.3  # until what is under way has arrived, on a machine that has much else to do
 CHILDREN = 2
 HEARTBEAT_S = 3.0
+BEFORE_S = 10.0
 SENT_WITHIN_S = 1.0
 
 
@@ -214,8 +215,8 @@ class CeleryScene(Scene):
             return
         entered = [self._entered_s(each) for each in waiting]
         first = (min(each[0] for each in entered), min(each[1] for each in entered))
-        if first[0] < self._first_polled_s and sample.oldest_age_s is None:
-            return  # what was there before this collector
+        if sample.oldest_age_s is None and min(first[0], at_s - BEFORE_S) < self._first_polled_s:
+            return  # what was there before this collector, and what was taken beside it
         self.own.compare_age(sample, (at_s - first[1], at_s - first[0]))
 
     def _beside(self) -> tuple[float, QueueSample, int, list[dict[str, Any]], list[dict[str, Any]]]:

@@ -21,6 +21,7 @@ from support.waiting import eventually
 
 WORKERS = 2
 SAME_SCORE_S = 1.0
+GUESSED = "end of a run cut short whose id was put again"
 BEGUN_S = 0.5  # of a worker that was killed, a run that RQ noted and that wrote nothing
 
 
@@ -215,8 +216,14 @@ class RqScene(Scene):
         by_hand = self._by_hand[job_id] + self._more_entries[job_id]
         return Due(len(surely), most), Due(max(0, len(sure_back) - by_hand), len(back))
 
+    def _is_end_guessed(self, run: Run) -> bool:
+        """Whether a run was cut short whose id was put again: the record does not show how it ended."""
+        return run.ended_s is None and bool(self._more_entries[run.job_id] or self._by_hand[run.job_id])
+
     def _may_miss(self, run: Run, what: str) -> str | None:
         """The record of a run is overwritten by the next of its job: what surely is seen, is seen while it runs."""
+        if what == "end" and self._is_end_guessed(run):
+            return GUESSED
         next_s, before_s = self._next_began_s.get(id(run)), self._ended_before_s.get(id(run))
         if before_s is not None and run.job_id in self._more_entries:
             # RQ notes ends in whole seconds: of two ends of one id in the same second only the first is noticed.
@@ -233,4 +240,7 @@ class RqScene(Scene):
         for kill in self.kills:
             if kill.began_s - BEGUN_S <= event.at_s <= kill.done_s + BEGUN_S:
                 return "begun as its worker was killed"
+        is_end = event.kind in ("finished", "failed")
+        if is_end and any(run.job_id == event.job_id and self._is_end_guessed(run) for run in self.runs()):
+            return GUESSED
         return None
