@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
-from redis.connection import parse_url
+from redis.connection import Encoder, PythonRespSerializer, parse_url  # type: ignore[attr-defined]
 from redis.retry import Retry
 from redis.sentinel import MasterNotFoundError
 
@@ -25,6 +25,7 @@ FORMS = (
 )
 SENTINEL_PORT, CLUSTER_PORT = 26_379, 6_379
 CONNECT_TIMEOUT_S = 2.0
+PACKED_BYTES = 6_000  # what is longer is sent in pieces, as redis-py does by default
 ANSWER_TIMEOUT_S = 5.0  # a broker that forks to save, or swaps, still answers within this
 
 
@@ -85,6 +86,9 @@ def connect(connection: Connection, *, on_connect: Callable[[], object] = lambda
         on_connect()
 
     options["redis_connect_func"] = connected
+    # That of hiredis takes no bytes that are no text, whatever ``encoding_errors`` says.
+    encoder = Encoder("utf-8", "surrogateescape", decode_responses=True)  # type: ignore[no-untyped-call]
+    options["command_packer"] = PythonRespSerializer(PACKED_BYTES, encoder.encode)
     certificates = {} if connection.ca_file is None else {"ssl_ca_certs": str(connection.ca_file)}
     password = connection.password()
     login = {} if password is None else {"password": password}

@@ -21,6 +21,7 @@ ASKED_AGAIN_S = 10.0  # where all sentinels hang: they hold up one poll of many
 ASK_TIMEOUT_S = 1.0  # of three sentinels two may hang
 
 _ASKING = ("socket_timeout", "socket_connect_timeout")
+_OF_ITS_OWN = ("redis_connect_func", "command_packer")
 _MOVED = (AskError, TryAgainError, ClusterDownError)
 
 Node = tuple[str, int]
@@ -87,6 +88,7 @@ class SlotOwner:
     ) -> None:
         """Of the cluster of ``nodes``, and of the keys that begin with ``prefix``, which has a hash tag."""
         self.options = dict(options)
+        self._asking = {name: value for name, value in options.items() if name not in _OF_ITS_OWN}
         self.certificates = certificates
         self._slot = key_slot(prefix.encode())
         self._named = tuple(nodes)
@@ -122,8 +124,7 @@ class SlotOwner:
             host=node[0],
             port=node[1],
             **{
-                **self.options,
-                "redis_connect_func": None,
+                **self._asking,
                 **dict.fromkeys(_ASKING, ASK_TIMEOUT_S),
                 "decode_responses": True,
                 **encrypted,
