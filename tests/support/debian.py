@@ -14,7 +14,6 @@ from support.tree import ROOT
 
 FOLDER = ROOT / ".pytest_cache" / "debian"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-MIRROR = "http://deb.debian.org/debian"
 
 
 def unpacked(release: str, *packages: str, finish: Callable[[Path], None] = lambda _: None) -> Path:
@@ -37,11 +36,22 @@ def unpacked(release: str, *packages: str, finish: Callable[[Path], None] = lamb
     return folder / "root"
 
 
+def _mirror() -> str:
+    """The mirror of Debian that this machine's own packages come from."""
+    words = ["apt-get", "indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"]
+    lines = subprocess.run(words, capture_output=True, text=True, timeout=60).stdout.split("\n")
+    found = [uri for origin, _, uri in (line.partition(" ") for line in lines) if origin == "Debian"]
+    mirrors = [uri for uri in found if uri.rstrip("/").endswith("/debian")]
+    if not mirrors:
+        pytest.skip("apt knows no mirror of Debian: `apt-get update` first")
+    return mirrors[0]
+
+
 def _unpack(release: str, packages: tuple[str, ...], folder: Path) -> None:
     for each in ("lists/partial", "cache/archives/partial", "packages", "root"):
         (folder / each).mkdir(parents=True)
     sources, options = folder / "sources.list", folder / "apt.conf"
-    sources.write_text(f"deb [signed-by={KEYRING}] {MIRROR} {release} main\n")
+    sources.write_text(f"deb [signed-by={KEYRING}] {_mirror()} {release} main\n")
     options.write_text(
         f'Dir::Etc::sourcelist "{sources}";\nDir::Etc::sourceparts "/dev/null";\nDir::State::lists "{folder}/lists";\n'
         f'Dir::Cache "{folder}/cache";\nAPT::Sandbox::User "";\nAcquire::Retries "2";\n'
