@@ -20,6 +20,7 @@ import fcntl
 import itertools
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
@@ -153,4 +154,6 @@ def valkey_server(data_folder: Path) -> Iterator[Server]:
 def valkey_url(valkey_server: Server) -> str:
     with redis.Redis.from_url(valkey_server.url) as client:
         client.flushall()
+    if (pools := sys.modules.get("kombu.pools")) is not None:
+        pools.reset()  # it knows which queues it has declared, and would not declare them again
     return valkey_server.url

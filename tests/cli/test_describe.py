@@ -85,7 +85,7 @@ def test_who_reports_the_events_of_a_queue_and_who_stands_by_is_shown(
     assert re.search(r"redis/mail .* collector \+ emitters", capsys.readouterr().out)
     assert main(["describe", "queue", "redis/mail"]) == 0
     output = " ".join(capsys.readouterr().out.split())
-    assert "polled by collect-redis-a stands by collect-redis-b arrivals from collect-redis-a, 0" in output
+    assert "polled by collect-redis-a stands by collect-redis-b arrivals from collect-redis-a, " in output
     assert re.search(r"starts from emitters, [\d.]+ s ago; collect-redis-a, 60 min ago ends from emitters", output)
     assert main(["describe", "queue", "redis/news"]) == 0
     assert "ends from nobody in the last day" in " ".join(capsys.readouterr().out.split())
