@@ -146,6 +146,19 @@ def test_export_takes_pools_that_exist(capsys: pytest.CaptureFixture[str], tmp_p
     assert "no profile 'nwes'" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("served")
+@pytest.mark.parametrize("name", ["mail", "почта", "off", "18:00"])
+def test_a_name_is_exported_as_the_same_name(
+    seed: Seed, capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    profile = Profile(pool=name, queues=(f"redis/{name}",), template="rq")
+    seed.profile(profile)
+    assert main(["export"]) == 0
+    text = capsys.readouterr().out
+    assert all(map(str.isprintable, text.split("\n")))
+    assert load(text, tmp_path) == [profile]
+
+
 @given(
     preset=st.none() | st.sampled_from(sorted(PRESETS)),
     workers_max=st.integers(1, 500),

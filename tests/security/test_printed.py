@@ -2,9 +2,11 @@
 
 import json
 import time
+from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from headway.__main__ import main
 from headway.cli.operator.describe import Kind
@@ -58,8 +60,11 @@ def checked(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 def test_no_command_prints_what_a_name_chose(
-    hostile: str, capsys: pytest.CaptureFixture[str], seed: Seed, monkeypatch: pytest.MonkeyPatch
+    hostile: str, capsys: pytest.CaptureFixture[str], seed: Seed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    odd = {"queues": ["redis/mail", f"redis/{hostile}"], "template": hostile, "placement": {"labels": {"a": hostile}}}
+    file = tmp_path / "profiles.yaml"
+    file.write_text(yaml.safe_dump({"pools": {POOL: odd, hostile: {**odd, "queues": [f"redis/x{hostile}"]}}}))
     for what in What:
         for more in ([], ["--json"], ["--pool", POOL], ["--pool", hostile]):
             checked(capsys, "get", what.value, *more)
@@ -74,7 +79,10 @@ def test_no_command_prints_what_a_name_chose(
         *(["host", each, hostile] for each in ("uncordon", "rotate", "revoke")),
         *(["token", "create", "--role", "viewer", "--name", hostile], ["token", "list"], ["token", "revoke", hostile]),
         *(["audit"], ["audit", "--json"], ["audit", "--subject", hostile]),
-        *(["apply", hostile], ["queue", "forget", hostile], ["queue", "forget", "--prefix", hostile]),
+        *([each, hostile] for each in ("apply", "diff", "validate", "export")),
+        *(["diff", str(file)], ["validate", str(file)], ["apply", "--dry-run", str(file)], ["apply", str(file)]),
+        *(["export"], ["diff", str(file)], ["apply", "--prune", str(file)]),
+        *(["queue", "forget", hostile], ["queue", "forget", "--prefix", hostile]),
     ):
         checked(capsys, *words)
 
