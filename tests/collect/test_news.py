@@ -43,6 +43,20 @@ def test_every_four_seconds_everything_goes_at_once() -> None:
     assert sent(news, 4.5, QUIET) == []
 
 
+def test_that_a_busy_queue_is_quiet_now_is_repeated_sooner_for_a_minute() -> None:
+    news = ChangeFilter()
+    sent(news, 0.0, QUIET, replace(BUSY, waiting_jobs=0))
+    idle = replace(BUSY, waiting_jobs=0, in_flight_jobs=0)
+    assert sent(news, 0.5, QUIET, idle) == ["mail"]
+    assert sent(news, 2.0, QUIET, idle) == []
+    assert sent(news, 2.5, QUIET, idle) == ["mail"]
+    assert sent(news, 4.0, QUIET, idle) == ["news", "mail", "worker"]
+    assert sent(news, 6.0, QUIET, idle) == ["mail"]
+    for number in range(1, 17):
+        sent(news, 4.0 * number, QUIET, idle)
+    assert sent(news, 66.5, QUIET, idle) == []
+
+
 def test_what_was_not_sent_stays_due() -> None:
     news = ChangeFilter()
     sent(news, 0.0, QUIET)

@@ -6,6 +6,8 @@ from headway.scaling.model import QueueSample, WorkerActivity
 
 HEARTBEAT_S = 4.0  # with a poll, one metric bucket: whatever is quiet is still known to be
 UNCHANGED_AGEING_S = 1.0  # while jobs wait, their age is a change although nothing moves
+UNCHANGED_LATELY_S = 2.0  # that a busy queue has become quiet is what lets its workers go: it is repeated sooner
+LATELY_S = 60.0
 
 
 class ChangeFilter:
@@ -13,6 +15,8 @@ class ChangeFilter:
 
     def __init__(self) -> None:
         self._samples: dict[str, QueueSample] = {}
+        self._changed_at_s: dict[str, float] = {}
+        """Of queues whose depths changed lately."""
         self._activities: dict[tuple[str, int], WorkerActivity] = {}
         self._heartbeat_at_s = float("-inf")
 
@@ -29,17 +33,27 @@ class ChangeFilter:
 
     def sent(self, samples: list[QueueSample], activities: list[WorkerActivity], *, at_s: float) -> None:
         """Note that the control plane has these now."""
+        for sample in samples:
+            known = self._samples.get(sample.queue)
+            if known is not None and _depths(known) != _depths(sample):
+                self._changed_at_s[sample.queue] = sample.at_s
         if not 0 <= at_s - self._heartbeat_at_s < HEARTBEAT_S:
             self._heartbeat_at_s = at_s
             self._samples, self._activities = {}, {}
+            lately = {queue: since_s for queue, since_s in self._changed_at_s.items() if 0 <= at_s - since_s < LATELY_S}
+            self._changed_at_s = lately
         self._samples |= {sample.queue: sample for sample in samples}
         self._activities |= {(each.host, each.pid): each for each in activities}
 
     def _is_news(self, sample: QueueSample) -> bool:
         known = self._samples.get(sample.queue)
-        return (
-            known is None
-            or (known.waiting_jobs, known.in_flight_jobs, known.delayed_jobs)
-            != (sample.waiting_jobs, sample.in_flight_jobs, sample.delayed_jobs)
-            or (sample.waiting_jobs > 0 and sample.at_s - known.at_s >= UNCHANGED_AGEING_S)
-        )
+        if known is None or _depths(known) != _depths(sample):
+            return True
+        passed_s = sample.at_s - known.at_s
+        if sample.waiting_jobs > 0:
+            return passed_s >= UNCHANGED_AGEING_S
+        return passed_s >= UNCHANGED_LATELY_S and sample.queue in self._changed_at_s
+
+
+def _depths(sample: QueueSample) -> tuple[int | None, ...]:
+    return sample.waiting_jobs, sample.in_flight_jobs, sample.delayed_jobs
