@@ -55,9 +55,7 @@ COMMANDS = {
     ),
     "export": Command("headway.cli.operator.apply", "cli", "print the control plane's profiles as a profiles.yaml"),
     "delete": Command("headway.cli.operator.apply", "cli", "take a pool's profile out of the control plane"),
-    "get": Command(
-        "headway.cli.operator.get", "cli", "list profiles, queues, hosts (wanted, too), decisions or health"
-    ),
+    "get": Command("headway.cli.operator.get", "cli", "list profiles, pools, queues, hosts, decisions or health"),
     "describe": Command("headway.cli.operator.describe", "cli", "show the details of a pool, a queue or a host"),
     "top": Command("headway.cli.operator.top", "cli", "show every pool, refreshed every two seconds"),
     "scale": Command("headway.cli.operator.override", "cli", "override a pool's workers for a limited time"),

@@ -9,8 +9,8 @@ import typer
 from rich.table import Table
 
 from headway.cli.api_client import Api, connected, path_of
+from headway.cli.operator.pools_table import running_of
 from headway.cli.operator.queue import queues_of
-from headway.cli.operator.top import running_of
 from headway.cli.terminal.cells import UNKNOWN, ago, count, duration, failed, mib, rate, table, within
 from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WITHIN
 from headway.cli.terminal.live_behaviour import predicted

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli.api_client import Api, connected, path_of
-from headway.cli.operator.top import running_of
+from headway.cli.operator.pools_table import running_of
 from headway.cli.terminal.live_behaviour import predicted
 from headway.cli.terminal.printing import say_json
 from headway.cli.terminal.screen import Screen, Text, paragraph

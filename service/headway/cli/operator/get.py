@@ -1,19 +1,30 @@
-"""`headway get`: what is so, in tables."""
+"""`headway get`: what is so, as tables or for programs, once or again and again."""
 
+import csv
+import sys
+import time
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
+import yaml
+from rich.console import RenderableType
+from rich.live import Live
+from rich.table import Table
 
 from headway.cli.api_client import Api, connected, path_of
+from headway.cli.operator.pools_table import pools_table
 from headway.cli.operator.queue import queues_of
 from headway.cli.operator.tables import decisions, health, hosts, profiles, queues, wanted
+from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.terminal.live_behaviour import behaviour
-from headway.cli.terminal.printing import say_json
-from headway.cli.terminal.screen import output
+from headway.cli.terminal.printing import say_json, say_text
+from headway.cli.terminal.screen import Text, output
 from headway.cli.typer_app import main_of
-from headway.errors import Refused
+from headway.errors import NotFound, Refused, printable
+
+WATCH_EVERY_S = 2.0
 
 app = typer.Typer(add_completion=False)
 
@@ -22,6 +33,7 @@ class What(StrEnum):
     """What can be listed."""
 
     PROFILES = "profiles"
+    POOLS = "pools"
     QUEUES = "queues"
     HOSTS = "hosts"
     WANTED = "wanted"
@@ -30,30 +42,83 @@ class What(StrEnum):
     HEALTH = "health"
 
 
+class Form(StrEnum):
+    """How it is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
+
+
 @app.command()
 def get(
     what: Annotated[What, typer.Argument(help="What to list.")],
     *,
     pool: Annotated[str | None, typer.Option(help="Only this pool.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="So many decisions.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="The API's answer as it is.")] = False,
+    form: Annotated[
+        Form, typer.Option("-o", "--output", help="json and yaml: the API's answer; csv: the table's cells.")
+    ] = Form.TABLE,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it anew every two seconds.")] = False,
 ) -> None:
-    """List profiles, queues, hosts, hosts wanted or decisions, or show how a pool behaves or the installation is."""
+    """List what there is, or show how a pool behaves or how the installation is."""
+    form = Form.JSON if as_json else form
     with connected() as api:
-        answer = _asked(api, what, pool=pool, limit=limit)
-    if as_json:
-        say_json(answer)
+        if not watch:
+            _print(what, form, _asked(api, what, pool=pool, limit=limit))
+            return
+        if form is not Form.TABLE:
+            raise Refused("--watch shows tables: leave -o out, or call again")
+        _watch(lambda: LISTINGS[what](_asked(api, what, pool=pool, limit=limit)))
+
+
+LISTINGS: dict[What, Callable[[dict[str, Any]], Table | str]] = {
+    What.PROFILES: profiles,
+    What.POOLS: pools_table,
+    What.QUEUES: queues,
+    What.HOSTS: hosts,
+    What.WANTED: wanted,
+    What.DECISIONS: decisions,
+    What.BEHAVIOUR: behaviour,
+    What.HEALTH: health,
+}
+
+
+def _print(what: What, form: Form, answer: dict[str, Any]) -> None:
+    match form:
+        case Form.JSON:
+            say_json(answer)
+        case Form.YAML:
+            say_text(yaml.safe_dump(answer, sort_keys=False))
+        case Form.CSV:
+            _print_csv(LISTINGS[what](answer))
+        case Form.TABLE:
+            output().print(LISTINGS[what](answer))
+
+
+def _print_csv(listing: Table | str) -> None:
+    """The cells of a table under the names of its columns; nothing where it is empty."""
+    if isinstance(listing, str):
         return
-    listing: Callable[[dict[str, Any]], Any] = {
-        What.PROFILES: profiles,
-        What.QUEUES: queues,
-        What.HOSTS: hosts,
-        What.WANTED: wanted,
-        What.DECISIONS: decisions,
-        What.BEHAVIOUR: behaviour,
-        What.HEALTH: health,
-    }[what]
-    output().print(listing(answer))
+    columns = [[_plain(column.header), *map(_plain, column.cells)] for column in listing.columns]
+    csv.writer(sys.stdout, lineterminator="\n").writerows(zip(*columns, strict=True))
+
+
+def _plain(cell: RenderableType) -> str:
+    return printable(cell.plain if isinstance(cell, Text) else str(cell))
+
+
+def _watch(listing: Callable[[], Table | str]) -> None:
+    console = output()
+    try:
+        with Live(listing(), console=console, screen=console.is_terminal, auto_refresh=False) as live:
+            while True:
+                time.sleep(WATCH_EVERY_S)
+                live.update(listing(), refresh=True)
+    except KeyboardInterrupt:
+        raise typer.Exit(ENDED_BY_CTRL_C) from None
 
 
 def _asked(api: Api, what: What, *, pool: str | None, limit: int) -> dict[str, Any]:
@@ -69,6 +134,8 @@ def _asked(api: Api, what: What, *, pool: str | None, limit: int) -> dict[str, A
             return {"profiles": [api.get(path_of("profiles", pool))]}
         case What.PROFILES:
             return api.get("/v1/profiles")
+        case What.POOLS:
+            return _only(api.get("/v1/pools"), pool)
         case What.HOSTS:
             return api.get("/v1/hosts")
         case What.WANTED:
@@ -85,6 +152,16 @@ def _check(what: What, pool: str | None) -> None:
         raise Refused("hosts belong to no pool: leave --pool out")
     if what is What.HEALTH and pool is not None:
         raise Refused("health belongs to no pool: leave --pool out")
+
+
+def _only(answer: dict[str, Any], pool: str | None) -> dict[str, Any]:
+    """The answer with the one pool that is named, if one is."""
+    if pool is None:
+        return answer
+    rows = [row for row in answer["pools"] if row["pool"] == pool]
+    if not rows:
+        raise NotFound(f"no pool {pool!r}: `headway get pools` lists them")
+    return {**answer, "pools": rows}
 
 
 def _of_pool(api: Api, answer: dict[str, Any], rows: str, pool: str | None) -> dict[str, Any]:

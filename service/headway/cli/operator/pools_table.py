@@ -1,0 +1,89 @@
+"""Every pool as a row, those that need attention first."""
+
+import math
+from typing import Any
+
+from rich.table import Table
+
+from headway.cli.terminal.cells import UNKNOWN, count, duration, failed, objective_text, rate, table, within
+from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WANTED, WITHIN, named
+
+URGENT = ("recovering", "unmeasured", "stale", "unseen", "no_host", "failing", "crash_loop", "breaching")
+"""States, the later the more urgent."""
+
+Body = dict[str, Any]
+
+COLUMNS = (
+    "pool",
+    "state",
+    "workers",
+    WANTED,
+    "waiting",
+    LONGEST_WAIT,
+    "objective",
+    "p50",
+    WITHIN,
+    "failed",
+    IN_FLIGHT,
+    "arriving",
+    "as of",
+    "because",
+)
+
+
+def pools_table(answer: Body) -> Table | str:
+    """The pools of an answer of `GET /v1/pools`."""
+    pools = sorted(answer["pools"], key=lambda pool: (*(-part for part in urgency(pool)), pool["pool"]))
+    return table(COLUMNS, map(row_of, pools), empty="no profiles: write one and run `headway apply profiles.yaml`")
+
+
+def row_of(pool: Body) -> tuple[str, ...]:
+    """What is shown of a pool."""
+    metrics, objective = pool["metrics"], pool["objective"]
+    return (
+        pool["pool"],
+        STATES.get(pool["state"], pool["state"]),
+        running_of(pool),
+        count(pool["target_workers"]),
+        count(metrics["waiting_jobs"]),
+        duration(metrics["oldest_age_s"]),
+        objective_text(objective),
+        duration(metrics["pickup_p50_s"]),
+        within(metrics, objective),
+        failed(pool["failures"]),
+        count(metrics["in_flight_jobs"]),
+        rate(metrics["arrival_rate_per_s"]),
+        as_of(pool),
+        "-" if pool["binding"] is None else named(pool["binding"]),
+    )
+
+
+def urgency(pool: Body) -> tuple[int, float]:
+    """How much attention a pool needs: by its state, then by how much of its objective the oldest job has used up."""
+    return URGENT.index(pool["state"]) if pool["state"] in URGENT else -1, (
+        (pool["metrics"]["oldest_age_s"] or 0.0) / pool["objective"]["target_s"]
+    )
+
+
+def as_of(pool: Body) -> str:
+    """How old the oldest of what is shown is, and what that is where it is old."""
+    ages = {
+        "read": pool["sample_age_s"],
+        "measured": pool["measured_age_s"],
+        "reported": pool["reported_age_s"],
+    }
+    oldest = max(ages, key=lambda name: math.inf if ages[name] is None else ages[name])
+    return f"{oldest}: {UNKNOWN}" if ages[oldest] is None else f"{duration(ages[oldest])} ago"
+
+
+def running_of(pool: Body) -> str:
+    """The workers that agents report as running, and those that are on their way or out of sight."""
+    text = str(pool["running_workers"])
+    for name, what in (
+        ("starting_workers", "starting"),
+        ("failing_workers", "ending too early"),
+        ("unknown_workers", "on unreachable hosts"),
+    ):
+        if pool[name]:
+            text += f" +{pool[name]} {what}"
+    return text

@@ -1,0 +1,73 @@
+"""`headway get` for people and for programs: tables, JSON, YAML, CSV, and again and again."""
+
+import csv
+import io
+import json
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from headway.__main__ import main
+from headway.cli.operator import get
+from headway.scaling.profile import Profile
+from support.seed import Seed
+
+pytestmark = pytest.mark.usefixtures("served")
+
+
+@pytest.fixture(autouse=True)
+def two(seed: Seed) -> None:
+    for pool in ("mail", "news"):
+        seed.profile(Profile(pool=pool, queues=(f"redis/{pool}",), template="rq"))
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["get", *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_json_and_yaml_are_the_answer_of_the_api(capsys: pytest.CaptureFixture[str]) -> None:
+    as_json = json.loads(said(capsys, "profiles", "-o", "json"))
+    assert (
+        as_json
+        == json.loads(said(capsys, "profiles", "--json"))
+        == yaml.safe_load(said(capsys, "profiles", "-o", "yaml"))
+    )
+    assert [row["pool"] for row in as_json["profiles"]] == ["mail", "news"]
+
+
+def test_csv_has_the_cells_of_the_table_under_their_names(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = list(csv.DictReader(io.StringIO(said(capsys, "profiles", "-o", "csv"))))
+    assert [(row["pool"], row["queues"], row["workers"]) for row in rows] == [
+        ("mail", "redis/mail", "0..20"),
+        ("news", "redis/news", "0..20"),
+    ]
+    assert said(capsys, "decisions", "-o", "csv") == ""
+
+
+def test_pools_are_listed_with_their_state_as_top_shows_them(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = list(csv.DictReader(io.StringIO(said(capsys, "pools", "-o", "csv"))))
+    assert {row["pool"]: row["state"] for row in rows} == {"mail": "not seen yet", "news": "not seen yet"}
+    assert "news" in said(capsys, "pools", "--pool", "news")
+    assert main(["get", "pools", "--pool", "nwes"]) == 2
+    assert "no pool 'nwes'" in capsys.readouterr().err
+
+
+def test_watching_ends_by_ctrl_c_and_is_for_tables(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    def interrupted(pause_s: float) -> None:
+        waits.append(pause_s)
+        if len(waits) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(get, "time", SimpleNamespace(sleep=interrupted))
+    assert main(["get", "pools", "--watch"]) == 130
+    monkeypatch.undo()
+    assert len(waits) == 3
+    assert "mail" in capsys.readouterr().out
+    assert main(["get", "pools", "--watch", "-o", "json"]) == 2
+    assert "--watch shows tables" in capsys.readouterr().err
