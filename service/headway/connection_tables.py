@@ -12,6 +12,7 @@ from headway.scaling.mapping import near
 SHARE_MIN, SHARE_MAX = 0.01, 1.0
 EVERY_MIN_S, EVERY_MAX_S = 0.1, 5.0  # what is read less often than a metric bucket is long looks like a broker away
 EXAMPLE_URL = "redis://127.0.0.1:6379/0"
+MANAGEMENT_URL = "http://HOST:PORT or https://HOST:PORT, without user and password"
 KEYS = (
     "url",
     "library",
@@ -42,6 +43,16 @@ def connections_from(values: Mapping[Any, Any], breaches: list[str], *, where: s
 def as_toml(connections: Iterable[Connection]) -> str:
     """``connections`` as HEADWAY_BROKERS takes them: TOML, a line each."""
     return "\n".join(f"{_string(each.name)} = {_table(each)}" for each in connections)
+
+
+def is_management_url(value: str) -> bool:
+    """Whether ``value`` can be the address of a RabbitMQ's management API, which has no login in it."""
+    try:
+        parts = urlsplit(value)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port is not False
+    except ValueError:  # of the port, or of brackets
+        return False
+    return is_address and not set(value) & set("@?#")
 
 
 def _connection(name: Any, value: Any, breaches: list[str], *, where: str) -> Connection | None:
@@ -103,13 +114,8 @@ class _TableReader:
         value = self.text(given, "management_url")
         if value is None:
             return None
-        try:
-            parts = urlsplit(value)
-            is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port is not False
-        except ValueError:
-            is_address = False
-        if not is_address or "@" in value or "?" in value or "#" in value:
-            self.refuse("management_url: expected http://HOST:PORT or https://HOST:PORT, without user and password")
+        if not is_management_url(value):
+            self.refuse(f"management_url: expected {MANAGEMENT_URL}")
             return None
         if "amqp" not in str(urlsplit(str(given.get("url"))).scheme):
             self.refuse("management_url needs a URL that begins with amqp:// or amqps://")

@@ -1,12 +1,14 @@
 """Where a broker may be: the URLs that somebody wrote down, and the usual ports of this machine."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from headway.cli.setup.dotenv_file import Dotenv
+from headway.connection_tables import MANAGEMENT_URL, is_management_url
 from headway.connections import Connection, hosts
+from headway.errors import Invalid
 
 URL_VARIABLES = ("REDIS_URL", "RQ_REDIS_URL", "CELERY_BROKER_URL", "RABBITMQ_URL")
 VARIABLES_OF: Mapping[str, tuple[str, ...]] = {
@@ -35,6 +37,8 @@ class Candidate:
     """The variable that held it."""
     is_guess: bool = False
     """Whether nobody wrote it: then nobody misses it."""
+    management_url: str | None = None
+    """Of a RabbitMQ, its management API, where that is not at its usual port."""
 
     @property
     def place(self) -> tuple[Any, ...]:
@@ -89,9 +93,9 @@ def as_read(given: str) -> str:
 def place_of(url: str) -> tuple[Any, ...]:
     """The same of two URLs of one broker and database, however they name this machine and the usual port."""
     try:
-        scheme = urlsplit(url).scheme
+        kind = _kind(url)
         _, *rest = Connection(name="", url=url).place()
-        return (_KINDS.get(scheme, scheme), frozenset(addresses_of(url)), *rest)
+        return (kind, frozenset(addresses_of(url)), *rest)
     except ValueError:
         return (url,)
 
@@ -106,10 +110,38 @@ def addresses_of(url: str) -> list[tuple[str, int | None]]:
     return [("127.0.0.1" if host in {"localhost", "::1"} else host, port or usual) for host, port in named if host]
 
 
+def managed_at(management_url: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """``candidates``, of which those that are a RabbitMQ have their management API there.
+
+    Raises:
+        Invalid: the URL is none, no candidate is a RabbitMQ, or those that somebody named are on several hosts.
+    """
+    if not is_management_url(management_url):
+        raise Invalid(f"--management-url: expected {MANAGEMENT_URL}")
+    rabbits = [each for each in candidates if _kind(each.url) == "amqp"]
+    meant = [each for each in rabbits if not each.is_guess] or rabbits
+    if not meant:
+        raise Invalid("--management-url is of a RabbitMQ, and no --broker is one: add --broker amqp://USER@HOST/VHOST")
+    places = {tuple(addresses_of(each.url)) for each in meant}
+    if len(places) > 1:
+        raise Invalid(
+            f"--management-url could be of {len(places)} brokers: write one file for each, with --broker URL and --dir"
+        )
+    return [replace(each, management_url=management_url) if each in meant else each for each in candidates]
+
+
 def in_database(found: Candidate, database: int) -> Candidate:
     """The same server's database of that number."""
     url = urlunsplit(urlsplit(found.url)._replace(path=f"/{database}"))
     return replace(found, url=url, given=url)
+
+
+def _kind(url: str) -> str:
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError:
+        return ""
+    return _KINDS.get(scheme, scheme)
 
 
 def _parameters(scheme: str, query: str) -> Iterator[tuple[str, str]]:

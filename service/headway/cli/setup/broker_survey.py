@@ -79,7 +79,7 @@ def survey(candidates: Sequence[Candidate], libraries: Libraries, *, within_s: f
 
 def _readers(candidate: Candidate, libraries: Libraries) -> tuple[list[Library], str]:
     """The libraries that read such a URL, loaded here, before threads begin; and why there are not more."""
-    connection = Connection(name="found", url=candidate.url)
+    connection = Connection(name="found", url=candidate.url, management_url=candidate.management_url)
     if not connection.scheme:
         return [], f"expected a URL, as in {EXAMPLE_URL}"
     found, missing = [], []
@@ -113,7 +113,9 @@ def _ask(
 
 
 def _read(candidate: Candidate, library: Library, libraries: Libraries) -> FoundBroker:
-    connection = Connection(name="found", url=candidate.url, library=library.name)
+    connection = Connection(
+        name="found", url=candidate.url, library=library.name, management_url=candidate.management_url
+    )
     refused = "; ".join(library.refusals(connection))
     if refused:
         raise Misconfigured(refused)

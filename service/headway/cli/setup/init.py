@@ -16,6 +16,7 @@ from headway.cli.setup.broker_candidates import (
     candidate,
     each_once,
     loopback,
+    managed_at,
     written,
 )
 from headway.cli.setup.broker_survey import FoundBroker, Survey, survey
@@ -54,7 +55,10 @@ def main(words: list[str]) -> int:
     else:
         named = (*written(os.environ, dotenv), *_of_workers(workers), *_of_apps([*apps, *theirs]), *loopback())
         candidates = list(named)
-    found = survey(each_once(candidates), libraries)
+    candidates = each_once(candidates)
+    if options.management_url is not None:
+        candidates = managed_at(options.management_url, candidates)
+    found = survey(candidates, libraries)
     templates = Templates(source_folder=here, folder=folder, env=os.environ, dotenv=dotenv.variables, apps=apps)
     served = [each for each in workers if each.command.library in VARIABLES_OF]
     has_celery = bool(apps) or any(each.command.library == "celery" for each in served)
@@ -95,10 +99,15 @@ def _options(words: list[str]) -> argparse.Namespace:
         "--broker",
         metavar="URL",
         action="append",
-        help="a broker to read instead of those that are found: redis://HOST:PORT/DB, rediss://… or "
-        "unix:///PATH?db=DB; may be repeated. Without it: "
+        help="a broker to read instead of those that are found: redis://HOST:PORT/DB, rediss://…, "
+        "unix:///PATH?db=DB or amqp://USER@HOST:PORT/VHOST; may be repeated. Without it: "
         f"{', '.join(URL_VARIABLES)}, in the environment or in {DOTENV}; this machine's usual ports; and those of "
         "the workers and the Celery applications that are here",
+    )
+    parser.add_argument(
+        "--management-url",
+        metavar="URL",
+        help="where the management API of the RabbitMQ is, http://HOST:PORT (port 15672 of the broker's host)",
     )
     parser.add_argument("--name", help="what the connection is called in Headway (redis, celery or rabbitmq)")
     parser.add_argument("--dir", metavar="FOLDER", type=Path, default=Path(), help="where to write (here)")

@@ -115,6 +115,7 @@ def _connection_draft(
         name=found.name,
         url=broker.candidate.url,
         library=None if is_alone and _is_meant(broker, libraries) else broker.library.name,
+        management_url=broker.candidate.management_url,
     )
 
 

@@ -38,6 +38,8 @@ class ConnectionDraft:
     url: str = field(repr=False)
     library: str | None = None
     """``None``: the URL alone means it."""
+    management_url: str | None = None
+    """Of a RabbitMQ; ``None``: at its usual port."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +103,12 @@ def pool_names(queues: Iterable[str]) -> list[str]:
 def _connection(connection: ConnectionDraft) -> str:
     has_hosts = "," in urlsplit(connection.url).netloc.rpartition("@")[2]  # of Sentinel, of Cluster
     url = _yaml(connection.url if has_hosts else connection.url.replace(",", "%2C"))
-    if connection.library is None and not has_hosts:
+    more = "" if connection.library is None else f", library: {_yaml(connection.library)}"
+    if connection.management_url is not None:
+        more += f", management_url: {_quoted(_yaml(connection.management_url))}"
+    if not more and not has_hosts:
         return f"  {_yaml(connection.name)}: {url}\n"
-    library = "" if connection.library is None else f", library: {_yaml(connection.library)}"
-    return f"  {_yaml(connection.name)}: {{url: {_quoted(url)}{library}}}\n"
+    return f"  {_yaml(connection.name)}: {{url: {_quoted(url)}{more}}}\n"
 
 
 def _pool(pool: PoolDraft, name: str, *, is_first: bool) -> str:

@@ -205,7 +205,7 @@ class BrokerReader:
             self._declares.read(())  # raises what is wrong with the login or the virtual host
             raise Unavailable(
                 f"{error}, and no queue is known without it: enable the plugin rabbitmq_management, set "
-                "management_url, or name queues without patterns"
+                "management_url (`headway init`: --management-url), or name queues without patterns"
             )
         return names
 

@@ -1,0 +1,87 @@
+"""`headway init` as a script against a real RabbitMQ whose management API is not at its usual port."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from collect.rabbit_shop import QUORUM, Shop
+from headway.__main__ import main
+from headway.cli.profiles_file import load_profiles_file
+from support.ports import free_port
+
+
+def _headway(folder: Path, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HEADWAY_", "PYTHON"))}
+    argv = [sys.executable, "-m", "headway", *words]
+    return subprocess.run(
+        argv, cwd=folder, env={**kept, **env}, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_init_reads_the_management_api_where_it_is_said_to_be_and_writes_it_down(shop: Shop, tmp_path: Path) -> None:
+    shop.declare("mail")
+    shop.declare("news", arguments=QUORUM)
+    shop.publish("mail", 3)
+    at = shop.server.management_url
+    done = _headway(tmp_path, "init", "--broker", shop.url, "--management-url", at)
+    assert done.returncode == 0, done.stderr
+    assert "  rabbitmq/mail  waiting jobs: 3" in done.stdout
+    assert "  rabbitmq/news  waiting jobs: 0" in done.stdout
+    assert "guest:guest" not in done.stdout
+    file = tmp_path / "profiles.yaml"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    (connection,) = load_profiles_file(file).brokers
+    assert (connection.url, connection.management_url) == (shop.url, at)
+    brokers = f"rabbitmq = {{url = {json.dumps(connection.url)}, management_url = {json.dumps(at)}}}"
+    checked = _headway(tmp_path, "collect", "--check", HEADWAY_BROKERS=brokers)
+    assert checked.returncode == 0, checked.stderr
+    assert "mail" in checked.stdout
+
+
+def test_a_broker_of_the_environment_has_it_there_too(shop: Shop, tmp_path: Path) -> None:
+    shop.declare("celery")
+    at = shop.server.management_url
+    done = _headway(tmp_path, "init", "--management-url", at, CELERY_BROKER_URL=shop.url)
+    assert done.returncode == 0, done.stderr
+    found = {each.url: each for each in load_profiles_file(tmp_path / "profiles.yaml").brokers}
+    assert (found[shop.url].library, found[shop.url].management_url) == ("celery", at)
+
+
+def test_without_the_management_api_init_names_the_option(shop: Shop, tmp_path: Path) -> None:
+    shop.declare("mail")
+    elsewhere = f"http://127.0.0.1:{free_port()}"
+    done = _headway(tmp_path, "init", "--broker", shop.url, "--management-url", elsewhere)
+    assert done.returncode == 2
+    assert "`headway init`: --management-url" in done.stderr
+    assert elsewhere in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "breach"),
+    [
+        (
+            ["--broker", "amqp://h", "--management-url", "http://u:se-cret@h:1"],
+            "--management-url: expected http://HOST",
+        ),
+        (["--broker", "amqp://h", "--management-url", "h:15672"], "--management-url: expected http://HOST:PORT"),
+        (["--broker", "redis://h", "--management-url", "http://h:1"], "--management-url is of a RabbitMQ, and no"),
+        (
+            ["--broker", "amqp://a", "--broker", "amqp://b", "--management-url", "http://h:1"],
+            "--management-url could be of 2 brokers",
+        ),
+    ],
+)
+def test_a_management_url_that_cannot_be_is_refused(
+    words: list[str], breach: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", "--dir", str(tmp_path), *words]) == 2
+    said = capsys.readouterr().err
+    assert breach in said
+    assert "se-cret" not in said
+    assert not list(tmp_path.iterdir())
