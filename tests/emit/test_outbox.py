@@ -3,6 +3,7 @@
 import json
 import random
 import stat
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from emit.service import Service, serving
 from headway.emit import outbox as module
 from headway.emit.client import TelemetryClient
 from headway.emit.outbox import RESERVED_AT_ONCE, Outbox
-from headway.emit.outbox_folder import StateFolder, write_json
+from headway.emit.outbox_folder import StateFolder, json_pieces, write_json
 from headway.errors import Invalid, Misconfigured, Unavailable
 from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample, Receipt, TelemetryBatch, WorkerActivity
 from support.flushed import Disk
@@ -197,6 +198,35 @@ def test_after_a_good_end_nothing_is_sent_again(opened, control: Control) -> Non
     again = opened()
     assert again.is_empty
     assert again.cursor == {"at": 1}
+
+
+class Cursor(dict[str, object]):
+    """One that shows whether it is still held."""
+
+
+def test_a_cursor_is_held_as_text_and_not_as_objects(opened, control: Control) -> None:
+    outbox = opened()
+    cursor = Cursor(queues={"mail": {"waiting": {"1": 5.0}}})
+    held = weakref.ref(cursor)
+    outbox.offer(events=[event(1)], cursor=cursor)
+    del cursor
+    assert held() is None
+    assert outbox.push()
+    assert outbox.cursor == opened().cursor == {"queues": {"mail": {"waiting": {"1": 5.0}}}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"a": {}},
+        {"a": None, "b": [1, {"c": 2.5}], "d": {"e": {"f": "g"}, "h": []}},
+        {"é\n": {"\udcff": 1}},
+        {1: {2: 3}},
+    ],
+)
+def test_json_in_pieces_is_the_same_json(value: dict) -> None:
+    assert b"".join(json_pieces(value)).decode() == json.dumps(value, separators=(",", ":"))
 
 
 def test_a_disk_that_is_full_holds_the_batch_back(

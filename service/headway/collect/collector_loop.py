@@ -124,16 +124,18 @@ class Collector:
 
     def _send(self, reading: Reading) -> bool:
         """Get what is new of ``reading`` out. Returns whether all of it was answered."""
-        if self._outbox.cursor is None or self._is_new_to_file:
+        if not self._outbox.has_cursor or self._is_new_to_file:
             self._outbox.keep(self._cursor())  # from now on it is known where the reports began, and of which queues
             self._is_new_to_file = False
         samples, activities = self._news.due(reading.samples, reading.activities, at_s=reading.at_s)
         interval_s = self._pacing.interval_s
         samples = [replace(sample, poll_interval_s=interval_s) for sample in samples]
-        cursor = self._cursor() if reading.events else None
         for events, some_samples, some_activities in _batches(reading.events, samples, activities):
             self._outbox.offer(
-                events=events, samples=some_samples, activities=some_activities, cursor=cursor if events else None
+                events=events,
+                samples=some_samples,
+                activities=some_activities,
+                cursor=self._cursor() if events else None,  # without a name, which would hold it until the answer
             )
             if not self._outbox.push():
                 return False

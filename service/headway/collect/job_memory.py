@@ -38,7 +38,9 @@ class JobMemory:
     """The jobs of one queue as far as they were reported."""
 
     def __init__(self, *, begins_at_s: float) -> None:
-        self.waiting: dict[str, ReportedLife] = {}
+        self.waiting: dict[str, float | ReportedLife] = {}
+        """When each entered; of those of which more was reported, all of it. Of most there is no more, and they are
+        many."""
         self._running: dict[str, _Running] = {}
         self._ended: dict[str, _Ended] = {}
         self._aside: dict[str, ReportedLife] = {}
@@ -51,7 +53,7 @@ class JobMemory:
     def reported(self, job_id: str) -> ReportedLife | None:
         """What was reported of a job; None where it is not remembered."""
         if job_id in self.waiting:
-            return self.waiting[job_id]
+            return _waiting_life(self.waiting[job_id])
         if job_id in self._running:
             return self._running[job_id].reported
         if job_id in self._aside:
@@ -67,6 +69,11 @@ class JobMemory:
         """Whether a job was reported as running, in the execution that ``member`` names if one is given."""
         running = self._running.get(job_id)
         return running is not None and (member is None or running.member == member)
+
+    def waiting_since_s(self, job_id: str) -> float | None:
+        """When a waiting job entered, None of any other."""
+        waiting = self.waiting.get(job_id)
+        return None if waiting is None else _since_s(waiting)
 
     def started_at_s(self, job_id: str) -> float | None:
         """When a running job started, None of any other."""
@@ -105,7 +112,7 @@ class JobMemory:
         """Remember what was reported of a job, when it ended, which execution runs, and where its end stands."""
         self.forget(job_id)
         if reported.stage is Stage.ENQUEUED:
-            self.waiting[job_id] = reported
+            self.waiting[job_id] = _as_kept(reported)
         elif reported.stage is Stage.STARTED:
             self._running[job_id] = _Running(reported, member)
         elif reported.is_aside:
@@ -123,8 +130,8 @@ class JobMemory:
     def trim(self, *, ends_read_until_s: float) -> None:
         """Forget what is beyond the bounds; of ended jobs also what ended long before ``ends_read_until_s``."""
         while len(self.waiting) > WAITING_KEPT:
-            reported = self.waiting.pop(next(iter(self.waiting)))
-            self.entries_reported_until_s = max(self.entries_reported_until_s, reported.enqueued_at_s)
+            waiting = self.waiting.pop(next(iter(self.waiting)))
+            self.entries_reported_until_s = max(self.entries_reported_until_s, _since_s(waiting))
         while len(self._running) > RUNNING_KEPT:
             del self._running[next(iter(self._running))]
         while len(self._aside) > ASIDE_KEPT:
@@ -142,7 +149,8 @@ class JobMemory:
         """What ``from_state`` makes an equal of this from; JSON can carry it."""
         return {
             "waiting": {
-                job: [reported.enqueued_at_s, reported.ended_before_at_s] for job, reported in self.waiting.items()
+                job: [each.enqueued_at_s, each.ended_before_at_s] if isinstance(each, ReportedLife) else each
+                for job, each in self.waiting.items()
             },
             "running": {
                 job: [
@@ -172,13 +180,16 @@ class JobMemory:
         self.entries_reported_until_s = state["entries_told_until_s"]
         self.anchors.extend(state["anchors"])
         attempts = {job: _attempt_from_state(each) for job, each in state.get("attempts", {}).items()}
-        for job, (enqueued_at_s, ended_before_at_s) in state["waiting"].items():
-            self.waiting[job] = ReportedLife(
+        for job, since in state["waiting"].items():
+            # An older version wrote both times of every job.
+            enqueued_at_s, ended_before_at_s = since if isinstance(since, list) else (since, None)
+            reported = ReportedLife(
                 stage=Stage.ENQUEUED,
                 enqueued_at_s=enqueued_at_s,
                 ended_before_at_s=ended_before_at_s,
                 **attempts.get(job, {}),
             )
+            self.waiting[job] = _as_kept(reported)
         for job, (enqueued_at_s, started_at_s, ended_before_at_s, member) in state["running"].items():
             reported = ReportedLife(
                 stage=Stage.STARTED,
@@ -198,10 +209,23 @@ class JobMemory:
         return self
 
     def _reported_lives(self) -> Iterator[tuple[str, ReportedLife]]:
-        yield from self.waiting.items()
+        yield from ((job, each) for job, each in self.waiting.items() if isinstance(each, ReportedLife))
         yield from ((job, each.reported) for job, each in self._running.items())
         yield from ((job, each.reported) for job, each in self._ended.items())
         yield from self._aside.items()
+
+
+def _as_kept(reported: ReportedLife) -> float | ReportedLife:
+    """What to keep of a waiting job: a number takes a fifth of the memory."""
+    return reported.enqueued_at_s if reported == _waiting_life(reported.enqueued_at_s) else reported
+
+
+def _waiting_life(kept: float | ReportedLife) -> ReportedLife:
+    return kept if isinstance(kept, ReportedLife) else ReportedLife(stage=Stage.ENQUEUED, enqueued_at_s=kept)
+
+
+def _since_s(kept: float | ReportedLife) -> float:
+    return kept.enqueued_at_s if isinstance(kept, ReportedLife) else kept
 
 
 def _is_worth_noting(reported: ReportedLife) -> bool:

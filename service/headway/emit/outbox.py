@@ -8,6 +8,7 @@ Readings without events are not worth a file: if they do not arrive, the next re
 number that no batch had before: numbers are reserved in the file, many at a time.
 """
 
+import json
 import logging
 import random
 from collections.abc import Callable, Iterable
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from headway.emit.outbox_folder import BEGIN_ANEW, read_json, write_json
+from headway.emit.outbox_folder import BEGIN_ANEW, json_pieces, read_json, write_json
 from headway.errors import HeadwayError, Invalid, Misconfigured, Unavailable
 from headway.local.backoff import DoublingPause
 from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample, TelemetryBatch, WorkerActivity
@@ -72,8 +73,19 @@ class Outbox:
         self._reserved = self._next
         self._is_written = True
         self._has_record = self._pending is not None
-        self.cursor: dict[str, Any] | None = held.get("cursor")
-        """How far the source was read when the last events were offered; None before the first."""
+        cursor = held.get("cursor")
+        self._cursor = None if cursor is None else tuple(json_pieces(cursor))
+        """As JSON: as objects, 200,000 remembered jobs would take several times the memory."""
+
+    @property
+    def has_cursor(self) -> bool:
+        """Whether there is a ``cursor``, without the work of reading it."""
+        return self._cursor is not None
+
+    @property
+    def cursor(self) -> dict[str, Any] | None:
+        """A copy of how far the source was read when the last events were offered; None before the first."""
+        return None if self._cursor is None else dict(json.loads(b"".join(self._cursor)))
 
     @property
     def is_empty(self) -> bool:
@@ -114,7 +126,7 @@ class Outbox:
 
     def keep(self, cursor: dict[str, Any]) -> None:
         """Store ``cursor`` with the next ``push``, whatever that sends."""
-        self.cursor = cursor
+        self._cursor = tuple(json_pieces(cursor))
         self._is_written = False
 
     def push(self) -> bool:
@@ -159,10 +171,9 @@ class Outbox:
             "producer": self._producer,
             "reserved": self._reserved,
             "pending": None if pending is None else _mapping(pending),
-            "cursor": self.cursor,
         }
         try:
-            write_json(self._file, state)
+            write_json(self._file, state, {} if self._cursor is None else {"cursor": self._cursor})
         except OSError as error:
             raise Unavailable(f"state file {self._file} cannot be written: {error.strerror}") from error
         self._is_written = True

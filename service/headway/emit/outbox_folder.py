@@ -1,6 +1,7 @@
 """A folder that one process owns, and files in it that are whole at any moment."""
 
 import json
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +13,8 @@ from headway.local.locks import only_process
 
 LOCK = "lock"
 BEGIN_ANEW = "delete it to begin anew: jobs of the last minutes may then not count"
+
+_encoded = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class StateFolder:
@@ -64,7 +67,45 @@ def read_json(file: Path) -> dict[str, Any] | None:
     return held
 
 
-def write_json(file: Path, value: dict[str, Any]) -> None:
-    """Replace ``file`` in one step that survives a loss of power. Its owner only may read it. Raises ``OSError``."""
-    write_whole(file, json.dumps(value, separators=(",", ":")))
+def write_json(file: Path, value: dict[str, Any], encoded: Mapping[str, Iterable[bytes]] | None = None) -> None:
+    """Replace ``file`` in one step that survives a loss of power. Its owner only may read it. Raises ``OSError``.
+
+    ``encoded``: further members, in pieces of JSON; ``value`` has some of its own.
+    """
+    write_whole(file, _joined(value, encoded or {}))
     sync_folder(file.parent)
+
+
+def json_pieces(value: dict[str, Any]) -> Iterator[bytes]:
+    """``value`` as JSON, in pieces: each member of it alone, and of those that are dicts each of theirs.
+
+    The whole of a large value is never in memory a second time.
+    """
+    yield b"{"
+    for number, (name, member) in enumerate(value.items()):
+        yield b"," if number else b""
+        if isinstance(member, dict):
+            yield _members({name: {}})[:-1]
+            for place, (key, inner) in enumerate(member.items()):
+                yield b"," if place else b""
+                yield _members({key: inner})
+            yield b"}"
+        else:
+            yield _members({name: member})
+    yield b"}"
+
+
+def _joined(value: dict[str, Any], encoded: Mapping[str, Iterable[bytes]]) -> Iterator[bytes]:
+    yield _json(value)[:-1]
+    for name, pieces in encoded.items():
+        yield b",%s:" % _json(name)
+        yield from pieces
+    yield b"}"
+
+
+def _members(value: dict[Any, Any]) -> bytes:
+    return _json(value)[1:-1]
+
+
+def _json(value: Any) -> bytes:
+    return _encoded(value).encode()

@@ -221,9 +221,11 @@ class TrackedQueue:
     def _entered_s(self, reading: QueueReading, answers: Answers) -> Iterator[tuple[str, float]]:
         """When the jobs at both edges of the list entered it, as far as that is known."""
         for job_id in _edges(reading):
-            known = self.jobs.waiting.get(job_id) or answers.records.get(job_id)
-            if known is not None:
-                yield job_id, known.enqueued_at_s
+            since_s, record = self.jobs.waiting_since_s(job_id), answers.records.get(job_id)
+            if since_s is not None:
+                yield job_id, since_s
+            elif record is not None:
+                yield job_id, record.enqueued_at_s
             elif job_id in self._edge_s:
                 yield job_id, self._edge_s[job_id]
 
