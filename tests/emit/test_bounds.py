@@ -11,10 +11,10 @@ from headway.control.http.middleware import TELEMETRY_BYTES_MAX
 from headway.control.http.schemas.requests import REQUEST_ATTEMPT_MAX, TEXT_LENGTH_MAX, EventBody, TelemetryBody
 from headway.control.ingest import batch_validation
 from headway.control.ingest.batch_validation import BATCH_ITEMS_MAX, check
-from headway.emit import frames, relay
+from headway.emit import frames, kept_events
 from headway.emit.emitter import Emitter
 from headway.emit.frames import KINDS, NAMES, TEXT_CHARS_MAX, json_of, packed, unpacked
-from headway.emit.relay import BATCH_EVENTS_MAX
+from headway.emit.kept_events import BATCH_EVENTS_MAX
 from headway.errors import Invalid
 from support.http_control import HttpControl, serving
 
@@ -84,8 +84,8 @@ def test_bounds_that_are_written_down_twice_are_equal() -> None:
 def test_a_batch_of_the_longest_events_is_not_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """A frame has 4,096 bytes, which are 1,023 signs of four; JSON writes each of those with twelve."""
     longest_bytes = len(let_out(queue="\U0001f600" * 500, job_id="\U0001f600" * 500))
-    assert BATCH_EVENTS_MAX * longest_bytes > TELEMETRY_BYTES_MAX > relay.BATCH_BYTES_MAX + longest_bytes
-    monkeypatch.setattr(relay, "BATCH_BYTES_MAX", 5 * longest_bytes)
+    assert BATCH_EVENTS_MAX * longest_bytes > TELEMETRY_BYTES_MAX > kept_events.BATCH_BYTES_MAX + longest_bytes
+    monkeypatch.setattr(kept_events, "BATCH_BYTES_MAX", 5 * longest_bytes)
     with serving(HttpControl()) as control:
         emitter = Emitter.from_environment({"HEADWAY_URL": control.url})
         for number in range(100):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.emit import relay
+from headway.emit import kept_events, relay
 from headway.emit.emitter import PIPE_BYTES, Emitter
 from headway.emit.frames import FRAME_BYTES_MAX, TEXT_CHARS_MAX
 from support.http_control import HttpControl, serving
@@ -159,7 +159,7 @@ def test_a_batch_that_is_never_taken_is_dropped_and_counted_and_the_next_is_not(
 def test_while_nobody_takes_them_the_newest_are_kept_and_the_others_counted(
     control: HttpControl, emitter: Emitter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relay, "KEPT_EVENTS_MAX", 100)
+    monkeypatch.setattr(kept_events, "KEPT_EVENTS_MAX", 100)
     control.status = 503
     emitter.report("enqueued", QUEUE, "first")
     control.tried(1)
@@ -172,6 +172,24 @@ def test_while_nobody_takes_them_the_newest_are_kept_and_the_others_counted(
     assert [event["job_id"] for event in events] == ["first", *(str(n) for n in range(50, 150))]
     assert [batch["dropped_events"] for batch in control.batches] == [0, 50]
     assert emitter.dropped_events == 50
+
+
+def test_events_with_long_names_are_bounded_by_what_they_take(
+    control: HttpControl, emitter: Emitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_events, "KEPT_BYTES_MAX", 20_000)
+    control.status = 503
+    emitter.report("enqueued", QUEUE, "first")
+    control.tried(1)
+    for n in range(100):
+        emitter.report("enqueued", QUEUE, f"{n:0490}")
+    tries = control.tries
+    control.tried(tries + 2)
+    dropped = emitter.dropped_events
+    assert 50 < dropped < 80
+    control.status = 202
+    events = control.until(101 - dropped)
+    assert [event["job_id"] for event in events] == ["first", *(f"{n:0490}" for n in range(dropped, 100))]
 
 
 def test_a_control_plane_that_hangs_delays_nobody_and_what_found_no_room_is_counted(

@@ -7,18 +7,15 @@ import selectors
 import socket
 import threading
 import time
-from collections import deque
 from typing import Protocol
 from uuid import uuid4
 
 from headway.emit.frames import Event, json_of, unpacked
+from headway.emit.kept_events import KeptEvents
 from headway.errors import HeadwayError, Invalid
 from headway.local.backoff import DoublingPause
 
 GATHERED_S = 0.2  # from the first event to its way: of a process that is killed at most so much is missing
-BATCH_EVENTS_MAX = 2_000  # 0.5 MB
-BATCH_BYTES_MAX = 4 * 1024 * 1024  # of events with the longest of names; the control plane takes twice as much
-KEPT_EVENTS_MAX = 20_000  # 6 MB; beyond, the oldest are dropped
 READ_BYTES = 1 << 16
 READS_AT_ONCE = 32  # so that what is read is sent, however much comes
 PAUSE = DoublingPause(0.2, 5.0)
@@ -45,7 +42,7 @@ class Relay:
         self._producer = f"emit-{socket.gethostname()}-{uuid4().hex}"
         self._sequence = 0
         self._rest = b""
-        self._kept: deque[bytes] = deque()
+        self._kept = KeptEvents()
         self._batch: list[bytes] = []
         """Under way as ``_sequence``, perhaps not for the first time."""
         self._dropped_before = 0
@@ -97,20 +94,17 @@ class Relay:
 
     def _keep(self, event: Event) -> None:
         try:
-            self._kept.append(json_of(event))
+            self.dropped_events += self._kept.keep(json_of(event))
         except (TypeError, ValueError) as error:
             self.dropped_events += 1
             log.debug("event dropped: %s", error)
-        if len(self._kept) > KEPT_EVENTS_MAX:
-            self._kept.popleft()
-            self.dropped_events += 1
 
     def _push(self) -> None:
         """Send what is kept, until nothing is or the control plane does not take it now."""
         while self._batch or self._kept:
             if not self._batch:
                 self._sequence += 1
-                self._batch = self._next_batch()
+                self._batch = self._kept.next_batch()
                 self._dropped_with = self.dropped_events
             try:
                 self._sender.send(self._body())
@@ -126,15 +120,6 @@ class Relay:
                 self._dropped_before = self._dropped_with
                 self._log_change(None)
             self._batch, self._failures = [], 0
-
-    def _next_batch(self) -> list[bytes]:
-        """As many of what is kept as one batch takes, at least one."""
-        batch: list[bytes] = []
-        room_bytes = BATCH_BYTES_MAX
-        while self._kept and len(batch) < BATCH_EVENTS_MAX and room_bytes > 0:
-            batch.append(self._kept.popleft())
-            room_bytes -= len(batch[-1])
-        return batch
 
     def _body(self) -> bytes:
         head = {
