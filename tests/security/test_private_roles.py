@@ -30,7 +30,7 @@ WHERE_IT_BEGINS = {
     "pipeline": "from headway.cli.roles import pipeline_run as streaming; streaming.run = shown",
     "collect": "from headway.cli.roles import collect; collect.StateFolder = shown",
     "agent": "from headway.cli.roles import agent; agent._run = shown",
-    "up": "from headway.cli.local import up; up._check_outside = lambda *_: None; up.Stack.start = shown",
+    "up": "from headway.cli.local import up; up._check_outside = lambda *_: (); up.Stack.start = shown",
     "demo": "from headway.cli.demo import demo; demo.Demo.start = shown",
 }
 SCRIPT = """
