@@ -1,10 +1,12 @@
 """What is reported of a job, from record to record. Times are in a job's own small world: enqueued at 10, …"""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from headway.collect.job_lifecycle import JobRecord, JobState, ReportedLife, Sighting, Stage, progress, vanished
+from headway.collect.job_memory import JobMemory
 from headway.collect.rq.rq_record import job_of, record_from
 from headway.scaling.model import EventKind
 
@@ -233,3 +235,22 @@ def test_a_job_put_aside_until_its_retry_is_known_to_have_failed_however_often_i
 )
 def test_the_job_of_an_execution(member: str, job_id: str) -> None:
     assert job_of(member) == job_id
+
+
+OVER_AT_12 = replace(OVER, ended_at_s=12.0)
+
+
+@pytest.mark.parametrize("reported", [waits(), waits(13, ended_before=12), runs(), OVER_AT_12])
+def test_what_was_reported_of_a_job_is_the_same_after_a_restart(reported: ReportedLife) -> None:
+    jobs = JobMemory(begins_at_s=0.0)
+    jobs.put("a", reported, at_s=100.0)
+    assert JobMemory.from_state(json.loads(json.dumps(jobs.to_state()))).reported("a") == reported
+
+
+def test_ended_jobs_are_read_as_they_were_stored_before_their_ends_were() -> None:
+    jobs = JobMemory(begins_at_s=0.0)
+    jobs.put("a", OVER_AT_12, at_s=100.0, score=512.0)
+    state = jobs.to_state()
+    state["ended"] = {job: each[:3] for job, each in state["ended"].items()}
+    assert JobMemory.from_state(state).reported("a") == OVER
+    assert JobMemory.from_state(state).has_ended("a", score=512.0)

@@ -222,6 +222,19 @@ def test_an_id_used_again_at_once_is_a_new_job(rq: Rq, watch: Watch) -> None:
     assert watch.reported("nightly") == [ENQUEUED, STARTED, FINISHED] * 3
 
 
+def test_an_id_that_waits_twice_runs_twice_for_a_collector_that_was_restarted(rq: Rq, watch: Watch) -> None:
+    for _ in range(2):
+        rq.queue().enqueue(work, job_id="again")
+    watch.poll_once()
+    rq.run(jobs=1)
+    watch.poll_once()
+    watch.restart()
+    while_running.append(watch.poll_once)
+    rq.run(jobs=1)
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, STARTED, FINISHED, STARTED, FINISHED]
+
+
 def test_a_running_job_that_leaves_no_record_has_finished(rq: Rq, watch: Watch) -> None:
     rq.queue().enqueue(work, result_ttl=0)
     while_running.append(watch.poll_once)

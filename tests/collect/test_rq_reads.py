@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from rq import Retry
 
 from collect.rq_jobs import Rq, Watch, fail, while_running, work
 from headway.collect.rq import queue_commands
@@ -87,7 +88,7 @@ def test_a_poll_is_few_round_trips_however_many_queues_there_are(
     watch.poll_once()  # which may have had to connect
     trips.clear()
     assert len(watch.source.poll(time.time()).samples) == 30
-    assert len(trips) == 1
+    assert len(trips) == 2  # the keys, and of each queue the job that waits longest
     entered(rq, 3, queue="queue-8")
     trips.clear()
     assert len(watch.source.poll(time.time()).events) == 3
@@ -179,6 +180,27 @@ def test_the_oldest_age_survives_jobs_that_cut_in_line(rq: Rq, watch: Watch) -> 
         rq.queue().enqueue(work, at_front=True)
     (sample,) = watch.poll_once().samples
     assert 100.0 <= sample.oldest_age_s <= 100.0 + time.time() - began_s
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5, 8])
+def test_the_oldest_age_is_of_no_time_before_a_job_ran_and_came_back(rq: Rq, watch: Watch, jobs: int) -> None:
+    for _ in range(jobs):
+        job = rq.queue().enqueue(fail, retry=Retry(max=1))
+        rq.redis.hset(job.key, "enqueued_at", "2026-01-01T00:00:00.000000Z")
+    watch.poll_once()
+    rq.run(jobs=jobs)
+    (sample,) = watch.poll_once().samples
+    entered_s = [rq.job(job_id).enqueued_at.timestamp() for job_id in rq.queue().get_job_ids()]
+    assert len(entered_s) == jobs
+    assert sample.oldest_age_s == pytest.approx(watch.at_s - min(entered_s), abs=1e-3)
+
+
+def test_of_a_queue_that_waits_one_record_is_read_however_long_it_is(rq: Rq, watch: Watch) -> None:
+    for jobs in (1, 2, 1_000):
+        entered(rq, jobs)
+        watch.poll_once()
+        assert [command[0] for command in commands(rq, watch)].count("HMGET") == 1
+    assert not watch.poll_once().has_more
 
 
 def test_a_wait_of_unknown_age_is_unknown(rq: Rq, watch: Watch) -> None:

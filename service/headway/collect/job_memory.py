@@ -161,7 +161,10 @@ class JobMemory:
                 ]
                 for job, each in self._running.items()
             },
-            "ended": {job: [each.enqueued_at_s, each.noticed_at_s, each.score] for job, each in self._ended.items()},
+            "ended": {
+                job: [each.enqueued_at_s, each.noticed_at_s, each.score, each.reported.ended_at_s]
+                for job, each in self._ended.items()
+            },
             "aside": {job: reported.enqueued_at_s for job, reported in self._aside.items()},
             "attempts": {
                 job: _attempt_to_state(reported)
@@ -199,8 +202,13 @@ class JobMemory:
                 **attempts.get(job, {}),
             )
             self._running[job] = _Running(reported, member)
-        for job, (enqueued_at_s, noticed_at_s, score) in state["ended"].items():
-            reported = ReportedLife(stage=Stage.ENDED, enqueued_at_s=enqueued_at_s, **attempts.get(job, {}))
+        for job, (enqueued_at_s, noticed_at_s, score, *more) in state["ended"].items():
+            reported = ReportedLife(
+                stage=Stage.ENDED,
+                enqueued_at_s=enqueued_at_s,
+                ended_at_s=more[0] if more else None,  # a state of before it was stored has none
+                **attempts.get(job, {}),
+            )
             self._ended[job] = _Ended(enqueued_at_s, noticed_at_s, score, reported)
         for job, enqueued_at_s in state.get("aside", {}).items():
             self._aside[job] = ReportedLife(

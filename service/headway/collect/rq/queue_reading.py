@@ -52,12 +52,31 @@ class RecordRequests:
     only_read: set[str] = field(default_factory=set)
     """Those whose record shows how long the queue's jobs wait, and is not to be reported yet."""
     has_all_ends: bool = True
+    rechecked: set[str] = field(default_factory=set)
+    """Those reported as waiting whose record is read once more: they may have run and entered the queue anew."""
+
+    @property
+    def within_room(self) -> int:
+        """How many of ``jobs`` take room. Those that are read once more do not: one of each queue would fill it."""
+        return len(self.jobs) - len(self.rechecked)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for another job."""
+        return self.within_room >= self.room
+
+    def recheck(self, job_ids: Iterable[str]) -> list[str]:
+        """Ask for jobs that were reported as waiting, whatever the room. Returns those not asked for before."""
+        fresh = [job_id for job_id in job_ids if job_id not in self.jobs]
+        self.jobs.update(dict.fromkeys(fresh))
+        self.rechecked.update(fresh)
+        return fresh
 
     def add(self, job_ids: Iterable[str]) -> bool:
         """Ask for more jobs. Returns whether there was room for all of them."""
         for job_id in job_ids:
             if job_id not in self.jobs:
-                if len(self.jobs) >= self.room:
+                if self.is_full:
                     return False
                 self.jobs[job_id] = None
         return True

@@ -62,7 +62,28 @@ class TrackedQueue:
         edges = {job for job in _edges(reading) if job not in self.jobs.waiting and job not in self._edge_s}
         asked.only_read = edges - asked.jobs.keys()
         asked.add(asked.only_read)
+        asked.recheck(self._oldest(reading))
         return asked
+
+    def asks_again(self, reading: QueueReading, asked: RecordRequests, answers: Answers) -> list[str]:
+        """The other jobs at the edges, where the oldest has entered the queue anew: any of them may have, too."""
+        since_s = self._reported_since_s(reading)
+        is_anew = any(_has_entered_anew(each_s, answers.records.get(job)) for job, each_s in since_s.items())
+        return asked.recheck(since_s) if is_anew else []
+
+    def _oldest(self, reading: QueueReading) -> list[str]:
+        """The job that the age is of, if it was reported: where it still waits since then, no other is older.
+
+        A job that ran and came back between two polls stands in the list as before.
+        """
+        known_s = {job: self._edge_s[job] for job in _edges(reading) if job in self._edge_s}
+        known_s |= self._reported_since_s(reading)
+        return [job for job in sorted(known_s, key=known_s.__getitem__)[:1] if job in self.jobs.waiting]
+
+    def _reported_since_s(self, reading: QueueReading) -> dict[str, float]:
+        """Since when those at the edges wait that were reported."""
+        found = ((job, self.jobs.waiting_since_s(job)) for job in _edges(reading))
+        return {job: since_s for job, since_s in found if since_s is not None}
 
     def _new_ends(self, reading: QueueReading) -> Iterator[str]:
         for ends in (reading.finished, reading.failed):
@@ -192,7 +213,7 @@ class TrackedQueue:
             )
         else:
             events, now = progress(reported, record, sighting)
-        if now is not None:
+        if now is not None and not (job_id in asked.rechecked and now == reported):  # whose place in line it keeps
             score = _score(job_id, record, reading, answers)
             ended_at_s = None if record is None else record.ended_at_s
             member = reading.members.get(job_id)
@@ -252,6 +273,10 @@ class TrackedQueue:
 def _edges(reading: QueueReading) -> list[str]:
     """The jobs among which the oldest is: the next ones to be taken, and the last, where jobs cut in line."""
     return [*reading.head, *reading.tail[-1:]]
+
+
+def _has_entered_anew(since_s: float, record: JobRecord | None) -> bool:
+    return record is not None and record.enqueued_at_s != since_s
 
 
 def _score(job_id: str, record: JobRecord | None, reading: QueueReading, answers: Answers) -> float | None:

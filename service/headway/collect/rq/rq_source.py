@@ -1,9 +1,10 @@
 """RQ's queues in Redis or Valkey.
 
-A poll is two to four round trips, however many queues there are: the keys of all queues; those of queues that are new
+A poll is one to five round trips, however many queues there are: the keys of all queues; those of queues that are new
 or were at rest and have a job; a longer tail of those that much entered; then the records of jobs and workers that may
-be new. Within a poll keys are read in the direction in which jobs move (waiting, running, ended), so that a job on its
-way is seen twice rather than not at all.
+be new, and of the job of each queue that waits longest; rarely, of others at the list's edges. Within a poll keys are
+read in the direction in which jobs move (waiting, running, ended), so that a job on its way is seen twice rather than
+not at all.
 
 Most queues are at rest: nothing waits, runs or is scheduled. Such a queue costs three commands and no reading.
 
@@ -118,6 +119,7 @@ class RqSource:
         self._poll_deeper(readings, at_s)
         asked = self._asks(readings)
         answers, workers = self._read_records(asked, worker_keys)
+        self._read_edges(readings, asked, answers)
         # Nothing is raised from here on: what is reported and what is remembered as reported stay one.
         events: list[JobEvent] = []
         for queue, reading in readings.items():
@@ -248,13 +250,13 @@ class RqSource:
         queues = list(readings)
         for queue in queues[first:] + queues[:first]:
             asked[queue] = self._queues[queue].asks(readings[queue], room=room)
-            room -= len(asked[queue].jobs)
+            room -= asked[queue].within_room
         return asked
 
     def _read_records(
         self, asked: dict[str, RecordRequests], worker_keys: list[str]
     ) -> tuple[dict[str, Answers], Iterator[WorkerActivity]]:
-        """Last trip, where anything may be new or workers are there."""
+        """Last trip, where anything may be new or waits, or workers are there."""
         batch = []
         for queue, each in asked.items():
             for job_id in each.jobs:
@@ -265,6 +267,19 @@ class RqSource:
         replies = iter(exchange(self._client, batch))
         answers = {queue: _answers(each, replies) for queue, each in asked.items()}
         return answers, self._activities(list(zip(replies, replies, strict=True)))
+
+    def _read_edges(
+        self, readings: dict[str, QueueReading], asked: dict[str, RecordRequests], answers: dict[str, Answers]
+    ) -> None:
+        """A trip more, rarely: where the oldest job of a queue has entered it anew."""
+        again = [
+            (queue, job_id)
+            for queue, reading in readings.items()
+            for job_id in self._queues[queue].asks_again(reading, asked[queue], answers[queue])
+        ]
+        replies = exchange(self._client, [record_commands(self._keys.job + job_id) for _, job_id in again])
+        for (queue, job_id), reply in zip(again, replies, strict=True):
+            answers[queue].records[job_id] = record_from(_checked(reply))
 
     def _activities(self, workers: list[tuple[Any, Any]]) -> Iterator[WorkerActivity]:
         for fields, executions in workers:
@@ -297,7 +312,7 @@ def _checked(reply: Any) -> Any:
 
 def _has_more(reading: QueueReading, asked: RecordRequests) -> bool:
     is_stopped = any(stop is not None for ends in (reading.finished, reading.failed) for stop in ends.stops)
-    return asked.is_behind or is_stopped or len(asked.jobs) >= asked.room
+    return asked.is_behind or is_stopped or asked.is_full
 
 
 def _refusals(connection: Connection) -> Iterator[str]:
