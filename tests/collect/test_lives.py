@@ -103,6 +103,8 @@ OVER = ReportedLife(stage=Stage.ENDED, enqueued_at_s=10.0)
         # the same id again while it waits: it is there twice, and runs twice
         (replace(OVER, ended_at_s=12.0), record(RUNNING, 10, 13, 12), SEEN, ["started 13"]),
         (replace(OVER, ended_at_s=12.0), record(FINISHED, 10, 11, 12), SEEN, []),
+        # and its second run is given up: the end in the record is of the first
+        (replace(OVER, ended_at_s=12.0), record(FAILED, 10, 13, 12), SEEN, ["started 13", "failed 100"]),
         # its entry is known to be told, the job itself is not remembered
         (None, record(RUNNING, started=11), replace(SEEN, is_enqueued_reported=True), ["started 11"]),
     ],

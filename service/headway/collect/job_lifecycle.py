@@ -122,7 +122,13 @@ def progress(
         if record.started_at_s is not None and record.started_at_s < reported.enqueued_at_s:
             return _end_before(reported, record, sighting)
     elif reported is not None and _runs_again(reported, record):  # it stood in the queue twice
-        reported = replace(reported, stage=Stage.ENQUEUED, ended_at_s=None, has_failed=False)
+        reported = replace(
+            reported,
+            stage=Stage.ENQUEUED,
+            ended_at_s=None,
+            ended_before_at_s=reported.ended_at_s,
+            has_failed=False,
+        )
     is_same_life = reported is not None and reported.enqueued_at_s == record.enqueued_at_s
     if reported is not None and not (is_same_life and record.state in _IN_QUEUE):
         events += _end_of_life(reported, record, sighting)
@@ -191,7 +197,8 @@ def _moves(
     """``events`` and the moves of the present life, and what is reported with them."""
     # RQ may give a job up before it begins again: its record still shows the life before.
     is_of_before = record.is_ended and record.ended_at_s is not None and record.ended_at_s == reported.ended_before_at_s
-    started_at_s = record.started_at_s if record.state in _BEGUN and not is_of_before else None
+    is_begun_since = not is_of_before or (record.started_at_s or 0.0) > (record.ended_at_s or 0.0)
+    started_at_s = record.started_at_s if record.state in _BEGUN and is_begun_since else None
     if reported.stage is Stage.ENQUEUED and started_at_s is not None:
         reported = replace(reported, stage=Stage.STARTED, started_at_s=started_at_s)
         events.append(_event(sighting, EventKind.STARTED, started_at_s, reported.enqueued_at_s))
