@@ -53,6 +53,11 @@ class Connection:
         """The URL without its password."""
         return shown(self.url)
 
+    @property
+    def named_queues(self) -> tuple[str, ...]:
+        """Those of ``queues`` that are names."""
+        return tuple(each for each in self.queues if not set(each) & set("*?["))
+
     def queue(self, name: str) -> str:
         """The queue ``name`` of this broker as samples and events name it."""
         return as_text(f"{self.name}/{name}")

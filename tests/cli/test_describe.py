@@ -220,7 +220,7 @@ def test_failures_and_what_runs_now_are_shown_everywhere(seed: Seed, capsys: pyt
         if words[0] != "explain":
             assert "90 % of 44" in output, words
         if words[0] == "explain":
-            assert re.search(r"Now, as agents reported \d+ s ago: 2 running\.", output)
+            assert re.search(r"Now, as agents reported \d+ s ago: 2 running; in its queues, ", output)
             assert "What is predicted is when jobs start, and not that they succeed." in output
 
 
@@ -246,6 +246,27 @@ def test_what_a_forecast_counts_on_is_said_where_it_is_not_so(
     output = " ".join(capsys.readouterr().out.split())
     assert ("counts on" in output) == (says is not None)
     assert says is None or f"What is predicted {says}" in output
+
+
+def test_explain_shows_the_queues_as_they_are_now_beside_a_decision_of_minutes_ago(
+    seed: Seed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """16 jobs were taken after the last stored decision: what it saw is not what is."""
+    now_s = time.time()
+    seed.profile(Profile(pool="video", queues=("redis/video",), template="rq"))
+    seen = QueueMetrics(queue="redis/video", sampled_at_s=now_s - 200, waiting_jobs=0, in_flight_jobs=2)
+    seed.decision(Decision(pool="video", at_s=now_s - 200, target_workers=2, metrics=(seen,)), ago_s=200.0)
+    assert main(["explain", "video"]) == 0
+    assert "0 running; its queues were never read." in " ".join(capsys.readouterr().out.split())
+    seed.sample("redis/video", at_s=now_s - 3, waiting_jobs=5, oldest_age_s=12.0, in_flight_jobs=16, reserved_jobs=12)
+    assert main(["explain", "video"]) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert "In its queue no job waits and 2 jobs are running." in output
+    assert re.search(
+        r"Now, as agents reported \d+ s ago: 0 running; in its queues, read \d+ s ago, 5 jobs wait "
+        r"\(the oldest for 12 s\), 4 jobs are running and 12 jobs are reserved and not begun\.",
+        output,
+    )
 
 
 def test_utilization_above_the_whole_says_why(seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,8 @@ from rq.job import JobStatus
 from rq.repeat import Repeat
 
 from collect.rq_jobs import Rq, Watch, fail, while_running, work
+from headway.collect.rq.rq_source import RqSource
+from headway.connections import Connection
 from headway.scaling.model import EventKind
 
 ENQUEUED, STARTED, FINISHED, FAILED, RETRIED = (
@@ -253,6 +255,34 @@ def test_of_a_waiting_job_that_leaves_no_record_nothing_more_is_known(rq: Rq, wa
     rq.queue().empty()  # deletes the other
     watch.poll_once()
     assert watch.reported() == [ENQUEUED, ENQUEUED]
+
+
+def test_a_deleted_queue_is_empty_for_a_day_and_one_that_is_made_again_counts(rq: Rq, watch: Watch) -> None:
+    def waiting(later_s: float) -> dict[str, int]:
+        return {each.queue: each.waiting_jobs for each in watch.poll_once(later_s=later_s).samples}
+
+    rq.queue().enqueue(work)
+    assert waiting(0) == {"redis/mail": 1}
+    rq.queue().delete(delete_jobs=True)
+    assert waiting(1) == {"redis/mail": 0}
+    watch.restart()
+    rq.queue().enqueue(work)
+    assert waiting(2) == {"redis/mail": 1}
+    rq.queue().delete(delete_jobs=True)
+    assert waiting(3) == waiting(86_000) == {"redis/mail": 0}
+    watch.restart()
+    assert waiting(86_500) == {}
+
+
+def test_a_deleted_queue_of_an_earlier_cursor_is_empty_for_a_day_of_its_last_poll(rq: Rq, watch: Watch) -> None:
+    earlier = {"looked_at_s": 1_000.0, "queues": {}, "gone": ["mail", "news"]}
+    source = RqSource(Connection(name="redis", url=rq.url), earlier)
+    assert len(source.poll(87_000.0).samples) == 2
+    assert source.poll(87_500.0).samples == ()
+    source.close()
+    named = RqSource(Connection(name="redis", url=rq.url, queues=("mail", "n*")), earlier)
+    assert [each.queue for each in named.poll(87_500.0).samples] == ["redis/mail"]  # what somebody named is waited for
+    named.close()
 
 
 def test_a_cancelled_job_ends_without_a_word(rq: Rq, watch: Watch) -> None:

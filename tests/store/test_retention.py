@@ -31,11 +31,11 @@ ROWS = {
             "insert into queue_samples (queue, sampled_at_s, waiting_jobs, received_at) "
             "values ('{name}', 1, 1, now() - interval '{age}')"
         ),
-        ("queue", "29 days", "31 days"),
+        ("queue", "23 hours", "25 hours"),
     ),
     "queues": (
         "insert into queues (queue, seen_at) values ('{name}', now() - interval '{age}')",
-        ("queue", "29 days", "31 days"),
+        ("queue", "23 hours", "25 hours"),
     ),
     "job_reports": (
         (
@@ -96,6 +96,24 @@ async def test_what_has_served_is_forgotten_and_what_may_still_be_asked_for_is_n
         assert await forget_old(engine, table) == 1
         await engine.dispose()
         assert connection.execute(f"select {column} from {table}").fetchall() == [("young",)]
+
+
+async def test_a_queue_of_which_anything_came_in_the_last_day_stays(migrated_url: str) -> None:
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        for name in ("read", "reported", "gone"):
+            connection.execute(ROWS["queues"][0].format(name=name, age="1000 days"))
+        for name, age in (("read", "1 minute"), ("gone", "25 hours")):
+            connection.execute(ROWS["queue_samples"][0].format(name=name, age=age))
+        for name, age in (("reported", "2 hours"), ("gone", "26 hours")):
+            connection.execute(
+                "insert into rollup_hours (queue, job_class, bucket_s) "
+                f"values ('{name}', '', extract(epoch from now() - interval '{age}'))"
+            )
+        engine = create_engine(migrated_url)
+        for table in SERVED:
+            await forget_old(engine, table)
+        await engine.dispose()
+        assert connection.execute("select queue from queues order by queue").fetchall() == [("read",), ("reported",)]
 
 
 async def test_what_is_known_of_a_queue_that_a_profile_names_stays_and_so_does_what_people_changed(

@@ -1,6 +1,6 @@
 """A decision in sentences. They are read off the decided value: they say nothing that it does not hold."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -98,8 +98,29 @@ def _recalled(decision: Decision) -> Sentences:
     return (f"This hour of the week, known from {counted(weeks, 'earlier week')}, predicts {sentences}.",)
 
 
+def depths(queue: QueueMetrics) -> str:
+    """How it stands in ``queue``, without what is a rate: what waits, and for how long, what runs and is reserved."""
+    return _joined([_waiting(queue), *_taken(queue)])
+
+
 def _queue(queue: QueueMetrics, where: str) -> str:
-    sentences = [f"{where} {_waiting(queue)}"]
+    sentences = [f"{where} {_waiting(queue)}", *_taken(queue)]
+    if queue.arrival_rate_per_s is not None:
+        is_timed = queue.service_time_s is not None and queue.arrival_rate_per_s > 0
+        each = f", each with a service time of {duration(queue.service_time_s or 0.0)}" if is_timed else ""
+        sentences.append(f"{_rate(queue.arrival_rate_per_s)}{_again(queue)}{each}")
+    elif queue.has_unknown_rates:
+        sentences.append("how many arrive is unknown")
+    return f"{_joined(sentences)}."
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
+
+
+def _taken(queue: QueueMetrics) -> Sentences:
+    """What of those in flight runs, and what is reserved."""
+    sentences = []
     if queue.running_jobs is not None:
         sentences.append(f"{counted(queue.running_jobs, 'job')} {_are(queue.running_jobs)} running")
     if queue.reserved_jobs:
@@ -107,13 +128,7 @@ def _queue(queue: QueueMetrics, where: str) -> str:
         sentences.append(
             f"{counted(queue.reserved_jobs, 'job')} {_are(queue.reserved_jobs)} reserved and not begun{oldest}"
         )
-    if queue.arrival_rate_per_s is not None:
-        is_timed = queue.service_time_s is not None and queue.arrival_rate_per_s > 0
-        each = f", each with a service time of {duration(queue.service_time_s or 0.0)}" if is_timed else ""
-        sentences.append(f"{_rate(queue.arrival_rate_per_s)}{_again(queue)}{each}")
-    elif queue.has_unknown_rates:
-        sentences.append("how many arrive is unknown")
-    return f"{', '.join(sentences[:-1])} and {sentences[-1]}." if len(sentences) > 1 else f"{sentences[0]}."
+    return tuple(sentences)
 
 
 def _again(queue: QueueMetrics) -> str:

@@ -14,7 +14,8 @@ CLAIMS_KEPT_DAYS = 7  # the longest a producer may keep a batch and send it agai
 FILES_KEPT_DAYS = 30  # longer than any ingest stays dead before its files are recovered
 ACTIVITIES_KEPT_S = 3600
 SOURCES_KEPT_S = 86_400  # of who reports jobs, and no longer does
-QUEUES_KEPT_DAYS = 30  # that no profile names and nobody has read: longer than any holiday of whoever brings one back
+QUEUES_KEPT_S = 86_400  # that no profile names and nobody reads: as long as collectors report a deleted one as empty
+SEASONS_KEPT_DAYS = 30  # of such a queue: longer than any holiday of whoever brings it back
 REFUSALS_KEPT_DAYS = 90  # programs can have them written at will; what people changed is kept for good
 _FORGOTTEN_AT_ONCE = 10_000  # rows a transaction: short locks, and a stop is never far
 
@@ -23,16 +24,16 @@ _UNREAD = f"""
     not exists (select 1 from queue_samples where queue_samples.queue = queues.queue)
     and not exists (
         select 1 from rollup_hours where rollup_hours.queue = queues.queue
-        and rollup_hours.bucket_s > extract(epoch from now() - interval '{QUEUES_KEPT_DAYS} days'))
+        and rollup_hours.bucket_s > extract(epoch from now() - interval '{QUEUES_KEPT_S} seconds'))
 """  # noqa: S608 - a number of ours
 
 SERVED: Mapping[str, str] = {
     "event_batches": f"claimed_at < now() - interval '{CLAIMS_KEPT_DAYS} days'",
     "event_files": f"recorded_at < now() - interval '{FILES_KEPT_DAYS} days'",
     "worker_activities": f"seen_at < now() - interval '{ACTIVITIES_KEPT_S} seconds'",
-    "queue_samples": f"received_at < now() - interval '{QUEUES_KEPT_DAYS} days' "
+    "queue_samples": f"received_at < now() - interval '{QUEUES_KEPT_S} seconds' "
     f"and {_NO_PROFILE.format(table='queue_samples')}",
-    "queues": f"seen_at < now() - interval '{QUEUES_KEPT_DAYS} days' and {_NO_PROFILE.format(table='queues')} "
+    "queues": f"seen_at < now() - interval '{QUEUES_KEPT_S} seconds' and {_NO_PROFILE.format(table='queues')} "
     f"and {_UNREAD}",
     "job_reports": f"recorded_at < now() - interval '{REPORTS_KEPT_S} seconds'",
     "event_sources": "coalesce(greatest(arrivals_at, starts_at, ends_at), '-infinity') "
@@ -40,7 +41,7 @@ SERVED: Mapping[str, str] = {
     "collectors": f"seen_at < now() - interval '{SOURCES_KEPT_S} seconds'",
     "queue_counts": f"received_at_s < extract(epoch from now() - interval '{CLAIMS_KEPT_DAYS} days')",
     "producers": f"seen_at < now() - interval '{CLAIMS_KEPT_DAYS} days'",
-    "queue_seasons": f"trained_at < now() - interval '{QUEUES_KEPT_DAYS} days' "
+    "queue_seasons": f"trained_at < now() - interval '{SEASONS_KEPT_DAYS} days' "
     f"and {_NO_PROFILE.format(table='queue_seasons')}",
     "audit_log": "action in ('call refused', 'sign-in failed', 'host renamed', 'host report refused') "
     f"and acted_at < now() - interval '{REFUSALS_KEPT_DAYS} days'",

@@ -15,8 +15,8 @@ from headway.cli.terminal.printing import say_json
 from headway.cli.terminal.screen import Screen, Text, paragraph
 from headway.cli.typer_app import main_of
 from headway.errors import Invalid, Misconfigured, NotFound, Refused
-from headway.scaling.decisions.codec import decision_from_mapping
-from headway.scaling.explain import duration, explained
+from headway.scaling.decisions.codec import decision_from_mapping, metrics_from_mapping
+from headway.scaling.explain import depths, duration, explained
 from headway.scaling.model import Decision
 
 EXPLAIN_COLUMNS = 100  # sentences wider than this are hard to read
@@ -61,15 +61,28 @@ def _newest(pool: str) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 
 def _now(api: Api, pool: str) -> tuple[str, ...]:
-    """What has come of it since: the workers that agents report, and what is wrong."""
+    """What has come of it since: the workers that agents report, the queues as last read, and what is wrong.
+
+    A decision that is as the one before is stored every few minutes only: what it saw may be as old.
+    """
     for seen in api.get("/v1/pools", pool=pool)["pools"]:
-        age = "at a time that is not known"
-        if seen["reported_age_s"] is not None:
-            age = f"{duration(float(round(seen['reported_age_s'])))} ago"
-        said_lines = [f"Now, as agents reported {age}: {running_of(seen)} running."]
-        said_lines += _forecast(seen)
+        workers = f"Now, as agents reported {_age(seen['reported_age_s'])}: {running_of(seen)} running"
+        said_lines = [f"{workers}; {_depths(seen)}.", *_forecast(seen)]
         return (*said_lines, *(f"{cause[:1].upper()}{cause[1:]}." for cause in seen["causes"]))
     return ()
+
+
+def _depths(seen: dict[str, Any]) -> str:
+    """Its queues together, which a decision shows as they were when it was made."""
+    known = metrics_from_mapping(seen["metrics"])
+    if known.waiting_jobs is None:
+        return "its queues were never read"
+    read = "one of which was never read" if seen["sample_age_s"] is None else f"read {_age(seen['sample_age_s'])}"
+    return f"in its queues, {read}, {depths(known)}"
+
+
+def _age(age_s: float | None) -> str:
+    return "at a time that is not known" if age_s is None else f"{duration(float(round(age_s)))} ago"
 
 
 def _forecast(seen: dict[str, Any]) -> list[str]:

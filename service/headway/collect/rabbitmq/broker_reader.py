@@ -64,7 +64,7 @@ class BrokerReader:
         self._api = ManagementApi(connection)
         self._declares = PassiveDeclares(connection)
         self._known = {queue: gone_s for queue, gone_s in known.items() if self._connection.reads(queue)}
-        self._known |= dict.fromkeys(literal_names(connection.queues))
+        self._known |= dict.fromkeys(connection.named_queues)
         self._declared: dict[str, _Declared] = {}
         self._api_again_s = float("-inf")
         self._api_problem = ""
@@ -160,7 +160,7 @@ class BrokerReader:
 
     def _gone(self, at_s: float) -> dict[str, QueueCount]:
         """The queues that were deleted, which are empty; those of long ago are forgotten."""
-        named = literal_names(self._connection.queues)
+        named = self._connection.named_queues
         for name, gone_s in list(self._known.items()):
             if gone_s is not None and at_s - gone_s > GONE_FOR_S and name not in named:
                 del self._known[name]
@@ -256,11 +256,6 @@ class BrokerReader:
             without = "jobs in flight are unknown" if source != "AMQP" else "quorum queues are read with a lag of 5 s"
             log.warning("%s lost connection=%s: %s; %s", source, name, problem, without)
             self._problems[source] = problem
-
-
-def literal_names(patterns: Iterable[str]) -> tuple[str, ...]:
-    """Those of ``patterns`` that are names."""
-    return tuple(each for each in patterns if not set(each) & set("*?["))
 
 
 def known_from(cursor: Mapping[str, Any] | None) -> dict[str, float | None]:

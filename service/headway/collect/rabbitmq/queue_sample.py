@@ -1,6 +1,6 @@
 """What the counts of a RabbitMQ's queue are as a sample, and which queues are read at all."""
 
-from headway.collect.rabbitmq.broker_reader import STREAM, QueueCount, literal_names
+from headway.collect.rabbitmq.broker_reader import STREAM, QueueCount
 from headway.collect.rabbitmq.head_times import HeadTimes
 from headway.collect.rabbitmq.management_api import ListedQueue
 from headway.connections import Connection
@@ -12,7 +12,7 @@ def serves_workers(queue: ListedQueue, connection: Connection) -> bool:
 
     Such a queue is read where the connection names it without a pattern.
     """
-    return queue.kind != STREAM and (not queue.is_transient or queue.name in literal_names(connection.queues))
+    return queue.kind != STREAM and (not queue.is_transient or queue.name in connection.named_queues)
 
 
 def sample_of(

@@ -37,6 +37,7 @@ PREFIX_CHARS = re.compile(r"[A-Za-z0-9_.:{}-]+")  # RQ takes no others
 
 DEEP_JOBS = 50_000  # of more that enter between two polls, the first are reported when a worker takes them
 RECORDS_MAX = 1_500  # some 0.2 s of work, and at most 7,500 events: ingest takes 10,000 things at once
+GONE_FOR_S = 86_400.0  # a deleted queue counts as empty for a day: its jobs are known to be none
 GONE_MAX = 1_000  # queues that were deleted; whoever names one after a customer or a date deletes them without end
 SAMPLED_EACH_POLLS = 20
 SAMPLED_QUEUES_MAX = 10  # a poll; of more queues, each is sampled less often
@@ -62,9 +63,9 @@ class RqSource:
             if connection.reads(queue)
         }
         # Deleted while the broker answers, as by FLUSHALL: nothing waits there, which is known, unlike silence.
-        gone = cursor.get("gone", ()) if cursor else ()
-        self._gone = dict.fromkeys(queue for queue in gone if connection.reads(queue))
-        """The queues that were reported and are no more, the one that went first, first."""
+        gone = _gone_from(cursor) if cursor else {}
+        self._gone = {queue: gone_s for queue, gone_s in gone.items() if connection.reads(queue)}
+        """The queues that were reported and are no more -> since when, the one that went first, first."""
         self._unreadable: dict[str, str] = {}
         self._commands: dict[str, QueueCommands] = {}
         self._present_keys: list[str] = []
@@ -78,7 +79,7 @@ class RqSource:
         return {
             "looked_at_s": self._polled_at_s,
             "queues": {queue: tracked.to_state() for queue, tracked in self._queues.items()},
-            "gone": list(self._gone),
+            "gone": dict(self._gone),
         }
 
     def discover(self) -> tuple[FoundQueue, ...]:
@@ -130,7 +131,7 @@ class RqSource:
         self._polls += 1
         samples = [self._queues[queue].sample(reading, at_s=at_s) for queue, reading in readings.items()]
         samples += [self._queues[queue].rest(at_s=at_s) for queue in resting]
-        self._let_go(readings)
+        self._let_go(readings, at_s=at_s)
         return Reading(
             at_s=at_s,
             events=tuple(events),
@@ -209,13 +210,20 @@ class RqSource:
         else:
             self._unreadable.pop(asked.queue, None)
 
-    def _let_go(self, readings: Mapping[str, QueueReading]) -> None:
-        """Track no further those that were deleted, once nothing of them is left: no job that still runs, either."""
+    def _let_go(self, readings: Mapping[str, QueueReading], *, at_s: float) -> None:
+        """Track no further those that were deleted, once nothing of them is left: no job that still runs, either.
+
+        Those of long ago are forgotten, but for the ones that the connection names.
+        """
         for queue in sorted(self._missing & readings.keys()):
             if not self._queues[queue].is_left(readings[queue]):
                 del self._queues[queue]
                 self._commands.pop(queue, None)
-                self._gone[queue] = None
+                self._gone[queue] = at_s
+        named = self._connection.named_queues
+        for queue, gone_s in list(self._gone.items()):
+            if at_s - gone_s > GONE_FOR_S and queue not in named:
+                del self._gone[queue]
         for queue in list(self._gone)[: max(0, len(self._gone) - GONE_MAX)]:
             del self._gone[queue]
 
@@ -287,6 +295,14 @@ class RqSource:
                 activity = activity_from(fields, executions, self._started_s)
                 if activity is not None:
                     yield activity
+
+
+def _gone_from(cursor: Cursor) -> dict[str, float]:
+    """The deleted queues in a cursor; earlier versions did not note since when: since the last poll, then."""
+    gone = cursor.get("gone", {})
+    if isinstance(gone, dict):
+        return {str(queue): float(gone_s) for queue, gone_s in gone.items()}
+    return dict.fromkeys(gone, float(cursor["looked_at_s"] or 0.0))
 
 
 def _answers(asked: RecordRequests, replies: Iterator[Any]) -> Answers:

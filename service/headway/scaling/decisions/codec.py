@@ -18,12 +18,13 @@ def decision_from_mapping(body: Mapping[str, Any]) -> Decision:
         values["day_budget"] = DayBudget(**_known(DayBudget, values["day_budget"]))
     values["demands"] = tuple(Demand(**_known(Demand, row)) for row in body.get("demands", ()))
     values["steps"] = tuple(Step(**_known(Step, row)) for row in body.get("steps", ()))
-    values["metrics"] = tuple(_metrics(row) for row in body.get("metrics", ()))
+    values["metrics"] = tuple(metrics_from_mapping(row) for row in body.get("metrics", ()))
     values["notes"] = tuple(body.get("notes", ()))
     return Decision(**values)
 
 
-def _metrics(body: Mapping[str, Any]) -> QueueMetrics:
+def metrics_from_mapping(body: Mapping[str, Any]) -> QueueMetrics:
+    """The metrics that ``body`` holds; of keys as ``decision_from_mapping``."""
     values = _known(QueueMetrics, body)
     values["arrivals"] = tuple(Arrivals(**_known(Arrivals, row)) for row in body.get("arrivals", ()))
     return QueueMetrics(**values)
