@@ -43,6 +43,12 @@ def test_the_same_history_and_seed_are_the_same_jobs() -> None:
     assert workload_of(HISTORY, seed=1) != workload_of(HISTORY, seed=2)
 
 
+def test_arrivals_that_nobody_reports_are_not_rehearsed_as_none() -> None:
+    unknown = {"at_s": 1_800_000_010.0, "arrived_jobs": None, "retried_jobs": None}
+    with pytest.raises(Invalid, match="how many jobs of pool 'mail' arrive is not known"):
+        workload_of({**HISTORY, "buckets": [*HISTORY["buckets"], unknown]}, seed=1)
+
+
 @pytest.mark.parametrize(
     ("missing", "says"),
     [("buckets", "no job of pool 'mail' arrived"), ("service_times", "how long its jobs take is not known")],

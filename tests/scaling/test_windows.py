@@ -8,8 +8,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from headway.scaling.measure import BucketRow, bucket_rows, merged, rolled_up, sketch_index
-from headway.scaling.metrics.windows import WINDOWS_S, WindowMetrics, window_metrics
-from headway.scaling.model import EventKind, JobEvent
+from headway.scaling.metrics.newest_sample import RATES
+from headway.scaling.metrics.unreported import unreported
+from headway.scaling.metrics.windows import COUNTED, WINDOWS_S, WindowMetrics, window_metrics
+from headway.scaling.model import EventKind, JobEvent, QueueSample
 
 UNTIL_S = 1_000_800.0  # on the hour
 
@@ -55,6 +57,51 @@ def test_what_is_not_known_is_none_and_what_did_not_happen_is_zero() -> None:
     assert {seen.failure_share, seen.retry_share, seen.service_scv, seen.pickup_p95_s, seen.utilization} == {None}
     unknown = window_metrics([bucket(5.0, finished_jobs=3)], until_s=UNTIL_S, window_s=60.0, running_slots=4.0)
     assert (unknown.busy_slots, unknown.utilization) == (None, None)  # they ran for nobody knows how long
+
+
+def read(queue: str, **more: object) -> BucketRow:
+    return bucket(5.0, queue=queue, sampled_at_s=UNTIL_S - 1, waiting_jobs=3, **more)
+
+
+def sample(**more: object) -> QueueSample:
+    return QueueSample(**{"queue": "q", "at_s": UNTIL_S, "waiting_jobs": 3} | more)
+
+
+def test_what_nobody_reports_is_none_in_every_window() -> None:
+    """Depth alone: 3 jobs wait, and how many came is not known."""
+    unknown = unreported([read("q")], {}, ["q"])
+    seen = window_metrics([read("q")], until_s=UNTIL_S, window_s=60.0, running_slots=2.0, unknown=unknown)
+    counted = {name for names in COUNTED.values() for name in names}
+    assert {name: getattr(seen, name) for name in counted} == dict.fromkeys(counted)
+    assert seen.arrivals == ()
+
+
+ARRIVALS, EVERY, NONE = {"reports_arrivals"}, set(RATES), set[str]()
+
+
+@pytest.mark.parametrize(
+    ("rows", "samples", "unknown"),
+    [
+        ([], {}, EVERY),  # never seen
+        ([read("q")], {}, EVERY),
+        ([read("q", oldest_age_s=4.0)], {}, NONE),  # who knows the age knows when jobs come
+        ([read("q"), bucket(60.0, finished_jobs=1)], {}, NONE),
+        ([read("q")], {"q": sample(oldest_age_s=0.0)}, EVERY),  # empty by now
+        ([], {"q": sample()}, EVERY),
+        ([read("q")], {"q": sample(reports_arrivals=True, reports_starts=True, reports_ends=True)}, NONE),
+        ([bucket(60.0, arrived_jobs=1)], {"q": sample(reports_arrivals=False)}, ARRIVALS),
+    ],
+)
+def test_who_reports_nothing_is_known_by_what_it_says_or_by_its_readings(
+    rows: list[BucketRow], samples: dict[str, QueueSample], unknown: set[str]
+) -> None:
+    assert unreported(rows, samples, ["q"]) == unknown
+
+
+def test_one_queue_without_events_makes_the_sum_unknown_and_one_never_seen_does_not() -> None:
+    rows = [read("q", oldest_age_s=4.0)]
+    assert unreported(rows, {}, ["q", "never"]) == NONE
+    assert unreported([*rows, read("depth")], {}, ["q", "depth"]) == EVERY
 
 
 def test_a_bucket_at_the_edge_counts_by_its_part_inside() -> None:

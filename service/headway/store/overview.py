@@ -119,24 +119,25 @@ async def read_queues(conn: AsyncConnection) -> dict[str, str | None]:
     return {row.queue: row.pool for row in rows}
 
 
-async def read_samples(conn: AsyncConnection) -> dict[str, QueueSample]:
-    """The newest reading of each queue."""
-    rows = await conn.execute(
-        select(
-            queue_samples.c.queue,
-            queue_samples.c.sampled_at_s.label("at_s"),
-            queue_samples.c.waiting_jobs,
-            queue_samples.c.in_flight_jobs,
-            queue_samples.c.delayed_jobs,
-            queue_samples.c.oldest_age_s,
-            queue_samples.c.reserved_jobs,
-            queue_samples.c.oldest_age_max_s,
-            queue_samples.c.reports_arrivals,
-            queue_samples.c.reports_starts,
-            queue_samples.c.reports_ends,
-            queue_samples.c.poll_interval_s,
-        )
+async def read_samples(conn: AsyncConnection, *, queues: Collection[str] | None = None) -> dict[str, QueueSample]:
+    """The newest reading of each queue, or of each of ``queues``."""
+    query = select(
+        queue_samples.c.queue,
+        queue_samples.c.sampled_at_s.label("at_s"),
+        queue_samples.c.waiting_jobs,
+        queue_samples.c.in_flight_jobs,
+        queue_samples.c.delayed_jobs,
+        queue_samples.c.oldest_age_s,
+        queue_samples.c.reserved_jobs,
+        queue_samples.c.oldest_age_max_s,
+        queue_samples.c.reports_arrivals,
+        queue_samples.c.reports_starts,
+        queue_samples.c.reports_ends,
+        queue_samples.c.poll_interval_s,
     )
+    if queues is not None:
+        query = query.where(queue_samples.c.queue.in_(queues))
+    rows = await conn.execute(query)
     return {row["queue"]: QueueSample(**row) for row in rows.mappings()}
 
 

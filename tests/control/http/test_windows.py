@@ -84,6 +84,30 @@ async def test_a_pool_adds_its_queues_and_knows_how_busy_its_slots_were(client: 
     assert of_member["running_slots"] is None  # it shares them
 
 
+async def test_arrivals_that_nobody_reports_are_null_in_windows_and_in_the_history(
+    client: httpx.AsyncClient, seed: Seed
+) -> None:
+    """One queue is read by its depth alone, the other has events."""
+    seed.profile(BOTH)
+    seed.bucket("redis/mail", at_s=NOW_S - 20, waiting_jobs=7)
+    seed.sample("redis/mail", at_s=NOW_S - 1, waiting_jobs=7)
+    seed.bucket("redis/news", at_s=NOW_S - 20, arrived_jobs=4, pickups_s=[1.0], oldest_age_s=0.0)
+    rates = {"arrived_jobs", "arrival_rate_per_s", "started_jobs", "completion_rate_per_s", "busy_slots"}
+    for path in ("queues/redis/mail", "pools/mail"):
+        for window in (await client.get(f"/v1/{path}/metrics")).json()["windows"]:
+            assert {window[name] for name in rates} == {None}
+            assert window["arrivals"] == []
+    answer = (await client.get("/v1/queues/redis/news/metrics")).json()
+    assert [window["arrived_jobs"] for window in answer["windows"]] == [4] * 4
+    (point,) = (await client.get("/v1/pools/mail/history")).json()["buckets"]
+    assert (point["waiting_jobs"], point["arrived_jobs"], point["retried_jobs"], point["started_jobs"]) == (
+        7,
+        None,
+        None,
+        None,
+    )
+
+
 async def test_a_queue_or_pool_that_nobody_knows_is_not_found(client: httpx.AsyncClient) -> None:
     assert (await client.get("/v1/queues/redis/none/metrics")).status_code == 404
     assert (await client.get("/v1/pools/none/metrics")).status_code == 404

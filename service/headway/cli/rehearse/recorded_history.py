@@ -51,7 +51,9 @@ def workload_of(history: Mapping[str, Any], *, seed: int) -> Workload:
     for bucket in history["buckets"]:
         starts_s = max(0.0, bucket["at_s"] - begins_at_s)
         length_s = bucket.get("span_s", bucket_s)
-        jobs, retries = bucket["arrived_jobs"], bucket.get("retried_jobs", 0)
+        jobs, retries = bucket["arrived_jobs"], bucket.get("retried_jobs") or 0
+        if jobs is None:
+            raise Invalid(f"how many jobs of pool {pool!r} arrive is not known: nobody reports it of one of its queues")
         came += ((starts_s + chance.random() * length_s, number < retries) for number in range(jobs))
     came.sort()
     if not came:

@@ -6,10 +6,13 @@ or feeds a queueing model.
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from headway.scaling.measure import BucketRow, merged, quantiles_s, sketch_value_s
+from headway.scaling.metrics.unreported import NOTHING
+from headway.scaling.view import copied
 
 WINDOWS_S = (60.0, 300.0, 900.0, 3600.0)
 
@@ -22,14 +25,14 @@ class WindowMetrics:
     until_s: float
     span_s: float
     """How long the buckets are that ``arrivals`` counts by."""
-    arrived_jobs: float
-    started_jobs: float
-    finished_jobs: float
-    failed_jobs: float
-    retried_jobs: float
-    arrival_rate_per_s: float
-    start_rate_per_s: float
-    completion_rate_per_s: float
+    arrived_jobs: float | None
+    started_jobs: float | None
+    finished_jobs: float | None
+    failed_jobs: float | None
+    retried_jobs: float | None
+    arrival_rate_per_s: float | None
+    start_rate_per_s: float | None
+    completion_rate_per_s: float | None
     failure_share: float | None
     """Of the jobs that ended."""
     retry_share: float | None
@@ -55,11 +58,40 @@ class WindowMetrics:
     arrival_dispersion: float | None
     """Variance of the arrivals a span over their mean: 1 where they come at random, more where they come in bursts."""
     arrivals: tuple[int, ...]
-    """Arrivals of each whole span in the window, oldest first: what a forecast begins with."""
+    """Arrivals of each whole span in the window, oldest first, to begin a forecast with; empty: not known."""
+
+
+COUNTED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "reports_arrivals": (
+            "arrived_jobs",
+            "retried_jobs",
+            "arrival_rate_per_s",
+            "retry_share",
+            "arrival_trend_per_s2",
+            "arrival_dispersion",
+        ),
+        "reports_starts": ("started_jobs", "start_rate_per_s", "retry_share"),
+        "reports_ends": (
+            "finished_jobs",
+            "failed_jobs",
+            "completion_rate_per_s",
+            "failure_share",
+            "busy_slots",
+            "utilization",
+        ),
+    }
+)
+"""What of a window the events are counted for that a source reports, or does not."""
 
 
 def window_metrics(
-    rows: Sequence[BucketRow], *, until_s: float, window_s: float, running_slots: float | None = None
+    rows: Sequence[BucketRow],
+    *,
+    until_s: float,
+    window_s: float,
+    running_slots: float | None = None,
+    unknown: Collection[str] = NOTHING,
 ) -> WindowMetrics:
     """What ``rows`` of one queue, or of one job class, say of (until - window, until].
 
@@ -72,6 +104,7 @@ def window_metrics(
         until_s: Unix seconds: now, or where a span of the rows ends.
         window_s: Its length.
         running_slots: How many slots ran on average, where that is known.
+        unknown: Which events are not reported, as ``unreported`` has them.
     """
     from_s = until_s - window_s
     inside = [row for row in rows if row.bucket_s < until_s and row.bucket_s + row.span_s > from_s]
@@ -89,7 +122,7 @@ def window_metrics(
     pickup_p50_s, pickup_p95_s, pickup_p99_s = quantiles_s(pickups, (50, 95, 99))
     span_s = max((row.span_s for row in inside), default=window_s)
     arrivals = _arrivals(inside, from_s=from_s, until_s=until_s, span_s=span_s)
-    return WindowMetrics(
+    seen = WindowMetrics(
         from_s=from_s,
         until_s=until_s,
         span_s=span_s,
@@ -118,8 +151,9 @@ def window_metrics(
         utilization=None if busy_slots is None or running_slots is None else _ratio(busy_slots, running_slots),
         arrival_trend_per_s2=_trend_per_s2(arrivals, span_s=span_s),
         arrival_dispersion=_dispersion(arrivals),
-        arrivals=arrivals,
+        arrivals=() if "reports_arrivals" in unknown else arrivals,
     )
+    return copied(seen, **dict.fromkeys(name for events in unknown for name in COUNTED[events]))
 
 
 def _service_moments(rows: Sequence[BucketRow], services: Mapping[int, int]) -> tuple[float | None, float | None]:

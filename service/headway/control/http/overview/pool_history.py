@@ -2,28 +2,32 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from headway.control.http.schemas.responses import BucketPoint, ServiceTimePoint
 from headway.scaling.measure import BucketRow, MovingSketch, merged, quantile_s, quantiles_s, sketch_value_s
+from headway.scaling.metrics.unreported import NOTHING
 from headway.scaling.profile import Profile
 
 
-def bucket_points(rows: Sequence[BucketRow], profile: Profile, *, from_s: float) -> list[BucketPoint]:
+def bucket_points(
+    rows: Sequence[BucketRow], profile: Profile, *, from_s: float, unknown: Collection[str] = NOTHING
+) -> list[BucketPoint]:
     """One point for each 5 s since ``from_s`` in which any queue of the pool has a row, oldest first.
 
     Args:
         rows: Of the pool's queues, from a window of their objectives before ``from_s`` on.
         profile: The pool's.
         from_s: Unix seconds.
+        unknown: Which events are not reported of one of the queues, as ``unreported`` has them.
     """
     pickups = _pickups(rows, profile)
     by_time: dict[float, list[BucketRow]] = defaultdict(list)
     for row in rows:
         if row.bucket_s >= from_s:
             by_time[row.bucket_s].append(row)
-    return [_point(at_s, together, pickups.get(at_s)) for at_s, together in sorted(by_time.items())]
+    return [_point(at_s, together, pickups.get(at_s), unknown) for at_s, together in sorted(by_time.items())]
 
 
 def longest_window_s(profile: Profile) -> float:
@@ -37,7 +41,8 @@ def service_times(rows: Iterable[BucketRow]) -> list[ServiceTimePoint]:
     return [ServiceTimePoint(service_s=sketch_value_s(index), jobs=sketch[index]) for index in sorted(sketch)]
 
 
-def _point(at_s: float, rows: list[BucketRow], pickup: "Pickup | None") -> BucketPoint:
+def _point(at_s: float, rows: list[BucketRow], pickup: "Pickup | None", unknown: Collection[str]) -> BucketPoint:
+    has_arrivals, has_starts = "reports_arrivals" not in unknown, "reports_starts" not in unknown
     waiting_jobs = [row.waiting_jobs for row in rows if row.waiting_jobs is not None]
     ages_s = [row.oldest_age_s for row in rows if row.oldest_age_s is not None]
     return BucketPoint(
@@ -47,9 +52,9 @@ def _point(at_s: float, rows: list[BucketRow], pickup: "Pickup | None") -> Bucke
         pickup_p95_s=quantile_s(merged(row.pickup_sketch for row in rows), 95),
         pickup_p50_s=pickup.p50_s if pickup else None,
         pickup_objective_s=pickup.objective_s if pickup else None,
-        arrived_jobs=sum(row.arrived_jobs for row in rows),
-        retried_jobs=sum(row.retried_jobs for row in rows),
-        started_jobs=sum(row.started_jobs for row in rows),
+        arrived_jobs=sum(row.arrived_jobs for row in rows) if has_arrivals else None,
+        retried_jobs=sum(row.retried_jobs for row in rows) if has_arrivals else None,
+        started_jobs=sum(row.started_jobs for row in rows) if has_starts else None,
     )
 
 

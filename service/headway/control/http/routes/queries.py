@@ -36,10 +36,11 @@ from headway.control.http.schemas.schema_base import in_a_thread
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.measure import BUCKET_S
 from headway.scaling.metrics.behaviour import Behaviour
+from headway.scaling.metrics.unreported import unreported
 from headway.store import claimed_names
 from headway.store.engine import snapshot, transaction
 from headway.store.hosts.template_counts import reported_workers
-from headway.store.overview import TargetRow, read_buckets, read_hosts, read_target_history
+from headway.store.overview import TargetRow, read_buckets, read_hosts, read_samples, read_target_history
 from headway.store.pools import decisions
 from headway.store.pools.behaviours import read_summaries, read_timings, with_timings
 from headway.store.pools.profiles import get_profile
@@ -160,6 +161,7 @@ async def get_history(
     async with transaction(context.engine) as conn:
         profile = (await get_profile(conn, pool)).profile
         rows, _ = await read_buckets(conn, from_s=from_s - longest_window_s(profile), queues=profile.queues)
+        unknown = unreported(rows, await read_samples(conn, queues=profile.queues), profile.queues)
         targets = await read_target_history(conn, pool=pool, from_s=from_s)
         reported = await reported_workers(conn, pool)
     # No decision records what ran since the last one; agents' present reports do.
@@ -167,7 +169,7 @@ async def get_history(
     now = TargetRow(
         at_s=now_s, target_workers=target_workers, running_workers=reported[0], starting_workers=reported[1]
     )
-    points = await asyncio.to_thread(bucket_points, rows, profile, from_s=from_s)
+    points = await asyncio.to_thread(bucket_points, rows, profile, from_s=from_s, unknown=unknown)
     return HistoryOut(
         pool=pool,
         from_s=from_s,

@@ -9,11 +9,12 @@ from headway.control.http.schemas.queue_names import IN_PATH
 from headway.control.http.schemas.schema_base import Given
 from headway.errors import Invalid, NotFound
 from headway.scaling.measure import BucketRow
+from headway.scaling.metrics.unreported import unreported
 from headway.scaling.metrics.windows import WINDOWS_S, WindowMetrics, window_metrics
 from headway.store.engine import Connection, transaction
 from headway.store.hosts.template_counts import read_template_facts, running_workers
 from headway.store.metrics.windows import WindowRows, measured_until_s, read_window_rows
-from headway.store.overview import TargetRow, read_queues, read_target_history
+from headway.store.overview import TargetRow, read_queues, read_samples, read_target_history
 from headway.store.pools.profiles import get_profile
 
 WINDOW_FINE_S = 300.0  # windows so long or shorter are of buckets of 5 s, longer ones of minutes
@@ -49,6 +50,7 @@ class WindowsOut(Given):
 async def get_queue_metrics(queue: QueuePath, context: WithContext) -> WindowsOut:
     """What a queue did over 1, 5, 15 and 60 minutes, and its job classes over the last.
 
+    Counts and rates of events that nobody reports of it are null.
     Utilization is known of a queue that has its pool for itself.
     """
     now_s = context.clock()
@@ -60,20 +62,25 @@ async def get_queue_metrics(queue: QueuePath, context: WithContext) -> WindowsOu
         has_pool_alone = pool is not None and sum(owner == pool for owner in queues.values()) == 1
         slots = await _slots(conn, pool, now_s=now_s) if pool is not None and has_pool_alone else None
         rows = await _rows(conn, [queue], now_s=now_s)
-    return _windows(rows, slots)
+        samples = await read_samples(conn, queues=[queue])
+    return _windows(rows, slots, unreported(rows.minutes, samples, [queue]))
 
 
 @router.get(
     "/pools/{pool}/metrics", summary="Read a pool's windows", tags=["queues"], responses=declared(Invalid, NotFound)
 )
 async def get_pool_metrics(pool: PoolPath, context: WithContext) -> WindowsOut:
-    """What all queues of a pool did together over 1, 5, 15 and 60 minutes, and how busy that kept its workers."""
+    """What all queues of a pool did together over 1, 5, 15 and 60 minutes, and how busy that kept its workers.
+
+    Counts and rates of events that are not reported of one of them are null.
+    """
     now_s = context.clock()
     async with transaction(context.engine) as conn:
         queues = (await get_profile(conn, pool)).profile.queues
         slots = await _slots(conn, pool, now_s=now_s)
         rows = await _rows(conn, queues, now_s=now_s)
-    return _windows(rows, slots)
+        samples = await read_samples(conn, queues=queues)
+    return _windows(rows, slots, unreported(rows.minutes, samples, queues))
 
 
 class _Slots:
@@ -116,7 +123,7 @@ async def _rows(conn: Connection, queues: Sequence[str], *, now_s: float) -> Win
     )
 
 
-def _windows(rows: WindowRows, slots: _Slots | None) -> WindowsOut:
+def _windows(rows: WindowRows, slots: _Slots | None, unknown: frozenset[str]) -> WindowsOut:
     until_s = rows.until_s
     classes: dict[str, list[BucketRow]] = defaultdict(list)
     for row in rows.classes:
@@ -130,11 +137,15 @@ def _windows(rows: WindowRows, slots: _Slots | None) -> WindowsOut:
                 until_s=until_s,
                 window_s=window_s,
                 running_slots=None if slots is None else slots.mean(from_s=until_s - window_s, until_s=until_s),
+                unknown=unknown,
             )
             for window_s in WINDOWS_S
         ],
         job_classes=[
-            JobClassWindow(job_class=name, window=window_metrics(classes[name], until_s=until_s, window_s=HOUR_S))
+            JobClassWindow(
+                job_class=name,
+                window=window_metrics(classes[name], until_s=until_s, window_s=HOUR_S, unknown=unknown),
+            )
             for name in sorted(classes)
         ],
     )

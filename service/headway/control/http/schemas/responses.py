@@ -335,10 +335,11 @@ class BucketPoint(Given):
     """The median over the objective's window that ends with these 5 s, as a pool's `metrics` have it."""
     pickup_objective_s: float | None
     """The objective's percentile over the same window, as a pool's `metrics` have it."""
-    arrived_jobs: int
-    retried_jobs: int
+    arrived_jobs: int | None
+    """Null, as what follows, where nobody reports such events of one of the queues."""
+    retried_jobs: int | None
     """Of those that arrived, the ones that came back for another attempt."""
-    started_jobs: int
+    started_jobs: int | None
 
 
 class ServiceTimePoint(Given):
