@@ -22,6 +22,7 @@ import rq
 
 from headway.scaling.model import EventKind, JobEvent
 from pages.blocks import Block
+from pages.rabbitmq_recipe import rabbitmq_broker
 from pages.recipes import PASSWORD, celery_broker, rq_broker
 from security.planes import serving
 from spark.events import publish, table
@@ -132,6 +133,13 @@ def recipe_of_rq(servers: Servers) -> Iterator[Scene]:
 
 
 @contextmanager
+def recipe_of_rabbitmq(servers: Servers) -> Iterator[Scene]:
+    """A control plane, and a RabbitMQ whose login the page's commands make, in ``brokers.toml``."""
+    with _plane(servers) as (addresses, env), rabbitmq_broker(servers.folder) as path:
+        yield Scene(folder=servers.folder, env={**env, "PATH": path}, replaced=addresses)
+
+
+@contextmanager
 def hosts(servers: Servers) -> Iterator[Scene]:
     """A control plane with the hosts web-1 and web-3, on which a pool `emails` runs."""
     with ExitStack() as stack:
@@ -199,14 +207,15 @@ SCENES = {
     "hosts": hosts,
     "the recipe of Celery": recipe_of_celery,
     "the recipe of RQ": recipe_of_rq,
+    "the recipe of RabbitMQ": recipe_of_rabbitmq,
     "minutes of time": minutes,
     "everything installed": everything,
     "a recorded past": recorded_past,
     "recorded weeks": recorded_weeks,
 }
-SERVED = {"a control plane", "hosts", "the recipe of Celery", "the recipe of RQ"}
+SERVED = {"a control plane", "hosts", "the recipe of Celery", "the recipe of RQ", "the recipe of RabbitMQ"}
 # `make docs-run` alone runs these.
-LONG = {"minutes of time", "everything installed", "a recorded past", "recorded weeks"}
+LONG = {"minutes of time", "everything installed", "a recorded past", "recorded weeks", "the recipe of RabbitMQ"}
 
 
 @contextmanager
@@ -251,7 +260,7 @@ def type_all(blocks: Iterable[Block], scene: Scene, scratch: Path) -> None:
     shell = subprocess.Popen(
         ["bash", "-c", script(blocks, scene, scratch)],
         cwd=scene.folder,
-        env={**clean(), **scene.env, "PATH": f"{programs}:{os.environ['PATH']}"},
+        env={**clean(), **scene.env, "PATH": f"{programs}:{scene.env.get('PATH', os.environ['PATH'])}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -116,12 +117,27 @@ class RabbitServer:
 
     def ctl(self, *words: str) -> str:
         """What ``rabbitmqctl`` prints."""
-        script = self._lib / "escript" / "rabbitmqctl"
-        argv = [self._erts / "bin" / "escript", script, "--node", self.node, *words]
         answer = subprocess.run(
-            argv, env=self._env(), cwd=self._folder, capture_output=True, text=True, check=True, timeout=60
+            [*self._tool("rabbitmqctl"), *words],
+            env=self._env(),
+            cwd=self._folder,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=START_WITHIN_S,
         )
         return answer.stdout
+
+    def write_tools(self, folder: Path) -> Path:
+        """``rabbitmqctl`` and ``rabbitmq-plugins`` of this server, as programs in ``folder``, which is returned."""
+        folder.mkdir()
+        for name in ("rabbitmqctl", "rabbitmq-plugins"):
+            words = ["env", *(f"{key}={value}" for key, value in self._env().items()), *map(str, self._tool(name))]
+            (folder / name).write_text(
+                f'#!/bin/sh\ncd {shlex.quote(str(self._folder))}\nexec {shlex.join(words)} "$@"\n'
+            )
+            (folder / name).chmod(0o755)
+        return folder
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
         """The answer of the management API to the user guest."""
@@ -177,6 +193,9 @@ class RabbitServer:
         except (OSError, amqp.AMQPError):
             return False
         return True
+
+    def _tool(self, name: str) -> list[Any]:
+        return [self._erts / "bin" / "escript", self._lib / "escript" / name, "--node", self.node]
 
     @property
     def _erts(self) -> Path:
