@@ -18,6 +18,7 @@ import pytest
 
 from e2e.running_up import RunningUp, running_up
 from support.environments import python_with
+from support.rabbitmq import RabbitServer
 from support.valkeys import Valkey
 from support.waiting import eventually
 
@@ -77,6 +78,8 @@ class Row:
     url_variable: str
     requirements: Sequence[str] = ()
     """Of an environment of its own."""
+    is_on_rabbitmq: bool = False
+    """Else on a Redis."""
     may_begin_twice: bool = False
     """Whether the library gives back what it begins in the moment of the signal to stop: celery/celery#3796."""
 
@@ -85,11 +88,12 @@ class Row:
         return python_with(*self.requirements) if self.requirements else Path(sys.executable)
 
 
-def celery(*words: str, is_late: bool = False) -> Row:
+def celery(*words: str, is_late: bool = False, is_on_rabbitmq: bool = False) -> Row:
     return Row(
         text=CELERY.format(is_late=is_late),
         words=("celery", "-A", "shop", "worker", "-l", "INFO", "-c", "4", *words),
         url_variable="CELERY_BROKER_URL",
+        is_on_rabbitmq=is_on_rabbitmq,
         may_begin_twice=True,
     )
 
@@ -99,6 +103,8 @@ ROWS = {
     "Celery, prefork, late": celery(is_late=True),
     "Celery, threads, early": celery("-P", "threads"),
     "Celery, threads, late": celery("-P", "threads", is_late=True),
+    "Celery on RabbitMQ, early": celery(is_on_rabbitmq=True),
+    "Celery on RabbitMQ, late": celery(is_late=True, is_on_rabbitmq=True),
     "RQ 2": Row(text=RQ, words=("rq", "worker", "mail"), url_variable="RQ_REDIS_URL"),
     "RQ 3": Row(text=RQ, words=("rq", "worker", "mail"), url_variable="RQ_REDIS_URL", requirements=RQ3),
 }
@@ -108,10 +114,11 @@ IN_CI = "Celery, prefork, early"
 class Shop:
     """The application in its folder, with a broker of its own."""
 
-    def __init__(self, row: Row, folder: Path, broker: Valkey) -> None:
+    def __init__(self, row: Row, folder: Path, broker: Valkey | RabbitServer) -> None:
         self.folder = folder
         self._row = row
         self._url = broker.url
+        self._management_url = broker.management_url if isinstance(broker, RabbitServer) else None
         self._ledger = folder / "jobs.log"
         (folder / "ledger.py").write_text(LEDGER.format(ledger=str(self._ledger)))
         (folder / "shop.py").write_text(row.text)
@@ -145,6 +152,8 @@ class Shop:
     def headway_init(self) -> str:
         """What it prints; its files stay as it writes them."""
         words = [sys.executable, "-m", "headway", "init", "--broker", self._url]
+        if self._management_url is not None:
+            words += ["--management-url", self._management_url]
         done = subprocess.run(
             words, cwd=self.folder, env=self.env, capture_output=True, text=True, check=False, timeout=60
         )
@@ -158,12 +167,17 @@ class Shop:
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Valkey]:
+def broker(name: str, tmp_path: Path) -> Iterator[Valkey | RabbitServer]:
+    """Of the row's own kind."""
     folder = tmp_path / "broker"
     folder.mkdir()
-    broker = Valkey(folder)
-    yield broker
-    broker.close()
+    broker = RabbitServer(folder) if ROWS[name].is_on_rabbitmq else Valkey(folder)
+    try:
+        if isinstance(broker, RabbitServer):
+            broker.start()
+        yield broker
+    finally:
+        broker.close()
 
 
 @pytest.mark.parametrize(
@@ -174,7 +188,7 @@ def broker(tmp_path: Path) -> Iterator[Valkey]:
     ],
 )
 def test_a_burst_is_done_by_workers_that_come_and_go_with_the_files_that_init_wrote(
-    name: str, jobs: int, seconds: float, broker: Valkey, tmp_path: Path
+    name: str, jobs: int, seconds: float, broker: Valkey | RabbitServer, tmp_path: Path
 ) -> None:
     folder = tmp_path / "shop"
     folder.mkdir()
