@@ -255,7 +255,9 @@ def test_explain_shows_the_queues_as_they_are_now_beside_a_decision_of_minutes_a
     now_s = time.time()
     seed.profile(Profile(pool="video", queues=("redis/video",), template="rq"))
     seen = QueueMetrics(queue="redis/video", sampled_at_s=now_s - 200, waiting_jobs=0, in_flight_jobs=2)
-    seed.decision(Decision(pool="video", at_s=now_s - 200, target_workers=2, metrics=(seen,)), ago_s=200.0)
+    seed.decision(
+        Decision(pool="video", at_s=now_s - 200, target_workers=2, binding="idle", metrics=(seen,)), ago_s=200.0
+    )
     assert main(["explain", "video"]) == 0
     assert "0 running; its queues were never read." in " ".join(capsys.readouterr().out.split())
     seed.sample("redis/video", at_s=now_s - 3, waiting_jobs=5, oldest_age_s=12.0, in_flight_jobs=16, reserved_jobs=12)
