@@ -32,8 +32,10 @@ WITH_CHILD = (
 WITH_DAEMON = f"""
 import os, time
 if os.fork() == 0:
-    os.setsid()
+    parent = os.getpid()
     if os.fork() == 0:
+        while os.getppid() == parent:
+            time.sleep(0.01)
         os.setsid()
         {SLEEP}
     os._exit(0)
