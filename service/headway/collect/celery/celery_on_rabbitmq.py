@@ -7,33 +7,20 @@ docs/decisions/0027-nothing-declared-in-rabbitmq.md.
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from headway.collect.rabbitmq.broker_address import SCHEMES, refusals
-from headway.collect.rabbitmq.broker_reader import BrokerReader, QueueCount, known_from
-from headway.collect.rabbitmq.head_times import HeadTimes
+from headway.collect.rabbitmq.broker_reader import QueueCount
 from headway.collect.rabbitmq.management_api import ListedQueue
-from headway.collect.rabbitmq.queue_sample import sample_of, serves_workers
-from headway.collect.rabbitmq.rabbitmq_source import TIMESTAMPS
-from headway.collect.source import Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
-from headway.connections import Connection
+from headway.collect.rabbitmq.queue_sample import sample_of
+from headway.collect.rabbitmq.rabbitmq_source import TIMESTAMPS, RabbitmqSource
+from headway.collect.source import Figure, FoundQueue, Library, Reading, bounded, unseen
 
 DELAYED = re.compile(r"celery_delayed_\d+")  # kombu's delayed delivery: a chain of queues whose messages expire
 INTERNAL = re.compile(r"celeryev\..*|.*\.celery\.pidbox|.*\.reply\.celery\.pidbox")
 
 
-class CeleryOnRabbitmq:
-    """The queues of one virtual host. One thread polls."""
-
-    def __init__(self, connection: Connection, cursor: Cursor | None) -> None:
-        """Go on with the queues of ``cursor``: one that was deleted since is empty."""
-        self._connection = connection
-        self._reader = BrokerReader(connection, self._is_read, known=known_from(cursor))
-        self._heads = HeadTimes(self._reader.head_time_s)
-
-    def cursor(self) -> dict[str, Any]:
-        """The queues that were seen; nothing is reported job by job, so nothing can be reported twice."""
-        return {"queues": self._reader.known}
+class CeleryOnRabbitmq(RabbitmqSource):
+    """The queues of one virtual host that are Celery's. One thread polls."""
 
     def discover(self) -> tuple[FoundQueue, ...]:
         """The queues that an application has declared. A worker is one consumer of each queue that it serves."""
@@ -67,15 +54,10 @@ class CeleryOnRabbitmq:
         )
         return Reading(at_s=at_s, samples=samples)
 
-    def close(self) -> None:
-        """Let the broker go."""
-        self._reader.close()
-
     def _is_read(self, queue: ListedQueue) -> bool:
         if DELAYED.fullmatch(queue.name):
             return True
-        is_own = not INTERNAL.fullmatch(queue.name) and self._connection.reads(queue.name)
-        return is_own and serves_workers(queue, self._connection)
+        return not INTERNAL.fullmatch(queue.name) and super()._is_read(queue)
 
 
 def _delayed_jobs(count: QueueCount, delayed: Iterable[QueueCount], *, is_only: bool) -> int | None:
