@@ -90,11 +90,12 @@ def apply_files(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Send profiles to the control plane; profiles that the files do not name are left alone."""
-    wanted, exclude = _profiles_of(_named(files, more))
+    named = _named(files, more)
+    wanted, exclude = _profiles_of(named)
     if not (wanted or exclude) or (prune and not wanted):
-        named = ", ".join(map(str, _named(files, more)))
         raise Refused(
-            f"{named}: no pool is named under `pools`, nothing was applied; `headway delete` takes pools away"
+            f"{', '.join(map(str, named))}: no pool is named under `pools`, nothing was applied; "
+            "`headway delete` takes pools away"
         )
     with connected() as api:
         surplus = _surplus(api, wanted) if prune else {}
