@@ -31,9 +31,13 @@ import psycopg
 import pytest
 import redis
 
+from headway.__main__ import GRPC_SETTINGS
 from headway.store.embedded import Server, ensure_postgres, ensure_valkey
 from headway.store.engine import Engine, create_engine
 from support.seed import Seed
+
+# As the command does before it imports gRPC: else its C core writes lines of its own on the terminal, now and then.
+os.environ.update(GRPC_SETTINGS)
 
 pytest_plugins = ["side_by_side", "whole_run", "in_time", "gc_pauses"]
 
