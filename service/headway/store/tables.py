@@ -559,6 +559,8 @@ credentials = Table(
     # Of a join token, and of a credential of a host that it let in: what that may report of itself. A host is
     # forgotten.
     Column("allowed", JSONB(none_as_null=True)),
+    # Of a session, a browser's sign-in: the SHA-256 of the token that was shown, or what proves HEADWAY_TOKEN.
+    Column("session_of", Text),
     Column("created_by", Text, nullable=False),
     _stamp("created_at"),
     Column("used_at", DateTime(timezone=True)),

@@ -31,14 +31,17 @@ def test_operations_keep_their_names_and_declare_their_problems() -> None:
     operations = [operation for methods in described["paths"].values() for method, operation in methods.items()]
     assert sorted(operation["operationId"] for operation in operations) == [
         "cordon_host",
+        "create_session",
         "create_token",
         "delete_profile",
+        "delete_session",
         "drain_host",
         "end_override",
         "export_audit",
         "forget_host",
         "forget_queue",
         "forget_queues",
+        "get_account",
         "get_behaviour",
         "get_health",
         "get_history",

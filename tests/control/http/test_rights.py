@@ -18,8 +18,13 @@ LETTERS["u"] = Role.AUDITOR
 READS, CHANGES, GOVERNS = "voa", "oa", "a"
 EVERYBODY = "voaihju"
 """With any token, and without one."""
+SIGNED_IN = EVERYBODY[::-1]
+"""With any token."""
 
 MAY = {
+    "POST /v1/session": EVERYBODY,
+    "DELETE /v1/session": SIGNED_IN,
+    "GET /v1/account": SIGNED_IN,
     "GET /v1/audit": "ua",
     "GET /v1/audit/export": "ua",
     "GET /metrics": READS,

@@ -11,7 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from headway.control.auth.failed_sign_ins import FailedSignIns
 from headway.control.database_timeout import DatabaseTimeout
@@ -30,6 +30,7 @@ from headway.store.access.credentials import (
     read_revision,
     read_valid,
 )
+from headway.store.access.sessions import SESSION_PREFIX
 from headway.store.audit import Actor, record_act
 from headway.store.engine import Engine, transaction
 
@@ -43,6 +44,8 @@ SHOWN = (TOKEN_PREFIX, PREFIXES[Role.HOST])
 LOGGED_EVERY_S = 60.0
 LOGGED_MAX = 1_000
 ENDED_SHOWN_S = 120.0  # whoever goes on asking asks more often
+OF_SHARED = "HEADWAY_TOKEN "  # in front of what a session is bound to that was signed in with it
+_SESSION_OVER = "the session is not known here or has ended: sign in again"
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +65,10 @@ class Caller:
     wants_renewal: bool = False
     address: str | None = None
     """From where this call came."""
+    session: Known | None = field(default=None, compare=False)
+    """Its sign-in, where it came with a session's cookie instead of a token."""
+    expires_in_s: float | None = field(default=None, compare=False)
+    """For how long it is valid from when it was checked; ``None``: it has no date."""
 
     @property
     def actor(self) -> Actor:
@@ -164,9 +171,46 @@ class Authenticator:
             self.attempts.succeeded(address, sha256)
         return replace(caller, address=address)
 
+    async def by_session(self, secret: str, *, address: str, what: str) -> Caller:
+        """Who signed in as the session ``secret``, from ``address`` with ``what``. Raises as ``who``."""
+        try:
+            caller = await self._signed_in_as(secret)
+        except Unauthenticated:
+            await self.attempts.failure(address, what, is_guess=False)
+            raise
+        return replace(caller, address=address)
+
+    async def _signed_in_as(self, secret: str) -> Caller:
+        # A token is no session: a browser sends a cookie with whatever any page asks.
+        caller = await self._known(digest(secret)) if secret.startswith(SESSION_PREFIX) else None
+        session = None if caller is None else caller.session
+        if caller is None or session is None:
+            self.refused["not known"] += 1
+            raise Unauthenticated(_SESSION_OVER)
+        if caller.is_shared and session.session_of != self.session_of(caller, secret):
+            self.refused["not known"] += 1
+            raise Unauthenticated(_SESSION_OVER)  # it is of an earlier HEADWAY_TOKEN
+        return caller
+
+    def forget(self, caller: Caller) -> None:
+        """Believe no longer what is kept of the caller's session, which has ended."""
+        if caller.session is not None:
+            self._kept.pop(caller.session.sha256, None)
+
+    def session_of(self, caller: Caller, secret: str) -> str:
+        """What a session ``secret`` of ``caller`` is bound to: its token, or HEADWAY_TOKEN as it is now.
+
+        Of HEADWAY_TOKEN nothing is kept that could be tried against guesses: the session's secret is the key.
+        """
+        if caller.sha256:
+            return caller.sha256
+        return OF_SHARED + hmac.new(secret.encode(), (self._shared or "").encode(), "sha256").hexdigest()
+
     async def recheck(self, caller: Caller) -> None:
         """Return if ``caller`` is still who it was when its call began, however long ago. Raises as ``who``."""
-        if caller.sha256:
+        if caller.session is not None:
+            await self._known(caller.session.sha256)
+        elif caller.sha256:
             await self._known(caller.sha256)
 
     async def anew(self, caller: Caller) -> Caller:
@@ -246,14 +290,24 @@ class Authenticator:
             self.refused["not known"] += 1
             self.ended.add(kept is not None)
             raise Unauthenticated(_why(kept, now_s=now_s))
-        known = kept.known
+        known, left_s = kept.known, kept.expires_at_s - now_s
+        if known.session_of:
+            return await self._in_session(known, left_s=left_s)
         return Caller(
             role=known.role,
             name=known.name,
             host_id=known.host_id,
             sha256=sha256,
             wants_renewal=now_s >= kept.renews_at_s,
+            expires_in_s=None if left_s == float("inf") else left_s,
         )
+
+    async def _in_session(self, session: Known, *, left_s: float) -> Caller:
+        """Whoever signed in, as the token that was shown is known now: what ends that, or lowers it, does so here."""
+        is_shared = session.session_of.startswith(OF_SHARED)
+        caller = SHARED if is_shared else await self._known(session.session_of)
+        ends_s = [each for each in (left_s, caller.expires_in_s) if each is not None]
+        return replace(caller, session=session, expires_in_s=min(ends_s))
 
     async def _looked_up(self, sha256: str) -> _Kept | None:
         if self._engine is None:
@@ -293,6 +347,8 @@ def _why(kept: _Kept | None, *, now_s: float = 0.0) -> str:
             "the token or credential is not known here: set this control plane's HEADWAY_TOKEN or another valid token, "
             "or let the host join anew"
         )
+    if kept.known.session_of:
+        return _SESSION_OVER
     known, is_host = kept.known, kept.known.role is Role.HOST
     what = f"the {'credential of host' if is_host else 'token'} {known.name!r}"
     cure = (

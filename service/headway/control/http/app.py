@@ -35,6 +35,7 @@ from headway.control.http.routes import (
     profiles,
     queries,
     restarts,
+    session,
     telemetry,
     tokens,
     windows,
@@ -44,7 +45,9 @@ from headway.control.http.schemas.profile_bodies import PauseBody, ProfileBody, 
 from headway.control.http.schemas.queue_names import QueuesBody
 from headway.control.http.schemas.requests import TelemetryBody
 from headway.control.http.schemas.responses import Overview, TelemetryHealth
+from headway.control.http.schemas.session_bodies import SessionBody
 from headway.control.http.schemas.token_bodies import TokenBody
+from headway.control.http.session_cookie import COOKIE, CSRF_HEADER
 from headway.control.ingest.ingest import Ingest
 from headway.control.scheduler.maintenance import Maintenance
 from headway.scaling.strategies import BUILT_IN
@@ -158,6 +161,7 @@ def routed() -> App:
         telemetry,
         overview_events,
         tokens,
+        session,
         audit_log,
         exposition,
     ):
@@ -197,6 +201,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
             (ReasonBody, "validation"),
             (TelemetryBody, "validation"),
             (TokenBody, "validation"),
+            (SessionBody, "validation"),
             (QueuesBody, "validation"),
             (Problem, "serialization"),
             (Overview, "serialization"),
@@ -205,6 +210,13 @@ def _described(app: FastAPI) -> dict[str, Any]:
     )
     components["schemas"] = dict(sorted({**definitions["$defs"], **components["schemas"]}.items()))
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "description": "A token"}}
+    components["securitySchemes"]["session"] = {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": COOKIE,
+        "description": f"A browser's session; {CSRF_HEADER} beside it with what changes something. The name ends with "
+        "the port, and begins with __Host- under TLS.",
+    }
     # Either the token, or none where the control plane was started without one (then only on its own machine).
-    described["security"] = [{"token": []}, {}]
+    described["security"] = [{"token": []}, {"session": []}, {}]
     return described

@@ -18,11 +18,19 @@ from headway.control.auth.authenticator import Authenticator, Caller
 from headway.control.auth.failed_sign_ins import address_of
 from headway.control.http.permissions import allows, needed_for
 from headway.control.http.problems import TooLarge, problem_response
-from headway.errors import Forbidden, HeadwayError, Refused
+from headway.control.http.session_cookie import (
+    SESSION_PATH,
+    is_own_page,
+    require_own_page,
+    session_cleared,
+    session_shown,
+)
+from headway.errors import Forbidden, HeadwayError, Refused, Unauthenticated
 
 BODY_BYTES_MAX = 1024 * 1024
 TELEMETRY_BYTES_MAX = 8 * 1024 * 1024  # some 40,000 events
 TELEMETRY_PATH = "/v1/telemetry"
+SIGN_IN_BYTES_MAX = 4 * 1024  # strangers send these
 
 PATH_SHOWN_CHARS = 100
 CALLER = "headway.caller"  # the scope's key
@@ -72,7 +80,11 @@ class RequestGuard:
         try:
             caller = await self._checked(scope)
         except HeadwayError as error:
-            await problem_response(error)(scope, receive, send_with_headers)
+            answer = problem_response(error)
+            if isinstance(error, Unauthenticated):
+                for cookie in session_cleared(scope):
+                    answer.headers.append("Set-Cookie", cookie)
+            await answer(scope, receive, send_with_headers)
             return
         scope[CALLER] = caller
         sending = send_with_headers if caller is None else self._while_valid(caller, send_with_headers)
@@ -100,7 +112,7 @@ class RequestGuard:
             self._check_way(scope["method"], headers)
         elif not _is_public(scope):
             what = f"{scope['method']} {scope['path'][:PATH_SHOWN_CHARS]}"
-            caller = await self._callers.signed_in(_shown(headers), address=_address(scope), what=what)
+            caller = await self._caller(scope, headers, what)
             needed = needed_for(scope["method"], scope["path"])
             if not allows(caller.role, needed):
                 why = f"that takes the role {needed}, and its role is {caller.role}"
@@ -108,6 +120,16 @@ class RequestGuard:
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length) > _bytes_max(scope["path"]):
             raise _too_large(scope["path"])
+        return caller
+
+    async def _caller(self, scope: Scope, headers: Headers, what: str) -> Caller:
+        """Who shows a token, or else the cookie of a session."""
+        session = None if "authorization" in headers else session_shown(scope)
+        if session is None:
+            return await self._callers.signed_in(_shown(headers), address=_address(scope), what=what)
+        caller = await self._callers.by_session(session, address=_address(scope), what=what)
+        # A browser sends the cookie with whatever any page asks of this address: only a page of ours may ask.
+        require_own_page(headers, session, is_write=scope["method"] not in SAFE_METHODS)
         return caller
 
     def _check_way(self, method: str, headers: Headers) -> None:
@@ -118,9 +140,8 @@ class RequestGuard:
                 f"Host {host!r} is not a name of this machine: open http://127.0.0.1, or bind another address with "
                 "HEADWAY_TOKEN set"
             )
-        origin = headers.get("origin")
-        if method not in SAFE_METHODS and origin is not None and origin.partition("://")[2] != host:
-            raise Forbidden(f"a page of {origin!r} may not change anything here")
+        if method not in SAFE_METHODS and not is_own_page(headers):
+            raise Forbidden(f"a page of {headers.get('origin', 'another site')!r} may not change anything here")
 
 
 def _address(scope: Scope) -> str:
@@ -140,7 +161,9 @@ def _shown(headers: Headers) -> str | None:
 
 def _is_public(scope: Scope) -> bool:
     # Whatever the method: these paths take only those that read, and say so to anybody who tries another one.
-    return scope["path"] in PUBLIC_PATHS or scope["path"].startswith(PUBLIC_PREFIX)
+    if scope["path"] in PUBLIC_PATHS or scope["path"].startswith(PUBLIC_PREFIX):
+        return True
+    return (scope["method"], scope["path"]) == ("POST", SESSION_PATH)  # its body has the token
 
 
 def _has_two_lengths(headers: Headers) -> bool:
@@ -180,7 +203,7 @@ def _bounded(receive: Receive, path: str) -> Receive:
 
 
 def _bytes_max(path: str) -> int:
-    return TELEMETRY_BYTES_MAX if path == TELEMETRY_PATH else BODY_BYTES_MAX
+    return {TELEMETRY_PATH: TELEMETRY_BYTES_MAX, SESSION_PATH: SIGN_IN_BYTES_MAX}.get(path, BODY_BYTES_MAX)
 
 
 def _too_large(path: str) -> TooLarge:

@@ -10,7 +10,12 @@ from headway.store.access.credentials import Role
 
 RANKS: Mapping[Role, int] = {Role.VIEWER: 1, Role.OPERATOR: 2, Role.ADMIN: 3}
 
-RIGHTS: Mapping[tuple[str, str], Role] = {
+WHOEVER_SIGNED_IN = None
+
+RIGHTS: Mapping[tuple[str, str], Role | None] = {
+    ("POST", "/v1/session"): WHOEVER_SIGNED_IN,  # and without any token: its body has one
+    ("DELETE", "/v1/session"): WHOEVER_SIGNED_IN,
+    ("GET", "/v1/account"): WHOEVER_SIGNED_IN,
     ("GET", "/v1/openapi.json"): Role.VIEWER,
     ("GET", "/v1/health"): Role.VIEWER,  # and without any token
     ("GET", "/v1/health/live"): Role.VIEWER,
@@ -53,20 +58,20 @@ RIGHTS: Mapping[tuple[str, str], Role] = {
 }
 
 
-def needed_for(method: str, path: str) -> Role:
-    """The role that a request needs. What has no row is an administrator's."""
+def needed_for(method: str, path: str) -> Role | None:
+    """The role that a request needs; ``WHOEVER_SIGNED_IN``: any. What has no row is an administrator's."""
     asked = "GET" if method in {"HEAD", "OPTIONS"} else method
     return next((role for each, pattern, role in _PATTERNS if each == asked and pattern.match(path)), Role.ADMIN)
 
 
-def allows(role: Role, needed: Role) -> bool:
+def allows(role: Role, needed: Role | None) -> bool:
     """Whether ``role`` may do what takes ``needed``: each of viewer, operator and admin what those before it may."""
-    if role is needed or role is Role.ADMIN:
+    if needed is WHOEVER_SIGNED_IN or role is needed or role is Role.ADMIN:
         return True
     return role in RANKS and needed in RANKS and RANKS[role] >= RANKS[needed]
 
 
-def _compiled() -> Iterable[tuple[str, re.Pattern[str], Role]]:
+def _compiled() -> Iterable[tuple[str, re.Pattern[str], Role | None]]:
     for (method, path), role in RIGHTS.items():
         yield method, compile_path(path.replace("{queue}", IN_PATH))[0], role
 

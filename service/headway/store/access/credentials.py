@@ -26,6 +26,7 @@ from headway.store.tables import credential_changes, credentials, hosts
 RENEW_AFTER_S = 30 * 86_400.0
 CREDENTIAL_RENEW_SPREAD = 0.1  # hosts that joined together do not renew together
 CREDENTIALS_KEPT_S = 7 * 86_400.0  # what has ended can be listed for so long
+SESSIONS_KEPT_S = 3_600.0  # an ended one: long enough for every control plane to have received that it ended
 
 
 class Role(StrEnum):
@@ -56,6 +57,8 @@ class Known:
     """``None``: never. Not above 0: it has expired, or a newer one took its place."""
     renews_in_s: float | None = None
     is_revoked: bool = False
+    session_of: str = ""
+    """Of a session: what it was signed in with, which must be valid too."""
 
 
 def digest(secret: str) -> str:
@@ -217,7 +220,10 @@ async def forget_ended(conn: AsyncConnection) -> None:
     is_host = credentials.c.role == Role.HOST
     is_forgotten = and_(is_host, credentials.c.host_id.not_in(select(hosts.c.host_id)))
     is_replaced = and_(is_host, credentials.c.expires_at < long_ago)
-    await conn.execute(delete(credentials).where(or_(and_(or_(~is_host, is_forgotten), is_over), is_replaced)))
+    lately = func.now() - seconds(SESSIONS_KEPT_S)
+    is_ended_session = and_(is_session(), or_(credentials.c.revoked_at < lately, credentials.c.expires_at < lately))
+    is_gone = or_(and_(or_(~is_host, is_forgotten), is_over), is_replaced, is_ended_session)
+    await conn.execute(delete(credentials).where(is_gone))
 
 
 async def end(conn: AsyncConnection, *which: ColumnElement[bool]) -> None:
@@ -253,6 +259,11 @@ def is_valid() -> ColumnElement[bool]:
     return and_(credentials.c.revoked_at.is_(None), is_young)
 
 
+def is_session() -> ColumnElement[bool]:
+    """Rows that are sign-ins of browsers."""
+    return credentials.c.session_of.is_not(None)
+
+
 def serves(known: Known) -> bool:
     """Whether it is neither revoked nor expired."""
     return not known.is_revoked and (known.expires_in_s is None or known.expires_in_s > 0)
@@ -269,6 +280,7 @@ def _known() -> Any:
         cast(func.extract("epoch", credentials.c.expires_at - func.now()), Double).label("expires_in_s"),
         cast(func.extract("epoch", credentials.c.renew_at - func.now()), Double).label("renews_in_s"),
         credentials.c.revoked_at.is_not(None).label("is_revoked"),
+        func.coalesce(credentials.c.session_of, "").label("session_of"),
     ).join_from(credentials, hosts, hosts.c.host_id == credentials.c.host_id, isouter=True)
 
 

@@ -9,7 +9,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.fields import taken_from
 from headway.scaling.profile_keys.rules import PATH_NAME, is_path_name
-from headway.store.access.credentials import CREDENTIALS_KEPT_S, Role, digest, drawn, is_valid, next_revision
+from headway.store.access.credentials import (
+    CREDENTIALS_KEPT_S,
+    Role,
+    digest,
+    drawn,
+    is_session,
+    is_valid,
+    next_revision,
+)
 from headway.store.audit import record_act
 from headway.store.hosts.host_allowance import ANYTHING, Allowance, allowance_of, allowance_to_json
 from headway.store.hosts.hosts import seconds
@@ -110,10 +118,11 @@ async def create_token(conn: AsyncConnection, wanted: TokenWanted, *, actor: str
 
 
 async def list_tokens(conn: AsyncConnection) -> list[Token]:
-    """The tokens that are valid or expired lately, newest first. Credentials of hosts are not among them."""
+    """The tokens that are valid or expired lately, newest first: no credentials of hosts, no sessions."""
     lately = credentials.c.expires_at > func.now() - seconds(CREDENTIALS_KEPT_S)
     stands = and_(credentials.c.revoked_at.is_(None), or_(credentials.c.expires_at.is_(None), lately))
-    listed = _tokens().where(credentials.c.role != Role.HOST, stands).order_by(credentials.c.created_at.desc())
+    is_token = and_(credentials.c.role != Role.HOST, ~is_session())
+    listed = _tokens().where(is_token, stands).order_by(credentials.c.created_at.desc())
     return [_to_token(row) for row in await conn.execute(listed.limit(LISTED_MAX))]
 
 
@@ -145,6 +154,7 @@ _EXPIRING = select(
     func.extract("epoch", func.min(credentials.c.expires_at) - func.now()).label("first_s"),
 ).where(
     credentials.c.role.not_in([Role.HOST, Role.JOIN]),
+    ~is_session(),
     is_valid(),
     credentials.c.expires_at < func.now() + seconds(EXPIRING_S),
     credentials.c.expires_at - credentials.c.created_at > seconds(2 * EXPIRING_S),
