@@ -70,6 +70,20 @@ ROWS = {
         ),
         ("queue", "29 days", "31 days"),
     ),
+    "queue_totals": (
+        (
+            "insert into queues (queue) select '{name}' where interval '{age}' < interval '1 day'; "
+            "insert into queue_totals values ('{name}', 1, 1, 1, 0, 1.0, '{{}}', '{{}}')"
+        ),
+        ("queue", "23 hours", "25 hours"),
+    ),
+    "pool_attainment": (
+        (
+            "insert into profiles (pool, body) values ('{name}', '{{}}'); "
+            "insert into pool_attainment values ('{name}', extract(epoch from now() - interval '{age}'), 1, 0)"
+        ),
+        ("pool", "30 days", "32 days"),
+    ),
     "audit_log": (
         (
             "insert into audit_log (actor, action, subject, acted_at) "
@@ -122,7 +136,7 @@ async def test_what_is_known_of_a_queue_that_a_profile_names_stays_and_so_does_w
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         connection.execute("insert into profiles (pool, body) values ('mail', '{}')")
         connection.execute("insert into profile_queues (queue, pool, rank) values ('old', 'mail', 0)")
-        for table in ("queue_samples", "queue_seasons"):
+        for table in ("queue_samples", "queue_seasons", "queue_totals"):
             connection.execute(ROWS[table][0].format(name="old", age="1000 days"))
         connection.execute(
             "insert into audit_log (actor, action, subject, acted_at) "

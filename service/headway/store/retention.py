@@ -16,6 +16,7 @@ ACTIVITIES_KEPT_S = 3600
 SOURCES_KEPT_S = 86_400  # of who reports jobs, and no longer does
 QUEUES_KEPT_S = 86_400  # that no profile names and nobody reads: as long as collectors report a deleted one as empty
 SEASONS_KEPT_DAYS = 30  # of such a queue: longer than any holiday of whoever brings it back
+ATTAINMENT_KEPT_DAYS = 31  # the window of an error budget, and a day
 REFUSALS_KEPT_DAYS = 90  # programs can have them written at will; what people changed is kept for good
 _FORGOTTEN_AT_ONCE = 10_000  # rows a transaction: short locks, and a stop is never far
 
@@ -43,6 +44,9 @@ SERVED: Mapping[str, str] = {
     "producers": f"seen_at < now() - interval '{CLAIMS_KEPT_DAYS} days'",
     "queue_seasons": f"trained_at < now() - interval '{SEASONS_KEPT_DAYS} days' "
     f"and {_NO_PROFILE.format(table='queue_seasons')}",
+    "queue_totals": f"{_NO_PROFILE.format(table='queue_totals')} "
+    "and not exists (select from queues where queues.queue = queue_totals.queue)",
+    "pool_attainment": f"from_s < extract(epoch from now() - interval '{ATTAINMENT_KEPT_DAYS} days')",
     "audit_log": "action in ('call refused', 'sign-in failed', 'host renamed', 'host report refused') "
     f"and acted_at < now() - interval '{REFUSALS_KEPT_DAYS} days'",
 }

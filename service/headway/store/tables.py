@@ -323,6 +323,34 @@ rollup_progress = _single_row(
     Column("revision", BigInteger, nullable=False, server_default="0"),
     Column("minutes_until_s", Double, nullable=False, server_default="0"),
     Column("hours_until_s", Double, nullable=False, server_default="0"),
+    # Buckets that begin before are in queue_totals; 0: nothing was counted yet.
+    Column("totals_until_s", Double, nullable=False, server_default="0"),
+)
+
+queue_totals = Table(
+    "queue_totals",
+    metadata,
+    # What each queue did since it was first counted: it only grows, for counters that no restart sets back.
+    Column("queue", Text, primary_key=True),
+    Column("arrived_jobs", BigInteger, nullable=False),
+    Column("started_jobs", BigInteger, nullable=False),
+    Column("finished_jobs", BigInteger, nullable=False),
+    Column("failed_jobs", BigInteger, nullable=False),
+    Column("service_sum_s", Double, nullable=False),
+    Column("service_sketch", JSONB, nullable=False),
+    Column("pickup_sketch", JSONB, nullable=False),
+)
+
+pool_attainment = Table(
+    "pool_attainment",
+    metadata,
+    # How many jobs of a pool started in five minutes, and how many of them later than their objective allows.
+    Column("pool", Text, ForeignKey("profiles.pool", ondelete="CASCADE"), nullable=False),
+    Column("from_s", Double, nullable=False),
+    Column("jobs", BigInteger, nullable=False),
+    Column("late_jobs", BigInteger, nullable=False),
+    PrimaryKeyConstraint("pool", "from_s"),
+    Index("ix_pool_attainment_from_s", "from_s"),
 )
 
 queue_seasons = Table(

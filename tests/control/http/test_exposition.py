@@ -188,7 +188,7 @@ async def test_arrivals_that_no_source_reports_are_unknown_everywhere_and_not_ze
 
 async def test_the_document_names_every_metric(client: httpx.AsyncClient) -> None:
     answer = (await client.get("/metrics")).text
-    exposed = set(re.findall(r"^# TYPE (headway_\S+) (?:gauge|counter)$", answer, re.MULTILINE))
+    exposed = set(re.findall(r"^# TYPE (headway_\S+) (?:gauge|counter|histogram)$", answer, re.MULTILINE))
     assert set(re.findall(r"^\| `(headway_\w+)` \|", DOCUMENT.read_text(), re.MULTILINE)) == exposed
 
 

@@ -35,7 +35,7 @@ from headway.control.rpc.agent_servicer import AgentServicer
 from headway.control.rpc.grpc_server import serve
 from headway.control.rpc.telemetry_servicer import TelemetryServicer
 from headway.control.scheduler.leader import Leadership
-from headway.control.scheduler.maintenance import Maintenance, maintain, prepare
+from headway.control.scheduler.maintenance import Maintenance, attain, maintain, prepare
 from headway.control.scheduler.ticker import Ticker
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import TICK_S
@@ -48,6 +48,7 @@ from headway.store.metrics.metrics_sink import wakes
 from headway.strategies import load_strategies
 
 GIVE_BACK_S = 30.0  # a few milliseconds of a thread, in which who needs memory waits
+ATTAINMENT_S = 60.0  # as often as the pipeline rolls up
 MAINTENANCE_S = 600.0  # partitions are made days ahead and claims kept for days: minutes are often enough
 STOP_GRACE_S = 3.0
 # The loop lets go of the interpreter with each statement that it sends to Postgres, and has it back when the thread
@@ -176,6 +177,7 @@ def _scheduler(ticker: Ticker, engine: Engine, upkeep: Maintenance) -> AsyncIOSc
 
     repeat(ticker.all_due, every_s=TICK_S)
     repeat(asyncio.to_thread, give_back, every_s=GIVE_BACK_S)
+    repeat(attain, engine, upkeep, every_s=ATTAINMENT_S, next_run_time=datetime.now(UTC))
     # At once, too: who never runs for ten minutes on end would forget nothing.
     repeat(maintain, engine, upkeep, every_s=MAINTENANCE_S, next_run_time=datetime.now(UTC))
     return scheduler

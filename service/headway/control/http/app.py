@@ -23,6 +23,7 @@ from headway.control.http.overview.broadcaster import Feed
 from headway.control.http.overview.health_reasons import Reason, telemetry_of
 from headway.control.http.overview.overview_builder import OverviewBuilder
 from headway.control.http.overview.process_reasons import local_reasons
+from headway.control.http.overview.totals_cache import TotalsCache
 from headway.control.http.problems import Problem, install
 from headway.control.http.prometheus import exposition
 from headway.control.http.routes import (
@@ -123,6 +124,7 @@ def create_app(
         overviews=OverviewBuilder(
             engine=engine, clock=clock, has_event_log=has_event_log, telemetry=telemetry_health, more=more_reasons
         ),
+        totals=TotalsCache(engine, clock),
         clock=clock,
         has_event_log=has_event_log,
         actor="local",

@@ -17,6 +17,7 @@ from headway.control.http.connections import Connections
 from headway.control.http.middleware import CALLER
 from headway.control.http.overview.broadcaster import Feed
 from headway.control.http.overview.overview_builder import OverviewBuilder
+from headway.control.http.overview.totals_cache import TotalsCache
 from headway.control.http.problems import TooLarge, breaches_of, declared
 from headway.control.http.schemas.requests import TEXT_LENGTH_MAX, storable, storable_text
 from headway.control.ingest.ingest import Ingest
@@ -40,6 +41,7 @@ class ApiContext:
     ingest: Ingest
     feed: Feed
     overviews: OverviewBuilder
+    totals: TotalsCache
     clock: Callable[[], float]
     has_event_log: Callable[[], bool]
     actor: str

@@ -1,6 +1,7 @@
 """What must happen every few minutes whoever leads: each part is harmless to do twice."""
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -9,6 +10,8 @@ from headway.errors import Unavailable
 from headway.store.access.credentials import forget_ended
 from headway.store.decision_partitions import keep_partitions
 from headway.store.engine import Engine, first_line, transaction
+from headway.store.pools.attainment import count_attainment
+from headway.store.pools.profiles import list_profiles
 from headway.store.retention import SERVED, forget_old
 
 MAINTENANCE_MISSED_MAX = 1  # once, a part may find a table locked
@@ -62,6 +65,11 @@ async def maintain(engine: Engine, upkeep: Maintenance) -> None:
         await _do(what, part, engine, upkeep)
 
 
+async def attain(engine: Engine, upkeep: Maintenance) -> None:
+    """Count which jobs of each pool started in time, as far as the pipeline has rolled them up."""
+    await _do("attainment", _count_attainment, engine, upkeep)
+
+
 async def _do(what: str, part: Callable[[Engine], Awaitable[object]], engine: Engine, upkeep: Maintenance) -> None:
     try:
         await part(engine)
@@ -73,6 +81,11 @@ async def _do(what: str, part: Callable[[Engine], Awaitable[object]], engine: En
         log.exception("upkeep of %s failed", what)  # a bug, or a table that somebody changed by hand
     else:
         upkeep.done(what)
+
+
+async def _count_attainment(engine: Engine) -> None:
+    async with transaction(engine) as conn:
+        await count_attainment(conn, [stored.profile for stored in await list_profiles(conn)], now_s=time.time())
 
 
 async def _forget_credentials(engine: Engine) -> None:

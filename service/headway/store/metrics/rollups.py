@@ -22,12 +22,14 @@ from typing import Any
 import psycopg
 
 from headway.store.engine import first_line
+from headway.store.metrics.queue_totals import count_up
 from headway.store.metrics.seasons import train_due
 from headway.store.missing_rights import MissingRights
 
 log = logging.getLogger(__name__)
 
 BUCKETS_KEPT_S = 2 * 3600.0
+BUCKETS_UNCOUNTED_KEPT_S = 6 * 3600.0
 MINUTES_KEPT_S = 14 * 86_400.0
 HOURS_KEPT_S = 400 * 86_400.0
 ROLLUP_FINAL_S = 720.0  # so much behind the newest bucket, the stream takes no event: its lateness and a class's minute
@@ -139,6 +141,10 @@ def tend(connection: Connection, *, is_stopping: Callable[[], bool], lacks: Miss
             _roll_up(connection, is_stopping)
         newest, _ = _row(connection, _NEWEST)
         if newest is not None and not is_stopping():
+            with lacks.part("totals of queues"):
+                final_s = min(_float(newest) - ROLLUP_FINAL_S, _progress(connection).minutes_until_s)
+                count_up(connection, until_s=final_s, is_stopping=is_stopping)
+        if newest is not None and not is_stopping():
             _forget(connection, newest_s=_float(newest), is_stopping=is_stopping, lacks=lacks)
     finally:
         connection.execute("select pg_advisory_unlock(%s)", [_LOCK])
@@ -188,6 +194,10 @@ def _forget(connection: Connection, *, newest_s: float, is_stopping: Callable[[]
     progress = _progress(connection)
     buckets_before_s = min((newest_s - BUCKETS_KEPT_S) // MINUTE_S * MINUTE_S, progress.minutes_until_s)
     minutes_before_s = min((newest_s - MINUTES_KEPT_S) // HOUR_S * HOUR_S, progress.hours_until_s)
+    # What is deleted and in no total yet shows as a counter that falls. Who may not count keeps no bucket for ever.
+    counted_s = _float(_row(connection, "select totals_until_s from rollup_progress")[0])
+    if counted_s > newest_s - BUCKETS_UNCOUNTED_KEPT_S:
+        buckets_before_s = min(buckets_before_s, counted_s)
     is_settled = f"and written_at < now() - interval '{ROLLUP_REWRITTEN_KEPT_S:.0f} seconds'"
     for table, before_s, condition in (
         ("queue_buckets", buckets_before_s, is_settled),

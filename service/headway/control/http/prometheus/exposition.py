@@ -15,6 +15,14 @@ from headway.control.http.dependencies import WithContext, operations
 from headway.control.http.problems import declared
 from headway.control.http.prometheus.behaviour_metrics import Measured, of_behaviours
 from headway.control.http.prometheus.gauges import Figures, counter, gauge, gauges
+from headway.control.http.prometheus.job_metrics import (
+    COUNTER_SERIES,
+    HISTOGRAM_SERIES,
+    Jobs,
+    of_durations,
+    of_jobs,
+    of_objectives,
+)
 from headway.control.http.prometheus.refusal_metrics import Refusals, counted, of_refusals
 from headway.control.http.prometheus.series_limits import Left
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
@@ -22,6 +30,7 @@ from headway.control.http.schemas.responses import HealthOut, HostOut, Overview,
 from headway.control.ingest.ingest import IngestCounts
 from headway.scaling.model import DayBudget, HostState
 from headway.store.engine import transaction
+from headway.store.overview import read_samples
 from headway.store.pools.behaviours import read_summaries, read_timings
 
 SILENT = "silent"  # of hosts: no lease, so nobody knows what it runs
@@ -38,15 +47,19 @@ router = operations(tags=["health"])
 async def get_prometheus_metrics(context: WithContext) -> Response:
     """Pools, queues, hosts, the host signal, the leader and the pipelines as gauges of this moment.
 
-    Beside these, what this control plane's ingest has counted since it began.
+    Beside these, what jobs of each queue did since they were first counted, which no restart sets back, and what this
+    control plane's ingest has counted since it began.
     """
     overview = await context.overviews.overview()
     async with transaction(context.engine) as conn:
         measured = Measured(pools=await read_summaries(conn), templates=await read_timings(conn))
+        samples = await read_samples(conn)
+    totals, attained = await context.totals.totals(), await context.totals.attained()
     seen = _Seen(
         overview=overview,
         counts=replace(context.ingest.counts),
         measured=measured,
+        jobs=Jobs(totals=totals, samples=samples, attained=attained),
         refusals=counted(context),
         series_max=context.bounds.metrics_series_max,
     )
@@ -68,6 +81,7 @@ class _Seen(Collector):
     overview: Overview
     counts: IngestCounts
     measured: Measured
+    jobs: Jobs
     refusals: Refusals
     series_max: int
 
@@ -85,11 +99,15 @@ class _Seen(Collector):
         yield from left.cut(_of_hosts_wanted(seen.hosts_wanted, now_s=seen.at_s))
         yield from left.cut(_of_pools(seen.pools, now_s=seen.at_s))
         yield from left.cut([_forced(seen.hosts)])
+        yield from left.cut(of_objectives(self.jobs, seen.pools))
         yield from left.cut(of_behaviours(self.measured))
         queues = [
             ((queue.queue, queue.pool or ""), queue) for queue in left.whole(seen.queues, series_each=len(OF_QUEUES))
         ]
         yield from left.shown(gauges("headway_queue", ("queue", "pool"), queues, OF_QUEUES))
+        counted_queues = [queue for queue in seen.queues if queue.queue in self.jobs.totals]
+        yield from left.shown(of_jobs(self.jobs, left.whole(counted_queues, series_each=COUNTER_SERIES)))
+        yield from left.shown(of_durations(self.jobs, left.whole(counted_queues, series_each=HISTOGRAM_SERIES)))
         yield gauge(
             "headway_metrics_omitted_series",
             f"Series left out of this answer: HEADWAY_METRICS_SERIES allows {self.series_max}.",

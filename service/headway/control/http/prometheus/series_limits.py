@@ -34,6 +34,7 @@ class Left:
     def whole(self, queues: Sequence[QueueOut], *, series_each: int) -> Sequence[QueueOut]:
         """The queues that there is room for whole: those of a pool first."""
         room = self._left // series_each
+        self._left -= min(room, len(queues)) * series_each
         if len(queues) <= room:
             return queues
         self.omitted += (len(queues) - room) * series_each

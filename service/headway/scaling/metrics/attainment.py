@@ -1,0 +1,72 @@
+"""The share of jobs that started within their objective, what it may be, and how fast the difference is used up.
+
+Source: Google, "The Site Reliability Workbook" (2018), chapter 5, "Multiwindow, Multi-Burn-Rate Alerts".
+"""
+
+from dataclasses import dataclass
+
+PERIOD_S = 300.0  # the shortest window of a burn rate
+HOUR_S, DAY_S = 3600.0, 86_400.0
+BUDGET_WINDOW_S = 30 * DAY_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burn:
+    """A pair of windows in which a budget burns too fast: the long one shows that much is lost, the short one that it
+    goes on.
+    """
+
+    name: str
+    long_s: float
+    short_s: float
+    rate: float
+    """How many times as fast as would use up the budget of 30 days in 30 days."""
+
+
+FAST = Burn(name="fast", long_s=HOUR_S, short_s=PERIOD_S, rate=14.4)  # 2 % of the budget in an hour
+SLOW = Burn(name="slow", long_s=6 * HOUR_S, short_s=1800.0, rate=6.0)  # 5 % in six hours
+BURNS = (FAST, SLOW)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attained:
+    """The jobs of a window that started, as far as their waits are known."""
+
+    jobs: int
+    late_jobs: int
+
+    @property
+    def attainment(self) -> float | None:
+        """The share that started in time, 0 to 1; ``None`` where none started."""
+        return None if not self.jobs else 1.0 - self.late_jobs / self.jobs
+
+    def burn_rate(self, percentile: float) -> float | None:
+        """How many times more jobs are late than the objective allows; ``None`` where none started."""
+        if not self.jobs:
+            return None
+        allowed = error_budget(percentile)
+        share = self.late_jobs / self.jobs
+        if not allowed:
+            return float("inf") if share else 0.0
+        return share / allowed
+
+    def budget_left(self, percentile: float) -> float | None:
+        """The share of the window's error budget that is left, 1 at most, below 0 where more is spent than there was.
+
+        ``None`` where none started, and of an objective that allows no late job.
+        """
+        rate = self.burn_rate(percentile)
+        return None if rate is None or not error_budget(percentile) else 1.0 - rate
+
+
+def error_budget(percentile: float) -> float:
+    """The share of jobs that may be late, 0 to 1."""
+    return round(1.0 - percentile / 100.0, 9)
+
+
+def burns(burn: Burn, long: Attained, short: Attained, *, percentile: float) -> bool | None:
+    """Whether a budget burns too fast in both windows; ``None`` where that is not known, for want of jobs."""
+    rates = long.burn_rate(percentile), short.burn_rate(percentile)
+    if rates[0] is None or rates[1] is None:
+        return None
+    return min(rates[0], rates[1]) > burn.rate

@@ -1,0 +1,175 @@
+"""What each queue did since it was first counted, for counters that no restart sets back.
+
+A total is what ``queue_totals`` has, of all before ``totals_until_s``, and the buckets from then on. Who rolls up moves
+what no event can change any more from the one to the other, every five minutes and before buckets are deleted.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import psycopg
+from sqlalchemy import Text, cast, func, or_, select
+
+from headway.scaling.metrics.job_totals import JobTotals
+from headway.store.engine import Connection
+from headway.store.tables import queue_buckets, queue_totals, rollup_progress
+
+TOTALS_EVERY_S = 300.0
+TOTALS_BEHIND_MAX_S = 3600.0  # buckets are kept for two hours
+TOTALS_PART_S = 3600.0  # a transaction: after an outage of the pipeline there may be days
+
+_COUNTS = ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs")
+
+
+def _sketch(name: str) -> str:
+    return f"""
+    {name} as (
+        select queue, jsonb_object_agg(index, jobs) as {name} from (
+            select queue, each.key as index, sum(each.value::bigint)::bigint as jobs
+            from part, jsonb_each_text(part.{name}) as each group by 1, 2
+        ) as counted group by 1
+    )"""  # noqa: S608 - names of our own
+
+
+_VALUES = f"{', '.join(_COUNTS)}, service_sum_s, service_sketch, pickup_sketch"
+_COUNT = f"""
+with new as materialized (
+    select queue, {_VALUES} from rollup_minutes
+    where job_class = '' and bucket_s >= %(from_s)s and bucket_s < %(until_s)s and {" + ".join(_COUNTS)} > 0
+), part as materialized (
+    select * from new
+    union all select queue, {_VALUES} from queue_totals where queue in (select queue from new)
+),
+{_sketch("service_sketch")},
+{_sketch("pickup_sketch")},
+sums as (
+    select queue, {", ".join(f"sum({name})::bigint as {name}" for name in _COUNTS)}, sum(service_sum_s) as service_sum_s
+    from part group by 1
+)
+insert into queue_totals (queue, {_VALUES})
+select queue, {", ".join(_COUNTS)}, service_sum_s, coalesce(service_sketch, '{{}}'), coalesce(pickup_sketch, '{{}}')
+from sums left join service_sketch using (queue) left join pickup_sketch using (queue)
+on conflict (queue) do update set {", ".join(f"{name} = excluded.{name}" for name in _VALUES.split(", "))}
+"""  # noqa: S608 - names of our own
+_UNTIL = "select totals_until_s from rollup_progress"
+_SAVE = "update rollup_progress set totals_until_s = %s"
+
+
+def count_up(
+    connection: psycopg.Connection[tuple[object, ...]], *, until_s: float, is_stopping: Callable[[], bool]
+) -> None:
+    """Take minutes that began before ``until_s``, and that no event can change any more, into the totals.
+
+    What was there before the first call does not count: a total begins somewhere. Done twice, it changes nothing.
+    """
+    until_s = until_s // TOTALS_EVERY_S * TOTALS_EVERY_S
+    row = connection.execute(_UNTIL).fetchone()
+    counted_s = float(str(row[0])) if row else 0.0
+    if not counted_s:
+        connection.execute(_SAVE, [until_s])
+        return
+    while counted_s < until_s and not is_stopping():
+        next_s = min(until_s, counted_s + TOTALS_PART_S)
+        with connection.transaction():
+            connection.execute(_COUNT, {"from_s": counted_s, "until_s": next_s})
+            connection.execute(_SAVE, [next_s])
+        counted_s = next_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveRow:
+    """What one queue did in one bucket that is not in its total yet."""
+
+    queue: str
+    bucket_s: float
+    jobs: JobTotals
+
+
+async def read_totals_until_s(conn: Connection) -> float | None:
+    """Up to which bucket the totals count; ``None`` where nothing was counted yet, or not of late.
+
+    Then buckets may be gone that are in no total, as where an earlier version's pipeline wrote them.
+    """
+    newest_s = select(func.max(queue_buckets.c.bucket_s)).scalar_subquery()
+    row = (await conn.execute(select(rollup_progress.c.totals_until_s, newest_s.label("newest_s")))).one()
+    is_behind = row.newest_s is not None and row.newest_s - row.totals_until_s > TOTALS_BEHIND_MAX_S
+    return None if is_behind or not row.totals_until_s else float(row.totals_until_s)
+
+
+TotalsRow = tuple[str, "JobColumns"]
+LiveRowColumns = tuple[str, float, "JobColumns"]
+JobColumns = tuple[int, int, int, int, float, str, str]
+
+
+async def read_totals(conn: Connection) -> Sequence[TotalsRow]:
+    """Each queue's counted total, as ``totals_of`` reads it."""
+    table = queue_totals.c
+    rows = await conn.execute(
+        select(
+            table.queue,
+            table.arrived_jobs,
+            table.started_jobs,
+            table.finished_jobs,
+            table.failed_jobs,
+            table.service_sum_s,
+            cast(table.service_sketch, Text),
+            cast(table.pickup_sketch, Text),
+        )
+    )
+    return [(queue, (*values,)) for queue, *values in rows]
+
+
+async def read_live(conn: Connection, *, from_s: float, after_revision: int) -> tuple[Sequence[LiveRowColumns], int]:
+    """The eventful buckets from ``from_s`` on that were written after ``after_revision``, as ``live_of`` reads them.
+
+    Returns:
+        The rows, and the newest revision of any bucket.
+    """
+    table = queue_buckets.c
+    is_eventful = or_(*(table[name] > 0 for name in _COUNTS))
+    newest = (await conn.execute(select(table.revision).order_by(table.revision.desc()).limit(1))).scalar() or 0
+    rows = await conn.execute(
+        select(
+            table.queue,
+            table.bucket_s,
+            table.arrived_jobs,
+            table.started_jobs,
+            table.finished_jobs,
+            table.failed_jobs,
+            table.service_sum_s,
+            cast(table.service_sketch, Text),
+            cast(table.pickup_sketch, Text),
+        ).where(table.bucket_s >= from_s, table.revision > after_revision, is_eventful)
+    )
+    return [(queue, float(bucket_s), (*values,)) for queue, bucket_s, *values in rows], newest
+
+
+def totals_of(row: TotalsRow) -> tuple[str, JobTotals]:
+    """A queue and its counted total. Reading sketches takes time: not in the event loop."""
+    queue, values = row
+    return queue, _jobs(*values)
+
+
+def live_of(row: LiveRowColumns) -> LiveRow:
+    """A bucket that is not in the total yet."""
+    queue, bucket_s, values = row
+    return LiveRow(queue=queue, bucket_s=bucket_s, jobs=_jobs(*values))
+
+
+def _jobs(
+    enqueued: int, started: int, finished: int, failed: int, service_sum_s: float, service: str, pickup: str
+) -> JobTotals:
+    return JobTotals(
+        enqueued=enqueued,
+        started=started,
+        finished=finished,
+        failed=failed,
+        service_sum_s=service_sum_s,
+        service_sketch=_sketch_of(service),
+        pickup_sketch=_sketch_of(pickup),
+    )
+
+
+def _sketch_of(text: str) -> dict[int, int]:
+    return {} if text == "{}" else {int(index): jobs for index, jobs in json.loads(text).items()}
