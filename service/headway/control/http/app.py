@@ -2,20 +2,17 @@
 
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
-from starlette.responses import FileResponse, Response
-from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
 
 from headway import __version__
 from headway.control.auth.authenticator import LOCAL, Authenticator
 from headway.control.auth.certificates import Certificates
 from headway.control.bounds import DEFAULT, Bounds
+from headway.control.http import dashboard
 from headway.control.http.connections import Connections
 from headway.control.http.dependencies import ApiContext
 from headway.control.http.middleware import RequestGuard
@@ -54,8 +51,6 @@ from headway.control.scheduler.maintenance import Maintenance
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.store.engine import Engine
-
-WEB = Path(__file__).parents[1] / "web"
 
 
 class HttpAddress(Protocol):
@@ -166,26 +161,12 @@ def routed() -> App:
         session,
         audit_log,
         exposition,
+        dashboard,
     ):
         # Not included: nothing is added to a router's routes, and for each app FastAPI would build them all anew.
         app.router.routes.extend(module.router.routes)
-    app.add_api_route("/", _dashboard, include_in_schema=False)
-    app.mount("/static", Files(directory=WEB))
+    app.mount("/static", dashboard.Files(directory=dashboard.WEB))
     return app
-
-
-class Files(StaticFiles):
-    """The dashboard's files. A browser asks every time whether they changed, so that an upgrade shows at once."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        """The file at ``path``."""
-        response = await super().get_response(path, scope)
-        response.headers["Cache-Control"] = "no-cache"
-        return response
-
-
-async def _dashboard() -> FileResponse:
-    return FileResponse(WEB / "index.html", headers={"Cache-Control": "no-cache"})
 
 
 def _described(app: FastAPI) -> dict[str, Any]:

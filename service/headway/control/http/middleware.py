@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headway.control.auth.authenticator import Authenticator, Caller
 from headway.control.auth.failed_sign_ins import address_of
+from headway.control.http.dashboard import is_page
 from headway.control.http.permissions import allows, needed_for
 from headway.control.http.problems import TooLarge, problem_response
 from headway.control.http.session_cookie import (
@@ -36,7 +37,7 @@ PATH_SHOWN_CHARS = 100
 CALLER = "headway.caller"  # the scope's key
 HELD_BACK = frozenset({400, 401, 403, 413, 422, 429})  # whoever is answered so is refused by its own doing
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-PUBLIC_PATHS = frozenset({"/", "/v1/health", "/v1/health/live"})
+PUBLIC_PATHS = frozenset({"/v1/health", "/v1/health/live"})  # and the dashboard's pages
 PUBLIC_PREFIX = "/static/"
 
 SECURITY_HEADERS: Mapping[str, str] = {
@@ -161,9 +162,10 @@ def _shown(headers: Headers) -> str | None:
 
 def _is_public(scope: Scope) -> bool:
     # Whatever the method: these paths take only those that read, and say so to anybody who tries another one.
-    if scope["path"] in PUBLIC_PATHS or scope["path"].startswith(PUBLIC_PREFIX):
+    path = scope["path"]
+    if path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIX) or is_page(path):
         return True
-    return (scope["method"], scope["path"]) == ("POST", SESSION_PATH)  # its body has the token
+    return (scope["method"], path) == ("POST", SESSION_PATH)  # its body has the token
 
 
 def _has_two_lengths(headers: Headers) -> bool:

@@ -1,5 +1,6 @@
 // Finding in a long list: a filter by name that a link can hold, and an order that waits while somebody is at the rows.
 
+import { parameter as parameterOf, setParameters } from "./address.js";
 import { say } from "./dom.js";
 
 export const FEW = 5; // seen at a glance: nobody searches among them
@@ -23,7 +24,7 @@ export class Finder {
     this.#place = place;
     this.#input = place.querySelector("input");
     this.#parameter = parameter;
-    this.#input.value = new URLSearchParams(location.search).get(parameter) ?? "";
+    this.#input.value = parameterOf(parameter) ?? "";
     this.#input.addEventListener("input", () => {
       this.#keepInAddress();
       this.release();
@@ -85,9 +86,6 @@ export class Finder {
   }
 
   #keepInAddress() {
-    const address = new URL(location.href);
-    if (this.wanted) address.searchParams.set(this.#parameter, this.#input.value.trim());
-    else address.searchParams.delete(this.#parameter);
-    history.replaceState(null, "", address);
+    setParameters({ [this.#parameter]: this.#input.value.trim() });
   }
 }

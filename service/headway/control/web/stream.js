@@ -1,5 +1,7 @@
 // The connection to the control plane: requests with the token, and the stream of overviews.
 
+import { ROOT } from "./address.js";
+
 const TOKEN = "headway-token";
 const QUIET_MS = 12_000; // overviews come every few seconds: what is shown is then no longer of now
 const DEAD_MS = 25_000; // the server speaks at least every 15 s
@@ -7,8 +9,6 @@ const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 10_000;
 
 export class TokenNeeded extends Error {}
-
-const url = (path) => new URL(path, document.baseURI);
 
 export function keepToken(token) {
   sessionStorage.setItem(TOKEN, token);
@@ -21,7 +21,7 @@ export function hasToken() {
 async function request(path, options = {}) {
   const token = sessionStorage.getItem(TOKEN);
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
-  const response = await fetch(url(path), { ...options, headers, cache: "no-store" });
+  const response = await fetch(new URL(path, ROOT), { ...options, headers, cache: "no-store" });
   if (response.status === 401) throw new TokenNeeded();
   if (!response.ok) {
     const problem = await response.json().catch(() => ({}));

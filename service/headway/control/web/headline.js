@@ -1,0 +1,64 @@
+// What is so, in a sentence: the worst first, and nothing better than is known.
+
+import { ago, counted } from "./format.js";
+
+/** States that need somebody, worst first. */
+export const BAD = ["breaching", "crash_loop", "failing", "no_host", "stale", "unseen", "unmeasured"];
+const OLD_S = 10; // an age under this is the usual one: pipeline, agents and collectors report at least every few seconds
+
+/** Pools that are late or cannot do their work. */
+export const urgent = (pools) => pools.filter((pool) => BAD.slice(0, 4).includes(pool.state));
+
+/** A pool's name for people: that of its queue, where it has one. */
+export const nameOf = (pool) => (pool.queues.length === 1 ? pool.queues[0] : pool.pool);
+
+/** What is under way at this moment; nothing where every pool has what it wants. */
+export function doing(pools) {
+  const all = (name) => pools.reduce((sum, pool) => sum + pool[name], 0);
+  const changes = [
+    [all("starting_workers"), "starting"],
+    [all("draining_workers"), "finishing a last job"],
+    [all("failing_workers"), "failing to start"],
+  ];
+  return changes
+    .filter(([number]) => number > 0)
+    .map(([number, what]) => `${counted(number, "worker")} ${what}`)
+    .join(", ");
+}
+
+/** How old what a headline rests on is, where that is out of the ordinary. */
+function agesOf(pools) {
+  const ages = pools.flatMap((pool) => [pool.sample_age_s, pool.measured_age_s]).filter((age_s) => age_s !== null);
+  const oldest = Math.max(...ages);
+  return ages.length && oldest > OLD_S ? `, as of ${ago(oldest)}` : "";
+}
+
+/** How all objectives stand. `withAge` says how old that is, where it is out of the ordinary. */
+export function headline({ pools, queues, health }, { withAge = true } = {}) {
+  const restsOn = withAge ? agesOf : () => "";
+  if (!pools.length) return queues.length ? "Queues are seen, and none is managed yet" : "Nothing to manage yet";
+  const names = (which) => pools.filter((pool) => which.includes(pool.state)).map(nameOf);
+  const late = names(["breaching"]);
+  if (late.length) return `${list(late)} ${late.length === 1 ? "is" : "are"} late${restsOn(pools.filter((pool) => pool.state === "breaching"))}`;
+  for (const [state, what] of [["crash_loop", "workers crash"], ["failing", "too many jobs fail"], ["no_host", "no reachable host can run workers"]]) {
+    const some = names([state]);
+    if (some.length) return `${list(some)}: ${what}`;
+  }
+  const dark = names(["stale", "unseen"]);
+  if (dark.length) return `${list(dark)}: no fresh data, so nothing is scaled down`;
+  const unknown = names(["unmeasured"]);
+  if (unknown.length) return `${list(unknown)}: whether the objective is met is unknown`;
+  const near = names(["at_risk"]);
+  if (near.length) return `${list(near)} ${near.length === 1 ? "is" : "are"} close to being late`;
+  const after = names(["recovering"]);
+  if (after.length) return `${list(after)} ${after.length === 1 ? "has" : "have"} been late, and nobody waits too long now`;
+  if (pools.every((pool) => pool.state === "idle")) return `Nothing waits${restsOn(pools)}`;
+  // What is wrong with the installation stands below; until it is well, nobody knows that all is.
+  if (health.status !== "ok") return `Nobody is known to be late${restsOn(pools)}`;
+  return `${pools.length === 1 ? "The objective is met" : `All ${pools.length} objectives are met`}${restsOn(pools)}`;
+}
+
+function list(names) {
+  if (names.length > 3) return `${names.length} pools`;
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}

@@ -1,0 +1,11 @@
+// The pages, in the order of the navigation. A new one: its module here, its path in control/http/dashboard.py.
+//
+// path     of the address; {name} takes a segment, {name:path} all that follow
+// label    in the navigation; without one, the page is not in it
+// section  the path of the entry that is marked in the navigation instead of a page's own
+// title    of the browser's tab, by the names in the path
+// load     the module; its `page.render(root, context)` fills `root` and may return {show(store), tick(store), close(), find()}
+
+export const PAGES = [
+  { path: "/", label: "Now", title: () => "", load: () => import("./now.js") },
+];

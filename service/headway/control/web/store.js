@@ -1,0 +1,52 @@
+// What is known now: the newest overview, when it was true, and whether newer ones come.
+
+export class Store {
+  /** The newest overview; null until the first. */
+  overview = null;
+  /** Whether it is of now: false when the connection is lost, or nothing has come for long. */
+  isLive = false;
+  #skew_s = 0; // the server's clock less this browser's
+  #listeners = new Set();
+
+  /** Take a newer overview. */
+  take(overview) {
+    this.overview = overview;
+    this.#skew_s = overview.at_s - Date.now() / 1000;
+    this.isLive = true;
+    this.#changed();
+  }
+
+  /** From now on, what is known grows old. */
+  isStaleNow() {
+    this.isLive = false;
+    this.#changed();
+  }
+
+  /**
+   * The moment that is shown, in the server's seconds. Without a connection nothing ages on as if it were known to: it is
+   * that of the last overview.
+   */
+  get moment_s() {
+    return this.isLive || !this.overview ? Date.now() / 1000 + this.#skew_s : this.overview.at_s;
+  }
+
+  /** When the last overview was made, in this browser's seconds. */
+  get asOf_s() {
+    return this.overview.at_s - this.#skew_s;
+  }
+
+  /** Call `listener` after each change; what comes back ends that. */
+  subscribe(listener) {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** The pool of this name; undefined where the overview has none. */
+  pool(name) {
+    return this.overview?.pools.find((each) => each.pool === name);
+  }
+
+  #changed() {
+    for (const listener of this.#listeners) listener(this);
+  }
+}
