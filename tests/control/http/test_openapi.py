@@ -51,6 +51,7 @@ def test_operations_keep_their_names_and_declare_their_problems() -> None:
         "get_prometheus_metrics",
         "get_queue_metrics",
         "get_restart",
+        "get_system",
         "hosts_wanted",
         "latest_decisions",
         "list_audit",

@@ -61,6 +61,7 @@ MAY = {
     "DELETE /v1/queues/{queue}": CHANGES,
     "POST /v1/queues/forget": CHANGES,
     "POST /v1/telemetry": "ia",
+    "GET /v1/system": READS,
     "GET /v1/tokens": GOVERNS,
     "POST /v1/tokens": GOVERNS,
     "DELETE /v1/tokens/{name}": GOVERNS,

@@ -19,6 +19,7 @@ RIGHTS: Mapping[tuple[str, str], Role | None] = {
     ("GET", "/v1/openapi.json"): Role.VIEWER,
     ("GET", "/v1/health"): Role.VIEWER,  # and without any token
     ("GET", "/v1/health/live"): Role.VIEWER,
+    ("GET", "/v1/system"): Role.VIEWER,
     ("GET", "/metrics"): Role.VIEWER,
     ("GET", "/v1/events"): Role.VIEWER,
     ("GET", "/v1/profiles"): Role.VIEWER,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlalchemy import text
@@ -9,6 +10,8 @@ from sqlalchemy import text
 from headway.store.engine import Connection
 
 REPORTS_KEPT_S = 660.0  # an event comes up to 600 s late; more than that, so that clocks may differ
+COLLECTORS_LISTED_S = 86_400.0
+COLLECTORS_LISTED_MAX = 1_000
 COLLECTOR_SILENT_S = 8.0  # one sends each 5 s while it can read its broker
 _LOCK = 4_640_022  # the first of two numbers; the second is the connection's
 
@@ -30,6 +33,22 @@ class PollingCollector(NamedTuple):
     producer: str
     age_s: float
     """Since it began, without a break of ``COLLECTOR_SILENT_S``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenCollector:
+    """A collector and a connection that it reads, or read within ``COLLECTORS_LISTED_S``."""
+
+    connection: str
+    producer: str
+    seen_age_s: float
+    began_age_s: float
+    """Since it began, without a break of ``COLLECTOR_SILENT_S``."""
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it no longer polls."""
+        return self.seen_age_s > COLLECTOR_SILENT_S
 
 
 async def lock_connections(conn: Connection, numbers: Iterable[int]) -> None:
@@ -185,3 +204,16 @@ async def read_collectors(conn: Connection, connections: Iterable[str] | None = 
         {"named": named, "silent_s": COLLECTOR_SILENT_S},
     )
     return [PollingCollector(row.connection, row.producer, row.age_s) for row in rows]
+
+
+async def list_collectors(conn: Connection) -> list[SeenCollector]:
+    """The collectors of the last ``COLLECTORS_LISTED_S``, by connection and name; ``COLLECTORS_LISTED_MAX`` at most."""
+    rows = await conn.execute(
+        text(
+            "select connection, producer, cast(extract(epoch from now() - seen_at) as double precision) as seen_age_s, "
+            "cast(extract(epoch from now() - began_at) as double precision) as began_age_s from collectors "
+            "where seen_at > now() - make_interval(secs => :listed_s) order by connection, producer limit :most"
+        ),
+        {"listed_s": COLLECTORS_LISTED_S, "most": COLLECTORS_LISTED_MAX},
+    )
+    return [SeenCollector(**each) for each in rows.mappings()]
