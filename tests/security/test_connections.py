@@ -98,6 +98,36 @@ def test_a_request_of_two_lengths_hides_no_other(plane: Plane) -> None:
     assert b"connection: close" in said.lower()
 
 
+LINES = {
+    "head": "GET /v1/profiles HTTP/1.1\nHost: h\n{shown}\n\n",
+    "value": "GET /v1/profiles HTTP/1.1\r\nHost: h\r\nX-Note: a\n{shown}\r\n\r\n",
+    "trailers": "POST /v1/telemetry HTTP/1.1\r\nHost: h\r\n{shown}\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n"
+    "0\r\nX-Note: a\n\nGET /v1/profiles HTTP/1.1\r\nHost: h\r\n{shown}\r\n\r\n",
+    "blank line before": "\nGET /v1/profiles HTTP/1.1\r\nHost: h\r\n{shown}\r\n\r\n",
+}
+
+
+def test_a_line_that_ends_in_lf_alone_is_refused(plane: Plane) -> None:
+    """A proxy may take the LF for a part of a value: what it passes on as one request was two, or of another length."""
+    for name, sent in LINES.items():
+        said = said_at(plane.http, sent.format(shown=f"Authorization: Bearer {TOKEN}").encode())
+        assert re.findall(rb"HTTP/1.1 (\d+)", said) == [b"400"], (name, said)
+
+
+def test_a_body_that_breaks_after_the_answer_began_leaves_no_trace(plane: Plane) -> None:
+    """Without a credential, each left a trace of 25 lines: `LocalProtocolError`."""
+    host, port = plane.http.removeprefix("http://").rsplit(":", 1)
+    for line in ("POST /v1/telemetry HTTP/1.1", f"GET /v1/events HTTP/1.1\r\nAuthorization: Bearer {TOKEN}"):
+        with socket.create_connection((host, int(port)), timeout=ANSWER_S) as each:
+            each.sendall(f"{line}\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+            assert each.recv(65_536).startswith(b"HTTP/1.1 ")
+            each.sendall(b"no chunk\r\n")
+            assert is_ended(each)
+    with plane.client() as client:
+        assert client.get("/v1/health/live").status_code == 200
+    assert not [line for line in plane.said if "Traceback" in line]
+
+
 def test_a_client_that_goes_on_asking_is_never_ended(plane: Plane) -> None:
     with plane.client() as client:
         until_s = time.monotonic() + 12.0

@@ -28,6 +28,19 @@ HEADERS = b"\0\0\x08\x01\0\0\0\0\x01" + b"\x83\x86\x44\x04/abc"  # not the last 
 CONTINUATION = b"\0\0\x05\x09\0\0\0\0\x01" + b"\0\x01a\x01b"  # gRPC itself ends a connection for empty ones
 
 
+def headers_of_a_call(token: str) -> bytes:
+    """A whole call with a credential but without its message, on stream 1."""
+    named = {":path": "/headway.wire.v1.TelemetryService/Ingest", ":authority": "a", "te": "trailers"}
+    named |= {"content-type": "application/grpc", "authorization": f"Bearer {token}"}
+    literal = [b"\0%c%s%c%s" % (len(k), k.encode(), len(v), v.encode()) for k, v in named.items()]
+    block = b"\x83\x86" + b"".join(literal)
+    return len(block).to_bytes(3, "big") + b"\x01\x04\0\0\0\x01" + block
+
+
+def on_stream_3(frame: bytes) -> bytes:
+    return frame[:8] + b"\x03" + frame[9:]
+
+
 @pytest.fixture
 async def server(migrated_url: str, tmp_path: Path) -> AsyncIterator[RpcServer]:
     async with ingesting(migrated_url, tmp_path) as ingest:
@@ -63,6 +76,35 @@ async def test_of_many_that_bring_little_the_largest_are_ended(
         assert await eventually_of(lambda: server.strangers.ended) == 1
     (brought,) = re.findall(r"bytes=(\d+)", caplog.text)
     assert int(brought) > len(PREFACE + HEADERS + CONTINUATION * 8_000)
+
+
+async def test_memory_that_grows_is_answered_before_the_second_is_over(
+    migrated_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What came within a second was bounded by the line alone."""
+    monkeypatch.setattr(stranger_connections, "STRANGER_SWEEP_S", 3_600.0)
+    monkeypatch.setattr(stranger_connections, "GROWTH_BYTES", 1_000_000)
+    async with ingesting(migrated_url, tmp_path) as ingest:
+        server = await serve([TelemetryServicer(ingest)], address=Address(host="127.0.0.1", port=0), token=TOKEN)
+        with connection(server) as each:
+            sending = asyncio.create_task(asyncio.to_thread(each.sendall, HEADERS + CONTINUATION * 300_000))
+            assert await eventually_of(lambda: server.strangers.ended) == 1
+            await asyncio.wait([sending])
+            sending.exception()
+        await server.stop(0)
+
+
+async def test_headers_without_an_end_are_ended_of_who_has_shown_a_credential_too(
+    server: RpcServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever had a token, of whatever role, was not bounded on that connection."""
+    monkeypatch.setattr(stranger_connections, "KNOWN_BYTES_MAX", 1_000_000)  # less than a stranger's who calls
+    with connection(server) as each:
+        each.sendall(headers_of_a_call(TOKEN) + on_stream_3(HEADERS) + on_stream_3(CONTINUATION) * 100_000)
+        sending = asyncio.create_task(asyncio.to_thread(each.sendall, on_stream_3(CONTINUATION) * 50_000))
+        assert await eventually_of(lambda: server.strangers.ended) == 1
+        await asyncio.wait([sending])
+        sending.exception()
 
 
 async def test_who_has_shown_a_credential_sends_as_much_as_there_is(server: RpcServer) -> None:

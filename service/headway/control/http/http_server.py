@@ -13,6 +13,7 @@ import uvicorn
 
 from headway.control.http.app import App, HttpAddress
 from headway.control.http.connections import Connections
+from headway.control.http.strict_framing import strict
 from headway.control.http.tls_handshakes import TlsHandshakes
 from headway.control.log_throttle import LogThrottle
 from headway.errors import Misconfigured
@@ -99,7 +100,7 @@ class HttpServer:
         )
         config.load()
         self._connections = connections or Connections()
-        config.http_protocol_class = self._connections.bounded(config.http_protocol_class)
+        config.http_protocol_class = self._connections.bounded(strict(config.http_protocol_class))
         config.ssl = tls  # ours, and not of files: a renewed certificate is loaded into it
         self._server = _Server(config, self._connections)
         self._rarely = _Rarely()

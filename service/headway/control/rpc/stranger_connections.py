@@ -1,4 +1,4 @@
-"""Connections of the gRPC port that bring bytes, no call and no credential: they are ended.
+"""Connections of the gRPC port that bring bytes and no call: they are ended, those without a credential soon.
 
 gRPC takes the headers of a call for as long as they come. Of CONTINUATION frames without an end it keeps some bytes of
 each until the connection ends: it has no bound for these, and shows neither its sockets nor what comes over them. But
@@ -11,6 +11,7 @@ import logging
 import os
 import socket
 import stat
+import time
 from collections import Counter
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
@@ -24,13 +25,22 @@ from urllib.parse import unquote
 from headway.control.log_throttle import LogThrottle
 
 STRANGER_SWEEP_S = 1.0
+# What comes within that second counts, too: a sweep begins at once where memory has grown by as much since the last.
+GROWTH_CHECK_S = 0.1
+GROWTH_BYTES = 16 * 1024 * 1024
 # Of one connection since its last call began or ended: what is left of a message that was refused may be under way.
 UNASKED_BYTES_MAX = 1024 * 1024
 CALLING_BYTES_MAX = 9 * 1024 * 1024  # while a call waits, perhaps for the database: one message
 STRANGERS_BYTES_MAX = 64 * 1024 * 1024  # of all together; the largest end first
+# Who has shown a credential may bring several messages at once. What counts is what comes after a call has begun: the
+# headers of a call that end prove that no flood of them is under way, and the end of another call proves nothing.
+KNOWN_BYTES_MAX = 64 * 1024 * 1024
+KNOWNS_BYTES_MAX = 256 * 1024 * 1024  # of all with a credential
 FEW_BYTES = 32 * 1024  # the handshake of TLS and the headers of a call are 10 KB: whoever has sent no more is spared
 FD_FOLDER = Path("/proc/self/fd")
 HAS_FDS = FD_FOLDER.is_dir()  # Linux
+STATM = Path("/proc/self/statm")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _BYTES_RECEIVED_AT, _BYTES_RECEIVED_LENGTH = 128, 8  # in Linux's struct tcp_info, since 4.1
 
 Peer = tuple[str, int]
@@ -47,24 +57,41 @@ class _Connection:
     bytes_at_call: int = 0
 
 
-class _Stranger(NamedTuple):
-    """An open connection without a credential."""
+class _Inbound(NamedTuple):
+    """An open connection, and how much may come over it without a call."""
 
     unasked_bytes: int
     fd: int
     inode: int
     peer: Peer
-    is_calling: bool
+    bytes_max: int
+
+
+class _CallsSinceSweep(NamedTuple):
+    """Who called since the last sweep: a call began or ended, one began, one showed a credential; and who calls now."""
+
+    called: AbstractSet[Peer]
+    begun: AbstractSet[Peer]
+    known: AbstractSet[Peer]
+    now: AbstractSet[Peer]
+
+    def bytes_max(self, connection: _Connection) -> int:
+        """How much may come over it without a call."""
+        if connection.is_known:
+            return KNOWN_BYTES_MAX
+        is_calling = connection.peer in self.called or connection.peer in self.now
+        return CALLING_BYTES_MAX if is_calling else UNASKED_BYTES_MAX
 
 
 class StrangerConnections:
-    """Those whose callers have shown no credential, and how much has come over each without a call."""
+    """Who calls over which connection, with a credential or as a stranger, and how much has come without a call."""
 
     def __init__(self) -> None:
         self._open: dict[int, _Connection] = {}
         """By inode, which no later socket has."""
         self._calling: Counter[Peer] = Counter()
         self._called: set[Peer] = set()
+        self._begun: set[Peer] = set()
         self._known: set[Peer] = set()
         self._throttle = LogThrottle()
         self.ended = 0
@@ -75,6 +102,7 @@ class StrangerConnections:
         """A call from ``peer``, in gRPC's words, until the end of the block."""
         place = _peer_of(peer)
         self._called.add(place)
+        self._begun.add(place)
         self._calling[place] += 1
         try:
             yield
@@ -89,55 +117,68 @@ class StrangerConnections:
         self._known.add(_peer_of(peer))
 
     async def sweep_for_ever(self, port: int) -> None:
-        """``sweep`` each second. Where the kernel does not show what it counts, return."""
+        """``sweep`` each second, and as memory grows. Where the kernel does not show what it counts, return."""
         while HAS_FDS:
-            await asyncio.sleep(STRANGER_SWEEP_S)
+            await self._pause()
             with suppress(OSError):  # no descriptor is left to read the folder by; one may be a second later
                 await self.sweep(port)
 
+    async def _pause(self) -> None:
+        until_s = time.monotonic() + STRANGER_SWEEP_S
+        before_bytes = _resident_bytes()
+        while time.monotonic() < until_s:
+            await asyncio.sleep(GROWTH_CHECK_S)
+            if _resident_bytes() > before_bytes + GROWTH_BYTES:
+                return
+
     async def sweep(self, port: int) -> None:
         """End the connections of ``port`` over which too much has come."""
-        called, self._called = self._called, set()
-        known, self._known = self._known, set()
+        calls = _CallsSinceSweep(self._called, self._begun, self._known, frozenset(self._calling))
+        self._called, self._begun, self._known = set(), set(), set()
         # In a thread: there may be 20,000 of them.
-        for peer, unasked_bytes in await asyncio.to_thread(self._swept, port, called, known, frozenset(self._calling)):
+        for peer, unasked_bytes in await asyncio.to_thread(self._swept, port, calls):
             self.ended += 1
             if (left_out := self._throttle.due()) is not None:
                 log.warning(
-                    "connection ended address=%s bytes=%d left_out=%d: no call came with them, and no credential",
+                    "connection ended address=%s bytes=%d left_out=%d: no call came with them",
                     *(peer[0], unasked_bytes, left_out),
                 )
 
-    def _swept(
-        self, port: int, called: AbstractSet[Peer], known: AbstractSet[Peer], calling: AbstractSet[Peer]
-    ) -> list[tuple[Peer, int]]:
+    def _swept(self, port: int, calls: _CallsSinceSweep) -> list[tuple[Peer, int]]:
         """Those that were ended, and how much had come over each."""
         still_open: dict[int, _Connection] = {}
-        found: list[_Stranger] = []
+        strangers: list[_Inbound] = []
+        knowns: list[_Inbound] = []
         for fd, inode in _sockets():
             each = self._open.get(inode) or _Connection(peer=_peer_at(fd, port))
             still_open[inode] = each
-            each.is_known = each.is_known or each.peer in known
-            if each.peer is None or each.is_known:
+            if each.peer is None:
                 continue
+            each.is_known = each.is_known or each.peer in calls.known
             received_bytes = _received_bytes(fd)
-            unasked_bytes = received_bytes - each.bytes_at_call
-            is_calling = each.peer in called or each.peer in calling
-            found.append(_Stranger(unasked_bytes, fd, inode, each.peer, is_calling))
-            if each.peer in called:
+            seen = _Inbound(received_bytes - each.bytes_at_call, fd, inode, each.peer, calls.bytes_max(each))
+            (knowns if each.is_known else strangers).append(seen)
+            if each.peer in (calls.begun if each.is_known else calls.called):
                 each.bytes_at_call = received_bytes
         self._open = still_open
-        return [(each.peer, each.unasked_bytes) for each in _too_many(found) if _end(each.fd, each.inode)]
+        found = (*_too_many(strangers, STRANGERS_BYTES_MAX), *_too_many(knowns, KNOWNS_BYTES_MAX))
+        return [(each.peer, each.unasked_bytes) for each in found if _end(each.fd, each.inode)]
 
 
-def _too_many(strangers: list[_Stranger]) -> Iterator[_Stranger]:
+def _too_many(connections: list[_Inbound], all_bytes_max: int) -> Iterator[_Inbound]:
     """Those that are to be ended, the largest first."""
-    all_bytes = sum(each.unasked_bytes for each in strangers)
-    for each in sorted(strangers, reverse=True):
-        own_max = CALLING_BYTES_MAX if each.is_calling else UNASKED_BYTES_MAX
-        if each.unasked_bytes > own_max or (all_bytes > STRANGERS_BYTES_MAX and each.unasked_bytes > FEW_BYTES):
+    all_bytes = sum(each.unasked_bytes for each in connections)
+    for each in sorted(connections, reverse=True):
+        if each.unasked_bytes > each.bytes_max or (all_bytes > all_bytes_max and each.unasked_bytes > FEW_BYTES):
             all_bytes -= each.unasked_bytes
             yield each
+
+
+def _resident_bytes() -> int:
+    """What this process has in memory; 0 where no descriptor is left to read it by."""
+    with suppress(OSError):
+        return int(STATM.read_text().split()[1]) * PAGE_BYTES
+    return 0
 
 
 @lru_cache(maxsize=20_000)  # asked with each call, and a connection has many
