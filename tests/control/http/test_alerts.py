@@ -18,7 +18,7 @@ async def test_every_metric_and_label_that_a_rule_names_exists(client: httpx.Asy
     text = (await client.get("/metrics")).text
     named = set(re.findall(r"^# TYPE (\S+) (?:gauge|counter)$", text, re.MULTILINE)) | {"up"}
     assert {rule.metric for rule in rules()} <= named
-    words = set(PoolState.__args__) | {"silent", "missing", "backing_off", "headway"}  # type: ignore[attr-defined]
+    words = set(PoolState.__args__) | {"silent", "missing", "backing_off", "draining", "0.95", "headway"}  # type: ignore[attr-defined]
     for rule in rules():
         for _, _, wanted in rule.labels:
             assert set(wanted.split("|")) <= words, rule.name

@@ -98,7 +98,7 @@ class _Seen(Collector):
         yield from left.cut(_of_hosts(seen.hosts))
         yield from left.cut(_of_hosts_wanted(seen.hosts_wanted, now_s=seen.at_s))
         yield from left.cut(_of_pools(seen.pools, now_s=seen.at_s))
-        yield from left.cut([_forced(seen.hosts)])
+        yield from left.cut([_forced(seen.hosts), _certificates(seen.hosts)])
         yield from left.cut(of_objectives(self.jobs, seen.pools))
         yield from left.cut(of_behaviours(self.measured))
         queues = [
@@ -153,6 +153,7 @@ def _of_pools(pools: Sequence[PoolOut], *, now_s: float) -> Iterator[GaugeMetric
 
 OF_POOLS: Figures[PoolOut] = (
     ("target_workers", "Target number of workers of the pool.", lambda pool: pool.target_workers),
+    ("ceiling_workers", "The most workers that the pool's profile allows.", lambda pool: pool.workers_max),
     ("objective_seconds", "Target pickup time of the pool's objective.", lambda pool: pool.objective.target_s),
     (
         "pickup_seconds",
@@ -212,6 +213,15 @@ def _forced(hosts: Iterable[HostOut]) -> CounterMetricFamily:
         "Workers that had not finished by their drain deadline and were ended by force.",
         ("host", "pool"),
         [((host.name, pool), workers) for host in hosts for pool, workers in host.forced_workers.items()],
+    )
+
+
+def _certificates(hosts: Iterable[HostOut]) -> GaugeMetricFamily:
+    return gauge(
+        "headway_host_certificate_left_seconds",
+        "Until the certificate ends that the host's agent last showed; below 0 once it has.",
+        ("host",),
+        [((host.name,), host.certificate_left_s) for host in hosts],
     )
 
 

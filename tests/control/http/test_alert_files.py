@@ -1,0 +1,164 @@
+"""The files made from the alert rules: fresh and valid; each rule fires where it should, and none where all is well."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from headway.control.http.prometheus.alert_files import FILES, PANELS
+from headway.control.http.prometheus.alert_rules import COMPOSED, SIMPLE
+from support.debian import unpacked
+from support.tree import ROOT
+
+FOLDER = ROOT / "docs/reference"
+POOL = 'instance="a",job="headway",pool="mail"'
+WELL = {
+    'up{instance="a",job="headway"}': "1x900",
+    'headway_healthy{instance="a",job="headway"}': "1x900",
+    'headway_leader_silent_seconds{instance="a",job="headway"}': "1x900",
+    'headway_pipeline_beat_age_seconds{instance="a",job="headway",pipeline="main"}': "1x900",
+    f"headway_pool_decided_age_seconds{{{POOL}}}": "200x900",
+    f'headway_pool_state{{{POOL},state="on_time"}}': "1x900",
+    f"headway_pool_lost_jobs{{{POOL}}}": "0x900",
+    f"headway_pool_measured_age_seconds{{{POOL}}}": "3x900",
+    f'headway_pool_workers{{{POOL},state="backing_off"}}': "0x900",
+    f'headway_pool_workers{{{POOL},state="draining"}}': "0x900",
+    'headway_hosts{instance="a",job="headway",state="silent"}': "0x900",
+    'headway_refused_names_total{instance="a",job="headway",kind="queues"}': "3x900",
+    'headway_host_forced_workers_total{instance="a",job="headway",host="h",pool="mail"}': "2x900",
+    f'headway_pool_evaluation_delay_seconds{{{POOL},quantile="0.95"}}': "0.1x900",
+    f"headway_pool_target_workers{{{POOL}}}": "3 4 5 4 3x890",
+    f"headway_pool_ceiling_workers{{{POOL}}}": "10x900",
+    f"headway_pool_error_budget_ratio{{{POOL}}}": "0.01x900",
+    f"headway_pool_day_paid_worker_seconds{{{POOL}}}": "10x900",
+    f"headway_pool_day_budget_worker_seconds{{{POOL}}}": "100x900",
+    'headway_host_certificate_left_seconds{instance="a",job="headway",host="h"}': "6000000x900",
+    f'headway_queue_measured_jobs_total{{{POOL},queue="q",objective_seconds="10.0"}}': "0+100x900",
+    f'headway_queue_late_jobs_total{{{POOL},queue="q",objective_seconds="10.0"}}': "0+0.5x900",
+}
+LATE = f'headway_queue_late_jobs_total{{{POOL},queue="q",objective_seconds="10.0"}}'
+BREACHING = {f'headway_pool_state{{{POOL},state="breaching"}}': "1x900"}
+PLANTED: dict[str, tuple[dict[str, str], set[str]]] = {
+    "HeadwayAway": ({'up{instance="a",job="headway"}': "0x900"}, set()),
+    "HeadwayDegraded": ({'headway_health_reason{instance="a",job="headway",reason="leader"}': "1x900"}, set()),
+    "HeadwayNoLeader": ({'headway_leader_silent_seconds{instance="a",job="headway"}': "11+60x900"}, set()),
+    "HeadwayPoolUndecided": ({f"headway_pool_decided_age_seconds{{{POOL}}}": "601+60x900"}, set()),
+    "HeadwayPoolLate": (BREACHING, set()),
+    "HeadwayPoolBroken": ({f'headway_pool_state{{{POOL},state="crash_loop"}}': "1x900"}, set()),
+    "HeadwayPoolUnknown": ({f'headway_pool_state{{{POOL},state="stale"}}': "1x900"}, set()),
+    "HeadwayJobsLost": ({f"headway_pool_lost_jobs{{{POOL}}}": "12x900"}, set()),
+    "HeadwayPipelineSilent": (
+        {'headway_pipeline_beat_age_seconds{instance="a",job="headway",pipeline="main"}': "11+60x900"},
+        set(),
+    ),
+    "HeadwayUnmeasured": ({f"headway_pool_measured_age_seconds{{{POOL}}}": "61+60x900"}, set()),
+    "HeadwayWorkersEnd": ({f'headway_pool_workers{{{POOL},state="backing_off"}}': "1x900"}, set()),
+    "HeadwayHostSilent": ({'headway_hosts{instance="a",job="headway",state="silent"}': "1x900"}, set()),
+    "HeadwayNamesRefused": (
+        {'headway_refused_names_total{instance="a",job="headway",kind="queues"}': "0+1x900"},
+        set(),
+    ),
+    "HeadwayHostsMissing": (
+        {'headway_hosts_wanted{instance="a",job="headway",sign="missing",templates="rq",labels=""}': "2x900"},
+        set(),
+    ),
+    "HeadwayEvaluationLate": (
+        {f'headway_pool_evaluation_delay_seconds{{{POOL},quantile="0.95"}}': "6x900"},
+        set(),
+    ),
+    "HeadwayDrainOverdue": ({f'headway_pool_workers{{{POOL},state="draining"}}': "1x900"}, set()),
+    "HeadwayWorkersForced": (
+        {'headway_host_forced_workers_total{instance="a",job="headway",host="h",pool="mail"}': "0+1x900"},
+        set(),
+    ),
+    "HeadwayBudgetBurnsFast": ({LATE: "0+20x900"}, {"HeadwayBudgetBurnsSlow"}),  # 20 % late, 20 times 1 %
+    "HeadwayBudgetBurnsSlow": ({LATE: "0+8x900"}, set()),
+    "HeadwayAtCeiling": (
+        {**BREACHING, f"headway_pool_target_workers{{{POOL}}}": "10x900"},
+        {"HeadwayPoolLate"},
+    ),
+    "HeadwayFlapping": ({f"headway_pool_target_workers{{{POOL}}}": " ".join(["3", "5"] * 300)}, set()),
+    "HeadwayBudgetReached": ({f"headway_pool_day_paid_worker_seconds{{{POOL}}}": "100x900"}, set()),
+    "HeadwayCertificateEnds": (
+        {'headway_host_certificate_left_seconds{instance="a",job="headway",host="h"}': "90000x900"},
+        set(),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def promtool() -> Path:
+    return unpacked("bookworm", "prometheus") / "usr/bin/promtool"
+
+
+def test_the_committed_files_are_what_the_definition_gives() -> None:
+    for name, made in FILES.items():
+        assert (FOLDER / name).read_text() == made(), (
+            "run: .venv/bin/python -m headway.control.http.prometheus.alert_files docs/reference"
+        )
+
+
+def test_each_rule_fires_when_it_should_and_none_where_all_is_well(promtool: Path, tmp_path: Path) -> None:
+    assert PLANTED.keys() == {rule.name for rule in (*SIMPLE, *COMPOSED)}
+    cases = [_case("well", {}, set())]
+    cases += [_case(name, series, {name, *more}) for name, (series, more) in PLANTED.items()]
+    rules = tmp_path / "alerts.yml"
+    rules.write_text((FOLDER / "alerts.yml").read_text())
+    test = tmp_path / "test.yml"
+    test.write_text(yaml.safe_dump({"rule_files": ["alerts.yml"], "evaluation_interval": "1m", "tests": cases}))
+    for words in (["check", "rules", rules], ["test", "rules", test]):
+        answer = subprocess.run([promtool, *words], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def _case(name: str, series: dict[str, str], firing: set[str]) -> dict[str, Any]:
+    """A test of promtool: where ``series`` take the place of those of an installation that is well, these fire."""
+    return {
+        "name": name,
+        "interval": "1m",
+        "input_series": [{"series": each, "values": values} for each, values in {**WELL, **series}.items()],
+        "promql_expr_test": [
+            {
+                "expr": 'count by (alertname) (ALERTS{alertstate="firing"})',
+                "eval_time": eval_time,
+                "exp_samples": [{"labels": f'{{alertname="{each}"}}', "value": 1} for each in sorted(firing)],
+            }
+            for eval_time in ("8h",)
+        ],
+    }
+
+
+async def test_every_metric_that_a_file_names_exists(client: httpx.AsyncClient) -> None:
+    text = (await client.get("/metrics")).text
+    exposed = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+    exposed |= {rule["record"] for rule in _rules() if "record" in rule} | {"up"}
+    expressions = [rule["expr"] for rule in _rules()] + [expression for _, expression, _, _ in PANELS]
+    named = {
+        word
+        for expression in expressions
+        for word in expression.replace("(", " ").replace("{", " ").replace("[", " ").replace(")", " ").split()
+        if word.startswith("headway") and "=" not in word and '"' not in word
+    }
+    assert {word for word in named if word not in exposed} == set()
+
+
+def test_the_board_is_one_that_grafana_imports() -> None:
+    board = json.loads((FOLDER / "grafana.json").read_text())
+    assert {"title", "schemaVersion", "panels", "templating", "time", "uid"} <= board.keys()
+    places = [panel["gridPos"] for panel in board["panels"]]
+    assert all(place["x"] + place["w"] <= 24 for place in places)
+    assert len({(place["x"], place["y"]) for place in places}) == len(places)
+    assert len({panel["id"] for panel in board["panels"]}) == len(places)
+    variables = {each["name"] for each in board["templating"]["list"]}
+    for panel in board["panels"]:
+        assert panel["targets"][0]["datasource"]["uid"] == "${source}"
+        assert all(name in variables for name in ("source", "pool"))
+
+
+def _rules() -> list[dict[str, Any]]:
+    groups = yaml.safe_load((FOLDER / "alerts.yml").read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
