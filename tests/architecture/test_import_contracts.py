@@ -50,7 +50,8 @@ BREACHES = [
         "headway.simulate.studies.fixed_pool -> headway.wire.codec",
     ),
     ("headway_spark/__init__.py", "import headway.store.tables", "headway_spark -> headway.store.tables"),
-    ("headway/scaling/model/decision.py", "import headway.scaling.decide", ".model -> .decide"),  # a cycle
+    # A cycle; which of its imports should go is a guess of the linter, and moves with the others.
+    ("headway/scaling/model/decision.py", "import headway.scaling.decide", "No cycles are allowed in headway.scaling."),
     (
         "headway/control/scheduler/bucket_cache.py",
         "import headway.control.scheduler.ticker",

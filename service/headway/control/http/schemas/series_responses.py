@@ -1,0 +1,54 @@
+"""What a chart of a queue or pool is given: columns of equal length."""
+
+from headway.control.http.schemas.schema_base import Given
+from headway.scaling.metrics.series import Source
+from headway.scaling.model import Objective
+
+
+class SeriesColumns(Given):
+    """One value a point in each; null is not known, and never 0. A point is a span of `step_s` that begins at `at_s`.
+
+    Waits, depths and workers are the greatest of the span, events are counted.
+    """
+
+    at_s: list[float]
+    p50_s: list[float | None]
+    """Of finished waits in the objective's window, as it moved over the span; in hours, of an hour's jobs."""
+    p95_s: list[float | None]
+    pickup_s: list[float | None]
+    """The objective's percentile."""
+    pickup_max_s: list[float | None]
+    """The longest wait of a job that started in the span; exact."""
+    backlog_jobs: list[float | None]
+    oldest_age_s: list[float | None]
+    enqueued: list[float | None]
+    started: list[float | None]
+    finished: list[float | None]
+    failed: list[float | None]
+    running_workers: list[float | None]
+    """As decisions recorded: when the count changed, and every 5 minutes. They are kept for 14 days."""
+    starting_workers: list[float | None]
+    draining_workers: list[float | None]
+    target_workers: list[float | None]
+    ceiling_workers: list[float | None]
+    """By the profile and its schedules; null before its present version."""
+    forecast_jobs_per_s: list[float | None]
+    """What the weeks predict by what they teach now, where they have been better than other forecasts."""
+    forecast_high_jobs_per_s: list[float | None]
+    """What 95 % of the minutes do not exceed, by the same weeks."""
+
+
+class SeriesOut(Given):
+    """A queue or pool over a span of time."""
+
+    pool: str | None
+    queue: str | None
+    """null: all queues of the pool together."""
+    from_s: float
+    """When the first point begins: what was asked for, or a little earlier."""
+    until_s: float
+    step_s: float
+    source: Source
+    """What it is made of: `raw` is of 5 s (kept 2 hours), `minutes` (14 days), `hours` (400 days)."""
+    objective: Objective | None
+    columns: SeriesColumns
