@@ -118,6 +118,8 @@ class ControlSettings:
     tls: ServerTls | None
     bounds: Mapping[str, int] = field(default_factory=dict)
     """Name of a bound of ``headway.control.bounds`` -> its value."""
+    recommends_only: bool = False
+    """Whether it decides and starts and stops nothing, whatever profiles say; agents are not served."""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "ControlSettings":
@@ -138,6 +140,7 @@ class ControlSettings:
                 token=read.token(),
                 tls=read.server_tls(),
                 bounds={name: read.count(setting, default) for setting, (name, default) in BOUNDS.items()},
+                recommends_only=read.one_of("HEADWAY_RECOMMEND_ONLY", ("no", "yes")) == "yes",
             )
             if settings.token is not None and (bits := _bits(settings.token)) < TOKEN_BITS_MIN:
                 read.refuse(

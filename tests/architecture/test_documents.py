@@ -10,6 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import yaml
 
 from architecture.roles import NEEDED, read_by
 from headway import settings
@@ -114,7 +115,21 @@ def test_every_mode_of_a_profile_is_documented() -> None:
     assert documented == [mode.value for mode in Mode]
 
 
+def scaled_object(file: Path) -> bool:
+    """Whether it is a ScaledObject that scales by our gauge, and does not take missing metrics for zero."""
+    spec = yaml.safe_load(file.read_text())["spec"]
+    (trigger,) = spec["triggers"]
+    return (
+        trigger["type"] == "prometheus"
+        and "headway_pool_target_workers{" in trigger["metadata"]["query"]
+        and trigger["metadata"]["ignoreNullValues"] == "false"
+        and trigger["metricType"] == "AverageValue"  # which KEDA's fallback asks for
+        and spec["minReplicaCount"] <= spec["fallback"]["replicas"] <= spec["maxReplicaCount"]
+    )
+
+
 READERS: dict[str, Callable[[Path], object]] = {
+    "yaml keda": scaled_object,
     "yaml": lambda file: load_profiles_file(file).profiles,
     "yaml candidates": read_candidates,
     "toml": lambda file: load_host_file(file).templates,
@@ -126,7 +141,7 @@ def test_examples_of_files_are_ones_that_headway_takes(tmp_path: Path, monkeypat
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))  # where rq is
     for page in PAGES:
         for kind, example in re.findall(
-            r"```(yaml(?: candidates)?|toml(?: brokers)?)\n(.*?)```", page.read_text(), flags=re.DOTALL
+            r"```(yaml(?: candidates| keda)?|toml(?: brokers)?)\n(.*?)```", page.read_text(), flags=re.DOTALL
         ):
             file = tmp_path / f"example.{kind}"
             file.write_text(example.replace("/srv/app/.venv/bin/rq", "rq").replace("/srv/app", "."))

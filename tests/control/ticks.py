@@ -102,7 +102,11 @@ async def database(migrated_url: str) -> AsyncIterator[Database]:
 
 @asynccontextmanager
 async def leading(
-    url: str, *, now_s: float = NOW_S, strategies: Mapping[str, Strategy] = BUILT_IN
+    url: str,
+    *,
+    now_s: float = NOW_S,
+    strategies: Mapping[str, Strategy] = BUILT_IN,
+    recommends_only: bool = False,
 ) -> AsyncIterator[tuple[Ticker, int]]:
     """A ticker and the epoch it leads under, at ``now_s``."""
     engine, session = create_engine(url), await LeaderSession.open(url)
@@ -112,7 +116,14 @@ async def leading(
             await asyncio.sleep(0.01)
     leadership = Leadership(database_url=url, name="test", clock=lambda: now_s)
     try:
-        yield Ticker(engine=engine, leadership=leadership, clock=lambda: now_s, strategies=strategies), epoch
+        ticker = Ticker(
+            engine=engine,
+            leadership=leadership,
+            clock=lambda: now_s,
+            strategies=strategies,
+            recommends_only=recommends_only,
+        )
+        yield ticker, epoch
     finally:
         await session.close()
         await engine.dispose()

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,18 @@ class RunningUp:
 
     def headway(self, *words: str) -> str:
         """What a command prints."""
-        done = subprocess.run(
+        done = self._run(words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def refused(self, *words: str) -> str:
+        """What a command says that is refused."""
+        done = self._run(words)
+        assert done.returncode == 2, done.stdout
+        return done.stderr
+
+    def _run(self, words: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
             [sys.executable, "-m", "headway", *words],
             cwd=self._folder,
             env=self._env,
@@ -46,8 +57,6 @@ class RunningUp:
             check=False,
             timeout=60,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
     def workers(self, pool: str) -> set[int]:
         """The process ids of the pool's workers, by the last report."""
@@ -70,7 +79,9 @@ class RunningUp:
 
 
 @contextmanager
-def running_up(folder: Path, env: Mapping[str, str]) -> Iterator[RunningUp]:
+def running_up(
+    folder: Path, env: Mapping[str, str], *, words: Sequence[str] = ("--stop-workers",)
+) -> Iterator[RunningUp]:
     """Everything on this machine until the end of the block; then its workers end as well."""
     http, grpc = (f"127.0.0.1:{free_port()}" for _ in range(2))
     whole = {
@@ -82,7 +93,7 @@ def running_up(folder: Path, env: Mapping[str, str]) -> Iterator[RunningUp]:
         "HEADWAY_URL": f"http://{http}",
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "headway", "up", "--plain", "--stop-workers"],
+        [sys.executable, "-m", "headway", "up", "--plain", *words],
         cwd=folder,
         env=whole,
         stdout=subprocess.PIPE,

@@ -48,6 +48,13 @@ ROWS = {
         "insert into event_sources (queue, source, ends_at) values ('{name}', 's', now() - interval '{age}')",
         ("queue", "23 hours", "25 hours"),
     ),
+    "listed_workers": (
+        (
+            "insert into listed_workers (queue, from_s, until_s, workers) "
+            "select '{name}', 0, extract(epoch from now() - interval '{age}'), 1"
+        ),
+        ("queue", "13 days", "15 days"),
+    ),
     "collectors": (
         "insert into collectors (connection, producer, seen_at) values ('{name}', 'p', now() - interval '{age}')",
         ("connection", "23 hours", "25 hours"),

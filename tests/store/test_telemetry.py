@@ -131,6 +131,7 @@ async def test_a_reading_is_read_as_it_was_written(engine: Engine) -> None:
         reports_starts=True,
         reports_ends=True,
         poll_interval_s=2.5,
+        listed_workers=3,
     )
     async with transaction(engine) as connection:
         await upsert_samples(connection, [known, sample("b", 10.0, 1)])
@@ -200,3 +201,20 @@ async def test_recovery_asks_the_database_which_leftovers_count(engine: Engine, 
     dead.close()
     await recover(engine, log)
     assert (files(tmp_path / "hot"), files(tmp_path / "tmp")) == ([recorded], [])
+
+
+async def test_how_many_workers_a_broker_listed_is_kept_by_the_second(engine: Engine) -> None:
+    listed = [(10.0, 3), (14.0, 3), (18.0, 2), (22.0, None), (26.0, 2), (30.0, 2), (100.0, 2), (104.0, 1)]
+    for at_s, workers in listed:
+        async with transaction(engine) as connection:
+            await upsert_samples(connection, [sample("a", at_s, 0, listed_workers=workers)])
+    query = "select from_s, until_s, workers from listed_workers order by from_s"
+    assert await rows(engine, query) == [
+        (10.0, 18.0, 3),
+        (18.0, 22.0, 2),
+        (26.0, 30.0, 2),  # nobody read it until 100: not known, and not zero
+        (100.0, 104.0, 2),
+    ]
+    assert await rows(engine, "select listed_since_s, sampled_at_s, listed_workers from queue_samples") == [
+        (104.0, 104.0, 1)
+    ]

@@ -47,7 +47,7 @@ class ChangeFilter:
 
     def _is_news(self, sample: QueueSample) -> bool:
         known = self._samples.get(sample.queue)
-        if known is None or _depths(known) != _depths(sample):
+        if known is None or _depths(known) != _depths(sample) or known.listed_workers != sample.listed_workers:
             return True
         passed_s = sample.at_s - known.at_s
         if sample.waiting_jobs > 0:

@@ -149,6 +149,7 @@ def _decision(
         recalled_jobs=view.recalled_jobs,
         recalled_weeks=view.recalled_weeks,
         running_workers=view.running_workers,
+        is_running_known=view.is_running_known,
         starting_workers=view.starting_workers,
         unknown_workers=view.unknown_workers,
         leaving_workers=view.leaving_workers,

@@ -36,7 +36,7 @@ def _outcome(decision: Decision, previous_workers: int | None) -> Sentences:
     sentences = [f"Pool {decision.pool} should have {target}{_before(decision, previous_workers)}."]
     if decision.burst_workers:
         sentences.append(f"{decision.burst_workers} of them are burst workers: they exit when the queue is empty.")
-    sentences.append(_there(decision))
+    sentences.append(_there(decision) if decision.is_running_known else "How many run is not known.")
     if decision.unknown_workers:
         sentences.append(
             f"{counted(decision.unknown_workers, 'more worker')} may still run on unreachable hosts: "

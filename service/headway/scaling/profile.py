@@ -1,7 +1,7 @@
 """The policy of a pool, and how a mapping (YAML, JSON) becomes one. Every mistake is reported at once, by name."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import StrEnum
 from functools import lru_cache
 from types import SimpleNamespace
@@ -146,6 +146,10 @@ class Profile:
     def has_fallback(self) -> bool:
         """Whether anything but holding the last target is to follow when metrics stay away."""
         return self.fallback is Fallback.CURRENT or self.fallback_workers is not None
+
+    def recommended(self) -> "Profile":
+        """The same policy in mode ``recommend``, without a pause: what is only recommended has nothing to pause."""
+        return replace(self, mode=Mode.RECOMMEND, pause=None)
 
     def override_at(self, now_s: float) -> Override | None:
         """The override that holds at ``now_s``."""

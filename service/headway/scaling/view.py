@@ -47,6 +47,9 @@ class PoolView:
     """
     assigned_workers: int = 0
     """On known hosts that do not drain."""
+    is_running_known: bool = True
+    """``False`` of a pool that is only recommended for, where the broker does not list its workers; what runs is then
+    taken for the last target."""
     running_workers: int = 0
     """Ready before the newest sample of the queues was taken: what they did by then, the sample shows."""
     starting_workers: int = 0

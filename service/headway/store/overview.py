@@ -134,6 +134,7 @@ async def read_samples(conn: AsyncConnection, *, queues: Collection[str] | None 
         queue_samples.c.reports_starts,
         queue_samples.c.reports_ends,
         queue_samples.c.poll_interval_s,
+        queue_samples.c.listed_workers,
     )
     if queues is not None:
         query = query.where(queue_samples.c.queue.in_(queues))

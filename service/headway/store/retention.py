@@ -17,6 +17,7 @@ SOURCES_KEPT_S = 86_400  # of who reports jobs, and no longer does
 QUEUES_KEPT_S = 86_400  # that no profile names and nobody reads: as long as collectors report a deleted one as empty
 SEASONS_KEPT_DAYS = 30  # of such a queue: longer than any holiday of whoever brings it back
 ATTAINMENT_KEPT_DAYS = 31  # the window of an error budget, and a day
+LISTED_KEPT_DAYS = 14  # as long as rows of a minute, which say how long jobs waited meanwhile
 REFUSALS_KEPT_DAYS = 90  # programs can have them written at will; what people changed is kept for good
 _FORGOTTEN_AT_ONCE = 10_000  # rows a transaction: short locks, and a stop is never far
 
@@ -39,6 +40,7 @@ SERVED: Mapping[str, str] = {
     "job_reports": f"recorded_at < now() - interval '{REPORTS_KEPT_S} seconds'",
     "event_sources": "coalesce(greatest(arrivals_at, starts_at, ends_at), '-infinity') "
     f"< now() - interval '{SOURCES_KEPT_S} seconds'",
+    "listed_workers": f"until_s < extract(epoch from now() - interval '{LISTED_KEPT_DAYS} days')",
     "collectors": f"seen_at < now() - interval '{SOURCES_KEPT_S} seconds'",
     "queue_counts": f"received_at_s < extract(epoch from now() - interval '{CLAIMS_KEPT_DAYS} days')",
     "producers": f"seen_at < now() - interval '{CLAIMS_KEPT_DAYS} days'",

@@ -187,6 +187,22 @@ queue_samples = Table(
     Column("reports_ends", Boolean),
     Column("poll_interval_s", Double),
     _stamp("received_at"),
+    # Workers that the broker lists, whoever started them, and since when it has been so many without a gap.
+    Column("listed_workers", BigInteger),
+    Column("listed_since_s", Double),
+)
+
+listed_workers = Table(
+    "listed_workers",
+    metadata,
+    # How many workers the broker listed of a queue, and from when until when. What goes on is in queue_samples; what is
+    # in neither is not known.
+    Column("queue", Text, nullable=False),
+    Column("from_s", Double, nullable=False),
+    Column("until_s", Double, nullable=False),
+    Column("workers", BigInteger, nullable=False),
+    PrimaryKeyConstraint("queue", "from_s"),
+    Index("ix_listed_workers_until_s", "until_s"),
 )
 
 queue_counts = Table(

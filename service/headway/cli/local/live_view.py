@@ -189,7 +189,7 @@ def _queues(progress: Progress, columns: int) -> Table:
     for queue in (progress.overview or {}).get("queues", []):
         metrics, pool = queue["metrics"], pools.get(queue["pool"], {})
         more = (_or_dash(metrics["in_flight_jobs"]), _pickup(queue)) if wide else ()
-        running = pool.get("running_workers", 0) + pool.get("starting_workers", 0)
+        running = (pool.get("running_workers") or 0) + pool.get("starting_workers", 0)
         table.add_row(
             queue["queue"],
             _or_dash(metrics["waiting_jobs"]),

@@ -43,7 +43,8 @@ class Plan:
     token: str | None
     database_url: str | None
     """None: an embedded Postgres."""
-    host_file: str
+    host_file: str | None
+    """None: no agent runs, and the control plane only recommends."""
     stops_workers: bool
     """Whether the workers end with the agent."""
     agent_stop_within_s: float
@@ -85,7 +86,10 @@ class Stack:
         self._env |= {"HEADWAY_CONTROL": str(reachable(plan.grpc))}
         self._env |= {"HEADWAY_HTTP_ADDRESS": str(plan.http), "HEADWAY_GRPC_ADDRESS": str(plan.grpc)}
         self._env |= {"HEADWAY_EVENT_LOG": str(plan.layout.events), "HEADWAY_CHECKPOINT": str(plan.layout.checkpoint)}
-        self._env |= {"HEADWAY_HOST_FILE": plan.host_file}
+        if plan.host_file is None:
+            self._env["HEADWAY_RECOMMEND_ONLY"] = "yes"
+        else:
+            self._env |= {"HEADWAY_HOST_FILE": plan.host_file, "HEADWAY_RECOMMEND_ONLY": "no"}
         # Who starts everything at once has no settings of the pipeline's at hand to rebuild with.
         self._env.setdefault("HEADWAY_REBUILD", "auto")
 
@@ -110,10 +114,12 @@ class Stack:
             self.supervisor.start(self._role("control", is_ready=lambda _: bool(self.ask("/v1/health"))))
             self.supervisor.wait_ready("control")
         apply_profiles()
-        with self._stage("collectors and agent"):
+        has_agent = self.plan.host_file is not None
+        with self._stage("collectors and agent" if has_agent else "collectors"):
             self.supervisor.start(self._role("collect", ready_after_s=1.0, needs=("control",)))
-            self.supervisor.start(self._agent())
-            self.supervisor.wait_ready("collect", "agent")
+            if has_agent:
+                self.supervisor.start(self._agent())
+            self.supervisor.wait_ready("collect", *(("agent",) if has_agent else ()))
         with self._stage("Java and Spark warm-up"):
             self.supervisor.wait_ready("pipeline")
 

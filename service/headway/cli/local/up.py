@@ -4,6 +4,7 @@ import argparse
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from headway.agent.config import host_file
@@ -34,7 +35,9 @@ UP_AGENT_STOP_S = 5.0  # what the agent takes beyond its workers
 def main(words: list[str]) -> int:
     """Run everything until asked to stop. Returns the exit status."""
     options = _options(words)
-    for path in (options.profiles, options.host_file):
+    if options.recommend_only and options.stop_workers:
+        raise Misconfigured("--recommend-only stops no worker: leave --stop-workers out")
+    for path in (options.profiles, *(() if options.recommend_only else (options.host_file,))):
         _require_file(path)  # in the wrong folder nothing is left behind
     layout, stopping = DataDir(options.data_dir.absolute()), Stopping()
     with Terminal(is_plain=options.plain) as terminal:
@@ -60,11 +63,13 @@ def _require_whole(layout: DataDir) -> None:
 def _run(options: argparse.Namespace, layout: DataDir, *, stopping: Stopping, terminal: Terminal) -> None:
     libraries = Libraries()
     file = load_profiles_file(options.profiles, check=libraries.breaches)
-    host = host_file.load(options.host_file)
+    host = None if options.recommend_only else host_file.load(options.host_file)
+    if host is None:
+        file = replace(file, profiles=tuple(profile.recommended() for profile in file.profiles))
     brokers = _brokers(file, os.environ, libraries)
     plan = _plan(options, layout, host)
     for profile in file.profiles:
-        if profile.template not in host.templates:
+        if host is not None and profile.template not in host.templates:
             terminal.say(f"pool {profile.pool!r} needs template {profile.template!r}: not in {options.host_file}")
     with terminal.stage("brokers and Java found"):
         found = _check_outside(brokers, libraries, layout)
@@ -76,6 +81,8 @@ def _run(options: argparse.Namespace, layout: DataDir, *, stopping: Stopping, te
         machine.start(brokers=brokers, apply_profiles=lambda: _apply(plan, file, terminal))
         for line in address_lines(plan):
             terminal.say(line)
+        if host is None:
+            terminal.say("recommends only: starts and stops no worker; `headway get pools` shows what it would do")
         terminal.say(f"logs: {layout.log('*')}; Ctrl-C ends Headway, and workers go on")
         while not stopping.wait(POLL_S):
             machine.supervisor.tend()
@@ -105,18 +112,18 @@ def _brokers(file: ProfilesFile, env: Mapping[str, str], libraries: Libraries) -
     return file.brokers
 
 
-def _plan(options: argparse.Namespace, layout: DataDir, host: host_file.HostFile) -> Plan:
+def _plan(options: argparse.Namespace, layout: DataDir, host: host_file.HostFile | None) -> Plan:
     settings = control_settings(options, os.environ, database_url="postgresql://embedded")
     require_free(settings.http, flag="--http-address", setting="HEADWAY_HTTP_ADDRESS")
     require_free(settings.grpc, flag="--grpc-address", setting="HEADWAY_GRPC_ADDRESS")
-    drain_s = max(template.stop.drain_timeout_s for template in host.templates.values())
+    drain_s = max((each.stop.drain_timeout_s for each in host.templates.values()), default=0.0) if host else 0.0
     return Plan(
         layout=layout,
         http=free_address(settings.http),  # itself, but for port 0
         grpc=free_address(settings.grpc),
         token=settings.token,
         database_url=database_url_of(os.environ),
-        host_file=str(options.host_file.absolute()),
+        host_file=None if host is None else str(options.host_file.absolute()),
         stops_workers=options.stop_workers,
         agent_stop_within_s=UP_AGENT_STOP_S + (drain_s if options.stop_workers else 0.0),
         is_encrypted=settings.tls is not None,
@@ -183,6 +190,11 @@ def _options(words: list[str]) -> argparse.Namespace:
         "--host-file", metavar="FILE", type=Path, default=Path("host.toml"), help="what this host can run (host.toml)"
     )
     add_data_dir(parser)
+    parser.add_argument(
+        "--recommend-only",
+        action="store_true",
+        help="decide and show, and start and stop no worker; needs no host.toml",
+    )
     parser.add_argument("--stop-workers", action="store_true", help="when this ends, end the workers, too")
     add_machine_flags(parser)
     return parser.parse_args(words[1:])

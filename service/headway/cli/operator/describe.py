@@ -120,7 +120,8 @@ def _now(pool: Body | None) -> Iterator[tuple[str, str]]:
         return
     yield "state", STATES.get(pool["state"], pool["state"])
     reported = UNKNOWN if pool["reported_age_s"] is None else f"{duration(pool['reported_age_s'])} ago"
-    yield "running", f"{running_of(pool)}, as agents reported {reported}"
+    whose = "by the broker; Headway starts and stops none" if pool["mode"] == "recommend" else ""
+    yield "running", f"{running_of(pool)} {whose}" if whose else f"{running_of(pool)}, as agents reported {reported}"
     measured = UNKNOWN if pool["measured_age_s"] is None else f"{duration(pool['measured_age_s'])} ago"
     metrics = pool["metrics"]
     pickup = f"p50 {duration(metrics['pickup_p50_s'])}, {within(metrics, pool['objective'])}"

@@ -67,6 +67,8 @@ def _now(api: Api, pool: str) -> tuple[str, ...]:
     """
     for seen in api.get("/v1/pools", pool=pool)["pools"]:
         workers = f"Now, as agents reported {_age(seen['reported_age_s'])}: {running_of(seen)} running"
+        if seen["mode"] == "recommend":
+            workers = f"Now, of workers that the broker lists: {running_of(seen)}"
         said_lines = [f"{workers}; {_depths(seen)}.", *_forecast(seen)]
         return (*said_lines, *(f"{cause[:1].upper()}{cause[1:]}." for cause in seen["causes"]))
     return ()
@@ -90,7 +92,7 @@ def _forecast(seen: dict[str, Any]) -> list[str]:
     said_lines = []
     if seen["state"] == "crash_loop" or (seen["failing_workers"] and not seen["running_workers"]):
         said_lines.append("What is predicted counts on workers that stay, and its workers crash.")
-    elif seen["state"] == "no_host" or seen["reported_age_s"] is None:
+    elif seen["mode"] != "recommend" and (seen["state"] == "no_host" or seen["reported_age_s"] is None):
         said_lines.append("What is predicted counts on workers that can start, and no reachable host can run one.")
     if seen["failures"] is not None and seen["failures"]["is_failing"]:
         said_lines.append("What is predicted is when jobs start, and not that they succeed.")

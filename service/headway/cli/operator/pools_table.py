@@ -44,7 +44,7 @@ def row_of(pool: Body) -> tuple[str, ...]:
         pool["pool"],
         STATES.get(pool["state"], pool["state"]),
         running_of(pool),
-        count(pool["target_workers"]),
+        target_of(pool),
         count(metrics["waiting_jobs"]),
         duration(metrics["oldest_age_s"]),
         objective_text(objective),
@@ -72,12 +72,25 @@ def as_of(pool: Body) -> str:
         "measured": pool["measured_age_s"],
         "reported": pool["reported_age_s"],
     }
+    if pool["mode"] == "recommend":
+        del ages["reported"]  # the broker lists its workers, where the queues are read
     oldest = max(ages, key=lambda name: math.inf if ages[name] is None else ages[name])
     return f"{oldest}: {UNKNOWN}" if ages[oldest] is None else f"{duration(ages[oldest])} ago"
 
 
+def target_of(pool: Body) -> str:
+    """The workers that are wanted, and whether that is advice only."""
+    is_advice = pool["mode"] == "recommend" and pool["target_workers"] is not None
+    return f"{pool['target_workers']} (advice)" if is_advice else count(pool["target_workers"])
+
+
 def running_of(pool: Body) -> str:
-    """The workers that agents report as running, and those that are on their way or out of sight."""
+    """The workers that run, and those that are on their way or out of sight.
+
+    Agents report them; where Headway only recommends, the broker lists them.
+    """
+    if pool["mode"] == "recommend":
+        return UNKNOWN if pool["running_workers"] is None else f"{pool['running_workers']} listed"
     text = str(pool["running_workers"])
     for name, what in (
         ("starting_workers", "starting"),

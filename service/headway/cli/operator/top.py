@@ -64,7 +64,7 @@ def picture(api: Api) -> RenderableType:
     answer = api.get("/v1/pools")
     at = time.strftime("%H:%M:%S", time.localtime(answer["at_s"]))
     pools = answer["pools"]
-    running = sum(pool["running_workers"] for pool in pools)
+    running = sum(pool["running_workers"] or 0 for pool in pools)
     known = [pool["metrics"]["waiting_jobs"] for pool in pools if pool["metrics"]["waiting_jobs"] is not None]
     waiting = f"{counted(sum(known), 'job')} waiting" if known or not pools else f"jobs waiting {UNKNOWN}"
     return Group(

@@ -85,13 +85,21 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
         leadership = Leadership(
             database_url=settings.database_url, name=f"{socket.gethostname()}:{os.getpid()}", clock=time.monotonic
         )
-        ticker = Ticker(engine=engine, leadership=leadership, clock=time.time, strategies=strategies)
+        ticker = Ticker(
+            engine=engine,
+            leadership=leadership,
+            clock=time.time,
+            strategies=strategies,
+            recommends_only=settings.recommends_only,
+        )
         reports, feed = AgentService(engine=engine, bounds=bounds, refused=ingest.names.refused), Feed(bounds=bounds)
         certificates, upkeep = _certificates(settings.tls), Maintenance()
         callers = Authenticator(token=settings.token, engine=engine, on_cut_off=reports.host_changed)
         admission = HostAuthorization(engine=engine, callers=callers)
+        # Who recommends only serves no agent: whatever the database holds, none can be asked to start a worker.
+        agents = [] if settings.recommends_only else [AgentServicer(reports, admission, bounds)]
         rpc = await serve(
-            [AgentServicer(reports, admission, bounds), TelemetryServicer(ingest)],
+            [*agents, TelemetryServicer(ingest)],
             address=settings.grpc,
             token=settings.token,
             callers=callers,
@@ -114,6 +122,7 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
                 certificates=certificates,
                 connections=connections,
                 ended_strangers=lambda: rpc.strangers.ended,
+                recommends_only=settings.recommends_only,
             ),
             address=settings.http,
             tls=certificates.context if certificates else None,

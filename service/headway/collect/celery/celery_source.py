@@ -11,7 +11,7 @@ than are held; until then the lower figures are reported, in which no job counts
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -283,10 +283,12 @@ class CelerySource:
     ) -> Iterator[QueueSample]:
         held = self._held.of_queues(taken_at_s, at_s=at_s)
         running = self._running(held, at_s)
+        # A heartbeat does not say which queues its worker serves: of several, nobody knows.
+        listed = None if running is None else self._heartbeats.listed_workers
         for queue, count in counts.items():
             of_queue = held.get(queue, NOTHING_HELD)
             count.delayed_jobs += of_queue.delayed_jobs
-            yield self._sample(queue, count, of_queue.due, running, at_s)
+            yield replace(self._sample(queue, count, of_queue.due, running, at_s), listed_workers=listed)
 
     def _running(self, held: dict[str, HeldOfQueue], at_s: float) -> int | None:
         """Jobs that run in the only queue; ``None`` where there are several, or not every worker has published yet."""

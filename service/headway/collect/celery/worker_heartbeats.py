@@ -76,6 +76,11 @@ class WorkerHeartbeats:
         """Of all workers together."""
         return sum(each.running_jobs for each in self._workers.values())
 
+    @property
+    def listed_workers(self) -> int | None:
+        """Workers whose heartbeats come; ``None`` without any: they may run ``--without-heartbeat``."""
+        return len(self._workers) or None
+
     def activities(self) -> Iterator[WorkerActivity]:
         """Each worker whose heartbeats come."""
         for each in self._workers.values():

@@ -21,6 +21,8 @@ API_HANGS_S = 0.5
 API_AGAIN_S = 4.0  # an API that hangs holds up one poll in this time
 DECLARED_MAX = 50  # passive declares a poll, 5 ms of our processor; of more queues, those asked longest ago
 DECLARED_HOLDS_S = 6.0  # then what the API says is newer
+CONSUMERS_EVERY_S = 4.0  # of queues that the API counts itself: it does not count their consumers without statistics
+CONSUMERS_HOLD_S = 15.0
 STREAM = "stream"  # read by offset; nothing of it is ever ready or held
 GONE_FOR_S = 86_400.0  # a deleted queue counts as empty for a day: its jobs are known to be none
 QUEUES_MAX = 10_000
@@ -37,6 +39,7 @@ class QueueCount:
     is_classic: bool = False
     is_there: bool = True
     """Whether it was not deleted."""
+    consumers: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +111,8 @@ class BrokerReader:
         self._known |= dict.fromkeys(listed)
         missing = [name for name, gone_s in self._known.items() if gone_s is None and name not in listed]
         lagging = [each.name for each in listed.values() if each.kind != CLASSIC]
-        if missing or lagging:
-            self._declare(missing, lagging, at_s)
-        else:
-            self._declares.close()  # it would have to be kept alive
-            self._note("AMQP", None)
+        uncounted = [name for name in listed if not 0 <= at_s - self._asked_s(name) < CONSUMERS_EVERY_S]
+        self._declare(missing, [*lagging, *(name for name in uncounted if name not in lagging)], at_s)
         counts = {name: count for name, each in listed.items() if (count := self._count(each, at_s)) is not None}
         return counts | self._missing(missing, at_s) | self._gone(at_s)
 
@@ -155,7 +155,9 @@ class BrokerReader:
             if found.queue is None:
                 self._known[name] = at_s
             else:
-                counts[name] = QueueCount(ready_jobs=found.queue.ready_jobs, unacked_jobs=None)
+                counts[name] = QueueCount(
+                    ready_jobs=found.queue.ready_jobs, unacked_jobs=None, consumers=found.queue.consumers
+                )
         return counts
 
     def _gone(self, at_s: float) -> dict[str, QueueCount]:
@@ -175,6 +177,8 @@ class BrokerReader:
         Without an answer, what the API says remains.
         """
         asked = [*first, *sorted(names, key=self._asked_s)][:DECLARED_MAX]
+        if not asked:
+            return
         try:
             answers = self._declares.read(asked)
         except Unavailable as error:
@@ -195,6 +199,7 @@ class BrokerReader:
                 ready_jobs=each.queue.ready_jobs if each.queue is not None else 0,
                 unacked_jobs=None if each.queue is not None else 0,
                 is_there=each.queue is not None,
+                consumers=each.queue.consumers if each.queue is not None else None,
             )
             for name, each in fresh.items()
         }
@@ -231,7 +236,17 @@ class BrokerReader:
             ready = declared.queue.ready_jobs
         if ready is None:
             return None
-        return QueueCount(ready_jobs=ready, unacked_jobs=listed.unacked_jobs, is_classic=is_classic)
+        return QueueCount(
+            ready_jobs=ready,
+            unacked_jobs=listed.unacked_jobs,
+            is_classic=is_classic,
+            consumers=self._consumers(listed.name, at_s),
+        )
+
+    def _consumers(self, name: str, at_s: float) -> int | None:
+        found = self._declared.get(name)
+        is_known = found is not None and found.queue is not None and 0 <= at_s - found.at_s < CONSUMERS_HOLD_S
+        return found.queue.consumers if is_known and found is not None and found.queue is not None else None
 
     def _note_states(self, listed: Iterable[ListedQueue]) -> None:
         """Log which queues cannot be counted, when that begins."""

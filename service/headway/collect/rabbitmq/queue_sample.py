@@ -24,7 +24,10 @@ def sample_of(
     at_s: float,
     delayed_jobs: int | None = None,
 ) -> QueueSample:
-    """The sample of one queue. What consumers hold is in flight: which of it has begun, the broker does not know."""
+    """The sample of one queue. What consumers hold is in flight: which of it has begun, the broker does not know.
+
+    Each consumer counts as a worker: the broker knows no processes.
+    """
     age = heads.age(name, count, at_s)
     return QueueSample(
         queue=connection.queue(name),
@@ -34,4 +37,5 @@ def sample_of(
         delayed_jobs=delayed_jobs,
         oldest_age_s=age.age_s,
         oldest_age_max_s=age.age_max_s,
+        listed_workers=count.consumers,
     )

@@ -14,7 +14,9 @@ Of a job's record only ``rq_record.FIELDS`` are read, never its data, meta or re
 import logging
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -27,7 +29,7 @@ from headway.collect.rq.queue_commands import Asked, QueueCommands, RqKeys, Span
 from headway.collect.rq.queue_reading import Answers, QueueReading, RecordRequests
 from headway.collect.rq.queue_tracker import TrackedQueue
 from headway.collect.rq.rq_record import record_commands, record_from, score_commands
-from headway.collect.rq.rq_workers import activity_from, worker_commands
+from headway.collect.rq.rq_workers import activity_from, served_by, worker_commands
 from headway.collect.source import EXACT, Cursor, Figure, FoundQueue, Library, Reading, bounded
 from headway.connections import Connection
 from headway.scaling.model import JobEvent, QueueSample, WorkerActivity
@@ -120,6 +122,7 @@ class RqSource:
         self._poll_deeper(readings, at_s)
         asked = self._asks(readings)
         answers, workers = self._read_records(asked, worker_keys)
+        listed = Counter(queue for fields, _ in workers if fields is not None for queue in served_by(fields))
         self._read_edges(readings, asked, answers)
         # Nothing is raised from here on: what is reported and what is remembered as reported stay one.
         events: list[JobEvent] = []
@@ -131,12 +134,13 @@ class RqSource:
         self._polls += 1
         samples = [self._queues[queue].sample(reading, at_s=at_s) for queue, reading in readings.items()]
         samples += [self._queues[queue].rest(at_s=at_s) for queue in resting]
+        samples = [replace(sample, listed_workers=listed[self._name_of(sample)]) for sample in samples]
         self._let_go(readings, at_s=at_s)
         return Reading(
             at_s=at_s,
             events=tuple(events),
             samples=(*samples, *self._empty(readings, at_s=at_s)),
-            activities=tuple(workers),
+            activities=tuple(self._activities(workers)),
             has_more=any(_has_more(reading, asked[queue]) for queue, reading in readings.items()),
         )
 
@@ -185,6 +189,9 @@ class RqSource:
             self._gone.pop(queue, None)
             self._queues[queue] = TrackedQueue(self._connection.queue(queue), begins_at_s=begins_at_s)
         return fresh
+
+    def _name_of(self, sample: QueueSample) -> str:
+        return sample.queue.removeprefix(self._connection.queue(""))
 
     def _commands_of(self, queue: str) -> QueueCommands:
         if queue not in self._commands:
@@ -263,7 +270,7 @@ class RqSource:
 
     def _read_records(
         self, asked: dict[str, RecordRequests], worker_keys: list[str]
-    ) -> tuple[dict[str, Answers], Iterator[WorkerActivity]]:
+    ) -> tuple[dict[str, Answers], list[tuple[Any, Any]]]:
         """Last trip, where anything may be new or waits, or workers are there."""
         batch = []
         for queue, each in asked.items():
@@ -274,7 +281,8 @@ class RqSource:
         batch += [worker_commands(key) for key in worker_keys]
         replies = iter(exchange(self._client, batch))
         answers = {queue: _answers(each, replies) for queue, each in asked.items()}
-        return answers, self._activities(list(zip(replies, replies, strict=True)))
+        workers = list(zip(replies, replies, strict=True))
+        return answers, [(None if isinstance(fields, Exception) else fields, jobs) for fields, jobs in workers]
 
     def _read_edges(
         self, readings: dict[str, QueueReading], asked: dict[str, RecordRequests], answers: dict[str, Answers]
@@ -291,7 +299,7 @@ class RqSource:
 
     def _activities(self, workers: list[tuple[Any, Any]]) -> Iterator[WorkerActivity]:
         for fields, executions in workers:
-            if not isinstance(fields, Exception) and not isinstance(executions, Exception):
+            if fields is not None and not isinstance(executions, Exception):
                 activity = activity_from(fields, executions, self._started_s)
                 if activity is not None:
                     yield activity

@@ -8,7 +8,7 @@ from headway.collect.rq.rq_record import job_of
 from headway.connections import as_text
 from headway.scaling.model import WorkerActivity
 
-FIELDS = ("state", "pid", "hostname", "current_job", "successful_job_count", "failed_job_count")
+FIELDS = ("state", "pid", "hostname", "current_job", "queues", "successful_job_count", "failed_job_count")
 PID_MAX = 2**31
 
 _FIELDS = ending(FIELDS)
@@ -21,11 +21,17 @@ def worker_commands(key: str) -> Prepared:
     return together(fields, prepared("SMEMBERS", f"{key}:executions"))
 
 
+def served_by(fields: Sequence[str | None]) -> frozenset[str]:
+    """The queues that a worker serves; none of one that is gone."""
+    is_there = fields[FIELDS.index("pid")] is not None
+    return frozenset((fields[FIELDS.index("queues")] or "").split(",")) if is_there else frozenset()
+
+
 def activity_from(
     fields: Sequence[str | None], executions: Iterable[Any], started_s: Callable[[Collection[str]], Iterable[float]]
 ) -> WorkerActivity | None:
     """What a worker does; ``None`` of one that is gone. ``started_s`` says when those of some jobs began that run."""
-    state, pid, host, job_id, *ended = fields
+    state, pid, host, job_id, _, *ended = fields
     if not host or not pid or not pid.isdecimal() or not 0 < int(pid) <= PID_MAX:
         return None  # gone without a goodbye: its key has expired, its name is still in the set
     is_busy = state == "busy"

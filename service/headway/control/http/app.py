@@ -97,6 +97,7 @@ def create_app(
     certificates: Certificates | None = None,
     connections: Connections | None = None,
     ended_strangers: Callable[[], int] = lambda: 0,
+    recommends_only: bool = False,
 ) -> App:
     """The application. With a ``token``, every request but health and the dashboard's files must bring one.
 
@@ -119,7 +120,12 @@ def create_app(
         ingest=ingest,
         feed=feed,
         overviews=OverviewBuilder(
-            engine=engine, clock=clock, has_event_log=has_event_log, telemetry=telemetry_health, more=more_reasons
+            engine=engine,
+            clock=clock,
+            has_event_log=has_event_log,
+            telemetry=telemetry_health,
+            more=more_reasons,
+            recommends_only=recommends_only,
         ),
         totals=TotalsCache(engine, clock),
         clock=clock,
@@ -131,6 +137,7 @@ def create_app(
         callers=callers,
         connections=connections or Connections(),
         ended_strangers=ended_strangers,
+        recommends_only=recommends_only,
     )
     app.add_middleware(RequestGuard, callers=callers, bound_host=address.host)
     return app

@@ -56,6 +56,8 @@ class ApiContext:
     connections: Connections
     ended_strangers: Callable[[], int]
     """How many connections of the gRPC port were ended."""
+    recommends_only: bool = False
+    """Whether this control plane starts and stops nothing."""
 
 
 async def _context(request: Request) -> ApiContext:

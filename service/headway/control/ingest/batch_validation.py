@@ -79,7 +79,7 @@ def _sample_breaches(sample: QueueSample) -> Iterator[str]:
     for name, kind in (("oldest_age_s", "age"), ("oldest_age_max_s", "age"), ("poll_interval_s", "interval")):
         if not 0 <= (getattr(sample, name) or 0.0) < _TIME_MAX_S:  # which NaN is not
             yield f"sample of queue {sample.queue!r}: {name}={getattr(sample, name)} is no {kind} in seconds"
-    for name in ("waiting_jobs", "in_flight_jobs", "delayed_jobs", "reserved_jobs"):
+    for name in ("waiting_jobs", "in_flight_jobs", "delayed_jobs", "reserved_jobs", "listed_workers"):
         if (getattr(sample, name) or 0) > _BIGINT_MAX:
             yield f"sample of queue {sample.queue!r}: {name}={getattr(sample, name)} is no count"
 

@@ -47,8 +47,10 @@ class Ticker:
         leadership: Leadership,
         clock: Callable[[], float],
         strategies: Mapping[str, Strategy] = BUILT_IN,
+        recommends_only: bool = False,
     ) -> None:
         self._engine = engine
+        self._recommends_only = recommends_only
         self._leadership = leadership
         self._clock = clock
         self._evaluation = Evaluator(strategies)
@@ -132,7 +134,7 @@ class Ticker:
         wanted = await asyncio.to_thread(self._hosts.of, outcomes, assignments, gathered, now_s=now_s)
         learned = await self._learned(outcomes, assignments, gathered, now_s=now_s, is_whole=is_all_due)
         news = replace(self._news(outcomes, assignments, gathered), wanted=wanted, learned=learned)
-        await apply(self._engine, news, gathered, epoch=epoch)
+        await apply(self._engine, news, gathered, epoch=epoch, recommends_only=self._recommends_only)
         self._log_decisions(news.decisions, gathered)
         self._evaluated_until_s = gathered.at_s + (time.monotonic() - began_at_s)  # a long tick is no pause
 
@@ -141,6 +143,7 @@ class Ticker:
         read = partial(
             gather,
             self._engine,
+            recommends_only=self._recommends_only,
             revision=self._evaluation.recent.revision,
             from_s=now_s - CACHED_S,
             clock_s=now_s,

@@ -11,14 +11,16 @@ from headway.control.scheduler.learning import Learning
 from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknown_workers
 from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.history.daily import MINUTE_S, minute_of
+from headway.scaling.metrics.listed_workers import listed_workers
 from headway.scaling.metrics.newest_sample import with_newest
 from headway.scaling.metrics.sampling_instant import (
     NOTHING_RECENT,
     SAMPLE_RECENT_S,
+    WorkersAtInstant,
     counted,
     recent_of,
 )
-from headway.scaling.model import Host, HostState, Template, Worker, WorkerState
+from headway.scaling.model import Host, HostState, Mode, Template, Worker, WorkerState
 from headway.scaling.placement.host_capacity import HostCapacities, is_open
 from headway.scaling.profile import Profile
 from headway.scaling.view import LAG_S, PoolView, is_seen
@@ -87,6 +89,10 @@ class ViewBuilder:
             starting_workers=self._states[pool, WorkerState.STARTING],
             slots_per_worker=facts.slots,
         )
+        if profile.mode is Mode.RECOMMEND:
+            present, is_running_known = self._listed(profile, present)
+        else:
+            is_running_known = True
         # Where the source of a queue does not count the jobs in flight, what is known of workers stands in for it.
         is_uncounted = any(is_seen(queue) and queue.in_flight_jobs is None for queue in queues)
         view = PoolView(
@@ -102,6 +108,7 @@ class ViewBuilder:
             capacity_workers=self._capacity(profile),
             assigned_workers=self._assigned[pool],
             running_workers=present.running_workers,
+            is_running_known=is_running_known,
             busy_workers=min(self._busy[pool], present.running_workers) if is_uncounted else None,
             busy_slots=self._at_work[pool].slots(facts.slots) if is_uncounted and pool in self._at_work else None,
             starting_workers=present.starting_workers,
@@ -115,6 +122,20 @@ class ViewBuilder:
         )
         ahead_s = exposed_s(view)
         return view if ahead_s == 0 else self._with_past(view, ahead_s)
+
+    def _listed(self, profile: Profile, present: WorkersAtInstant) -> tuple[WorkersAtInstant, bool]:
+        """What runs of a pool that others scale, and whether that is known.
+
+        The broker lists every worker, those that agents report among them. Without its list, agents' reports count;
+        where there are none either, deciding goes on as if its last recommendation had been followed.
+        """
+        listed = listed_workers(profile.queues, self._gathered.direct, now_s=self._now_s)
+        if listed is not None:
+            return WorkersAtInstant(running_workers=listed, starting_workers=0, taken_jobs=0), True
+        state = self._gathered.states.get(profile.pool)
+        if present.running_workers or state is None:
+            return present, present.running_workers > 0
+        return WorkersAtInstant(running_workers=state.target_workers, starting_workers=0, taken_jobs=0), False
 
     def exposed_s(self, profile: Profile) -> float:
         """For how long from now the pool of ``profile`` is exposed; often 0."""

@@ -251,7 +251,9 @@ function showWorkers(element, { kind, pool }) {
     return;
   }
   const { running_workers: running, starting_workers: starting, target_workers: target } = pool;
-  say(part(element, "figures"), target === null ? `${running} running` : `${running} running, ${count(target)} desired`);
+  const there = running === null ? "unknown" : `${running} running`;
+  const wanted = pool.mode === "recommend" ? "advised" : "desired";
+  say(part(element, "figures"), target === null ? there : `${there}, ${count(target)} ${wanted}`);
   const moving = [
     [starting, "starting"],
     [pool.draining_workers, "finishing"],

@@ -71,6 +71,8 @@ class Decision:
     recalled_weeks: int | None = None
     """How many weeks predict them; ``None`` where earlier days do."""
     running_workers: int = 0
+    is_running_known: bool = True
+    """``False``: ``running_workers`` is the last target, because the broker lists no workers of a pool in recommend."""
     starting_workers: int = 0
     unknown_workers: int = 0
     leaving_workers: int = 0

@@ -67,6 +67,8 @@ class QueueSample:
     reports_ends: bool | None = None
     poll_interval_s: float | None = None
     """From one reading of the queue to the next, by now; ``None``: the source does not say."""
+    listed_workers: int | None = None
+    """Workers that serve the queue, whoever started them, as the broker lists them; ``None``: it cannot say."""
 
     def __post_init__(self) -> None:
         breaches = [] if self.queue else ["queue is empty"]
@@ -78,6 +80,7 @@ class QueueSample:
             "reserved_jobs",
             "oldest_age_max_s",
             "poll_interval_s",
+            "listed_workers",
         ):
             value = getattr(self, name)
             if value is not None and value < 0:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import text
 
+from headway.scaling.metrics.listed_workers import LISTED_GAP_S
 from headway.scaling.model import QueueSample, WorkerActivity
 from headway.store.engine import Connection
 
@@ -81,8 +82,31 @@ _SAMPLED = {
     "reports_starts": "boolean",
     "reports_ends": "boolean",
     "poll_interval_s": "double precision",
+    "listed_workers": "bigint",
 }
 """What a sample says of its queue, and the type of each column."""
+
+
+# Where the count that was known ends with this reading, its span is kept. The rows are locked first: of two ingests
+# each then sees what the other left.
+_LISTED_BEFORE = f"""
+    with read as (
+        select queue, at_s, workers from unnest(
+            cast(:queue as text[]), cast(:at_s as double precision[]), cast(:listed_workers as bigint[])
+        ) as read(queue, at_s, workers)
+    ),
+    before as (
+        select queue, sampled_at_s, listed_workers, listed_since_s from queue_samples
+        where queue = any(cast(:queue as text[])) order by queue for update
+    )
+    insert into listed_workers (queue, from_s, until_s, workers)
+    select queue, listed_since_s,
+        case when at_s - sampled_at_s <= {LISTED_GAP_S} then at_s else sampled_at_s end, listed_workers
+    from read join before using (queue)
+    where listed_workers is not null and at_s > sampled_at_s
+        and (workers is distinct from listed_workers or at_s - sampled_at_s > {LISTED_GAP_S})
+    on conflict do nothing
+"""  # noqa: S608 - a number of ours
 
 
 async def upsert_samples(connection: Connection, samples: Iterable[QueueSample]) -> None:
@@ -97,14 +121,21 @@ async def upsert_samples(connection: Connection, samples: Iterable[QueueSample])
     columns = {"queue": "queue", "at_s": "sampled_at_s"} | {name: name for name in _SAMPLED}
     casts = ", ".join(f"cast(:{name} as {kind}[])" for name, kind in {**_KEYED, **_SAMPLED}.items())
     news = ", ".join(f"{name} = excluded.{name}" for name in ("sampled_at_s", *_SAMPLED))
+    given = {name: [getattr(sample, name) for sample in ordered] for name in columns}
+    listed = {name: given[name] for name in ("queue", "at_s", "listed_workers")}
+    await connection.execute(text(_LISTED_BEFORE), listed)
     await connection.execute(
         text(
-            f"insert into queue_samples as known ({', '.join(columns.values())}, received_at) "  # noqa: S608 - our own
-            f"select *, now() from unnest({casts}) "
-            f"on conflict (queue) do update set {news}, received_at = now() "
+            f"insert into queue_samples as known ({', '.join(columns.values())}, received_at, listed_since_s) "  # noqa: S608 - our own
+            "select *, now(), case when listed_workers is not null then at_s end "
+            f"from unnest({casts}) as given({', '.join(columns)}) "
+            f"on conflict (queue) do update set {news}, received_at = now(), listed_since_s = "
+            "case when known.listed_workers = excluded.listed_workers "
+            f"and excluded.sampled_at_s - known.sampled_at_s <= {LISTED_GAP_S} "
+            "then known.listed_since_s else excluded.listed_since_s end "
             "where excluded.sampled_at_s >= known.sampled_at_s"
         ),
-        {name: [getattr(sample, name) for sample in ordered] for name in columns},
+        given,
     )
 
 

@@ -124,6 +124,7 @@ async def gather(
     revision: int,
     from_s: float,
     clock_s: float | None = None,
+    recommends_only: bool = False,
 ) -> Gathered:
     """What a tick reads; of the buckets, those written after ``revision`` that start at ``from_s`` or later.
 
@@ -131,12 +132,15 @@ async def gather(
         engine: where to read.
         revision: the newest that was read before.
         from_s: of older buckets none is read.
+        recommends_only: whether every profile is read as one of mode ``recommend``.
         clock_s: the time by which decisions are made, and what was set by hand expires; ``None``: Postgres's.
     """
     async with snapshot(engine) as connection:
         buckets, newest = await read_buckets(connection, from_s=from_s, after_revision=revision)
         decided_s = await now_s(connection) if clock_s is None else clock_s
         wanted = await _profiles(connection, at_s=decided_s)
+        if recommends_only:
+            wanted = {pool: _recommended(body) for pool, body in wanted.items()}
         states = await _pool_states(connection)
         uncounted = [
             pool
@@ -176,8 +180,12 @@ async def hold_hosts(engine: AsyncEngine, *, since_s: float, epoch: int) -> None
         await pass_over(connection, since_s=since_s)
 
 
-async def apply(engine: AsyncEngine, result: EvaluationResult, gathered: Gathered, *, epoch: int) -> None:
+async def apply(
+    engine: AsyncEngine, result: EvaluationResult, gathered: Gathered, *, epoch: int, recommends_only: bool = False
+) -> None:
     """Write what a tick decided, all or nothing, and notify the hosts and viewers concerned.
+
+    Where this control plane ``recommends_only``, no assignment changes, whatever the tick asks for.
 
     Raises:
         Superseded: another process leads under a later epoch; nothing was written.
@@ -190,6 +198,9 @@ async def apply(engine: AsyncEngine, result: EvaluationResult, gathered: Gathere
             rows = [(decision, epoch, previous.get(decision.pool)) for decision in result.decisions]
             await insert_decisions(connection, rows)
             await connection.execute(select(func.pg_notify("headway_decisions", "")))
+        await save_learned(connection, result.learned)
+        if recommends_only:
+            return
         # Whatever the tick asks for: what is only recommended moves nothing, and who may run what is not known here is
         # told nothing.
         advised = await _only_advised(connection)
@@ -198,7 +209,6 @@ async def apply(engine: AsyncEngine, result: EvaluationResult, gathered: Gathere
         wanted = (*(row for row in result.assignments if row.pool not in advised), *kept)
         before, after = ([row for row in rows if row.host_id not in unconfirmed] for rows in (gathered.stored, wanted))
         await _save_assignments(connection, before, after, undecided=gathered.undecided - unconfirmed, epoch=epoch)
-        await save_learned(connection, result.learned)
         if result.wanted != gathered.wanted:
             await save_hosts_wanted(connection, result.wanted)
 
@@ -219,6 +229,10 @@ async def _worker_hours_today(
 async def _profiles(connection: AsyncConnection, *, at_s: float) -> dict[str, Mapping[str, Any]]:
     rows = await connection.execute(select(profiles).order_by(profiles.c.pool))
     return {row.pool: in_force(row, at_s=at_s) for row in rows}
+
+
+def _recommended(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**{key: value for key, value in body.items() if key != "pause"}, "mode": Mode.RECOMMEND.value}
 
 
 async def _only_advised(connection: AsyncConnection) -> frozenset[str]:

@@ -181,6 +181,7 @@ class QueueSample(google.protobuf.message.Message):
     REPORTS_STARTS_FIELD_NUMBER: builtins.int
     REPORTS_ENDS_FIELD_NUMBER: builtins.int
     POLL_INTERVAL_S_FIELD_NUMBER: builtins.int
+    LISTED_WORKERS_FIELD_NUMBER: builtins.int
     queue: builtins.str
     at_s: builtins.float
     waiting_jobs: builtins.int
@@ -200,6 +201,8 @@ class QueueSample(google.protobuf.message.Message):
     reports_ends: builtins.bool
     poll_interval_s: builtins.float
     """From one reading of the queue to the next, by now. Absent: the source does not say."""
+    listed_workers: builtins.int
+    """Workers that serve the queue, whoever started them, as the broker lists them. Absent: the broker cannot say."""
     def __init__(
         self,
         *,
@@ -215,13 +218,16 @@ class QueueSample(google.protobuf.message.Message):
         reports_starts: builtins.bool | None = ...,
         reports_ends: builtins.bool | None = ...,
         poll_interval_s: builtins.float | None = ...,
+        listed_workers: builtins.int | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "at_s", b"at_s", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "queue", b"queue", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs", "waiting_jobs", b"waiting_jobs"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_listed_workers", b"_listed_workers", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "listed_workers", b"listed_workers", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_listed_workers", b"_listed_workers", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "at_s", b"at_s", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "listed_workers", b"listed_workers", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "queue", b"queue", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs", "waiting_jobs", b"waiting_jobs"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_delayed_jobs", b"_delayed_jobs"]) -> typing.Literal["delayed_jobs"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_in_flight_jobs", b"_in_flight_jobs"]) -> typing.Literal["in_flight_jobs"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_listed_workers", b"_listed_workers"]) -> typing.Literal["listed_workers"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_oldest_age_max_s", b"_oldest_age_max_s"]) -> typing.Literal["oldest_age_max_s"] | None: ...
     @typing.overload

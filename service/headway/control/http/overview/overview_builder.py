@@ -22,7 +22,9 @@ from headway.control.scheduler.bucket_backfill import BucketBackfill
 from headway.control.scheduler.bucket_cache import CACHED_S, BucketCache
 from headway.scaling.allocation.host_demand import HostsWanted
 from headway.scaling.measure import BucketRow
+from headway.scaling.metrics.listed_workers import listed_workers
 from headway.scaling.model import QueueSample, WorkerState
+from headway.scaling.profile import Profile
 from headway.store.engine import Connection, Engine, snapshot, transaction
 from headway.store.events.event_sources import read_collectors, read_sources
 from headway.store.overview import (
@@ -112,6 +114,7 @@ class OverviewBuilder:
         has_event_log: Callable[[], bool],
         telemetry: Callable[[], TelemetryHealth],
         more: Callable[[], Sequence[Reason]] = lambda: (),
+        recommends_only: bool = False,
     ) -> None:
         """``more``: what this control plane knows of besides that is not as it should be."""
         self._engine = engine
@@ -119,6 +122,7 @@ class OverviewBuilder:
         self._has_event_log = has_event_log
         self._telemetry = telemetry
         self._more = more
+        self._recommends_only = recommends_only
         self._recent, self._filling = BucketCache(), BucketBackfill()
         # Of two reads at once the one that ends later may bring older rows than the other.
         self._turn = asyncio.Lock()
@@ -167,7 +171,7 @@ class OverviewBuilder:
             telemetry=self._telemetry(),
             now_s=time.time(),  # not this class's, which a test may stop: this machine's clock is what is judged
             more=self._more(),
-        )
+        ).model_copy(update={"recommends_only": self._recommends_only})
 
     async def queues(
         self, *, pool: str | None = None, queue: str | None = None, limit: int, after: str | None = None
@@ -261,11 +265,12 @@ class OverviewBuilder:
         places = Places(seen.hosts, now_s=now_s)
         pools = [
             pool_now(
-                stored.in_force_at(now_s),
+                self._in_force(stored, now_s=now_s),
                 by_name,
                 troubles,
                 places,
                 counts=seen.counts(stored.profile.pool),
+                listed=listed_workers(stored.profile.queues, seen.samples, now_s=now_s),
                 target_workers=seen.targets.get(stored.profile.pool),
                 latest=seen.latest.get(stored.profile.pool),
                 now_s=now_s,
@@ -292,6 +297,10 @@ class OverviewBuilder:
             health=with_reasons(seen.health, self._ailing),
             hosts_wanted=[HostsWantedOut.of(each) for each in seen.hosts_wanted],
         )
+
+    def _in_force(self, stored: StoredProfile, *, now_s: float) -> Profile:
+        profile = stored.in_force_at(now_s)
+        return profile.recommended() if self._recommends_only else profile
 
     def _queues(
         self,

@@ -116,6 +116,8 @@ class Condition:
     @property
     def is_scaling(self) -> bool:
         """Whether workers are on their way, or should be."""
+        if self.profile.mode is Mode.RECOMMEND:
+            return False
         return self.counts.starting > 0 or self.target_workers not in {None, self.counts.running}
 
 

@@ -1,6 +1,7 @@
 """One pool at this moment, as the API gives it: what is measured, what runs, its one word, and what is wrong."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from headway.control.http.overview.pool_places import Places, no_host
 from headway.control.http.overview.pool_state import (
@@ -14,7 +15,7 @@ from headway.control.http.overview.pool_state import (
 )
 from headway.control.http.overview.queue_summary import Trouble
 from headway.control.http.schemas.responses import PoolOut, QueueOut
-from headway.scaling.model import QueueMetrics
+from headway.scaling.model import Mode, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.view import pooled
 from headway.store.pools.decisions import StoredDecision
@@ -27,6 +28,7 @@ def pool_now(
     places: Places,
     *,
     counts: WorkerCounts,
+    listed: int | None,
     target_workers: int | None,
     latest: StoredDecision | None,
     now_s: float,
@@ -39,6 +41,7 @@ def pool_now(
         troubles: The same queues.
         places: The hosts.
         counts: Its workers as agents report them.
+        listed: Its workers as the broker lists them; ``None``: it cannot. They count where it is only recommended for.
         target_workers: What was last decided; ``None``: nothing yet.
         latest: Its newest stored decision.
         now_s: Unix seconds.
@@ -47,7 +50,14 @@ def pool_now(
     nothing = [QueueMetrics(queue=queue) for queue in profile.queues]
     together = pooled([member.metrics for member in members] or nothing)
     befallen = [troubles[queue] for queue in profile.queues if queue in troubles]
-    is_wanted = bool(together.waiting_jobs or target_workers or profile.workers_min or profile.pinned)
+    is_advised = profile.mode is Mode.RECOMMEND
+    running: int | None = counts.running
+    if is_advised:
+        running = listed if listed is not None else counts.running or None
+        counts = replace(counts, running=running or 0)
+    is_wanted = not is_advised and bool(
+        together.waiting_jobs or target_workers or profile.workers_min or profile.pinned
+    )
     condition = Condition(
         profile=profile,
         metrics=together,
@@ -57,7 +67,7 @@ def pool_now(
         counts=counts,
         target_workers=target_workers,
         is_crash_looping=is_crash_looping(profile, counts, latest, places),
-        is_short_of_room=latest is not None and latest.decision.binding == "capacity",
+        is_short_of_room=not is_advised and latest is not None and latest.decision.binding == "capacity",
         unstarted_workers=unstarted_workers(
             counts, latest, target_workers=target_workers, mode=profile.mode_at(now_s), now_s=now_s
         ),
@@ -71,7 +81,7 @@ def pool_now(
         mode=profile.mode_at(now_s),
         state=state_of(condition),
         causes=causes_of(condition, places),
-        running_workers=counts.running,
+        running_workers=running,
         starting_workers=counts.starting,
         draining_workers=counts.draining,
         failing_workers=counts.backing_off,

@@ -132,6 +132,7 @@ def _of_pools(pools: Sequence[PoolOut], *, now_s: float) -> Iterator[GaugeMetric
                 ("backing_off", pool.failing_workers),
                 ("unknown", pool.unknown_workers),
             )
+            if count is not None
         ],
     )
     yield from gauges("headway_pool", ("pool",), rows, OF_POOLS)

@@ -15,6 +15,7 @@ from headway.control.http.schemas.profile_sizes import refuse_larger
 from headway.control.http.schemas.responses import ProfileChangeOut, ProfileOut, ProfilesOut
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.mapping import to_mapping
+from headway.scaling.model import Mode
 from headway.scaling.profile import Profile, profile_from_mapping
 from headway.scaling.profile_changes import changes
 from headway.store.engine import transaction
@@ -79,6 +80,11 @@ async def put_profile(
     """
     expected = _expected(if_match, if_none_match)
     profile = await body_of(request, partial(_profile, pool, context.bounds))
+    if context.recommends_only and profile.mode is not Mode.RECOMMEND:
+        raise Conflict(
+            f"profile {pool!r}: mode {profile.mode.value} is refused, because this control plane only recommends: "
+            "write `mode: recommend`, or run `headway up` without --recommend-only"
+        )
     refuse_unknown(profile, context.strategies)
     refuse_unknown_zones(profile)
     async with transaction(context.engine) as conn:

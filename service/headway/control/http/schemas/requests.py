@@ -103,6 +103,8 @@ class SampleBody(Taken):
     reports_ends: bool | None = None
     poll_interval_s: Duration | None = None
     """From one reading of the queue to the next, by now; absent: the source does not say."""
+    listed_workers: Count | None = None
+    """Workers that serve the queue, whoever started them; absent: the source cannot say."""
 
 
 class CountsBody(Taken):

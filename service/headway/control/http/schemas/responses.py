@@ -315,6 +315,8 @@ class HealthOut(Given):
     """Since the leader last showed itself; null while nobody ever led."""
     pipelines: list[PipelineOut]
     telemetry: TelemetryHealth | None = None
+    recommends_only: bool = False
+    """Whether this control plane starts and stops no worker, whatever profiles say."""
 
 
 class LiveOut(Given):
@@ -403,7 +405,8 @@ class PoolOut(Given):
     causes: list[str]
     """What is wrong with it, worst first; empty where nothing is."""
     target_workers: int | None
-    running_workers: int
+    running_workers: int | None
+    """As agents report them; in mode `recommend` as the broker lists them, and null where it cannot."""
     starting_workers: int
     draining_workers: int
     failing_workers: int
