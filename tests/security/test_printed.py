@@ -82,6 +82,7 @@ def test_no_command_prints_what_a_name_chose(
         *([each, hostile] for each in ("apply", "diff", "validate", "export")),
         *(["diff", str(file)], ["validate", str(file)], ["apply", "--dry-run", str(file)], ["apply", str(file)]),
         *(["export"], ["diff", str(file)], ["apply", "--prune", str(file)]),
+        *(["doctor", "--profiles", str(file)], ["doctor", "-o", "json"], ["doctor", "--profiles", hostile]),
         *(["queue", "forget", hostile], ["queue", "forget", "--prefix", hostile]),
     ):
         checked(capsys, *words)

@@ -35,11 +35,13 @@ class Served:
         server = HttpServer(
             create_app(engine=engine, ingest=ingest, feed=Feed(), token=TOKEN, address=Bound()), address=Bound()
         )
+        await ingest.start()
         await server.start()
         self.url = f"http://127.0.0.1:{server.port}"
         self._ready.set()
         await self._stop.wait()
         await server.stop()
+        await ingest.stop()
         await engine.dispose()
 
     def close(self) -> None:

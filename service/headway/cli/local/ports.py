@@ -31,7 +31,7 @@ def require_free(address: Address, *, flag: str, setting: str) -> None:
     """
     if not is_free(address):
         raise Misconfigured(
-            f"port {address.port} on {address.host} cannot be had{_holder(address.port)}: "
+            f"port {address.port} on {address.host} cannot be had{holder(address.port)}: "
             f"choose another with {flag} {replace(address, port=address.port + 10)} or {setting}"
         )
 
@@ -46,7 +46,7 @@ def free_address(wanted: Address) -> Address:
     return replace(wanted, port=port)
 
 
-def _holder(port: int) -> str:
+def holder(port: int) -> str:
     """Which process listens there, as far as this user may see."""
     try:
         listening = [each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN]

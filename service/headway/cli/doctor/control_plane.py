@@ -1,0 +1,153 @@
+"""What the control plane answers, and whether it can be asked at all."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headway import __version__
+from headway.cli.api_client import Api
+from headway.cli.doctor.cures import OF_KINDS, OF_UNKNOWN_KIND
+from headway.cli.doctor.finding import Finding, fault, fine, warning
+from headway.cli.operator.queue import queues_of
+from headway.errors import Forbidden, HeadwayError, Invalid, Misconfigured, Unauthenticated
+from headway.settings import ClientSettings
+
+DOCTOR_ANSWER_S = 5.0
+CLOCK_OFF_S = 5.0  # as between the control plane and Postgres
+NAMED_MAX = 5
+OF_POOLS = frozenset({"capacity", "unstarted", "crash_loop", "failing", "no_host", "lost_jobs"})
+OF_HOSTS = frozenset({"host", "host_disk", "host_file"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """What the control plane knows, read once."""
+
+    health: Mapping[str, Any]
+    version: str
+    pools: list[dict[str, Any]]
+    queues: list[dict[str, Any]]
+    hosts: list[dict[str, Any]]
+
+
+@dataclass(slots=True)
+class Answers:
+    """What came of asking the control plane."""
+
+    findings: list[Finding]
+    installation: Installation | None = None
+    is_answering: bool = False
+    """Whether a control plane answers at all, also one that does not take the token."""
+
+
+def ask(env: Mapping[str, str]) -> Answers:
+    """The findings of asking, and what the control plane knows where it says so."""
+    try:
+        settings = ClientSettings.from_env(env)
+        api = Api(settings.url, settings.token, timeout_s=DOCTOR_ANSWER_S, tls=settings.tls)
+    except HeadwayError as error:
+        cure = "correct the setting that the sentence names: docs/reference/settings.md"
+        return Answers([fault("settings", each, cure=cure) for each in _sentences(error)])
+    with api:
+        asked = Answers([])
+        try:
+            health = api.get("/v1/health")
+            asked.is_answering = True
+            asked.findings.append(fine("control plane", f"{api.url} answers"))
+            asked.installation, off_s = _read(api, health)
+        except HeadwayError as error:
+            asked.is_answering |= isinstance(error, Unauthenticated | Forbidden)
+            asked.findings.append(_unasked(error))
+            return asked
+    asked.findings += _clock(off_s)
+    return asked
+
+
+def _sentences(error: HeadwayError) -> tuple[str, ...]:
+    return error.breaches if isinstance(error, Invalid) else (str(error),)
+
+
+def _unasked(error: HeadwayError) -> Finding:
+    text = str(error)
+    if isinstance(error, Unauthenticated | Forbidden):
+        cure = "make one with `headway token create --role viewer --name NAME` and name its file in HEADWAY_TOKEN_FILE"
+        return fault("token", text, cure=cure)
+    if "certificate" in text:
+        return fault("certificate", text, cure=OF_KINDS["certificate"] + "; or let HEADWAY_TLS_CA name who signed it")
+    if isinstance(error, Misconfigured):
+        return fault("settings", text, cure="correct HEADWAY_URL: it is the address of the HTTP server")
+    if "database" in text or "Postgres" in text:
+        cure = "start Postgres, or correct HEADWAY_DATABASE_URL of the control plane"
+        return fault("database", text, cure=cure)
+    cure = "start it with `headway up` or `headway control`, or name in HEADWAY_URL where it is"
+    return fault("control plane", text, cure=cure)
+
+
+def _read(api: Api, health: Mapping[str, Any]) -> tuple[Installation, float]:
+    """What the control plane knows, and how far its clock is ahead of this machine's, at least."""
+    began_s = time.time()
+    pools = api.get("/v1/pools")
+    ended_s = time.time()
+    at_s = pools["at_s"]
+    off_s = at_s - min(max(at_s, began_s), ended_s)
+    found = Installation(
+        health=health,
+        version=str(api.get("/v1/openapi.json")["info"]["version"]),
+        pools=pools["pools"],
+        queues=queues_of(api)["queues"],
+        hosts=api.get("/v1/hosts")["hosts"],
+    )
+    return found, off_s
+
+
+def _clock(off_s: float) -> Iterator[Finding]:
+    if abs(off_s) <= CLOCK_OFF_S:
+        yield fine("clock", "this machine's clock and the control plane's agree")
+        return
+    way = "behind" if off_s > 0 else "ahead of"
+    text = f"this machine's clock is {abs(off_s):.0f} s {way} the control plane's"
+    yield fault("clock", text, cure=OF_KINDS["clock"])
+
+
+def health_findings(found: Installation) -> Iterator[Finding]:
+    """What the control plane itself says is wrong, with the pools and hosts that it is about."""
+    health = found.health
+    if not health["reasons"]:
+        yield fine("health", "the control plane finds nothing wrong")
+    for kind, text in zip(health["kinds"], health["reasons"], strict=True):
+        about = _pools(found) if kind in OF_POOLS else _hosts(found) if kind in OF_HOSTS else []
+        named = f" ({'; '.join(about[:NAMED_MAX])})" if about else ""
+        yield fault(kind.replace("_", " "), text + named, cure=OF_KINDS.get(kind, OF_UNKNOWN_KIND))
+
+
+def _pools(found: Installation) -> list[str]:
+    return [f"{row['pool']}: {row['causes'][0]}" for row in found.pools if row["causes"]]
+
+
+def _hosts(found: Installation) -> list[str]:
+    away = [row["name"] for row in found.hosts if not row["is_known"] or row["hung_up_s"] is not None]
+    ailing = [f"{row['name']}: {'; '.join(row['problems'])}" for row in found.hosts if row["problems"]]
+    return [*away, *ailing]
+
+
+def version_findings(found: Installation) -> Iterator[Finding]:
+    """Parts of different versions."""
+    if found.version != __version__:
+        text = f"this command is version {__version__}, the control plane {found.version}"
+        yield warning("version", text, cure="install the control plane's version here")
+    others: dict[str, list[str]] = {}
+    for row in found.hosts:
+        if row["is_known"] and row["agent_version"] != found.version:
+            others.setdefault(row["agent_version"], []).append(row["name"])
+    for version, names in sorted(others.items()):
+        text = f"agents are version {version}, the control plane {found.version}: {listed(names)}"
+        yield warning("version", text, cure="upgrade the older ones; agents go last and adopt their workers")
+    if found.version == __version__ and not others:
+        yield fine("version", f"every part that reports is version {__version__}")
+
+
+def listed(names: list[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    return ", ".join(names[:NAMED_MAX]) + more

@@ -1,0 +1,62 @@
+"""What profiles ask for and no host or broker has, and workers that do not start."""
+
+from collections.abc import Iterator
+
+from headway.cli.doctor.control_plane import Installation, listed
+from headway.cli.doctor.cures import OF_KINDS
+from headway.cli.doctor.finding import Finding, fault, fine, warning
+from headway.scaling.mapping import near
+
+
+def template_findings(found: Installation) -> Iterator[Finding]:
+    """Templates that profiles name and that no reachable host has, and those whose workers end too early."""
+    hosts = [row for row in found.hosts if row["is_known"]]
+    known = sorted({template["name"] for row in hosts for template in row["templates"]})
+    missing = [row for row in found.pools if row["template"] not in known]
+    for row in missing:
+        text = f"pool {row['pool']} names template {row['template']}, which no reachable host has"
+        there = f"; there: {listed(known)}" if known else "; no host reports any"
+        yield fault("template", f"{text}{there};{near(row['template'], known)}".rstrip(";"), cure=OF_KINDS["no_host"])
+    if found.pools and not missing:
+        yield fine("template", "a reachable host has the template of every pool")
+    yield from _failing(hosts)
+
+
+def _failing(hosts: list[dict[str, object]]) -> Iterator[Finding]:
+    failing: dict[str, list[str]] = {}
+    for row in hosts:
+        names = row["failing_templates"]
+        for template in names if isinstance(names, list) else ():
+            failing.setdefault(template, []).append(str(row["name"]))
+    for template, names in sorted(failing.items()):
+        text = f"workers of template {template} end as soon as they start on {listed(names)}"
+        yield fault("worker start", text, cure=OF_KINDS["crash_loop"])
+    if hosts and not failing:
+        yield fine("worker start", "workers start on every reachable host")
+
+
+def queue_findings(found: Installation) -> Iterator[Finding]:
+    """Queues that profiles name and that nobody has ever read."""
+    unserved = [row["queue"] for row in found.queues if row["pool"] is None]
+    unseen = [
+        row
+        for row in found.queues
+        if row["pool"] is not None and row["sample_age_s"] is None and not row["event_sources"]
+    ]
+    for row in unseen:
+        text = f"profile {row['pool']} names queue {row['queue']}, which nobody has ever read"
+        cure = (
+            "correct the name: it is CONNECTION/QUEUE, as `headway get queues` lists them; a queue that is right is "
+            "seen with its first job"
+        )
+        yield warning("queue", f"{text};{near(row['queue'], unserved)}".rstrip(";"), cure=cure)
+    if found.queues and not unseen:
+        yield fine("queue", "every queue that a profile names has been read")
+
+
+def pool_findings(found: Installation) -> Iterator[Finding]:
+    """Pools whose jobs wait too long, where nothing of the installation says why."""
+    for row in found.pools:
+        if row["state"] == "breaching" and not found.health["reasons"]:
+            text = f"pool {row['pool']} breaches its objective: {'; '.join(row['causes'])}"
+            yield warning("objective", text, cure=f"`headway explain {row['pool']}` says what bounds its workers")

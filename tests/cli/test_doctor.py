@@ -1,0 +1,304 @@
+"""`headway doctor`: each planted fault is found with its cure, and nothing where everything is as it should be."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import psycopg
+import pytest
+import redis
+
+from headway.__main__ import main
+from headway.cli.doctor import control_plane, outside, this_machine
+from headway.cli.doctor.certificates import certificate_findings
+from headway.cli.doctor.cures import OF_KINDS
+from headway.cli.doctor.finding import Finding, Level
+from headway.cli.doctor.this_machine import Place
+from headway.control.auth.pki import make_ca
+from headway.control.http.schemas.responses import ReasonKind
+from headway.scaling.profile import Profile
+from support.ports import free_port
+from support.seed import Seed
+from support.served import Served
+
+HOST_FILE = "[templates.rq]\nargv = ['sleep', '600']\n"
+
+
+@dataclass
+class Site:
+    """A healthy installation: each test breaks one thing of it."""
+
+    folder: Path
+    seed: Seed
+    patch: pytest.MonkeyPatch
+    broker_url: str
+
+    def profiles(self, text: str) -> None:
+        (self.folder / "profiles.yaml").write_text(text)
+
+    def file(self, name: str, text: str, mode: int = 0o600) -> str:
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(mode)
+        return str(path)
+
+
+@pytest.fixture
+def site(
+    served: Served,
+    migrated_url: str,
+    valkey_url: str,
+    seed: Seed,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Site]:
+    now_s = time.time()
+    seed.leader()
+    seed.pipeline()
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    seed.sample("redis/mail", at_s=now_s)
+    seed.bucket("redis/mail", at_s=now_s - 5)
+    seed.host("a")
+    folder = tmp_path / "site"
+    (folder / ".headway/agent").mkdir(parents=True, mode=0o700)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HEADWAY_DATABASE_URL", migrated_url)
+    site = Site(folder, seed, monkeypatch, valkey_url)
+    brokers = f"brokers: {{redis: {{url: '{valkey_url}', library: rq}}}}"
+    site.profiles(f"{brokers}\npools: {{mail: {{queues: [redis/mail], template: rq}}}}\n")
+    site.file("host.toml", HOST_FILE)
+    yield site
+    with closing(redis.Redis.from_url(valkey_url)) as client:
+        client.acl_deluser("doctor")
+
+
+def examined(capsys: pytest.CaptureFixture[str]) -> tuple[int, list[dict[str, Any]]]:
+    """The status, and everything that is wrong."""
+    status = main(["doctor", "-o", "json"])
+    said = json.loads(capsys.readouterr().out)
+    wrong = [each for each in said["findings"] if each["level"] in {"fault", "warning"}]
+    assert (said["status"], status) == (("wrong", 1) if wrong else ("ok", 0))
+    return status, wrong
+
+
+def test_nothing_is_found_on_a_healthy_installation(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0, capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[-1].startswith("nothing wrong; ")
+    assert examined(capsys) == (0, [])
+
+
+def away(site: Site) -> None:
+    site.patch.setenv("HEADWAY_URL", f"http://127.0.0.1:{free_port()}")
+    for name in ("HEADWAY_HTTP_ADDRESS", "HEADWAY_GRPC_ADDRESS"):
+        site.patch.setenv(name, f"127.0.0.1:{free_port()}")
+
+
+def wrong_token(site: Site) -> None:
+    site.patch.setenv("HEADWAY_TOKEN", "wrong")
+
+
+def no_broker(site: Site) -> None:
+    site.patch.setenv("HEADWAY_BROKERS", f"redis=redis://127.0.0.1:{free_port()}/0")
+
+
+def no_rights(site: Site) -> None:
+    with closing(redis.Redis.from_url(site.broker_url)) as client:
+        client.execute_command("ACL", "SETUSER", "doctor", "on", ">secret", "~*", "+@connection")
+    site.patch.setenv("HEADWAY_BROKERS", with_login(site.broker_url))
+
+
+def wrong_password(site: Site) -> None:
+    site.patch.setenv("HEADWAY_BROKERS", with_login(site.broker_url))
+
+
+def with_login(url: str) -> str:
+    return "redis=" + re.sub(r"://(?:[^@/]*@)?", "://doctor:secret@", url, count=1)
+
+
+def wrong_clock(site: Site) -> None:
+    class Ahead:
+        time = staticmethod(lambda: time.time() + 60)
+
+    site.patch.setattr(control_plane, "time", Ahead)
+
+
+def no_template(site: Site) -> None:
+    site.seed.profile(Profile(pool="news", queues=("redis/news",), template="rqq"))
+    site.seed.sample("redis/news", at_s=time.time())
+    site.seed.bucket("redis/news", at_s=time.time() - 5)
+
+
+def late_pipeline(site: Site) -> None:
+    site.seed.execute("update pipeline_health set written_at = now() - interval '5 minutes', beat_at = written_at")
+
+
+def other_version(site: Site) -> None:
+    site.seed.host_is("a", agent_version="0.0.7")
+
+
+def no_java(site: Site) -> None:
+    site.patch.setattr("headway_spark.java._wheel_java", lambda: None)
+    site.patch.delenv("JAVA_HOME", raising=False)
+    (site.folder / "bin").mkdir()
+    (site.folder / "bin/sleep").symlink_to(shutil.which("sleep") or "")  # the host file's program
+    site.patch.setenv("PATH", str(site.folder / "bin"))
+
+
+def no_tables(site: Site) -> None:
+    name = "doctor_empty"
+    url = os.environ["HEADWAY_DATABASE_URL"]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"drop database if exists {name}")
+        connection.execute(f"create database {name} template template0")
+    site.patch.setenv("HEADWAY_DATABASE_URL", re.sub(r"/[^/?]*(\?|$)", rf"/{name}\1", url))
+
+
+def full_disk(site: Site) -> None:
+    site.patch.setattr(this_machine, "DOCTOR_FREE_BYTES_MIN", 1 << 62)
+
+
+def expired_certificate(site: Site) -> None:
+    site.patch.setenv("HEADWAY_TLS_CERT", site.file("ended.pem", make_ca("ended", days=-2).certificate.decode()))
+    site.patch.setenv("HEADWAY_TLS_KEY", site.file("ended.key", "not read"))
+
+
+def two_collectors(site: Site) -> None:
+    for producer in ("collect@a", "collect@b"):
+        site.seed.execute_with(
+            "insert into collectors (connection, producer, began_at, seen_at) "
+            "values ('redis', %s, now() - interval '1 hour', now())",
+            producer,
+        )
+
+
+def open_host_file(site: Site) -> None:
+    site.file("host.toml", HOST_FILE, mode=0o666)
+
+
+def missing_program(site: Site) -> None:
+    site.file("host.toml", "[templates.rq]\nargv = ['no-such-program']\n")
+
+
+def unseen_queue(site: Site) -> None:
+    site.seed.profile(Profile(pool="spelt", queues=("redis/nwes",), template="rq"))
+    site.seed.sample("redis/nwe", at_s=time.time())
+
+
+def failing_starts(site: Site) -> None:
+    site.seed.host_is("a", failing=json.dumps({"rq": time.time()}), state="serving")
+
+
+def no_leader(site: Site) -> None:
+    site.seed.leader(age_s=60)
+
+
+def open_brokers(site: Site) -> None:
+    site.patch.setenv("HEADWAY_JOIN_TOKEN_FILE", site.file("join", "secret", mode=0o644))
+
+
+def open_state(site: Site) -> None:
+    (site.folder / ".headway/agent").chmod(0o777)
+
+
+def wrong_profiles(site: Site) -> None:
+    site.profiles("pools: {mail: {queues: [redis/mail], template: rq, workers_mix: 3}}\n")
+
+
+INSTALLATION = (
+    (wrong_clock, "clock", r"(59|60) s ahead of", r"timedatectl"),
+    (no_template, "template", r"names template rqq, which .*did you mean 'rq'", r"\[templates.NAME\]"),
+    (late_pipeline, "pipeline", r"pipeline", r"headway pipeline"),
+    (other_version, "version", r"agents are version 0.0.7", r"upgrade"),
+    (two_collectors, "collectors", r"several collectors", r"end every collector .* but one"),
+    (unseen_queue, "queue", r"queue redis/nwes, which nobody .*did you mean 'redis/nwe'", r"correct the name"),
+    (failing_starts, "worker start", r"template rq end as soon as they start on a", r"workers/ of the agent"),
+    (no_leader, "leader", r"no control plane leads", r"headway control"),
+)
+MACHINE = (
+    (wrong_token, "token", r"does not take the token", r"headway token create"),
+    (no_rights, "broker", r"refuses a command", r"docs/how-to/collect-rq.md"),
+    (no_java, "java", r"Spark needs Java 17", r"apt install"),
+    (no_tables, "database", r"has no tables of Headway", r"headway migrate"),
+    (full_disk, "disk", r"MiB free", r"make room"),
+    (expired_certificate, "certificate", r"expired 2.0 days ago", r"headway keys server"),
+    (open_host_file, "host file", r"can be written by others \(mode 0666\)", r"headway agent check"),
+    (open_state, "state folder", r"can be written by others", r"chmod go-w"),
+    (open_brokers, "credential", r"mode 0644", r"chmod 600"),
+    (wrong_profiles, "profiles", r"workers_mix.*did you mean 'workers_m", r"headway validate"),
+)
+AWAY = (
+    (away, "control plane", r"no control plane answers at http", r"headway control"),
+    (no_broker, "broker", r"cannot be reached", r"start the broker"),
+    (missing_program, "host file", r"program 'no-such-program' is not on PATH", r"headway agent check"),
+)
+
+
+@pytest.mark.parametrize("planted", [INSTALLATION, MACHINE, AWAY], ids=["installation", "machine", "away"])
+def test_each_planted_fault_is_found_with_its_cure_and_nothing_else(
+    site: Site, planted: tuple[tuple[Callable[[Site], None], str, str, str], ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A fault that is shown as three sends people to the wrong places."""
+    for plant, *_ in planted:
+        plant(site)
+    _, wrong = examined(capsys)
+    assert sorted(each["check"] for each in wrong) == sorted(check for _, check, *_ in planted), wrong
+    found = {each["check"]: each for each in wrong}
+    for _, check, says, cure in planted:
+        assert re.search(says, found[check]["text"]), found[check]
+        assert re.search(cure, found[check]["cure"]), found[check]
+
+
+def test_a_login_that_the_broker_refuses_is_found(site: Site) -> None:
+    wrong_password(site)
+    place = Place(env=dict(os.environ), profiles=Path("profiles.yaml"), host_file=Path("-"), data_dir=Path("-"))
+    (found,) = outside.broker_findings(place, None)
+    assert "refuses the login" in found.text
+    assert "user and password" in found.cure
+
+
+def test_a_port_that_another_program_holds_is_found() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as other:
+        env = {
+            "HEADWAY_GRPC_ADDRESS": f"127.0.0.1:{other.getsockname()[1]}",
+            "HEADWAY_HTTP_ADDRESS": f"127.0.0.1:{free_port()}",
+        }
+        free, taken = this_machine.port_findings(env)
+    assert (free.level, taken.level) == (Level.OK, Level.FAULT)
+    assert "HEADWAY_GRPC_ADDRESS" in taken.cure
+
+
+def test_a_check_whose_extra_is_not_installed_is_left_out_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a host that has the command line and neither the control plane's packages nor Spark's."""
+    monkeypatch.setattr(outside, "find_spec", lambda _: None)
+    monkeypatch.setattr(this_machine, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    certificate = tmp_path / "server.pem"
+    certificate.write_text("not read")
+    env = {"HEADWAY_DATABASE_URL": "postgresql://127.0.0.1:1/headway", "HEADWAY_TLS_CERT": str(certificate)}
+    place = Place(env=env, profiles=Path("-"), host_file=Path("-"), data_dir=Path("-"))
+    (database,) = outside.database_findings(place)
+    (java,) = this_machine.java_findings(env)
+    (tls,) = certificate_findings(env, now_s=time.time())
+    found = [(each.level, each.text.rpartition("extra ")[2].split()[0].rstrip(",")) for each in (database, java, tls)]
+    assert found == [(Level.SKIPPED, "control"), (Level.SKIPPED, "spark"), (Level.SKIPPED, "control")]
+
+
+def test_every_reason_of_health_has_its_cure() -> None:
+    assert set(get_args(ReasonKind)) == set(OF_KINDS)
+
+
+def test_what_is_wrong_says_what_to_do() -> None:
+    with pytest.raises(AssertionError):
+        Finding(check="x", level=Level.FAULT, text="y")
