@@ -67,7 +67,7 @@ def test_nothing_is_written_and_no_payload_is_read(rq: Rq, watch: Watch) -> None
             *("job", "status", "created_at", "enqueued_at", "started_at", "ended_at"),
             *("retries_left", "number_of_retries", "repeats_left"),
         ),
-        ("worker", "state", "pid", "hostname", "current_job", "successful_job_count", "failed_job_count"),
+        ("worker", "state", "pid", "hostname", "current_job", "queues", "successful_job_count", "failed_job_count"),
     }
 
 
@@ -255,7 +255,13 @@ def test_queues_that_a_flush_took_are_known_to_be_empty_and_stay_so(rq: Rq, watc
     for _ in range(3):
         assert {sample.queue: sample for sample in watch.poll_once().samples} == {
             name: QueueSample(
-                queue=name, at_s=watch.at_s, waiting_jobs=0, in_flight_jobs=0, delayed_jobs=0, oldest_age_s=0.0
+                queue=name,
+                at_s=watch.at_s,
+                waiting_jobs=0,
+                in_flight_jobs=0,
+                delayed_jobs=0,
+                oldest_age_s=0.0,
+                listed_workers=0,
             )
             for name in ("redis/mail", "redis/news")
         }
@@ -356,3 +362,14 @@ def test_a_broker_that_refuses_a_command_says_nothing_of_its_jobs(
         watch.source.poll(time.time())
     assert watch.reported() == [EventKind.ENQUEUED, EventKind.STARTED]
     rq.redis.acl_deluser("limited")
+
+
+def test_the_workers_of_a_queue_are_those_that_registered_for_it(rq: Rq, watch: Watch) -> None:
+    entered(rq, 1)
+    entered(rq, 1, queue="news")
+    for name, queues in (("a", "mail,news"), ("b", "mail"), ("c", "other")):
+        rq.redis.sadd("rq:workers", f"rq:worker:{name}")
+        rq.redis.hset(f"rq:worker:{name}", mapping={"state": "idle", "pid": "7", "hostname": name, "queues": queues})
+    rq.redis.sadd("rq:workers", "rq:worker:gone")
+    listed = {sample.queue: sample.listed_workers for sample in watch.poll_once().samples}
+    assert listed == {"redis/mail": 2, "redis/news": 1}

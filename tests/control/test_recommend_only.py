@@ -3,7 +3,7 @@
 import pytest
 
 from control.ticks import LATE, Database, leading
-from headway.scaling.metrics.listed_workers import LISTED_GAP_S, listed_workers
+from headway.scaling.metrics.newest_sample import LISTED_GAP_S, listed_workers
 from headway.scaling.model import QueueSample
 from support.pools import NOW_S
 

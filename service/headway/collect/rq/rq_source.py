@@ -134,12 +134,14 @@ class RqSource:
         self._polls += 1
         samples = [self._queues[queue].sample(reading, at_s=at_s) for queue, reading in readings.items()]
         samples += [self._queues[queue].rest(at_s=at_s) for queue in resting]
-        samples = [replace(sample, listed_workers=listed[self._name_of(sample)]) for sample in samples]
         self._let_go(readings, at_s=at_s)
         return Reading(
             at_s=at_s,
             events=tuple(events),
-            samples=(*samples, *self._empty(readings, at_s=at_s)),
+            samples=tuple(
+                replace(sample, listed_workers=listed[self._name_of(sample)])
+                for sample in (*samples, *self._empty(readings, at_s=at_s))
+            ),
             activities=tuple(self._activities(workers)),
             has_more=any(_has_more(reading, asked[queue]) for queue, reading in readings.items()),
         )

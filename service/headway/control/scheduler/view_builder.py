@@ -11,8 +11,7 @@ from headway.control.scheduler.learning import Learning
 from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknown_workers
 from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.history.daily import MINUTE_S, minute_of
-from headway.scaling.metrics.listed_workers import listed_workers
-from headway.scaling.metrics.newest_sample import with_newest
+from headway.scaling.metrics.newest_sample import listed_workers, with_newest
 from headway.scaling.metrics.sampling_instant import (
     NOTHING_RECENT,
     SAMPLE_RECENT_S,

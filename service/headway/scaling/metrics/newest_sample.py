@@ -1,14 +1,19 @@
 """What the newest sample of a queue says beside depths: what is reserved, how exact the age is, what is reported.
 
+It also says how many workers the broker lists.
+
 Rows come by way of the pipeline, which keeps depths of a sample and no more. The newest sample comes straight from
 ingest: it is newer by what the pipeline takes, a second or so.
 """
 
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from headway.scaling.model import QueueMetrics, QueueSample
 from headway.scaling.view import copied
 
+LISTED_GAP_S = 30.0
+"""Without a reading for longer than this, nobody knows how many workers the broker listed meanwhile."""
 TOGETHER_S = 15.0  # of one queue, a sample so much newer than its rows says nothing of the depths in them
 RATES = MappingProxyType(
     {
@@ -80,3 +85,23 @@ def _rates(queue: QueueMetrics, sample: QueueSample) -> dict[str, object]:
     if said.get("reports_arrivals") is False:
         changes.update(arrivals=(), arrived_until_s=None)
     return {**changes, "has_unknown_rates": has_unknown_rates}
+
+
+def listed_workers(queues: Iterable[str], samples: Mapping[str, QueueSample], *, now_s: float) -> int | None:
+    """How many workers serve ``queues``; ``None`` where that is not known of one of them, which is not zero.
+
+    A pool's workers serve all of its queues, so the greatest of their counts is the pool's: the sum would count a
+    worker once a queue.
+
+    Args:
+        queues: Of one pool.
+        samples: The newest reading of each queue, by name.
+        now_s: Unix seconds; a reading older than ``LISTED_GAP_S`` says nothing of now.
+    """
+    counts = [_listed(samples.get(queue), now_s) for queue in queues]
+    known = [count for count in counts if count is not None]
+    return max(known) if known and len(known) == len(counts) else None
+
+
+def _listed(sample: QueueSample | None, now_s: float) -> int | None:
+    return sample.listed_workers if sample is not None and now_s - sample.at_s <= LISTED_GAP_S else None

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from headway.scaling.metrics.listed_workers import LISTED_GAP_S
+from headway.scaling.metrics.newest_sample import LISTED_GAP_S
 from headway.scaling.model import QueueSample, WorkerActivity
 from headway.store.engine import Connection
 

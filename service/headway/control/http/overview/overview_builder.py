@@ -22,7 +22,7 @@ from headway.control.scheduler.bucket_backfill import BucketBackfill
 from headway.control.scheduler.bucket_cache import CACHED_S, BucketCache
 from headway.scaling.allocation.host_demand import HostsWanted
 from headway.scaling.measure import BucketRow
-from headway.scaling.metrics.listed_workers import listed_workers
+from headway.scaling.metrics.newest_sample import listed_workers
 from headway.scaling.model import QueueSample, WorkerState
 from headway.scaling.profile import Profile
 from headway.store.engine import Connection, Engine, snapshot, transaction
