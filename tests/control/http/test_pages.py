@@ -14,7 +14,10 @@ def test_the_server_and_the_router_know_the_same_pages() -> None:
     assert registered == list(PAGES)
 
 
-@pytest.mark.parametrize(("path", "up"), [("/", "")])
+@pytest.mark.parametrize(
+    ("path", "up"),
+    [("/", ""), ("/pools/mail", "../"), ("/queues/redis/mail", "../../"), ("/queues/redis%2F..", "../")],
+)
 async def test_a_page_is_the_shell_whose_files_are_found_from_there(
     client: httpx.AsyncClient, path: str, up: str
 ) -> None:

@@ -13,7 +13,7 @@ WEB = Path(__file__).parents[1] / "web"
 NOT_STORED = {"Cache-Control": "no-cache"}  # a browser asks every time, so that an upgrade shows at once
 
 # The paths of web/pages/registry.js, which a test compares: at any other path nobody gets the shell.
-PAGES = ("/",)
+PAGES = ("/", "/queues/{queue:path}", "/pools/{pool}")
 
 router = APIRouter(include_in_schema=False)
 

@@ -13,6 +13,9 @@ const store = new Store();
 const router = new Router($("main"), { store, read, announce, go: (href) => router.go(href) });
 
 for (const anchor of document.querySelectorAll("a[data-page]")) anchor.href = ROOT.pathname;
+// A browser resolves a relative icon anew at each page's address.
+const icon = document.querySelector("link[rel=icon]");
+icon.setAttribute("href", icon.href);
 
 /** Say something once to who cannot see it. */
 function announce(text) {

@@ -31,7 +31,7 @@ export class Chart {
     mark(figure, "aria-label", "Moment shown");
     figure.addEventListener("keydown", (event) => this.#key(event));
     figure.addEventListener("blur", () => this.#point(null));
-    new ResizeObserver(() => this.#redraw()).observe(figure);
+    new ResizeObserver(() => figure.isConnected && this.#redraw()).observe(figure); // also when its page is left
   }
 
   /** Show `data`: from_s, until_s, target_s, name of the objective, and points of each series (see app.js). */

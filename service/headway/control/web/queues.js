@@ -3,39 +3,8 @@
 import { el, keep, mark, part, say } from "./dom.js";
 import { compared, entriesOf, namesOf, oldestOf, tally } from "./entries.js";
 import { Finder } from "./find.js";
+import { STATES, TOLD } from "./states.js";
 import { ago, count, counted, decimal, duration, promise, rate } from "./format.js";
-
-const STATES = {
-  on_time: "on time",
-  idle: "idle",
-  scaling: "scaling",
-  at_risk: "nearly late",
-  recovering: "was late",
-  unmeasured: "not measured",
-  breaching: "late",
-  crash_loop: "crash loop",
-  failing: "failing",
-  no_host: "no host",
-  stale: "no fresh data",
-  unseen: "not seen yet",
-  unmanaged: "no profile",
-};
-
-const TOLD = {
-  on_time: "Nothing waits longer than the objective, and what started lately had not.",
-  idle: "Nothing waits, and no job has started lately: there is nothing to measure.",
-  scaling: "Workers are being started or let go.",
-  at_risk: "The oldest job has waited most of its objective, or workers are missing: hosts have no capacity for them, or do not start them.",
-  recovering: "No job waits too long now, but some did within the objective's window.",
-  breaching: "The oldest job has waited longer than the objective allows (breached).",
-  unmeasured: "No pickup time was measured within the objective's window.",
-  crash_loop: "Workers of its template crash.",
-  failing: "More of the jobs that ended fail than the profile's failure limit allows.",
-  no_host: "No reachable host can run its workers.",
-  stale: "What is known is old: nothing is lowered until there is something new.",
-  unseen: "No collector or sender has reported this queue.",
-  unmanaged: "No profile names this queue: it is watched and has no workers of Headway.",
-};
 
 const MODES = { recommend: "advice only", pause: "paused", pause_up: "paused up", pause_down: "paused down" };
 

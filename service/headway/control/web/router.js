@@ -46,8 +46,8 @@ export class Router {
     );
     document.addEventListener("click", (event) => this.#click(event));
     addEventListener("popstate", () => {
-      // A link inside the page changes the address, too.
-      if (pathOf(location) !== this.#path || location.search !== this.search) this.open({ isMoved: pathOf(location) !== this.#path });
+      const isMoved = pathOf(location) !== this.#path;
+      if (isMoved || !location.hash) this.open({ isMoved }); // a link inside the page changes the address, too
     });
   }
 
@@ -73,7 +73,7 @@ export class Router {
     }
     if (turn !== this.#turn) return;
     this.#close();
-    [this.#path, this.search] = [path, location.search];
+    this.#path = path;
     const section = page.section ?? page.path;
     for (const anchor of $("pages").querySelectorAll("a")) {
       const isHere = anchor.dataset.path === section;

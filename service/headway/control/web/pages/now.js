@@ -1,9 +1,9 @@
 // Now: are objectives met, which queue is in trouble, why, and what is being done about it.
 
-import { parameter, setParameters } from "../address.js";
+import { link, parameter, setParameters } from "../address.js";
 import { Chart } from "../chart.js";
 import { DecisionList } from "../decisions.js";
-import { $, el, say } from "../dom.js";
+import { $, el, mark, say } from "../dom.js";
 import { ago, clock, counted, promise, rate } from "../format.js";
 import { BAD, doing, headline, nameOf } from "../headline.js";
 import { HostList, showWanted } from "../hosts.js";
@@ -159,6 +159,7 @@ class Now {
     const history = this.#history;
     if (!history || !pool) return;
     say($("chart-title"), `${nameOf(pool)}, last ${HISTORY_MINUTES} minutes`);
+    mark($("chart-open"), "href", link("/pools", pool.pool));
     const until_s = this.#context.store.overview.at_s;
     const seen = lately.get(pool.pool) ?? [];
     const before = history.targets.filter((point) => !seen.length || point.at_s < seen[0].at_s);

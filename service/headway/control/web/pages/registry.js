@@ -8,4 +8,6 @@
 
 export const PAGES = [
   { path: "/", label: "Now", title: () => "", load: () => import("./now.js") },
+  { path: "/queues/{queue:path}", section: "/", title: ({ queue }) => queue, load: () => import("./series.js") },
+  { path: "/pools/{pool}", section: "/", title: ({ pool }) => pool, load: () => import("./series.js") },
 ];

@@ -1,0 +1,72 @@
+// What the charts of a pool or queue show: panels over one time axis, each with lines of the series' columns.
+
+import { count, decimal, duration, rate } from "./format.js";
+
+const perSecond = (name) => ({ columns, step_s }) => columns[name].map((jobs) => (jobs === null ? null : jobs / step_s));
+const column = (name) => ({ columns }) => columns[name] ?? columns.at_s.map(() => null);
+
+/** name, words, unit and lines; `isStep` where a value holds until the next. A line without any value is left out. */
+export function panelsOf({ objective }) {
+  const percentile = objective ? `${decimal(objective.percentile)} % started within` : "started within";
+  const isMedian = objective?.percentile === 50;
+  const is95 = objective?.percentile === 95;
+  return [
+    {
+      name: "wait",
+      title: "Wait before the start",
+      unit: duration,
+      height: 190,
+      lines: [
+        { label: percentile, colour: "--accent", width: 2, values: column("pickup_s") },
+        isMedian ? null : { label: "50 %", colour: "--accent", dash: [2, 4], values: column("p50_s") },
+        is95 ? null : { label: "95 %", colour: "--edge", values: column("p95_s") },
+        objective && { label: "objective", colour: "--bad", dash: [6, 4], values: ({ columns }) => columns.at_s.map(() => objective.target_s) },
+      ],
+    },
+    {
+      name: "backlog",
+      title: "Backlog",
+      unit: count,
+      height: 110,
+      lines: [{ label: "jobs waiting", colour: "--accent", width: 2, isFilled: true, values: column("backlog_jobs") }],
+    },
+    {
+      name: "flow",
+      title: "Arrivals and starts",
+      unit: rate,
+      height: 120,
+      lines: [
+        { label: "arrive", colour: "--ink", values: perSecond("enqueued") },
+        { label: "start", colour: "--accent", width: 2, values: perSecond("started") },
+        { label: "forecast", colour: "--edge", dash: [4, 4], values: column("forecast_jobs_per_s") },
+      ],
+    },
+    {
+      name: "failures",
+      title: "Failed jobs",
+      unit: count,
+      height: 90,
+      lines: [{ label: "failed", colour: "--bad", width: 2, isFilled: true, values: column("failed") }],
+    },
+    {
+      name: "workers",
+      title: "Workers",
+      unit: count,
+      height: 150,
+      isStep: true,
+      lines: [
+        { label: "running", colour: "--accent", width: 2, isFilled: true, values: column("running_workers") },
+        { label: "starting", colour: "--good", values: column("starting_workers") },
+        { label: "draining", colour: "--warn", values: column("draining_workers") },
+        { label: "desired", colour: "--ink", values: column("target_workers") },
+        { label: "ceiling", colour: "--bad", dash: [6, 4], values: column("ceiling_workers") },
+      ],
+    },
+  ].map((panel) => ({ ...panel, lines: panel.lines.filter(Boolean) }));
+}
+
+/** Whether anything but the axis is known. */
+export function isEmpty({ columns }) {
+  const told = Object.entries(columns).filter(([name]) => name !== "at_s" && name !== "ceiling_workers" && !name.startsWith("forecast"));
+  return told.every(([, values]) => values.every((value) => value === null));
+}

@@ -1,0 +1,183 @@
+// Panels drawn by uPlot over one time axis, with one cursor, and marks where something was decided.
+
+import { el, mark, say } from "./dom.js";
+import { clock } from "./format.js";
+import { panelsOf } from "./panels.js";
+
+const AXIS_PX = 58;
+const MARK_PX = 12; // closer marks would lie on each other
+const DAY_S = 86400;
+
+export class Plots {
+  #uPlot;
+  #place;
+  #on;
+  #plots = [];
+  #series = null;
+  #decisions = [];
+  #observer;
+  #scheme = matchMedia("(prefers-color-scheme: dark)");
+  #repaint = () => this.draw(this.#series, this.#decisions);
+
+  /** `on` has zoomed(from_s, until_s), reset() and opened(decision). */
+  constructor(uPlot, place, on) {
+    this.#uPlot = uPlot;
+    this.#place = place;
+    this.#on = on;
+    this.#observer = new ResizeObserver(() => {
+      for (const { plot, drawing, panel } of this.#plots) plot.setSize({ width: drawing.clientWidth, height: panel.height });
+      this.#mark();
+    });
+    this.#observer.observe(place);
+    this.#scheme.addEventListener("change", this.#repaint);
+  }
+
+  /** Show a series and the decisions in it, newest first. */
+  draw(series, decisions) {
+    if (!series) return;
+    const shape = (each) => JSON.stringify([each?.objective, shownOf(each).map(({ lines }) => lines.length), this.#scheme.matches]);
+    const isSame = this.#shape === shape(series);
+    this.#shape = shape(series);
+    [this.#series, this.#decisions] = [series, decisions];
+    const panels = shownOf(series);
+    if (isSame) {
+      panels.forEach((panel, index) => {
+        this.#plots[index].panel = panel;
+        this.#plots[index].plot.setData(dataOf(panel, series));
+      });
+    } else {
+      this.#clear();
+      this.#plots = panels.map((panel, index) => this.#made(panel, index === panels.length - 1));
+    }
+    this.#read(null);
+    this.#mark();
+  }
+
+  close() {
+    this.#observer.disconnect();
+    this.#scheme.removeEventListener("change", this.#repaint);
+    this.#clear();
+  }
+
+  #shape = null;
+
+  #clear() {
+    for (const { plot } of this.#plots) plot.destroy();
+    this.#plots = [];
+    this.#place.replaceChildren();
+  }
+
+  #made(panel, isLast) {
+    const legend = el("p", { class: "legend" });
+    const drawing = el("div", { class: "drawing", "aria-hidden": "true" });
+    this.#place.append(el("section", { class: "plot-panel", "data-panel": panel.name }, el("h3", {}, panel.title), legend, drawing));
+    const style = getComputedStyle(document.body);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const paths = panel.isStep ? this.#uPlot.paths.stepped({ align: 1 }) : undefined;
+    const axis = { stroke: colour("--soft"), font: "11px system-ui, sans-serif", grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
+    const options = {
+      width: Math.max(200, drawing.clientWidth),
+      height: panel.height + (isLast ? 26 : 0),
+      legend: { show: false },
+      cursor: { sync: { key: "headway" }, drag: { x: true, y: false, setScale: false }, y: false, points: { size: 6 } },
+      scales: { x: { time: true }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
+      axes: [
+        { ...axis, show: isLast, grid: { show: false }, size: 26, space: 90, values: (_, ticks) => ticks.map((tick, at) => tickOf(tick, ticks[at + 1] - tick || tick - ticks[at - 1])) },
+        { ...axis, size: AXIS_PX, values: (_, ticks) => ticks.map((tick) => panel.unit(tick)), space: 32 },
+      ],
+      padding: [6, 8, isLast ? 0 : 4, 0],
+      series: [
+        {},
+        ...panel.lines.map((line) => ({
+          label: line.label,
+          stroke: colour(line.colour),
+          width: line.width ?? 1.5,
+          dash: line.dash,
+          fill: line.isFilled ? colour("--accent-soft") : undefined,
+          points: { show: false },
+          spanGaps: false,
+          paths,
+        })),
+      ],
+      hooks: {
+        setCursor: [(plot) => this.#read(plot.cursor.idx ?? null)],
+        setSelect: [
+          (plot) => {
+            if (plot.select.width < 8) return;
+            const [from_s, until_s] = [plot.select.left, plot.select.left + plot.select.width].map((left) => plot.posToVal(left, "x"));
+            plot.setSelect({ width: 0, height: 0 }, false);
+            this.#on.zoomed(from_s, until_s);
+          },
+        ],
+      },
+    };
+    const made = { panel: { ...panel, height: options.height }, legend, drawing, plot: new this.#uPlot(options, dataOf(panel, this.#series), drawing) };
+    made.plot.over.addEventListener("dblclick", () => this.#on.reset());
+    made.swatches = panel.lines.map((line) => {
+      const swatch = el("i", { class: "swatch" });
+      swatch.style.borderTop = `2px ${line.dash ? "dashed" : "solid"} var(${line.colour})`;
+      return swatch;
+    });
+    return made;
+  }
+
+  /** The values at a point of the axis; null: the newest known. */
+  #read(index) {
+    const { columns } = this.#series;
+    for (const { panel, legend, swatches } of this.#plots) {
+      const entries = panel.lines.map((line, at) => {
+        const values = line.values(this.#series);
+        const value = index === null ? values.findLast((each) => each !== null) : values[index];
+        return [swatches[at], line.label, panel.unit(value)];
+      });
+      legend.replaceChildren(...entries.map(([swatch, label, value]) => el("span", { class: "entry" }, swatch, label, el("b", {}, value))));
+    }
+    const reading = this.#place.parentElement.querySelector("[data-part=reading]");
+    say(reading, index === null || columns.at_s[index] === undefined ? "" : moment(columns.at_s[index], this.#series.until_s - this.#series.from_s));
+  }
+
+  /** Marks over the workers: for a pointer; the list below has the same for keys. */
+  #mark() {
+    const workers = this.#plots.find(({ panel }) => panel.name === "workers") ?? this.#plots.at(-1);
+    if (!workers) return;
+    const { plot } = workers;
+    for (const old of plot.over.querySelectorAll(".decided")) old.remove();
+    let last = Infinity;
+    for (const each of this.#decisions) {
+      const left = plot.valToPos(each.decided_at_s, "x");
+      if (!(left >= 0 && left <= plot.over.clientWidth) || last - left < MARK_PX) continue;
+      last = left;
+      const words = `${each.previous_workers ?? "none"} → ${each.decision.target_workers} at ${clock(each.decided_at_s)}`;
+      const button = el("button", { type: "button", class: "decided", tabindex: "-1", title: `${words}: why?` });
+      mark(button, "data-direction", each.decision.target_workers >= (each.previous_workers ?? 0) ? "up" : "down");
+      button.style.left = `${left}px`;
+      button.addEventListener("mousedown", (event) => event.stopPropagation());
+      button.addEventListener("click", () => this.#on.opened(each));
+      plot.over.append(button);
+    }
+  }
+}
+
+/** The panels of which something is known. */
+function shownOf(series) {
+  if (!series) return [];
+  const isKnown = (line) => line.values(series).some((value) => value !== null);
+  return panelsOf(series)
+    .map((panel) => ({ ...panel, lines: panel.lines.filter(isKnown) }))
+    .filter((panel) => panel.lines.some((line) => !["objective", "ceiling", "forecast"].includes(line.label)));
+}
+
+const dataOf = (panel, series) => [series.columns.at_s, ...panel.lines.map((line) => line.values(series))];
+
+/** A moment under the axis, where the next is `step_s` later. */
+function tickOf(at_s, step_s) {
+  if (step_s < DAY_S / 4) return clock(at_s, step_s < 60);
+  const day = new Date(at_s * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  return step_s < DAY_S ? `${day} ${clock(at_s, false)}` : day;
+}
+
+/** A moment, with its day where the axis is longer than one. */
+export function moment(at_s, length_s) {
+  const day = new Date(at_s * 1000).toLocaleDateString("en-GB", { weekday: "short", day: "numeric", month: "short" });
+  return length_s > DAY_S / 2 ? `${day} ${clock(at_s, false)}` : clock(at_s);
+}

@@ -1,0 +1,42 @@
+// Which stretch of time is shown: the last of a length, or one between two moments; the address has it.
+
+import { parameter, setParameters } from "./address.js";
+
+const MINUTE_S = 60;
+const HOUR_S = 3600;
+const DAY_S = 86400;
+
+/** Name in the address -> [words, seconds]. */
+export const RANGES = new Map([
+  ["15m", ["15 min", 15 * MINUTE_S]],
+  ["1h", ["1 hour", HOUR_S]],
+  ["6h", ["6 hours", 6 * HOUR_S]],
+  ["1d", ["1 day", DAY_S]],
+  ["7d", ["7 days", 7 * DAY_S]],
+  ["30d", ["30 days", 30 * DAY_S]],
+  ["400d", ["400 days", 400 * DAY_S]],
+]);
+const DEFAULT = "1h";
+const SHORTEST_S = MINUTE_S;
+const LONGEST_S = 400 * DAY_S;
+
+/** The range that the address asks for: `name` where it is one that goes on with the clock, else null. */
+export function rangeOf(now_s) {
+  const from_s = Number(parameter("from"));
+  const until_s = Number(parameter("until"));
+  if (from_s > 0 && until_s - from_s >= SHORTEST_S && until_s - from_s <= LONGEST_S + DAY_S) return { name: null, from_s, until_s };
+  const name = RANGES.has(parameter("range")) ? parameter("range") : DEFAULT;
+  return { name, from_s: now_s - RANGES.get(name)[1], until_s: now_s };
+}
+
+/** Show the last of a length. */
+export function chooseRange(name) {
+  setParameters({ range: name === DEFAULT ? null : name, from: null, until: null }, { isStep: true });
+}
+
+/** Show what is between two moments, in whole seconds, and not what is still to come. */
+export function chooseSpan(from_s, until_s, now_s) {
+  const length_s = Math.min(LONGEST_S, Math.max(SHORTEST_S, until_s - from_s));
+  const end_s = Math.min(now_s, (from_s + until_s) / 2 + length_s / 2);
+  setParameters({ range: null, from: Math.floor(end_s - length_s), until: Math.floor(end_s) }, { isStep: true });
+}
