@@ -128,6 +128,22 @@ def test_lists_of_every_priority_and_jobs_due_later_are_counted_apart(shop: Shop
     assert later["news"].oldest_age_max_s == later["news"].oldest_age_s  # it counts from when it was due, exactly
 
 
+def test_a_job_that_was_put_back_before_older_ones_hides_no_age(shop: Shop) -> None:
+    """kombu puts what a dead worker held where it is taken next, before jobs that have waited for longer."""
+    shop.send()
+    shop.redis.delete("mail")
+    sent_s = time.time()
+    shop.samples(sent_s)
+    shop.send("old")
+    shop.samples(time.time())
+    shop.send("later", countdown=5)
+    shop.redis.rpush("mail", shop.redis.lpop("mail"))
+    mail = shop.samples(sent_s + 60)["mail"]
+    assert (mail.waiting_jobs, mail.delayed_jobs) == (2, 0)
+    assert mail.oldest_age_s >= 59  # and not the 55 of the one before it
+    assert mail.oldest_age_max_s >= 60
+
+
 def test_what_a_worker_took_and_did_not_begin_is_reserved(shop: Shop) -> None:
     """Early acknowledgements: what runs is nowhere in the broker, which is not known before more run than are held."""
     for number in range(16):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
-from headway.collect.celery.celery_source import CelerySource
+from headway.collect.celery.celery_source import HEAD_JOBS, CelerySource
 from headway.connections import Connection
 from headway.local.iso_time import unix_s
 from headway.scaling.model import QueueSample
@@ -18,7 +18,7 @@ from support.http_control import HttpControl, serving
 from support.queues import job_runs
 from support.queues.lives import Due, Event, Run, Verdict, judged
 from support.queues.processes import HERE, Hand, Worker
-from support.queues.scene import Scene
+from support.queues.scene import CUT_LATE, Scene
 from support.waiting import eventually
 
 LISTS = ("mail", "mail\x06\x163", "mail\x06\x166", "mail\x06\x169")
@@ -79,7 +79,6 @@ class CeleryScene(Scene):
         self._entries: dict[str, Counter[str]] = {}
         """Job -> how often it was sent by a process that reports it, else by one that does not, or for later."""
         self._retried_later: set[str] = set()
-        self._stopped: set[str] = set()
         self._flights: list[tuple[float, int, int]] = []
         """When, what was sampled as in flight, and how many workers held."""
         self.workers.append(self.start_worker())
@@ -136,7 +135,8 @@ class CeleryScene(Scene):
         """An id that was put before is put once more."""
         if self.ids:
             job_id = self.chance.choice(self.ids)
-            if self._entries[job_id].keys() == {"reported"} and job_id not in self._retried_later | self._stopped:
+            is_plain = job_id not in self._retried_later and job_id not in self.stopped_s
+            if is_plain and self._entries[job_id].keys() == {"reported"}:
                 self.sent(job_id, (("well", self.seconds()),), {})
 
     def cancel(self) -> None:
@@ -145,9 +145,7 @@ class CeleryScene(Scene):
 
     def stop(self) -> None:
         """End a job that runs."""
-        run = self.chance.choice(self.wait_running())
-        self._stopped.add(run.job_id)
-        self.hand.ask("stop", job_id=run.job_id)
+        self.stop_one()
 
     def overdue(self) -> None:
         """What workers hold is given to them once more, as after the visibility timeout."""
@@ -200,7 +198,7 @@ class CeleryScene(Scene):
         at_s, sample, depth, listed, held = found
         self.own.compared += 1
         self.own.compare("messages", sum(1 for _ in listed), depth)
-        later = [each for each in listed if each["due_s"] is not None and each["due_s"] > at_s]
+        later = [each for each in listed if each["is_shown"] and each["due_s"] is not None and each["due_s"] > at_s]
         held_later = [each for each in held if each["due_s"] is not None and each["due_s"] > at_s]
         self.own.compare("waiting", sample.waiting_jobs, depth - len(later))
         self.own.compare("delayed", sample.delayed_jobs, len(later) + len(held_later))
@@ -223,7 +221,11 @@ class CeleryScene(Scene):
         at_s = time.time()
         sample = self._polled(at_s)
         depth = self.hand.ask("depth")[2]
-        listed = [_message(json.loads(text)) for key in LISTS for text in self.redis.lrange(key, 0, -1)]
+        listed = [
+            {**_message(json.loads(text)), "is_shown": number < HEAD_JOBS}
+            for key in LISTS
+            for number, text in enumerate(reversed(self.redis.lrange(key, 0, -1)))
+        ]
         held = [_message(json.loads(text)[0]) for text in self.redis.hvals("unacked")]
         return at_s, sample, depth, listed, held
 
@@ -303,9 +305,12 @@ class CeleryScene(Scene):
                     return "end of a run that nobody was left to report"
                 if at_s >= kill.began_s - KILLED_MISSES_S - GRACE_S:
                     return "last 0.2 s of a killed worker"
-        return None
+        return CUT_LATE if what == "end" and self.is_cut_late(run) else None
 
     def _may_add(self, event: Event) -> str | None:
+        is_end = event.kind in ("finished", "failed", "retried")
+        if is_end and any(run.job_id == event.job_id and self.is_cut_late(run) for run in self.runs()):
+            return CUT_LATE
         for kill in self.kills:
             if kill.began_s - GRACE_S <= event.at_s <= kill.done_s + GRACE_S:
                 return "begun as its worker was killed"

@@ -16,7 +16,7 @@ from headway.scaling.model import QueueSample
 from support.queues import job_runs
 from support.queues.lives import Due, Event, Run, Verdict, judged
 from support.queues.processes import HERE, Collector, Hand, Worker
-from support.queues.scene import Scene
+from support.queues.scene import CUT_LATE, Scene
 from support.waiting import eventually
 
 WORKERS = 2
@@ -119,7 +119,7 @@ class RqScene(Scene):
         self.hand.ask("cancel", job_id=job_id)
 
     def stop(self) -> None:
-        self.hand.ask("stop", job_id=self.chance.choice(self.wait_running()).job_id)
+        self.stop_one()
 
     def requeue(self) -> None:
         """A job that has failed is put back by hand."""
@@ -196,14 +196,14 @@ class RqScene(Scene):
         events = [Event(each.job_id, str(each.kind), each.at_s) for each in self.service.events]
         runs = self.runs()
         self._polls = [(began, ended) for began, ended, _ in self.collector.polls()]
-        self._next_began_s: dict[int, float] = {}
-        self._ended_before_s: dict[int, float] = {}
+        self._next_began_s: dict[tuple[str, float], float] = {}
+        self._ended_before_s: dict[tuple[str, float], float] = {}
         entries, retries = {}, {}
         for job_id in self.ids:
             mine = [run for run in runs if run.job_id == job_id]
             for run, following in pairwise(mine):
-                self._next_began_s[id(run)] = following.began_s
-                self._ended_before_s[id(following)] = run.ended_s or math.inf
+                self._next_began_s[job_id, run.began_s] = following.began_s
+                self._ended_before_s[job_id, following.began_s] = run.ended_s or math.inf
             entries[job_id], retries[job_id] = self._due(job_id, mine)
         return judged(events, runs, entries=entries, retries=retries, may_miss=self._may_miss, may_add=self._may_add)
 
@@ -217,30 +217,40 @@ class RqScene(Scene):
         return Due(len(surely), most), Due(max(0, len(sure_back) - by_hand), len(back))
 
     def _is_end_guessed(self, run: Run) -> bool:
-        """Whether a run was cut short whose id was put again: the record does not show how it ended."""
-        return run.ended_s is None and bool(self._more_entries[run.job_id] or self._by_hand[run.job_id])
+        """Whether the id of a run was put again before the record showed a poll how it ended."""
+        is_put_again = bool(self._more_entries[run.job_id] or self._by_hand[run.job_id])
+        return is_put_again and (run.ended_s is None or self._is_overwritten(run))
 
     def _may_miss(self, run: Run, what: str) -> str | None:
         """The record of a run is overwritten by the next of its job: what surely is seen, is seen while it runs."""
+        if what == "end" and self.is_cut_late(run):
+            return CUT_LATE
         if what == "end" and self._is_end_guessed(run):
             return GUESSED
-        next_s, before_s = self._next_began_s.get(id(run)), self._ended_before_s.get(id(run))
+        before_s = self._ended_before_s.get((run.job_id, run.began_s))
         if before_s is not None and run.job_id in self._more_entries:
             # RQ notes ends in whole seconds: of two ends of one id in the same second only the first is noticed.
             is_polled = any(before_s <= began_s and ended_s <= run.began_s for began_s, ended_s in self._polls)
             if not is_polled or run.began_s - before_s < SAME_SCORE_S:
                 return "run of a job that stood in the queue twice"
+        return "run of a job that ran again before the next poll" if self._is_overwritten(run) else None
+
+    def _is_overwritten(self, run: Run) -> bool:
+        """Whether no poll saw the record while it was of ``run``, and another run followed."""
+        next_s = self._next_began_s.get((run.job_id, run.began_s))
         if next_s is None:
-            return None
-        if run.ended_s and any(run.began_s <= began_s and ended_s <= run.ended_s for began_s, ended_s in self._polls):
-            return None
-        return "run of a job that ran again before the next poll"
+            return False
+        alone_until_s = min(run.ended_s or 0.0, next_s)  # of two runs of one id at once the record shows the later
+        return not any(run.began_s <= began_s and ended_s <= alone_until_s for began_s, ended_s in self._polls)
 
     def _may_add(self, event: Event) -> str | None:
         for kill in self.kills:
             if kill.began_s - BEGUN_S <= event.at_s <= kill.done_s + BEGUN_S:
                 return "begun as its worker was killed"
-        is_end = event.kind in ("finished", "failed")
-        if is_end and any(run.job_id == event.job_id and self._is_end_guessed(run) for run in self.runs()):
-            return GUESSED
+        if event.kind in ("finished", "failed"):
+            runs = [run for run in self.runs() if run.job_id == event.job_id]
+            if any(map(self._is_end_guessed, runs)):
+                return GUESSED
+            if any(map(self.is_cut_late, runs)):
+                return CUT_LATE
         return None

@@ -25,6 +25,8 @@ PAUSE_S_MAX = 0.12
 UNCHANGED_TRIES = 8
 SLACK_S = 0.1  # from one read of a clock to another
 WIDTH_S, WIDTH_PART = 2.0, 0.05
+CUT_LATE = "end of a run that wrote it and was ended before the library noted it"
+NOTED_S = 0.5  # from the last line of a job to the library's note of its end, on a machine that has much else to do
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,8 @@ class Scene(ABC):
         self.kills: list[Kill] = []
         self.made: Counter[str] = Counter()
         self.ids: list[str] = []
+        self.stopped_s: dict[str, list[float]] = {}
+        """Job -> when it was to be ended, each time."""
         self._ended = ExitStack()
 
     # --- a story ------------------------------------------------------------------------------------------------------
@@ -167,6 +171,21 @@ class Scene(ABC):
         with_children = self.chance.random() < 0.5
         self.kills.append(Kill(*worker.kill(with_children=with_children), with_children))
         self.workers.append(self.start_worker())
+
+    def stop_one(self) -> None:
+        """End a job that runs, by the library's own means."""
+        job_id = self.chance.choice(self.wait_running()).job_id
+        began_s, _, _ = self.hand.ask("stop", job_id=job_id)
+        self.stopped_s.setdefault(job_id, []).append(began_s)
+
+    def is_cut_late(self, run: Run) -> bool:
+        """Whether ``run`` wrote its end and was ended from outside then: the library may have noted another end."""
+        if run.ended_s is None:
+            return False
+        stops_s = self.stopped_s.get(run.job_id, [])
+        return any(run.began_s <= asked_s <= run.ended_s + NOTED_S for asked_s in stops_s) or any(
+            kill.with_children and run.pid in kill.pids for kill in self.kills
+        )
 
     def wait_running(self) -> list[Run]:
         """Runs that are under way, as soon as there are some; a job is put for it where none waits."""

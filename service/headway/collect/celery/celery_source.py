@@ -17,7 +17,7 @@ from typing import Any
 
 import redis
 
-from headway.collect.celery.celery_message import message_from
+from headway.collect.celery.celery_message import Message, message_from
 from headway.collect.celery.held_messages import HELD_MAX, HeldMessages, HeldOfQueue
 from headway.collect.celery.queue_bindings import SEPARATOR, QueueBindings
 from headway.collect.celery.worker_heartbeats import WorkerHeartbeats
@@ -259,7 +259,7 @@ class CelerySource:
             count.delayed_jobs += min(later, length)
             count.waiting_jobs += max(0, length - later)
             if length > later:
-                count.oldest += (self._entered(heads, entered, at_s),)
+                count.oldest += tuple(self._entered(heads, entered, at_s))
         return count
 
     def _empty(self, name: str, lists: Sequence[str], at_s: float) -> None:
@@ -268,15 +268,16 @@ class CelerySource:
         for key in lists:
             self._marks.pop(key, None)
 
-    def _entered(self, heads: Sequence[Any], entered: Entered, at_s: float) -> Entered:
-        """When the oldest job that is due entered: of one that was put back, what is remembered; else by the marks."""
+    def _entered(self, heads: Sequence[Message], entered: Entered, at_s: float) -> Iterator[Entered]:
+        """When those entered of which one is the oldest that is due: whoever was put back stands before older ones."""
         for each in heads:
-            if each.due_s is not None and each.due_s > at_s:
-                continue
-            if each.due_s is not None:
-                return Entered(after_s=each.due_s, until_s=each.due_s)
-            return self._held.entered(each.tag) or entered
-        return entered
+            if each.due_s is None:
+                yield self._held.entered(each.tag) or entered
+                return
+            if each.due_s <= at_s:
+                yield Entered(after_s=each.due_s, until_s=each.due_s)
+        if all(each.due_s is not None and each.due_s > at_s for each in heads):
+            yield entered
 
     def _samples(
         self, counts: dict[str, _QueueCount], taken_at_s: dict[str, float], at_s: float
