@@ -21,6 +21,7 @@ from support.waiting import eventually
 
 WORKERS = 2
 SAME_SCORE_S = 1.0
+TWICE = "run of a job that stood in the queue twice"
 GUESSED = "end of a run cut short whose id was put again"
 BEGUN_S = 0.5  # of a worker that was killed, a run that RQ noted and that wrote nothing
 
@@ -232,8 +233,17 @@ class RqScene(Scene):
             # RQ notes ends in whole seconds: of two ends of one id in the same second only the first is noticed.
             is_polled = any(before_s <= began_s and ended_s <= run.began_s for began_s, ended_s in self._polls)
             if not is_polled or run.began_s - before_s < SAME_SCORE_S:
-                return "run of a job that stood in the queue twice"
+                return TWICE
+        if what == "end" and run.job_id in self._more_entries and self._is_end_overwritten(run):
+            return TWICE
         return "run of a job that ran again before the next poll" if self._is_overwritten(run) else None
+
+    def _is_end_overwritten(self, run: Run) -> bool:
+        """Whether no poll saw the record between the end of ``run`` and the next run."""
+        next_s = self._next_began_s.get((run.job_id, run.began_s))
+        if next_s is None or run.ended_s is None:
+            return False
+        return not any(run.ended_s <= began_s and ended_s <= next_s for began_s, ended_s in self._polls)
 
     def _is_overwritten(self, run: Run) -> bool:
         """Whether no poll saw the record while it was of ``run``, and another run followed."""
