@@ -22,6 +22,7 @@ from headway.cli.doctor import control_plane, outside, this_machine
 from headway.cli.doctor.certificates import certificate_findings
 from headway.cli.doctor.cures import OF_KINDS
 from headway.cli.doctor.finding import Finding, Level
+from headway.cli.doctor.profiles_and_hosts import template_findings
 from headway.cli.doctor.this_machine import Place
 from headway.control.auth.pki import make_ca
 from headway.control.http.schemas.responses import ReasonKind
@@ -264,6 +265,19 @@ def test_a_login_that_the_broker_refuses_is_found(site: Site) -> None:
     (found,) = outside.broker_findings(place, None)
     assert "refuses the login" in found.text
     assert "user and password" in found.cure
+
+
+def test_a_pool_that_is_only_recommended_for_needs_no_host() -> None:
+    """`headway up --recommend-only` runs no agent."""
+    row = {"pool": "mail", "template": "rq", "mode": "act"}
+    health: dict[str, Any] = {"reasons": [], "kinds": []}
+    for pool, more, levels in (
+        (row, {}, [Level.FAULT]),
+        ({**row, "mode": "recommend"}, {}, []),
+        (row, {"recommends_only": True}, []),
+    ):
+        known = control_plane.Installation(health={**health, **more}, version="", pools=[pool], queues=[], hosts=[])
+        assert [each.level for each in template_findings(known)] == levels
 
 
 def test_a_port_that_another_program_holds_is_found() -> None:

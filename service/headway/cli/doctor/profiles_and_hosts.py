@@ -9,15 +9,16 @@ from headway.scaling.mapping import near
 
 
 def template_findings(found: Installation) -> Iterator[Finding]:
-    """Templates that profiles name and that no reachable host has, and those whose workers end too early."""
+    """Templates that no reachable host has, of pools that Headway starts workers for, and those whose workers end."""
     hosts = [row for row in found.hosts if row["is_known"]]
     known = sorted({template["name"] for row in hosts for template in row["templates"]})
-    missing = [row for row in found.pools if row["template"] not in known]
+    started = [row for row in found.pools if not (row["mode"] == "recommend" or found.health.get("recommends_only"))]
+    missing = [row for row in started if row["template"] not in known]
     for row in missing:
         text = f"pool {row['pool']} names template {row['template']}, which no reachable host has"
         there = f"; there: {listed(known)}" if known else "; no host reports any"
         yield fault("template", f"{text}{there};{near(row['template'], known)}".rstrip(";"), cure=OF_KINDS["no_host"])
-    if found.pools and not missing:
+    if started and not missing:
         yield fine("template", "a reachable host has the template of every pool")
     yield from _failing(hosts)
 
