@@ -4,7 +4,7 @@ import pytest
 
 from headway.scaling.history.weekly import WEEK_HOURS, Season
 from headway.scaling.measure import BucketRow, sketch_index
-from headway.scaling.metrics.series import (
+from headway.scaling.metrics.reports.series import (
     Axis,
     DecidedSpan,
     QueueReading,

@@ -33,13 +33,14 @@ from headway.control.http.routes import (
     profiles,
     queries,
     restarts,
-    series,
     session,
     system,
     telemetry,
     tokens,
     windows,
+    workers,
 )
+from headway.control.http.routes.reports import series, slo
 from headway.control.http.schemas.host_bodies import ReasonBody
 from headway.control.http.schemas.profile_bodies import PauseBody, ProfileBody, SetOverrideBody
 from headway.control.http.schemas.queue_names import QueuesBody
@@ -165,6 +166,8 @@ def routed() -> App:
         queries,
         windows,
         series,
+        slo,
+        workers,
         telemetry,
         overview_events,
         tokens,

@@ -6,7 +6,7 @@ A host is known while its lease holds, by Postgres's clock.
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -255,6 +255,53 @@ def _running() -> Select[Any]:
         .join(worker_activities, said, isouter=True)
         .order_by(workers.c.started_at, workers.c.worker_id)
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRow:
+    """A worker, the host that runs it, and how old what is known of it is."""
+
+    worker: Worker
+    host: str
+    is_reachable: bool
+    """Whether its host's lease holds; else it may be gone."""
+    seen_age_s: float | None
+    """Since its host reported last."""
+
+
+async def list_workers(
+    conn: AsyncConnection,
+    *,
+    pool: str | None = None,
+    host: str | None = None,
+    state: WorkerState | None = None,
+    limit: int,
+    after: str | None = None,
+) -> list[WorkerRow]:
+    """Workers by their ids, at most ``limit``, of those that come ``after`` an id: all, or those that are asked for."""
+    query = (
+        _running()
+        .add_columns(
+            hosts.c.name,
+            func.coalesce(hosts.c.lease_ends_at > func.now(), False),
+            cast(age_s(hosts.c.reported_at), Double),
+        )
+        .order_by(None)
+        .order_by(workers.c.worker_id)
+        .limit(limit)
+    )
+    for column, value in ((workers.c.pool, pool), (hosts.c.name, host), (workers.c.state, state)):
+        if value is not None:
+            query = query.where(column == value)
+    if after is not None:
+        query = query.where(workers.c.worker_id > after)
+    found = []
+    for row in await conn.execute(query):
+        _, *values, name, is_reachable, seen_age_s = row
+        worker = dict(zip(_OF_WORKERS, values, strict=True))
+        worker["state"] = WorkerState(worker["state"])
+        found.append(WorkerRow(worker=Worker(**worker), host=name, is_reachable=is_reachable, seen_age_s=seen_age_s))
+    return found
 
 
 _RUNNING = _running()

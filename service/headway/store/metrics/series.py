@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Text, cast, select, text
 
 from headway.scaling.measure import BUCKET_S, BucketRow, rolled_up
-from headway.scaling.metrics.series import (
+from headway.scaling.metrics.reports.series import (
     DECISION_HOLDS_S,
     HOUR_S,
     MINUTE_S,

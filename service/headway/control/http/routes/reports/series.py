@@ -10,13 +10,13 @@ from fastapi import Query, Response
 from headway.control.http.dependencies import PoolPath, QueuePath, WithContext, operations
 from headway.control.http.problems import declared
 from headway.control.http.schemas.queue_names import IN_PATH
+from headway.control.http.schemas.report_responses import SeriesColumns, SeriesOut
 from headway.control.http.schemas.schema_base import in_a_thread
-from headway.control.http.schemas.series_responses import SeriesColumns, SeriesOut
 from headway.control.http.time_ranges import FromQuery, UntilQuery, time_range
 from headway.errors import Invalid, NotFound
 from headway.scaling.history.weekly import Season
 from headway.scaling.measure import BucketRow
-from headway.scaling.metrics.series import (
+from headway.scaling.metrics.reports.series import (
     SPANS_S,
     WORKERS,
     Axis,

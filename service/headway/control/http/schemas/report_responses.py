@@ -1,7 +1,8 @@
-"""What a chart of a queue or pool is given: columns of equal length."""
+"""What a range of time comes to: columns for a chart, and the report on objectives."""
 
 from headway.control.http.schemas.schema_base import Given
-from headway.scaling.metrics.series import Source
+from headway.scaling.metrics.reports.series import Source
+from headway.scaling.metrics.reports.slo_report import PeriodReport
 from headway.scaling.model import Objective
 
 
@@ -52,3 +53,32 @@ class SeriesOut(Given):
     """What it is made of: `raw` is of 5 s (kept 2 hours), `minutes` (14 days), `hours` (400 days)."""
     objective: Objective | None
     columns: SeriesColumns
+
+
+class SloPoolOut(Given):
+    """How a pool kept its objective, and what its workers took; null is not known."""
+
+    pool: str
+    objective: Objective
+    attainment: float | None
+    """The share of jobs that started in time, 0 to 1, each by the objective of its time."""
+    jobs: int | None
+    late_jobs: int | None
+    budget_left: float | None
+    """The share of the range's error budget that is left, 1 at most, below 0 where more is spent."""
+    worker_hours: float | None
+    cost: float | None
+    """By the profile's `cost_per_worker_hour`."""
+    static_worker_hours: float | None
+    """What a pool of as many workers as the most there were would have taken, in the time that is known."""
+    static_cost: float | None
+    periods: list[PeriodReport]
+
+
+class SloOut(Given):
+    """Every pool that was asked for, by name."""
+
+    from_s: float
+    until_s: float
+    step_s: float
+    pools: list[SloPoolOut]

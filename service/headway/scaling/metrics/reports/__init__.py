@@ -1,0 +1,1 @@
+"""What queues and pools did over a range of time, for people to read."""
