@@ -17,14 +17,15 @@ FAST_TESTS := -m "not proof and not ($(SLOW))" $(ONLY_SLOW:%=--ignore=tests/%)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check quick proof proof-queues format lint types contracts compiled fast slow docs docs-run docs-links proto proto-check bench wheel release image clean
+.PHONY: help install api demo test check quick proof proof-queues format lint types contracts compiled fast slow docs docs-run docs-links proto proto-check bench wheel release image clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 install: $(INSTALLED) ## set up .venv with every extra and the tests' needs (skipped when up to date)
 
-$(INSTALLED): pyproject.toml uv.lock
+# The last two are what headway.client is generated of.
+$(INSTALLED): pyproject.toml uv.lock docs/reference/openapi.json tools/build_client.py
 	@echo "headway: installing into $(VENV); the first time takes two to four minutes (PySpark is built from its source archive)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "headway: Python 3.11 or later is needed, '$(PYTHON)' is older or not there; name another one: make install PYTHON=python3.12" >&2; exit 1; }
@@ -35,6 +36,10 @@ $(INSTALLED): pyproject.toml uv.lock
 	@UV_PROJECT_ENVIRONMENT=$(VENV) UV_HTTP_TIMEOUT=180 $(BIN)/uv sync --frozen --all-extras --compile-bytecode \
 	  || { echo "headway: uv could not install what uv.lock names, for the reason above; where the package index has to be a mirror, set UV_DEFAULT_INDEX" >&2; exit 1; }
 	@touch $(INSTALLED)
+
+api: install ## docs/reference/openapi.json from the routes, and headway.client from it
+	@$(BIN)/python -m headway.control.http.openapi docs/reference/openapi.json
+	@$(MAKE) --no-print-directory install
 
 demo: install ## the whole of Headway on this machine, with real jobs (ARGS="--for 90s --no-browser")
 	@$(BIN)/headway demo $(ARGS)

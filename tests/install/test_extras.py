@@ -148,6 +148,7 @@ def test_a_role_without_its_settings_says_which_is_missing(
         ("", ["headway.agent", "headway.emit", "headway.wire", "headway.scaling", "headway.cli.roles.agent"]),
         ("control", ["headway.control", "headway.cli.roles.control_server", "headway.simulate"]),
         ("collect", ["headway.collect"]),
+        ("client", ["headway.client"]),
         ("spark", ["headway_spark", "headway.cli.roles.pipeline_run"]),
         ("all", ["headway", "headway_spark"]),
     ],

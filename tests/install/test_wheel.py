@@ -33,6 +33,8 @@ def names(wheel: Path) -> set[str]:
         "headway/simulate/report/style.css",
         "headway/store/migrations/env.py",
         "headway/control/web/index.html",
+        "headway/client/v1/api/queues/list_pools.py",
+        "headway/client/v1/models/problem.py",
     ],
 )
 def test_the_wheel_carries(names: set[str], name: str) -> None:

@@ -1,6 +1,5 @@
 """The HTTP API as the command line calls it: every failure becomes one sentence that says what to do."""
 
-import ipaddress
 import os
 from types import TracebackType
 from typing import Any, Self
@@ -10,7 +9,7 @@ import httpx
 
 from headway.cli.tls import http_context
 from headway.errors import HeadwayError, Invalid, Misconfigured, Unauthenticated, Unavailable
-from headway.local.https import http_error
+from headway.local.https import http_error, is_loopback
 from headway.settings import ClientSettings, ClientTls
 
 API_TIMEOUT_S = 15.0  # longer than the control plane waits for its database
@@ -46,7 +45,7 @@ class Api:
         verify = http_context(tls) or True
         try:
             # A proxy of the environment cannot reach this machine's own loopback.
-            trust_env = not _is_loopback(httpx.URL(url).host)
+            trust_env = not is_loopback(httpx.URL(url).host)
             self._client = httpx.Client(
                 base_url=self._url, headers=headers, timeout=timeout_s, trust_env=trust_env, verify=verify
             )
@@ -131,10 +130,3 @@ def _unanswered(url: str, error: httpx.TransportError) -> HeadwayError:
         f"no control plane answers at {url}: start one (`headway up` or `headway control`), or say with HEADWAY_URL "
         f"where it is ({error or type(error).__name__})"
     )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -1,5 +1,6 @@
 """What every client of the HTTP API needs: whom it trusts and what it shows, and what an answer's status means."""
 
+import ipaddress
 import ssl
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -47,3 +48,11 @@ def https_context(ca: Path | None, *, certificate: Path | None = None, key: Path
             f"HEADWAY_TLS_CA={ca}, HEADWAY_TLS_CERT={certificate} or its key cannot be used: {error}"
         ) from error
     return context
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or number is this machine's own, which no proxy of the environment can reach."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
