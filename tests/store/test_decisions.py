@@ -12,7 +12,13 @@ from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.model import Decision, Demand, Mode, Objective, QueueMetrics, Step
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine, transaction
-from headway.store.pools.decisions import decision_to_json, insert_decisions, latest_decisions, list_decisions
+from headway.store.pools.decisions import (
+    DecisionQuery,
+    decision_to_json,
+    insert_decisions,
+    latest_decisions,
+    list_decisions,
+)
 from headway.store.pools.profiles import Expected, put_profile
 
 DECISION = Decision(
@@ -89,7 +95,7 @@ async def test_pages_follow_each_other_without_a_gap_also_inside_one_transaction
 async def test_one_pools_decisions_can_be_asked_for(engine: Engine) -> None:
     await store(engine, DECISION, replace(DECISION, pool="news"))
     async with transaction(engine) as conn:
-        assert [each.decision.pool for each in await list_decisions(conn, pool="news")] == ["news"]
+        assert [each.decision.pool for each in await list_decisions(conn, query=DecisionQuery(pool="news"))] == ["news"]
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "12-zz", "9999999999999999999-00", f"{10**30}-{'0' * 32}"])

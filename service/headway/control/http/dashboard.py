@@ -13,7 +13,18 @@ WEB = Path(__file__).parents[1] / "web"
 NOT_STORED = {"Cache-Control": "no-cache"}  # a browser asks every time, so that an upgrade shows at once
 
 # The paths of web/pages/registry.js, which a test compares: at any other path nobody gets the shell.
-PAGES = ("/", "/queues/{queue:path}", "/pools/{pool}")
+PAGES = (
+    "/",
+    "/queues/{queue:path}",
+    "/pools/{pool}",
+    "/profiles",
+    "/profiles/{name:path}",
+    "/decisions",
+    "/hosts",
+    "/hosts/{name:path}",
+    "/system",
+    "/account",
+)
 
 router = APIRouter(include_in_schema=False)
 

@@ -8,9 +8,12 @@ import { change, demands, moves, named, why } from "./sentences.js";
 export class DecisionList {
   #list;
   #shown = [];
+  #isDated;
 
-  constructor(list) {
+  /** With `isDated`, each says its date, too: those of other days are among them. */
+  constructor(list, { isDated = false } = {}) {
     this.#list = list;
+    this.#isDated = isDated;
   }
 
   /** Show the overview's decisions. */
@@ -20,7 +23,8 @@ export class DecisionList {
     const kept = this.#shown.filter(({ decision_id }) => !newest.has(decision_id) && open.has(String(decision_id)));
     this.#shown = [...decisions, ...kept];
     keep(this.#list, this.#shown, (each) => each.decision_id, makeDecision, (element, each) => {
-      say(part(element, "when"), ago(now_s - each.decided_at_s));
+      const date = this.#isDated ? `${new Date(each.decided_at_s * 1000).toLocaleDateString("en-GB", { weekday: "short", day: "numeric", month: "short" })} ${clock(each.decided_at_s)} · ` : "";
+      say(part(element, "when"), date + ago(now_s - each.decided_at_s));
     });
   }
 }

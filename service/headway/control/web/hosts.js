@@ -85,7 +85,7 @@ function showHost(element, host, now_s) {
 }
 
 /** A word, a colour and a sentence for the worst that is true of a host. */
-function condition(host) {
+export function condition(host) {
   if (!host.is_known) return ["unreachable", "stale", "Its agent does not report: what it runs is not known, and may still run."];
   if (host.hung_up_s !== null) return ["connection lost", "stale", "Its agent has ended, hangs, or is partitioned: what it runs may have changed since its last report."];
   if (!host.can_write) return ["cannot write", "at_risk", `It gets nothing new: ${host.problems.join("; ")}.`];

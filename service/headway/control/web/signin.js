@@ -1,25 +1,43 @@
 // The question for a token.
 
 import { $, say } from "./dom.js";
-import { hasToken, keepToken } from "./stream.js";
+import { signIn } from "./session.js";
+import { TokenNeeded } from "./stream.js";
 
-/** Ask; resolves once somebody has given one. */
+let asked = null; // one question, however many requests need its answer
+
+/** Ask; resolves once somebody has signed in. */
 export function askForToken() {
-  const dialog = $("ask");
-  if (hasToken()) say($("ask-why"), "The token was not accepted: it is mistyped, over its time or revoked. `headway token create --role viewer --name NAME` makes another.");
-  dialog.showModal();
-  return new Promise((done) => {
-    $("ask-form").addEventListener(
-      "submit",
-      () => {
+  asked ??= new Promise((done) => {
+    $("ask").showModal();
+    $("ask-form").onsubmit = (event) => {
+      event.preventDefault();
+      entered().then((isIn) => {
+        if (!isIn) return;
+        asked = null;
         $("give").hidden = true;
-        keepToken($("token").value.trim());
-        $("token").value = "";
+        $("ask").close();
         done();
-      },
-      { once: true },
-    );
+      });
+    };
   });
+  return asked;
+}
+
+/** Whether the token that was entered is taken; if not, says why. */
+async function entered() {
+  const field = $("token");
+  const token = field.value.trim();
+  field.value = "";
+  say($("ask-problem"), "");
+  try {
+    await signIn(token);
+    return true;
+  } catch (error) {
+    say($("ask-problem"), error instanceof TokenNeeded ? "The token was not accepted: it is mistyped, over its time or revoked." : `Not signed in: ${error instanceof TypeError ? "the control plane does not answer" : error.message}`);
+    field.focus();
+    return false;
+  }
 }
 
 // Escape closes what is open; a page without a token keeps a button to give one.

@@ -1,33 +1,31 @@
-// The connection to the control plane: requests with the token, and the stream of overviews.
+// The connection to the control plane: requests with the session's cookie, and the stream of overviews.
 
-import { ROOT } from "./address.js";
-
-const TOKEN = "headway-token";
 const QUIET_MS = 12_000; // overviews come every few seconds: what is shown is then no longer of now
 const DEAD_MS = 25_000; // the server speaks at least every 15 s
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 10_000;
 
+/** The control plane asks for a sign-in. */
 export class TokenNeeded extends Error {}
 
-export function keepToken(token) {
-  sessionStorage.setItem(TOKEN, token);
-}
-
-export function hasToken() {
-  return sessionStorage.getItem(TOKEN) !== null;
-}
-
-async function request(path, options = {}) {
-  const token = sessionStorage.getItem(TOKEN);
-  const headers = token ? { Authorization: `Bearer ${token}` } : {};
-  const response = await fetch(new URL(path, ROOT), { ...options, headers, cache: "no-store" });
-  if (response.status === 401) throw new TokenNeeded();
-  if (!response.ok) {
-    const problem = await response.json().catch(() => ({}));
-    throw new Error(problem.detail ?? `the control plane answered ${response.status}`);
+/** The control plane refused: `breaches` are the rules that the request breaks, a sentence each. */
+export class Refused extends Error {
+  constructor(problem, status) {
+    super(problem.detail ?? `the control plane answered ${status}`);
+    this.status = status;
+    this.breaches = problem.breaches ?? [];
   }
-  return response;
+}
+
+const url = (path) => new URL(`../${path}`, import.meta.url);
+
+/** The response at `path`. Raises `TokenNeeded`, and `Refused` with what the control plane says. */
+export async function request(path, options = {}) {
+  const response = await fetch(url(path), { ...options, cache: "no-store" });
+  if (response.ok) return response;
+  const problem = await response.json().catch(() => ({}));
+  if (response.status === 401) throw new TokenNeeded(problem.detail);
+  throw new Refused(problem, response.status);
 }
 
 /** The JSON at `path`. */

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, func, lateral, select, true, tuple_
+from sqlalchemy import ColumnElement, Row, func, lateral, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.decisions.codec import decision_from_mapping
@@ -61,20 +61,50 @@ async def insert_decisions(conn: AsyncConnection, rows: Iterable[tuple[Decision,
             )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionQuery:
+    """Which decisions somebody wants. ``None``: any; times are Unix seconds, and ``until_s`` is left out itself."""
+
+    pool: str | None = None
+    direction: str | None = None
+    """``up``, ``down`` or ``same``: against the target before."""
+    reason: str | None = None
+    """The demand or limit that decided."""
+    from_s: float | None = None
+    until_s: float | None = None
+
+
+ANY_DECISION = DecisionQuery()
+
+
+def _asked(query: DecisionQuery) -> list[ColumnElement[bool]]:
+    before, target = decisions.c.previous_workers, decisions.c.target_workers
+    directions = {"up": target > func.coalesce(before, 0), "down": target < before, "same": target == before}
+    wanted = [] if query.direction is None else [directions[query.direction]]
+    if query.pool is not None:
+        wanted.append(decisions.c.pool == query.pool)
+    if query.reason is not None:
+        wanted.append(decisions.c.binding == query.reason)
+    if query.from_s is not None:
+        wanted.append(decisions.c.decided_at >= func.to_timestamp(query.from_s))
+    if query.until_s is not None:
+        wanted.append(decisions.c.decided_at < func.to_timestamp(query.until_s))
+    return wanted
+
+
 async def list_decisions(
-    conn: AsyncConnection, *, pool: str | None = None, limit: int = 50, before: str | None = None
+    conn: AsyncConnection, *, query: DecisionQuery = ANY_DECISION, limit: int = 50, before: str | None = None
 ) -> list[StoredDecision]:
-    """Decisions, newest first: of one pool or of all, from the one after the cursor ``before`` on.
+    """Decisions, newest first: those that are asked for, from the one after the cursor ``before`` on.
 
     Raises:
         Invalid: ``before`` is no cursor.
     """
-    query = select(decisions).order_by(decisions.c.decided_at.desc(), decisions.c.decision_id.desc()).limit(limit)
-    if pool is not None:
-        query = query.where(decisions.c.pool == pool)
+    newest = select(decisions).order_by(decisions.c.decided_at.desc(), decisions.c.decision_id.desc()).limit(limit)
+    page = newest.where(*_asked(query))
     if before is not None:
-        query = query.where(tuple_(decisions.c.decided_at, decisions.c.decision_id) < tuple_(*place_of(before)))
-    return [_stored(row) for row in await conn.execute(query)]
+        page = page.where(tuple_(decisions.c.decided_at, decisions.c.decision_id) < tuple_(*place_of(before)))
+    return [_stored(row) for row in await conn.execute(page)]
 
 
 async def latest_decisions(conn: AsyncConnection) -> dict[str, StoredDecision]:

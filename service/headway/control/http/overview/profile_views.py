@@ -9,7 +9,7 @@ from headway.scaling.profile import Profile
 from headway.scaling.view import pooled
 from headway.store.engine import Connection
 from headway.store.hosts.template_counts import TemplateFacts, read_template_facts
-from headway.store.pools.decisions import StoredDecision, latest_decisions, list_decisions
+from headway.store.pools.decisions import DecisionQuery, StoredDecision, latest_decisions, list_decisions
 from headway.store.pools.profiles import StoredProfile
 
 NOT_KNOWN = TemplateFacts(slots=1, start_up_s=None)
@@ -17,7 +17,7 @@ NOT_KNOWN = TemplateFacts(slots=1, start_up_s=None)
 
 async def shown(conn: Connection, stored: StoredProfile, *, now_s: float) -> ProfileOut:
     """One profile."""
-    newest = await list_decisions(conn, pool=stored.profile.pool, limit=1)
+    newest = await list_decisions(conn, query=DecisionQuery(pool=stored.profile.pool), limit=1)
     profile = stored.in_force_at(now_s)
     facts = await read_template_facts(conn, [profile.template])
     return ProfileOut.of(stored, now_s=now_s, notes=_notes(profile, facts, newest[0] if newest else None))

@@ -1,7 +1,7 @@
 """Queues, hosts, decisions and a pool's history: what is seen, and what was decided."""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Query, Request, Response
 from pydantic import AfterValidator
@@ -38,6 +38,7 @@ from headway.scaling.measure import BUCKET_S
 from headway.scaling.metrics.behaviour import Behaviour
 from headway.scaling.metrics.unreported import unreported
 from headway.store import claimed_names
+from headway.store.audit import AUDIT_TIME_MAX_S
 from headway.store.engine import snapshot, transaction
 from headway.store.hosts.template_counts import reported_workers
 from headway.store.overview import TargetRow, read_buckets, read_hosts, read_samples, read_target_history
@@ -50,6 +51,8 @@ QUERY_QUEUES_MAX = 2000  # three MB
 QUERY_HISTORY_MINUTES_MAX = 120  # buckets of 5 s live two hours
 
 QueueQuery = Annotated[str | None, Query(min_length=1, max_length=TEXT_LENGTH_MAX), AfterValidator(storable_text)]
+
+DecisionMoment = Annotated[float | None, Query(ge=0, le=AUDIT_TIME_MAX_S, description="Unix seconds.")]
 
 router = operations(prefix="/v1")
 
@@ -121,12 +124,19 @@ async def list_hosts(context: WithContext) -> Response:
 async def list_decisions(
     context: WithContext,
     pool: PoolQuery = None,
+    direction: Annotated[
+        Literal["up", "down", "same"] | None, Query(description="Only changes this way, against the target before.")
+    ] = None,
+    reason: Annotated[QueueQuery, Query(description="Only those that this demand or limit decided.")] = None,
+    from_s: DecisionMoment = None,
+    until_s: DecisionMoment = None,
     limit: Annotated[int, Query(ge=1, le=DECISIONS_MAX)] = 50,
     before: Annotated[str | None, Query(max_length=100, description="The `next` of an earlier answer.")] = None,
 ) -> DecisionsOut:
     """Decisions, newest first, a page at a time."""
+    query = decisions.DecisionQuery(pool=pool, direction=direction, reason=reason, from_s=from_s, until_s=until_s)
     async with transaction(context.engine) as conn:
-        found = await decisions.list_decisions(conn, pool=pool, limit=limit, before=before)
+        found = await decisions.list_decisions(conn, query=query, limit=limit, before=before)
     return DecisionsOut(
         decisions=[DecisionOut.of(stored) for stored in found],
         next=found[-1].cursor if len(found) == limit else None,

@@ -10,4 +10,11 @@ export const PAGES = [
   { path: "/", label: "Now", title: () => "", load: () => import("./now.js") },
   { path: "/queues/{queue:path}", section: "/", title: ({ queue }) => queue, load: () => import("./series.js") },
   { path: "/pools/{pool}", section: "/", title: ({ pool }) => pool, load: () => import("./series.js") },
+  { path: "/profiles", label: "Profiles", title: () => "Profiles", load: () => import("./profiles.js") },
+  { path: "/profiles/{name:path}", section: "/profiles", title: ({ name }) => name, load: () => import("./profile.js") },
+  { path: "/decisions", label: "Decisions", title: () => "Decisions", load: () => import("./decisions.js") },
+  { path: "/hosts", label: "Hosts", title: () => "Hosts", load: () => import("./hosts.js") },
+  { path: "/hosts/{name:path}", section: "/hosts", title: ({ name }) => name, load: () => import("./host.js") },
+  { path: "/system", label: "System", title: () => "System", load: () => import("./system.js") },
+  { path: "/account", label: "Account", title: () => "Account", load: () => import("./account.js") },
 ];
