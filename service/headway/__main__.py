@@ -74,6 +74,9 @@ COMMANDS = {
     "backtest": Command(
         "headway.cli.backtesting.backtest", "cli,spark", "play recorded jobs under many candidates, on Spark"
     ),
+    "report": Command(
+        "headway.cli.reporting.savings_report", "all", "compare the workers of today with those Headway would run"
+    ),
     "tune": Command(
         "headway.cli.backtesting.tune", "cli,spark", "suggest a policy for each pool from its own past, on Spark"
     ),
@@ -106,7 +109,16 @@ GROUPS = {
         "token",
     ),
     "Inspect and operate": ("top", "get", "describe", "explain", "doctor", "audit"),
-    "Plan, simulate and learn": ("plan", "simulate", "backtest", "tune", "topology", "seasons", "conformance"),
+    "Plan, simulate and learn": (
+        "plan",
+        "simulate",
+        "backtest",
+        "report",
+        "tune",
+        "topology",
+        "seasons",
+        "conformance",
+    ),
 }
 
 

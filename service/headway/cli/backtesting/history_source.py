@@ -14,6 +14,7 @@ from headway.cli.rehearse.rehearsal import base_profile
 from headway.cli.rehearse.trace_files import columns_of, read_trace
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.measure import BUCKET_S, CLASS_BUCKET_S, BucketRow, merged, sketch_value_s
+from headway.scaling.metrics.attainment import Attained, attained
 from headway.scaling.metrics.behaviour import Behaviour
 from headway.scaling.profile import Profile
 from headway.store.engine import create_engine, transaction
@@ -65,6 +66,10 @@ class Past:
     """Pools that cannot be rehearsed, and why."""
     behaviours: Mapping[str, Behaviour] = field(default_factory=dict)
     """Pool -> what the control plane has learned of it, where it is asked for."""
+    attained: Mapping[str, Attained] = field(default_factory=dict)
+    """Pool -> how its jobs were started, by its objective; of Postgres."""
+    until_s: float | None = None
+    """The end of what was asked for (Unix seconds); of Postgres."""
 
     @property
     def pools_by_queue(self) -> dict[str, str] | None:
@@ -80,11 +85,15 @@ def past_of(asked: Asked, *, with_behaviours: bool = False) -> Past:
     """
     profiles = {} if asked.profiles_file is None else _profiles(asked.profiles_file)
     skipped: dict[str, str] = {}
+    started: Mapping[str, Attained] = {}
+    until_s: float | None = None
     loads: tuple[Load, ...] = ()
     if asked.traces:
         loads, profiles = _of_traces(asked, profiles)
     elif asked.database_url is not None:
-        loads, profiles, skipped = _of_database(asked, profiles)
+        of_database = _of_database(asked, profiles)
+        loads, profiles, skipped = of_database.loads, dict(of_database.profiles), dict(of_database.skipped)
+        started, until_s = of_database.attained, of_database.until_s
     if asked.pools and (profiles or asked.event_log is None):
         unknown = [pool for pool in asked.pools if pool not in profiles]
         if unknown:
@@ -98,7 +107,9 @@ def past_of(asked: Asked, *, with_behaviours: bool = False) -> Past:
     behaviours: Mapping[str, Behaviour] = {}
     if with_behaviours and asked.database_url is not None:
         behaviours = asyncio.run(_learned(asked.database_url, profiles))
-    return Past(loads=loads, profiles=profiles, skipped=skipped, behaviours=behaviours)
+    return Past(
+        loads=loads, profiles=profiles, skipped=skipped, behaviours=behaviours, attained=started, until_s=until_s
+    )
 
 
 def profile_of_queue(queue: str) -> Profile:
@@ -133,22 +144,21 @@ def _of_traces(asked: Asked, profiles: Mapping[str, Profile]) -> tuple[tuple[Loa
     return tuple(loads), taken
 
 
-def _of_database(
-    asked: Asked, profiles: Mapping[str, Profile]
-) -> tuple[tuple[Load, ...], dict[str, Profile], dict[str, str]]:
+def _of_database(asked: Asked, profiles: Mapping[str, Profile]) -> Past:
     """What Postgres keeps, of the pools of the file, else of those that it has profiles of."""
-    rows, stored = asyncio.run(_recorded(asked, tuple(profiles.values())))
+    rows, stored, until_s = asyncio.run(_recorded(asked, tuple(profiles.values())))
     known = dict(profiles) or {profile.pool: base_profile(profile) for profile in stored}
-    loads, skipped = [], {}
+    loads, skipped, started = [], {}, {}
     for pool, profile in known.items():
         if asked.pools and pool not in asked.pools:
             continue
         mine = [row for row in rows if row.queue in profile.queues]
+        started[pool] = attained((row.pickup_sketch for row in mine), target_s=profile.objective.target_s)
         try:
             loads.append(_load(pool, mine, seed=asked.seed))
         except Invalid as error:
             skipped[pool] = str(error)
-    return tuple(loads), known, skipped
+    return Past(loads=tuple(loads), profiles=known, skipped=skipped, attained=started, until_s=until_s)
 
 
 async def _learned(database_url: str, profiles: Mapping[str, Profile]) -> dict[str, Behaviour]:
@@ -168,7 +178,7 @@ async def _learned(database_url: str, profiles: Mapping[str, Profile]) -> dict[s
     return found
 
 
-async def _recorded(asked: Asked, profiles: Sequence[Profile]) -> tuple[list[BucketRow], list[Profile]]:
+async def _recorded(asked: Asked, profiles: Sequence[Profile]) -> tuple[list[BucketRow], list[Profile], float]:
     assert asked.database_url is not None
     engine = create_engine(asked.database_url)
     try:
@@ -189,7 +199,7 @@ async def _recorded(asked: Asked, profiles: Sequence[Profile]) -> tuple[list[Buc
         *(row for row in found.minutes if from_s <= row.bucket_s < fine_from_s),
         *(row for row in found.buckets if fine_from_s <= row.bucket_s),
     ]
-    return [row for row in rows if row.bucket_s < until_s], stored
+    return [row for row in rows if row.bucket_s < until_s], stored, until_s
 
 
 def _load(pool: str, rows: Sequence[BucketRow], *, seed: int) -> Load:

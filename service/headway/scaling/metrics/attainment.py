@@ -3,7 +3,10 @@
 Source: Google, "The Site Reliability Workbook" (2018), chapter 5, "Multiwindow, Multi-Burn-Rate Alerts".
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from headway.scaling.measure import merged, sketch_index
 
 PERIOD_S = 300.0  # the shortest window of a burn rate
 HOUR_S, DAY_S = 3600.0, 86_400.0
@@ -57,6 +60,13 @@ class Attained:
         """
         rate = self.burn_rate(percentile)
         return None if rate is None or not error_budget(percentile) else 1.0 - rate
+
+
+def attained(sketches: Iterable[Mapping[int, int]], *, target_s: float) -> Attained:
+    """The jobs that started, by sketches of how long they waited, and of these the ones that waited too long."""
+    waits, in_time = merged(sketches), sketch_index(target_s)
+    late_jobs = sum(jobs for index, jobs in waits.items() if index > in_time)
+    return Attained(jobs=sum(waits.values()), late_jobs=late_jobs)
 
 
 def error_budget(percentile: float) -> float:

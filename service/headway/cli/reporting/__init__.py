@@ -1,0 +1,1 @@
+"""Reports on what was recorded: `headway report`."""
