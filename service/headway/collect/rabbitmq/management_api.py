@@ -15,6 +15,7 @@ from headway.errors import Misconfigured, Unavailable
 
 ANSWER_TIMEOUT_S = 4.0
 ANSWER_BYTES_MAX = 64_000_000  # of 10,000 queues: 5 MB
+COUNT_MAX = 2**53  # of messages, and of seconds: from here on a float is not exact, and in the end raises
 CLASSIC = "classic"
 ENDED_WHILE_IDLE = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
 COLUMNS = "name,type,state,exclusive,auto_delete,messages_ready,messages_unacknowledged"
@@ -76,7 +77,7 @@ class ManagementApi:
         """
         found = self._get(f"/{quote(queue, safe='')}", "?columns=head_message_timestamp")
         at_s = found.get("head_message_timestamp") if isinstance(found, dict) else None
-        return float(at_s) if isinstance(at_s, int) and at_s > 0 else None
+        return float(at_s) if isinstance(at_s, int) and 0 < at_s < COUNT_MAX else None
 
     def close(self) -> None:
         """Let the API go."""
@@ -156,4 +157,5 @@ def _listed(name: str, entry: dict[str, Any]) -> ListedQueue:
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < COUNT_MAX
+    return value if is_count else None
