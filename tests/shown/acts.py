@@ -2,12 +2,14 @@
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import psycopg
 import redis
 
 from lab.programs import sees
+from shown.hosts import SITE
 from shown.site import HOSTS, Site, end, until
 from shown.views import GREEN
 
@@ -149,14 +151,22 @@ def busy(host: str) -> Act:
         return any(each["pool"] == "mail" and each["state"] == "running" for each in found["workers"])
 
     def act(site: Site) -> None:
-        site.serve("mail", workers_min=2, workers_max=2, objective={"target_s": 10})
+        site.serve("mail", **only_on(host))
         until(site, lambda: has_worker(site) and site.state("mail") in GREEN)
 
     return act
 
 
+def only_on(host: str) -> dict[str, Any]:
+    """The profile of a pool whose workers are on this host: without a label, equal hosts are filled by their ids."""
+    return {**FEW, "workers_min": 2, "placement": {"labels": {SITE: host}}}
+
+
 def less_busy(site: Site) -> None:
-    site.serve("mail", workers_min=1, workers_max=2, objective={"target_s": 10})
+    site.serve("mail", **FEW)
+
+
+FEW: Mapping[str, Any] = {"workers_min": 1, "workers_max": 2, "objective": {"target_s": 10}}
 
 
 # --- the rest ---------------------------------------------------------------------------------------------------------

@@ -30,6 +30,8 @@ for name, module in list(sys.modules.items()):
 """
 QUEUES = {"mail": "redis", "errands": "redis", "reports": "redis", "news": "second"}
 """Queue -> its broker."""
+SITE = "site"
+"""The label by which a profile names one host."""
 WORKER = """
 [templates.{queue}]
 argv = ["{rq}", "worker", "--worker-class", "workers.DrainingWorker", "--url", "{url}", "{queue}"]
@@ -59,7 +61,7 @@ memory_bytes = "16MB"
 def host_file(host: str, *, urls: Mapping[str, str], folder: Path) -> str:
     """The text of a host's file; ``urls`` are the brokers', and the modules of jobs and workers are in ``folder``."""
     rq, cores = Path(sys.executable).with_name("rq"), len(os.sched_getaffinity(0))
-    text = f'[host]\nname = "{host}"\n'
+    text = f'[host]\nname = "{host}"\nlabels = {{{SITE} = "{host}"}}\n'
     for queue, broker in QUEUES.items():
         text += WORKER.format(queue=queue, rq=rq, url=urls[broker], folder=folder)
     return text + OTHERS.format(python=sys.executable, large_cores=round(0.6 * cores, 2))

@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -89,8 +90,11 @@ def write_page(ledger: Path, page: Path) -> None:
     known = [rows[cause.name] for cause in CAUSES if cause.name in rows]
     lines = [_line(HEAD), _line(["---"] * len(HEAD)), *(_line(_cells(row)) for row in known)]
     loads = sorted(row["load_1m"] for row in known)
+    commits = Counter(row["commit"][:7] for row in known)
+    measured = ", ".join(f"{count} on {commit}" for commit, count in commits.most_common())
     figures = (
-        f"{len(known)} causes of {len(CAUSES)}, on {known[0]['cores']} cores at a load of {loads[0]} to {loads[-1]}. "
+        f"{len(known)} causes of {len(CAUSES)}, by commit {measured}; on {known[0]['cores']} cores at a load "
+        f"of {loads[0]} to {loads[-1]}. "
         "Rows of [shown.jsonl](../../tests/proof/results/shown.jsonl); `stand-in` there is a pipeline of the same rows "
         "without Spark."
     )
