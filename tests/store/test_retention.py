@@ -91,6 +91,17 @@ ROWS = {
         ),
         ("pool", "30 days", "32 days"),
     ),
+    "alerts": (
+        (
+            "insert into alerts (rule, severity, pool, host, kind, since_s, until_s, summary, action) values "
+            "('r', 'page', '{name}', '', '', 1, extract(epoch from now() - interval '{age}'), 's', 'a')"
+        ),
+        ("pool", "399 days", "401 days"),
+    ),
+    "silences": (
+        "insert into silences values ('{name}', '{{}}', extract(epoch from now() - interval '{age}'), 'r', 'c')",
+        ("name", "29 days", "31 days"),
+    ),
     "audit_log": (
         (
             "insert into audit_log (actor, action, subject, acted_at) "

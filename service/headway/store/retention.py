@@ -18,6 +18,8 @@ QUEUES_KEPT_S = 86_400  # that no profile names and nobody reads: as long as col
 SEASONS_KEPT_DAYS = 30  # of such a queue: longer than any holiday of whoever brings it back
 ATTAINMENT_KEPT_DAYS = 31  # the window of an error budget, and a day
 LISTED_KEPT_DAYS = 14  # as long as rows of a minute, which say how long jobs waited meanwhile
+ALERTS_KEPT_DAYS = 400  # as long as hours of metrics; one that goes on stays
+SILENCES_KEPT_DAYS = 30  # that have ended; the audit log has them for good
 REFUSALS_KEPT_DAYS = 90  # programs can have them written at will; what people changed is kept for good
 _FORGOTTEN_AT_ONCE = 10_000  # rows a transaction: short locks, and a stop is never far
 
@@ -49,6 +51,8 @@ SERVED: Mapping[str, str] = {
     "queue_totals": f"{_NO_PROFILE.format(table='queue_totals')} "
     "and not exists (select from queues where queues.queue = queue_totals.queue)",
     "pool_attainment": f"from_s < extract(epoch from now() - interval '{ATTAINMENT_KEPT_DAYS} days')",
+    "alerts": f"until_s < extract(epoch from now() - interval '{ALERTS_KEPT_DAYS} days')",
+    "silences": f"until_s < extract(epoch from now() - interval '{SILENCES_KEPT_DAYS} days')",
     "audit_log": "action in ('call refused', 'sign-in failed', 'host renamed', 'host report refused') "
     f"and acted_at < now() - interval '{REFUSALS_KEPT_DAYS} days'",
 }

@@ -582,6 +582,45 @@ assignments = Table(
     Index("ix_assignments_host_id", "host_id"),
 )
 
+# --- what is wrong ---------------------------------------------------------------------------------------------------
+
+alerts = Table(
+    "alerts",
+    metadata,
+    # An incident: opened once and closed once. What does not distinguish it is empty.
+    Column("alert_id", Uuid, primary_key=True, server_default=func.gen_random_uuid()),
+    Column("rule", Text, nullable=False),
+    Column("severity", Text, nullable=False),
+    Column("pool", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("since_s", Double, nullable=False),
+    Column("until_s", Double),
+    Column("summary", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    _stamp("opened_at"),
+    Index("ix_alerts_opened_at_alert_id", "opened_at", "alert_id"),
+    Index(
+        "uq_alerts_rule_pool_host_kind",
+        "rule",
+        "pool",
+        "host",
+        "kind",
+        unique=True,
+        postgresql_where=text("until_s is null"),
+    ),
+)
+
+silences = Table(
+    "silences",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("matchers", JSONB, nullable=False),
+    Column("until_s", Double, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("created_by", Text, nullable=False),
+)
+
 # --- who may call ----------------------------------------------------------------------------------------------------
 
 credentials = Table(

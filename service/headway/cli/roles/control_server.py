@@ -27,6 +27,7 @@ from headway.control.gc_tuning import collect_rarely, give_back
 from headway.control.http.app import create_app
 from headway.control.http.connections import Connections
 from headway.control.http.http_server import HttpServer
+from headway.control.http.overview.alerting import Alerting
 from headway.control.http.overview.broadcaster import Feed
 from headway.control.ingest.backpressure import UnreadBound
 from headway.control.ingest.ingest import Ingest
@@ -108,22 +109,24 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
         )
         stack.push_async_callback(rpc.stop, STOP_GRACE_S)
         connections = Connections(bounds.http_connections_max)
+        app = create_app(
+            engine=engine,
+            ingest=ingest,
+            feed=feed,
+            token=settings.token,
+            address=settings.http,
+            strategies=strategies,
+            callers=callers,
+            bounds=bounds,
+            upkeep=upkeep,
+            certificates=certificates,
+            connections=connections,
+            ended_strangers=lambda: rpc.strangers.ended,
+            recommends_only=settings.recommends_only,
+        )
+        alerting = Alerting(engine=engine, overviews=app.overviews, epoch=lambda: leadership.epoch)
         http = HttpServer(
-            create_app(
-                engine=engine,
-                ingest=ingest,
-                feed=feed,
-                token=settings.token,
-                address=settings.http,
-                strategies=strategies,
-                callers=callers,
-                bounds=bounds,
-                upkeep=upkeep,
-                certificates=certificates,
-                connections=connections,
-                ended_strangers=lambda: rpc.strangers.ended,
-                recommends_only=settings.recommends_only,
-            ),
+            app,
             address=settings.http,
             tls=certificates.context if certificates else None,
             connections=connections,
@@ -139,6 +142,7 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
             stop,
             leadership.run(ticker.all_due),
             ticker.run(),
+            alerting.run(),
             _listen(settings.database_url, ticker, reports, feed, ingest.names),
             callers.watch(),
             reports.hang_ups.watch(),

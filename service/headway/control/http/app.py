@@ -40,8 +40,10 @@ from headway.control.http.routes import (
     windows,
     workers,
 )
+from headway.control.http.routes.incidents import alerts
 from headway.control.http.routes.reports import series, slo
 from headway.control.http.schemas.host_bodies import ReasonBody
+from headway.control.http.schemas.incidents.silence_bodies import SilenceBody
 from headway.control.http.schemas.profile_bodies import PauseBody, ProfileBody, SetOverrideBody
 from headway.control.http.schemas.queue_names import QueuesBody
 from headway.control.http.schemas.requests import TelemetryBody
@@ -76,6 +78,12 @@ class App(FastAPI):
         if self.openapi_schema is None:
             self.openapi_schema = _described(self)
         return self.openapi_schema
+
+    @property
+    def overviews(self) -> OverviewBuilder:
+        """What makes the snapshots that are shown."""
+        context: ApiContext = self.state.context
+        return context.overviews
 
     async def close(self) -> None:
         """End the answers that are held open, so that a server can stop."""
@@ -174,6 +182,7 @@ def routed() -> App:
         session,
         system,
         audit_log,
+        alerts,
         exposition,
         dashboard,
     ):
@@ -196,6 +205,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
             (SetOverrideBody, "validation"),
             (PauseBody, "validation"),
             (ReasonBody, "validation"),
+            (SilenceBody, "validation"),
             (TelemetryBody, "validation"),
             (TokenBody, "validation"),
             (SessionBody, "validation"),

@@ -58,6 +58,10 @@ RIGHTS: Mapping[tuple[str, str], Role | None] = {
     ("POST", "/v1/telemetry"): Role.INGEST,
     ("GET", "/v1/audit"): Role.AUDITOR,  # and an administrator's
     ("GET", "/v1/audit/export"): Role.AUDITOR,
+    ("GET", "/v1/alerts"): Role.VIEWER,
+    ("GET", "/v1/silences"): Role.VIEWER,
+    ("PUT", "/v1/silences/{name}"): Role.OPERATOR,
+    ("DELETE", "/v1/silences/{name}"): Role.OPERATOR,
     ("GET", "/v1/tokens"): Role.ADMIN,
     ("POST", "/v1/tokens"): Role.ADMIN,
     ("DELETE", "/v1/tokens/{name}"): Role.ADMIN,

@@ -1,0 +1,1 @@
+"""Incidents: what the leader found wrong, and what silences it."""

@@ -1,0 +1,1 @@
+"""When something that is wrong becomes an incident, and when that ends."""

@@ -1,0 +1,137 @@
+"""Incidents, each opened once and closed once, and what silences them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import delete, select, tuple_, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from headway.errors import NotFound
+from headway.scaling.fields import taken_from
+from headway.scaling.incidents.incident_rules import IncidentChange, IncidentKey, is_silenced
+from headway.store.audit import record_act
+from headway.store.cursors import cursor_of, place_of
+from headway.store.engine import Connection
+from headway.store.leadership import fence
+from headway.store.tables import alerts, silences
+
+_KEY = (alerts.c.rule, alerts.c.pool, alerts.c.host, alerts.c.kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """One incident. ``until_s`` is ``None`` while it goes on."""
+
+    alert_id: UUID
+    rule: str
+    severity: str
+    pool: str
+    host: str
+    kind: str
+    since_s: float
+    until_s: float | None
+    summary: str
+    action: str
+    opened_at: datetime
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """What silences can name."""
+        return {
+            "rule": self.rule,
+            "severity": self.severity,
+            "pool": self.pool,
+            "host": self.host,
+            "kind": self.kind,
+        }
+
+    @property
+    def cursor(self) -> str:
+        """Names this incident as the place from which the next page goes on."""
+        return cursor_of(self.opened_at, self.alert_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """Incidents with these labels are not to disturb anybody for a while."""
+
+    name: str
+    matchers: Mapping[str, str]
+    until_s: float
+    reason: str
+    created_by: str
+
+
+async def read_open(conn: Connection) -> frozenset[IncidentKey]:
+    """The incidents that go on."""
+    rows = await conn.execute(select(*_KEY).where(alerts.c.until_s.is_(None)))
+    return frozenset(IncidentKey(rule=rule, pool=pool, host=host, kind=kind) for rule, pool, host, kind in rows)
+
+
+async def save_change(conn: Connection, change: IncidentChange, *, now_s: float, epoch: int) -> None:
+    """Open and close incidents. Done twice, it changes nothing.
+
+    Raises:
+        Superseded: another process leads under a later epoch; nothing was written.
+    """
+    await fence(conn, epoch=epoch)
+    for key, (since_s, condition) in change.opened.items():
+        row = {**asdict(key), **asdict(condition), "since_s": since_s}
+        await conn.execute(upsert(alerts).values(row).on_conflict_do_nothing())
+    for key in change.closed:
+        which = tuple_(*_KEY) == tuple_(key.rule, key.pool, key.host, key.kind)
+        await conn.execute(update(alerts).where(which, alerts.c.until_s.is_(None)).values(until_s=now_s))
+
+
+async def list_incidents(
+    conn: Connection, *, is_firing: bool, pool: str | None, limit: int, before: str | None
+) -> list[Incident]:
+    """Incidents, those that began last first.
+
+    Raises:
+        Invalid: ``before`` is no cursor.
+    """
+    query = select(alerts).order_by(alerts.c.opened_at.desc(), alerts.c.alert_id.desc()).limit(limit)
+    if is_firing:
+        query = query.where(alerts.c.until_s.is_(None))
+    if pool is not None:
+        query = query.where(alerts.c.pool == pool)
+    if before is not None:
+        query = query.where(tuple_(alerts.c.opened_at, alerts.c.alert_id) < tuple_(*place_of(before)))
+    return [taken_from(Incident, row) for row in await conn.execute(query)]
+
+
+async def list_silences(conn: Connection) -> list[Silence]:
+    """Every silence, by name, those that have ended included."""
+    return [taken_from(Silence, row) for row in await conn.execute(select(silences).order_by(silences.c.name))]
+
+
+def silenced_until_s(incident: Incident, among: Sequence[Silence], *, now_s: float) -> float | None:
+    """When the last silence of ``incident`` ends; ``None`` where none holds."""
+    ends_s = [each.until_s for each in among if each.until_s > now_s and is_silenced(each.matchers, incident.labels)]
+    return max(ends_s, default=None)
+
+
+async def put_silence(conn: Connection, silence: Silence, *, actor: str) -> None:
+    """Set a silence, in the place of one of that name."""
+    before = (await conn.execute(select(silences).where(silences.c.name == silence.name))).mappings().first()
+    values = asdict(silence)
+    await conn.execute(upsert(silences).values(values).on_conflict_do_update(index_elements=["name"], set_=values))
+    await record_act(
+        conn,
+        actor=actor,
+        action="silence set",
+        subject=silence.name,
+        before=None if before is None else dict(before),
+        after=values,
+    )
+
+
+async def delete_silence(conn: Connection, name: str, *, actor: str) -> None:
+    """End a silence. Raises ``NotFound`` where there is none of that name."""
+    gone = (await conn.execute(delete(silences).where(silences.c.name == name).returning(silences))).mappings().first()
+    if gone is None:
+        raise NotFound(f"there is no silence {name!r}")
+    await record_act(conn, actor=actor, action="silence ended", subject=name, before=dict(gone))

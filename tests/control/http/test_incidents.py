@@ -1,0 +1,171 @@
+"""Incidents: opened once and closed once by what the overview shows, never closed on what is not known."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from control.http.conftest import NOW_S
+from headway.control.http.overview.alerting import Alerting
+from headway.control.http.overview.overview_builder import OverviewBuilder
+from headway.scaling.incidents.incident_rules import IncidentCondition, IncidentKey, changed, is_silenced, pending_since
+from headway.scaling.profile import Profile
+from headway.store.engine import Engine
+from headway.store.leadership import Superseded
+from support.seed import Seed
+
+LATE = IncidentKey(rule="pool_late", pool="mail")
+CONDITION = IncidentCondition(severity="page", summary="s", action="a")
+
+
+class Clock:
+    """A time that a test sets."""
+
+    def __init__(self) -> None:
+        self.now_s = NOW_S
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def alerting(engine: Engine, clock: Clock, seed: Seed) -> Callable[..., Alerting]:
+    """Makes the evaluation of a leader of an epoch."""
+    seed.leader()
+    seed.pipeline()
+    seed.host("a")
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    epoch = int(seed.rows("select epoch from leader_epoch")[0][0])
+
+    def made(ahead: int = 0) -> Alerting:
+        overviews = OverviewBuilder(engine=engine, clock=clock, has_event_log=lambda: True, telemetry=lambda: None)
+        return Alerting(engine=engine, overviews=overviews, epoch=lambda: epoch + ahead)
+
+    return made
+
+
+def late(seed: Seed, clock: Clock, oldest_age_s: float = 50.0) -> None:
+    """The queue is read now; its oldest job has waited for so long."""
+    seed.sample("redis/mail", at_s=clock.now_s, waiting_jobs=3, oldest_age_s=oldest_age_s)
+    seed.execute("delete from queue_buckets")
+    seed.bucket("redis/mail", at_s=clock.now_s, waiting_jobs=3, oldest_age_s=oldest_age_s)
+
+
+async def of_mail(client: httpx.AsyncClient, state: str = "firing") -> list[dict[str, Any]]:
+    answer = await client.get("/v1/alerts", params={"state": state, "pool": "mail"})
+    return [each for each in answer.json()["alerts"] if each["rule"] == "pool_late"]
+
+
+async def test_an_incident_opens_once_over_leaders_and_ends_once(
+    client: httpx.AsyncClient, alerting: Callable[..., Alerting], seed: Seed, clock: Clock
+) -> None:
+    first = alerting()
+    for _ in range(3):
+        late(seed, clock)
+        await first.evaluate()
+        clock.now_s += 30
+    (alert,) = await of_mail(client)
+    assert (alert["since_s"], alert["until_s"], alert["severity"]) == (NOW_S, None, "page")
+    assert "longer than the objective" in alert["summary"]
+    next_leader = alerting()
+    for _ in range(3):
+        late(seed, clock)
+        await next_leader.evaluate()
+        clock.now_s += 30
+    assert [each["id"] for each in await of_mail(client)] == [alert["id"]]
+    late(seed, clock, oldest_age_s=0.0)
+    ended_s = clock.now_s
+    for _ in range(2):
+        await next_leader.evaluate()
+    assert await of_mail(client) == []
+    (ended,) = await of_mail(client, "all")
+    assert (ended["id"], ended["until_s"]) == (alert["id"], ended_s)
+
+
+async def test_what_is_not_known_closes_nothing(
+    client: httpx.AsyncClient, alerting: Callable[..., Alerting], seed: Seed, clock: Clock
+) -> None:
+    leader = alerting()
+    for _ in range(3):
+        late(seed, clock)
+        await leader.evaluate()
+        clock.now_s += 30
+    late(seed, clock, oldest_age_s=0.0)
+    clock.now_s += 600  # the queue was not read since
+    await leader.evaluate()
+    assert len(await of_mail(client)) == 1
+
+
+async def test_a_leader_that_was_superseded_writes_nothing(
+    client: httpx.AsyncClient, alerting: Callable[..., Alerting], seed: Seed, clock: Clock
+) -> None:
+    old = alerting(ahead=-1)
+    late(seed, clock)
+    await old.evaluate()
+    clock.now_s += 61
+    late(seed, clock)
+    with pytest.raises(Superseded):
+        await old.evaluate()
+    assert await of_mail(client, "all") == []
+
+
+async def test_a_silence_names_labels_a_reason_and_an_end(
+    client: httpx.AsyncClient, alerting: Callable[..., Alerting], seed: Seed, clock: Clock
+) -> None:
+    leader = alerting()
+    for _ in range(3):
+        late(seed, clock)
+        await leader.evaluate()
+        clock.now_s += 30
+    body = {"matchers": {"pool": "mail"}, "reason": "a sale", "for_s": 600}
+    answer = await client.put("/v1/silences/sale", json=body)
+    assert answer.status_code == 200, answer.text
+    (alert,) = await of_mail(client)
+    assert alert["silenced_until_s"] == NOW_S + 600
+    assert [each["name"] for each in (await client.get("/v1/silences")).json()["silences"]] == ["sale"]
+    assert (await client.delete("/v1/silences/sale")).status_code == 204
+    assert (await client.delete("/v1/silences/sale")).status_code == 404
+    (alert,) = await of_mail(client)
+    assert alert["silenced_until_s"] is None
+    acts = seed.rows("select action from audit_log where subject = 'sale' order by acted_at")
+    assert acts == [("silence set",), ("silence ended",)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"matchers": {}, "reason": "r", "for_s": 1},
+        {"matchers": {"pool": "mail"}, "for_s": 1},
+        {"matchers": {"pool": "mail"}, "reason": "r"},
+        {"matchers": {"colour": "red"}, "reason": "r", "for_s": 1},
+        {"matchers": {"pool": "mail"}, "reason": "r", "until_s": NOW_S - 1},
+        {"matchers": {"pool": "mail"}, "reason": "r", "for_s": 1e9},
+    ],
+)
+async def test_a_silence_of_everything_for_ever_or_without_a_reason_is_refused(
+    client: httpx.AsyncClient, body: dict[str, Any]
+) -> None:
+    assert (await client.put("/v1/silences/x", json=body)).status_code == 422
+
+
+def test_a_condition_has_to_hold_for_its_time_without_a_break() -> None:
+    pending: dict[IncidentKey, float] = {}
+    for now_s, holds in ((0.0, True), (30.0, False), (40.0, True), (99.0, True)):
+        found = {LATE: CONDITION} if holds else {}
+        pending = pending_since(pending, found, now_s=now_s)
+        assert not changed(found, pending, (), (), now_s=now_s).opened
+    pending = pending_since(pending, [LATE], now_s=100.0)
+    assert changed({LATE: CONDITION}, pending, (), (), now_s=100.0).opened == {LATE: (40.0, CONDITION)}
+
+
+def test_a_silence_takes_every_label_it_names() -> None:
+    labels = {"pool": "mail", "rule": "pool_late"}
+    assert is_silenced({"pool": "mail"}, labels)
+    assert not is_silenced({"pool": "mail", "rule": "jobs_lost"}, labels)
+    assert not is_silenced({}, labels)
