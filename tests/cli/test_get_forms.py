@@ -54,6 +54,25 @@ def test_pools_are_listed_with_their_state_as_top_shows_them(capsys: pytest.Capt
     assert "no pool 'nwes'" in capsys.readouterr().err
 
 
+def test_the_audit_log_is_listed_newest_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["get", "audit"]) == 0
+    assert "nothing of that is in the audit log" in capsys.readouterr().out
+    for pool in ("mail", "news"):
+        assert main(["pause", pool, "--reason", "a sale"]) == 0
+    capsys.readouterr()
+    rows = list(csv.DictReader(io.StringIO(said(capsys, "audit", "-o", "csv"))))
+    assert [(row["did"], row["to"]) for row in rows] == [
+        ("pool paused", "profile news"),
+        ("pool paused", "profile mail"),
+    ]
+    assert [act["subject"] for act in json.loads(said(capsys, "audit", "-o", "json"))["acts"]] == [
+        row["to"] for row in rows
+    ]
+    assert len(yaml.safe_load(said(capsys, "audit", "-o", "yaml", "--limit", "1"))["acts"]) == 1
+    assert main(["get", "audit", "--pool", "mail"]) == 2
+    assert "`headway audit --subject 'profile mail'`" in capsys.readouterr().err
+
+
 def test_watching_ends_by_ctrl_c_and_is_for_tables(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,14 +1,12 @@
 """`headway audit`: who did what, newest first; as a table, or a line of JSON each."""
 
-import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
 from headway.cli.api_client import Api, connected
-from headway.cli.terminal.cells import table
+from headway.cli.operator.report_tables import audit_table
 from headway.cli.terminal.printing import say_json
 from headway.cli.terminal.screen import output
 from headway.cli.terminal.units import moment_s
@@ -52,23 +50,7 @@ def audit(
             for act in acts:
                 say_json(act, indent=None)
             return
-        output().print(
-            table(
-                ("when", "who", "from", "did", "to", "what changed"),
-                (
-                    (
-                        _clock(act["at_s"]),
-                        act["actor"],
-                        act["address"] or "-",
-                        act["action"],
-                        act["subject"],
-                        _change(act["before"], act["after"]),
-                    )
-                    for act in acts
-                ),
-                empty="nothing of that is in the audit log",
-            )
-        )
+        output().print(audit_table({"acts": acts}))
 
 
 def _acts(api: Api, query: dict[str, Any], *, limit: int | None) -> Iterator[dict[str, Any]]:
@@ -81,18 +63,3 @@ def _acts(api: Api, query: dict[str, Any], *, limit: int | None) -> Iterator[dic
         before = page["next"]
         if before is None:
             return
-
-
-def _clock(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, tz=UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def _change(before: Any, after: Any) -> str:
-    """What became of it, as ``workers_max: 8 → 12``; of what was made or ended, all that is recorded of it."""
-    old, new = before or {}, after or {}
-    if not (isinstance(old, dict) and isinstance(new, dict)):
-        return f"{json.dumps(before)} → {json.dumps(after)}"
-    names = [name for name in (*old, *(name for name in new if name not in old)) if old.get(name) != new.get(name)]
-    if not old or not new:
-        return ", ".join(f"{name}: {json.dumps((old or new)[name])}" for name in names)
-    return ", ".join(f"{name}: {json.dumps(old.get(name))} → {json.dumps(new.get(name))}" for name in names)

@@ -16,6 +16,7 @@ from rich.table import Table
 from headway.cli.api_client import Api, connected, path_of
 from headway.cli.operator.pools_table import pools_table
 from headway.cli.operator.queue import queues_of
+from headway.cli.operator.report_tables import audit_table
 from headway.cli.operator.tables import decisions, health, hosts, profiles, queues, wanted
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.terminal.live_behaviour import behaviour
@@ -38,6 +39,7 @@ class What(StrEnum):
     HOSTS = "hosts"
     WANTED = "wanted"
     DECISIONS = "decisions"
+    AUDIT = "audit"
     BEHAVIOUR = "behaviour"
     HEALTH = "health"
 
@@ -56,7 +58,7 @@ def get(
     what: Annotated[What, typer.Argument(help="What to list.")],
     *,
     pool: Annotated[str | None, typer.Option(help="Only this pool.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="So many decisions.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="So many decisions, or lines of the audit log.")] = 20,
     form: Annotated[
         Form, typer.Option("-o", "--output", help="json and yaml: the API's answer; csv: the table's cells.")
     ] = Form.TABLE,
@@ -81,8 +83,17 @@ LISTINGS: dict[What, Callable[[dict[str, Any]], Table | str]] = {
     What.HOSTS: hosts,
     What.WANTED: wanted,
     What.DECISIONS: decisions,
+    What.AUDIT: audit_table,
     What.BEHAVIOUR: behaviour,
     What.HEALTH: health,
+}
+
+# What is answered as it is, with nothing to choose by.
+WHOLE = {
+    What.PROFILES: "/v1/profiles",
+    What.HOSTS: "/v1/hosts",
+    What.WANTED: "/v1/hosts/wanted",
+    What.HEALTH: "/v1/health",
 }
 
 
@@ -128,20 +139,16 @@ def _asked(api: Api, what: What, *, pool: str | None, limit: int) -> dict[str, A
             return _of_pool(api, queues_of(api, pool=pool), "queues", pool)
         case What.DECISIONS:
             return _of_pool(api, api.get("/v1/decisions", pool=pool, limit=limit), "decisions", pool)
+        case What.AUDIT:
+            return api.get("/v1/audit", limit=limit)
         case What.BEHAVIOUR:
             return api.get(path_of("pools", str(pool), "behaviour"))
         case What.PROFILES if pool is not None:
             return {"profiles": [api.get(path_of("profiles", pool))]}
-        case What.PROFILES:
-            return api.get("/v1/profiles")
         case What.POOLS:
             return _only(api.get("/v1/pools"), pool)
-        case What.HOSTS:
-            return api.get("/v1/hosts")
-        case What.WANTED:
-            return api.get("/v1/hosts/wanted")
-        case What.HEALTH:
-            return api.get("/v1/health")
+        case _:
+            return api.get(WHOLE[what])
 
 
 def _check(what: What, pool: str | None) -> None:
@@ -150,6 +157,8 @@ def _check(what: What, pool: str | None) -> None:
         raise Refused("name the pool: --pool NAME")
     if what in {What.HOSTS, What.WANTED} and pool is not None:
         raise Refused("hosts belong to no pool: leave --pool out")
+    if what is What.AUDIT and pool is not None:
+        raise Refused(f"the audit log is of all: leave --pool out, or ask `headway audit --subject 'profile {pool}'`")
     if what is What.HEALTH and pool is not None:
         raise Refused("health belongs to no pool: leave --pool out")
 
