@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -71,6 +72,46 @@ def test_the_audit_log_is_listed_newest_first(capsys: pytest.CaptureFixture[str]
     assert len(yaml.safe_load(said(capsys, "audit", "-o", "yaml", "--limit", "1"))["acts"]) == 1
     assert main(["get", "audit", "--pool", "mail"]) == 2
     assert "`headway audit --subject 'profile mail'`" in capsys.readouterr().err
+
+
+def test_workers_are_listed_over_all_pages(
+    capsys: pytest.CaptureFixture[str], seed: Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "no workers" in said(capsys, "workers")
+    seed.host("web-1")
+    for number, is_busy in enumerate((True, False, None)):
+        seed.worker("web-1", "mail", number, is_busy=is_busy)
+    seed.worker("web-1", "news", 1)
+    monkeypatch.setattr(get, "PAGE_WORKERS", 2)
+    rows = list(csv.DictReader(io.StringIO(said(capsys, "workers", "-o", "csv"))))
+    assert [(row["pool"], row["host"], row["busy"]) for row in rows] == [
+        *(("mail", "web-1", busy) for busy in ("busy", "idle", "unknown")),
+        ("news", "web-1", "busy"),
+    ]
+    assert {(row["state"], row["memory"]) for row in rows} == {("running", "unknown")}
+    answer = json.loads(said(capsys, "workers", "--pool", "mail", "-o", "json"))
+    assert [worker["pid"] for worker in answer["workers"]] == [1000, 1001, 1002]
+    assert answer["next"] is None
+    assert main(["get", "workers", "--pool", "mial"]) == 2
+    assert "no profile 'mial'" in capsys.readouterr().err
+
+
+def test_the_slo_report_has_a_row_a_pool_and_calls_unknown_what_is_not_known(
+    capsys: pytest.CaptureFixture[str], seed: Seed
+) -> None:
+    at_s = time.time() // 300 * 300 - 300
+    seed.execute_with("insert into pool_attainment values ('mail', %s, 10000, 1)", at_s)
+    rows = list(csv.DictReader(io.StringIO(said(capsys, "slo", "-o", "csv"))))
+    (in_time,) = (name for name in rows[0] if name.startswith("in time"))
+    assert [(row["pool"], row["objective"], row[in_time], row["jobs"], row["late"]) for row in rows] == [
+        ("mail", "p99 10 s", "99.99 %", "10000", "1"),
+        ("news", "p99 10 s", "unknown", "unknown", "unknown"),
+    ]
+    assert [row["budget left"] for row in rows] == ["99 %", "unknown"]
+    assert {row["worker-hours"] for row in rows} == {"unknown"}
+    assert [pool["pool"] for pool in yaml.safe_load(said(capsys, "slo", "--pool", "news", "-o", "yaml"))["pools"]] == [
+        "news"
+    ]
 
 
 def test_watching_ends_by_ctrl_c_and_is_for_tables(

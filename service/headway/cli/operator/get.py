@@ -16,8 +16,8 @@ from rich.table import Table
 from headway.cli.api_client import Api, connected, path_of
 from headway.cli.operator.pools_table import pools_table
 from headway.cli.operator.queue import queues_of
-from headway.cli.operator.report_tables import audit_table
-from headway.cli.operator.tables import decisions, health, hosts, profiles, queues, wanted
+from headway.cli.operator.report_tables import audit_table, slo_table
+from headway.cli.operator.tables import decisions, health, hosts, profiles, queues, wanted, workers
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.terminal.live_behaviour import behaviour
 from headway.cli.terminal.printing import say_json, say_text
@@ -26,6 +26,7 @@ from headway.cli.typer_app import main_of
 from headway.errors import NotFound, Refused, printable
 
 WATCH_EVERY_S = 2.0
+PAGE_WORKERS = 2_000  # as many as the API gives at once
 
 app = typer.Typer(add_completion=False)
 
@@ -37,8 +38,10 @@ class What(StrEnum):
     POOLS = "pools"
     QUEUES = "queues"
     HOSTS = "hosts"
+    WORKERS = "workers"
     WANTED = "wanted"
     DECISIONS = "decisions"
+    SLO = "slo"
     AUDIT = "audit"
     BEHAVIOUR = "behaviour"
     HEALTH = "health"
@@ -81,8 +84,10 @@ LISTINGS: dict[What, Callable[[dict[str, Any]], Table | str]] = {
     What.POOLS: pools_table,
     What.QUEUES: queues,
     What.HOSTS: hosts,
+    What.WORKERS: workers,
     What.WANTED: wanted,
     What.DECISIONS: decisions,
+    What.SLO: slo_table,
     What.AUDIT: audit_table,
     What.BEHAVIOUR: behaviour,
     What.HEALTH: health,
@@ -139,6 +144,10 @@ def _asked(api: Api, what: What, *, pool: str | None, limit: int) -> dict[str, A
             return _of_pool(api, queues_of(api, pool=pool), "queues", pool)
         case What.DECISIONS:
             return _of_pool(api, api.get("/v1/decisions", pool=pool, limit=limit), "decisions", pool)
+        case What.WORKERS:
+            return _of_pool(api, _workers(api, pool), "workers", pool)
+        case What.SLO:
+            return api.get("/v1/slo", pool=pool)
         case What.AUDIT:
             return api.get("/v1/audit", limit=limit)
         case What.BEHAVIOUR:
@@ -161,6 +170,15 @@ def _check(what: What, pool: str | None) -> None:
         raise Refused(f"the audit log is of all: leave --pool out, or ask `headway audit --subject 'profile {pool}'`")
     if what is What.HEALTH and pool is not None:
         raise Refused("health belongs to no pool: leave --pool out")
+
+
+def _workers(api: Api, pool: str | None) -> dict[str, Any]:
+    """Every worker, or those of ``pool``: all pages as one answer."""
+    answer = page = api.get("/v1/workers", pool=pool, limit=PAGE_WORKERS)
+    while page["next"] is not None:
+        page = api.get("/v1/workers", pool=pool, limit=PAGE_WORKERS, after=page["next"])
+        answer["workers"] += page["workers"]
+    return {**answer, "next": None}
 
 
 def _only(answer: dict[str, Any], pool: str | None) -> dict[str, Any]:

@@ -1,12 +1,58 @@
-"""What the API reports of the past, as tables for a terminal: who did what."""
+"""What the API reports of the past, as tables for a terminal: how objectives were kept, and who did what."""
 
 import json
+import math
 from datetime import UTC, datetime
 from typing import Any
 
 from rich.table import Table
 
-from headway.cli.terminal.cells import table
+from headway.cli.terminal.cells import UNKNOWN, count, objective_text, table
+
+
+def slo_table(answer: dict[str, Any]) -> Table | str:
+    """How each pool kept its objective over the range, and what its workers took beside a pool of fixed size."""
+    days = (answer["until_s"] - answer["from_s"]) / 86_400
+    return table(
+        (
+            "pool",
+            "objective",
+            f"in time, {days:g} days",
+            "jobs",
+            "late",
+            "budget left",
+            "worker-hours",
+            "cost",
+            "fixed size",
+            "its cost",
+        ),
+        (
+            (
+                row["pool"],
+                objective_text(row["objective"]),
+                _percent(row["attainment"]),
+                count(row["jobs"]),
+                count(row["late_jobs"]),
+                _percent(row["budget_left"]),
+                _amount(row["worker_hours"]),
+                _amount(row["cost"]),
+                _amount(row["static_worker_hours"]),
+                _amount(row["static_cost"]),
+            )
+            for row in answer["pools"]
+        ),
+        empty="no profiles: write one and run `headway apply profiles.yaml`",
+    )
+
+
+def _percent(share: float | None) -> str:
+    """Down to a hundredth: what is shown as 100 % must be all."""
+    # A share such as 0.57 times 10,000 is 5699.99…: the rounding takes that off first.
+    return UNKNOWN if share is None else f"{math.floor(round(share * 10_000, 6)) / 100:g} %"
+
+
+def _amount(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:,.1f}"
 
 
 def audit_table(answer: dict[str, Any]) -> Table | str:

@@ -150,6 +150,40 @@ def _lets_in(row: dict[str, Any]) -> str:
     return "; ".join([f"{row['uses_left']} × {row['host'] or 'any host'}", *bounds])
 
 
+def workers(answer: dict[str, Any]) -> Table | str:
+    """Worker processes, by id. One whose host does not report may be gone."""
+    return table(
+        ("worker", "pool", "host", "template", "pid", "state", "busy", "jobs", "memory", "started", "reported"),
+        (
+            (
+                row["worker_id"],
+                row["pool"],
+                row["host"],
+                row["template"],
+                str(row["pid"]),
+                row["state"].replace("_", " ") if row["is_reachable"] else f"{UNKNOWN} (was {row['state']})",
+                _busy(row),
+                count(row["running_jobs"]),
+                UNKNOWN if row["memory_bytes"] is None else mib(row["memory_bytes"]),
+                ago(row["started_s"]),
+                "never" if row["seen_age_s"] is None else f"{duration(row['seen_age_s'])} ago",
+            )
+            for row in answer["workers"]
+        ),
+        empty="no workers: `headway explain POOL` says why a pool has none",
+    )
+
+
+def _busy(row: dict[str, Any]) -> str:
+    """Whether a worker has a job, and for how long."""
+    if row["is_busy"] is None:
+        return UNKNOWN
+    if not row["is_busy"]:
+        return "idle"
+    since_s = row["busy_since_s"]
+    return "busy" if since_s is None else f"for {duration(max(0.0, time.time() - since_s))}"
+
+
 def wanted(answer: dict[str, Any]) -> Table | str:
     """Hosts that are missing or spare."""
     return table(
