@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import time
 from types import SimpleNamespace
 
@@ -131,3 +132,16 @@ def test_watching_ends_by_ctrl_c_and_is_for_tables(
     assert "mail" in capsys.readouterr().out
     assert main(["get", "pools", "--watch", "-o", "json"]) == 2
     assert "--watch shows tables" in capsys.readouterr().err
+
+
+def test_no_color_takes_the_colours_away(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert main(["top", "--once"]) == 0
+    assert "\x1b[31m" in capsys.readouterr().out  # nobody leads, in red
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert main(["top", "--once"]) == 0
+    shown = capsys.readouterr().out
+    assert "mail" in shown
+    assert not re.search(r"\x1b\[[0-9;]*[349][0-7]", shown)
