@@ -70,8 +70,8 @@ class RqScene(Scene):
         self._put_s: dict[str, tuple[float, float]] = {}
         self._cut_short: set[str] = set()
         """Jobs of which an entry may be followed by no run."""
-        self._more_entries: Counter[str] = Counter()
-        """Job -> how often its id was put into the queue once more while it was there."""
+        self._again_s: dict[str, list[float]] = {}
+        """Job -> when its id was put into the queue once more, which writes its record anew."""
         self._by_hand: Counter[str] = Counter()
         """Job -> how often it was put back by hand."""
         self.hand.wait_ready()
@@ -134,8 +134,8 @@ class RqScene(Scene):
         """An id that was put before is put once more, whether it waits, runs or has ended."""
         if self.ids:
             job_id = self.chance.choice(self.ids)
-            self._more_entries[job_id] += 1
             self.sent(job_id, (("well", self.seconds()),), {})
+            self._again_s.setdefault(job_id, []).append(self._put_s[job_id][0])
 
     def after(self) -> None:
         """A job that waits for another."""
@@ -169,7 +169,7 @@ class RqScene(Scene):
             return
         self.own.compare("counts", (sample.waiting_jobs, sample.in_flight_jobs, sample.delayed_jobs), own)
         # Of a job whose record has expired nobody knows since when it waits, nor of one that was put twice.
-        if len(entered_s) == waiting and not entered_s.keys() & self._more_entries.keys():
+        if len(entered_s) == waiting and not entered_s.keys() & self._again_s.keys():
             oldest_s = at_s - min(entered_s.values(), default=at_s)
             self.own.compare_age(sample, (oldest_s, oldest_s) if waiting else None)
 
@@ -211,15 +211,16 @@ class RqScene(Scene):
     def _due(self, job_id: str, runs: list[Run]) -> tuple[Due, Due]:
         surely = [run for run in runs if self._may_miss(run, "start") is None]
         is_cut = job_id in self._cut_short
-        most = len(runs) + is_cut + self._more_entries[job_id]
+        again = len(self._again_s.get(job_id, ()))
+        most = max(len(runs), 1) + is_cut + again  # one whose worker was killed as it took it may never write
         back = [run for run in runs[:-1] if run.end == "failed"]
         sure_back = [run for run in back if self._may_miss(run, "end") is None]
-        by_hand = self._by_hand[job_id] + self._more_entries[job_id]
+        by_hand = self._by_hand[job_id] + again
         return Due(len(surely), most), Due(max(0, len(sure_back) - by_hand), len(back))
 
     def _is_end_guessed(self, run: Run) -> bool:
         """Whether the id of a run was put again before the record showed a poll how it ended."""
-        is_put_again = bool(self._more_entries[run.job_id] or self._by_hand[run.job_id])
+        is_put_again = run.job_id in self._again_s or self._by_hand[run.job_id] > 0
         return is_put_again and (run.ended_s is None or self._is_overwritten(run))
 
     def _may_miss(self, run: Run, what: str) -> str | None:
@@ -229,12 +230,12 @@ class RqScene(Scene):
         if what == "end" and self._is_end_guessed(run):
             return GUESSED
         before_s = self._ended_before_s.get((run.job_id, run.began_s))
-        if before_s is not None and run.job_id in self._more_entries:
+        if before_s is not None and run.job_id in self._again_s:
             # RQ notes ends in whole seconds: of two ends of one id in the same second only the first is noticed.
             is_polled = any(before_s <= began_s and ended_s <= run.began_s for began_s, ended_s in self._polls)
             if not is_polled or run.began_s - before_s < SAME_SCORE_S:
                 return TWICE
-        if what == "end" and run.job_id in self._more_entries and self._is_end_overwritten(run):
+        if what == "end" and run.job_id in self._again_s and self._is_end_overwritten(run):
             return TWICE
         return "run of a job that ran again before the next poll" if self._is_overwritten(run) else None
 
@@ -250,7 +251,9 @@ class RqScene(Scene):
         next_s = self._next_began_s.get((run.job_id, run.began_s))
         if next_s is None:
             return False
-        alone_until_s = min(run.ended_s or 0.0, next_s)  # of two runs of one id at once the record shows the later
+        # Of two runs of one id at once the record shows the later, and of one that was put again the new entry.
+        again_s = [at_s for at_s in self._again_s.get(run.job_id, ()) if at_s >= run.began_s]
+        alone_until_s = min(run.ended_s or 0.0, next_s, *again_s)
         return not any(run.began_s <= began_s and ended_s <= alone_until_s for began_s, ended_s in self._polls)
 
     def _may_add(self, event: Event) -> str | None:
