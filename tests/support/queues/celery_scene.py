@@ -309,6 +309,9 @@ class CeleryScene(Scene):
         if what == "end" and run.ending == "killed" and self.is_late:
             return "end of a run that its main process gives back"
         for kill in self.kills:
+            is_with_it = at_s is not None and at_s <= kill.began_s <= at_s + GRACE_S
+            if run.ending == "killed" and is_with_it:
+                return "last 0.2 s of a killed worker"
             if run.pid in kill.pids:
                 if at_s is None:
                     return "end of a run that nobody was left to report"

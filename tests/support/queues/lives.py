@@ -1,8 +1,10 @@
 """What was reported of jobs beside what they wrote themselves: each run once, at its time, and nothing else."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 GOOD = frozenset({"well", "ignore"})
@@ -109,18 +111,43 @@ def judged(
             allowed = due.get(job_id, Due(0, 0))
             if not allowed.least <= found[job_id] <= allowed.most:
                 verdict.differences.append(f"{job_id}: {found[job_id]} × {name}, not {allowed.least} to {allowed.most}")
-    starts = [(run, "start", run.began_s) for run in runs]
+    starts = [Moment(run, "start", run.began_s) for run in runs]
+    over_s = _over_s(runs)
     _match(verdict, [event for event in events if event.kind == "started"], starts, may_miss, may_add)
     for kind in ("finished", "failed"):
-        ends = [(run, "end", run.ended_s) for run in runs if run.end == kind]
+        ends = [Moment(run, "end", run.ended_s, over_s[id(run)]) for run in runs if run.end == kind]
         _match(verdict, [event for event in events if event.kind == kind], ends, may_miss, may_add)
     return verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What was of a run: its start, or its end."""
+
+    run: Run
+    what: str
+    at_s: float | None
+    until_s: float = math.inf
+    """What is reported of a later moment is of another run."""
+
+
+def _over_s(runs: Sequence[Run]) -> dict[int, float]:
+    """Run -> since when another of its job had begun and it had ended."""
+    of_jobs: dict[str, list[Run]] = {}
+    for run in runs:
+        of_jobs.setdefault(run.job_id, []).append(run)
+    over_s = {id(run): math.inf for run in runs}
+    for of_job in of_jobs.values():
+        for run, following in pairwise(of_job):
+            if run.ended_s is not None:
+                over_s[id(run)] = max(following.began_s, run.ended_s) + CLOSE_S
+    return over_s
 
 
 def _match(
     verdict: Verdict,
     events: Sequence[Event],
-    moments: Sequence[tuple[Run, str, float | None]],
+    moments: Sequence[Moment],
     may_miss: Callable[[Run, str], str | None],
     may_add: Callable[[Event], str | None],
 ) -> None:
@@ -131,11 +158,11 @@ def _match(
         left.setdefault(event.job_id, []).append(event)
     pairs = (
         sorted(
-            (abs(event.at_s - at_s), number, event.at_s, event)
-            for number, (run, _, at_s) in enumerate(moments)
-            if at_s is not None
-            for event in left.get(run.job_id, [])
-            if abs(event.at_s - at_s) <= SAME_S
+            (abs(event.at_s - moment.at_s), number, event.at_s, event)
+            for number, moment in enumerate(moments)
+            if moment.at_s is not None
+            for event in left.get(moment.run.job_id, [])
+            if abs(event.at_s - moment.at_s) <= SAME_S and event.at_s <= moment.until_s
         )
         if events
         else []
@@ -147,7 +174,8 @@ def _match(
             matched[number] = off_s
             left[event.job_id] = [each for each in of_job if each is not event]
     # Of runs that did not write their end, the last began last: an end is of the last that had begun.
-    for number, (run, what, at_s) in reversed(list(enumerate(moments))):
+    for number, moment in reversed(list(enumerate(moments))):
+        run, what, at_s = moment.run, moment.what, moment.at_s
         if number in matched:
             verdict.off_s.append(matched[number])
             continue

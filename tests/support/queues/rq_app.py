@@ -92,9 +92,11 @@ def entered_s() -> dict[str, float]:
     return {job.id: job.enqueued_at.timestamp() for job in jobs if job is not None and job.enqueued_at is not None}
 
 
-def recover() -> None:
-    """Give up the jobs of workers that are gone, as other workers do after minutes."""
+def recover() -> list[str]:
+    """Give up the jobs of workers that are gone, as other workers do after minutes. Returns their ids."""
+    held = started.get_job_ids(cleanup=False)
     started.cleanup(time.time() + ABANDONED_AFTER_S)
+    return [job_id for job_id in held if job_id not in started.get_job_ids(cleanup=False)]
 
 
 def worker() -> None:

@@ -72,6 +72,8 @@ class RqScene(Scene):
         """Jobs of which an entry may be followed by no run."""
         self._again_s: dict[str, list[float]] = {}
         """Job -> when its id was put into the queue once more, which writes its record anew."""
+        self._given_up: set[str] = set()
+        """Jobs that a killed worker had; one that it had taken and not begun wrote nothing."""
         self._by_hand: Counter[str] = Counter()
         """Job -> how often it was put back by hand."""
         self.hand.wait_ready()
@@ -183,7 +185,7 @@ class RqScene(Scene):
 
     def settle(self) -> None:
         eventually(lambda: self._is_idle(given_up={run.job_id for run in self.runs() if run.ended_s is None}))
-        self.hand.ask("recover")  # what killed workers held
+        self._given_up.update(self.hand.ask("recover")[2])  # what killed workers held
         eventually(lambda: self._is_idle(given_up=set()))
         self.collector.wait_polled(time.time(), times=3)
         for worker in self.workers:
@@ -212,11 +214,12 @@ class RqScene(Scene):
         surely = [run for run in runs if self._may_miss(run, "start") is None]
         is_cut = job_id in self._cut_short
         again = len(self._again_s.get(job_id, ()))
-        most = max(len(runs), 1) + is_cut + again  # one whose worker was killed as it took it may never write
+        is_given_up = job_id in self._given_up
+        most = max(len(runs), 1) + is_cut + again + is_given_up
         back = [run for run in runs[:-1] if run.end == "failed"]
         sure_back = [run for run in back if self._may_miss(run, "end") is None]
         by_hand = self._by_hand[job_id] + again
-        return Due(len(surely), most), Due(max(0, len(sure_back) - by_hand), len(back))
+        return Due(len(surely), most), Due(max(0, len(sure_back) - by_hand), len(back) + is_given_up)
 
     def _is_end_guessed(self, run: Run) -> bool:
         """Whether the id of a run was put again before the record showed a poll how it ended."""
@@ -260,6 +263,8 @@ class RqScene(Scene):
         for kill in self.kills:
             if kill.began_s - BEGUN_S <= event.at_s <= kill.done_s + BEGUN_S:
                 return "begun as its worker was killed"
+        if event.kind in ("started", "failed") and event.job_id in self._given_up:
+            return "given up with its worker"
         if event.kind in ("finished", "failed"):
             runs = [run for run in self.runs() if run.job_id == event.job_id]
             if any(map(self._is_end_guessed, runs)):
