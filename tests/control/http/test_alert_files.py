@@ -17,74 +17,74 @@ from support.tree import ROOT
 FOLDER = ROOT / "docs/reference"
 POOL = 'instance="a",job="headway",pool="mail"'
 WELL = {
-    'up{instance="a",job="headway"}': "1x900",
-    'headway_healthy{instance="a",job="headway"}': "1x900",
-    'headway_leader_silent_seconds{instance="a",job="headway"}': "1x900",
-    'headway_pipeline_beat_age_seconds{instance="a",job="headway",pipeline="main"}': "1x900",
-    f"headway_pool_decided_age_seconds{{{POOL}}}": "200x900",
-    f'headway_pool_state{{{POOL},state="on_time"}}': "1x900",
-    f"headway_pool_lost_jobs{{{POOL}}}": "0x900",
-    f"headway_pool_measured_age_seconds{{{POOL}}}": "3x900",
-    f'headway_pool_workers{{{POOL},state="backing_off"}}': "0x900",
-    f'headway_pool_workers{{{POOL},state="draining"}}': "0x900",
-    'headway_hosts{instance="a",job="headway",state="silent"}': "0x900",
-    'headway_refused_names_total{instance="a",job="headway",kind="queues"}': "3x900",
-    'headway_host_forced_workers_total{instance="a",job="headway",host="h",pool="mail"}': "2x900",
-    f'headway_pool_evaluation_delay_seconds{{{POOL},quantile="0.95"}}': "0.1x900",
-    f"headway_pool_target_workers{{{POOL}}}": "3 4 5 4 3x890",
-    f"headway_pool_ceiling_workers{{{POOL}}}": "10x900",
-    f"headway_pool_error_budget_ratio{{{POOL}}}": "0.01x900",
-    f"headway_pool_day_paid_worker_seconds{{{POOL}}}": "10x900",
-    f"headway_pool_day_budget_worker_seconds{{{POOL}}}": "100x900",
-    'headway_host_certificate_left_seconds{instance="a",job="headway",host="h"}': "6000000x900",
-    f'headway_queue_measured_jobs_total{{{POOL},queue="q",objective_seconds="10.0"}}': "0+100x900",
-    f'headway_queue_late_jobs_total{{{POOL},queue="q",objective_seconds="10.0"}}': "0+0.5x900",
+    'up{instance="a",job="headway"}': "1x70",
+    'headway_healthy{instance="a",job="headway"}': "1x70",
+    'headway_leader_silent_seconds{instance="a",job="headway"}': "1x70",
+    'headway_pipeline_beat_age_seconds{instance="a",job="headway",pipeline="main"}': "1x70",
+    f"headway_pool_decided_age_seconds{{{POOL}}}": "200x70",
+    f'headway_pool_state{{{POOL},state="on_time"}}': "1x70",
+    f"headway_pool_lost_jobs{{{POOL}}}": "0x70",
+    f"headway_pool_measured_age_seconds{{{POOL}}}": "3x70",
+    f'headway_pool_workers{{{POOL},state="backing_off"}}': "0x70",
+    f'headway_pool_workers{{{POOL},state="draining"}}': "0x70",
+    'headway_hosts{instance="a",job="headway",state="silent"}': "0x70",
+    'headway_refused_names_total{instance="a",job="headway",kind="queues"}': "3x70",
+    'headway_host_forced_workers_total{instance="a",job="headway",host="h",pool="mail"}': "2x70",
+    f'headway_pool_evaluation_delay_seconds{{{POOL},quantile="0.95"}}': "0.1x70",
+    f"headway_pool_target_workers{{{POOL}}}": "3 4 5 4 3x66",
+    f"headway_pool_ceiling_workers{{{POOL}}}": "10x70",
+    f"headway_pool_error_budget_ratio{{{POOL}}}": "0.01x70",
+    f"headway_pool_day_paid_worker_seconds{{{POOL}}}": "10x70",
+    f"headway_pool_day_budget_worker_seconds{{{POOL}}}": "100x70",
+    'headway_host_certificate_left_seconds{instance="a",job="headway",host="h"}': "6000000x70",
+    f'headway_queue_measured_jobs_total{{{POOL},queue="q",objective_seconds="10.0"}}': "0+100x70",
+    f'headway_queue_late_jobs_total{{{POOL},queue="q",objective_seconds="10.0"}}': "0+0.5x70",
 }
 LATE = f'headway_queue_late_jobs_total{{{POOL},queue="q",objective_seconds="10.0"}}'
-BREACHING = {f'headway_pool_state{{{POOL},state="breaching"}}': "1x900"}
+BREACHING = {f'headway_pool_state{{{POOL},state="breaching"}}': "1x70"}
 PLANTED: dict[str, tuple[dict[str, str], set[str]]] = {
-    "HeadwayAway": ({'up{instance="a",job="headway"}': "0x900"}, set()),
-    "HeadwayDegraded": ({'headway_health_reason{instance="a",job="headway",reason="leader"}': "1x900"}, set()),
-    "HeadwayNoLeader": ({'headway_leader_silent_seconds{instance="a",job="headway"}': "11+60x900"}, set()),
-    "HeadwayPoolUndecided": ({f"headway_pool_decided_age_seconds{{{POOL}}}": "601+60x900"}, set()),
+    "HeadwayAway": ({'up{instance="a",job="headway"}': "0x70"}, set()),
+    "HeadwayDegraded": ({'headway_health_reason{instance="a",job="headway",reason="leader"}': "1x70"}, set()),
+    "HeadwayNoLeader": ({'headway_leader_silent_seconds{instance="a",job="headway"}': "11+60x70"}, set()),
+    "HeadwayPoolUndecided": ({f"headway_pool_decided_age_seconds{{{POOL}}}": "601+60x70"}, set()),
     "HeadwayPoolLate": (BREACHING, set()),
-    "HeadwayPoolBroken": ({f'headway_pool_state{{{POOL},state="crash_loop"}}': "1x900"}, set()),
-    "HeadwayPoolUnknown": ({f'headway_pool_state{{{POOL},state="stale"}}': "1x900"}, set()),
-    "HeadwayJobsLost": ({f"headway_pool_lost_jobs{{{POOL}}}": "12x900"}, set()),
+    "HeadwayPoolBroken": ({f'headway_pool_state{{{POOL},state="crash_loop"}}': "1x70"}, set()),
+    "HeadwayPoolUnknown": ({f'headway_pool_state{{{POOL},state="stale"}}': "1x70"}, set()),
+    "HeadwayJobsLost": ({f"headway_pool_lost_jobs{{{POOL}}}": "12x70"}, set()),
     "HeadwayPipelineSilent": (
-        {'headway_pipeline_beat_age_seconds{instance="a",job="headway",pipeline="main"}': "11+60x900"},
+        {'headway_pipeline_beat_age_seconds{instance="a",job="headway",pipeline="main"}': "11+60x70"},
         set(),
     ),
-    "HeadwayUnmeasured": ({f"headway_pool_measured_age_seconds{{{POOL}}}": "61+60x900"}, set()),
-    "HeadwayWorkersEnd": ({f'headway_pool_workers{{{POOL},state="backing_off"}}': "1x900"}, set()),
-    "HeadwayHostSilent": ({'headway_hosts{instance="a",job="headway",state="silent"}': "1x900"}, set()),
+    "HeadwayUnmeasured": ({f"headway_pool_measured_age_seconds{{{POOL}}}": "61+60x70"}, set()),
+    "HeadwayWorkersEnd": ({f'headway_pool_workers{{{POOL},state="backing_off"}}': "1x70"}, set()),
+    "HeadwayHostSilent": ({'headway_hosts{instance="a",job="headway",state="silent"}': "1x70"}, set()),
     "HeadwayNamesRefused": (
-        {'headway_refused_names_total{instance="a",job="headway",kind="queues"}': "0+1x900"},
+        {'headway_refused_names_total{instance="a",job="headway",kind="queues"}': "0+1x70"},
         set(),
     ),
     "HeadwayHostsMissing": (
-        {'headway_hosts_wanted{instance="a",job="headway",sign="missing",templates="rq",labels=""}': "2x900"},
+        {'headway_hosts_wanted{instance="a",job="headway",sign="missing",templates="rq",labels=""}': "2x70"},
         set(),
     ),
     "HeadwayEvaluationLate": (
-        {f'headway_pool_evaluation_delay_seconds{{{POOL},quantile="0.95"}}': "6x900"},
+        {f'headway_pool_evaluation_delay_seconds{{{POOL},quantile="0.95"}}': "6x70"},
         set(),
     ),
-    "HeadwayDrainOverdue": ({f'headway_pool_workers{{{POOL},state="draining"}}': "1x900"}, set()),
+    "HeadwayDrainOverdue": ({f'headway_pool_workers{{{POOL},state="draining"}}': "1x70"}, set()),
     "HeadwayWorkersForced": (
-        {'headway_host_forced_workers_total{instance="a",job="headway",host="h",pool="mail"}': "0+1x900"},
+        {'headway_host_forced_workers_total{instance="a",job="headway",host="h",pool="mail"}': "0+1x70"},
         set(),
     ),
-    "HeadwayBudgetBurnsFast": ({LATE: "0+20x900"}, {"HeadwayBudgetBurnsSlow"}),  # 20 % late, 20 times 1 %
-    "HeadwayBudgetBurnsSlow": ({LATE: "0+8x900"}, set()),
+    "HeadwayBudgetBurnsFast": ({LATE: "0+20x70"}, {"HeadwayBudgetBurnsSlow"}),  # 20 % late, 20 times 1 %
+    "HeadwayBudgetBurnsSlow": ({LATE: "0+8x70"}, set()),
     "HeadwayAtCeiling": (
-        {**BREACHING, f"headway_pool_target_workers{{{POOL}}}": "10x900"},
+        {**BREACHING, f"headway_pool_target_workers{{{POOL}}}": "10x70"},
         {"HeadwayPoolLate"},
     ),
-    "HeadwayFlapping": ({f"headway_pool_target_workers{{{POOL}}}": " ".join(["3", "5"] * 300)}, set()),
-    "HeadwayBudgetReached": ({f"headway_pool_day_paid_worker_seconds{{{POOL}}}": "100x900"}, set()),
+    "HeadwayFlapping": ({f"headway_pool_target_workers{{{POOL}}}": " ".join(["3", "5"] * 35)}, set()),
+    "HeadwayBudgetReached": ({f"headway_pool_day_paid_worker_seconds{{{POOL}}}": "100x70"}, set()),
     "HeadwayCertificateEnds": (
-        {'headway_host_certificate_left_seconds{instance="a",job="headway",host="h"}': "90000x900"},
+        {'headway_host_certificate_left_seconds{instance="a",job="headway",host="h"}': "90000x70"},
         set(),
     ),
 }
@@ -127,7 +127,7 @@ def _case(name: str, series: dict[str, str], firing: set[str]) -> dict[str, Any]
                 "eval_time": eval_time,
                 "exp_samples": [{"labels": f'{{alertname="{each}"}}', "value": 1} for each in sorted(firing)],
             }
-            for eval_time in ("8h",)
+            for eval_time in ("70m",)  # the longest `for` is an hour
         ],
     }
 
