@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from itertools import pairwise
 from typing import Any
 
 from playwright.async_api import Browser, Page, Route, expect
@@ -10,6 +11,7 @@ from playwright.async_api import Browser, Page, Route, expect
 from browser.pages import CONTRAST, IN_A_BROWSER, opened
 from browser.scene import play
 from support.seed import Seed
+from support.waiting import eventually_of
 
 pytestmark = IN_A_BROWSER
 
@@ -82,6 +84,70 @@ async def test_a_pools_page_has_charts_decisions_a_table_and_its_range_in_the_ad
         await expect(page.get_by_role("button", name="1 hour")).to_have_attribute("aria-pressed", "true")
         assert await page.evaluate(f"({CONTRAST})().filter((each) => each.ratio < 4.5)") == []
         assert wrong == []
+
+
+DRAWN = """(panel) => {
+    const canvas = document.querySelector(`[data-panel=${panel}] canvas`);
+    const { width, height } = canvas;
+    const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+    const [red, green, blue] = [0xb3, 0x37, 0x2f];
+    let drawn = 0;
+    for (let at = 0; at < data.length; at += 4) {
+        if (data[at] === red && data[at + 1] === green && data[at + 2] === blue && data[at + 3] === 255) drawn += 1;
+    }
+    return drawn;
+}"""
+NUMBERS = """() => {
+    const written = [];
+    const { fillText } = CanvasRenderingContext2D.prototype;
+    CanvasRenderingContext2D.prototype.fillText = function (words, ...rest) {
+        written.push(words);
+        return fillText.call(this, words, ...rest);
+    };
+    globalThis.written = written;
+}"""
+
+
+async def test_a_value_between_unknown_ones_is_drawn_and_counts_have_whole_steps(
+    browser: Browser, serve, seed: Seed
+) -> None:
+    play(seed, now_s=time.time())
+    answer = series(now_s=time.time())
+    points = len(answer["columns"]["at_s"])
+    answer["columns"].update(failed=[1.0 if at == 60 else None for at in range(points)])
+    async with serve() as (url, _, _), opened(browser, url, color_scheme="light") as (page, wrong):
+        await given(page, answer)
+        await page.evaluate(f"({NUMBERS})()")
+        await page.get_by_role("link", name="Longer, with decisions").click()
+        await expect(page.locator("[data-panel=failures] .legend")).to_contain_text("failed1")
+        await eventually_of(lambda: page.evaluate(DRAWN, "failures"), within_s=15.0)
+        assert ("1", "1") not in set(pairwise(await page.evaluate("written")))  # it stood there three times
+        swatches = page.locator("[data-panel=wait] .swatch")
+        style = "(each) => getComputedStyle(each).backgroundImage"
+        dashed = [await each.evaluate(style) != "none" for each in await swatches.all()]
+        assert dashed == [False, True, False, True]  # 99 %, 50 %, 95 %, objective
+        assert wrong == []
+
+
+async def test_a_double_click_goes_back_to_the_range_from_before_zooming(browser: Browser, serve, seed: Seed) -> None:
+    play(seed, now_s=time.time())
+    async with serve() as (url, _, _), opened(browser, url) as (page, _):
+        await given(page, series(now_s=time.time()))
+        await page.goto(f"{url}pools/reports?range=7d")
+        over = page.locator("[data-panel=wait] .u-over")
+        for right in (600, 400):
+            box = await over.bounding_box()
+            assert box is not None
+            before = page.url
+            await page.mouse.move(box["x"] + 200, box["y"] + 40)
+            await page.mouse.down()
+            await page.mouse.move(box["x"] + right, box["y"] + 40, steps=3)
+            await page.mouse.up()
+            await expect(page).not_to_have_url(before)
+        assert re.search(r"\?from=\d+&until=\d+$", page.url)
+        await over.dblclick(position={"x": 300, "y": 40})
+        await expect(page).to_have_url(f"{url}pools/reports?range=7d")
+        await expect(page.get_by_role("button", name="7 days")).to_have_attribute("aria-pressed", "true")
 
 
 async def test_a_link_to_a_queue_opens_it_and_what_is_not_known_is_named(browser: Browser, serve, seed: Seed) -> None:

@@ -87,6 +87,22 @@ def test_without_a_row_or_a_decision_nothing_is_known() -> None:
     assert columns["backlog_jobs"] == [2, None, None, None, None, None]
 
 
+@pytest.mark.parametrize(
+    ("now_s", "counts"),
+    [
+        (304.9, [None, None]),  # its last events may be on their way for 5 s
+        (305.0, [6, None]),
+        (604.9, [6, None]),  # 20 of a span that goes on would be read as a rate, and that as too low
+        (605.0, [6, 20]),
+    ],
+)
+def test_events_are_counted_once_their_span_has_ended(now_s: float, counts: list[int | None]) -> None:
+    rows = [row(0.0, arrived_jobs=6, started_jobs=6, waiting_jobs=4), row(300.0, arrived_jobs=20, started_jobs=20)]
+    columns = queue_columns(rows, [decided(1.0, mail=EMPTY)], HALF_HOUR, objectives=MAIL, now_s=now_s)
+    assert columns["enqueued"][:2] == columns["started"][:2] == counts
+    assert columns["backlog_jobs"][0] == 4
+
+
 def test_a_queue_that_decisions_saw_empty_had_nothing() -> None:
     """A minute in which nothing happened has no row. The decision at 310 s holds 390 s, and no longer."""
     columns = queue_columns(

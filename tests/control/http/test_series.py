@@ -1,6 +1,8 @@
 """Series over HTTP, on rows as the pipeline and the leader leave them."""
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
@@ -32,6 +34,13 @@ def rolled(seed: Seed, table: str, at_s: float, *, queue: str = "redis/mail", **
     )
 
 
+@asynccontextmanager
+async def asked_at(api: Any, now_s: float) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(api(clock=lambda: now_s))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8460") as client:
+        yield client
+
+
 async def series(client: httpx.AsyncClient, path: str, **asked: Any) -> dict[str, Any]:
     answer = await client.get(f"/v1/{path}/series", params=asked)
     assert answer.status_code == 200, answer.text
@@ -58,41 +67,48 @@ async def test_the_last_quarter_of_an_hour_is_of_buckets(client: httpx.AsyncClie
     assert found["objective"]["target_s"] == 5
 
 
-async def test_a_day_is_of_minutes_and_of_what_is_not_rolled_up_yet(client: httpx.AsyncClient, seed: Seed) -> None:
+async def test_a_day_is_of_minutes_and_of_what_is_not_rolled_up_yet(seed: Seed, api: Any) -> None:
     seed.profile(MAIL)
     rolled(seed, "rollup_minutes", NOW_S - 7200, arrived_jobs=10, waiting_jobs=50, sampled_at_s=NOW_S - 7150)
     seed.bucket("redis/mail", at_s=NOW_S - 7200, arrived_jobs=10)  # in its minute already
     seed.bucket("redis/mail", at_s=NOW_S - 10, arrived_jobs=3)
-    found = await series(client, "pools/mail", from_s=NOW_S - DAY_S, points=24)
+    async with asked_at(api, NOW_S + 5) as client:
+        found = await series(client, "pools/mail", from_s=NOW_S - DAY_S, until_s=NOW_S, points=24)
     assert (found["source"], found["step_s"]) == ("minutes", 3600.0)
     assert sum(known(found, "enqueued").values()) == 13
     assert max(known(found, "backlog_jobs").values()) == 50
 
 
-async def test_400_days_are_of_hours_with_the_last_of_minutes_and_buckets(
-    client: httpx.AsyncClient, seed: Seed
-) -> None:
+async def test_400_days_are_of_hours_with_the_last_of_minutes_and_buckets(seed: Seed, api: Any) -> None:
     seed.profile(MAIL)
     sketch = json.dumps({sketch_index(40.0): 9})
     rolled(seed, "rollup_hours", (NOW_S - 300 * DAY_S) // 3600 * 3600, arrived_jobs=100, pickup_sketch=sketch)
     rolled(seed, "rollup_minutes", NOW_S // 3600 * 3600 - 3600, arrived_jobs=20)
     seed.bucket("redis/mail", at_s=NOW_S - 10, arrived_jobs=3)
-    found = await series(client, "queues/redis/mail", from_s=NOW_S - 400 * DAY_S, points=1000)
+    async with asked_at(api, NOW_S + 5) as client:
+        found = await series(client, "queues/redis/mail", from_s=NOW_S - 400 * DAY_S, until_s=NOW_S, points=1000)
     assert (found["source"], found["step_s"]) == ("hours", 36_000.0)
     assert sum(known(found, "enqueued").values()) == 123
     assert max(known(found, "p95_s").values()) == pytest.approx(40.0, rel=0.01)
 
 
-async def test_decisions_give_workers_and_show_that_an_empty_queue_was_read(
-    client: httpx.AsyncClient, seed: Seed, api: Any
-) -> None:
+async def test_an_hour_that_goes_on_has_no_count_yet(seed: Seed, api: Any) -> None:
+    seed.profile(MAIL)
+    for at_s in (NOW_S - 10, NOW_S + 600):
+        seed.bucket("redis/mail", at_s=at_s, arrived_jobs=3, waiting_jobs=7, sampled_at_s=at_s)
+    async with asked_at(api, NOW_S + 700) as client:
+        found = await series(client, "pools/mail", from_s=NOW_S - 82_800, until_s=NOW_S + 3600, points=24)
+    assert known(found, "enqueued") == {NOW_S - 3600: 3}
+    assert known(found, "backlog_jobs") == {NOW_S - 3600: 7, NOW_S: 7}
+
+
+async def test_decisions_give_workers_and_show_that_an_empty_queue_was_read(seed: Seed, api: Any) -> None:
     """Decisions date from Postgres's clock, so that the API's goes by it here."""
     (now_s,) = seed.rows("select extract(epoch from now())::float8")[0]
     seed.profile(MAIL)
     metrics = (QueueMetrics(queue="redis/mail", sampled_at_s=now_s, waiting_jobs=0),)
     seed.decision(decision(3, metrics=metrics, running_workers=2, starting_workers=1, leaving_workers=4), ago_s=200.0)
-    transport = httpx.ASGITransport(api(clock=lambda: now_s))
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8460") as client:
+    async with asked_at(api, now_s) as client:
         for path in ("pools/mail", "queues/redis/mail"):
             found = await series(client, path, from_s=now_s - 600, until_s=now_s, points=120)
             for name, workers in (("running", 2), ("starting", 1), ("draining", 4), ("target", 3)):

@@ -22,12 +22,17 @@ export function pathOf(url) {
 /** A parameter of the present address; null where it has none. */
 export const parameter = (name) => new URLSearchParams(location.search).get(name);
 
-/** Change parameters of the present address; null takes one away. With `isStep`, going back undoes it. */
-export function setParameters(values, { isStep = false } = {}) {
+/**
+ * Change parameters of the present address; null takes one away. With `isStep`, going back undoes it, and `state` is kept
+ * with the step, as `history.state`.
+ */
+export function setParameters(values, { isStep = false, state = null } = {}) {
   const url = new URL(location.href);
   for (const [name, value] of Object.entries(values)) {
     if (value === null || value === "") url.searchParams.delete(name);
     else url.searchParams.set(name, value);
   }
-  if (url.href !== location.href) history[isStep ? "pushState" : "replaceState"](null, "", url);
+  if (url.href === location.href) return;
+  if (isStep) history.pushState(state, "", url);
+  else history.replaceState(history.state, "", url);
 }

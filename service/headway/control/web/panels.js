@@ -2,10 +2,13 @@
 
 import { count, decimal, duration, rate } from "./format.js";
 
+/** Steps of an axis that counts things: there is none between 0 and 1. */
+const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((each) => each * 10 ** power)).flat();
+
 const perSecond = (name) => ({ columns, step_s }) => columns[name].map((jobs) => (jobs === null ? null : jobs / step_s));
 const column = (name) => ({ columns }) => columns[name] ?? columns.at_s.map(() => null);
 
-/** name, words, unit and lines; `isStep` where a value holds until the next. A line without any value is left out. */
+/** name, words, unit, lines and `steps` of the axis; `isStep` where a value holds until the next. A line without any value is left out. */
 export function panelsOf({ objective }) {
   const percentile = objective ? `${decimal(objective.percentile)} % started within` : "started within";
   const isMedian = objective?.percentile === 50;
@@ -62,7 +65,7 @@ export function panelsOf({ objective }) {
         { label: "ceiling", colour: "--bad", dash: [6, 4], values: column("ceiling_workers") },
       ],
     },
-  ].map((panel) => ({ ...panel, lines: panel.lines.filter(Boolean) }));
+  ].map((panel) => ({ ...panel, steps: panel.unit === count ? WHOLE : undefined, lines: panel.lines.filter(Boolean) }));
 }
 
 /** Whether anything but the axis is known. */

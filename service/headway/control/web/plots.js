@@ -83,7 +83,7 @@ export class Plots {
       scales: { x: { time: true }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
       axes: [
         { ...axis, show: isLast, grid: { show: false }, size: 26, space: 90, values: (_, ticks) => ticks.map((tick, at) => tickOf(tick, ticks[at + 1] - tick || tick - ticks[at - 1])) },
-        { ...axis, size: AXIS_PX, values: (_, ticks) => ticks.map((tick) => panel.unit(tick)), space: 32 },
+        { ...axis, size: AXIS_PX, incrs: panel.steps, values: (_, ticks) => ticks.map((tick) => panel.unit(tick)), space: 32 },
       ],
       padding: [6, 8, isLast ? 0 : 4, 0],
       series: [
@@ -94,7 +94,7 @@ export class Plots {
           width: line.width ?? 1.5,
           dash: line.dash,
           fill: line.isFilled ? colour("--accent-soft") : undefined,
-          points: { show: false },
+          points: { show: false, filter: alone, size: 5, width: 1, stroke: colour(line.colour), fill: colour(line.colour) },
           spanGaps: false,
           paths,
         })),
@@ -114,8 +114,8 @@ export class Plots {
     const made = { panel: { ...panel, height: options.height }, legend, drawing, plot: new this.#uPlot(options, dataOf(panel, this.#series), drawing) };
     made.plot.over.addEventListener("dblclick", () => this.#on.reset());
     made.swatches = panel.lines.map((line) => {
-      const swatch = el("i", { class: "swatch" });
-      swatch.style.borderTop = `2px ${line.dash ? "dashed" : "solid"} var(${line.colour})`;
+      const swatch = el("i", { class: "swatch lined", "aria-hidden": "true" });
+      swatch.style.background = patternOf(line);
       return swatch;
     });
     return made;
@@ -168,6 +168,20 @@ function shownOf(series) {
 }
 
 const dataOf = (panel, series) => [series.columns.at_s, ...panel.lines.map((line) => line.values(series))];
+
+/** The points of a line that is drawn through no other: a value between two unknown ones. */
+function alone(plot, number) {
+  const values = plot.data[number];
+  const isKnown = (value) => value !== null && value !== undefined;
+  return values.flatMap((value, at) => (isKnown(value) && !isKnown(values[at - 1]) && !isKnown(values[at + 1]) ? at : []));
+}
+
+/** A line's colour and dashes, as a background. */
+function patternOf({ colour, dash }) {
+  if (!dash) return `var(${colour})`;
+  const [drawn, left] = dash;
+  return `repeating-linear-gradient(90deg, var(${colour}) 0 ${drawn}px, transparent ${drawn}px ${drawn + left}px)`;
+}
 
 /** A moment under the axis, where the next is `step_s` later. */
 function tickOf(at_s, step_s) {

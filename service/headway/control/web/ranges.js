@@ -17,6 +17,7 @@ export const RANGES = new Map([
   ["400d", ["400 days", 400 * DAY_S]],
 ]);
 const DEFAULT = "1h";
+const PARAMETERS = ["range", "from", "until"];
 const SHORTEST_S = MINUTE_S;
 const LONGEST_S = 400 * DAY_S;
 
@@ -38,5 +39,11 @@ export function chooseRange(name) {
 export function chooseSpan(from_s, until_s, now_s) {
   const length_s = Math.min(LONGEST_S, Math.max(SHORTEST_S, until_s - from_s));
   const end_s = Math.min(now_s, (from_s + until_s) / 2 + length_s / 2);
-  setParameters({ range: null, from: Math.floor(end_s - length_s), until: Math.floor(end_s) }, { isStep: true });
+  const before = history.state?.before ?? Object.fromEntries(PARAMETERS.map((each) => [each, parameter(each)]));
+  setParameters({ range: null, from: Math.floor(end_s - length_s), until: Math.floor(end_s) }, { isStep: true, state: { before } });
+}
+
+/** Show the range that was shown before somebody zoomed or moved; the default where nobody did. */
+export function undoSpans() {
+  setParameters(history.state?.before ?? { range: null, from: null, until: null }, { isStep: true });
 }

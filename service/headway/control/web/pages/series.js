@@ -6,7 +6,7 @@ import { el, keep, mark, say } from "../dom.js";
 import { ago, count, counted, decimal, duration, promise } from "../format.js";
 import { isEmpty } from "../panels.js";
 import { moment, Plots } from "../plots.js";
-import { chooseRange, chooseSpan, RANGES, rangeOf } from "../ranges.js";
+import { chooseRange, chooseSpan, RANGES, rangeOf, undoSpans } from "../ranges.js";
 import { loadPlots } from "../uplot.js";
 import { STATES, TOLD } from "../states.js";
 
@@ -139,7 +139,7 @@ class SeriesPage {
       if (turn !== this.#turn || this.#isClosed) return;
       this.#plots ??= new Plots(uPlot, this.#parts.plots, {
         zoomed: (from_s, until_s) => this.#chose(() => chooseSpan(from_s, until_s, this.#context.store.moment_s)),
-        reset: () => this.#chose(() => chooseRange("1h")),
+        reset: () => this.#chose(undoSpans),
         opened: (decision) => this.#open(decision),
       });
       this.#nextAt = Date.now() + REFRESH_MS[series.source];

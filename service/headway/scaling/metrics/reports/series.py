@@ -1,7 +1,8 @@
 """What a queue or a pool did over minutes to months, on one time axis, for a chart.
 
 A point is a span of the axis. Of waits, depths and worker counts it has the greatest of its span, so that no peak
-hides between two points; of events their number. ``None`` is not known: when nobody read a queue, it was not empty.
+hides between two points; of events their number, once it has ended. ``None`` is not known: when nobody read a queue,
+it was not empty.
 """
 
 import math
@@ -14,6 +15,7 @@ from types import MappingProxyType
 
 from headway.scaling.history.weekly import HOUR_MINUTES, Season
 from headway.scaling.measure import BUCKET_S, BucketRow, MovingSketch, quantiles_s
+from headway.scaling.metrics.dispatch_overhead import DISPATCH_SETTLES_S
 from headway.scaling.metrics.unreported import NOTHING
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
@@ -176,7 +178,16 @@ def queue_columns(
     columns = {name: _together(name, [part[name] for part in seen], axis) for name in (*_WAITS, *_DEPTHS, *_EVENTS)}
     for events in unknown:
         columns.update((name, axis.empty()) for name in COUNTED[events])
+    _forget_unfinished(columns, axis, now_s=now_s)
     return columns
+
+
+def _forget_unfinished(columns: Mapping[str, Column], axis: Axis, *, now_s: float) -> None:
+    """A count of a span that has not ended, or whose last events are on their way, would be too small."""
+    finished = math.floor((now_s - DISPATCH_SETTLES_S) / axis.step_s) - axis.first
+    for place in range(max(0, finished), axis.points):
+        for name in _EVENTS:
+            columns[name][place] = None
 
 
 _DEPTHS = ("backlog_jobs", "oldest_age_s")
