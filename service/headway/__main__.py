@@ -55,7 +55,7 @@ COMMANDS = {
     ),
     "export": Command("headway.cli.operator.apply", "cli", "print the control plane's profiles as a profiles.yaml"),
     "delete": Command("headway.cli.operator.apply", "cli", "take a pool's profile out of the control plane"),
-    "get": Command("headway.cli.operator.get", "cli", "list profiles, pools, queues, hosts, decisions or health"),
+    "get": Command("headway.cli.operator.get", "cli", "list pools, queues, workers, hosts, objectives and more"),
     "doctor": Command("headway.cli.doctor.doctor", "cli", "find what is wrong, with a cure for each thing"),
     "describe": Command("headway.cli.operator.describe", "cli", "show the details of a pool, a queue or a host"),
     "top": Command("headway.cli.operator.top", "cli", "show every pool, refreshed every two seconds"),

@@ -63,6 +63,9 @@ async def test_a_pools_page_has_charts_decisions_a_table_and_its_range_in_the_ad
         await expect(page.locator("[data-panel=wait] .legend")).to_contain_text("objective30 s")
         await expect(page.locator("[data-panel=workers] .legend")).to_contain_text("ceiling")
 
+        controls = page.get_by_role("link", name="Scale, pause or change this pool")
+        await expect(controls).to_have_attribute("href", re.compile(r"profiles/reports$"))
+
         await page.locator(".decided").first.click()
         await expect(page.locator("#main details[open]")).to_contain_text("Reasons to have workers")
         await page.get_by_text("The data as a table").click()

@@ -27,7 +27,10 @@ export const page = {
     });
     root.append(
       actionBar(actions(name), { announce: context.announce, done: () => loading.again() }),
-      el("p", { class: "sub" }, el("a", { href: link("/decisions", null, { pool: name }) }, "Decisions on this pool")),
+      el("p", { class: "sub" },
+        el("a", { href: link("/pools", name) }, "This pool over time"), " · ",
+        el("a", { href: link("/decisions", null, { pool: name }) }, "Decisions on this pool"),
+      ),
       editor.element,
     );
     return loading;

@@ -63,6 +63,7 @@ class SeriesPage {
         el("h1", {}, this.#name),
         el("p", { id: "subline" }, part("badge", "span", { class: "badge", hidden: true }), " ", part("facts", "span")),
         part("causes", "ul", { class: "reasons", hidden: true }),
+        el("p", { class: "sub" }, part("controls", "a", { hidden: true }, "Scale, pause or change this pool")),
       ),
       el("div", { class: "title" },
         el("div", { class: "ranges", role: "group", "aria-label": "Range of time" }, ...ranges),
@@ -105,13 +106,15 @@ class SeriesPage {
     if (!overview) return;
     const queue = overview.queues.find((each) => this.#kind === "queue" && each.queue === this.#name);
     const pool = overview.pools.find((each) => each.pool === (this.#kind === "pool" ? this.#name : queue?.pool));
-    const { badge, facts, causes } = this.#parts;
+    const { badge, facts, causes, controls } = this.#parts;
     badge.hidden = !pool;
     causes.hidden = !pool?.causes.length;
+    controls.hidden = !pool;
     if (!pool) {
       say(facts, queue ? "No profile names this queue: it is watched and has no workers of Headway." : `No ${this.#kind} of this name is known now.`);
       return;
     }
+    mark(controls, "href", link("/profiles", pool.pool));
     say(badge, STATES[pool.state] ?? pool.state);
     mark(badge, "data-state", pool.state);
     mark(badge, "title", TOLD[pool.state]);
