@@ -141,7 +141,8 @@ def _replace(file: Path, old: str, new: str) -> None:
 def _build(clone: Path, dist: Path, *, version: str) -> Iterator[Path]:
     """The files of a release, in ``dist``."""
     uv = str(BIN / "uv")
-    _run(uv, "--quiet", "build", "--out-dir", str(dist), cwd=clone)
+    # Both of the clone, where that leaves the generated client, which the site describes.
+    _run(uv, "--quiet", "build", "--sdist", "--wheel", "--out-dir", str(dist), cwd=clone)
     bom = dist / f"headway-{version}.cdx.json"
     exported = ("export", "--quiet", "--frozen", "--all-extras", "--no-dev", "--format", "cyclonedx1.5")
     _run(uv, *exported, "--output-file", str(bom), cwd=clone)

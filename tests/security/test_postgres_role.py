@@ -179,7 +179,8 @@ async def test_the_documented_role_runs_the_pipelines_writer_for_eight_days_and_
         admin.execute("update clock.ahead set days = 9")
         sink.write(of_day(url, 9), Progress())
         tend(writer, is_stopping=lambda: False, lacks=lacks)
-        assert lacks.text == "rollups of metrics: permission denied for table rollup_progress"
+        denied = "permission denied for table rollup_progress"
+        assert lacks.text == f"rollups of metrics: {denied}; totals of queues: {denied}"
         assert any("metrics are not rolled up for" in each for each in await reasons())
     sink.close()
     beat.close()
