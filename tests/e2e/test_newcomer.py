@@ -5,13 +5,11 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import redis
 
-from headway.store.embedded import ensure_valkey
 from pages.blocks import Block, blocks_of
 from support.environments import python_with
 from support.ports import free_port
@@ -23,18 +21,6 @@ pytestmark = [pytest.mark.proof, pytest.mark.e2e, pytest.mark.timeout(1200)]
 WITHIN_S = 600.0  # ten minutes, from the clone to the job
 CELERY = ("celery[redis]==5.7.0",)
 TEST = "tests/e2e/test_newcomer.py"
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[str]:
-    """A Redis on a port of this machine."""
-    server = ensure_valkey(tmp_path / "valkey")
-    port = free_port()
-    with redis.Redis.from_url(server.url) as client:
-        client.config_set("bind", "127.0.0.1")
-        client.config_set("port", port)
-    yield f"redis://127.0.0.1:{port}/0"
-    assert server.wait_stopped()
 
 
 def printed() -> list[Block]:

@@ -13,8 +13,6 @@ import redis
 from rq import Queue
 
 from e2e.running_up import RunningUp, running_up
-from headway.store.embedded import ensure_valkey
-from support.ports import free_port
 from support.waiting import eventually
 
 pytestmark = [pytest.mark.proof, pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -25,17 +23,6 @@ brokers: {{redis: "{url}"}}
 pools:
   mail: {{queues: [redis/mail], template: mail, mode: act, workers_max: 8, objective: {{target_s: 10}}}}
 """
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[str]:
-    server = ensure_valkey(tmp_path / "valkey")
-    port = free_port()
-    with redis.Redis.from_url(server.url) as client:
-        client.config_set("bind", "127.0.0.1")
-        client.config_set("port", port)
-    yield f"redis://127.0.0.1:{port}/0"
-    assert server.wait_stopped()
 
 
 @contextmanager
