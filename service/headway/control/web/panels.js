@@ -70,6 +70,6 @@ export function panelsOf({ objective }) {
 
 /** Whether anything but the axis is known. */
 export function isEmpty({ columns }) {
-  const told = Object.entries(columns).filter(([name]) => name !== "at_s" && name !== "ceiling_workers" && !name.startsWith("forecast"));
-  return told.every(([, values]) => values.every((value) => value === null));
+  const shown = Object.entries(columns).filter(([name]) => name !== "at_s" && name !== "ceiling_workers" && !name.startsWith("forecast"));
+  return shown.every(([, values]) => values.every((value) => value === null));
 }

@@ -3,7 +3,7 @@
 import { el, keep, mark, part, say } from "./dom.js";
 import { compared, entriesOf, namesOf, oldestOf, tally } from "./entries.js";
 import { Finder } from "./find.js";
-import { STATES, TOLD } from "./states.js";
+import { MEANINGS, STATES } from "./states.js";
 import { ago, count, counted, decimal, duration, promise, rate } from "./format.js";
 
 const MODES = { recommend: "advice only", pause: "paused", pause_up: "paused up", pause_down: "paused down" };
@@ -184,7 +184,7 @@ function showState(element, { kind, pool }) {
   badge.hidden = kind === "member";
   say(badge, STATES[state] ?? state);
   mark(badge, "data-state", state);
-  mark(badge, "title", [TOLD[state], ...(pool?.causes ?? []).map((cause) => `${cause}.`)].filter(Boolean).join(" "));
+  mark(badge, "title", [MEANINGS[state], ...(pool?.causes ?? []).map((cause) => `${cause}.`)].filter(Boolean).join(" "));
   const mode = part(element, "mode");
   const paused = kind === "pool" ? MODES[pool.mode] : undefined;
   mode.hidden = !paused;

@@ -18,7 +18,7 @@ export const STATES = {
 };
 
 /** What is then so. */
-export const TOLD = {
+export const MEANINGS = {
   on_time: "Nothing waits longer than the objective, and what started lately had not.",
   idle: "Nothing waits, and no job has started lately: there is nothing to measure.",
   scaling: "Workers are being started or let go.",

@@ -8,7 +8,7 @@ import { isEmpty } from "../panels.js";
 import { moment, Plots } from "../plots.js";
 import { chooseRange, chooseSpan, RANGES, rangeOf, undoSpans } from "../ranges.js";
 import { loadPlots } from "../uplot.js";
-import { STATES, TOLD } from "../states.js";
+import { MEANINGS, STATES } from "../states.js";
 
 const POINTS = 300;
 const DECISIONS_SHOWN = 200;
@@ -117,7 +117,7 @@ class SeriesPage {
     mark(controls, "href", link("/profiles", pool.pool));
     say(badge, STATES[pool.state] ?? pool.state);
     mark(badge, "data-state", pool.state);
-    mark(badge, "title", TOLD[pool.state]);
+    mark(badge, "title", MEANINGS[pool.state]);
     const desired = pool.target_workers === null ? "" : ` of ${count(pool.target_workers)} desired`;
     const read = pool.metrics.sampled_at_s === null ? "never read" : `read ${ago(moment_s - pool.metrics.sampled_at_s)}`;
     say(facts, `${promise(pool.objective)} · ${pool.running_workers}${desired} running, at most ${pool.workers_max} · ${this.#others(pool)} · ${read}`);

@@ -36,7 +36,7 @@ async function readAudit(read) {
 
 function show(system, head, place) {
   const { leader } = system;
-  say(head.lastChild, leader.age_s === null ? "No control plane has led yet." : `${leader.name} leads, term ${leader.epoch}, last heard from ${ago(leader.age_s)} · version ${system.version}`.replace("heard from", "seen"));
+  say(head.lastChild, leader.age_s === null ? "No control plane has led yet." : `${leader.name} leads, term ${leader.epoch}, last seen ${ago(leader.age_s)} · version ${system.version}`);
   place.replaceChildren(
     system.reasons.length ? el("ul", { class: "reasons" }, ...system.reasons.map((reason) => el("li", {}, reason))) : el("p", { class: "sub" }, "Nothing is wrong with the installation."),
     el("h2", {}, "From broker to worker"),
