@@ -72,11 +72,3 @@ def attained(sketches: Iterable[Mapping[int, int]], *, target_s: float) -> Attai
 def error_budget(percentile: float) -> float:
     """The share of jobs that may be late, 0 to 1."""
     return round(1.0 - percentile / 100.0, 9)
-
-
-def burns(burn: Burn, long: Attained, short: Attained, *, percentile: float) -> bool | None:
-    """Whether a budget burns too fast in both windows; ``None`` where that is not known, for want of jobs."""
-    rates = long.burn_rate(percentile), short.burn_rate(percentile)
-    if rates[0] is None or rates[1] is None:
-        return None
-    return min(rates[0], rates[1]) > burn.rate

@@ -6,7 +6,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headway.scaling.metrics.attainment import BURNS, DAY_S, HOUR_S, Burn
+from headway.scaling.metrics.attainment import BURNS, DAY_S, FAST, HOUR_S, SLOW, Burn
 
 PAGE, TICKET = "page", "ticket"
 CERTIFICATE_DAYS = 7
@@ -190,8 +190,8 @@ RECORDED: Sequence[RecordingRule] = tuple(
     for span_s in WINDOWS_S
 )
 COMPOSED: Sequence[AlertRule] = (
-    _burning(BURNS[0], severity=PAGE, for_s=120),
-    _burning(BURNS[1], severity=PAGE, for_s=900),
+    _burning(FAST, severity=PAGE, for_s=120),
+    _burning(SLOW, severity=PAGE, for_s=900),
     AlertRule(
         name="HeadwayAtCeiling",
         expression='headway_pool_state{state="breaching"} == 1 and on (instance, pool) '
