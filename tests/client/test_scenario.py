@@ -2,7 +2,6 @@
 
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -32,19 +31,13 @@ from headway.client.v1.models.sample_body import SampleBody
 from headway.client.v1.models.set_override_body import SetOverrideBody
 from headway.client.v1.models.telemetry_body import TelemetryBody
 from headway.errors import Invalid, Misconfigured
-from security.planes import Plane, serving
+from security.planes import Plane
 from support.tree import ROOT
 from support.waiting import eventually
 
 PAGE = ROOT / "docs/reference/python-api.md"
 MAIL = ProfileBody(queues=["rq/mail"], template="rq", workers_max=8)
 Caller = AuthenticatedClient | Client
-
-
-@pytest.fixture(scope="module")
-def plane(_database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    with _database("template0") as url, serving(url, tmp_path_factory.mktemp("plane")) as plane:
-        yield plane
 
 
 def caller(plane: Plane, folder: Path, role: str) -> Caller:
