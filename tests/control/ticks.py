@@ -36,6 +36,7 @@ class Database:
     def profile(self, pool: str = "mail", **values: Any) -> None:
         body = profile_to_mapping(profile(pool=pool, queues=(f"redis/{pool}",), **values))
         self.body(pool, body)
+        self._connection.execute("insert into profile_queues values (%s, %s, 0)", [f"redis/{pool}", pool])
 
     def body(self, pool: str, body: dict[str, Any]) -> None:
         self._connection.execute("insert into profiles (pool, body) values (%s, %s)", [pool, json.dumps(body)])

@@ -50,6 +50,15 @@ async def test_queues_are_the_union_of_the_seen_and_the_wanted(engine: Engine, s
         }
 
 
+async def test_queues_that_no_profile_names_are_left_out_where_only_pools_count(engine: Engine, seed: Seed) -> None:
+    seed.profile(MAIL)
+    seed.sample("redis/mail", at_s=1000.0, waiting_jobs=1)
+    seed.sample("redis/stray", at_s=1000.0, waiting_jobs=2)
+    async with transaction(engine) as conn:
+        assert await read_queues(conn, in_pools=True) == {"redis/mail": "mail"}
+        assert list(await read_samples(conn, in_pools=True)) == ["redis/mail"]
+
+
 async def test_a_target_history_begins_with_the_decision_that_held(engine: Engine, seed: Seed) -> None:
     now_s = time.time()
     seed.profile(MAIL)

@@ -108,9 +108,10 @@ class TargetRow:
     starting_workers: int
 
 
-async def read_queues(conn: AsyncConnection) -> dict[str, str | None]:
-    """Every queue that was seen or that a profile names, and the pool it belongs to."""
-    names = union(select(queue_samples.c.queue), select(profile_queues.c.queue)).subquery()
+async def read_queues(conn: AsyncConnection, *, in_pools: bool = False) -> dict[str, str | None]:
+    """Every queue that was seen or that a profile names, and the pool it belongs to; ``in_pools`` the latter only."""
+    named = select(profile_queues.c.queue)
+    names = (named if in_pools else union(select(queue_samples.c.queue), named)).subquery()
     rows = await conn.execute(
         select(names.c.queue, profile_queues.c.pool)
         .join(profile_queues, profile_queues.c.queue == names.c.queue, isouter=True)
@@ -119,8 +120,10 @@ async def read_queues(conn: AsyncConnection) -> dict[str, str | None]:
     return {row.queue: row.pool for row in rows}
 
 
-async def read_samples(conn: AsyncConnection, *, queues: Collection[str] | None = None) -> dict[str, QueueSample]:
-    """The newest reading of each queue, or of each of ``queues``."""
+async def read_samples(
+    conn: AsyncConnection, *, queues: Collection[str] | None = None, in_pools: bool = False
+) -> dict[str, QueueSample]:
+    """The newest reading of each queue, of each of ``queues``, or, ``in_pools``, of each that a profile names."""
     query = select(
         queue_samples.c.queue,
         queue_samples.c.sampled_at_s.label("at_s"),
@@ -138,8 +141,16 @@ async def read_samples(conn: AsyncConnection, *, queues: Collection[str] | None 
     )
     if queues is not None:
         query = query.where(queue_samples.c.queue.in_(queues))
-    rows = await conn.execute(query)
-    return {row["queue"]: QueueSample(**row) for row in rows.mappings()}
+    if in_pools:
+        query = query.where(queue_samples.c.queue.in_(select(profile_queues.c.queue)))
+    result = await conn.execute(query)
+    names, rows = list(result.keys()), result.all()
+    # Ten thousand queues take 100 ms, for which no call and no evaluation should wait.
+    return await asyncio.to_thread(_samples, names, rows)
+
+
+def _samples(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, QueueSample]:
+    return {row[0]: QueueSample(**dict(zip(names, row, strict=True))) for row in rows}
 
 
 async def read_buckets(

@@ -57,6 +57,19 @@ def late(seed: Seed, clock: Clock, oldest_age_s: float = 50.0) -> None:
     seed.bucket("redis/mail", at_s=clock.now_s, waiting_jobs=3, oldest_age_s=oldest_age_s)
 
 
+async def test_pools_are_judged_without_the_queues_that_nobody_serves(
+    engine: Engine, clock: Clock, seed: Seed, alerting: Callable[..., Alerting]
+) -> None:
+    """Thousands of names that somebody invents must not make each evaluation and each health check dearer."""
+    seed.sample("redis/stray", at_s=NOW_S, waiting_jobs=9)
+    late(seed, clock)
+    overviews = OverviewBuilder(engine=engine, clock=clock, has_event_log=lambda: True, telemetry=lambda: None)
+    seen, whole = await overviews.of_pools(), await overviews.overview()
+    assert [queue.queue for queue in seen.queues] == ["redis/mail"]
+    assert [queue.queue for queue in whole.queues] == ["redis/mail", "redis/stray"]
+    assert seen.pools == whole.pools
+
+
 async def of_mail(client: httpx.AsyncClient, state: str = "firing") -> list[dict[str, Any]]:
     answer = await client.get("/v1/alerts", params={"state": state, "pool": "mail"})
     return [each for each in answer.json()["alerts"] if each["rule"] == "pool_late"]

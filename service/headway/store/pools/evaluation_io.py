@@ -162,7 +162,7 @@ async def gather(
             undecided=undecided,
             wanted=await read_hosts_wanted(connection),
             restarts=await read_generations(connection),
-            direct=await read_samples(connection),
+            direct=await read_samples(connection, in_pools=True),
             worker_hours_today=await _worker_hours_today(connection, uncounted, wanted, at_s=decided_s)
             if uncounted
             else {},

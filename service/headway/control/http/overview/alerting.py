@@ -58,7 +58,7 @@ class Alerting:
         if epoch is None:
             self._pending = {}
             return IncidentChange()
-        seen = await self._overviews.overview()
+        seen = await self._overviews.of_pools()
         found = conditions_of(seen)
         self._pending = pending_since(self._pending, found, now_s=seen.at_s)
         async with transaction(self._engine) as conn:

@@ -141,6 +141,10 @@ class OverviewBuilder:
         """The overview of this moment."""
         return await self._shown(lambda overview: overview)
 
+    async def of_pools(self) -> Overview:
+        """The overview of this moment without the queues that no profile names: as cheap, however many there are."""
+        return await self._shown(lambda overview: overview, in_pools=True)
+
     async def ailing(self) -> tuple[Reason, ...]:
         """What is wrong with pools and hosts, as of the last seconds.
 
@@ -148,7 +152,7 @@ class OverviewBuilder:
         """
         age_s = asyncio.get_running_loop().time() - self._read_at_s
         if age_s > OVERVIEW_AILING_S and (self._refresh is None or self._refresh.done()):
-            self._refresh = asyncio.create_task(self.overview(), name="health")
+            self._refresh = asyncio.create_task(self.of_pools(), name="health")
             self._refresh.add_done_callback(_ended)
         if age_s > AILING_MAX_S and self._refresh is not None:
             await asyncio.shield(self._refresh)
@@ -208,14 +212,14 @@ class OverviewBuilder:
             )
             return QueuesPage(at_s=now_s, queues=shown, next=asked[limit - 1] if len(asked) > limit else None)
 
-    async def _shown(self, show: Callable[[Overview], Shown]) -> Shown:
-        return await self._patience.of(self._made(show))
+    async def _shown(self, show: Callable[[Overview], Shown], *, in_pools: bool = False) -> Shown:
+        return await self._patience.of(self._made(show, in_pools=in_pools))
 
-    async def _made(self, show: Callable[[Overview], Shown]) -> Shown:
+    async def _made(self, show: Callable[[Overview], Shown], *, in_pools: bool) -> Shown:
         async with self._turn:
             now_s = self._clock()
             await self._keep_up(now_s)
-            seen, read_at_s = await self._read(now_s), asyncio.get_running_loop().time()
+            seen, read_at_s = await self._read(now_s, in_pools=in_pools), asyncio.get_running_loop().time()
             shown = await asyncio.to_thread(lambda: show(self._overview(seen, now_s=now_s)))
             self._read_at_s = read_at_s
             return shown
@@ -230,15 +234,15 @@ class OverviewBuilder:
             async with snapshot(self._engine) as conn:
                 yield conn
 
-    async def _read(self, now_s: float) -> OverviewRows:
+    async def _read(self, now_s: float, *, in_pools: bool) -> OverviewRows:
         async with self._snapshot() as conn:
             buckets, revision = await read_buckets(conn, from_s=now_s - CACHED_S, after_revision=self._recent.revision)
             health = await read_health(conn)
             return OverviewRows(
                 buckets=buckets,
                 revision=revision,
-                queues=await read_queues(conn),
-                samples=await read_samples(conn),
+                queues=await read_queues(conn, in_pools=in_pools),
+                samples=await read_samples(conn, in_pools=in_pools),
                 profiles=await list_profiles(conn),
                 targets=await read_targets(conn),
                 latest=await latest_decisions(conn),
