@@ -38,6 +38,7 @@ def test_operations_keep_their_names_and_declare_their_problems() -> None:
         "drain_host",
         "end_override",
         "end_silence",
+        "explain_pool",
         "export_audit",
         "export_slo",
         "forget_host",

@@ -198,3 +198,32 @@ async def test_a_list_of_queues_reads_only_what_was_written_since_the_last(
     monkeypatch.setattr(overview_builder, "read_buckets", noted)
     assert (await client.get("/v1/queues")).json() == first
     assert after == [1]
+
+
+async def test_a_past_decision_is_explained(client: httpx.AsyncClient, seed: Seed) -> None:
+    def asked(**at: float) -> Any:
+        return client.get("/v1/pools/mail/explain", params=at)
+
+    assert (await asked()).status_code == 404  # no such pool
+    seed.profile(MAIL)
+    assert "has no decision yet" in (await asked()).json()["detail"]
+    seed.decision(decision(2), ago_s=3_600.0)
+    seed.decision(decision(7, notes=("a note",)), previous_workers=2, ago_s=60.0)
+    newest, first = (await client.get("/v1/decisions")).json()["decisions"]
+    for moment, held in (
+        (newest["decided_at_s"] + 59, newest),
+        (newest["decided_at_s"], newest),
+        (newest["decided_at_s"] - 0.001, first),
+        (first["decided_at_s"], first),
+    ):
+        answer = (await asked(at_s=moment)).json()
+        assert {key: answer[key] for key in held} == held
+    said = (await asked(at_s=newest["decided_at_s"])).json()["sentences"]
+    assert (said[0], said[-1]) == ("Pool mail should have 7 workers; the previous target was 2.", "A note.")
+    before = await asked(at_s=first["decided_at_s"] - 1)
+    assert (before.status_code, "kept for 14 days" in before.json()["detail"]) == (404, True)
+    assert (
+        await asked(at_s=first["decided_at_s"] + 2 * 86_400)
+    ).status_code == 404  # nothing says that it held so long
+    assert (await asked(at_s=-1)).status_code == 422
+    assert (await asked(at_s=1e300)).status_code == 422

@@ -46,6 +46,7 @@ MAY = {
     "POST /v1/hosts/{host}/revoke": GOVERNS,
     "GET /v1/openapi.json": READS,
     "GET /v1/pools/{pool}/behaviour": READS,
+    "GET /v1/pools/{pool}/explain": READS,
     "GET /v1/pools/{pool}/history": READS,
     "GET /v1/pools/{pool}/metrics": READS,
     "GET /v1/pools/{pool}/restart": READS,
@@ -74,7 +75,7 @@ MAY = {
     "GET /v1/tokens": GOVERNS,
     "POST /v1/tokens": GOVERNS,
     "DELETE /v1/tokens/{name}": GOVERNS,
-    "GET /v1/nowhere": GOVERNS,  # nobody learns by asking what is there
+    "GET /v1/nowhere": SIGNED_IN,  # 404
     "POST /metrics": GOVERNS,
 }
 HELD_OPEN = {"GET /v1/events"}  # answered for as long as somebody listens
@@ -128,3 +129,15 @@ def test_no_route_is_missing_from_the_table() -> None:
     described = json.loads(description())["paths"]
     operations = {f"{method.upper()} {path}" for path, methods in described.items() for method in methods}
     assert operations | {"GET /v1/openapi.json", "GET /v1/nowhere", "POST /metrics"} == MAY.keys()
+
+
+async def test_what_is_not_there_is_nobodys_to_forbid(app: Any) -> None:
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://headway.example") as client:
+        for path in ("/v1/profiles/a%2F..%2Fb", "/v1/nowhere", "/v2/pools"):
+            assert (await client.get(path)).status_code == 401
+            for role in ("viewer", "ingest", "admin"):
+                answer = await client.get(path, headers={"Authorization": f"Bearer {role}"})
+                assert (answer.status_code, "there is nothing at" in answer.json()["detail"]) == (404, True), path
+        answer = await client.delete("/v1/pools", headers={"Authorization": "Bearer viewer"})
+        assert answer.status_code == 403  # of what is there

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headway.control.auth.authenticator import Authenticator, Caller
 from headway.control.auth.failed_sign_ins import address_of
 from headway.control.http.dashboard import is_page
 from headway.control.http.permissions import allows, needed_for
-from headway.control.http.problems import TooLarge, problem_response
+from headway.control.http.problems import TooLarge, nothing_at, problem_response
 from headway.control.http.session_cookie import (
     SESSION_PATH,
     is_own_page,
@@ -26,7 +27,7 @@ from headway.control.http.session_cookie import (
     session_cleared,
     session_shown,
 )
-from headway.errors import Forbidden, HeadwayError, Refused, Unauthenticated
+from headway.errors import Forbidden, HeadwayError, NotFound, Refused, Unauthenticated
 
 BODY_BYTES_MAX = 1024 * 1024
 TELEMETRY_BYTES_MAX = 8 * 1024 * 1024  # some 40,000 events
@@ -116,6 +117,8 @@ class RequestGuard:
             caller = await self._caller(scope, headers, what)
             needed = needed_for(scope["method"], scope["path"])
             if not allows(caller.role, needed):
+                if not _is_there(scope):  # no token would help
+                    raise NotFound(nothing_at(scope["path"]))
                 why = f"that takes the role {needed}, and its role is {caller.role}"
                 raise await self._callers.refusal(caller, why=why, subject=what)
         length = headers.get("content-length", "")
@@ -166,6 +169,11 @@ def _is_public(scope: Scope) -> bool:
     if path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIX) or is_page(path):
         return True
     return (scope["method"], path) == ("POST", SESSION_PATH)  # its body has the token
+
+
+def _is_there(scope: Scope) -> bool:
+    """Whether the app has anything at the path, whatever the method."""
+    return any(route.matches(scope)[0] is not Match.NONE for route in scope["app"].routes)
 
 
 def _has_two_lengths(headers: Headers) -> bool:

@@ -34,6 +34,7 @@ RIGHTS: Mapping[tuple[str, str], Role | None] = {
     ("GET", "/v1/pools/{pool}/restart"): Role.VIEWER,
     ("POST", "/v1/pools/{pool}/restart"): Role.OPERATOR,
     ("GET", "/v1/pools/{pool}/behaviour"): Role.VIEWER,
+    ("GET", "/v1/pools/{pool}/explain"): Role.VIEWER,
     ("GET", "/v1/pools/{pool}/history"): Role.VIEWER,
     ("GET", "/v1/pools/{pool}/metrics"): Role.VIEWER,
     ("GET", "/v1/pools/{pool}/series"): Role.VIEWER,

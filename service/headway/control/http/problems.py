@@ -118,13 +118,18 @@ async def _http_exception(request: Request, error: Exception) -> Response:
     # The framework's own: an unknown path, or a path that does not take this method.
     assert isinstance(error, HTTPException)
     detail = {
-        HTTPStatus.NOT_FOUND: f"there is nothing at {request.url.path}: the API is under /v1, see /v1/openapi.json",
+        HTTPStatus.NOT_FOUND: nothing_at(request.url.path),
         HTTPStatus.METHOD_NOT_ALLOWED: f"{request.url.path} does not take {request.method}",
     }.get(HTTPStatus(error.status_code), str(error.detail))
     headers = dict(error.headers or {})
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = ", ".join(sorted(_methods_at(request))) or headers.get("Allow", "")
     return _response(HTTPStatus(error.status_code), detail=detail, headers=headers)
+
+
+def nothing_at(path: str) -> str:
+    """What is said of a path that no operation has."""
+    return f"there is nothing at {path}: the API is under /v1, see /v1/openapi.json"
 
 
 def _methods_at(request: Request) -> set[str]:

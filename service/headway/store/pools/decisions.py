@@ -17,6 +17,7 @@ from headway.scaling.model import Decision
 from headway.store.cursors import cursor_of, place_of
 from headway.store.tables import decisions, profiles
 
+MICROSECOND_S = 1e-6  # as exact as Postgres's clock is
 LATEST_WITHIN = timedelta(days=1)  # unchanged decisions are stored again every few minutes; older ones hold nothing new
 
 
@@ -105,6 +106,13 @@ async def list_decisions(
     if before is not None:
         page = page.where(tuple_(decisions.c.decided_at, decisions.c.decision_id) < tuple_(*place_of(before)))
     return [_stored(row) for row in await conn.execute(page)]
+
+
+async def decision_at(conn: AsyncConnection, pool: str, *, at_s: float) -> StoredDecision | None:
+    """The decision of ``pool`` that held at ``at_s``; ``None`` where none of the day before is kept."""
+    just_after_s = at_s + MICROSECOND_S  # what was decided at that very moment held
+    query = DecisionQuery(pool=pool, from_s=max(0.0, at_s - LATEST_WITHIN.total_seconds()), until_s=just_after_s)
+    return next(iter(await list_decisions(conn, query=query, limit=1)), None)
 
 
 async def latest_decisions(conn: AsyncConnection) -> dict[str, StoredDecision]:

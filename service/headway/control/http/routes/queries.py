@@ -24,6 +24,7 @@ from headway.control.http.schemas.requests import TEXT_LENGTH_MAX, storable_text
 from headway.control.http.schemas.responses import (
     DecisionOut,
     DecisionsOut,
+    ExplanationOut,
     HistoryOut,
     HostOut,
     HostsOut,
@@ -39,6 +40,7 @@ from headway.scaling.metrics.behaviour import Behaviour
 from headway.scaling.metrics.unreported import unreported
 from headway.store import claimed_names
 from headway.store.audit import AUDIT_TIME_MAX_S
+from headway.store.decision_partitions import DAYS_KEPT
 from headway.store.engine import snapshot, transaction
 from headway.store.hosts.template_counts import reported_workers
 from headway.store.overview import TargetRow, read_buckets, read_hosts, read_samples, read_target_history
@@ -157,6 +159,29 @@ async def latest_decisions(context: WithContext) -> Response:
     return await in_a_thread(
         lambda: LatestDecisionsOut(decisions=[DecisionOut.of(latest[pool]) for pool in sorted(latest)])
     )
+
+
+@router.get(
+    "/pools/{pool}/explain",
+    summary="Read why a pool has its workers",
+    tags=["decisions"],
+    responses=declared(Invalid, NotFound),
+)
+async def explain_pool(
+    pool: PoolPath,
+    context: WithContext,
+    at_s: Annotated[
+        DecisionMoment, Query(description="Unix seconds: the decision that held then; default: now.")
+    ] = None,
+) -> ExplanationOut:
+    """The decision that held at a moment of the last 14 days, and what `headway explain` says of it."""
+    async with transaction(context.engine) as conn:
+        stored = await decisions.decision_at(conn, pool, at_s=context.clock() if at_s is None else at_s)
+        if stored is None:
+            await get_profile(conn, pool)  # says so where there is no such pool
+            when = "yet" if at_s is None else f"that held at {at_s:.0f}: they are kept for {DAYS_KEPT} days"
+            raise NotFound(f"pool {pool!r} has no decision {when}")
+    return ExplanationOut.explained(stored)
 
 
 @router.get(

@@ -12,6 +12,7 @@ from headway.control.http.schemas.host_demand_responses import HostsWantedOut
 from headway.control.http.schemas.host_problems import problems_of
 from headway.control.http.schemas.profile_bodies import OverrideBody, ProfileBody
 from headway.control.http.schemas.schema_base import Given
+from headway.scaling.explain import explained
 from headway.scaling.mapping import to_mapping
 from headway.scaling.model import (
     DayBudget,
@@ -229,6 +230,19 @@ class DecisionOut(Given):
     def of(cls, stored: StoredDecision) -> "DecisionOut":
         """The stored decision as it is given."""
         return cls.taken_from(stored, decision_id=str(stored.decision_id), decided_at_s=stored.decided_at.timestamp())
+
+
+class ExplanationOut(DecisionOut):
+    """A decision, and what it says to a reader."""
+
+    sentences: list[str]
+    """The outcome first, then what led to it; read off the decision alone."""
+
+    @classmethod
+    def explained(cls, stored: StoredDecision) -> "ExplanationOut":
+        """The stored decision with its sentences."""
+        said = explained(stored.decision, previous_workers=stored.previous_workers)
+        return cls(**dict(DecisionOut.of(stored)), sentences=list(said))
 
 
 class DecisionsOut(Given):
