@@ -54,6 +54,13 @@ def test_agent_and_emit_load_nothing_heavy() -> None:
     assert sorted(loaded.intersection(HEAVY)) == []
 
 
+def test_a_table_of_the_command_line_does_without_what_is_slow_to_load() -> None:
+    """Each call pays for what it loads: a tenth of a second for these."""
+    asked = [sys.executable, "-c", IMPORT_EVERYTHING, "headway.cli.operator.get"]
+    loaded = set(json.loads(subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout))
+    assert sorted(loaded.intersection({"grpc", "google", "yaml", "jsonschema"})) == []
+
+
 def test_a_control_plane_does_without_pyarrow_until_telemetry_comes() -> None:
     """Forty megabytes beside what ten thousand agents need."""
     asked = [sys.executable, "-c", IMPORT_EVERYTHING, "headway.cli.roles.control_server"]

@@ -115,6 +115,60 @@ def test_the_slo_report_has_a_row_a_pool_and_calls_unknown_what_is_not_known(
     ]
 
 
+def alert(seed: Seed, pool: str, *, since_s: float, until_s: float | None = None) -> None:
+    seed.execute_with(
+        "insert into alerts (rule, severity, pool, host, kind, since_s, until_s, summary, action)"
+        " values ('pool_late', 'page', %s, '', '', %s, %s, 'jobs wait', 'See it.')",
+        *(pool, since_s, until_s),
+    )
+
+
+def test_alerts_that_go_on_are_all_listed_and_ended_ones_if_asked_for(
+    capsys: pytest.CaptureFixture[str], seed: Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "no alert goes on" in said(capsys, "alerts")
+    now_s = time.time()
+    alert(seed, "mail", since_s=now_s - 60)
+    alert(seed, "news", since_s=now_s - 50)
+    alert(seed, "mail", since_s=now_s - 7200, until_s=now_s - 3600)
+    monkeypatch.setattr(get, "PAGE_ALERTS", 1)
+    rows = list(csv.DictReader(io.StringIO(said(capsys, "alerts", "-o", "csv"))))
+    assert [(row["about"], row["severity"], row["what is wrong"], row["until"]) for row in rows] == [
+        ("pool news", "page", "jobs wait", "goes on"),
+        ("pool mail", "page", "jobs wait", "goes on"),
+    ]
+    known = json.loads(said(capsys, "alerts", "--all", "--pool", "mail", "-o", "json"))["alerts"]
+    assert sorted(each["until_s"] is None for each in known) == [False, True]
+    seed.execute_with(
+        "insert into silences (name, matchers, until_s, reason, created_by) values ('s', %s, %s, 'sale', 'a')",
+        *('{"pool": "mail"}', now_s + 1200),
+    )
+    shown = said(capsys, "alerts", "-o", "wide", "--pool", "mail")
+    assert "silenced for" in shown
+    assert "pool_late" in shown
+    for words, refusal in (
+        (["alerts", "--pool", "mial"], "no profile 'mial'"),
+        (["hosts", "--all"], "leave --all out"),
+    ):
+        assert main(["get", *words]) == 2
+        assert refusal in capsys.readouterr().err
+
+
+def test_wide_shows_the_usual_columns_and_more(capsys: pytest.CaptureFixture[str], seed: Seed) -> None:
+    seed.host("web-1")
+    seed.worker("web-1", "mail", 1)
+    for what, headings in (
+        ("pools", ("state", "template", "bounds")),
+        ("queues", ("waiting", "delayed", "polled")),
+        ("hosts", ("memory", "agent", "certificate")),
+        ("workers", ("pid", "restarts")),
+        ("profiles", ("objective",)),
+    ):
+        shown = said(capsys, what, "-o", "wide")
+        assert [name for name in headings if name not in shown] == [], shown
+        assert headings[-1] in shown.replace(said(capsys, what), "") or what == "profiles"
+
+
 def test_watching_ends_by_ctrl_c_and_is_for_tables(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,20 +3,21 @@
 import csv
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any
 
 import typer
-import yaml
 from rich.console import RenderableType
 from rich.live import Live
 from rich.table import Table
 
 from headway.cli.api_client import Api, connected, path_of
+from headway.cli.operator import wide_columns
 from headway.cli.operator.pools_table import pools_table
 from headway.cli.operator.queue import queues_of
-from headway.cli.operator.report_tables import audit_table, slo_table
+from headway.cli.operator.report_tables import alerts_table, audit_table, slo_table
 from headway.cli.operator.tables import decisions, health, hosts, profiles, queues, wanted, workers
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.terminal.live_behaviour import behaviour
@@ -27,6 +28,7 @@ from headway.errors import NotFound, Refused, printable
 
 WATCH_EVERY_S = 2.0
 PAGE_WORKERS = 2_000  # as many as the API gives at once
+PAGE_ALERTS = 1_000
 
 app = typer.Typer(add_completion=False)
 
@@ -41,6 +43,7 @@ class What(StrEnum):
     WORKERS = "workers"
     WANTED = "wanted"
     DECISIONS = "decisions"
+    ALERTS = "alerts"
     SLO = "slo"
     AUDIT = "audit"
     BEHAVIOUR = "behaviour"
@@ -51,6 +54,7 @@ class Form(StrEnum):
     """How it is printed."""
 
     TABLE = "table"
+    WIDE = "wide"
     JSON = "json"
     YAML = "yaml"
     CSV = "csv"
@@ -61,22 +65,31 @@ def get(
     what: Annotated[What, typer.Argument(help="What to list.")],
     *,
     pool: Annotated[str | None, typer.Option(help="Only this pool.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="So many decisions, or lines of the audit log.")] = 20,
+    limit: Annotated[
+        int, typer.Option(min=1, max=500, help="So many decisions, lines of the audit log, or alerts of --all.")
+    ] = 20,
+    is_whole: Annotated[bool, typer.Option("--all", help="Alerts that have ended, too; the newest first.")] = False,
     form: Annotated[
-        Form, typer.Option("-o", "--output", help="json and yaml: the API's answer; csv: the table's cells.")
+        Form,
+        typer.Option(
+            "-o", "--output", help="wide: more columns; json and yaml: the API's answer; csv: the table's cells."
+        ),
     ] = Form.TABLE,
     as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Show it anew every two seconds.")] = False,
 ) -> None:
     """List what there is, or show how a pool behaves or how the installation is."""
     form = Form.JSON if as_json else form
+    if is_whole and what is not What.ALERTS:
+        raise Refused("only alerts end and are kept: leave --all out")
     with connected() as api:
+        asked = partial(_asked, api, what, pool=pool, limit=limit if is_whole or what is not What.ALERTS else None)
         if not watch:
-            _print(what, form, _asked(api, what, pool=pool, limit=limit))
+            _print(what, form, asked())
             return
-        if form is not Form.TABLE:
+        if form not in {Form.TABLE, Form.WIDE}:
             raise Refused("--watch shows tables: leave -o out, or call again")
-        _watch(lambda: LISTINGS[what](_asked(api, what, pool=pool, limit=limit)))
+        _watch(lambda: _listing(what, form, asked()))
 
 
 LISTINGS: dict[What, Callable[[dict[str, Any]], Table | str]] = {
@@ -87,11 +100,22 @@ LISTINGS: dict[What, Callable[[dict[str, Any]], Table | str]] = {
     What.WORKERS: workers,
     What.WANTED: wanted,
     What.DECISIONS: decisions,
+    What.ALERTS: alerts_table,
     What.SLO: slo_table,
     What.AUDIT: audit_table,
     What.BEHAVIOUR: behaviour,
     What.HEALTH: health,
 }
+
+WIDE: Mapping[What, Callable[[dict[str, Any]], Table | str]] = {
+    What.POOLS: partial(pools_table, wide=wide_columns.POOLS),
+    What.QUEUES: partial(queues, wide=wide_columns.QUEUES),
+    What.HOSTS: partial(hosts, wide=wide_columns.HOSTS),
+    What.WORKERS: partial(workers, wide=wide_columns.WORKERS),
+    What.DECISIONS: partial(decisions, wide=wide_columns.DECISIONS),
+    What.ALERTS: partial(alerts_table, wide=wide_columns.ALERTS),
+}
+"""Of the others, the usual table shows all that there is."""
 
 # What is answered as it is, with nothing to choose by.
 WHOLE = {
@@ -107,11 +131,18 @@ def _print(what: What, form: Form, answer: dict[str, Any]) -> None:
         case Form.JSON:
             say_json(answer)
         case Form.YAML:
+            import yaml
+
             say_text(yaml.safe_dump(answer, sort_keys=False))
         case Form.CSV:
             _print_csv(LISTINGS[what](answer))
-        case Form.TABLE:
-            output().print(LISTINGS[what](answer))
+        case _:
+            output().print(_listing(what, form, answer))
+
+
+def _listing(what: What, form: Form, answer: dict[str, Any]) -> Table | str:
+    listings = {**LISTINGS, **WIDE} if form is Form.WIDE else LISTINGS
+    return listings[what](answer)
 
 
 def _print_csv(listing: Table | str) -> None:
@@ -137,13 +168,15 @@ def _watch(listing: Callable[[], Table | str]) -> None:
         raise typer.Exit(ENDED_BY_CTRL_C) from None
 
 
-def _asked(api: Api, what: What, *, pool: str | None, limit: int) -> dict[str, Any]:
+def _asked(api: Api, what: What, *, pool: str | None, limit: int | None) -> dict[str, Any]:
     _check(what, pool)
     match what:
         case What.QUEUES:
             return _of_pool(api, queues_of(api, pool=pool), "queues", pool)
         case What.DECISIONS:
             return _of_pool(api, api.get("/v1/decisions", pool=pool, limit=limit), "decisions", pool)
+        case What.ALERTS:
+            return _of_pool(api, _alerts(api, pool, limit), "alerts", pool)
         case What.WORKERS:
             return _of_pool(api, _workers(api, pool), "workers", pool)
         case What.SLO:
@@ -170,6 +203,17 @@ def _check(what: What, pool: str | None) -> None:
         raise Refused(f"the audit log is of all: leave --pool out, or ask `headway audit --subject 'profile {pool}'`")
     if what is What.HEALTH and pool is not None:
         raise Refused("health belongs to no pool: leave --pool out")
+
+
+def _alerts(api: Api, pool: str | None, limit: int | None) -> dict[str, Any]:
+    """The newest ``limit`` alerts; without a limit every one that goes on, all pages as one answer."""
+    if limit is not None:
+        return api.get("/v1/alerts", state="all", pool=pool, limit=limit)
+    answer = page = api.get("/v1/alerts", pool=pool, limit=PAGE_ALERTS)
+    while page["next"] is not None:
+        page = api.get("/v1/alerts", pool=pool, limit=PAGE_ALERTS, before=page["next"])
+        answer["alerts"] += page["alerts"]
+    return {**answer, "next": None}
 
 
 def _workers(api: Api, pool: str | None) -> dict[str, Any]:

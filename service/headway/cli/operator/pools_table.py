@@ -5,7 +5,19 @@ from typing import Any
 
 from rich.table import Table
 
-from headway.cli.terminal.cells import UNKNOWN, count, duration, failed, objective_text, rate, table, within
+from headway.cli.terminal.cells import (
+    NOTHING_BESIDE,
+    UNKNOWN,
+    Columns,
+    beside,
+    count,
+    duration,
+    failed,
+    objective_text,
+    rate,
+    table,
+    within,
+)
 from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WANTED, WITHIN, named
 
 URGENT = ("recovering", "unmeasured", "stale", "unseen", "no_host", "failing", "crash_loop", "breaching")
@@ -31,10 +43,11 @@ COLUMNS = (
 )
 
 
-def pools_table(answer: Body) -> Table | str:
-    """The pools of an answer of `GET /v1/pools`."""
+def pools_table(answer: Body, wide: Columns = NOTHING_BESIDE) -> Table | str:
+    """The pools of an answer of `GET /v1/pools`, with the columns ``wide`` beside the usual ones."""
     pools = sorted(answer["pools"], key=lambda pool: (*(-part for part in urgency(pool)), pool["pool"]))
-    return table(COLUMNS, map(row_of, pools), empty="no profiles: write one and run `headway apply profiles.yaml`")
+    rows = ((*row_of(pool), *beside(wide, pool)) for pool in pools)
+    return table((*COLUMNS, *wide), rows, empty="no profiles: write one and run `headway apply profiles.yaml`")
 
 
 def row_of(pool: Body) -> tuple[str, ...]:

@@ -1,13 +1,24 @@
-"""What the API reports of the past, as tables for a terminal: how objectives were kept, and who did what."""
+"""What the API reports of the past, as tables for a terminal: how objectives were kept, alerts, and who did what."""
 
 import json
 import math
+import time
 from datetime import UTC, datetime
 from typing import Any
 
 from rich.table import Table
 
-from headway.cli.terminal.cells import UNKNOWN, count, objective_text, table
+from headway.cli.terminal.cells import (
+    NOTHING_BESIDE,
+    UNKNOWN,
+    Columns,
+    ago,
+    beside,
+    count,
+    duration,
+    objective_text,
+    table,
+)
 
 
 def slo_table(answer: dict[str, Any]) -> Table | str:
@@ -53,6 +64,43 @@ def _percent(share: float | None) -> str:
 
 def _amount(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:,.1f}"
+
+
+def alerts_table(answer: dict[str, Any], wide: Columns = NOTHING_BESIDE) -> Table | str:
+    """Incidents, those that began last first."""
+    return table(
+        ("since", "severity", "about", "what is wrong", "what to do", "until", *wide),
+        (
+            (
+                ago(row["since_s"]),
+                row["severity"],
+                _about(row),
+                row["summary"],
+                row["action"],
+                _until(row),
+                *beside(wide, row),
+            )
+            for row in answer["alerts"]
+        ),
+        empty="no alert goes on: `headway get alerts --all` lists those that have ended",
+    )
+
+
+def _about(row: dict[str, Any]) -> str:
+    """The pool or the host that an incident is about."""
+    if row["pool"] is not None:
+        return f"pool {row['pool']}"
+    return "the installation" if row["host"] is None else f"host {row['host']}"
+
+
+def _until(row: dict[str, Any]) -> str:
+    """When an incident ended, or that it goes on, and for how long it is to disturb nobody."""
+    if row["until_s"] is not None:
+        return ago(row["until_s"])
+    silenced_until_s = row["silenced_until_s"]
+    if silenced_until_s is None:
+        return "goes on"
+    return f"goes on, silenced for {duration(max(0.0, silenced_until_s - time.time()))}"
 
 
 def audit_table(answer: dict[str, Any]) -> Table | str:

@@ -6,7 +6,21 @@ from typing import Any
 
 from rich.table import Table
 
-from headway.cli.terminal.cells import UNKNOWN, ago, count, duration, events_from, failed, mib, rate, table, within
+from headway.cli.terminal.cells import (
+    NOTHING_BESIDE,
+    UNKNOWN,
+    Columns,
+    ago,
+    beside,
+    count,
+    duration,
+    events_from,
+    failed,
+    mib,
+    rate,
+    table,
+    within,
+)
 from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, WITHIN, named
 from headway.cli.terminal.mode_labels import mode_of, paused
 
@@ -44,7 +58,7 @@ def _by_hand(row: dict[str, Any]) -> Iterable[str]:
         yield text
 
 
-def queues(answer: dict[str, Any]) -> Table | str:
+def queues(answer: dict[str, Any], wide: Columns = NOTHING_BESIDE) -> Table | str:
     """Queues, by name."""
     return table(
         (
@@ -60,6 +74,7 @@ def queues(answer: dict[str, Any]) -> Table | str:
             "events from",
             "read",
             "measured",
+            *wide,
         ),
         (
             (
@@ -75,6 +90,7 @@ def queues(answer: dict[str, Any]) -> Table | str:
                 events_from(row["event_sources"]),
                 _read(row),
                 "never" if row["measured_age_s"] is None else f"{duration(row['measured_age_s'])} ago",
+                *beside(wide, row),
             )
             for row in answer["queues"]
         ),
@@ -90,10 +106,10 @@ def _read(row: dict[str, Any]) -> str:
     return f"{duration(row['sample_age_s'])} ago" + ("" if every_s is None else f", each {duration(every_s)}")
 
 
-def hosts(answer: dict[str, Any]) -> Table | str:
+def hosts(answer: dict[str, Any], wide: Columns = NOTHING_BESIDE) -> Table | str:
     """Hosts, by name."""
     return table(
-        ("host", "state", "zone", "workers", "cpu cores", "memory", "pressure", "templates", "reported", "why"),
+        ("host", "state", "zone", "workers", "cpu cores", "memory", "pressure", "templates", "reported", "why", *wide),
         (
             (
                 row["name"],
@@ -106,6 +122,7 @@ def hosts(answer: dict[str, Any]) -> Table | str:
                 ", ".join(_template(row, template["name"]) for template in row["templates"]) or "none",
                 "never" if row["reported_at_s"] is None else ago(row["reported_at_s"]),
                 _why(row),
+                *beside(wide, row),
             )
             for row in answer["hosts"]
         ),
@@ -113,47 +130,10 @@ def hosts(answer: dict[str, Any]) -> Table | str:
     )
 
 
-def tokens(answer: dict[str, Any]) -> Table | str:
-    """Tokens that are valid or expired lately, newest first."""
-    return table(
-        ("token", "role", "made by", "valid for", "first used", "lets in"),
-        (
-            (
-                row["name"],
-                row["role"],
-                row["created_by"],
-                _valid_for(row),
-                "never" if row["first_used_at_s"] is None else ago(row["first_used_at_s"]),
-                _lets_in(row),
-            )
-            for row in answer["tokens"]
-        ),
-        empty="no tokens: make one with `headway token create`",
-    )
-
-
-def _valid_for(row: dict[str, Any]) -> str:
-    """How long a token is valid yet, with a word of warning where that is not long."""
-    if row["expires_at_s"] is None:
-        return "ever"
-    if row["state"] == "expired":
-        return f"expired {ago(row['expires_at_s'])}"
-    left = duration(max(0.0, row["expires_at_s"] - time.time()))
-    return f"{left}: expires soon" if row["state"] == "expires_soon" else left
-
-
-def _lets_in(row: dict[str, Any]) -> str:
-    """How many hosts a join token lets in, and what these may say of themselves; empty of other tokens."""
-    if row["uses_left"] is None:
-        return ""
-    bounds = [f"{what} {', '.join(row[what]) or 'none'}" for what in ("templates", "labels") if row[what] is not None]
-    return "; ".join([f"{row['uses_left']} × {row['host'] or 'any host'}", *bounds])
-
-
-def workers(answer: dict[str, Any]) -> Table | str:
+def workers(answer: dict[str, Any], wide: Columns = NOTHING_BESIDE) -> Table | str:
     """Worker processes, by id. One whose host does not report may be gone."""
     return table(
-        ("worker", "pool", "host", "template", "pid", "state", "busy", "jobs", "memory", "started", "reported"),
+        ("worker", "pool", "host", "template", "pid", "state", "busy", "jobs", "memory", "started", "reported", *wide),
         (
             (
                 row["worker_id"],
@@ -167,6 +147,7 @@ def workers(answer: dict[str, Any]) -> Table | str:
                 UNKNOWN if row["memory_bytes"] is None else mib(row["memory_bytes"]),
                 ago(row["started_s"]),
                 "never" if row["seen_age_s"] is None else f"{duration(row['seen_age_s'])} ago",
+                *beside(wide, row),
             )
             for row in answer["workers"]
         ),
@@ -242,10 +223,10 @@ def _why(row: dict[str, Any]) -> str:
     return "; ".join(why)
 
 
-def decisions(answer: dict[str, Any]) -> Table | str:
+def decisions(answer: dict[str, Any], wide: Columns = NOTHING_BESIDE) -> Table | str:
     """Decisions, newest first."""
     return table(
-        ("decided", "pool", "workers", "because", "reasons to have workers, in slots", "notes"),
+        ("decided", "pool", "workers", "because", "reasons to have workers, in slots", "notes", *wide),
         (
             (
                 ago(row["decided_at_s"]),
@@ -254,6 +235,7 @@ def decisions(answer: dict[str, Any]) -> Table | str:
                 named(row["decision"]["binding"]),
                 _demands(row["decision"]["demands"]),
                 "; ".join(row["decision"]["notes"]),
+                *beside(wide, row),
             )
             for row in answer["decisions"]
         ),

@@ -1,12 +1,15 @@
 """`headway token`: who may call the control plane, and as what."""
 
+import time
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from headway.cli.api_client import path_of, sent
-from headway.cli.operator.tables import tokens
+from headway.cli.terminal.cells import ago, table
+from headway.cli.terminal.cells import duration as length
 from headway.cli.terminal.printing import say
 from headway.cli.terminal.screen import output
 from headway.cli.terminal.units import seconds
@@ -87,3 +90,40 @@ def revoke(name: Annotated[str, typer.Argument(metavar="NAME", help="As `headway
     """End a token: within a second nobody is let in with it."""
     answer = sent("DELETE", path_of("tokens", name))
     say(f"revoked {name} at {answer['at']}")
+
+
+def tokens(answer: dict[str, Any]) -> Table | str:
+    """Tokens that are valid or expired lately, newest first."""
+    return table(
+        ("token", "role", "made by", "valid for", "first used", "lets in"),
+        (
+            (
+                row["name"],
+                row["role"],
+                row["created_by"],
+                _valid_for(row),
+                "never" if row["first_used_at_s"] is None else ago(row["first_used_at_s"]),
+                _lets_in(row),
+            )
+            for row in answer["tokens"]
+        ),
+        empty="no tokens: make one with `headway token create`",
+    )
+
+
+def _valid_for(row: dict[str, Any]) -> str:
+    """How long a token is valid yet, with a word of warning where that is not long."""
+    if row["expires_at_s"] is None:
+        return "ever"
+    if row["state"] == "expired":
+        return f"expired {ago(row['expires_at_s'])}"
+    left = length(max(0.0, row["expires_at_s"] - time.time()))
+    return f"{left}: expires soon" if row["state"] == "expires_soon" else left
+
+
+def _lets_in(row: dict[str, Any]) -> str:
+    """How many hosts a join token lets in, and what these may say of themselves; empty of other tokens."""
+    if row["uses_left"] is None:
+        return ""
+    bounds = [f"{what} {', '.join(row[what]) or 'none'}" for what in ("templates", "labels") if row[what] is not None]
+    return "; ".join([f"{row['uses_left']} × {row['host'] or 'any host'}", *bounds])

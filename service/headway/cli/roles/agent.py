@@ -21,7 +21,7 @@ from headway.cli.process.process_privacy import keep_private
 from headway.cli.process.role_options import add_control, laid_over
 from headway.cli.process.shutdown import ended_by, service_status
 from headway.cli.roles import agent_setup
-from headway.cli.tls import grpc_tls
+from headway.cli.roles.grpc_tls import grpc_tls
 from headway.errors import Misconfigured
 from headway.settings import AgentSettings
 

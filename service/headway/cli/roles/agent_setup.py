@@ -19,8 +19,8 @@ from headway.agent.config.systemd_unit import Unit, unit_text
 from headway.agent.config.templates import Template, uid_of
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system.capacity import capacity, measure
+from headway.cli.roles.grpc_tls import grpc_tls
 from headway.cli.terminal.printing import say, say_text
-from headway.cli.tls import grpc_tls
 from headway.errors import Conflict, Misconfigured, Unavailable
 from headway.scaling.model import HostCapacity
 from headway.settings import AgentSettings

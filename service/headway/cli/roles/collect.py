@@ -13,9 +13,9 @@ from headway.cli.process.log_setup import log_to_stderr
 from headway.cli.process.process_privacy import keep_private
 from headway.cli.process.role_options import add_control, laid_over
 from headway.cli.process.shutdown import Stopping, service_status
+from headway.cli.roles.grpc_tls import grpc_tls
 from headway.cli.terminal.figure_accuracy import accuracy_lines
 from headway.cli.terminal.printing import say
-from headway.cli.tls import grpc_tls
 from headway.collect.collector_loop import Collectors
 from headway.collect.discovery import Discovered, discover
 from headway.collect.libraries import Libraries

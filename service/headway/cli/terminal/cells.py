@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from rich.table import Table
@@ -10,6 +11,10 @@ from rich.table import Table
 from headway.cli.terminal.screen import Text
 
 UNKNOWN = "unknown"
+Columns = Mapping[str, Callable[[Mapping[str, Any]], str]]
+"""What is shown of a row beside the usual: under which name, and how it is read from the row."""
+NOTHING_BESIDE: Columns = MappingProxyType({})
+
 EVENTS_FROM_S = 600.0  # who has reported no event for longer than others has given way to them
 
 
@@ -21,6 +26,11 @@ def table(names: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, empty: str
     for row in rows:
         shown.add_row(*(Text(cell, style="dim" if cell == UNKNOWN else "") for cell in row))
     return shown if shown.row_count else empty
+
+
+def beside(wide: Columns, row: Mapping[str, Any]) -> tuple[str, ...]:
+    """The cells of ``row`` in the columns ``wide``."""
+    return tuple(cell(row) for cell in wide.values())
 
 
 def count(value: int | None) -> str:
