@@ -1,9 +1,10 @@
 """What is remembered of the jobs of a queue, and how little of the many that wait in their first life."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
-from headway.collect.job_lifecycle import ReportedLife, Stage
+from headway.collect.job_lifecycle import JobRecord, JobState, ReportedLife, Stage
 from headway.collect.job_memory import JobMemory
 
 FIRST = ReportedLife(stage=Stage.ENQUEUED, enqueued_at_s=5.0)
@@ -39,3 +40,10 @@ def test_a_state_with_two_times_a_job_as_older_versions_wrote_it_is_read() -> No
     state = memory().to_state()
     state["waiting"] = {job: [life.enqueued_at_s, life.ended_before_at_s] for job, life in LIVES.items()}
     assert restored(state).waiting == memory().waiting
+
+
+def test_a_job_that_was_stopped_long_after_the_end_in_its_record_is_not_old() -> None:
+    jobs = JobMemory(begins_at_s=20.0)
+    stopped = JobRecord(state=JobState.FAILED, enqueued_at_s=13.0, started_at_s=24.0, ended_at_s=12.0)
+    assert not jobs.is_old(stopped, is_new=False)
+    assert jobs.is_old(replace(stopped, started_at_s=14.0), is_new=False)

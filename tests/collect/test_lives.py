@@ -71,6 +71,19 @@ OVER = ReportedLife(stage=Stage.ENDED, enqueued_at_s=10.0)
         (runs(), record(DELAYED, 10, 11, 12), SEEN, ["failed 12", "retried 12"]),
         (waits(), record(DELAYED, 10, 11, 12), SEEN, ["started 11", "failed 12", "retried 12"]),
         (OVER, record(WAITING, 70, 11, 12), SEEN, ["enqueued 70"]),
+        # a life between two polls that is over: its job waits for a retry once more
+        (waits(), record(DELAYED, 13, 14, 15), SEEN, ["enqueued 13", "started 14", "failed 15", "retried 15"]),
+        (OVER, record(DELAYED, 13, 14, 15), SEEN, ["enqueued 13", "started 14", "failed 15", "retried 15"]),
+        (
+            runs(),
+            record(DELAYED, 13, 14, 15),
+            SEEN,
+            ["failed 13", "retried 13", "enqueued 13", "started 14", "failed 15", "retried 15"],
+        ),
+        (waits(), record(CANCELED, 13), SEEN, []),
+        (waits(), record(DELAYED, 13), SEEN, []),
+        # stopped in its second life, of which RQ writes no end: not before it was seen so
+        (None, record(FAILED, 13, 14, 12), SEEN, ["enqueued 13", "started 14", "failed 100"]),
         # a repetition: like a retry, but in the registry of finished jobs
         (runs(), record(WAITING, 13, 11, 12), FINISHED_SEEN, ["finished 12", "enqueued 13"]),
         (runs(), record(DELAYED, 10, 11, 12), FINISHED_SEEN, ["finished 12"]),
@@ -214,6 +227,31 @@ def test_an_entry_says_which_attempt_it_begins(
 ) -> None:
     new, _ = progress(reported, now, seen)
     assert [event.attempt for event in new if event.kind is EventKind.ENQUEUED] == attempts
+
+
+@pytest.mark.parametrize("state", JobState)
+@pytest.mark.parametrize("reported", [waits(), waits(13, ended_before=12), runs(), OVER])
+@pytest.mark.parametrize("moments", [(10, 11, 12), (13, 11, 12), (13, 14, 12), (13, 14, 15), (13, None, None)])
+def test_nothing_is_reported_again_of_a_record_that_has_not_changed(
+    reported: ReportedLife, state: JobState, moments: tuple[float, float | None, float | None]
+) -> None:
+    jobs, seen = JobMemory(begins_at_s=0.0), record(state, *moments)
+    jobs.put("a", reported, at_s=20.0)
+    for polled in range(3):
+        known = jobs.reported("a")
+        assert known is not None
+        new, now = progress(known, seen, SEEN)
+        assert new == [] or polled == 0
+        if now is not None:
+            jobs.put("a", now, at_s=20.0)
+
+
+def test_a_life_between_two_polls_is_the_attempt_after_those_that_failed_before_it() -> None:
+    before = replace(waits(), retries_left=2)
+    new, now = progress(before, replace(record(DELAYED, 13, 14, 15), retries_left=0), SEEN)
+    assert [event.attempt for event in new if event.kind is EventKind.ENQUEUED] == [2]
+    new, _ = progress(now, replace(record(WAITING, 16, 14, 15), retries_left=0), SEEN)
+    assert [(str(event.kind), event.attempt) for event in new] == [("enqueued", 3)]
 
 
 def test_a_job_put_aside_until_its_retry_is_known_to_have_failed_however_often_it_is_polled() -> None:

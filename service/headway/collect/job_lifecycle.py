@@ -141,7 +141,7 @@ def progress(
             return events, reported if is_running_on else ended
         reported = None
     if record.state not in _IN_QUEUE:
-        return events, None
+        return (events, None) if before is None else _left_meanwhile(before, events, record, sighting)
     if reported is None:
         attempt = _attempt(before, events, record, sighting)
         if not sighting.is_enqueued_reported:
@@ -154,6 +154,36 @@ def progress(
             retries_left=record.retries_left,
         )
     return _moves(reported, record, sighting, events)
+
+
+def _left_meanwhile(
+    before: ReportedLife, events: list[JobEvent], record: JobRecord, sighting: Sighting
+) -> tuple[list[JobEvent], ReportedLife]:
+    """``events`` and the next life after ``before``, which left the queue's care before a poll saw it there.
+
+    It counts as reported, however little of it was seen: else each poll would report the end of the life before.
+    """
+    life = ReportedLife(stage=Stage.ENQUEUED, enqueued_at_s=record.enqueued_at_s)
+    has_run = record.state is JobState.DELAYED and _is_begun_since_entry(record)
+    moves = list(_end_of_life(life, record, sighting)) if has_run else []
+    has_failed = any(event.kind is EventKind.FAILED for event in moves)
+    # Its failure is counted in the record already, which is to show how often the job was put back before it.
+    then = replace(
+        record,
+        retries_left=_plus(record.retries_left, int(has_failed)),
+        retries=_plus(record.retries, -int(has_failed)),
+    )
+    attempt = _attempt(before, events, then, sighting)
+    if has_run and not sighting.is_enqueued_reported:
+        events.append(replace(_event(sighting, EventKind.ENQUEUED, record.enqueued_at_s), attempt=attempt))
+    return [*events, *moves], replace(
+        life,
+        stage=Stage.ENDED,
+        attempt=attempt,
+        retries_left=then.retries_left,
+        has_failed=has_failed,
+        is_aside=record.state is JobState.DELAYED,
+    )
 
 
 def vanished(reported: ReportedLife, sighting: Sighting) -> tuple[list[JobEvent], ReportedLife | None]:
@@ -196,7 +226,7 @@ def _moves(
 ) -> tuple[list[JobEvent], ReportedLife]:
     """``events`` and the moves of the present life, and what is reported with them."""
     # RQ may give a job up before it begins again: its record still shows the life before.
-    is_of_before = record.is_ended and record.ended_at_s is not None and record.ended_at_s == reported.ended_before_at_s
+    is_of_before = record.is_ended and record.ended_at_s is not None and _shows_end_before(reported, record)
     is_begun_since = not is_of_before or (record.started_at_s or 0.0) > (record.ended_at_s or 0.0)
     started_at_s = record.started_at_s if record.state in _BEGUN and is_begun_since else None
     if reported.stage is Stage.ENQUEUED and started_at_s is not None:
@@ -214,13 +244,23 @@ def _moves(
     return events, reported
 
 
+def _shows_end_before(reported: ReportedLife, record: JobRecord) -> bool:
+    """Whether the end in ``record`` is none of the present life: RQ writes none for a job that is stopped."""
+    ended_at_s = record.ended_at_s or 0.0
+    return ended_at_s == reported.ended_before_at_s or ended_at_s < min(
+        record.started_at_s or 0.0, record.enqueued_at_s
+    )
+
+
 def _end_of_life(reported: ReportedLife, record: JobRecord, sighting: Sighting) -> Iterator[JobEvent]:
     """How the life that ``reported`` is of ended, as far as the record of what came after it still shows.
 
     RQ leaves start and end in the record when it puts a job into the queue again, or aside until its retry is due.
     """
-    is_next_begun = record.state in _BEGUN  # then the record's start, and perhaps its end, are the next life's
-    is_end_shown = record.state not in _ENDED and record.ended_at_s != reported.ended_before_at_s
+    is_next_in_queue = record.enqueued_at_s != reported.enqueued_at_s
+    has_next_left = is_next_in_queue and record.state not in _IN_QUEUE and _is_begun_since_entry(record)
+    is_next_begun = record.state in _BEGUN or has_next_left  # then its start, and perhaps its end, are the next life's
+    is_end_shown = not (record.is_ended or has_next_left) and record.ended_at_s != reported.ended_before_at_s
     ended_at_s = record.ended_at_s if is_end_shown else None
     started_at_s = reported.started_at_s
     if reported.stage is Stage.ENQUEUED:
@@ -232,7 +272,6 @@ def _end_of_life(reported: ReportedLife, record: JobRecord, sighting: Sighting) 
     is_running_on = sighting.is_running and record.state is JobState.WAITING and ended_at_s is None
     if reported.stage is Stage.ENDED or record.state is JobState.CANCELED or is_running_on:
         return
-    is_next_in_queue = record.enqueued_at_s != reported.enqueued_at_s
     # Where the next life has overwritten the end, it came no later than that life began.
     over_at_s = ended_at_s or min(record.enqueued_at_s if is_next_in_queue else sighting.at_s, sighting.at_s)
     kind = _kind_of_end(reported, record, sighting, is_end_shown=ended_at_s is not None)
@@ -278,6 +317,15 @@ def _is_begun(reported: ReportedLife, record: JobRecord) -> bool:
     """Whether the start that ``record`` shows is of the life that was ``reported`` to wait."""
     before_s = max(reported.enqueued_at_s, reported.ended_before_at_s or 0.0)
     return record.started_at_s is not None and record.started_at_s >= before_s
+
+
+def _is_begun_since_entry(record: JobRecord) -> bool:
+    """Whether the start that ``record`` shows is of the life that it shows the entry of."""
+    return record.started_at_s is not None and record.started_at_s >= record.enqueued_at_s
+
+
+def _plus(count: int | None, more: int) -> int | None:
+    return None if count is None else count + more
 
 
 def _kind_of_end(reported: ReportedLife, record: JobRecord, sighting: Sighting, *, is_end_shown: bool) -> EventKind:

@@ -95,7 +95,8 @@ class JobMemory:
         ``is_new``: its place in the broker shows that it entered after everything reported.
         """
         if record.is_ended:
-            ended_at_s = record.ended_at_s or record.started_at_s or record.enqueued_at_s
+            # Of a job that was stopped, the end may be one of a life before its start.
+            ended_at_s = max(record.ended_at_s or 0.0, record.started_at_s or record.enqueued_at_s)
             return ended_at_s <= self.ends_reported_until_s
         return not is_new and record.state is JobState.WAITING and self.is_entry_reported(record)
 
