@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from support.queues.kills import LAST, UNREPORTED, Kill, lost
 from support.queues.lives import Due, Event, Run, Verdict, judged, runs_from
 
 RUNS = [
@@ -50,11 +51,40 @@ def test_what_may_be_missing_is_counted() -> None:
 
 def test_runs_are_read_as_jobs_write_them() -> None:
     lines = [
-        {"id": "a", "what": "start", "at_s": 11.0, "pid": 7, "attempt": None},
-        {"id": "b", "what": "start", "at_s": 11.5, "pid": 8, "attempt": 2},
-        {"id": "a", "what": "fail", "at_s": 12.0, "pid": 7, "attempt": None},
+        {"id": "a", "what": "start", "at_s": 11.0, "pid": 7, "parent": 6, "attempt": None},
+        {"id": "b", "what": "start", "at_s": 11.5, "pid": 8, "parent": 6, "attempt": 2},
+        {"id": "a", "what": "fail", "at_s": 12.0, "pid": 7, "parent": 1, "attempt": None},
     ]
     assert runs_from(lines) == [
-        Run("a", 7, 11.0, ended_s=12.0, ending="fail"),
-        Run("b", 8, 11.5, attempt=2),
+        Run("a", 7, 11.0, ended_s=12.0, ending="fail", parent=6),
+        Run("b", 8, 11.5, attempt=2, parent=6),
     ]
+
+
+KILL = Kill(worker=6, began_s=50.0, done_s=50.1, pids=frozenset({6, 8, 9}), with_children=False)
+
+
+@pytest.mark.parametrize(
+    ("run", "what", "stopped_s", "why"),
+    [
+        (Run("a", 8, 49.9, parent=6), "start", (), LAST),
+        (Run("a", 8, 49.0, parent=6), "start", (), None),
+        (Run("a", 8, 49.0, parent=6), "end", (), UNREPORTED),
+        (Run("a", 8, 60.0, ended_s=61.0, ending="well", parent=1), "end", (), LAST),  # nobody was left to report it
+        # The process of this run was ended a moment before the kill, and replaced.
+        (Run("a", 7, 49.9, parent=6), "start", (), LAST),
+        (Run("a", 7, 49.0, ended_s=49.8, ending="retry", parent=6), "end", (), LAST),
+        (Run("a", 7, 49.0, ended_s=49.8, ending="killed", parent=6), "end", (), LAST),
+        (Run("a", 7, 49.0, parent=6), "end", (49.9,), LAST),
+        # It was ended long before, it ended well long before, or it is of another worker.
+        (Run("a", 7, 40.0, parent=6), "end", (45.0,), None),
+        (Run("a", 7, 40.0, parent=6), "end", (), None),
+        (Run("a", 7, 49.0, ended_s=49.4, ending="well", parent=6), "end", (), None),
+        (Run("a", 7, 49.9, parent=5), "start", (), None),
+        (Run("a", 7, 49.0, ended_s=49.9, ending="killed", parent=5), "end", (), None),
+    ],
+)
+def test_only_what_a_killed_worker_had_not_sent_is_lost(
+    run: Run, what: str, stopped_s: tuple[float, ...], why: str | None
+) -> None:
+    assert lost(run, what, [KILL], grace_s=0.3, stopped_s=stopped_s) == why

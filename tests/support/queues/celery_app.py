@@ -13,12 +13,14 @@ IS_LATE = os.environ["ACKS"] == "late"
 VISIBILITY_S = 60.0  # longer than a story holds anything: ``recover`` says when it is over
 
 app = Celery("shop", broker=os.environ["BROKER"])
+IS_ON_REDIS = app.connection_for_write().transport_cls.startswith("redis")
 app.conf.update(
     task_default_queue=QUEUE,
     task_acks_late=IS_LATE,
     task_reject_on_worker_lost=IS_LATE,
     broker_connection_retry_on_startup=True,
-    broker_transport_options={"visibility_timeout": VISIBILITY_S},
+    broker_transport_options={"visibility_timeout": VISIBILITY_S} if IS_ON_REDIS else {},
+    task_queue_max_priority=None if IS_ON_REDIS else 10,
     worker_hijack_root_logger=False,
 )
 

@@ -39,7 +39,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 
 def _write(**values: Any) -> None:
-    line = json.dumps({**values, "pid": os.getpid()}).encode() + b"\n"
+    line = json.dumps({**values, "pid": os.getpid(), "parent": os.getppid()}).encode() + b"\n"
     log = os.open(FOLDER / LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(log, line)
     os.close(log)

@@ -23,6 +23,8 @@ class Run:
     ended_s: float | None = None
     ending: str | None = None
     """``None``: whoever ran it was ended meanwhile."""
+    parent: int | None = None
+    """The process that had begun the one that ran it, as it began."""
 
     @property
     def end(self) -> str:
@@ -54,8 +56,16 @@ class Verdict:
     differences: list[str] = field(default_factory=list)
     off_s: list[float] = field(default_factory=list)
     """Of each start and end that was reported, how far it is from what the job wrote."""
+    far: list[str] = field(default_factory=list)
+    """Which of them are further than ``CLOSE_S``."""
     excused: Counter[str] = field(default_factory=Counter)
     """What is missing, and may be, by why."""
+
+    def note(self, moment: "Moment", off_s: float) -> None:
+        """How far the report of a moment is from it."""
+        self.off_s.append(off_s)
+        if off_s > CLOSE_S:
+            self.far.append(f"{moment.run.job_id}: the {moment.what} of {moment.run} is {off_s:.3f} s off")
 
     def figures(self) -> dict[str, Any]:
         """For a ledger of proofs."""
@@ -78,7 +88,7 @@ def runs_from(lines: Iterable[Mapping[str, Any]]) -> list[Run]:
     runs: list[Run] = []
     for line in lines:
         if line["what"] == "start":
-            runs.append(Run(line["id"], line["pid"], line["at_s"], line["attempt"]))
+            runs.append(Run(line["id"], line["pid"], line["at_s"], line["attempt"], parent=line["parent"]))
         else:
             run = next(each for each in reversed(runs) if (each.job_id, each.pid) == (line["id"], line["pid"]))
             run.ended_s, run.ending = line["at_s"], line["what"]
@@ -93,6 +103,7 @@ def judged(
     retries: Mapping[str, Due],
     may_miss: Callable[[Run, str], str | None],
     may_add: Callable[[Event], str | None],
+    late_s: float = CLOSE_S,
 ) -> Verdict:
     """``events`` beside ``runs``.
 
@@ -103,6 +114,7 @@ def judged(
         retries: How often each job was put back after a failure.
         may_miss: Why the start or the ``end`` of a run may be missing; ``None``: it may not.
         may_add: Why an event of a run that did not write itself may be there.
+        late_s: An event of a run is not later than this after the run had ended and another of its job had begun.
     """
     verdict = Verdict()
     for name, due in (("enqueued", entries), ("retried", retries)):
@@ -112,7 +124,7 @@ def judged(
             if not allowed.least <= found[job_id] <= allowed.most:
                 verdict.differences.append(f"{job_id}: {found[job_id]} × {name}, not {allowed.least} to {allowed.most}")
     starts = [Moment(run, "start", run.began_s) for run in runs]
-    over_s = _over_s(runs)
+    over_s = _over_s(runs, late_s)
     _match(verdict, [event for event in events if event.kind == "started"], starts, may_miss, may_add)
     for kind in ("finished", "failed"):
         ends = [Moment(run, "end", run.ended_s, over_s[id(run)]) for run in runs if run.end == kind]
@@ -131,7 +143,7 @@ class Moment:
     """What is reported of a later moment is of another run."""
 
 
-def _over_s(runs: Sequence[Run]) -> dict[int, float]:
+def _over_s(runs: Sequence[Run], late_s: float) -> dict[int, float]:
     """Run -> since when another of its job had begun and it had ended."""
     of_jobs: dict[str, list[Run]] = {}
     for run in runs:
@@ -140,7 +152,7 @@ def _over_s(runs: Sequence[Run]) -> dict[int, float]:
     for of_job in of_jobs.values():
         for run, following in pairwise(of_job):
             if run.ended_s is not None:
-                over_s[id(run)] = max(following.began_s, run.ended_s) + CLOSE_S
+                over_s[id(run)] = max(following.began_s, run.ended_s) + late_s
     return over_s
 
 
@@ -177,7 +189,7 @@ def _match(
     for number, moment in reversed(list(enumerate(moments))):
         run, what, at_s = moment.run, moment.what, moment.at_s
         if number in matched:
-            verdict.off_s.append(matched[number])
+            verdict.note(moment, matched[number])
             continue
         later = [event for event in left.get(run.job_id, []) if at_s is None and event.at_s >= run.began_s - CLOSE_S]
         if later:

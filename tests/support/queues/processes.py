@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil
 
+from support.queues.kills import Kill
 from support.waiting import eventually
 
 HERE = Path(__file__).parent
@@ -67,15 +68,15 @@ class Worker:
             return [each.pid for each in psutil.Process(self.pid).children(recursive=True)]
         return []
 
-    def kill(self, *, with_children: bool) -> tuple[float, float, frozenset[int]]:
-        """``kill -9``. Returns before when, after when, and which processes."""
+    def kill(self, *, with_children: bool) -> Kill:
+        """``kill -9``."""
         pids = [self.pid, *self.children()]
         began_s = time.time()
         for pid in pids if with_children else pids[:1]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait(WITHIN_S)
-        return began_s, time.time(), frozenset(pids)
+        return Kill(self.pid, began_s, time.time(), frozenset(pids), with_children)
 
     def ask_to_stop(self) -> None:
         self._process.send_signal(signal.SIGTERM)

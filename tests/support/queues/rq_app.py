@@ -92,11 +92,16 @@ def entered_s() -> dict[str, float]:
     return {job.id: job.enqueued_at.timestamp() for job in jobs if job is not None and job.enqueued_at is not None}
 
 
+def held() -> list[str]:
+    """The jobs that workers have, dead ones included."""
+    return started.get_job_ids(cleanup=False)
+
+
 def recover() -> list[str]:
     """Give up the jobs of workers that are gone, as other workers do after minutes. Returns their ids."""
-    held = started.get_job_ids(cleanup=False)
+    before = held()
     started.cleanup(time.time() + ABANDONED_AFTER_S)
-    return [job_id for job_id in held if job_id not in started.get_job_ids(cleanup=False)]
+    return [job_id for job_id in before if job_id not in held()]
 
 
 def worker() -> None:
@@ -115,4 +120,4 @@ def main() -> None:
     """Do what is asked."""
     import hand
 
-    hand.serve(put, cancel, stop, requeue, counts, entered_s, recover)
+    hand.serve(put, cancel, stop, requeue, counts, entered_s, held, recover)

@@ -9,6 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
+import redis
+
 from emit.service import Service, serving
 from headway.collect.rq.rq_source import RqSource
 from headway.connections import Connection
@@ -16,14 +18,13 @@ from headway.scaling.model import QueueSample
 from support.queues import job_runs
 from support.queues.lives import Due, Event, Run, Verdict, judged
 from support.queues.processes import HERE, Collector, Hand, Worker
-from support.queues.scene import CUT_LATE, Scene
+from support.queues.scene import CUT_LATE, Scene, redis_changes
 from support.waiting import eventually
 
 WORKERS = 2
 SAME_SCORE_S = 1.0
 TWICE = "run of a job that stood in the queue twice"
 GUESSED = "end of a run cut short whose id was put again"
-BEGUN_S = 0.5  # of a worker that was killed, a run that RQ noted and that wrote nothing
 
 
 class RqScene(Scene):
@@ -49,7 +50,9 @@ class RqScene(Scene):
     }
 
     def __init__(self, url: str, folder: Path, seed: int, *, python: Path, ours: Path) -> None:
-        super().__init__(url, folder, seed)
+        super().__init__(folder, seed)
+        self.redis = redis.Redis.from_url(url)
+        self._ended.callback(self.redis.close)
         self._env = {
             **os.environ,
             "PYTHONPATH": str(HERE),
@@ -158,6 +161,9 @@ class RqScene(Scene):
 
     # --- what the library itself answers ------------------------------------------------------------------------------
 
+    def changes(self) -> int:
+        return redis_changes(self.redis)
+
     def compare(self) -> None:
         found = self.unchanged(self._beside)
         if found is None:
@@ -192,8 +198,9 @@ class RqScene(Scene):
             worker.ask_to_stop()
 
     def _is_idle(self, *, given_up: set[str]) -> bool:
-        waiting, in_flight, delayed, _ = self.hand.ask("counts")[2]
-        return not waiting and not delayed and not self.running() and in_flight <= len(given_up)
+        waiting, _, delayed, _ = self.hand.ask("counts")[2]
+        held = set(self.hand.ask("held")[2])  # one that has just ended is noted first
+        return not (waiting or delayed or self.running()) and held <= given_up
 
     def verdict(self) -> Verdict:
         events = [Event(each.job_id, str(each.kind), each.at_s) for each in self.service.events]
@@ -208,7 +215,15 @@ class RqScene(Scene):
                 self._next_began_s[job_id, run.began_s] = following.began_s
                 self._ended_before_s[job_id, following.began_s] = run.ended_s or math.inf
             entries[job_id], retries[job_id] = self._due(job_id, mine)
-        return judged(events, runs, entries=entries, retries=retries, may_miss=self._may_miss, may_add=self._may_add)
+        return judged(
+            events,
+            runs,
+            entries=entries,
+            retries=retries,
+            may_miss=self._may_miss,
+            may_add=self._may_add,
+            late_s=self.grace_s,
+        )
 
     def _due(self, job_id: str, runs: list[Run]) -> tuple[Due, Due]:
         surely = [run for run in runs if self._may_miss(run, "start") is None]
@@ -260,8 +275,8 @@ class RqScene(Scene):
         return not any(run.began_s <= began_s and ended_s <= alone_until_s for began_s, ended_s in self._polls)
 
     def _may_add(self, event: Event) -> str | None:
-        for kill in self.kills:
-            if kill.began_s - BEGUN_S <= event.at_s <= kill.done_s + BEGUN_S:
+        for kill in self.kills:  # a run that RQ noted and that wrote nothing
+            if kill.began_s - self.grace_s <= event.at_s <= kill.done_s + self.grace_s:
                 return "begun as its worker was killed"
         if event.kind in ("started", "failed") and event.job_id in self._given_up:
             return "given up with its worker"

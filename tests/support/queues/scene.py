@@ -17,6 +17,7 @@ from headway.collect.source import Source
 from headway.scaling.model import QueueSample
 from support.processes import runs
 from support.queues import job_runs
+from support.queues.kills import Kill
 from support.queues.lives import Run, Verdict, quantile, runs_from
 from support.queues.processes import Hand, Worker
 from support.waiting import eventually
@@ -26,18 +27,7 @@ UNCHANGED_TRIES = 8
 SLACK_S = 0.1  # from one read of a clock to another
 WIDTH_S, WIDTH_PART = 2.0, 0.05
 CUT_LATE = "end of a run that wrote it and was ended before the library noted it"
-NOTED_S = 0.5  # from the last line of a job to the library's note of its end, on a machine that has much else to do
-
-
-@dataclass(frozen=True, slots=True)
-class Kill:
-    """A ``kill -9`` of a worker."""
-
-    began_s: float
-    done_s: float
-    pids: frozenset[int]
-    """Of the worker and what it had begun."""
-    with_children: bool
+GRACE_S = 0.5
 
 
 @dataclass(slots=True)
@@ -99,11 +89,11 @@ class Scene(ABC):
     moves: ClassVar[dict[str, int]]
     """How often each move is drawn, beside the others."""
 
-    def __init__(self, url: str, folder: Path, seed: int) -> None:
-        self.url = url
+    def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
+        self.grace_s = GRACE_S
+        """What a worker does is noted and reported so much later at most: longer where others keep the machine busy."""
         self.chance = random.Random(seed)
-        self.redis = redis.Redis.from_url(url, decode_responses=True)
         self.hand: Hand
         self.workers: list[Worker] = []
         self.source: Source
@@ -136,7 +126,6 @@ class Scene(ABC):
         for worker in self.workers:
             worker.end()
         self.source.close()
-        self.redis.close()
         self._ended.close()
 
     @abstractmethod
@@ -169,7 +158,7 @@ class Scene(ABC):
         self.wait_running()
         worker = self.workers.pop(self.chance.randrange(len(self.workers)))
         with_children = self.chance.random() < 0.5
-        self.kills.append(Kill(*worker.kill(with_children=with_children), with_children))
+        self.kills.append(worker.kill(with_children=with_children))
         self.workers.append(self.start_worker())
 
     def stop_one(self) -> None:
@@ -183,7 +172,7 @@ class Scene(ABC):
         if run.ended_s is None:
             return False
         stops_s = self.stopped_s.get(run.job_id, [])
-        return any(run.began_s <= asked_s <= run.ended_s + NOTED_S for asked_s in stops_s) or any(
+        return any(run.began_s <= asked_s <= run.ended_s + self.grace_s for asked_s in stops_s) or any(
             kill.with_children and run.pid in kill.pids for kill in self.kills
         )
 
@@ -222,15 +211,21 @@ class Scene(ABC):
     def unchanged(self, read: Callable[[], Any]) -> Any:
         """What ``read`` returns if nothing was written to the broker meanwhile, tried some times; else ``None``."""
         for _ in range(UNCHANGED_TRIES):
-            before = self._changes()
+            before = self.changes()
             found = read()
-            if self._changes() == before:
+            if self.changes() == before:
                 return found
         return None
 
-    def _changes(self) -> int:
-        return int(self.redis.info("persistence")["rdb_changes_since_last_save"])
+    @abstractmethod
+    def changes(self) -> object:
+        """Something that is another one once anything was written to the broker."""
 
     def seconds(self, most: float = 0.4) -> float:
         """How long a job takes."""
         return round(self.chance.uniform(0.03, most), 3)
+
+
+def redis_changes(client: "redis.Redis") -> int:
+    """How many writes a Redis has seen."""
+    return int(client.info("persistence")["rdb_changes_since_last_save"])
