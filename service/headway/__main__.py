@@ -27,6 +27,8 @@ class Command:
     summary: str
 
 
+COMPLETION_VARIABLE = "_HEADWAY_COMPLETE"  # set by the script of `headway completion` alone
+
 GRPC_SETTINGS = {
     # A line of its own for each failed handshake, which ours logs once, in words for a person.
     "GRPC_VERBOSITY": "ERROR",
@@ -88,6 +90,7 @@ COMMANDS = {
     ),
     "plan": Command("headway.cli.rehearse.plan", "cli", "work out how many workers a load needs at its peak"),
     "explain": Command("headway.cli.operator.explain", "cli", "explain why a pool has its workers"),
+    "completion": Command("headway.cli.operator.completion.shells", "cli", "let a shell complete commands and names"),
 }
 
 # In the order in which a stranger meets them.
@@ -108,7 +111,7 @@ GROUPS = {
         "queue",
         "token",
     ),
-    "Inspect and operate": ("top", "get", "describe", "explain", "doctor", "audit"),
+    "Inspect and operate": ("top", "get", "describe", "explain", "doctor", "audit", "completion"),
     "Plan, simulate and learn": (
         "plan",
         "simulate",
@@ -126,7 +129,12 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command that the first word names. Returns the exit status."""
     if argv is None:
         sys.excepthook = _uncaught
-    words = sys.argv[1:] if argv is None else argv
+        if COMPLETION_VARIABLE in os.environ:
+            return _completed(os.environ.pop(COMPLETION_VARIABLE))
+    return _run(sys.argv[1:] if argv is None else argv)
+
+
+def _run(words: list[str]) -> int:
     if not words or words[0] in {"-h", "--help", "help"}:
         print(_usage())
         return 0
@@ -159,6 +167,17 @@ def main(argv: list[str] | None = None) -> int:
         return 141
     except KeyboardInterrupt:
         return 130
+    return status
+
+
+def _completed(instruction: str) -> int:
+    """Print what the script of a shell asks for, and nothing where the extra for that is not installed."""
+    try:
+        shells = importlib.import_module("headway.cli.operator.completion.shells")
+    except ModuleNotFoundError:
+        return 1
+    known = {name: (command.module, command.summary) for name, command in COMMANDS.items()}
+    status: int = shells.answer_shell(instruction, known)
     return status
 
 

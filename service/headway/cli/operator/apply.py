@@ -14,6 +14,7 @@ import typer
 import yaml
 
 from headway.cli.api_client import Api, connected, path_of
+from headway.cli.operator.completion import names
 from headway.cli.profiles_file import excluded, load_profiles_file
 from headway.cli.terminal.printing import say, say_text
 from headway.cli.typer_app import called
@@ -173,7 +174,9 @@ def export(
 
 @app.command("delete")
 def delete(
-    pools: Annotated[list[str], typer.Argument(metavar="POOL…", help="The pools whose profiles go.")],
+    pools: Annotated[
+        list[str], typer.Argument(metavar="POOL…", help="The pools whose profiles go.", autocompletion=names.pools)
+    ],
 ) -> None:
     """Delete the profiles of pools. Their workers finish what they do and leave; their queues are seen on.
 

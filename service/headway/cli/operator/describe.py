@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from headway.cli.api_client import Api, connected, path_of
+from headway.cli.operator.completion import names
 from headway.cli.operator.pools_table import running_of
 from headway.cli.operator.queue import queues_of
 from headway.cli.terminal.cells import UNKNOWN, ago, count, duration, failed, mib, rate, table, within
@@ -43,7 +44,7 @@ class Kind(StrEnum):
 @app.command("describe")
 def describe(
     kind: Annotated[Kind, typer.Argument(help="Of which kind it is.")],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called.", autocompletion=names.of_kind)],
     *,
     as_json: Annotated[bool, typer.Option("--json", help="The API's answers as they are.")] = False,
 ) -> None:

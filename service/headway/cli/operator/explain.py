@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli.api_client import Api, connected, path_of
+from headway.cli.operator.completion import names
 from headway.cli.operator.pools_table import running_of
 from headway.cli.terminal.live_behaviour import predicted
 from headway.cli.terminal.printing import say_json
@@ -27,7 +28,9 @@ main = main_of(app)
 
 @app.command("explain")
 def explain(
-    pool: Annotated[str | None, typer.Argument(metavar="POOL", help="Whose newest decision.")] = None,
+    pool: Annotated[
+        str | None, typer.Argument(metavar="POOL", help="Whose newest decision.", autocompletion=names.pools)
+    ] = None,
     *,
     file: Annotated[
         str | None,

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from headway.cli.api_client import Api, connected, path_of
 from headway.cli.operator import wide_columns
+from headway.cli.operator.completion import names
 from headway.cli.operator.pools_table import pools_table
 from headway.cli.operator.queue import queues_of
 from headway.cli.operator.report_tables import alerts_table, audit_table, slo_table
@@ -64,7 +65,7 @@ class Form(StrEnum):
 def get(
     what: Annotated[What, typer.Argument(help="What to list.")],
     *,
-    pool: Annotated[str | None, typer.Option(help="Only this pool.")] = None,
+    pool: Annotated[str | None, typer.Option(help="Only this pool.", autocompletion=names.pools)] = None,
     limit: Annotated[
         int, typer.Option(min=1, max=500, help="So many decisions, lines of the audit log, or alerts of --all.")
     ] = 20,

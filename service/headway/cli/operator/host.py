@@ -5,13 +5,14 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli.api_client import path_of, sent
+from headway.cli.operator.completion import names
 from headway.cli.terminal.printing import say
 from headway.cli.typer_app import main_of
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage one host.")
 main = main_of(app)
 
-Host = Annotated[str, typer.Argument(metavar="HOST", help="The host's name.")]
+Host = Annotated[str, typer.Argument(metavar="HOST", help="The host's name.", autocompletion=names.hosts)]
 Reason = Annotated[str, typer.Option(help="Why; it is shown with the host, and the audit log keeps it.")]
 
 

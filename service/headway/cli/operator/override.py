@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli.api_client import path_of, sent
+from headway.cli.operator.completion import names
 from headway.cli.terminal.mode_labels import PAUSED, mode_of, until
 from headway.cli.terminal.printing import say
 from headway.cli.terminal.units import seconds
@@ -22,7 +23,7 @@ DIRECTIONS: Mapping[str | None, frozenset[str]] = {
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Override a pool's workers for a limited time.")
 
-Pool = Annotated[str, typer.Argument(metavar="POOL", help="The pool.")]
+Pool = Annotated[str, typer.Argument(metavar="POOL", help="The pool.", autocompletion=names.pools)]
 Up = Annotated[bool, typer.Option("--up", help="Only the way up.")]
 Down = Annotated[bool, typer.Option("--down", help="Only the way down.")]
 

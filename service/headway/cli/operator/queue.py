@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli.api_client import Api, connected
+from headway.cli.operator.completion import names
 from headway.cli.terminal.printing import say
 from headway.cli.typer_app import main_of
 from headway.errors import Refused
@@ -25,7 +26,10 @@ def _group() -> None:
 
 @app.command("forget")
 def forget(
-    queues: Annotated[list[str] | None, typer.Argument(metavar="QUEUE…", help="Names, as connection/queue.")] = None,
+    queues: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="QUEUE…", help="Names, as connection/queue.", autocompletion=names.queues),
+    ] = None,
     *,
     prefix: Annotated[
         str | None, typer.Option(help="Every queue whose name begins so and that no profile names.", metavar="TEXT")

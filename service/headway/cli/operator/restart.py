@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli.api_client import connected, path_of
+from headway.cli.operator.completion import names
 from headway.cli.terminal.printing import say
 from headway.cli.typer_app import main_of
 
@@ -17,7 +18,7 @@ main = main_of(app)
 
 @app.command()
 def restart(
-    pool: Annotated[str, typer.Argument(metavar="POOL", help="The pool.")],
+    pool: Annotated[str, typer.Argument(metavar="POOL", help="The pool.", autocompletion=names.pools)],
     *,
     reason: Annotated[str, typer.Option(help="Why; the audit log keeps it.")],
     wait: Annotated[bool, typer.Option("--wait", help="Print the progress, and wait for the end.")] = False,

@@ -1,0 +1,57 @@
+"""Names that a shell completes, as the control plane knows them; none where it does not answer at once."""
+
+import re
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from threading import Thread
+
+import typer
+
+from headway.cli.api_client import Api, connected
+from headway.errors import HeadwayError
+
+COMPLETION_ANSWERS_WITHIN_S = 0.3  # a key that was pressed; later, nothing is better
+
+# zsh evaluates what it is given, and names come from outside: none that a shell would read as more than a word.
+_PLAIN = re.compile(r"[\w./:@%+-]+", flags=re.ASCII)
+
+
+def pools(incomplete: str) -> list[str]:
+    """Pools that a profile names and that begin so."""
+    return _named(incomplete, lambda api: [row["pool"] for row in api.get("/v1/profiles")["profiles"]])
+
+
+def queues(incomplete: str) -> list[str]:
+    """Queues that begin so."""
+    return _named(incomplete, lambda api: [row["queue"] for row in api.get("/v1/queues", limit=2_000)["queues"]])
+
+
+def hosts(incomplete: str) -> list[str]:
+    """Hosts that begin so."""
+    return _named(incomplete, lambda api: [row["name"] for row in api.get("/v1/hosts")["hosts"]])
+
+
+def of_kind(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of the kind that stands before, as in `describe host we`."""
+    kind = ctx.params.get("kind")
+    found = {"pool": pools, "queue": queues, "host": hosts}.get(str(kind))
+    return found(incomplete) if found else []
+
+
+def _named(incomplete: str, read: Callable[[Api], list[str]]) -> list[str]:
+    answers: SimpleQueue[list[str]] = SimpleQueue()
+
+    def ask() -> None:
+        try:
+            with connected(timeout_s=COMPLETION_ANSWERS_WITHIN_S) as api:
+                answers.put(read(api))
+        except (HeadwayError, OSError):
+            answers.put([])
+
+    # The time is for all of it: an answer that comes byte by byte keeps to any timeout of a connection.
+    Thread(target=ask, daemon=True).start()
+    try:
+        names = answers.get(timeout=COMPLETION_ANSWERS_WITHIN_S)
+    except Empty:
+        return []
+    return sorted(name for name in names if name.startswith(incomplete) and _PLAIN.fullmatch(name))
