@@ -17,7 +17,7 @@ FAST_TESTS := -m "not proof and not ($(SLOW))" $(ONLY_SLOW:%=--ignore=tests/%)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install api demo test check quick proof proof-queues format lint types contracts compiled fast slow docs docs-run docs-links proto proto-check bench wheel release image clean
+.PHONY: help install api demo test check quick proof proof-queues format lint types contracts compiled classes fast slow docs docs-run docs-links proto proto-check bench wheel release image clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -45,7 +45,7 @@ demo: install ## the whole of Headway on this machine, with real jobs (ARGS="--f
 	@$(BIN)/headway demo $(ARGS)
 
 test: install ## every kind of test once, small seeds (15 minutes at most)
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types lint contracts proto-check compiled
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types lint contracts proto-check compiled classes
 	@$(MAKE) --no-print-directory fast slow
 
 check: install ## format, lint, types, contracts and the fast tests (3 minutes at most)
@@ -84,13 +84,18 @@ contracts: install ## who may import whom
 compiled: install ## compile the fast tests of a new clone, once for all processes
 	@test -d tests/__pycache__ || $(BIN)/pytest -qq --collect-only $(FAST_TESTS) >/dev/null || true
 
+# The slow tests start a JVM some sixty times, each with 6 s less of a processor.
+classes: $(VENV)/share/headway/spark-classes.jsa ## archive Spark's classes: a JVM starts with a third less of a processor
+$(VENV)/share/headway/spark-classes.jsa: $(INSTALLED)
+	@$(BIN)/headway pipeline prepare 2>/dev/null
+
 # Three a core: see tests/side_by_side.py. A file's tests stay together, and so do the servers that they share. In their
 # own order short files come last; by how many tests they have, the laws would, of which a few take long.
 fast: install ## the tests that start no JVM, no browser and no whole system, three at once on each core
 	@$(BIN)/pytest $(FAST_TESTS) --numprocesses $(FAST_AT_ONCE) --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
 
 # They wait more than they compute, and each may hold 3 GB. More at once starve those that look at processor time.
-slow: install ## the others, three at once; tests/side_by_side.py says which stay together
+slow: install classes ## the others, three at once; tests/side_by_side.py says which stay together
 	@$(BIN)/pytest -m "not proof and ($(SLOW))" --numprocesses $(SLOW_AT_ONCE) --dist loadgroup --durations 15 $(ARGS)
 
 docs: install ## build the site of the documents into build/docs; a warning or a dead link ends it

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headway.errors import Misconfigured
+from headway_spark import class_archive
 from headway_spark.java import java_home
 
 Session = SparkSession
@@ -80,12 +81,14 @@ def embedded(
     java_home: Path,
     work_dir: Path,
     jvm_options: str = "",
+    classes: str | None = None,
     cores: int = 2,
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> SparkSession:
     """A session in this process's own JVM, bound to loopback, behind a secret, quiet and small.
 
-    ``more`` settings have the last word.
+    ``classes`` are the options about archived classes, by default those that use them where they are. ``more`` settings
+    have the last word.
 
     Raises:
         Misconfigured: this Java, or this user, cannot run Spark.
@@ -111,7 +114,7 @@ def embedded(
         "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Xss4m {_LATER} "
         f"-Dlog4j2.configurationFile={logging.as_uri()} "
         # Spark's launcher wants to write into the home, which a service's user often cannot.
-        f'"-Duser.home={work_dir}" {jvm_options}'.strip(),
+        f'"-Duser.home={work_dir}" {class_archive.used() if classes is None else classes} {jvm_options}'.strip(),
         "spark.sql.warehouse.dir": (work_dir / "warehouse").as_uri(),
         "spark.ui.enabled": "false",
         # Kept for a user interface that is not there.
@@ -179,8 +182,8 @@ def ask(session: SparkSession) -> None:
     session.sparkContext._jvm.java.lang.System.nanoTime()  # type: ignore[union-attr]  # noqa: SLF001 - as below
 
 
-def close(session: SparkSession) -> None:
-    """Stop Spark and see its JVM off, if this process started it."""
+def close(session: SparkSession, *, bound_s: float = JVM_END_BOUND_S) -> None:
+    """Stop Spark and see its JVM off within ``bound_s``, if this process started it."""
     gateway = _gateway(session)
     if has_jvm(session):
         session.stop()
@@ -190,7 +193,7 @@ def close(session: SparkSession) -> None:
         return
     process.stdin.close()  # at the end of its input the JVM leaves, also where this process is killed
     try:
-        process.wait(JVM_END_BOUND_S)
+        process.wait(bound_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
