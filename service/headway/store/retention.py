@@ -20,6 +20,7 @@ ATTAINMENT_KEPT_DAYS = 31  # the window of an error budget, and a day
 LISTED_KEPT_DAYS = 14  # as long as rows of a minute, which say how long jobs waited meanwhile
 ALERTS_KEPT_DAYS = 400  # as long as hours of metrics; one that goes on stays
 SILENCES_KEPT_DAYS = 30  # that have ended; the audit log has them for good
+KEYS_KEPT_S = 86_400  # of writes that may be sent again
 REFUSALS_KEPT_DAYS = 90  # programs can have them written at will; what people changed is kept for good
 _FORGOTTEN_AT_ONCE = 10_000  # rows a transaction: short locks, and a stop is never far
 
@@ -53,6 +54,7 @@ SERVED: Mapping[str, str] = {
     "pool_attainment": f"from_s < extract(epoch from now() - interval '{ATTAINMENT_KEPT_DAYS} days')",
     "alerts": f"until_s < extract(epoch from now() - interval '{ALERTS_KEPT_DAYS} days')",
     "silences": f"until_s < extract(epoch from now() - interval '{SILENCES_KEPT_DAYS} days')",
+    "idempotency_keys": f"claimed_at < now() - interval '{KEYS_KEPT_S} seconds'",
     "audit_log": "action in ('call refused', 'sign-in failed', 'host renamed', 'host report refused') "
     f"and acted_at < now() - interval '{REFUSALS_KEPT_DAYS} days'",
 }
