@@ -31,7 +31,8 @@ def scene(
 ) -> Iterator[Scene]:
     """A library at the end of a story."""
     row, folder = request.param, tmp_path_factory.mktemp(request.param)
-    with played(row, valkey_server.url, folder, SEED, moves=MOVES, grace_s=GRACE_S) as scene:
+    url = valkey_server.url
+    with played(row, url, folder, SEED, moves=MOVES, grace_s=GRACE_S, slack_s=GRACE_S) as scene:
         yield scene
 
 

@@ -14,7 +14,7 @@ from support.environments import python_with
 from support.queues.celery_on_rabbitmq import CeleryOnRabbitmq
 from support.queues.celery_on_redis import CeleryOnRedis
 from support.queues.rq_scene import RqScene
-from support.queues.scene import GRACE_S, Scene
+from support.queues.scene import GRACE_S, SLACK_S, Scene
 from support.rabbitmq import RabbitServer
 
 OURS = Path(sys.executable)
@@ -61,12 +61,19 @@ ROWS: Mapping[str, Row] = {
 
 @contextmanager
 def played(
-    row: str, valkey_url: str, folder: Path, seed: int, *, moves: int, grace_s: float = GRACE_S
+    row: str,
+    valkey_url: str,
+    folder: Path,
+    seed: int,
+    *,
+    moves: int,
+    grace_s: float = GRACE_S,
+    slack_s: float = SLACK_S,
 ) -> Iterator[Scene]:
     """The scene of a row at the end of a story, at a broker that is empty at first."""
     with ROWS[row].broker(valkey_url, folder) as broker:
         scene = ROWS[row].scene(broker, folder, seed)
-        scene.grace_s = grace_s
+        scene.grace_s, scene.own.slack_s = grace_s, slack_s
         try:
             scene.play(moves)
             yield scene
