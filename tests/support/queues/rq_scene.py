@@ -77,6 +77,8 @@ class RqScene(Scene):
         """Job -> when its id was put into the queue once more, which writes its record anew."""
         self._given_up: set[str] = set()
         """Jobs that a killed worker had; one that it had taken and not begun wrote nothing."""
+        self._seen_held: tuple[set[str], float] = (set(), 0.0)
+        """What was in flight at the end of the story, and since when."""
         self._by_hand: Counter[str] = Counter()
         """Job -> how often it was put back by hand."""
         self.hand.wait_ready()
@@ -190,17 +192,27 @@ class RqScene(Scene):
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        eventually(lambda: self._is_idle(given_up={run.job_id for run in self.runs() if run.ended_s is None}))
-        self._given_up.update(self.hand.ask("recover")[2])  # what killed workers held
-        eventually(lambda: self._is_idle(given_up=set()))
+        eventually(lambda: self._is_idle() and self._is_left_to_dead_workers())
+        self._given_up.update(self.hand.ask("recover")[2])
+        eventually(lambda: self._is_idle() and not self._held())
         self.collector.wait_polled(time.time(), times=3)
         for worker in self.workers:
             worker.ask_to_stop()
 
-    def _is_idle(self, *, given_up: set[str]) -> bool:
+    def _is_idle(self) -> bool:
         waiting, _, delayed, _ = self.hand.ask("counts")[2]
-        held = set(self.hand.ask("held")[2])  # one that has just ended is noted first
-        return not (waiting or delayed or self.running()) and held <= given_up
+        return not (waiting or delayed or self.running())
+
+    def _held(self) -> set[str]:
+        return set(self.hand.ask("held")[2])
+
+    def _is_left_to_dead_workers(self) -> bool:
+        """Whether those of the jobs in flight are dead: a living one notes soon that a job of its has ended."""
+        held, now_s = self._held(), time.monotonic()
+        if held != self._seen_held[0]:
+            self._seen_held = (held, now_s)
+        cut_short = {run.job_id for run in self.runs() if run.ended_s is None}
+        return held <= cut_short or now_s - self._seen_held[1] > 2 * self.grace_s
 
     def verdict(self) -> Verdict:
         events = [Event(each.job_id, str(each.kind), each.at_s) for each in self.service.events]
