@@ -3,6 +3,7 @@
 Schemathesis is a plugin of pytest as well, so that it lives in an environment of its own: ``installed`` makes it.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -17,11 +18,17 @@ from urllib.parse import unquote, urlsplit
 
 from headway.control.http.permissions import RIGHTS, allows
 from headway.store.access.credentials import Role
-from security.planes import Plane
+from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
+from security.hosts import Host
+from security.planes import ENDS_IN_S, TOKEN, Plane, serving
 from support.tree import ROOT
 
 UV = Path(sys.executable).with_name("uv")
-INSTALLED_WITHIN_S, ENDS_IN_S = 600.0, 3_600.0
+INSTALLED_WITHIN_S, TRIED_WITHIN_S = 600.0, 3_600.0
+ROLES = [role for role in Role if role is not Role.JOIN]  # which the HTTP port does not know
+SIGN_IN = ("POST", "/v1/session")  # with a token that is drawn, too
+MAY_CHANGE = {Role.OPERATOR, Role.ADMIN}
+ADMINS_ALONE = ("token ", "credential ")  # how acts begin that only an administrator may do
 WITHOUT_TOKEN = {"/v1/health", "/v1/health/live"}
 SETTINGS = ROOT / "tests/security/schemathesis.toml"
 
@@ -56,7 +63,9 @@ def installed(folder: Path) -> Path:
     return folder / "bin/schemathesis"
 
 
-def tried(program: Path, plane: Plane, token: str, folder: Path, *, seed: int, examples: int) -> tuple[str, list[Call]]:
+def tried(
+    program: Path, plane: Plane, token: str, folder: Path, *, seed: int, examples: int, options: tuple[str, ...] = ()
+) -> tuple[str, list[Call]]:
     """What was found that the description does not have, empty where nothing was, and every call that was answered."""
     report = folder / "calls.ndjson"
     words = [
@@ -64,11 +73,51 @@ def tried(program: Path, plane: Plane, token: str, folder: Path, *, seed: int, e
         *("--url", plane.http, "--header", f"Authorization: Bearer {token}", "--seed", str(seed), "--no-color"),
         *("--max-examples", str(examples), "--continue-on-failure", "--suppress-health-check", "all"),
         *("--generation-database", "none", "--warnings", "off"),
+        *options,
         *("--report", "ndjson", "--report-ndjson-path", str(report)),
     ]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=ENDS_IN_S)
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=TRIED_WITHIN_S)
     found = "" if done.returncode == 0 else done.stdout[-20_000:] + done.stderr
     return found, list(_calls(report))
+
+
+@contextlib.contextmanager
+def inhabited(url: str, folder: Path, *, ends_in_s: float = ENDS_IN_S) -> Iterator[tuple[Plane, Host]]:
+    """A control plane with a pool, a queue and a host, so that requests find something."""
+    with serving(url, folder, ends_in_s=ends_in_s) as plane, plane.channel() as channel, plane.client() as client:
+        host = Host(AgentServiceStub(channel), "alpha")
+        profile = {"queues": ["rq/mail"], "template": "rq"}
+        assert client.put("/v1/profiles/mail", json=profile).status_code == 201
+        yield plane, host
+
+
+def secret_of(role: Role, plane: Plane, host: Host) -> str:
+    """What a caller of ``role`` shows."""
+    if role is Role.ADMIN:
+        return TOKEN  # an administrator may revoke its own token; the setting's stays
+    return host.known.credential if role is Role.HOST else plane.token(role, f"fuzz-{role.value}")
+
+
+def actor_of(role: Role) -> str:
+    """What the audit log calls that caller."""
+    return "host alpha" if role is Role.HOST else f"token fuzz-{role.value}"
+
+
+def acts_of(plane: Plane, actor: str) -> set[str]:
+    """What the audit log has of ``actor`` beside refusals."""
+    with plane.client() as client:
+        answer = client.get("/v1/audit", params={"actor": actor, "limit": 1_000}).json()
+    return {act["action"] for act in answer["acts"]} - {"call refused"}
+
+
+def assert_kept(role: Role, calls: list[Call], acts: set[str]) -> None:
+    """Nothing failed for a defect, and nothing was allowed to ``role`` that the table of rights forbids."""
+    assert not [call for call in calls if call.status >= 500]
+    shown = [call for call in calls if (call.method, call.path) != SIGN_IN]
+    assert 401 not in {call.status for call in shown}, "the token is no longer valid"
+    assert not [call for call in calls if call.is_beyond(role)]
+    assert not acts or role in MAY_CHANGE, acts
+    assert role is Role.ADMIN or not [act for act in acts if act.startswith(ADMINS_ALONE)], acts
 
 
 def statuses(calls: list[Call]) -> dict[str, int]:
