@@ -72,8 +72,9 @@ class HeadTimes:
     def _take(self, queue: str, entered_s: float | None, at_s: float) -> None:
         head = self._heads[queue]
         empty_s = self._empty_at_s.get(queue, float("-inf"))
-        if entered_s is not None and entered_s + RESOLUTION_S < empty_s:
+        if entered_s is not None and not empty_s - RESOLUTION_S <= entered_s <= at_s + RESOLUTION_S:
             # From before the queue was empty: statistics that are older than that, or a publisher's own idea of time.
+            # One that is yet to come is of a clock that is ahead: what waits would have no age until then.
             entered_s = None
         head.entered_s = entered_s
         if entered_s is not None:
