@@ -125,11 +125,11 @@ class CeleryApp(App):
     def __init__(self, server: Valkey) -> None:
         super().__init__(server)
         self._app = Celery("shop", broker=server.url)
-        self._app.conf.broker_pool_limit = 0  # a server that was away is connected to anew
 
     def put(self, jobs: int) -> None:
-        for _ in range(jobs):
-            self._app.send_task("work", queue="mail")
+        with self._app.connection_for_write() as connection:  # Celery's pool is of one server that never was away
+            for _ in range(jobs):
+                self._app.send_task("work", queue="mail", connection=connection)
         self.put_jobs += jobs
 
     def put_malformed(self) -> None:
