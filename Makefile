@@ -87,7 +87,7 @@ compiled: install ## compile the fast tests of a new clone, once for all process
 # The slow tests start a JVM some sixty times, each with 6 s less of a processor.
 classes: $(VENV)/share/headway/spark-classes.jsa ## archive Spark's classes: a JVM starts with a third less of a processor
 $(VENV)/share/headway/spark-classes.jsa: $(INSTALLED)
-	@$(BIN)/headway pipeline prepare 2>/dev/null
+	@$(BIN)/headway pipeline prepare || echo "headway: without the archive, the slow tests take longer" >&2
 
 # Three a core: see tests/side_by_side.py. A file's tests stay together, and so do the servers that they share. In their
 # own order short files come last; by how many tests they have, the laws would, of which a few take long.
