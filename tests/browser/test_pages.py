@@ -1,6 +1,8 @@
 """Tasks of an operator in the pages: sign in, scale for a while, change a profile with its diff, drain, read back."""
 
+import asyncio
 import time
+from pathlib import Path
 
 from playwright.async_api import Browser, Page, expect
 
@@ -92,3 +94,36 @@ async def test_decisions_are_filtered_by_the_address_and_every_page_opens(browse
             await expect(page.locator("main")).to_contain_text(text)
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
         assert wrong == []
+
+
+async def test_the_slo_report_shows_days_late_jobs_and_what_is_not_known(
+    browser: Browser, serve, seed: Seed, tmp_path: Path
+) -> None:
+    now_s = time.time()
+    play(seed, now_s=now_s)
+    today_s = now_s // 86_400 * 86_400
+    for day, late_jobs in enumerate([0, 4, 120, 8]):
+        seed.execute_with(
+            "insert into pool_attainment values ('emails', %s, 1000, %s)", today_s - day * 86_400, late_jobs
+        )
+    async with serve() as (url, _, _), opened(browser, f"{url}slo") as (page, wrong):
+        row = page.get_by_role("row", name="emails")
+        await expect(row).to_contain_text("96.7 %")  # 132 of 4,000 jobs were late
+        await expect(row).to_contain_text("4,000")
+        await expect(page.get_by_role("row", name="images")).to_contain_text("–")
+        days = page.locator("details[data-pool=emails]")
+        await expect(days.locator("summary")).to_contain_text("without measured jobs")
+        await days.locator("summary").click()
+        await expect(days.get_by_role("row").nth(3)).to_contain_text("88 %")  # newest first, below the heading
+        for width in (1440, 390):
+            await page.set_viewport_size({"width": width, "height": 900})
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+            await page.screenshot(path=tmp_path / f"slo-{width}.png", full_page=True)
+        async with page.expect_download() as download:
+            await page.get_by_role("link", name="Download as CSV").click()
+        lines = (await asyncio.to_thread((await (await download.value).path()).read_text)).splitlines()
+        assert any(line.startswith("emails,") and ",1000,120,0.88," in line for line in lines)
+        await page.get_by_label("Pool").fill("nobody")
+        await page.get_by_label("Pool").press("Enter")
+        await expect(page.locator(".state-line")).to_contain_text("nobody")
+        assert [each for each in wrong if "404" not in each] == []

@@ -20,6 +20,7 @@ PAGES = (
     "/profiles",
     "/profiles/{name:path}",
     "/decisions",
+    "/slo",
     "/hosts",
     "/hosts/{name:path}",
     "/system",

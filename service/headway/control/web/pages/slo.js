@@ -1,0 +1,161 @@
+// How pools kept their objectives, day by day or hour by hour, and what their workers took. What is not known is a dash.
+
+import { link, parameter, ROOT, setParameters } from "../address.js";
+import { el, say } from "../dom.js";
+import { count, counted, decimal, promise } from "../format.js";
+import { heading, Loading, nothing, table } from "../loading.js";
+
+const DAY_S = 86_400;
+const RANGES = [["7d", "7 days", 7], ["1d", "1 day", 1], ["31d", "31 days", 31], ["90d", "90 days", 90]];
+const STEPS = [["day", "by day"], ["hour", "by hour"]];
+const HOURS_DAYS_MAX = 7; // 168 bars are as many as one line shows
+const EVERY_MS = 60_000;
+const COLUMNS = [
+  { label: "Pool" },
+  { label: "Objective" },
+  { label: "Attainment", isNumber: true },
+  { label: "Error budget left", isNumber: true },
+  { label: "Jobs", isNumber: true },
+  { label: "Late", isNumber: true },
+  { label: "Worker-hours", isNumber: true },
+  { label: "Sized for the peak", isNumber: true },
+  { label: "Cost", isNumber: true },
+];
+const DETAILS = [
+  { label: "From" },
+  { label: "Attainment", isNumber: true },
+  { label: "Burn rate", isNumber: true },
+  { label: "Jobs", isNumber: true },
+  { label: "Late", isNumber: true },
+  { label: "Worker-hours", isNumber: true },
+  { label: "Cost", isNumber: true },
+];
+
+const NOT_KNOWN = "–";
+const known = (value, text) => (value === null || value === undefined ? NOT_KNOWN : text(value));
+const share = (value) => `${(Math.floor(value * 10_000) / 100).toFixed(2).replace(/\.?0+$/, "")} %`; // 99.996 % is not 100 %
+
+export const page = {
+  render(root, { read, store }) {
+    const head = heading("SLO report", "");
+    const place = el("div", {});
+    const csv = el("a", { class: "give", download: "slo.csv", href: "" }, "Download as CSV");
+    const asked = () => {
+      const now_s = store.moment_s ?? Date.now() / 1000;
+      const days = daysOf();
+      const query = new URLSearchParams({ from_s: Math.floor(now_s - days * DAY_S), until_s: Math.floor(now_s), step: stepOf(days) });
+      if (parameter("pool")) query.set("pool", parameter("pool"));
+      return query;
+    };
+    root.append(head, filters(() => loading.again()));
+    const loading = new Loading(root, {
+      read: () => {
+        const query = asked();
+        csv.href = `${ROOT.pathname}v1/slo/export?${query}`;
+        return read(`v1/slo?${query}`);
+      },
+      show: (report) => show(report, head, place),
+      every_ms: EVERY_MS,
+    });
+    root.append(place, el("p", {}, csv));
+    return { close: () => loading.close() };
+  },
+};
+
+const daysOf = () => (RANGES.find(([name]) => name === parameter("range")) ?? RANGES[0])[2];
+const stepOf = (days) => (parameter("step") === "hour" && days <= HOURS_DAYS_MAX ? "hour" : "day");
+
+function filters(changed) {
+  const field = (name, label, element) => {
+    element.id = `filter-${name}`;
+    element.value = parameter(name) ?? element.value;
+    element.addEventListener("change", () => {
+      setParameters({ [name]: element.value || null }, { isStep: true });
+      changed();
+    });
+    return el("div", {}, el("label", { for: element.id }, label), element);
+  };
+  const choice = (options) => el("select", {}, ...options.map(([value, text]) => el("option", { value }, text)));
+  const form = el(
+    "form",
+    { class: "filters", "aria-label": "Filter the report" },
+    field("pool", "Pool", el("input", { type: "search", autocomplete: "off" })),
+    field("range", "Range", choice(RANGES)),
+    field("step", `Periods (hours for ${HOURS_DAYS_MAX} days at most)`, choice(STEPS)),
+  );
+  form.addEventListener("submit", (event) => event.preventDefault()); // Enter in the only field of text would load the page anew
+  return form;
+}
+
+function show(report, head, place) {
+  const open = new Set([...place.querySelectorAll("details[open]")].map((each) => each.dataset.pool));
+  const measured = report.pools.filter((each) => each.attainment !== null);
+  const kept = measured.filter((each) => each.budget_left === null ? each.late_jobs === 0 : each.budget_left >= 0);
+  say(head.lastChild, report.pools.length ? `${kept.length} of ${counted(measured.length, "pool")} with jobs met the objective, in days of UTC` : "");
+  if (!report.pools.length) return place.replaceChildren(nothing("No pool has an objective yet.", "Write one into profiles.yaml and run headway apply."));
+  place.replaceChildren(
+    el("div", { class: "card" }, table("Pools over the whole range", COLUMNS, report.pools.map(row))),
+    el("h2", {}, report.step_s === DAY_S ? "Day by day" : "Hour by hour"),
+    ...report.pools.map((each) => periodsOf(each, report, open.has(each.pool))),
+  );
+}
+
+function row(each) {
+  return [
+    el("a", { href: link("/pools", each.pool) }, each.pool),
+    promise(each.objective),
+    known(each.attainment, share),
+    el("span", { class: "badge", "data-state": stateOf(each.budget_left, each.attainment) }, known(each.budget_left, (left) => (left < 0 ? `spent ${decimal(1 - left)} times` : `${Math.floor(left * 100)} %`))),
+    known(each.jobs, count),
+    known(each.late_jobs, count),
+    known(each.worker_hours, decimal),
+    known(each.static_worker_hours, decimal),
+    known(each.cost, decimal),
+  ];
+}
+
+function stateOf(budget_left, attainment) {
+  if (attainment === null || budget_left === null) return null;
+  if (budget_left < 0) return "breaching";
+  return budget_left < 0.25 ? "at_risk" : "on_time";
+}
+
+/** A bar for each period, as high as its burn rate, and the same as a table. */
+function periodsOf(each, report, isOpen) {
+  const word = report.step_s === DAY_S ? "day" : "hour";
+  const bad = each.periods.filter((period) => period.burn_rate > 1).length;
+  const silent = each.periods.filter((period) => period.attainment === null).length;
+  const text = `${counted(each.periods.length, word)}: ${bad} over the error budget, ${silent} without measured jobs`;
+  const bars = el("span", { class: "bars", role: "img", "aria-label": text }, ...each.periods.map((period) => bar(period, report.step_s)));
+  const details = el(
+    "details",
+    { class: "periods", "data-pool": each.pool, open: isOpen },
+    el("summary", {}, el("b", {}, each.pool), bars, el("span", { class: "sub" }, text)),
+  );
+  const fill = () => {
+    if (!details.open || details.querySelector("table")) return;
+    details.append(el("div", { class: "card" }, table(`${each.pool} by ${word}`, DETAILS, [...each.periods].reverse().map((period) => cells(period, report.step_s)))));
+  };
+  details.addEventListener("toggle", fill);
+  fill();
+  return details;
+}
+
+function bar(period, step_s) {
+  const state = period.attainment === null ? "unknown" : period.burn_rate > 1 || (period.burn_rate === null && period.late_jobs) ? "over" : "within";
+  return el("i", { "data-state": state, "data-height": period.burn_rate === null ? 0 : Math.min(4, Math.ceil(period.burn_rate * 2)), title: `${moment(period.from_s, step_s)}: ${period.attainment === null ? "no jobs measured" : `${share(period.attainment)} in time, ${counted(period.late_jobs, "late job")}`}` });
+}
+
+function cells(period, step_s) {
+  return [
+    el("time", { datetime: new Date(period.from_s * 1000).toISOString() }, moment(period.from_s, step_s)),
+    known(period.attainment, share),
+    known(period.burn_rate, (rate) => `${decimal(rate)} ×`),
+    known(period.jobs, count),
+    known(period.late_jobs, count),
+    known(period.worker_hours, decimal),
+    known(period.cost, decimal),
+  ];
+}
+
+const moment = (at_s, step_s) => new Date(at_s * 1000).toISOString().slice(0, step_s === DAY_S ? 10 : 16).replace("T", " ");
