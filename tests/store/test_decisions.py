@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from headway.errors import Invalid
 from headway.scaling.decisions.codec import decision_from_mapping
@@ -114,3 +115,19 @@ async def test_the_latest_of_each_pool_leaves_out_pools_without_a_profile(engine
     async with transaction(engine) as conn:
         latest = await latest_decisions(conn)
     assert {pool: each.decision.target_workers for pool, each in latest.items()} == {"mail": 2}
+
+
+async def test_changes_and_reasons_are_found_without_reading_what_repeats(engine: Engine) -> None:
+    async with transaction(engine) as conn:
+        await insert_decisions(conn, [(DECISION, 1, 9)] * 2_000)
+        await insert_decisions(conn, [(replace(DECISION, binding="budget"), 1, 4)])
+    async with engine.connect() as conn:
+        await conn.execution_options(isolation_level="AUTOCOMMIT")
+        await conn.execute(text("analyze decisions"))
+    for query in (DecisionQuery(direction="up"), DecisionQuery(direction="down"), DecisionQuery(reason="budget")):
+        async with transaction(engine) as conn:
+            found = await list_decisions(conn, query=query)
+            assert len(found) == (0 if query.direction == "down" else 1)
+            read = "select sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) from pg_stat_xact_user_tables"
+            rows = (await conn.execute(text(f"{read} where relname like 'decisions%'"))).scalar_one()
+        assert rows <= 10, query

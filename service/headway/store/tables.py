@@ -560,6 +560,14 @@ decisions = Table(
     Column("body", JSONB, nullable=False),
     PrimaryKeyConstraint("decided_at", "decision_id"),
     Index("ix_decisions_pool_decided_at", "pool", "decided_at"),
+    # Most are as the one before: those that changed something are found without them, and so are those for a reason.
+    Index(
+        "ix_decisions_changed",
+        "decided_at",
+        "decision_id",
+        postgresql_where=text("target_workers is distinct from previous_workers"),
+    ),
+    Index("ix_decisions_binding_decided_at_decision_id", "binding", "decided_at", "decision_id"),
     postgresql_partition_by="RANGE (decided_at)",
 )
 

@@ -82,6 +82,8 @@ def _asked(query: DecisionQuery) -> list[ColumnElement[bool]]:
     before, target = decisions.c.previous_workers, decisions.c.target_workers
     directions = {"up": target > func.coalesce(before, 0), "down": target < before, "same": target == before}
     wanted = [] if query.direction is None else [directions[query.direction]]
+    if query.direction in {"up", "down"}:
+        wanted.append(target.is_distinct_from(before))  # as the index of changes has it
     if query.pool is not None:
         wanted.append(decisions.c.pool == query.pool)
     if query.reason is not None:
