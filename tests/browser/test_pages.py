@@ -127,3 +127,40 @@ async def test_the_slo_report_shows_days_late_jobs_and_what_is_not_known(
         await page.get_by_label("Pool").press("Enter")
         await expect(page.locator(".state-line")).to_contain_text("nobody")
         assert [each for each in wrong if "404" not in each] == []
+
+
+async def test_alerts_that_go_on_are_silenced_with_a_reason_and_an_end(
+    browser: Browser, serve, seed: Seed, tmp_path: Path
+) -> None:
+    now_s = time.time()
+    play(seed, now_s=now_s)
+    for rule, pool, since_s, until_s in [
+        ("pool_late", "emails", now_s - 300, None),
+        ("crash_loop", "images", now_s - 90, None),
+        ("failing", "reports", now_s - 9_000, now_s - 8_400),
+    ]:
+        seed.execute_with(
+            "insert into alerts (rule, severity, pool, host, kind, since_s, until_s, summary, action) "
+            "values (%s, 'page', %s, '', '', %s, %s, %s, 'Look at its workers.')",
+            rule, pool, since_s, until_s, f"what is wrong with {pool}",
+        )  # fmt: skip
+    async with serve(token=TOKEN) as (url, _, _), opened(browser, url) as (page, wrong):
+        await sign_in(page, await token_of(page, url, "operator"))
+        await page.goto(f"{url}alerts")
+        await expect(page.locator("main .summary")).to_contain_text("2 alerts go on, 2 to be paged for")
+        await expect(page.get_by_role("row", name="failing reports")).to_contain_text("10 min")
+        await page.get_by_role("row", name="pool late emails").get_by_role("button", name="Silence").click()
+        dialog = page.get_by_role("dialog")
+        await dialog.get_by_label("Reason").fill("we know")
+        await dialog.get_by_label("Ends by itself").select_option("1 hour")
+        await dialog.get_by_role("button", name="Silence", exact=True).click()
+        await expect(page.locator("main .summary")).to_contain_text("1 to be paged for")
+        await expect(page.get_by_role("row", name="we know")).to_contain_text("rule=pool_late")
+        for width in (1440, 390):
+            await page.set_viewport_size({"width": width, "height": 900})
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+            await page.screenshot(path=tmp_path / f"alerts-{width}.png", full_page=True)
+        await page.get_by_role("button", name="End…").click()
+        await dialog.get_by_role("button", name="End it").click()
+        await expect(page.get_by_text("Nothing is silenced.")).to_be_visible()
+        assert [each for each in wrong if "401" not in each] == []

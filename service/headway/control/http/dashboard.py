@@ -20,6 +20,7 @@ PAGES = (
     "/profiles",
     "/profiles/{name:path}",
     "/decisions",
+    "/alerts",
     "/slo",
     "/hosts",
     "/hosts/{name:path}",

@@ -13,6 +13,7 @@ export const PAGES = [
   { path: "/profiles", label: "Profiles", title: () => "Profiles", load: () => import("./profiles.js") },
   { path: "/profiles/{name:path}", section: "/profiles", title: ({ name }) => name, load: () => import("./profile.js") },
   { path: "/decisions", label: "Decisions", title: () => "Decisions", load: () => import("./decisions.js") },
+  { path: "/alerts", label: "Alerts", title: () => "Alerts", load: () => import("./alerts.js") },
   { path: "/slo", label: "SLO", title: () => "SLO report", load: () => import("./slo.js") },
   { path: "/hosts", label: "Hosts", title: () => "Hosts", load: () => import("./hosts.js") },
   { path: "/hosts/{name:path}", section: "/hosts", title: ({ name }) => name, load: () => import("./host.js") },
