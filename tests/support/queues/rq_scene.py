@@ -227,15 +227,8 @@ class RqScene(Scene):
                 self._next_began_s[job_id, run.began_s] = following.began_s
                 self._ended_before_s[job_id, following.began_s] = run.ended_s or math.inf
             entries[job_id], retries[job_id] = self._due(job_id, mine)
-        return judged(
-            events,
-            runs,
-            entries=entries,
-            retries=retries,
-            may_miss=self._may_miss,
-            may_add=self._may_add,
-            late_s=self.grace_s,
-        )
+        # An end is what the record says: no later than the next run's beginning, however busy the machine is.
+        return judged(events, runs, entries=entries, retries=retries, may_miss=self._may_miss, may_add=self._may_add)
 
     def _due(self, job_id: str, runs: list[Run]) -> tuple[Due, Due]:
         surely = [run for run in runs if self._may_miss(run, "start") is None]
