@@ -156,8 +156,9 @@ class HostCapacities:
     def add(self, kind: str, *, is_last_resort: bool = True) -> str | None:
         """Put one worker on the host that is least full, in proportion to what the host is; ``None`` if nowhere.
 
-        So hosts fill evenly, each by its capacity, and no pool stands on one host alone while there are others. A host
-        where such workers fail gets one only if there is no other place, and with ``is_last_resort``.
+        So hosts fill evenly, each by its capacity; of equal ones, that with the first id. Two workers of a pool may
+        come to stand on one host: who wants them apart says so by ``spread``. A host where such workers fail gets one
+        only if there is no other place, and with ``is_last_resort``.
         """
         room = self._least_full(self._closed_to(kind), kind)
         if room is None and is_last_resort and kind in self._closed_at_last:

@@ -66,7 +66,7 @@ SIMPLE: Sequence[AlertRule] = (
         expression='headway_pool_state{state="breaching"} == 1',
         for_s=300,
         severity=PAGE,
-        summary="jobs of pool {{ $labels.pool }} wait longer than promised: headway explain {{ $labels.pool }}",
+        summary="jobs of pool {{ $labels.pool }} wait longer than their objective: headway explain {{ $labels.pool }}",
     ),
     AlertRule(
         name="HeadwayPoolBroken",
