@@ -10,7 +10,7 @@ from playwright.async_api import Browser, expect
 from browser.pages import CONTRAST, IN_A_BROWSER, opened
 from browser.scene import SOON, play
 from headway.scaling.allocation.host_demand import HostsWanted, Sign
-from headway.scaling.model import Decision
+from headway.scaling.model import Decision, Mode
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine, transaction
 from headway.store.pools.host_demand import save_hosts_wanted
@@ -288,3 +288,11 @@ async def test_what_directs_or_hides_text_is_shown_as_its_code(browser: Browser,
         plain = ["Grüße, 日本語 🙂", 7, 0, ""]
         shown = "async (values) => (await import('/static/dom.js')).el('p', {}, ...values).textContent"
         assert await page.evaluate(shown, plain) == "Grüße, 日本語 🙂70"
+
+
+async def test_workers_that_nobody_can_count_are_not_counted_as_none(browser: Browser, serve, seed: Seed) -> None:
+    seed.sample("redis/mail", at_s=time.time(), waiting_jobs=3)  # of a broker that lists no workers
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq", mode=Mode.RECOMMEND))
+    async with serve() as (url, _, _), opened(browser, url) as (page, wrong):
+        await expect(page.locator("#subline")).to_contain_text("workers unknown on 0 hosts")
+        assert wrong == []

@@ -26,6 +26,14 @@ export function doing(pools) {
     .join(", ");
 }
 
+/** How many workers run, as far as known: a pool that cannot say is not one with none. */
+export function running(pools) {
+  const known = pools.map((pool) => pool.running_workers).filter((number) => number !== null);
+  if (pools.length && !known.length) return "workers unknown";
+  const isPart = known.length < pools.length;
+  return `${counted(known.reduce((one, other) => one + other, 0), "worker")}${isPart ? " or more" : ""} running`;
+}
+
 /** How old what a headline rests on is, where that is out of the ordinary. */
 function agesOf(pools) {
   const ages = pools.flatMap((pool) => [pool.sample_age_s, pool.measured_age_s]).filter((age_s) => age_s !== null);

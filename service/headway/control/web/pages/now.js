@@ -5,7 +5,7 @@ import { Chart } from "../chart.js";
 import { DecisionList } from "../decisions.js";
 import { $, el, mark, say } from "../dom.js";
 import { ago, clock, counted, promise, rate } from "../format.js";
-import { BAD, doing, headline, nameOf } from "../headline.js";
+import { BAD, doing, headline, nameOf, running } from "../headline.js";
 import { HostList, showWanted } from "../hosts.js";
 import { QueueTable } from "../queues.js";
 
@@ -178,14 +178,13 @@ class Now {
 const behind = ({ metrics, objective }) => Math.max(metrics.oldest_age_s ?? 0, metrics.pickup_objective_s ?? 0) / objective.target_s;
 
 function subline(overview, moment_s) {
-  const running = overview.pools.reduce((sum, pool) => sum + pool.running_workers, 0);
   const known = overview.queues.map((queue) => queue.metrics.arrival_rate_per_s).filter((each) => each !== null);
   const isPart = overview.queues.some((queue) => queue.metrics.has_unknown_rates && queue.metrics.arrival_rate_per_s === null);
   const total = `jobs arrive at ${rate(known.reduce((one, other) => one + other, 0))}${isPart ? " or more" : ""}`;
   const decided = overview.decisions[0];
   return [
     doing(overview.pools),
-    `${counted(running, "worker")} running on ${counted(overview.hosts.filter((host) => host.is_known).length, "host")}`,
+    `${running(overview.pools)} on ${counted(overview.hosts.filter((host) => host.is_known).length, "host")}`,
     known.length ? total : "arrivals unknown",
     decided ? `last decision ${ago(moment_s - decided.decided_at_s)}` : "nothing decided yet",
   ]
