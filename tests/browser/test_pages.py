@@ -146,6 +146,12 @@ async def test_alerts_that_go_on_are_silenced_with_a_reason_and_an_end(
         )  # fmt: skip
     async with serve(token=TOKEN) as (url, _, _), opened(browser, url) as (page, wrong):
         await sign_in(page, await token_of(page, url, "operator"))
+        first = page.locator(".incidents li").filter(has_text="pool late")
+        await expect(first).to_contain_text("what is wrong with emails")
+        await expect(first).to_contain_text("5 min")
+        await page.screenshot(path=tmp_path / "now-1440.png")
+        await first.get_by_role("link", name="emails").click()
+        await expect(page).to_have_url(f"{url}pools/emails")
         await page.goto(f"{url}alerts")
         await expect(page.locator("main .summary")).to_contain_text("2 alerts go on, 2 to be paged for")
         await expect(page.get_by_role("row", name="failing reports")).to_contain_text("10 min")

@@ -1,9 +1,10 @@
 // What the leader has found wrong: what goes on, what has ended, and what is silenced until when and why.
 
 import { ask, reasonField, spanField } from "../actions.js";
-import { link, parameter, setParameters } from "../address.js";
+import { parameter, setParameters } from "../address.js";
 import { el, say } from "../dom.js";
 import { ago, clock, counted, duration } from "../format.js";
+import { badge, nameOf, subject } from "../incidents.js";
 import { heading, Loading, nothing, table } from "../loading.js";
 import { account, readOnly, send } from "../session.js";
 
@@ -71,15 +72,6 @@ function filter(changed) {
   const form = el("form", { class: "filters", "aria-label": "Filter alerts" }, el("div", {}, el("label", { for: "filter-pool" }, "Pool"), input));
   form.addEventListener("submit", (event) => event.preventDefault());
   return form;
-}
-
-const nameOf = ({ rule, kind }) => (kind ? `${rule.replaceAll("_", " ")}: ${kind.replaceAll("_", " ")}` : rule.replaceAll("_", " "));
-const badge = (alert) => el("span", { class: "badge", "data-state": alert.until_s !== null ? "idle" : alert.severity === "page" ? "breaching" : "at_risk" }, nameOf(alert));
-
-function subject({ pool, host }) {
-  if (pool) return el("a", { href: link("/pools", pool) }, pool);
-  if (host) return el("a", { href: link("/hosts", host) }, host);
-  return el("a", { href: link("/system") }, "installation");
 }
 
 const moment = (at_s) => el("time", { datetime: new Date(at_s * 1000).toISOString() }, `${new Date(at_s * 1000).toLocaleDateString("en-GB")} ${clock(at_s)}`);

@@ -7,6 +7,7 @@ import { $, el, mark, say } from "../dom.js";
 import { ago, clock, counted, promise, rate } from "../format.js";
 import { BAD, doing, headline, nameOf, running } from "../headline.js";
 import { HostList, showWanted } from "../hosts.js";
+import { IncidentList } from "../incidents.js";
 import { QueueTable } from "../queues.js";
 
 const HISTORY_MINUTES = 10;
@@ -32,6 +33,7 @@ class Now {
   #decided = null; // decisions on the selected pool
   #said = null;
   #isClosed = false;
+  #incidents;
   #chart = new Chart($("chart"));
   #decisions = new DecisionList($("decisions"));
   #table = new QueueTable($("queues-section"), { select: (pool) => this.#select(pool), changed: () => this.#showFound() });
@@ -39,6 +41,7 @@ class Now {
 
   constructor(context) {
     this.#context = context;
+    this.#incidents = new IncidentList($("incidents-section"), context.read);
   }
 
   show(store) {
@@ -57,6 +60,7 @@ class Now {
     const { overview, moment_s } = store;
     if (!overview) return;
     this.#showSummary(store);
+    this.#incidents.show(moment_s, store);
     this.#table.show(overview, { selected: this.#selected, now_s: moment_s });
     this.#showDecisions(overview, moment_s);
     this.#hosts.show(overview, moment_s);
@@ -214,7 +218,7 @@ function showEmpty({ queues, pools, hosts, decisions }) {
     "decisions-empty",
     !decisions.length,
     "Nothing has been decided.",
-    pools.length ? ["The next tick is at most five seconds away; if nothing comes, the reasons are above."] : ["Decisions begin with the first profile."],
+    pools.length ? ["The next evaluation is at most five seconds away; if nothing comes, the reasons are above."] : ["Decisions begin with the first profile."],
   );
 }
 
