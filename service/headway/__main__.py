@@ -65,6 +65,7 @@ COMMANDS = {
     "pause": Command("headway.cli.operator.override", "cli", "keep a pool's last target"),
     "resume": Command("headway.cli.operator.override", "cli", "end a pause"),
     "token": Command("headway.cli.operator.token", "cli", "make, list and revoke tokens"),
+    "events": Command("headway.cli.operator.events.events", "cli", "show what happened, and on as it happens"),
     "audit": Command("headway.cli.operator.audit", "cli", "show or export who did what, refusals included"),
     "host": Command("headway.cli.operator.host", "cli", "cordon, drain or forget a host; rotate its credential"),
     "queue": Command("headway.cli.operator.queue", "cli", "forget a queue that is gone"),
@@ -111,7 +112,7 @@ GROUPS = {
         "queue",
         "token",
     ),
-    "Inspect and operate": ("top", "get", "describe", "explain", "doctor", "audit", "completion"),
+    "Inspect and operate": ("top", "get", "describe", "explain", "events", "doctor", "audit", "completion"),
     "Plan, simulate and learn": (
         "plan",
         "simulate",

@@ -114,7 +114,7 @@ def audit_table(answer: dict[str, Any]) -> Table | str:
                 act["address"] or "-",
                 act["action"],
                 act["subject"],
-                _change(act["before"], act["after"]),
+                change_text(act["before"], act["after"]),
             )
             for act in answer["acts"]
         ),
@@ -126,7 +126,7 @@ def _clock(at_s: float) -> str:
     return datetime.fromtimestamp(at_s, tz=UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def _change(before: Any, after: Any) -> str:
+def change_text(before: Any, after: Any) -> str:
     """What became of it, as ``workers_max: 8 → 12``; of what was made or ended, all that is recorded of it."""
     old, new = before or {}, after or {}
     if not (isinstance(old, dict) and isinstance(new, dict)):

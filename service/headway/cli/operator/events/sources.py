@@ -1,0 +1,96 @@
+"""What happened, read from the API: decisions that changed a target, alerts, and what people changed."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from headway.cli.api_client import Api, path_of
+from headway.cli.operator.report_tables import change_text
+from headway.cli.terminal.labels import named
+from headway.errors import Forbidden
+
+PAGE_DECISIONS = 500
+PAGE_ALERTS = 1_000
+PAGE_ACTS = 1_000
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened."""
+
+    at_s: float
+    kind: str
+    """`scaled`, `alert`, `alert ended` or `change`."""
+    about: str
+    """As ``pool mail``, ``host web-1`` or ``the installation``."""
+    text: str
+    source: Body
+    """The row of the API that it is from."""
+
+    @property
+    def key(self) -> str:
+        """The same for no two."""
+        return json.dumps([self.at_s, self.kind, self.about, self.text], sort_keys=True)
+
+
+def events_of(api: Api, *, from_s: float, pool: str | None, limit: int) -> list[Event]:
+    """The newest ``limit`` of what happened since ``from_s``, the oldest first.
+
+    What people changed is left out where the caller may not read the audit log.
+    """
+    if pool is not None:
+        _check(api, pool)
+    found = [*_decided(api, from_s, pool, limit), *_alerts(api, pool, limit), *_changed(api, from_s, pool, limit)]
+    recent = sorted((each for each in found if each.at_s >= from_s), key=lambda each: (each.at_s, each.key))
+    return recent[-limit:]
+
+
+def _check(api: Api, pool: str) -> None:
+    """Refused in the API's words if there is no such pool and none of its decisions are kept."""
+    if not api.get("/v1/decisions", pool=pool, limit=1)["decisions"]:
+        api.get(path_of("profiles", pool))
+
+
+def _decided(api: Api, from_s: float, pool: str | None, limit: int) -> Iterator[Event]:
+    for direction in ("up", "down"):
+        query = {"pool": pool, "direction": direction, "from_s": from_s, "limit": min(limit, PAGE_DECISIONS)}
+        for row in api.get("/v1/decisions", **query)["decisions"]:
+            decision = row["decision"]
+            before, after = row["previous_workers"], decision["target_workers"]
+            yield Event(
+                at_s=row["decided_at_s"],
+                kind="scaled",
+                about=f"pool {decision['pool']}",
+                text=f"{'none' if before is None else before} → {after} workers: {named(decision['binding'])}",
+                source=row,
+            )
+
+
+def _alerts(api: Api, pool: str | None, limit: int) -> Iterator[Event]:
+    query = {"state": "all", "pool": pool, "limit": min(limit, PAGE_ALERTS)}
+    for row in api.get("/v1/alerts", **query)["alerts"]:
+        about = f"pool {row['pool']}" if row["pool"] else f"host {row['host']}" if row["host"] else "the installation"
+        yield Event(at_s=row["since_s"], kind="alert", about=about, text=row["summary"], source=row)
+        if row["until_s"] is not None:
+            yield Event(at_s=row["until_s"], kind="alert ended", about=about, text=row["summary"], source=row)
+
+
+def _changed(api: Api, from_s: float, pool: str | None, limit: int) -> Iterator[Event]:
+    query = {
+        "from_s": from_s,
+        "subject": None if pool is None else f"profile {pool}",
+        "limit": min(limit, PAGE_ACTS),
+    }
+    try:
+        acts = api.get("/v1/audit", **query)["acts"]
+    except Forbidden:
+        return
+    for row in acts:
+        what = change_text(row["before"], row["after"])
+        text = f"{row['action']} by {row['actor']}"
+        yield Event(
+            at_s=row["at_s"], kind="change", about=row["subject"], text=f"{text}: {what}" if what else text, source=row
+        )
