@@ -1,8 +1,9 @@
 // What the leader has found wrong: what goes on, what has ended, and what is silenced until when and why.
 
 import { ask, reasonField, spanField } from "../actions.js";
-import { parameter, setParameters } from "../address.js";
+import { parameter } from "../address.js";
 import { el, say } from "../dom.js";
+import { filterForm } from "../filters.js";
 import { ago, clock, counted, duration } from "../format.js";
 import { badge, nameOf, subject } from "../incidents.js";
 import { heading, Loading, nothing, table } from "../loading.js";
@@ -46,7 +47,7 @@ export const page = {
       if (parameter("pool")) asked.set("pool", parameter("pool"));
       return read(`v1/alerts?${asked}`);
     };
-    root.append(head, filter(() => loading.again()));
+    root.append(head, filterForm("Filter alerts", [{ name: "pool", label: "Pool", type: "search" }], () => loading.again()));
     const note = el("p", { class: "sub action-note" });
     const loading = new Loading(root, { read: () => Promise.all([query("firing"), query("all"), read("v1/silences")]), show, every_ms: EVERY_MS });
     root.append(note, firing, el("h2", {}, "Silences"), silences, el("h2", {}, "Ended"), ended);
@@ -61,18 +62,6 @@ export const page = {
     return { close: () => loading.close() };
   },
 };
-
-function filter(changed) {
-  const input = el("input", { id: "filter-pool", type: "search", autocomplete: "off" });
-  input.value = parameter("pool") ?? "";
-  input.addEventListener("change", () => {
-    setParameters({ pool: input.value || null }, { isStep: true });
-    changed();
-  });
-  const form = el("form", { class: "filters", "aria-label": "Filter alerts" }, el("div", {}, el("label", { for: "filter-pool" }, "Pool"), input));
-  form.addEventListener("submit", (event) => event.preventDefault());
-  return form;
-}
 
 const moment = (at_s) => el("time", { datetime: new Date(at_s * 1000).toISOString() }, `${new Date(at_s * 1000).toLocaleDateString("en-GB")} ${clock(at_s)}`);
 

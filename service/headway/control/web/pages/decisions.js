@@ -1,8 +1,9 @@
 // Decisions of any time: filters are in the address, and a page ends where the next begins.
 
-import { parameter, setParameters } from "../address.js";
+import { parameter } from "../address.js";
 import { DecisionList } from "../decisions.js";
 import { el, say } from "../dom.js";
+import { filterForm } from "../filters.js";
 import { heading, Loading } from "../loading.js";
 
 const SHOWN = 50;
@@ -34,7 +35,7 @@ export const page = {
       list.replaceChildren();
       loading.again();
     };
-    root.append(filters(again));
+    root.append(filterForm("Filter decisions", FILTERS, again));
     const loading = new Loading(root, { read: () => query(null), show });
     root.append(tally, list, more);
     more.addEventListener("click", async () => {
@@ -46,26 +47,13 @@ export const page = {
   },
 };
 
-function filters(changed) {
-  const input = (name, label, attributes) => {
-    const element = attributes.options ? el("select", { id: `filter-${name}` }, ...attributes.options.map(([value, text]) => el("option", { value }, text))) : el("input", { id: `filter-${name}`, autocomplete: "off", ...attributes });
-    element.value = parameter(name) ?? "";
-    element.addEventListener("change", () => {
-      setParameters({ [name]: element.value || null }, { isStep: true });
-      changed();
-    });
-    return el("div", {}, el("label", { for: `filter-${name}` }, label), element);
-  };
-  return el(
-    "form",
-    { class: "filters", "aria-label": "Filter decisions" },
-    input("pool", "Pool", { type: "search" }),
-    input("direction", "Direction", { options: DIRECTIONS }),
-    input("reason", "Decided by", { type: "search", placeholder: "backlog_drain" }),
-    input("from", "From", { type: "datetime-local" }),
-    input("until", "Until", { type: "datetime-local" }),
-  );
-}
+const FILTERS = [
+  { name: "pool", label: "Pool", type: "search" },
+  { name: "direction", label: "Direction", options: DIRECTIONS },
+  { name: "reason", label: "Decided by", type: "search", placeholder: "backlog_drain" },
+  { name: "from", label: "From", type: "datetime-local" },
+  { name: "until", label: "Until", type: "datetime-local" },
+];
 
 /** Unix seconds of a local date and time; null of none. */
 function seconds(text) {

@@ -1,7 +1,8 @@
 // How pools kept their objectives, day by day or hour by hour, and what their workers took. What is not known is a dash.
 
-import { link, parameter, ROOT, setParameters } from "../address.js";
+import { link, parameter, ROOT } from "../address.js";
 import { el, say } from "../dom.js";
+import { filterForm } from "../filters.js";
 import { count, counted, decimal, promise } from "../format.js";
 import { heading, Loading, nothing, table } from "../loading.js";
 
@@ -9,6 +10,11 @@ const DAY_S = 86_400;
 const RANGES = [["7d", "7 days", 7], ["1d", "1 day", 1], ["31d", "31 days", 31], ["90d", "90 days", 90]];
 const STEPS = [["day", "by day"], ["hour", "by hour"]];
 const HOURS_DAYS_MAX = 7; // 168 bars are as many as one line shows
+const FILTERS = [
+  { name: "pool", label: "Pool", type: "search" },
+  { name: "range", label: "Range", options: RANGES },
+  { name: "step", label: `Periods (hours for ${HOURS_DAYS_MAX} days at most)`, options: STEPS },
+];
 const EVERY_MS = 60_000;
 const COLUMNS = [
   { label: "Pool" },
@@ -47,7 +53,7 @@ export const page = {
       if (parameter("pool")) query.set("pool", parameter("pool"));
       return query;
     };
-    root.append(head, filters(() => loading.again()));
+    root.append(head, filterForm("Filter the report", FILTERS, () => loading.again()));
     const loading = new Loading(root, {
       read: () => {
         const query = asked();
@@ -64,28 +70,6 @@ export const page = {
 
 const daysOf = () => (RANGES.find(([name]) => name === parameter("range")) ?? RANGES[0])[2];
 const stepOf = (days) => (parameter("step") === "hour" && days <= HOURS_DAYS_MAX ? "hour" : "day");
-
-function filters(changed) {
-  const field = (name, label, element) => {
-    element.id = `filter-${name}`;
-    element.value = parameter(name) ?? element.value;
-    element.addEventListener("change", () => {
-      setParameters({ [name]: element.value || null }, { isStep: true });
-      changed();
-    });
-    return el("div", {}, el("label", { for: element.id }, label), element);
-  };
-  const choice = (options) => el("select", {}, ...options.map(([value, text]) => el("option", { value }, text)));
-  const form = el(
-    "form",
-    { class: "filters", "aria-label": "Filter the report" },
-    field("pool", "Pool", el("input", { type: "search", autocomplete: "off" })),
-    field("range", "Range", choice(RANGES)),
-    field("step", `Periods (hours for ${HOURS_DAYS_MAX} days at most)`, choice(STEPS)),
-  );
-  form.addEventListener("submit", (event) => event.preventDefault()); // Enter in the only field of text would load the page anew
-  return form;
-}
 
 function show(report, head, place) {
   const open = new Set([...place.querySelectorAll("details[open]")].map((each) => each.dataset.pool));
