@@ -122,6 +122,7 @@ def guardian_pid(path: Path) -> int:
 
 
 def _remove(path: Path) -> None:
-    servers = [prepared(lock.parent) for lock in path.rglob("owners.lock")]
+    # Not by glob, which fails where a server that ends removes a folder meanwhile.
+    servers = [prepared(Path(folder)) for folder, _, files in os.walk(path) if "owners.lock" in files]
     assert Deadline(60).sees(lambda: not any(server.is_guarded() for server in servers)), f"a server runs in {path}"
     shutil.rmtree(path, ignore_errors=True)
