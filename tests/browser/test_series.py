@@ -137,8 +137,11 @@ async def test_a_double_click_goes_back_to_the_range_from_before_zooming(browser
     async with serve() as (url, _, _), opened(browser, url) as (page, _):
         await given(page, series(now_s=time.time()))
         await page.goto(f"{url}pools/reports?range=7d")
+        # What is late stands above the charts, and pushes them down when it comes.
+        await expect(page.locator("#main .reasons")).to_be_visible()
         over = page.locator("[data-panel=wait] .u-over")
         for right in (600, 400):
+            await expect(page.locator("[data-panel=wait] .legend")).to_contain_text("objective30 s")
             box = await over.bounding_box()
             assert box is not None
             before = page.url
