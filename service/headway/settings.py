@@ -120,6 +120,8 @@ class ControlSettings:
     """Name of a bound of ``headway.control.bounds`` -> its value."""
     recommends_only: bool = False
     """Whether it decides and starts and stops nothing, whatever profiles say; agents are not served."""
+    notifications: Path | None = None
+    """The TOML file of who is notified of incidents."""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "ControlSettings":
@@ -141,6 +143,7 @@ class ControlSettings:
                 tls=read.server_tls(),
                 bounds={name: read.count(setting, default) for setting, (name, default) in BOUNDS.items()},
                 recommends_only=read.one_of("HEADWAY_RECOMMEND_ONLY", ("no", "yes")) == "yes",
+                notifications=read.file("HEADWAY_NOTIFICATIONS"),
             )
             if settings.token is not None and (bits := _bits(settings.token)) < TOKEN_BITS_MIN:
                 read.refuse(

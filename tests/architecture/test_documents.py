@@ -20,6 +20,7 @@ from headway.agent.config.toml_reader import TomlTable
 from headway.cli.backtesting.candidate_files import read_candidates
 from headway.cli.profiles_file import load_profiles_file
 from headway.connection_tables import connections_from
+from headway.control.notifications.receivers import read_receivers
 from headway.scaling.metrics.windows import WindowMetrics
 from headway.scaling.model import FailureLimit, Mode, Objective, QueueMetrics
 from headway.scaling.policy import limits
@@ -128,11 +129,19 @@ def scaled_object(file: Path) -> bool:
     )
 
 
+def receivers(file: Path) -> object:
+    """The receivers of an example, whose secret lies beside it."""
+    (file.parent / "oncall.secret").write_text("a secret of a test")
+    file.write_text(file.read_text().replace("/etc/headway", str(file.parent)))
+    return read_receivers(file)
+
+
 READERS: dict[str, Callable[[Path], object]] = {
     "yaml keda": scaled_object,
     "yaml": lambda file: load_profiles_file(file).profiles,
     "yaml candidates": read_candidates,
     "toml": lambda file: load_host_file(file).templates,
+    "toml notifications": receivers,
     "toml brokers": lambda file: connections_from(tomllib.loads(file.read_text()), [], where="it"),
 }
 
@@ -141,7 +150,9 @@ def test_examples_of_files_are_ones_that_headway_takes(tmp_path: Path, monkeypat
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))  # where rq is
     for page in PAGES:
         for kind, example in re.findall(
-            r"```(yaml(?: candidates| keda)?|toml(?: brokers)?)\n(.*?)```", page.read_text(), flags=re.DOTALL
+            r"```(yaml(?: candidates| keda)?|toml(?: brokers| notifications)?)\n(.*?)```",
+            page.read_text(),
+            flags=re.DOTALL,
         ):
             file = tmp_path / f"example.{kind}"
             file.write_text(example.replace("/srv/app/.venv/bin/rq", "rq").replace("/srv/app", "."))

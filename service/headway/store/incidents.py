@@ -15,6 +15,7 @@ from headway.store.audit import record_act
 from headway.store.cursors import cursor_of, place_of
 from headway.store.engine import Connection
 from headway.store.leadership import fence
+from headway.store.notifications import ReceiversOf, add_begin, add_end, nobody
 from headway.store.tables import alerts, silences
 
 _KEY = (alerts.c.rule, alerts.c.pool, alerts.c.host, alerts.c.kind)
@@ -70,8 +71,12 @@ async def read_open(conn: Connection) -> frozenset[IncidentKey]:
     return frozenset(IncidentKey(rule=rule, pool=pool, host=host, kind=kind) for rule, pool, host, kind in rows)
 
 
-async def save_change(conn: Connection, change: IncidentChange, *, now_s: float, epoch: int) -> None:
-    """Open and close incidents. Done twice, it changes nothing.
+async def save_change(
+    conn: Connection, change: IncidentChange, *, now_s: float, epoch: int, receivers_of: ReceiversOf = nobody
+) -> None:
+    """Open and close incidents, and keep what is to be posted of them. Done twice, it changes nothing.
+
+    Whom ``receivers_of`` names for the labels of an incident is notified, unless it is silenced as it begins.
 
     Raises:
         Superseded: another process leads under a later epoch; nothing was written.
@@ -79,10 +84,19 @@ async def save_change(conn: Connection, change: IncidentChange, *, now_s: float,
     await fence(conn, epoch=epoch)
     for key, (since_s, condition) in change.opened.items():
         row = {**asdict(key), **asdict(condition), "since_s": since_s}
-        await conn.execute(upsert(alerts).values(row).on_conflict_do_nothing())
+        alert_id = await conn.scalar(upsert(alerts).values(row).on_conflict_do_nothing().returning(alerts.c.alert_id))
+        labels = {**asdict(key), "severity": condition.severity}
+        if alert_id is not None and (receivers := receivers_of(labels)) and not await _is_silent(conn, labels, now_s):
+            await add_begin(conn, alert_id, pool=key.pool, receivers=receivers, now_s=now_s)
     for key in change.closed:
         which = tuple_(*_KEY) == tuple_(key.rule, key.pool, key.host, key.kind)
-        await conn.execute(update(alerts).where(which, alerts.c.until_s.is_(None)).values(until_s=now_s))
+        ended = update(alerts).where(which, alerts.c.until_s.is_(None)).values(until_s=now_s)
+        for alert_id in (await conn.scalars(ended.returning(alerts.c.alert_id))).all():
+            await add_end(conn, alert_id, now_s=now_s)
+
+
+async def _is_silent(conn: Connection, labels: Mapping[str, str], now_s: float) -> bool:
+    return any(each.until_s > now_s and is_silenced(each.matchers, labels) for each in await list_silences(conn))
 
 
 async def list_incidents(

@@ -629,6 +629,23 @@ silences = Table(
     Column("created_by", Text, nullable=False),
 )
 
+notifications = Table(
+    "notifications",
+    metadata,
+    # An outbox: that an incident begins or ends, for one receiver. Written with the incident's own row.
+    Column("alert_id", Uuid, ForeignKey("alerts.alert_id", ondelete="CASCADE"), nullable=False),
+    Column("phase", Text, nullable=False),
+    Column("receiver", Text, nullable=False),
+    Column("sequence", BigInteger, Identity(always=True), nullable=False),
+    Column("pool", Text, nullable=False),
+    Column("at_s", Double, nullable=False),
+    Column("state", Text, nullable=False, server_default="waiting"),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("next_at_s", Double, nullable=False, server_default="0"),
+    PrimaryKeyConstraint("alert_id", "phase", "receiver"),
+    Index("ix_notifications_waiting", "receiver", "pool", "sequence", postgresql_where=text("state = 'waiting'")),
+)
+
 idempotency_keys = Table(
     "idempotency_keys",
     metadata,

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import uvloop
@@ -32,6 +33,8 @@ from headway.control.http.overview.broadcaster import Feed
 from headway.control.ingest.backpressure import UnreadBound
 from headway.control.ingest.ingest import Ingest
 from headway.control.ingest.name_claims import NameClaims
+from headway.control.notifications.receivers import read_receivers, receivers_of
+from headway.control.notifications.sender import NotificationSender
 from headway.control.rpc.agent_servicer import AgentServicer
 from headway.control.rpc.grpc_server import serve
 from headway.control.rpc.telemetry_servicer import TelemetryServicer
@@ -69,6 +72,7 @@ def run(settings: ControlSettings) -> int | None:
 
 
 async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) -> int | None:
+    receivers = read_receivers(settings.notifications)
     stop = _StopEvent()
     stop.listen()
     async with AsyncExitStack() as stack:
@@ -124,7 +128,13 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
             ended_strangers=lambda: rpc.strangers.ended,
             recommends_only=settings.recommends_only,
         )
-        alerting = Alerting(engine=engine, overviews=app.overviews, epoch=lambda: leadership.epoch)
+        alerting = Alerting(
+            engine=engine,
+            overviews=app.overviews,
+            epoch=lambda: leadership.epoch,
+            receivers_of=partial(receivers_of, receivers),
+        )
+        sender = NotificationSender(engine=engine, receivers=receivers, epoch=lambda: leadership.epoch)
         http = HttpServer(
             app,
             address=settings.http,
@@ -143,6 +153,7 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
             leadership.run(ticker.all_due),
             ticker.run(),
             alerting.run(),
+            sender.run(),
             _listen(settings.database_url, ticker, reports, feed, ingest.names),
             callers.watch(),
             reports.hang_ups.watch(),

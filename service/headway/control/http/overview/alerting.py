@@ -17,6 +17,7 @@ from headway.scaling.incidents.incident_rules import (
 )
 from headway.store.engine import Engine, transaction
 from headway.store.incidents import read_open, save_change
+from headway.store.notifications import ReceiversOf, nobody
 
 ALERTING_S = 10.0  # conditions must hold for a minute
 ALERTING_BUSY_FRACTION_MAX = 0.05  # an overview of ten thousand queues takes a second
@@ -32,8 +33,16 @@ log = logging.getLogger(__name__)
 class Alerting:
     """Evaluates the conditions while this process leads. Incidents are in Postgres: a new leader goes on with them."""
 
-    def __init__(self, *, engine: Engine, overviews: OverviewBuilder, epoch: Callable[[], int | None]) -> None:
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        overviews: OverviewBuilder,
+        epoch: Callable[[], int | None],
+        receivers_of: ReceiversOf = nobody,
+    ) -> None:
         self._engine = engine
+        self._receivers_of = receivers_of
         self._overviews = overviews
         self._epoch = epoch
         self._pending: dict[IncidentKey, float] = {}
@@ -65,7 +74,7 @@ class Alerting:
             going_on = await read_open(conn)
             change = changed(found, self._pending, going_on, _unknown(seen, going_on), now_s=seen.at_s)
             if change.opened or change.closed:
-                await save_change(conn, change, now_s=seen.at_s, epoch=epoch)
+                await save_change(conn, change, now_s=seen.at_s, epoch=epoch, receivers_of=self._receivers_of)
         for key in change.opened:
             log.warning("alert opened rule=%s pool=%s host=%s kind=%s", key.rule, key.pool, key.host, key.kind)
         for key in change.closed:

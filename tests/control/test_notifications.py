@@ -1,0 +1,254 @@
+"""Notifications: each incident and its end once, in order per pool, whatever a receiver does."""
+
+import asyncio
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from headway.control.notifications.messages import signature
+from headway.control.notifications.receivers import Receiver, read_receivers, receivers_of
+from headway.control.notifications.sender import GIVEN_UP_AFTER_S, NotificationSender, pause_s
+from headway.errors import Invalid
+from headway.scaling.incidents.incident_rules import IncidentChange, IncidentCondition, IncidentKey
+from headway.store.engine import Engine, transaction
+from headway.store.incidents import Silence, put_silence, save_change
+from headway.store.leadership import Superseded
+from support.seed import Seed
+
+NOW_S = 1_800_000_000.0
+SECRET = b"a secret of a test"
+
+
+class Hook(ThreadingHTTPServer):
+    """A receiver: what it took, and what it answers for each pool."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.taken: list[tuple[str, str]] = []
+        self.heads: list[dict[str, str]] = []
+        self.bodies: list[bytes] = []
+        self.status: dict[str, int] = {}
+        self.hangs = threading.Event()
+        self.may_end = threading.Event()
+
+    def receiver(self, name: str = "oncall", template: str = "cloudevents") -> Receiver:
+        url = f"http://127.0.0.1:{self.server_port}/"
+        return Receiver(name=name, url=url, template=template, secret=SECRET, match={})
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Hook
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.server.hangs.is_set():
+            self.server.may_end.wait(10)
+            return
+        event = json.loads(body)
+        data = event.get("data", {"pool": "", "phase": ""})
+        status = self.server.status.get(data["pool"], 204)
+        if status < 300:
+            self.server.taken.append((data["pool"], data["phase"]))
+            self.server.heads.append({name.lower(): value for name, value in self.headers.items()})
+            self.server.bodies.append(body)
+        self.send_response(status)
+        self.send_header("location", "/elsewhere")
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """A test's output is no access log."""
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    server = Hook()
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield server
+    server.may_end.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+class Leader:
+    """Opens and closes incidents, and sends, under the epoch of a leader."""
+
+    def __init__(self, engine: Engine, seed: Seed) -> None:
+        seed.leader()
+        self.engine = engine
+        self.epoch = int(seed.rows("select epoch from leader_epoch")[0][0])
+        self.now_s = NOW_S
+
+    async def change(self, pool: str, *to: Receiver, ends: bool = False) -> None:
+        key = IncidentKey(rule="pool_late", pool=pool)
+        condition = IncidentCondition(severity="page", summary="a <b> & c", action="act")
+        change = IncidentChange(closed=[key]) if ends else IncidentChange(opened={key: (self.now_s, condition)})
+        async with transaction(self.engine) as conn:
+            await save_change(
+                conn, change, now_s=self.now_s, epoch=self.epoch, receivers_of=lambda labels: receivers_of(to, labels)
+            )
+
+    async def send(self, *to: Receiver, ahead: int = 0) -> None:
+        """One poll of a sender that has just started."""
+        sender = NotificationSender(
+            engine=self.engine,
+            receivers=to,
+            epoch=lambda: self.epoch + ahead,
+            clock=lambda: self.now_s,
+            attempt_s=0.5,
+        )
+        async with httpx.AsyncClient(trust_env=False, timeout=0.5) as client:
+            await asyncio.gather(*(sender.send_due(client, each) for each in to))
+
+
+@pytest.fixture
+def leader(engine: Engine, seed: Seed) -> Leader:
+    return Leader(engine, seed)
+
+
+async def test_each_incident_and_its_end_is_posted_once_over_restarts(leader: Leader, hook: Hook) -> None:
+    to = hook.receiver()
+    for _ in range(2):  # a repeated change adds nothing
+        await leader.change("mail", to)
+    for _ in range(2):
+        await leader.change("mail", to, ends=True)
+    for _ in range(4):  # each a sender that knows nothing of the earlier one
+        await leader.send(to)
+    assert hook.taken == [("mail", "begin"), ("mail", "end")]
+
+
+async def test_a_message_is_a_signed_cloud_event(leader: Leader, hook: Hook) -> None:
+    to = hook.receiver()
+    await leader.change("mail", to)
+    await leader.send(to)
+    (head,), (body,) = hook.heads, hook.bodies
+    assert head["content-type"] == "application/cloudevents+json"
+    assert head["webhook-signature"] == signature(SECRET, head["webhook-id"], head["webhook-timestamp"], body)
+    event = json.loads(body)
+    assert (event["specversion"], event["type"]) == ("1.0", "headway.incident.begin")
+    assert (event["id"], event["data"]["pool"]) == (head["webhook-id"], "mail")
+
+
+def test_the_signature_is_that_of_standard_webhooks() -> None:
+    # The example of the specification's libraries.
+    secret = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    made = signature(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", b'{"test": 2432232314}')
+    assert made == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+@pytest.mark.parametrize("status", [500, 302])
+async def test_a_failing_pool_holds_its_own_later_messages_only(leader: Leader, hook: Hook, status: int) -> None:
+    to = hook.receiver()
+    hook.status["mail"] = status
+    await leader.change("mail", to)
+    await leader.change("mail", to, ends=True)
+    await leader.change("video", to)
+    await leader.send(to)
+    await leader.send(to)  # the pause is not over
+    assert hook.taken == [("video", "begin")]
+    hook.status.clear()
+    leader.now_s += pause_s(1)
+    await leader.send(to)
+    await leader.send(to)
+    assert hook.taken == [("video", "begin"), ("mail", "begin"), ("mail", "end")]
+
+
+async def test_a_receiver_that_hangs_is_tried_again_and_holds_no_other(leader: Leader, hook: Hook) -> None:
+    hangs = Hook()
+    thread = threading.Thread(target=hangs.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        hangs.hangs.set()
+        slow, quick = hangs.receiver("slow"), hook.receiver("quick")
+        await leader.change("mail", slow, quick)
+        await leader.send(slow, quick)
+        assert (hangs.taken, hook.taken) == ([], [("mail", "begin")])
+        hangs.hangs.clear()
+        leader.now_s += pause_s(1)
+        await leader.send(slow, quick)
+        assert (hangs.taken, hook.taken) == ([("mail", "begin")], [("mail", "begin")])
+    finally:
+        hangs.may_end.set()
+        hangs.shutdown()
+        thread.join()
+        hangs.server_close()
+
+
+async def test_a_message_is_given_up_after_a_day(leader: Leader, hook: Hook, seed: Seed) -> None:
+    to = hook.receiver()
+    hook.status["mail"] = 500
+    await leader.change("mail", to)
+    leader.now_s += GIVEN_UP_AFTER_S
+    await leader.send(to)
+    assert seed.rows("select state, attempts from notifications") == [("given_up", 1)]
+
+
+async def test_who_no_longer_leads_sends_nothing(leader: Leader, hook: Hook) -> None:
+    to = hook.receiver()
+    await leader.change("mail", to)
+    with pytest.raises(Superseded):
+        await leader.send(to, ahead=-1)
+    assert hook.taken == []
+
+
+async def test_a_silenced_incident_is_posted_to_nobody(leader: Leader, hook: Hook, engine: Engine) -> None:
+    to = hook.receiver()
+    silence = Silence(name="s", matchers={"pool": "mail"}, until_s=NOW_S + 60, reason="r", created_by="c")
+    async with transaction(engine) as conn:
+        await put_silence(conn, silence, actor="c")
+    await leader.change("mail", to)
+    await leader.change("mail", to, ends=True)
+    await leader.send(to)
+    assert hook.taken == []
+
+
+async def test_slack_receives_escaped_text(leader: Leader, hook: Hook) -> None:
+    to = hook.receiver(template="slack")
+    await leader.change("mail", to)
+    await leader.send(to)
+    assert json.loads(hook.bodies[0]) == {"text": "PAGE: a &lt;b&gt; &amp; c\nact"}
+
+
+def test_receivers_are_read_and_route_by_label(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("whsec_" + base64.b64encode(SECRET).decode())
+    file = tmp_path / "n.toml"
+    file.write_text(
+        f'[receivers.a]\nurl = "https://a.example/x"\nsecret_file = "{tmp_path}/secret"\n'
+        'match = { pool = "mail-*" }\n'
+        '[receivers.b]\nurl = "http://127.0.0.1:1/x"\ntemplate = "slack"\n'
+    )
+    read = read_receivers(file)
+    assert read[0].secret == SECRET
+    assert receivers_of(read, {"pool": "mail-eu"}) == ["a", "b"]
+    assert receivers_of(read, {"pool": "video"}) == ["b"]
+    assert "example" not in repr(read)
+    assert SECRET.decode() not in repr(read)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        'url = "http://a.example/"\ntemplate = "slack"',  # not TLS, not this machine
+        'url = "file:///etc/passwd"\ntemplate = "slack"',
+        'url = "https://a.example/"',  # no secret
+        'url = "https://a.example/"\ntemplate = "slack"\nmatch = { queue = "x" }',
+        'url = "https://a.example/"\ntemplate = "slack"\nother = 1',
+    ],
+)
+def test_a_wrong_receiver_is_refused_and_its_url_not_repeated(tmp_path: Path, table: str) -> None:
+    file = tmp_path / "n.toml"
+    file.write_text(f"[receivers.a]\n{table}\n")
+    with pytest.raises(Invalid) as refused:
+        read_receivers(file)
+    assert "example" not in str(refused.value)
