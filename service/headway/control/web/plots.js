@@ -70,7 +70,7 @@ export class Plots {
   #made(panel, isLast) {
     const legend = el("p", { class: "legend" });
     const drawing = el("div", { class: "drawing", "aria-hidden": "true" });
-    this.#place.append(el("section", { class: "plot-panel", "data-panel": panel.name }, el("h3", {}, panel.title), legend, drawing));
+    this.#place.append(el("section", { class: "plot-panel", "data-panel": panel.name }, el("h2", {}, panel.title), legend, drawing));
     const style = getComputedStyle(document.body);
     const colour = (name) => style.getPropertyValue(name).trim();
     const paths = panel.isStep ? this.#uPlot.paths.stepped({ align: 1 }) : undefined;

@@ -1,0 +1,83 @@
+"""Every page: no violation that axe finds, in both colours, and everything on it is reached by keys."""
+
+import time
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from browser.every_page import PAGES, past, show
+from browser.pages import IN_A_BROWSER, opened
+from browser.scene import play
+from support.npm import node_modules
+from support.seed import Seed
+from support.tree import ROOT
+
+pytestmark = IN_A_BROWSER
+
+AXE = ROOT / "tests/browser/axe"
+VIOLATIONS = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations.flatMap(
+    ({id, help, nodes}) => nodes.map((node) => `${id}: ${help}: ${node.html.slice(0, 160)}`))"""
+# What a key should reach: all that acts, is shown, and is not one of a group of which only one is a stop.
+REACHABLE = """() => {
+    const acts = document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]");
+    const isStop = (each) => each.tabIndex >= 0 && !each.disabled && each.checkVisibility({visibilityProperty: true});
+    globalThis.stops = [...acts].filter(isStop);
+    globalThis.reached = new Set();
+    document.activeElement?.blur();
+    addEventListener("focusin", ({target}) => globalThis.reached.add(target));
+    return globalThis.stops.length;
+}"""
+LEFT = """() => globalThis.stops.filter((each) => each.isConnected && !globalThis.reached.has(each))
+    .map((each) => each.outerHTML.slice(0, 160))"""
+OUTLINED = """() => {
+    const at = document.activeElement;
+    if (at === document.body || !at) return null;
+    const style = getComputedStyle(at);
+    const isSeen = (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none";
+    return isSeen ? null : at.outerHTML.slice(0, 160);
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing_on_any_page(browser: Browser, serve, seed: Seed, scheme: str) -> None:
+    source = (node_modules(AXE) / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+    play(seed, now_s=time.time())
+    past(seed, now_s=time.time())
+    async with serve() as (url, _, _), opened(browser, url, color_scheme=scheme) as (page, wrong):
+        found = {}
+        for name in PAGES:
+            await show(page, url, name)
+            await page.evaluate(source)
+            found[name] = await page.evaluate(VIOLATIONS)
+        assert {name: each for name, each in found.items() if each} == {}
+        assert wrong == []
+
+
+async def test_tab_reaches_everything_on_every_page_and_shows_where_it_is(browser: Browser, serve, seed: Seed) -> None:
+    play(seed, now_s=time.time())
+    past(seed, now_s=time.time())
+    async with serve() as (url, _, _), opened(browser, url) as (page, _):
+        for name in PAGES:
+            await show(page, url, name)
+            stops = await page.evaluate(REACHABLE)
+            assert stops > 5, name
+            for _ in range(2 * stops + 20):  # a field of a date has six stops within
+                await page.keyboard.press("Tab")
+                assert await page.evaluate(OUTLINED) is None, name
+                if not await page.evaluate(LEFT):
+                    break
+            assert await page.evaluate(LEFT) == [], name
+
+
+async def test_escape_leaves_a_dialog_and_gives_the_focus_back(browser: Browser, serve, seed: Seed) -> None:
+    play(seed, now_s=time.time())
+    past(seed, now_s=time.time())
+    async with serve() as (url, _, _), opened(browser, url) as (page, _):
+        for name, button in [("profile", "Scale"), ("host", "Drain"), ("alerts", "Silence…")]:
+            await show(page, url, name)
+            opener = page.get_by_role("button", name=button, exact=True).first
+            await opener.press("Enter")
+            await expect(page.get_by_role("dialog")).to_be_visible()
+            await page.keyboard.press("Escape")
+            await expect(page.get_by_role("dialog")).to_be_hidden()
+            await expect(opener).to_be_focused()
