@@ -17,7 +17,7 @@ FAST_TESTS := -m "not proof and not ($(SLOW))" $(ONLY_SLOW:%=--ignore=tests/%)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install api demo test check quick proof proof-queues format lint types contracts compiled classes fast slow docs docs-run docs-links proto proto-check bench wheel release image clean
+.PHONY: help install api demo test check quick proof proof-queues screenshots format lint types contracts compiled classes fast slow docs docs-run docs-links proto proto-check bench wheel release image clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -62,6 +62,9 @@ proof-queues: install ## twenty stories of 300 moves a library; every source aga
 	@$(BIN)/pytest --timeout=0 -m proof --proof-minutes 1000 $(ARGS) tests/proof/test_queues.py
 	@HEADWAY_FAULTS_PAGE=docs/proofs/queue-faults.md $(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/collect -k faults
 	@$(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/e2e -k "libraries or prefetched"
+
+screenshots: install ## a picture of every page of the dashboard, in build/screenshots
+	@$(BIN)/pytest --timeout=600 -m proof $(ARGS) tests/browser/test_screenshots.py
 
 bench: install ## run the benchmarks (ARGS="wake" for one); each prints its figures and the machine
 	@scripts=$$(ls $(foreach name,$(or $(ARGS),$(BENCHMARKS)),benchmarks/$(name).py) 2>/dev/null) || { echo "headway: no benchmark matches '$(or $(ARGS),*)'" >&2; exit 1; }; \

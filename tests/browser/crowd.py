@@ -15,6 +15,11 @@ def gather(seed: Seed, *, now_s: float, queues: int = 40, hosts: int = 10) -> No
     """Write it, as of ``now_s``."""
     seed.leader()
     seed.pipeline()
+    add(seed, now_s=now_s, queues=queues, hosts=hosts)
+
+
+def add(seed: Seed, *, now_s: float, queues: int, hosts: int) -> None:
+    """Write the queues and hosts, beside what is there."""
     for number in range(hosts):
         name = f"{'eu' if number % 2 else 'us'}-host-{number}"
         seed.host(name, lease_s=-40.0 if name in SILENT else 3600.0, reported_ago_s=85.0 if name in SILENT else 3.0)

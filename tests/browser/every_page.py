@@ -8,7 +8,7 @@ DAY_S = 86_400.0
 
 # The path, and a text that is there once the page shows what it read.
 PAGES = {
-    "now": ("", "redis/reports is late"),
+    "now": ("", "what is wrong with emails"),
     "pool": ("pools/reports", "objective"),
     "queue": ("queues/redis/legacy-imports", "No profile names this queue"),
     "profiles": ("profiles", "emails"),
