@@ -80,6 +80,7 @@ def test_what_a_draining_worker_leaves_has_no_longer_than_that_worker_had(stage:
         fleet.act([start()])
         (worker,) = fleet.workers()
         (left,) = eventually(lambda: procfs.descendants(worker.pid))
+        eventually(lambda: procfs.stat(left.pid).session == left.pid)  # else it goes with its worker's group
         eventually(lambda: not procfs.would_die_of(worker.pid, signal.SIGTERM))
         stage.clock.ahead_s += 11.0
         fleet.drain_all()

@@ -3,7 +3,9 @@
 import asyncio
 import base64
 import json
+import re
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,7 +23,10 @@ from headway.store.engine import Engine, transaction
 from headway.store.incidents import Silence, put_silence, save_change
 from headway.store.leadership import Superseded
 from support.seed import Seed
+from support.tree import ROOT
 
+PAGE = (ROOT / "docs/how-to/alerts.md").read_text()
+(VERIFIES,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 NOW_S = 1_800_000_000.0
 SECRET = b"a secret of a test"
 
@@ -252,3 +257,17 @@ def test_a_wrong_receiver_is_refused_and_its_url_not_repeated(tmp_path: Path, ta
     with pytest.raises(Invalid) as refused:
         read_receivers(file)
     assert "example" not in str(refused.value)
+
+
+def test_the_pages_function_knows_a_genuine_message_from_a_forged_or_an_old_one() -> None:
+    page: dict[str, Any] = {}
+    exec(VERIFIES, page)
+    body, at = b'{"id": "msg_1"}', str(int(time.time()))
+    headers = {"webhook-id": "msg_1", "webhook-timestamp": at}
+    headers["webhook-signature"] = signature(SECRET, "msg_1", at, body)
+    assert page["is_genuine"](headers, body, SECRET)
+    assert not page["is_genuine"](headers, body + b" ", SECRET)
+    assert not page["is_genuine"](headers, body, b"another secret")
+    old = str(int(at) - 600)
+    headers |= {"webhook-timestamp": old, "webhook-signature": signature(SECRET, "msg_1", old, body)}
+    assert not page["is_genuine"](headers, body, SECRET)
