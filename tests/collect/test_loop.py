@@ -172,6 +172,28 @@ def test_a_bug_is_logged_and_what_was_not_sent_is_read_again(
     assert [event.kind for event in control.events] == [EventKind.ENQUEUED]
 
 
+def test_a_bug_while_a_password_is_replaced_does_not_end_the_polls(
+    rq: Rq, started, control: Control, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing caught what opening the source anew refused: the thread ended, and the queue had no samples any more."""
+    collector = started()
+    rq.queue().enqueue(work)
+    stop = threading.Event()
+    monkeypatch.setattr(module, "PAUSE", DoublingPause(0.0, 0.0))
+
+    def refused(*_: object) -> None:
+        stop.set()
+        raise Misconfigured("password_file cannot be read")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(collector._source, "poll", lambda _: 1 / 0)
+        patch.setattr(collector, "_opened", refused)
+        collector.run(stop)
+    assert "broker lost connection=redis: password_file cannot be read" in caplog.text
+    collector.turn()
+    assert control.samples[-1].waiting_jobs == 1
+
+
 def test_more_than_one_batch_holds_goes_in_several(
     rq: Rq, started, control: Control, monkeypatch: pytest.MonkeyPatch
 ) -> None:

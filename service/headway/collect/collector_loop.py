@@ -25,6 +25,7 @@ from headway.scaling.model import JobEvent, QueueSample, TelemetryBatch, WorkerA
 CATCH_UP_S = 0.05  # the pause between polls that cannot take everything that is new: a third of the processor is left
 PAUSE = DoublingPause(0.5, 4.0)  # a broker that is back is read within 5 s
 BATCH_ITEMS_MAX = 9_000  # ingest takes 10,000
+PROBLEM_CHARS_MAX = 300
 FIRST_LIBRARY = "rq"  # whose cursors were written before a cursor named its library
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,10 @@ class Collector:
         self._news = ChangeFilter()
         self._pacing = PollPacing(connection.every_s, processor_share=connection.processor_share)
         self._failures = 0
+        self._problem: str | None = None
+        """Why the last turn failed."""
+        self._is_half_taken = False
+        """Whether the source may have forgotten what was not sent."""
         self._queues: tuple[str, ...] | None = None
         self._is_new_to_file = False
         """Whether the queues are others than when the cursor was stored."""
@@ -55,8 +60,9 @@ class Collector:
         if not self._outbox.is_empty and not self._outbox.push():
             return self._outbox.pause_s
         try:
+            self._forget_half_taken()
             reading = self._source.poll(self._clock())
-        except Unavailable as error:
+        except (Unavailable, Misconfigured) as error:  # also while the file of a password is being replaced
             return self._lost(error)
         self._refuse_foreign(reading)
         self._back(reading)
@@ -72,14 +78,33 @@ class Collector:
         while not stop.is_set():
             try:
                 pause_s = self.turn()
-            except Exception:
-                # A bug. What was half taken in is forgotten, and read again from the last that was sent.
-                log.exception("collector failed connection=%s", self._connection.name)
-                with suppress(Exception):
-                    self._source.close()
-                self._source, self._news = self._opened(), ChangeFilter()
-                pause_s = PAUSE.longest_s
+            except Exception as error:  # noqa: BLE001 - a bug in one must not end the thread; it is logged
+                pause_s = self._failed(error)
             stop.wait(pause_s)
+
+    def _failed(self, error: Exception) -> float:
+        """Begin anew after a bug, or after an answer that no such broker gives. Returns the pause."""
+        problem = repr(error)[:PROBLEM_CHARS_MAX]
+        if problem != self._problem:  # the same one comes back with each turn
+            log.error(
+                "collector failed connection=%s: %s; either %s is no broker of %s, or this is a bug of Headway",
+                self._connection.name,
+                problem,
+                self._connection.shown_url,
+                self._library.title,
+                exc_info=error,
+            )
+        self._problem = problem
+        self._is_half_taken = True
+        return PAUSE.longest_s
+
+    def _forget_half_taken(self) -> None:
+        """After a turn that failed, read again from the last that was sent."""
+        if self._is_half_taken:
+            with suppress(Exception):
+                self._source.close()
+            self._source, self._news = self._opened(), ChangeFilter()
+            self._is_half_taken = False
 
     def _pace(self, processor_s: float) -> None:
         before_s = self._pacing.interval_s
@@ -150,16 +175,16 @@ class Collector:
         if foreign:
             raise Invalid(f"library {self._library.name!r} names queue {min(foreign)!r}, which is none of {begins}…")
 
-    def _lost(self, error: Unavailable) -> float:
+    def _lost(self, error: Unavailable | Misconfigured) -> float:
         if not self._failures:
             log.warning("broker lost connection=%s: %s", self._connection.name, error)
         self._failures += 1
         return PAUSE.after_s(self._failures) * random.uniform(0.5, 1.0)  # noqa: S311 - so that many do not come back together
 
     def _back(self, reading: Reading) -> None:
-        if self._failures:
+        if self._failures or self._problem:
             log.info("broker back connection=%s", self._connection.name)
-        self._failures = 0
+        self._failures, self._problem = 0, None
         queues = tuple(sorted(sample.queue for sample in reading.samples))
         if queues != self._queues:
             log.info(

@@ -14,6 +14,7 @@ from redis.retry import Retry
 from redis.sentinel import MasterNotFoundError
 
 from headway.collect.redis_moving import SlotOwner, follow_sentinels, follow_slot, has_one_slot
+from headway.collect.reply_bounds import bound_replies
 from headway.connections import Connection, hosts
 from headway.errors import Misconfigured, Unavailable
 
@@ -26,6 +27,7 @@ FORMS = (
 SENTINEL_PORT, CLUSTER_PORT = 26_379, 6_379
 CONNECT_TIMEOUT_S = 2.0
 PACKED_BYTES = 6_000  # what is longer is sent in pieces, as redis-py does by default
+ERROR_CHARS_MAX = 300  # of what a server says; no Redis says more
 ANSWER_TIMEOUT_S = 5.0  # a broker that forks to save, or swaps, still answers within this
 
 
@@ -82,6 +84,7 @@ def connect(connection: Connection, *, on_connect: Callable[[], object] = lambda
     }
 
     def connected(each: Any) -> None:
+        bound_replies(each)
         each.on_connect()
         on_connect()
 
@@ -136,18 +139,18 @@ def is_about_a_key(error: Exception) -> bool:
 
 def unavailable(connection: Connection, error: Exception) -> Unavailable:
     """``error`` of the broker as one sentence."""
-    broker = f"broker {connection.shown_url}"
+    broker, said = f"broker {connection.shown_url}", str(error)[:ERROR_CHARS_MAX]
     if isinstance(error, redis.AuthenticationError):
-        return Unavailable(f"{broker} refuses the login ({error}): check its user and password")
+        return Unavailable(f"{broker} refuses the login ({said}): check its user and password")
     if isinstance(error.__cause__ or error.__context__, ssl.SSLCertVerificationError):
         return Unavailable(
-            f"{broker} shows a certificate that is not trusted here ({error}): ca_file names those that signed it"
+            f"{broker} shows a certificate that is not trusted here ({said}): ca_file names those that signed it"
         )
     if isinstance(error, redis.exceptions.NoPermissionError):
-        return Unavailable(f"{broker} refuses a command ({error}): see the login of the library's how-to page")
+        return Unavailable(f"{broker} refuses a command ({said}): see the login of the library's how-to page")
     if isinstance(error, redis.ConnectionError | redis.TimeoutError | OSError):
-        return Unavailable(f"{broker} cannot be reached ({error}): check its URL and that it runs")
-    return Unavailable(f"{broker} answered with an error: {error}")
+        return Unavailable(f"{broker} cannot be reached ({said}): check its URL and that it runs")
+    return Unavailable(f"{broker} answered with an error: {said}")
 
 
 def _is_moving(connection: Connection) -> bool:
