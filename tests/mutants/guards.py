@@ -147,7 +147,7 @@ GUARDS = (
         ),
         ("collector_loop.py", "            self._outbox.keep(self._cursor())", "            pass"),
         ("collector_loop.py", "cursor=self._cursor() if events else None", "cursor=None"),
-        ("collector_loop.py", "                self._source, self._news = self._opened(), ChangeFilter()\n", ""),
+        ("collector_loop.py", "            self._source, self._news = self._opened(), ChangeFilter()\n", ""),
         (
             "collector_loop.py",
             "            self._news.sent(some_samples",
