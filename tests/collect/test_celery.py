@@ -362,6 +362,25 @@ def test_messages_that_are_none_wait_like_others(shop: Shop) -> None:
     assert shop.counts()[0] == 8
 
 
+def test_heartbeats_come_for_longer_than_a_reply_may_take(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever subscribes asks for nothing more: every 20 s the broker was lost, and no worker known for 30 s."""
+    monkeypatch.setattr("headway.collect.reply_bounds.REPLIES_S_MAX", 0.3)
+    began_s = time.monotonic()
+    while time.monotonic() - began_s < 1.0:
+        shop.samples()
+        published(shop, "a", active=1)
+        time.sleep(0.02)
+    assert [each.pid for each in shop.source.poll(time.time()).activities] == [7]
+
+
+def test_workers_that_are_made_up_take_no_memory_without_end(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headway.collect.celery.worker_heartbeats.WORKERS_MAX", 3, raising=False)
+    shop.samples()
+    for number in range(9):
+        published(shop, f"host-{number}", active=1)
+    assert len(shop.source.poll(time.time()).activities) == 3
+
+
 def test_nothing_is_written_and_the_login_of_the_page_is_enough(shop: Shop) -> None:
     lines = (Path(__file__).parents[2] / "docs" / "how-to" / "collect-celery.md").read_text().splitlines()
     (command,) = [line for line in lines if line.startswith("ACL SETUSER headway")]

@@ -14,19 +14,25 @@ def bound_replies(connection: Any) -> None:
     connection._sock = _BoundedSocket(connection._sock)  # noqa: SLF001 - the client offers no other place
 
 
+def begin_anew(connection: Any) -> None:
+    """Take what comes from now on for another reply: a subscription is sent messages, and asks for none of them."""
+    if isinstance(connection._sock, _BoundedSocket):  # noqa: SLF001 - else it is not connected
+        connection._sock.begin()  # noqa: SLF001
+
+
 class _BoundedSocket:
     """A socket whose peer answers what was sent last in so many bytes, and within so long."""
 
     def __init__(self, sock: Any) -> None:
         self._socket = sock
-        self._sent()
+        self.begin()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._socket, name)
 
     def sendall(self, data: Any) -> None:
         self._socket.sendall(data)
-        self._sent()
+        self.begin()
 
     def recv_into(self, buffer: Any, *given: Any) -> int:
         received: int = self._socket.recv_into(buffer, *given)
@@ -38,7 +44,7 @@ class _BoundedSocket:
         self._count(len(received))
         return received
 
-    def _sent(self) -> None:
+    def begin(self) -> None:
         self._left_bytes = REPLIES_BYTES_MAX
         self._until_s = time.monotonic() + REPLIES_S_MAX
 

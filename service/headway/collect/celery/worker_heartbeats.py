@@ -8,6 +8,7 @@ from typing import Any
 
 import redis
 
+from headway.collect.reply_bounds import begin_anew
 from headway.connections import as_text
 from headway.scaling.model import WorkerActivity
 
@@ -16,6 +17,7 @@ WHOLE_AFTER_S = 2.5  # by then every worker has published one that was connected
 RETURN_S = 30.0  # after the broker was away workers wait longer and longer before they connect again
 MESSAGES_MAX = 2_000  # a poll; of more, the rest is read by the next
 PID_MAX = 2**31
+WORKERS_MAX = 5_000  # of one broker; whoever may publish can make up any number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,7 @@ class WorkerHeartbeats:
             self._since_s = at_s
             self._subscription = self._client.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
             self._subscription.subscribe(*self._channels)
+        begin_anew(self._subscription.connection)
         try:
             for _ in range(MESSAGES_MAX):
                 if not self._subscription.connection.can_read(timeout=0):
@@ -109,8 +112,10 @@ class WorkerHeartbeats:
                 self._workers.pop(worker, None)
                 self._awaited.discard(worker)
             elif kind == "worker-heartbeat" and (heartbeat := _heartbeat(name, event, at_s)) is not None:
-                self._workers[name, heartbeat.pid] = heartbeat
-                self._awaited.discard((name, heartbeat.pid))
+                worker = (name, heartbeat.pid)
+                if worker in self._workers or len(self._workers) < WORKERS_MAX:
+                    self._workers[worker] = heartbeat
+                self._awaited.discard(worker)
 
 
 def _events(text: Any) -> list[dict[str, Any]]:
