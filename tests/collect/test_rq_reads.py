@@ -234,6 +234,19 @@ def test_workers_are_reported_by_host_and_pid_with_what_they_do(rq: Rq, watch: W
     assert watch.poll_once().activities == (WorkerActivity(host="b", pid=7, is_busy=False, ended_jobs=5),)
 
 
+@pytest.mark.parametrize("field", ["pid", "successful_job_count"])
+@pytest.mark.parametrize("digits", [30, 5_000])
+def test_a_number_that_no_number_type_takes_hides_no_queue(rq: Rq, watch: Watch, field: str, digits: int) -> None:
+    """Of more than 4,300 digits Python makes no number: one such worker ended each poll of its broker."""
+    entered(rq, 1)
+    rq.redis.sadd("rq:workers", "rq:worker:odd")
+    worker = {"state": "idle", "pid": "7", "hostname": "b", "failed_job_count": "1", field: "9" * digits}
+    rq.redis.hset("rq:worker:odd", mapping=worker)
+    reading = watch.poll_once()
+    assert [sample.waiting_jobs for sample in reading.samples] == [1]
+    assert [each.ended_jobs for each in reading.activities] == [] if field == "pid" else [1]
+
+
 def test_one_queue_that_cannot_be_read_does_not_hide_the_others(
     rq: Rq, watch: Watch, caplog: pytest.LogCaptureFixture
 ) -> None:

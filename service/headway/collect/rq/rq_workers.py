@@ -10,6 +10,7 @@ from headway.scaling.model import WorkerActivity
 
 FIELDS = ("state", "pid", "hostname", "current_job", "queues", "successful_job_count", "failed_job_count")
 PID_MAX = 2**31
+DIGITS_MAX = 15  # a number of more digits raises as it is read, or as it is sent
 
 _FIELDS = ending(FIELDS)
 
@@ -32,16 +33,20 @@ def activity_from(
 ) -> WorkerActivity | None:
     """What a worker does; ``None`` of one that is gone. ``started_s`` says when those of some jobs began that run."""
     state, pid, host, job_id, _, *ended = fields
-    if not host or not pid or not pid.isdecimal() or not 0 < int(pid) <= PID_MAX:
+    if not host or not 0 < _count(pid) <= PID_MAX:
         return None  # gone without a goodbye: its key has expired, its name is still in the set
     is_busy = state == "busy"
     jobs = {job_of(member) for member in executions} | ({job_id} if job_id else set())
     since_s = min(started_s(jobs), default=None)
     return WorkerActivity(
         host=as_text(host),
-        pid=int(pid),
+        pid=_count(pid),
         is_busy=is_busy,
         busy_since_s=since_s if is_busy else None,
         # RQ writes a count with the first job of its kind.
-        ended_jobs=sum(int(count) for count in ended if count and count.isdecimal()),
+        ended_jobs=sum(map(_count, ended)),
     )
+
+
+def _count(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() and len(text) <= DIGITS_MAX else 0
