@@ -151,6 +151,14 @@ async def test_a_caller_has_so_many_keys_and_no_more(
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("method", ["TRACE", "PATCH"])
+async def test_what_no_route_takes_uses_no_key_up(client: httpx.AsyncClient, method: str) -> None:
+    """The key of another write was in its way: 409, where the method is not allowed."""
+    assert (await put(client)).status_code == 201
+    assert (await client.request(method, "/v1/profiles/mail", headers=KEY)).status_code == 405
+    assert (await put(client)).headers["idempotency-replayed"] == "true"
+
+
 async def test_a_large_answer_is_not_kept(
     client: httpx.AsyncClient, seed: Seed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from starlette.datastructures import Headers
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headway.control.auth.authenticator import LOCAL, Caller
@@ -70,6 +71,7 @@ class IdempotentWrites:
             scope["type"] != "http"
             or not takes_key(scope["method"], scope["path"])
             or HEADER not in Headers(scope=scope)
+            or not _has_route(scope)
         ):
             await self._app(scope, receive, send)
             return
@@ -121,6 +123,11 @@ class IdempotentWrites:
                 await keep_answer(self._engine, mine, answer)
         except HeadwayError as error:  # it is carried out all the same; the claim ends by itself
             log.warning("the answer to an idempotent write is not kept: %s", error)
+
+
+def _has_route(scope: Scope) -> bool:
+    """Whether anything can be done: what no route takes is refused as ever, and uses no key up."""
+    return any(route.matches(scope)[0] is Match.FULL for route in scope["app"].routes)
 
 
 def _key(scope: Scope) -> str:
