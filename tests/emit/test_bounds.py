@@ -27,8 +27,9 @@ WHATEVER = (
 
 def let_out(**values: Any) -> bytes:
     """The event as it leaves the program."""
-    (event,), rest = unpacked(packed((0, *({**GOOD, **values}.get(name) for name in NAMES))))  # type: ignore[arg-type]
-    assert rest == b""
+    read = unpacked(packed((0, *({**GOOD, **values}.get(name) for name in NAMES))))  # type: ignore[arg-type]
+    (event,), *nothing_else = read
+    assert nothing_else == [0, b""]
     return json_of(event)
 
 
@@ -82,7 +83,7 @@ def test_bounds_that_are_written_down_twice_are_equal() -> None:
 
 
 def test_a_batch_of_the_longest_events_is_not_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A frame has 4,096 bytes, which are 1,023 signs of four; JSON writes each of those with twelve."""
+    """A line has 4,096 bytes, which are 1,023 signs of four; JSON writes each of those with twelve."""
     longest_bytes = len(let_out(queue="\U0001f600" * 500, job_id="\U0001f600" * 500))
     assert BATCH_EVENTS_MAX * longest_bytes > TELEMETRY_BYTES_MAX > kept_events.BATCH_BYTES_MAX + longest_bytes
     monkeypatch.setattr(kept_events, "BATCH_BYTES_MAX", 5 * longest_bytes)

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from headway.emit import emitter as emitter_module
 from headway.emit import kept_events, relay
 from headway.emit.emitter import PIPE_BYTES, Emitter
-from headway.emit.frames import FRAME_BYTES_MAX, TEXT_CHARS_MAX
+from headway.emit.frames import LINE_BYTES_MAX, TEXT_CHARS_MAX
 from support.http_control import HttpControl, serving
 from support.ports import free_port
 
@@ -93,6 +94,35 @@ def test_what_forked_processes_report_arrives_even_of_one_that_was_killed(
     assert len({batch["producer"] for batch in control.batches}) == 1
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\x05\x00hello\n",
+        b"\xff" * 5_000 + b"\n",
+        b"[" * 4_000 + b"\n",
+        b"[" + b"9" * 4_500 + b"]\n",
+        b"{}\n7\n[]\n",
+        b'["x","started","a/b","1",1.0,null,null,null,null]\n',
+        b'[1e999,"started","a/b","1",1.0,null,null,null,null]\n',
+        b'[%d,"started","a/b","1",1.0,null,null,null,null]\n' % 2**70,
+        b"(" + b"\xff\xff\xff\x7f" + b"\n",  # for marshal a tuple of 16 GB
+    ],
+    ids=range(9),
+)
+def test_what_a_forked_process_writes_beside_events_ends_nothing(
+    control: HttpControl, emitter: Emitter, line: bytes
+) -> None:
+    """It may be another user since: it took the thread's life, or the memory of the process that forked it."""
+    child = forked(
+        lambda: setattr(emitter_module, "packed", lambda _event: line),
+        lambda: emitter.report("started", QUEUE, "none"),
+    )
+    os.waitpid(child, 0)
+    emitter.report("started", QUEUE, "1")
+    assert [event["job_id"] for event in control.until(1)] == ["1"]
+    assert 0 < emitter.dropped_events < 10
+
+
 def test_a_program_whose_first_process_ends_as_it_forks_reports_all_the_same(control: HttpControl) -> None:
     program = """
 import os, time
@@ -113,6 +143,14 @@ def test_a_program_that_ends_sends_what_is_left(control: HttpControl) -> None:
     program = 'from headway.emit.emitter import Emitter; Emitter.from_environment().report("enqueued", "a/b", "1")'
     subprocess.run([sys.executable, "-c", program], env={"HEADWAY_URL": control.url}, check=True, timeout=30)
     assert len(control.until(1)) == 1
+
+
+def test_an_answer_that_no_control_plane_gives_ends_nothing(control: HttpControl, emitter: Emitter) -> None:
+    control.status, control.detail = 500, b"[" * 60_000
+    emitter.report("enqueued", QUEUE, "1")
+    control.tried(2)
+    control.status = 202
+    control.until(1)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
@@ -223,7 +261,7 @@ def test_a_control_plane_that_hangs_delays_nobody_and_what_found_no_room_is_coun
         ("enqueued", QUEUE, "nul \0"),
         ("enqueued", QUEUE, "half a pair \ud800"),
         ("enqueued", QUEUE, "x" * (TEXT_CHARS_MAX + 1)),
-        ("enqueued", QUEUE, "y" * FRAME_BYTES_MAX),
+        ("enqueued", QUEUE, "y" * LINE_BYTES_MAX),
         ("enqueued", QUEUE, object()),
     ],
 )

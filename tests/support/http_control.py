@@ -15,6 +15,8 @@ class HttpControl:
 
     def __init__(self) -> None:
         self.status = 202
+        self.detail: bytes | None = None
+        """The body of an answer; ``None``: a sentence, as the control plane's own."""
         self.goes_on = threading.Event()
         """An answer waits for it."""
         self.goes_on.set()
@@ -69,7 +71,7 @@ def serving(control: HttpControl, port: int = 0) -> Iterator[HttpControl]:
             assert self.path == "/v1/telemetry"
             body = self.rfile.read(int(self.headers["Content-Length"]))
             status = control.take(body, self.headers["Authorization"])
-            said = json.dumps({"detail": f"a test answers {status}"}).encode()
+            said = control.detail or json.dumps({"detail": f"a test answers {status}"}).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(said)))
             self.end_headers()

@@ -1,23 +1,20 @@
 """Events in a pipe between processes of one program, and as JSON for the control plane.
 
-A frame is two bytes of length and a tuple in ``marshal``, the fastest there is: whoever packs it runs a job, and reader
-and writer are the same Python, forked. All that takes longer is left to the reader.
+In the pipe each is a line of JSON. Whoever writes may have become another user since it was forked, as web servers'
+workers do: nothing that it writes can make more of the reader than events.
 """
 
 import json
-import marshal
 from collections.abc import Callable, Mapping
-from marshal import dumps
 from typing import Any, Literal, get_args
 
-FRAME_BYTES_MAX = 4_096  # POSIX: what several processes write to a pipe at once stays whole up to this
+LINE_BYTES_MAX = 4_096  # POSIX: what several processes write to a pipe at once stays whole up to this
 TEXT_CHARS_MAX = 500  # of these, the control plane takes no more, and refuses the batch for one that is
 ATTEMPT_MAX = 2**32 - 1
+LOST_MAX = 2**32
 TIME_MAX_S = 1e11
-LENGTH_BYTES = 2
-EVENT_BYTES_MAX = FRAME_BYTES_MAX - LENGTH_BYTES
-WAKE = bytes(LENGTH_BYTES)
-"""A frame without an event."""
+WAKE = b"\n"
+"""A line without an event."""
 
 Event = tuple[int, str, str, str, float, float | None, float | None, int | None, str | None]
 """How many its writer has lost since the one before, and what ``NAMES`` say."""
@@ -27,32 +24,34 @@ EventKind = Literal["enqueued", "started", "finished", "failed", "retried"]
 KINDS: frozenset[str] = frozenset(get_args(EventKind))
 
 _encoded = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_line = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
 def packed(event: Event) -> bytes:
-    """The frame of ``event``. Raises ``ValueError``."""
+    """The line of ``event``. Raises ``ValueError`` or ``TypeError``."""
+    line = _line(event).encode() + WAKE
+    if len(line) > LINE_BYTES_MAX:
+        raise ValueError(f"an event of {len(line)} bytes")
+    return line
+
+
+def unpacked(data: bytes) -> tuple[list[Event], int, bytes]:
+    """The events in ``data``, how many lines hold none, and the begun line at its end."""
+    *lines, rest = data.split(WAKE)
+    if len(rest) > LINE_BYTES_MAX:
+        lines, rest = [*lines, rest], b""
+    read = [_event(line) for line in lines if line]
+    found = [event for event in read if event is not None]
+    return found, len(read) - len(found), rest
+
+
+def _event(line: bytes) -> Event | None:
     try:
-        frame = dumps(event)
-    except ValueError:  # a kind of text or number that marshal does not know
-        frame = dumps(tuple([_plain(value) for value in event]))
-    size_bytes = len(frame)
-    if size_bytes > EVENT_BYTES_MAX:
-        raise ValueError(f"an event of {size_bytes} bytes")
-    return size_bytes.to_bytes(LENGTH_BYTES, "little") + frame
-
-
-def unpacked(data: bytes) -> tuple[list[Event], bytes]:
-    """The events in ``data``, and the begun frame at its end."""
-    found, at = [], 0
-    while len(data) - at >= LENGTH_BYTES:
-        begin = at + LENGTH_BYTES
-        end = begin + int.from_bytes(data[at:begin], "little")
-        if end > len(data):
-            break
-        if end > begin:
-            found.append(marshal.loads(data[begin:end]))  # noqa: S302 - written by this program
-        at = end
-    return found, data[at:]
+        lost, *values = json.loads(line)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    is_event = type(lost) is int and 0 <= lost <= LOST_MAX and len(values) == len(NAMES)
+    return (lost, *values) if is_event else None
 
 
 def json_of(event: Event) -> bytes:
@@ -88,10 +87,3 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "attempt": _is_attempt,
     "job_class": _is_name,
 }
-
-
-def _plain(value: str | float | None) -> str | float | None:
-    for kind in (str, int, float):
-        if isinstance(value, kind):
-            return kind(value)
-    return value

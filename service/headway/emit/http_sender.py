@@ -61,6 +61,6 @@ class HttpSender:
     def _failure(self, status: int, said: bytes) -> HeadwayError:
         try:
             detail = str(json.loads(said)["detail"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             detail = f"it answers {status}: is that Headway?"
         return http_error(status)(f"control plane at {self._url}: {detail}")

@@ -59,7 +59,7 @@ class Relay:
         self._thread.start()
 
     def end(self) -> None:
-        """Send what is left, in one attempt. The thread notices with the next frame."""
+        """Send what is left, in one attempt. The thread notices with the next line."""
         self._ending.set()
 
     def join(self, within_s: float) -> None:
@@ -87,7 +87,8 @@ class Relay:
                 data = os.read(self._read_fd, READ_BYTES)
             except BlockingIOError:
                 return
-            events, self._rest = unpacked(self._rest + data)
+            events, others, self._rest = unpacked(self._rest + data)
+            self.dropped_events += others
             for event in events:
                 self.dropped_events += event[0]
                 self._keep(event)
