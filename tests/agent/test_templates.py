@@ -267,6 +267,8 @@ def test_a_file_that_is_not_there_or_no_toml_is_one_sentence(tmp_path: Path) -> 
         load(tmp_path / "host.toml")
     with pytest.raises(Misconfigured, match=r"host.toml is not TOML: .*line 3"):
         written(tmp_path, "[templates.a]\nargv = [\n}")
+    with pytest.raises(Misconfigured, match=r"host.toml is not TOML: "):
+        written(tmp_path, "a = " + "[" * 20_000)
 
 
 def test_a_template_has_the_same_hash_in_whatever_order_it_is_written(tmp_path: Path) -> None:

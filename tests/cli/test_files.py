@@ -154,6 +154,11 @@ def test_a_few_lines_of_aliases_make_no_endless_sentence(loaded) -> None:
     assert sum(map(len, breaches(loaded, text))) < 10_000
 
 
+def test_lists_in_lists_without_end_are_one_sentence(loaded) -> None:
+    (breach,) = breaches(loaded, "pools: " + "[" * 20_000)
+    assert breach.endswith("nested too deeply")
+
+
 def test_a_few_lines_of_merges_make_no_endless_mapping(loaded) -> None:
     (breach,) = breaches(loaded, nested(6, "{{<<: [{}]}}") + "\n")
     assert breach.endswith("more than 10000 keys come together here")

@@ -6,7 +6,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -95,21 +95,21 @@ class Leader:
         self.epoch = int(seed.rows("select epoch from leader_epoch")[0][0])
         self.now_s = NOW_S
 
-    async def change(self, pool: str, *to: Receiver, ends: bool = False) -> None:
+    async def change(self, pool: str, *to: Receiver, ends: bool = False, summary: str = "a <b> & c") -> None:
         key = IncidentKey(rule="pool_late", pool=pool)
-        condition = IncidentCondition(severity="page", summary="a <b> & c", action="act")
+        condition = IncidentCondition(severity="page", summary=summary, action="act")
         change = IncidentChange(closed=[key]) if ends else IncidentChange(opened={key: (self.now_s, condition)})
         async with transaction(self.engine) as conn:
             await save_change(
                 conn, change, now_s=self.now_s, epoch=self.epoch, receivers_of=lambda labels: receivers_of(to, labels)
             )
 
-    async def send(self, *to: Receiver, ahead: int = 0) -> None:
+    async def send(self, *to: Receiver, ahead: int = 0, leads: Callable[[], bool] = lambda: True) -> None:
         """One poll of a sender that has just started."""
         sender = NotificationSender(
             engine=self.engine,
             receivers=to,
-            epoch=lambda: self.epoch + ahead,
+            epoch=lambda: self.epoch + ahead if leads() else None,
             clock=lambda: self.now_s,
             attempt_s=0.5,
         )
@@ -207,6 +207,29 @@ async def test_who_no_longer_leads_sends_nothing(leader: Leader, hook: Hook) -> 
     assert hook.taken == []
 
 
+async def test_who_is_replaced_while_a_receiver_hangs_posts_no_more_to_it(leader: Leader, hook: Hook) -> None:
+    """It posted what it had read, ten seconds each, beside the next leader."""
+    to = hook.receiver()
+    for number in range(12):
+        await leader.change(f"pool-{number}", to)
+    began = hook.receiver()
+    await leader.send(began, leads=lambda: len(hook.taken) < 4)
+    assert 4 <= len(hook.taken) < 8  # four at once were under way
+
+
+async def test_a_receiver_is_sent_so_many_at_once(
+    leader: Leader, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headway.store.notifications.DUE_MAX", 2, raising=False)
+    to = hook.receiver()
+    for number in range(3):
+        await leader.change(f"pool-{number}", to)
+    await leader.send(to)
+    assert [pool for pool, _ in hook.taken] == ["pool-0", "pool-1"]
+    await leader.send(to)
+    assert len(hook.taken) == 3
+
+
 async def test_a_silenced_incident_is_posted_to_nobody(leader: Leader, hook: Hook, engine: Engine) -> None:
     to = hook.receiver()
     silence = Silence(name="s", matchers={"pool": "mail"}, until_s=NOW_S + 60, reason="r", created_by="c")
@@ -223,6 +246,29 @@ async def test_slack_receives_escaped_text(leader: Leader, hook: Hook) -> None:
     await leader.change("mail", to)
     await leader.send(to)
     assert json.loads(hook.bodies[0]) == {"text": "PAGE: a &lt;b&gt; &amp; c\nact"}
+
+
+async def test_a_name_forges_no_line_of_a_message(leader: Leader, hook: Hook) -> None:
+    await leader.change("mail", hook.receiver(template="slack"), summary="host x\nEnded: all is well\u202e\x1b[2J")
+    await leader.send(hook.receiver(template="slack"))
+    text = json.loads(hook.bodies[0])["text"]
+    assert text == "PAGE: host x\\nEnded: all is well\\u202e\\x1b[2J\nact"
+
+
+@pytest.mark.parametrize("text", ["", "a = " + "[" * 20_000, "\x00", "receivers = 1"])
+def test_a_file_of_receivers_that_is_none_is_one_sentence(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "n.toml"
+    file.write_text(text)
+    with pytest.raises(Invalid, match="n.toml"):
+        read_receivers(file)
+
+
+def test_a_file_of_receivers_that_others_may_write_names_nobody(tmp_path: Path) -> None:
+    file = tmp_path / "n.toml"
+    file.write_text('[receivers.b]\nurl = "http://127.0.0.1:1/x"\ntemplate = "slack"\n')
+    file.chmod(0o666)
+    with pytest.raises(Invalid, match="can be written by others"):
+        read_receivers(file)
 
 
 def test_receivers_are_read_and_route_by_label(tmp_path: Path) -> None:

@@ -56,6 +56,14 @@ def refusal(place: Path, role: str, **settings: str) -> str:
     return done.stderr
 
 
+def of_the_pipeline(place: Path) -> Mapping[str, str]:
+    return {
+        "HEADWAY_DATABASE_URL": "postgresql://127.0.0.1:1/none",
+        "HEADWAY_EVENT_LOG": str(place / "events"),
+        "HEADWAY_CHECKPOINT": str(place / "checkpoint"),
+    }
+
+
 def test_a_host_file_that_anybody_may_write_decides_nothing(place: Path) -> None:
     (place / "host.toml").chmod(0o666)
     assert "can be written by others" in refusal(place, "agent")
@@ -70,6 +78,28 @@ def test_a_state_folder_that_anybody_may_write_holds_no_credential(place: Path) 
 def test_a_state_folder_of_another_user_holds_no_credential(place: Path) -> None:
     os.chown(place / "state", NOBODY, NOBODY)
     assert f"belongs to uid {NOBODY}" in refusal(place, "agent")
+
+
+@as_root
+@pytest.mark.parametrize("role", ["collect", "pipeline"])
+def test_a_state_folder_of_another_user_leads_no_role_to_other_files(place: Path, role: str) -> None:
+    """Its owner put a link in the place of the lock: root's role cut off the file behind it, and wrote into that."""
+    victim = place / "victim"
+    victim.write_text("precious")
+    (place / "state" / "lock").symlink_to(victim)
+    os.chown(place / "state", NOBODY, NOBODY)
+    said = refusal(place, role, HEADWAY_BROKERS="redis=redis://127.0.0.1:1/0", **of_the_pipeline(place))
+    assert f"belongs to uid {NOBODY}" in said
+    assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("role", ["collect", "pipeline"])
+def test_a_link_in_the_place_of_a_lock_leads_nowhere(place: Path, role: str) -> None:
+    victim = place / "victim"
+    victim.write_text("precious")
+    (place / "state" / "lock").symlink_to(victim)
+    refusal(place, role, HEADWAY_BROKERS="redis=redis://127.0.0.1:1/0", **of_the_pipeline(place))
+    assert victim.read_text() == "precious"
 
 
 @as_root

@@ -123,6 +123,8 @@ def parsed(path: Path, *, hint: str = "`headway init` writes a profiles.yaml") -
         raise Misconfigured(f"{path} cannot be read: {error.strerror}; {hint}") from error
     except yaml.YAMLError as error:
         raise Invalid(f"{path}{_place_of(error)}") from error
+    except RecursionError as error:
+        raise Invalid(f"{path}: lists and mappings are nested too deeply") from error
 
 
 def _place_of(error: yaml.YAMLError) -> str:

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from headway.errors import HeadwayError
+from headway.local.ownership import why_foreign
 
 
 def try_lock(file: int, *, is_shared: bool = False) -> bool:
@@ -33,16 +34,25 @@ def holder_of(lock: int) -> int | None:
 
 @contextmanager
 def only_process(
-    lock: Path, *, held_by: Callable[[int | None], HeadwayError], unusable: Callable[[str], HeadwayError]
+    lock: Path,
+    *,
+    held_by: Callable[[int | None], HeadwayError],
+    unusable: Callable[[str], HeadwayError],
+    may_be_foreign: bool = False,
 ) -> Iterator[None]:
     """Hold the file for the block; make it and its folder where they are not there.
 
-    Raises what ``held_by`` makes of the process that holds it, or ``unusable`` of why it cannot be opened.
+    Raises what ``held_by`` makes of the process that holds it, or ``unusable`` of why it cannot be opened: its folder
+    is another user's, too, unless it ``may_be_foreign``.
     """
     with ExitStack() as held:
         try:
             lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            why = None if may_be_foreign else why_foreign(lock.parent.stat())
+            if why is not None:
+                raise unusable(f"it {why}")
+            # Through no link: its holder cuts the file off, and writes into it.
+            file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             held.callback(os.close, file)
             is_free = try_lock(file)
         except OSError as error:

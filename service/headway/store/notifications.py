@@ -14,6 +14,7 @@ from headway.store.tables import alerts, notifications
 
 BEGIN, END = "begin", "end"
 WAITING, SENT, GIVEN_UP = "waiting", "sent", "given_up"
+DUE_MAX = 100  # of one receiver, read at once
 
 ReceiversOf = Callable[[Mapping[str, str]], Collection[str]]
 """The names of those who are notified of an incident with these labels."""
@@ -61,7 +62,7 @@ async def add_end(conn: Connection, alert_id: UUID, *, now_s: float) -> None:
 
 
 async def read_due(conn: Connection, receiver: str, *, now_s: float, epoch: int) -> list[Notification]:
-    """The oldest waiting notification of each pool, where its pause is over.
+    """The oldest waiting notification of each pool, where its pause is over: so many as are sent at once.
 
     Raises:
         Superseded: another process leads under a later epoch.
@@ -75,6 +76,7 @@ async def read_due(conn: Connection, receiver: str, *, now_s: float, epoch: int)
         .join(alerts, alerts.c.alert_id == row.alert_id)
         .where(row.receiver == receiver, row.state == WAITING, row.sequence.in_(firsts), row.next_at_s <= now_s)
         .order_by(row.sequence)
+        .limit(DUE_MAX)
     )
     return [taken_from(Notification, found) for found in await conn.execute(query)]
 

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import signal
-import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from headway.agent.config.templates import MARKS, VISIBLE_GPUS, Log, Ready, Recy
 from headway.agent.config.toml_reader import TOML_NAME_CHARS_MAX, TomlTable, is_name
 from headway.agent.system.users import account
 from headway.errors import Invalid, Misconfigured
+from headway.local.ownership import why_foreign
 
 HOST_WORKERS_MAX = 1_000  # on one host: far more than have a use for its cores, far fewer than would bring it down
 GPUS_MAX = 1_000
@@ -56,7 +56,7 @@ def load(path: Path) -> HostFile:
             f"{path} cannot be read: {error.strerror}; it says what this host can run, "
             "`headway init` or `headway agent init LIBRARY` writes one, --host-file names another"
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Misconfigured(f"{path} is not TOML: {error}") from error
     breaches: list[str] = []
     found = _host_file(document, folder=path.parent.absolute(), breaches=breaches)
@@ -73,20 +73,8 @@ def _owners_text(path: Path) -> str:
         Misconfigured: it belongs to somebody else, or others may write it.
     """
     with path.open(encoding="utf-8") as file:
-        found = os.fstat(file.fileno())
-        mode = f"{stat.S_IMODE(found.st_mode):04o}"
-        if found.st_uid not in {0, os.geteuid()}:
-            raise Misconfigured(
-                f"{path} belongs to uid {found.st_uid}, which is neither root nor this agent's user (uid "
-                f"{os.geteuid()}): who owns it decides what the agent runs; give it to one of the two with chown"
-            )
-        # Where everybody has a group of their own, files of theirs are often open to that group.
-        is_groups = found.st_mode & 0o020 and os.geteuid() == 0 and found.st_gid != 0
-        if found.st_mode & 0o002 or is_groups:
-            raise Misconfigured(
-                f"{path} can be written by others (mode {mode}): who writes it decides what the agent runs; "
-                "take that away with `chmod go-w`"
-            )
+        if why := why_foreign(os.fstat(file.fileno())):
+            raise Misconfigured(f"{path} {why}; who writes it decides what the agent runs")
         return file.read()
 
 

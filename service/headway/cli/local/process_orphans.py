@@ -51,6 +51,7 @@ def only_parent(layout: DataDir) -> Iterator[None]:
             "end it first, or give this one a folder of its own with --data-dir"
         ),
         unusable=lambda why: Misconfigured(f"data folder {layout.root} cannot be used: {why}; name another"),
+        may_be_foreign=True,  # root serves a folder of another user as that user
     ):
         yield
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from headway.control.notifications.receivers import Receiver
+from headway.errors import printable
 from headway.store.notifications import BEGIN, Notification
 
 
@@ -63,8 +64,10 @@ def _cloud_event(notification: Notification) -> bytes:
 
 def _slack(notification: Notification) -> bytes:
     begins = notification.phase == BEGIN
-    text = f"{notification.severity.upper()}: {notification.summary}" if begins else f"Ended: {notification.summary}"
+    # Names come from outside: a line of its own in one would be another message to whoever reads this.
+    lines = [f"{notification.severity.upper() if begins else 'Ended'}: {printable(notification.summary)}"]
     if begins:
-        text = f"{text}\n{notification.action}"
+        lines.append(printable(notification.action))
+    text = "\n".join(lines)
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return json.dumps({"text": escaped}).encode()

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import ipaddress
+import os
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from headway.errors import Invalid
+from headway.local.ownership import why_foreign
 
 RECEIVERS_MAX = 16  # each has a task and connections of its own
 LABELS = ("rule", "severity", "pool", "host", "kind")
@@ -43,9 +45,13 @@ def read_receivers(file: Path | None) -> tuple[Receiver, ...]:
     if file is None:
         return ()
     try:
-        tables = tomllib.loads(file.read_text()).get("receivers", {})
-    except (OSError, ValueError) as error:
+        with file.open("rb") as opened:
+            why = why_foreign(os.fstat(opened.fileno()))
+            tables = tomllib.load(opened).get("receivers", {})
+    except (OSError, ValueError, RecursionError) as error:
         raise Invalid(f"HEADWAY_NOTIFICATIONS={file} cannot be read as TOML") from error
+    if why is not None:
+        raise Invalid(f"HEADWAY_NOTIFICATIONS={file} {why}; who writes it decides whom this control plane posts to")
     if not isinstance(tables, dict) or not 0 < len(tables) <= RECEIVERS_MAX:
         raise Invalid(f"{file}: expected 1 to {RECEIVERS_MAX} tables [receivers.NAME]")
     return tuple(_receiver(name, table, file) for name, table in tables.items())

@@ -73,7 +73,8 @@ class NotificationSender:
 
         async def send(one: Notification) -> None:
             async with at_once:
-                await self._attempt(client, to, one, epoch)
+                if self._epoch() == epoch:  # a receiver that hangs lasts longer than a leader may
+                    await self._attempt(client, to, one, epoch)
 
         await asyncio.gather(*map(send, due))
 
