@@ -1,5 +1,6 @@
 """`.env`, as `headway init` reads it: text, of which nothing runs."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,18 @@ def test_a_file_that_cannot_be_read_is_said_and_no_file_is_nothing(tmp_path: Pat
     assert "more than" in (dotenv_file.read(tmp_path / "b").problem or "")
     (tmp_path / "c").mkdir()
     assert dotenv_file.read(tmp_path / "c") == dotenv_file.Dotenv()
+
+
+@pytest.mark.timeout(30)
+def test_a_line_of_spaces_is_read_once(tmp_path: Path) -> None:
+    """Each space was tried as the end of the value: half a minute for 100 kB, an hour for 1 MB."""
+    spaces = " " * (dotenv_file.DOTENV_BYTES_MAX - 10)
+    assert of(tmp_path, f"A=a{spaces}b").variables == {"A": f"a{spaces}b"}
+
+
+def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".env")
+    assert dotenv_file.read(tmp_path / ".env").problem == "it is no regular file"
 
 
 def test_no_value_is_shown(tmp_path: Path) -> None:

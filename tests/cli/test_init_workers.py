@@ -1,5 +1,7 @@
 """Command lines and variables of workers that run: what `headway init` takes over, and what it leaves out."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from headway.cli.setup.running_workers import RunningWorker
 from headway.cli.setup.worker_commands import WorkerCommand, hidden, understood
 from headway.cli.setup.worker_environment import carried
 from headway.cli.setup.worker_templates import Templates, celery_url
+from headway.local.files import read_regular
 
 SECRET = "s3cret-7"
 CELERY = "/v/bin/python /v/bin/celery "
@@ -20,6 +23,23 @@ def known(line: str) -> WorkerCommand:
     command = understood(line.split())
     assert command is not None, line
     return command
+
+
+@pytest.mark.parametrize("app", ["", ".", "..", "a..b", "/", "/etc/passwd", "a/b", "../x", ":", "\x1b[2J"])
+def test_an_application_that_is_no_module_is_none(tmp_path: Path, app: str) -> None:
+    """It is a word of a command line, which any user of the machine may write: one ended `headway init`."""
+    assert celery_apps.named(app, tmp_path) is None
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("made", [os.mkfifo, lambda path: os.symlink("/dev/zero", path), os.mkdir])
+def test_what_is_no_file_holds_nobody_up(tmp_path: Path, made: Callable[[Path], None]) -> None:
+    """A folder of another user may hold a pipe that nobody writes to, and a device without end."""
+    made(tmp_path / "shop.py")
+    assert celery_apps.named("shop", tmp_path) is None
+    assert celery_apps.find(tmp_path) == []
+    with pytest.raises(OSError, match="no regular file"):
+        read_regular(tmp_path / "shop.py", 10)
 
 
 @pytest.mark.parametrize(

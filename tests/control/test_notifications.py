@@ -217,9 +217,7 @@ async def test_who_is_replaced_while_a_receiver_hangs_posts_no_more_to_it(leader
     assert 4 <= len(hook.taken) < 8  # four at once were under way
 
 
-async def test_a_receiver_is_sent_so_many_at_once(
-    leader: Leader, hook: Hook, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_receiver_is_sent_so_many_at_once(leader: Leader, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headway.store.notifications.DUE_MAX", 2, raising=False)
     to = hook.receiver()
     for number in range(3):

@@ -1,6 +1,8 @@
 """Files that are whole at any moment, and names that outlive a power cut."""
 
+import errno
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +29,22 @@ def write_whole(
         if is_durable:
             os.fsync(file)
     os.replace(fresh, path, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def read_regular(path: Path, bytes_max: int) -> bytes:
+    """The first bytes of a regular file. Others' folders may have a pipe in its place, or a device without end.
+
+    Raises ``OSError``.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        mode = os.fstat(file).st_mode
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, "it is no regular file", str(path))
+        with os.fdopen(file, "rb", closefd=False) as reading:
+            return reading.read(bytes_max)
+    finally:
+        os.close(file)
 
 
 def sync_folder(path: Path) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headway.local.files import read_regular
+
 DEPTH_MAX = 3
 FILES_MAX = 2_000
 SOURCE_BYTES_MAX = 500_000
@@ -36,6 +38,8 @@ def named(app: str, folder: Path) -> CeleryApp | None:
     """The application that ``--app`` names in ``folder``, if its source is in one of the usual files."""
     module, _, name = app.partition(":")
     parts = module.split(".")
+    if not all(part.isidentifier() for part in parts):  # it is a word of anybody's command line
+        return None
     for path in (Path(*parts).with_suffix(".py"), Path(*parts, "celery.py"), Path(*parts, "__init__.py")):
         for found in _apps(folder / path, folder):
             if not name or found.app.endswith(f":{name}"):
@@ -65,9 +69,9 @@ def _sources(folder: Path) -> Iterator[Path]:
 
 def _apps(file: Path, folder: Path) -> Iterator[CeleryApp]:
     try:
-        source = file.read_bytes() if file.stat().st_size <= SOURCE_BYTES_MAX else b""
+        source = read_regular(file, SOURCE_BYTES_MAX + 1)
         with warnings.catch_warnings(action="ignore"):  # of odd escapes, which are the application's
-            tree = ast.parse(source if b"Celery(" in source else b"")
+            tree = ast.parse(source if b"Celery(" in source and len(source) <= SOURCE_BYTES_MAX else b"")
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return
     begins = (

@@ -4,8 +4,10 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headway.local.files import read_regular
+
 DOTENV_BYTES_MAX = 1024 * 1024
-_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
+_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 _DOUBLE = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
 _EXPANDS = re.compile(r"(?<!\\)(?:\$[{(]|`)")
@@ -25,13 +27,12 @@ class Dotenv:
 def read(path: Path) -> Dotenv:
     """The file at ``path``; nothing where there is none."""
     try:
-        if not path.is_file():
-            return Dotenv()
-        with path.open("rb") as file:
-            text = file.read(DOTENV_BYTES_MAX + 1)
+        text = read_regular(path, DOTENV_BYTES_MAX + 1)
         if len(text) > DOTENV_BYTES_MAX:
             return Dotenv(problem=f"it has more than {DOTENV_BYTES_MAX} bytes")
         return _parsed(text.decode())
+    except (FileNotFoundError, IsADirectoryError):  # that is an environment of Python's
+        return Dotenv()
     except OSError as error:
         return Dotenv(problem=error.strerror)
     except UnicodeDecodeError:
@@ -42,7 +43,7 @@ def _parsed(text: str) -> Dotenv:
     variables: dict[str, str] = {}
     expanding: set[str] = set()
     for line in text.splitlines():
-        found = _LINE.fullmatch(line)
+        found = _LINE.fullmatch(line.strip())
         if found is None:
             continue
         name, given = found.groups()

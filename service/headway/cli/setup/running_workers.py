@@ -12,6 +12,9 @@ from headway.agent.config.templates import WORKER_ID
 from headway.cli.setup import celery_apps
 from headway.cli.setup.celery_apps import CeleryApp
 from headway.cli.setup.worker_commands import WorkerCommand, hidden, understood
+from headway.local.files import read_regular
+
+SHEBANG_BYTES_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +136,8 @@ def _whole(program: str, environment: Mapping[str, str], folder: str) -> str | N
 def _starts_with(interpreter: str, script: Path) -> bool:
     """Whether the kernel would start ``script`` with that very interpreter, whose packages are those it needs."""
     try:
-        with script.open("rb") as file:
-            return os.access(script, os.X_OK) and file.readline(1_000).strip() == b"#!" + os.fsencode(interpreter)
+        first, _, _ = read_regular(script, SHEBANG_BYTES_MAX).partition(b"\n")
+        return os.access(script, os.X_OK) and first.strip() == b"#!" + os.fsencode(interpreter)
     except OSError:
         return False
 
