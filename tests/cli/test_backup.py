@@ -300,9 +300,32 @@ def holding(name: str) -> Callable[[Path], None]:
     return change
 
 
+def sparse(path: Path) -> None:
+    """A file of 8 GB, all of it holes, in a few bytes: as GNU tar writes such."""
+    held = members(path)
+    first, rest = dict(list(held.items())[:1]), dict(list(held.items())[1:])
+    header = bytearray(tarfile.TarInfo("database.dump").tobuf(tarfile.GNU_FORMAT))
+    header[156:157] = b"S"
+    header[483:495] = b"%011o\0" % (8 * 10**9 // 2)
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    with_members(path, first)
+    begin = path.read_bytes().rstrip(b"\0")
+    begin += b"\0" * (-len(begin) % 512)
+    with_members(path, rest)
+    path.write_bytes(begin + bytes(header) + path.read_bytes())
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
+        (sparse, "holds 'database.dump', which no backup does"),
+        (about(postgres="x"), "is damaged: about.json is not as it was written"),
+        (about(postgres=None), "is damaged: about.json is not as it was written"),
+        (about(revision=[]), "is damaged: about.json is not as it was written"),
+        (about(taken_at_s="x"), "is damaged: about.json is not as it was written"),
+        (about(taken_at_s=1e300), "is damaged: about.json is not as it was written"),
+        (about(headway="1\x1b[2J"), "is damaged: about.json is not as it was written"),
         (about(format=2, headway="9.1.0"), "is of format 2, and this Headway reads 1: restore it with Headway 9.1.0"),
         (about(revision="9999"), "is newer than this one"),
         (about(postgres="99"), "Postgres 99), which is newer than this one (Postgres 18)"),

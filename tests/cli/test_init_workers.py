@@ -32,7 +32,7 @@ def test_an_application_that_is_no_module_is_none(tmp_path: Path, app: str) -> N
 
 
 @pytest.mark.timeout(30)
-@pytest.mark.parametrize("made", [os.mkfifo, lambda path: os.symlink("/dev/zero", path), os.mkdir])
+@pytest.mark.parametrize("made", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), os.mkdir])
 def test_what_is_no_file_holds_nobody_up(tmp_path: Path, made: Callable[[Path], None]) -> None:
     """A folder of another user may hold a pipe that nobody writes to, and a device without end."""
     made(tmp_path / "shop.py")

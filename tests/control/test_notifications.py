@@ -257,7 +257,7 @@ async def test_a_name_forges_no_line_of_a_message(leader: Leader, hook: Hook) ->
 def test_a_file_of_receivers_that_is_none_is_one_sentence(tmp_path: Path, text: str) -> None:
     file = tmp_path / "n.toml"
     file.write_text(text)
-    with pytest.raises(Invalid, match="n.toml"):
+    with pytest.raises(Invalid, match=r"n\.toml"):
         read_receivers(file)
 
 

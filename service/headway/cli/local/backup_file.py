@@ -31,7 +31,9 @@ DUMP, IDENTITY, MARKER = "database.dump", "agent/identity.json", "events/marker"
 HOT, READ, ARCHIVE = "events/hot", "events/read", "events/archive"
 PIECE_BYTES = 1 << 20
 BACKUP_CONTENTS_BYTES_MAX = 64 << 20  # of contents.json: some 400,000 files
+TAKEN_AT_S_MAX = 1e11
 
+_MAJOR = re.compile(r"[0-9]{1,3}")
 _HELD = re.compile(rf"({re.escape(DUMP)}|{IDENTITY}|{MARKER}|({HOT}|{READ}|{ARCHIVE})/[0-9A-Za-z_-]+\.parquet)")
 
 Add = Callable[[str, IO[bytes]], None]
@@ -132,7 +134,9 @@ def _unpacked(path: Path, tar: tarfile.TarFile, into: Path, check: Callable[[Abo
             if _words(tar, member) != found:
                 raise Invalid(f"{path} is damaged: its contents are not as they were written; name another")
             return about
-        if not member.isreg() or not _HELD.fullmatch(member.name) or member.name in found:
+        # A sparse one may be larger than all disks, in a file of a few bytes.
+        is_plain = member.isreg() and not member.issparse()
+        if not is_plain or not _HELD.fullmatch(member.name) or member.name in found:
             raise Invalid(f"{path} holds {member.name!r}, which no backup does: nothing was changed; name another")
         found[member.name] = _copied(tar, member, into / member.name)
     raise Invalid(f"{path} is cut short: its end is missing, nothing was changed; name another")
@@ -144,10 +148,20 @@ def _about(path: Path, body: object) -> About:
             f"{path} is of format {body.get('format')!r}, and this Headway reads {FORMAT}: restore it with Headway "
             f"{body.get('headway')} or later"
         )
+    damaged = Invalid(f"{path} is damaged: {ABOUT} is not as it was written; name another")
     try:
-        return About(**body)  # type: ignore[arg-type]
+        about = About(**body)  # type: ignore[arg-type]
     except TypeError as error:
-        raise Invalid(f"{path} is damaged: {ABOUT} is not as it was written; name another") from error
+        raise damaged from error
+    is_as_written = (
+        all(isinstance(each, str) and each.isprintable() for each in (about.headway, about.revision, about.postgres))
+        and _MAJOR.fullmatch(about.postgres)
+        and isinstance(about.taken_at_s, int | float)
+        and 0 <= about.taken_at_s < TAKEN_AT_S_MAX
+    )
+    if not is_as_written:
+        raise damaged
+    return about
 
 
 def _begins_as_one(path: Path) -> bool:
