@@ -65,7 +65,7 @@ def test_who_was_away_for_longer_than_partitions_reach_can_store_decisions_at_on
             )
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_it_ends_well_when_a_service_manager_says_so_and_as_interrupted_for_a_person(
     migrated_url: str, tmp_path: Path, number: int, status: int
 ) -> None:

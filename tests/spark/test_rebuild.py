@@ -368,7 +368,7 @@ def test_a_keeper_runs_beside_its_stream(spark: SparkSession, log: Log, monkeypa
     monkeypatch.setattr("headway_spark.stream.keeper.KEEPER_STEP_S", 0.05)
     found, stopping = Kept(), threading.Event()
     keeper = Keeper(log.archive, log_dir=log.log, checkpoint=log.checkpoint)
-    thread = threading.Thread(target=keeper.run, args=[stopping])
+    thread = threading.Thread(target=keeper.run, args=[stopping.wait])
     thread.start()
     try:
         for age_s in range(60, 0, -10):

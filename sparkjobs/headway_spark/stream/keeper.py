@@ -6,9 +6,9 @@ rows are durable and no restart asks for the file again. What a power cut takes 
 """
 
 import logging
-import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from headway_spark.event_log.archive import Archive
@@ -49,10 +49,10 @@ class Keeper:
                 "put back into the log's hot folder files=%d: their batch was not committed after all", len(back)
             )
 
-    def run(self, stopping: threading.Event) -> None:
-        """Keep the log until ``stopping``. A disk that refuses is logged, and asked again."""
-        while not stopping.wait(KEEPER_STEP_S):
-            self.step(is_stopping=stopping.is_set)
+    def run(self, is_stopping_within: Callable[[float], bool]) -> None:
+        """Keep the log until asked to stop. A disk that refuses is logged, and asked again."""
+        while not is_stopping_within(KEEPER_STEP_S):
+            self.step(is_stopping=partial(is_stopping_within, 0.0))
 
     def step(self, *, is_stopping: Callable[[], bool] = lambda: False) -> None:
         """One scan: move what has been counted; now and then merge, delete and clear up."""

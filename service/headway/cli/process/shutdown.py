@@ -1,10 +1,10 @@
-"""Whether this process was asked to end. Every wait of the parent goes through here, so that it can be interrupted."""
+"""Whether this process was asked to end, for every role that takes signals but the agent, which reloads as well."""
 
 import os
 import select
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -25,7 +25,7 @@ class Stopped(Exception):
 
 
 class Stopping:
-    """Set by the first signal that asks this process to end.
+    """Set by the first signal that asks this process to end, or by ``stop``.
 
     A pipe instead of a ``threading.Event``: a signal handler that sets an event deadlocks where the interrupted main
     thread holds the event's own lock.
@@ -33,12 +33,14 @@ class Stopping:
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
+        """The first signal that came."""
+        self.is_asked = False
         self._repeated: Callable[[], None] = lambda: None
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
 
     @contextmanager
-    def listening(self, *, repeated: Callable[[], None]) -> Iterator["Stopping"]:
+    def listening(self, *, repeated: Callable[[], None] = lambda: None) -> Iterator["Stopping"]:
         """Take this process's signals for the block; ``repeated`` is called for every signal after the first."""
         self._repeated = repeated
         # Under nohup a hang-up is ignored, and stays so.
@@ -55,12 +57,17 @@ class Stopping:
             self._repeated()
             return
         self.signal_number = number
-        os.write(self._writer, b"!")
+        self.stop()
 
-    @property
-    def is_asked(self) -> bool:
-        """Whether a signal has come."""
-        return self.signal_number is not None
+    def stop(self) -> None:
+        """Ask this process to end, from any thread."""
+        self.is_asked = True
+        with suppress(BlockingIOError):  # full: whoever waits is awake
+            os.write(self._writer, b"!")
+
+    def fileno(self) -> int:
+        """What is readable once asked, and stays so."""
+        return self._reader
 
     def wait(self, seconds: float) -> bool:
         """Wait for ``seconds``, or until asked to end. Returns whether it was."""

@@ -40,7 +40,7 @@ def main(words: list[str]) -> int:
     log_to_stderr()
     keep_private()
     stopping = Stopping()
-    with stopping.listening(repeated=lambda: None), StateFolder(settings.state_dir) as folder:
+    with stopping.listening(), StateFolder(settings.state_dir) as folder:
         main_thread = threading.get_ident()
         parent_watch.watch(lambda: signal.pthread_kill(main_thread, signal.SIGTERM))
         client = TelemetryClient(*settings.control.texts, token=settings.token, tls=partial(grpc_tls, settings.tls))

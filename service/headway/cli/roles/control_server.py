@@ -4,7 +4,6 @@ import asyncio
 import inspect
 import logging
 import os
-import signal
 import socket
 import sys
 import time
@@ -19,6 +18,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from headway.cli.process import parent_watch
 from headway.cli.process.file_descriptors import within_descriptors
+from headway.cli.process.shutdown import Stopping
 from headway.control.agents.agent_service import AgentService
 from headway.control.agents.host_authorization import HostAuthorization
 from headway.control.auth.authenticator import Authenticator
@@ -73,9 +73,9 @@ def run(settings: ControlSettings) -> int | None:
 
 async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) -> int | None:
     receivers = read_receivers(settings.notifications)
-    stop = _StopEvent()
-    stop.listen()
     async with AsyncExitStack() as stack:
+        stopping = stack.enter_context(Stopping().listening())
+        parent_watch.watch(stopping.stop)
         engine = create_engine(settings.database_url, idle_transaction_s=CONTROL_IDLE_TRANSACTION_TIMEOUT_S)
         stack.push_async_callback(engine.dispose)
         await prepare(engine)
@@ -149,7 +149,7 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
 
         log.info("serving http=%s:%d grpc=%s:%d", settings.http.host, http.port, settings.grpc.host, rpc.port)
         await _until(
-            stop,
+            stopping,
             leadership.run(ticker.all_due),
             ticker.run(),
             alerting.run(),
@@ -160,33 +160,11 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
             *((certificates.watch(),) if certificates else ()),
         )
         log.info("stopping")
-    return stop.signal_number
+    return stopping.signal_number
 
 
 def _certificates(tls: ServerTls | None) -> Certificates | None:
     return None if tls is None else Certificates(tls.certificate, tls.key, client_ca=tls.client_ca)
-
-
-class _StopEvent(asyncio.Event):
-    """Set by SIGTERM, SIGINT and the end of the parent."""
-
-    signal_number: int | None = None
-    """The first signal that came."""
-
-    def listen(self) -> None:
-        """Take this process's signals, and watch its parent."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._asked, number)
-
-        def end() -> None:
-            loop.call_soon_threadsafe(self.set)
-
-        parent_watch.watch(end)
-
-    def _asked(self, number: int) -> None:
-        self.signal_number = self.signal_number or number
-        self.set()
 
 
 def _scheduler(ticker: Ticker, engine: Engine, upkeep: Maintenance) -> AsyncIOScheduler:
@@ -230,14 +208,17 @@ async def _listen(database_url: str, ticker: Ticker, reports: AgentService, feed
             feed.publish()
 
 
-async def _until(stop: asyncio.Event, *work: Coroutine[Any, Any, None]) -> None:
-    """Do ``work`` until ``stop`` is set. An error in any of it ends all and is raised."""
-    tasks = [asyncio.ensure_future(each) for each in (stop.wait(), *work)]
+async def _until(stopping: Stopping, *work: Coroutine[Any, Any, None]) -> None:
+    """Do ``work`` until this process is asked to end. An error in any of it ends all and is raised."""
+    asked = asyncio.Event()
+    asyncio.get_running_loop().add_reader(stopping, asked.set)
+    tasks = [asyncio.ensure_future(each) for each in (asked.wait(), *work)]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
     finally:
+        asyncio.get_running_loop().remove_reader(stopping)
         for task in tasks:
             task.cancel()
         with suppress(asyncio.CancelledError):

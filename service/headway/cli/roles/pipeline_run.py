@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from types import FrameType
 
 from headway.cli.process import heartbeat, parent_watch
+from headway.cli.process.shutdown import Stopping
 from headway.errors import Misconfigured
 from headway.local.locks import only_process
 from headway.settings import PipelineSettings
@@ -45,14 +46,14 @@ def run(settings: PipelineSettings, *, is_rebuild: bool) -> int | None:
             "`headway pipeline rebuild` reads the event log, and HEADWAY_SOURCE=kafka does not: delete the checkpoint "
             f"{settings.checkpoint} and start the pipeline again; it then reads the last two hours of the topic"
         )
-    with _alone_in(settings.work_dir), ExitStack() as stack:
+    with ExitStack() as signals, _alone_in(settings.work_dir), ExitStack() as stack:
         log_side = None
         if settings.source == "files":
             log_side = _LogSide(settings)
             stack.enter_context(log_side.archive.kept())
         heart = stack.enter_context(_beating(settings))
         try:
-            return _run(settings, log_side, heart, is_rebuild=is_rebuild)
+            return _run(settings, log_side, heart, signals, is_rebuild=is_rebuild)
         except Unfit as error:
             if settings.is_rebuilt_unasked and log_side is not None:
                 log_side.order_rebuild(error)
@@ -76,7 +77,12 @@ def _beating(settings: PipelineSettings) -> Iterator[heartbeat.Heartbeat]:
 
 
 def _run(
-    settings: PipelineSettings, log_side: "_LogSide | None", heart: heartbeat.Heartbeat, *, is_rebuild: bool
+    settings: PipelineSettings,
+    log_side: "_LogSide | None",
+    heart: heartbeat.Heartbeat,
+    signals: ExitStack,
+    *,
+    is_rebuild: bool,
 ) -> int | None:
     began_s = time.monotonic()
     sink = MetricsSink(settings.database_url, zone=zone_of(settings.time_zone, of="HEADWAY_TIME_ZONE"))
@@ -85,8 +91,8 @@ def _run(
     session = open_session(os.environ, work_dir=settings.work_dir, more=_spark_settings(settings))
     # After the session, whose own handler of Ctrl-C would raise amid a batch. Until here a signal just ends this
     # process, and with it the JVM.
-    stopping = _StopRequest()
-    stopping.listen()
+    stopping = signals.enter_context(Stopping().listening())
+    is_stopping = partial(stopping.wait, 0.0)
     heart.asks(lambda: ask(session))
     stream = _stream(settings, session, sink)
     try:
@@ -97,8 +103,8 @@ def _run(
             return None
         sink.at("warming_up")
         log.info("warming up after=%.1fs", time.monotonic() - began_s)
-        warm_up(session, work_dir=settings.work_dir, is_stopping=stopping.is_set)
-        if not stopping.is_set():
+        warm_up(session, work_dir=settings.work_dir, is_stopping=is_stopping)
+        if not stopping.is_asked:
             if log_side is not None:
                 log_side.restore()
             stream.start()
@@ -107,12 +113,12 @@ def _run(
             sink.ready()
             heart.asks(lambda: _ask(session, stream))
             log.info("ready after=%.1fs", time.monotonic() - began_s)
-            stream.run(is_stopping=stopping.is_set)
+            stream.run(is_stopping=is_stopping)
         log.info("stopping")
     except Stopped:
         log.info("stopping; the rebuild goes on with the next start")
     finally:
-        stopping.set()
+        stopping.stop()
         heart.asks(lambda: None)  # from here on the JVM may go
         stream.stop()
         if log_side is not None:
@@ -126,22 +132,6 @@ def _ask(session: Session, stream: Stream) -> None:
     """Return once the JVM has answered, unless it hangs in a batch all the same."""
     ask(session)
     stream.require_progress()
-
-
-class _StopRequest(threading.Event):
-    """Set by SIGTERM and SIGINT."""
-
-    signal_number: int | None = None
-    """The first signal that came."""
-
-    def listen(self) -> None:
-        """Take this process's signals."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._asked)
-
-    def _asked(self, number: int, _frame: FrameType | None) -> None:
-        self.signal_number = self.signal_number or number
-        self.set()
 
 
 def _spark_settings(settings: PipelineSettings) -> dict[str, str]:
@@ -181,7 +171,7 @@ class _LogSide:
         self._keeper = Keeper(self.archive, log_dir=settings.event_log, checkpoint=settings.checkpoint)
         self._keeping: threading.Thread | None = None
 
-    def prepare(self, session: Session, sink: MetricsSink, stopping: threading.Event, *, is_rebuild: bool) -> None:
+    def prepare(self, session: Session, sink: MetricsSink, stopping: Stopping, *, is_rebuild: bool) -> None:
         """Mend what a killed run left, and rebuild where that is asked for or due."""
         self.archive.recover()
         if not is_rebuild and not is_due(self._checkpoint, self._settings.event_log):
@@ -194,7 +184,7 @@ class _LogSide:
             checkpoint=self._checkpoint,
             work_dir=self._settings.work_dir,
             sink=sink,
-            is_stopping=stopping.is_set,
+            is_stopping=partial(stopping.wait, 0.0),
         ).run()
         since = time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(rebuilt.from_s))
         log.info("rebuilt since=%s files=%d rows=%d took=%.1fs", since, rebuilt.files, rebuilt.rows, rebuilt.took_s)
@@ -211,9 +201,9 @@ class _LogSide:
         except (OSError, ValueError) as error:
             raise unfit(self._checkpoint, f"it is damaged ({error})") from error
 
-    def keep(self, stopping: threading.Event) -> None:
+    def keep(self, stopping: Stopping) -> None:
         """Keep the log in a thread of its own until ``stopping``."""
-        self._keeping = threading.Thread(target=self._keeper.run, args=[stopping], name="keeper", daemon=True)
+        self._keeping = threading.Thread(target=self._keeper.run, args=[stopping.wait], name="keeper", daemon=True)
         self._keeping.start()
 
     def end(self) -> None:
