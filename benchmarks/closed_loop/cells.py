@@ -14,11 +14,12 @@ from typing import Any
 
 from closed_loop.reference import BEGINS_AT_S, BY_NAME, TICK_S, Scenario, workers_max
 from headway.cli.rehearse.trace_files import Columns, read_trace
+from headway.scaling.arithmetic import DAY_S
 from headway.scaling.model import Decision, Objective
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
 from headway.simulate.controller import Controller, Observation
-from headway.simulate.engine.results import DAY_S, Result
+from headway.simulate.engine.results import Result
 from headway.simulate.engine.simulated_pool import PoolPlan
 from headway.simulate.engine.simulation import Rehearsal, simulate
 from headway.simulate.studies.fixed_pool import ServedJob, fixed_pool

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from headway.control.agents.report_validation import (
-    BREACHES_MAX,
     check_beat,
     check_host_name,
     check_names,
     check_report,
 )
 from headway.control.agents.report_writer import ReportHeartbeat
+from headway.control.bounds import BREACHES_MAX
 from headway.errors import Invalid
 from headway.scaling.model import Exit, HostCapacity, StartUp, Template, Worker, WorkerState
 from headway.store.hosts.host_reports import HostReport

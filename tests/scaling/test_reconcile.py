@@ -5,9 +5,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headway.scaling.model import Assignment, Worker, WorkerState
-from headway.scaling.reconcile import (
+from headway.scaling.model import (
     COUNTED,
+    Assignment,
+    Worker,
+    WorkerState,
+)
+from headway.scaling.reconcile import (
     DRAINING_FRACTION,
     RECONCILE_SURGE_WORKERS,
     Action,

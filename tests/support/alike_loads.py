@@ -7,7 +7,8 @@ it does on the load that begins alike.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from headway.simulate.workloads.loads import HOUR_S, LOADS, Load
+from headway.scaling.arithmetic import HOUR_S
+from headway.simulate.workloads.loads import LOADS, Load
 from headway.simulate.workloads.synthetic import Poisson, Synthetic
 
 ALIKE: Mapping[str, Load] = {

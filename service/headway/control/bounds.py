@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+BIGINT_MAX = 2**63 - 1  # as Postgres has it
+BREACHES_MAX = 10  # what is wrong throughout gets one line about it
 TEXT_CHARS_MAX = 500  # of a name that others choose: Postgres indexes keys of up to 2,700 bytes
 
 

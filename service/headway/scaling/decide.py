@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from headway.errors import Invalid
+from headway.scaling.arithmetic import ROUNDING
 from headway.scaling.decisions.metrics_notes import metrics_notes
 from headway.scaling.decisions.pool_reading import PoolReading, reading_of
 from headway.scaling.decisions.predicted_pickup import predicted_pickup_of
@@ -32,8 +33,6 @@ from headway.scaling.profile_keys.pauses import PAUSES, after
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView, copied, metrics_age_s
-
-ROUNDING = 1e-9  # what binary fractions add to a whole number of slots must not start a worker
 
 
 def decide(

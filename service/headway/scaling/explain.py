@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
+from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.model import Decision, Demand, Mode, QueueMetrics, Step
 from headway.scaling.view import is_seen, pooled
 
 Sentences = tuple[str, ...]
-HOUR_S = 3600.0
 
 LEAST_SHARE = 0.005  # less would read as none
 

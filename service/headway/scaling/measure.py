@@ -18,13 +18,13 @@ from itertools import accumulate
 from operator import attrgetter, itemgetter
 from typing import TypeGuard
 
+from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.model import Arrivals, EventKind, JobEvent, Objective, QueueMetrics, QueueSample
 
 BUCKET_S = 5.0
 CLASS_BUCKET_S = 60.0  # a job class says how jobs differ, which nothing needs within seconds: a twelfth of the rows
 LATEST_S = 4_102_444_800.0  # the year 2100: what is later is no time
 GAMMA = 1.02  # two neighbouring sketch buckets differ by 2 %, so that a bucket's middle errs by at most 1 %
-SHORTEST_S = 0.001  # what is shorter counts as this: no decision depends on less
 LONGEST_S = 1_000_000.0  # what is longer, 11 days, counts as this: so a sketch has a bounded number of buckets
 EDGE = 1e-9  # of a sketch bucket: two libraries' logarithms may differ in the last bit, also of a round duration
 BATCH_JOBS = 16  # of fewer, one long job makes the mean

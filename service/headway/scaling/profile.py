@@ -8,11 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from headway.errors import Invalid
+from headway.scaling.arithmetic import DAY_S
 from headway.scaling.mapping import Reading, to_mapping
 from headway.scaling.model import FailureLimit, Mode, Objective
 from headway.scaling.profile_keys.pauses import Pause
 from headway.scaling.profile_keys.presets import with_preset
-from headway.scaling.profile_keys.rules import DAY_S, NAME_LENGTH_MAX, PRIORITY_MAX, WORKERS_MAX, breaches_of, refuse
+from headway.scaling.profile_keys.rules import NAME_LENGTH_MAX, PRIORITY_MAX, WORKERS_MAX, breaches_of, refuse
 from headway.scaling.profile_keys.schedule import UTC_NAME, Bounds, Schedule, Zones, bounds_at, moment_s
 
 __all__ = [

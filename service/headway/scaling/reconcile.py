@@ -8,9 +8,13 @@ not ended, and no known worker is ended for it.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from headway.scaling.model import Assignment, Worker, WorkerState
+from headway.scaling.model import (
+    COUNTED,
+    Assignment,
+    Worker,
+    WorkerState,
+)
 
-COUNTED = frozenset({WorkerState.STARTING, WorkerState.RUNNING, WorkerState.BACKING_OFF, WorkerState.UNKNOWN})
 RECONCILE_SURGE_WORKERS = 1  # how many more than wanted run while outdated workers are replaced
 DRAINING_FRACTION = (
     0.25  # of a pool's workers: more do not finish their jobs beside their replacements, which take room

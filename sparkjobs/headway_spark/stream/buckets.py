@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 
+from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.measure import (
     BUCKET_S,
     CLASS_BUCKET_S,
@@ -16,7 +17,6 @@ from headway.scaling.measure import (
     LATEST_S,
     LOG_GAMMA,
     LONGEST_S,
-    SHORTEST_S,
     BucketRow,
     sketch_index,
 )

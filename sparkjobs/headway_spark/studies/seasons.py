@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 
-from headway.scaling.history.daily import MINUTE_S
+from headway.scaling.arithmetic import MINUTE_S
 from headway.scaling.history.weekly import HOUR_MINUTES, ArrivalCounts, Season, trained
 from headway.scaling.history.weekly_codec import season_from_mapping, season_to_mapping
 from headway.scaling.profile_keys.schedule import Zone

@@ -9,6 +9,7 @@ from typing import Any
 
 from headway.cli.backtesting.backtest import doing
 from headway.cli.backtesting.spark_runs import Bench, rehearsed, rows_of
+from headway.scaling.arithmetic import DAY_S
 from headway.simulate.report.rows import Row
 from headway.simulate.studies.candidates import AS_IT_IS
 from headway.simulate.studies.tuning import (
@@ -24,7 +25,6 @@ from headway.simulate.studies.tuning import (
 )
 from headway_spark.studies.backtest import Size, Work
 
-DAY_S = 86_400.0
 TUNING_WHOLE_DAYS_FROM = 3  # days of history from which on the parts are whole days: a night is no test of a day
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from headway.scaling.arithmetic import DAY_S
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
 from headway.simulate.replay import RecordedJob, scheduled
 from headway.simulate.traces import BURSTY_LLM_CODE, DAY_FLIGHTS, DAY_TWEETS, load
 
 CONNECTION = "demo"
-DAY_S = 86_400.0
 WORKLOAD_CLOCK_BEGINS_S = 5 * 3600.0  # both recordings begin at five in the morning by New York's clock
 
 

@@ -4,10 +4,9 @@ import math
 from dataclasses import dataclass
 
 from headway.errors import Invalid
+from headway.scaling.arithmetic import DAY_S, ROUNDING
 from headway.scaling.planning.queueing import slots_for, slots_for_burst, wait_exceeds_probability
 
-DAY_S = 86_400.0
-ROUNDING = 1e-9  # what binary fractions add to a whole number must not buy a worker
 SIZING_SLOTS_MAX = 200_000  # beyond this the arithmetic takes seconds, and one pool is the wrong shape
 
 

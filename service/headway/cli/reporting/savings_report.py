@@ -26,11 +26,12 @@ from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import moment_s
 from headway.cli.typer_app import main_of, takes_groups
 from headway.errors import Invalid, Refused, printable
+from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.metrics.reports.listed_time import ListedSpan, listed_time
 from headway.scaling.strategy import Strategy
 from headway.settings import DATA_DIR, database_url_of
 from headway.simulate.engine.results import Result
-from headway.simulate.report.savings import HOUR_S, HeadwaySide, Savings, TodaySide, headway_side, today_side
+from headway.simulate.report.savings import HeadwaySide, Savings, TodaySide, headway_side, today_side
 from headway.simulate.studies.phases import middle, phased
 from headway.simulate.studies.single_pool import Setting
 from headway.store.embedded import ensure_postgres

@@ -8,19 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from headway.control.agents.report_writer import ReportHeartbeat
-from headway.control.bounds import TEXT_CHARS_MAX, Bounds
+from headway.control.bounds import BIGINT_MAX, BREACHES_MAX, TEXT_CHARS_MAX, Bounds
 from headway.errors import Invalid
 from headway.scaling.model import Exit, HostCapacity, StartUp, Template, Worker
 from headway.scaling.profile_keys.rules import PATH_NAME, is_path_name
 from headway.store.hosts.host_reports import HostReport
 
-COUNT_MAX = 2**63 - 1  # Postgres's bigint
 GPUS_MAX = 2**31 - 1  # its integer
 CORES_MAX = 1e6
 ERRNO_MAX = 4095  # Linux's
 PRESSURE_MAX = 1.1  # what a kernel rounds up is no reason to lose a host
 DURATION_MAX_S = 1e10  # three hundred years: no process is older
-BREACHES_MAX = 10  # a report that is wrong throughout gets one line about it
 
 
 def check_names(**names: str) -> None:
@@ -89,8 +87,8 @@ def _beat_breaches(beat: ReportHeartbeat) -> Iterator[str]:
     if why := _why_no_name(beat.boot_id):
         yield f"boot_id {why}"
     for name in ("sequence", "epoch_seen"):
-        if getattr(beat, name) > COUNT_MAX:
-            yield f"{name}={getattr(beat, name)} exceeds {COUNT_MAX}"
+        if getattr(beat, name) > BIGINT_MAX:
+            yield f"{name}={getattr(beat, name)} exceeds {BIGINT_MAX}"
     yield from _capacity_breaches(beat.capacity)
 
 
@@ -105,8 +103,8 @@ def _capacity_breaches(capacity: HostCapacity) -> Iterator[str]:
 def _resource_breaches(what: str, resources: HostCapacity | Template) -> Iterator[str]:
     if not 0.0 <= resources.cpu_cores <= CORES_MAX:
         yield f"{what}: cpu_cores={resources.cpu_cores} is not from 0 to {CORES_MAX:.0f}"
-    if not 0 <= resources.memory_bytes <= COUNT_MAX:
-        yield f"{what}: memory_bytes={resources.memory_bytes} is not from 0 to {COUNT_MAX}"
+    if not 0 <= resources.memory_bytes <= BIGINT_MAX:
+        yield f"{what}: memory_bytes={resources.memory_bytes} is not from 0 to {BIGINT_MAX}"
     if not 0 <= resources.gpus <= GPUS_MAX:
         yield f"{what}: gpus={resources.gpus} is not from 0 to {GPUS_MAX}"
 
@@ -157,8 +155,8 @@ def _worker_breaches(worker: Worker, *, now_s: float) -> Iterator[str]:
         yield f"{what}: its age of {now_s - worker.started_at_s} s is no duration"
     if worker.state_since_s is not None and not _is_duration(now_s - worker.state_since_s):
         yield f"{what}: {now_s - worker.state_since_s} s in its state is no duration"
-    if worker.restart_generation > COUNT_MAX or (worker.memory_bytes or 0) > COUNT_MAX:
-        yield f"{what}: a number of it exceeds {COUNT_MAX}"
+    if worker.restart_generation > BIGINT_MAX or (worker.memory_bytes or 0) > BIGINT_MAX:
+        yield f"{what}: a number of it exceeds {BIGINT_MAX}"
 
 
 def _label_breaches(what: str, labels: Mapping[str, str]) -> Iterator[str]:

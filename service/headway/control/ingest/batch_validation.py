@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from headway.control.bounds import TEXT_CHARS_MAX
+from headway.control.bounds import BIGINT_MAX, BREACHES_MAX, TEXT_CHARS_MAX
 from headway.control.ingest.clock_skew import CLOCK_WRONG_S, corrected, corrected_enqueued
 from headway.control.ingest.job_classes import JobClasses
 from headway.errors import Invalid
@@ -11,9 +11,7 @@ from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample,
 from headway.store.events.event_log import EventRow
 
 BATCH_ITEMS_MAX = 10_000  # 2 MB, and 20 ms of work
-_BIGINT_MAX = 2**63 - 1
 _TIME_MAX_S = 1e11  # the year 5138; a time in milliseconds is far beyond
-_BREACHES_MAX = 10  # a batch that is wrong throughout gets one line about it
 
 
 def items(batch: TelemetryBatch) -> int:
@@ -31,7 +29,7 @@ def check(batch: TelemetryBatch) -> None:
     breaches = []
     for breach in _breaches(batch):
         breaches.append(breach)
-        if len(breaches) == _BREACHES_MAX:
+        if len(breaches) == BREACHES_MAX:
             break
     if breaches:
         raise Invalid(*breaches)
@@ -46,8 +44,8 @@ def check_size(count: int, *, producer: str) -> None:
 def _breaches(batch: TelemetryBatch) -> Iterator[str]:
     if not _is_name(batch.producer):
         yield f"producer {batch.producer!r} is no name"
-    if batch.sequence > _BIGINT_MAX:
-        yield f"batch of producer {batch.producer!r}: sequence={batch.sequence} exceeds {_BIGINT_MAX}"
+    if batch.sequence > BIGINT_MAX:
+        yield f"batch of producer {batch.producer!r}: sequence={batch.sequence} exceeds {BIGINT_MAX}"
     if not 0 <= batch.sent_at_s < _TIME_MAX_S:  # 0: the producer does not say
         yield f"batch of producer {batch.producer!r}: sent_at_s={batch.sent_at_s} is no Unix time in seconds"
     for event in batch.events:
@@ -80,17 +78,17 @@ def _sample_breaches(sample: QueueSample) -> Iterator[str]:
         if not 0 <= (getattr(sample, name) or 0.0) < _TIME_MAX_S:  # which NaN is not
             yield f"sample of queue {sample.queue!r}: {name}={getattr(sample, name)} is no {kind} in seconds"
     for name in ("waiting_jobs", "in_flight_jobs", "delayed_jobs", "reserved_jobs", "listed_workers"):
-        if (getattr(sample, name) or 0) > _BIGINT_MAX:
+        if (getattr(sample, name) or 0) > BIGINT_MAX:
             yield f"sample of queue {sample.queue!r}: {name}={getattr(sample, name)} is no count"
 
 
 def _activity_breaches(activity: WorkerActivity) -> Iterator[str]:
     if not _is_name(activity.host):
         yield f"worker activity: host {activity.host!r} is no name"
-    if not 0 < activity.pid <= _BIGINT_MAX:
+    if not 0 < activity.pid <= BIGINT_MAX:
         yield f"worker activity on host {activity.host!r}: pid={activity.pid} is no process"
     for name in ("ended_jobs", "running_jobs"):
-        if (getattr(activity, name) or 0) > _BIGINT_MAX:
+        if (getattr(activity, name) or 0) > BIGINT_MAX:
             yield f"worker activity on host {activity.host!r}: {name}={getattr(activity, name)} is no count"
     if not _is_time(activity.busy_since_s):
         yield f"worker activity on host {activity.host!r}: busy_since_s={activity.busy_since_s} is no Unix time"
@@ -102,7 +100,7 @@ def _counts_breaches(counts: QueueCounts) -> Iterator[str]:
     if not _is_time(counts.at_s):
         yield f"counts of queue {counts.queue!r}: at_s={counts.at_s} is no Unix time in seconds"
     for name in ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs"):
-        if (getattr(counts, name) or 0) > _BIGINT_MAX:
+        if (getattr(counts, name) or 0) > BIGINT_MAX:
             yield f"counts of queue {counts.queue!r}: {name}={getattr(counts, name)} is no count"
 
 

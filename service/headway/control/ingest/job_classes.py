@@ -1,10 +1,10 @@
 """How many job classes a queue is measured by: a program that makes up names must not fill the stream's state."""
 
+from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.measure import bucket_start_s
 
 CLASSES_MAX = 50  # a queue and hour; each is a row a minute
 OTHER_CLASS = "(other)"
-HOUR_S = 3600.0
 
 
 class JobClasses:

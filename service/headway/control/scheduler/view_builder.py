@@ -9,8 +9,9 @@ from headway.control.scheduler.bucket_cache import BucketCache
 from headway.control.scheduler.history_cache import HistoryCache
 from headway.control.scheduler.learning import Learning
 from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknown_workers
+from headway.scaling.arithmetic import MINUTE_S
 from headway.scaling.demands.deadlines import exposed_s
-from headway.scaling.history.daily import MINUTE_S, minute_of
+from headway.scaling.history.daily import minute_of
 from headway.scaling.metrics.newest_sample import listed_workers, with_newest
 from headway.scaling.metrics.sampling_instant import (
     NOTHING_RECENT,

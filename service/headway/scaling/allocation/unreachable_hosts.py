@@ -7,13 +7,17 @@ may run counts against every bound, until it is back, is forgotten, or has surel
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from headway.scaling.model import Assignment, Host, Template, WorkerState
+from headway.scaling.model import (
+    COUNTED,
+    Assignment,
+    Host,
+    Template,
+    WorkerState,
+)
 
 # From the last report that arrived to the moment at which the host notices that it is cut off: two reports, the longest
 # poll, and the time that ending a process takes.
 ISOLATION_MARGIN_S = 120.0
-
-COUNTED = frozenset({WorkerState.STARTING, WorkerState.RUNNING, WorkerState.BACKING_OFF, WorkerState.UNKNOWN})
 
 
 def is_surely_gone(host: Host, template: str) -> bool:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from headway.scaling.arithmetic import ROUNDING, SHORTEST_S
 from headway.scaling.demands.busy_slots import occupied
 from headway.scaling.model import QueueMetrics
 from headway.scaling.profile import Profile
@@ -18,9 +19,7 @@ MARGIN_S = 0.5  # from a ready worker to its first job
 START_UP_SPREAD = 0.5  # of the start-up: at p99, a start that takes half as long again is still in time
 SLOW_START_TRUST = 1.5  # times the confidence, at most 1: from p95 on the slow starts that were measured count whole
 PLAIN_LATE_PERCENT = 1.0  # what p99 lets be late: every figure here was measured with it
-SHORTEST_S = 0.001
 DISPATCH_GUESS_S = 0.05  # between two jobs of a slot, until it is measured: a client that forks takes 30 ms
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

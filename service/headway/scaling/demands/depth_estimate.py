@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.demands.deadlines import dispatch_s
 from headway.scaling.model import Arrivals, PoolDepths, QueueDepths, QueueMetrics, Sighting
 from headway.scaling.view import PoolView, copied
@@ -20,7 +21,6 @@ LEAST_RATE_PER_S = 0.5 / RATE_MEMORY_S  # less than one job in that time is none
 DRAIN_MEMORY_S = 60.0  # what a drain shows is of the jobs of the last minute
 CYCLE_MEMORY_S = 60.0  # a cycle that no drain confirms while jobs wait counts as e times as long after this
 SIGHTINGS_MAX = 32  # an objective of a minute has twelve; of more, neighbours count as old as the older
-SHORTEST_S = 0.001
 
 
 def learned(before: PoolDepths | None, view: PoolView) -> PoolDepths | None:

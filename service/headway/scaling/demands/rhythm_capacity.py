@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from statistics import mean, stdev
 
+from headway.scaling.arithmetic import ROUNDING
 from headway.scaling.demands.rhythm import BINS, ODD_BURSTS, RHYTHM_TOGETHER_BINS, Rhythm
 
 RHYTHM_PERIODS_MAX = 8  # that a job may outlast
 BURSTS_BEFORE = 3  # what they leave to the next shows by then
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from headway.scaling.arithmetic import ROUNDING, SHORTEST_S
 from headway.scaling.demands.deadlines import (
     MARGIN_S,
-    SHORTEST_S,
     ceiling_slots,
     cycle_s,
     exposed_s,
@@ -37,7 +37,6 @@ STOCK_FIRST_DAY_WORKER_S = (
 BANDS = 8
 STOCK_BAND_TIME_S = 600.0  # with so many jobs there already, before what came on top of them is believed
 STOCK_RECALL_TIME_S = 3600.0  # for which earlier days only add: that they fell short of nothing yet is no proof
-ROUNDING = 1e-9
 STOCK_FIRST_JOBS = 1.0  # the spare while nothing has been counted yet
 
 

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 
-MINUTE_S = 60.0
+from headway.scaling.arithmetic import MINUTE_S
+
 DAY_MINUTES = 1440
 DAILY_DAYS = 7  # a week has every weekday once
 DAILY_ODD_DAYS = 3  # of so many, one may be odd

@@ -10,7 +10,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from headway.scaling.history.daily import DAILY_DAYS, DAY_MINUTES, MINUTE_S, ended_minute, minutes_ahead, most_of
+from headway.scaling.arithmetic import MINUTE_S
+from headway.scaling.history.daily import DAILY_DAYS, DAY_MINUTES, ended_minute, minutes_ahead, most_of
 from headway.scaling.profile_keys.schedule import UTC_ZONE, Zone, hour_of_week
 
 SEASONS_VERSION = 1  # of what is stored: a season of another version is not read

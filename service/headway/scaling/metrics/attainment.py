@@ -6,10 +6,10 @@ Source: Google, "The Site Reliability Workbook" (2018), chapter 5, "Multiwindow,
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from headway.scaling.arithmetic import DAY_S, HOUR_S
 from headway.scaling.measure import merged, sketch_index
 
 PERIOD_S = 300.0  # the shortest window of a burn rate
-HOUR_S, DAY_S = 3600.0, 86_400.0
 BUDGET_WINDOW_S = 30 * DAY_S
 
 

@@ -11,6 +11,7 @@ from headway.scaling.model.decision import (
     Step,
 )
 from headway.scaling.model.hosts import (
+    COUNTED,
     Assignment,
     Exit,
     Hint,
@@ -53,6 +54,7 @@ from headway.scaling.model.telemetry import (
 )
 
 __all__ = [
+    "COUNTED",
     "MEMORY_VERSION",
     "Arrivals",
     "Assignment",

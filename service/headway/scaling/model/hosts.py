@@ -19,6 +19,10 @@ class WorkerState(StrEnum):
     GONE = "gone"
 
 
+COUNTED = frozenset({WorkerState.STARTING, WorkerState.RUNNING, WorkerState.BACKING_OFF, WorkerState.UNKNOWN})
+"""Of workers that an assignment counts: one that drains is on its way out."""
+
+
 class HostState(StrEnum):
     """What people have said of a host. A cordoned one keeps what runs and gets nothing new; a draining one empties."""
 

@@ -6,6 +6,7 @@ Amounts are whole numbers, millionths of a core and bytes, so that the order in 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from headway.scaling.arithmetic import ROUNDING
 from headway.scaling.model import Assignment, Host, HostState, Template
 
 MICRO = 1_000_000  # of a core
@@ -15,7 +16,6 @@ HOST_PROCESSES_MAX = (
 # Tasks that wait for memory in a tenth of the time say that what is there is too much already, whatever sizes say.
 HOST_MEMORY_PRESSURE_MAX = 0.1
 
-ROUNDING = 1e-9  # a load of 0.29 is of level 29, whatever binary fractions make of it
 SPREAD_HOSTS = "host"  # the one word that is no label
 HOST_LOAD_LEVELS = 100  # a host's load counts in hundredths: what differs by less is equally full
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.demands.deadlines import MARGIN_S
 from headway.scaling.demands.safety_stock import guard_of
 from headway.scaling.model import Memory
@@ -19,7 +20,6 @@ from headway.scaling.view import SERVICE_TIME_GUESS_S, START_UP_GUESS_S, TICK_S,
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 BEGINNING = Memory()
 BURST_DIGITS = 2  # of what is remembered of bursts: older ones fade, and a note that changes is stored again
-SHORTEST_S = 0.001
 
 
 def feasibility(

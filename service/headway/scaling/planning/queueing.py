@@ -7,8 +7,8 @@ the steady state: with no more slots than offered load there is none, and the wa
 import math
 
 from headway.errors import Invalid
+from headway.scaling.arithmetic import ROUNDING
 
-ROUNDING = 1e-9  # what binary fractions add to a whole number must not buy a slot
 GREAT_LOAD = 100_000.0  # beyond it the limit theorem is as good as the recursion, which takes a step a slot
 QUEUEING_LIMIT_SHORT_BY = (
     1  # slots by which the limit theorem falls short at great loads, where no wait at all is allowed

@@ -8,17 +8,16 @@ import math
 from dataclasses import dataclass, replace
 
 from headway.errors import Invalid
+from headway.scaling.arithmetic import HOUR_S, ROUNDING
 from headway.scaling.demands.deadlines import known_service_s, start_up_s
 from headway.scaling.model import DayBudget, DayPaid
 from headway.scaling.profile_keys.schedule import UTC_NAME, UTC_ZONE, Zone, day_of, span_s
 from headway.scaling.view import PoolView, pooled
 
-HOUR_S = 3600.0  # a worker is paid for an hour ahead at least: so the money never runs out between two evaluations
 BUDGET_AHEAD_S_MAX = (
     86_400.0  # a clock that was further ahead than a day was wrong: nothing that it counted is believed
 )
 LEFT_S_MIN = 1.0  # of a day: its very end divides nothing by zero
-ROUNDING = 1e-9
 SERVICE_DIGITS = 2  # of the service time that is remembered: more would be written with every evaluation
 
 
@@ -198,7 +197,8 @@ def _payable(account: Account, view: PoolView, *, floor_workers: int, busy_worke
 
 def _start_s(account: Account, view: PoolView) -> float:
     """What a start is expected to cost until midnight, in worker-seconds."""
-    # A worker that is kept until the next evaluation takes its next job just before it at worst.
+    # A worker that is kept until the next evaluation takes its next job just before it at worst. It is paid for an hour
+    # ahead at least: so the money never runs out between two evaluations.
     job_s = start_up_s(view) + view.tick_s + _service_s(account, view) + (view.exit_s or 0.0)
     return min(account.left_of_day_s, max(HOUR_S, job_s))
 

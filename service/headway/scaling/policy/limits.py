@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from headway.scaling.arithmetic import ROUNDING
 from headway.scaling.demands.deadlines import service_time_s
 from headway.scaling.model import Memory
 from headway.scaling.policy.day_budget import account_of, payable_workers
@@ -20,7 +21,6 @@ from headway.scaling.profile_keys.pauses import PAUSES, begun, kept
 from headway.scaling.profile_keys.schedule import Bounds
 from headway.scaling.view import PoolView, copied, metrics_age_s, pooled
 
-ROUNDING = 1e-9  # what binary fractions take from a whole number must not cost a worker
 UNREAD_S = 6.0
 """A queue that is read is sampled at least this often: every 4 s by its collector, or with the poll and the stream that
 follow.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.errors import Invalid
+from headway.scaling.arithmetic import DAY_S
 from headway.scaling.model import Mode, Objective
 from headway.scaling.profile_keys.presets import PRESETS
 
@@ -12,7 +13,6 @@ WORKERS_MAX = 10_000  # beyond this a typing error is likelier than a wish
 NAME_LENGTH_MAX = 200
 PATH_NAME = f"1 to {NAME_LENGTH_MAX} printable characters without '/' or spaces around it"
 PRIORITY_MAX = 1_000_000
-DAY_S = 86_400.0  # what takes longer than a day is no matter of workers
 ACTIVATION_JOBS_MAX = 1_000_000
 EVALUATIONS_MAX = 17_280  # a day of them, 5 s apart
 WINDOW_MAX_S = 900.0  # finished waits are kept at hand for this long

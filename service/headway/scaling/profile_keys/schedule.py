@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from headway.errors import Invalid
+from headway.scaling.arithmetic import DAY_S
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-DAY_S = 86_400
 UTC_NAME = "UTC"
 
 Zone = tzinfo

@@ -6,13 +6,12 @@ allowance; a backlog may spend it. When it is spent, jobs wait: here the budget 
 
 from types import MappingProxyType
 
+from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.strategies.known_metrics import seen_workers
 from headway.scaling.strategies.shared import backlog_drain, steady_state
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
-
-HOUR_S = 3600.0
 
 OPTIONS = MappingProxyType(
     {

@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from headway.scaling.arithmetic import DAY_S
 from headway.simulate.engine.unplaced import Unplaced
 
 RESULT_WINDOW_S = 300.0  # short enough to show an outage that a day's average would hide
 WINDOW_FRACTION_MIN = 0.95
-DAY_S = 86400.0
 RESULT_POINTS_MAX = 1200  # about two for each pixel column of a plot
 RESULT_ROUNDING_S = 1e-9  # what binary fractions add to a wait of exactly the objective
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from headway.errors import Invalid
 from headway.scaling.metrics.behaviour import Behaviour
 from headway.scaling.model import Host
+from headway.scaling.view import TICK_S
 from headway.simulate.engine.cores import Machines
 from headway.simulate.engine.draws import Draw
 from headway.simulate.engine.evaluation_times import Evaluations
@@ -22,7 +23,6 @@ from headway.simulate.observation import Stepping, Target
 
 __all__ = ["Rehearsal", "Stepping", "Target", "simulate"]
 
-TICK_S = 5.0
 OVERTIME_S = 86400.0  # a strategy that leaves jobs waiting for a day after the last one came will not serve them
 
 

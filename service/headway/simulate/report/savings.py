@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
+from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.metrics.attainment import Attained
 from headway.scaling.metrics.reports.listed_time import ListedTime
 from headway.simulate.engine.results import Result
-
-HOUR_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

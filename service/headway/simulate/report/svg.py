@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
+from headway.scaling.arithmetic import DAY_S
+
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 900.0, 66.0, 14.0, 12.0, 30.0
 TIME_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
-DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

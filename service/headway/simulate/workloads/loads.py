@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from headway.scaling.arithmetic import HOUR_S
 from headway.simulate.workloads.jobs import Jobs
 from headway.simulate.workloads.synthetic import Cron, Poisson, Square, Synthetic
 
-HOUR_S = 3600.0
 BURST_AT_S = 900.0
 
 

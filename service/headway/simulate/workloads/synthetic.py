@@ -8,9 +8,9 @@ from random import Random
 from typing import ClassVar
 
 from headway.errors import Invalid
+from headway.scaling.arithmetic import DAY_S
 
 SYNTHETIC_JOBS_MAX = 20_000_000  # more do not fit into a machine's memory at once
-DAY_S = 86_400.0
 PARETO_SHAPE = 1.5  # a finite mean without a finite variance, as measured of files and of batch jobs
 MAY_BE_NONE = frozenset({"at_s", "within_s", "closed", "opens_s", "rush"})
 SYNTHETIC_TAIL_MAX = 1000.0  # mean service times: no job takes longer than a queue can be watched

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import text
 
-from headway.scaling.history.daily import MINUTE_S
+from headway.scaling.arithmetic import MINUTE_S
 from headway.store.engine import Connection
 
 # Summing up keeps each queue's search apart: joined plainly, Postgres would read the whole table for a few rows of it.

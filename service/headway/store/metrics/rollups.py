@@ -21,6 +21,7 @@ from typing import Any
 
 import psycopg
 
+from headway.scaling.arithmetic import DAY_S, HOUR_S, MINUTE_S
 from headway.store.engine import first_line
 from headway.store.metrics.queue_totals import count_up
 from headway.store.metrics.seasons import train_due
@@ -34,7 +35,6 @@ MINUTES_KEPT_S = 14 * 86_400.0
 HOURS_KEPT_S = 400 * 86_400.0
 ROLLUP_FINAL_S = 720.0  # so much behind the newest bucket, the stream takes no event: its lateness and a class's minute
 ROLLUP_REWRITTEN_KEPT_S = 3600.0  # a bucket that is written again long after, by a rebuild, has neighbours yet to come
-MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
 TEND_S = 60.0
 ROLLUP_LOGGED_EVERY_S = 86_400.0  # what is stored is counted: seconds of work where there is much
 CLOSE_BOUND_S = 3.0

@@ -16,6 +16,7 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import text
 
 from headway.errors import Invalid, Unavailable
+from headway.scaling.arithmetic import DAY_S, HOUR_S, MINUTE_S
 from headway.scaling.history.weekly import SEASONS_VERSION, WEEKS_MIN, ArrivalCounts, Season, trained
 from headway.scaling.history.weekly_codec import season_from_mapping, season_to_mapping
 from headway.store import migrate
@@ -24,7 +25,7 @@ from headway.zones import zone_of
 
 ROLLUPS = "rollups"
 """What a season was learned from: the counts by minute and hour in this database."""
-MINUTE_S, HOUR_S, WEEK_S = 60.0, 3600.0, 7 * 86_400.0
+WEEK_S = 7 * DAY_S
 SEASONS_TURN_S = 2.0  # of the minute between two turns: some 30 queues, or 40,000 in a day
 SEASONS_TURN_QUEUES = 100  # are asked for in a turn
 

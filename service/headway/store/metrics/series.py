@@ -8,11 +8,10 @@ from typing import Any
 
 from sqlalchemy import Text, cast, select, text
 
+from headway.scaling.arithmetic import HOUR_S, MINUTE_S
 from headway.scaling.measure import BUCKET_S, BucketRow, rolled_up
 from headway.scaling.metrics.reports.series import (
     DECISION_HOLDS_S,
-    HOUR_S,
-    MINUTE_S,
     SPANS_S,
     WORKERS,
     Axis,

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import func, select, text
 
+from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.measure import sketch_index
-from headway.scaling.metrics.attainment import HOUR_S, PERIOD_S, Attained
+from headway.scaling.metrics.attainment import PERIOD_S, Attained
 from headway.scaling.profile import Profile
 from headway.store.engine import Connection
 from headway.store.tables import pool_attainment

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 
-from headway.scaling.metrics.attainment import BUDGET_WINDOW_S, DAY_S, HOUR_S, Attained
+from headway.scaling.arithmetic import DAY_S, HOUR_S
+from headway.scaling.metrics.attainment import BUDGET_WINDOW_S, Attained
 from headway.scaling.metrics.job_totals import JobTotals, together
 from headway.store.engine import Engine, snapshot, transaction
 from headway.store.metrics.queue_totals import (

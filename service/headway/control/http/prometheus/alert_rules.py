@@ -6,7 +6,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headway.scaling.metrics.attainment import BURNS, DAY_S, FAST, HOUR_S, SLOW, Burn
+from headway.scaling.arithmetic import DAY_S, HOUR_S
+from headway.scaling.metrics.attainment import BURNS, FAST, SLOW, Burn
 
 PAGE, TICKET = "page", "ticket"
 CERTIFICATE_DAYS = 7

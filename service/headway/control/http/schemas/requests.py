@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field
 
+from headway.control.bounds import BIGINT_MAX
 from headway.control.ingest.batch_validation import BATCH_ITEMS_MAX
 from headway.scaling.fields import taken_from
 from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample, TelemetryBatch, WorkerActivity
 
-BIGINT_MAX = 2**63 - 1
 TEXT_LENGTH_MAX = 1000
 REQUEST_ATTEMPT_MAX = 2**32 - 1  # as the wire holds it
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from headway.scaling.arithmetic import HOUR_S, MINUTE_S
 from headway.scaling.history.weekly import HOUR_MINUTES, Season
 from headway.scaling.measure import BUCKET_S, BucketRow, MovingSketch, quantiles_s
 from headway.scaling.metrics.dispatch_overhead import DISPATCH_SETTLES_S
@@ -21,7 +22,6 @@ from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.schedule import Zones, bounds_at, hour_of_week
 
-MINUTE_S, HOUR_S = 60.0, 3600.0
 DECISION_HOLDS_S = 390.0  # decisions repeat every 300 s: one that no other follows for longer holds no more
 SAMPLE_HOLDS_S = 15.0  # a queue is read every 4 s or so, and may miss a bucket of 5 s or two
 

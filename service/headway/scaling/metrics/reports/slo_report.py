@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headway.scaling.metrics.attainment import HOUR_S, Attained
+from headway.scaling.arithmetic import HOUR_S
+from headway.scaling.metrics.attainment import Attained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from headway.control.http.schemas.report_responses import SloOut, SloPoolOut
 from headway.control.http.schemas.schema_base import in_a_thread
 from headway.control.http.time_ranges import FromQuery, UntilQuery, time_range
 from headway.errors import Invalid, NotFound
-from headway.scaling.metrics.attainment import DAY_S, HOUR_S
+from headway.scaling.arithmetic import DAY_S, HOUR_S
 from headway.scaling.metrics.reports.slo_report import PeriodReport, slo_report
 from headway.scaling.profile import Profile
 from headway.store.engine import snapshot
