@@ -85,7 +85,8 @@ class InTime:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Begin with the files of the longest tests, where all shall run: begun last, they run on alone."""
         if math.isinf(self._end_by_s):
-            items.sort(key=lambda item: -first(item.nodeid))
+            longest_s = {file: first(file) for file in {_file(item.nodeid) for item in items}}
+            items.sort(key=lambda item: -longest_s[_file(item.nodeid)])
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note the tests of this process."""

@@ -4,6 +4,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,7 @@ class Rule:
         return bool(re.fullmatch(wanted, said)) if how == "=~" else said == wanted
 
 
+@cache
 def rules() -> list[Rule]:
     """Every rule of the file's first group: those that compare one series with a number."""
     group, *_ = yaml.safe_load(RULES.read_text())["groups"]
