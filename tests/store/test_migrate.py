@@ -14,7 +14,7 @@ from alembic.script import ScriptDirectory
 from headway.__main__ import main
 from headway.errors import Misconfigured, Unavailable
 from headway.store.engine import connect_parameters
-from headway.store.migrate import check, migrations_folder, upgrade
+from headway.store.migrate import check, migrations_folder, revisions, upgrade
 from headway.store.tables import metadata
 
 HEAD = ScriptDirectory(str(migrations_folder())).get_current_head()
@@ -56,6 +56,10 @@ def catalogue(url: str) -> set[tuple[str, ...]]:
 
 def is_no_partition(_item: object, name: str | None, kind: str, *_: object) -> bool:
     return not (kind == "table" and (name or "").startswith(("decisions_", "alembic_version")))
+
+
+def test_the_names_of_their_files_have_the_revisions_in_order() -> None:
+    assert revisions() == REVISIONS[::-1]
 
 
 def test_all_migrations_make_exactly_the_tables_of_the_code(migrated_url: str) -> None:

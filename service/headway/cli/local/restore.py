@@ -93,7 +93,7 @@ def _require_still(layout: DataDir) -> None:
 def _check(about: About) -> None:
     """Raise ``Invalid`` where this version cannot go on from the backup."""
     ours = dump.major()
-    if not migrate.knows(about.revision) or int(about.postgres) > int(ours):
+    if about.revision not in migrate.revisions() or int(about.postgres) > int(ours):
         raise Invalid(
             f"the backup is of Headway {about.headway} (tables {about.revision}, Postgres {about.postgres}), which is "
             f"newer than this one (Postgres {ours}): install that version, then restore"
