@@ -13,21 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import quantiles
 
-from vocabulary import PRIVATE, uses_in
+from vocabulary import PRIVATE, files_of, uses_in
 
 ROOTS = {"headway": "service/headway", "headway_spark": "sparkjobs/headway_spark"}
 MODULES_MAX = 16
-LEFT_OUT = ("wire/v1", "client/v1")
-
-
-def is_generated(path: Path) -> bool:
-    """Whether a generator wrote a file or the files of a folder."""
-    return any(folder in path.as_posix() for folder in LEFT_OUT)
-
-
-def files_of(root: Path, folder: str) -> list[Path]:
-    """The Python files below a folder of a checkout."""
-    return [path for path in sorted((root / folder).rglob("*.py")) if not is_generated(path)]
 
 
 def folders_of(root: Path) -> list[str]:

@@ -33,8 +33,7 @@ ALLOWED = re.compile(
     r"|harm\.py|harms\.md|``harms``",  # names of files
     flags=re.IGNORECASE,
 )
-# Generated.
-LEFT_OUT = ("service/headway/wire/v1/", "service/headway/client/v1/")
+GENERATED = ("wire/v1", "client/v1")
 
 _PIECES = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 
@@ -48,13 +47,20 @@ class Use:
     text: str
 
 
+def is_generated(path: Path) -> bool:
+    """Whether a generator wrote a file or the files of a folder."""
+    return any(folder in path.as_posix() for folder in GENERATED)
+
+
+def files_of(root: Path, folder: str) -> list[Path]:
+    """The Python files below a folder of a checkout that people write."""
+    return [path for path in sorted((root / folder).rglob("*.py")) if not is_generated(path)]
+
+
 def uses() -> Iterator[Use]:
     """Every use in the code of this repository."""
-    for folder in FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            name = str(path.relative_to(ROOT))
-            if not name.startswith(LEFT_OUT):
-                yield from uses_in(path.read_text(), name)
+    for path in (path for folder in FOLDERS for path in files_of(ROOT, folder)):
+        yield from uses_in(path.read_text(), str(path.relative_to(ROOT)))
 
 
 def uses_in(source: str, name: str) -> Iterator[Use]:

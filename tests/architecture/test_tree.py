@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from shape import MODULES_MAX, ROOTS, classes_of, folders_of, is_generated
+from shape import MODULES_MAX, ROOTS, classes_of, folders_of
 from support.tree import SERVICE, SPARK, modules
+from vocabulary import is_generated
 
 PACKAGES = [folder for root in (SERVICE, SPARK) for folder in sorted({path.parent for path in root.rglob("*.py")})]
 OWN = tuple(f"{root}." for root in ROOTS)

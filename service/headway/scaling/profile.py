@@ -176,7 +176,7 @@ class Profile:
         )
 
     def objective_of(self, queue: str) -> Objective:
-        """What is promised to the jobs of ``queue``."""
+        """The objective of the jobs of ``queue``."""
         return self.member_objectives.get(queue, self.objective)
 
 

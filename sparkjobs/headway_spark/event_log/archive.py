@@ -134,7 +134,7 @@ class Archive:
             log.info("archive deleted hour=%s bytes=%d because=%s", hour, size_bytes, why)
 
     def expire_damaged(self, now_s: float) -> None:
-        """Delete what was put aside, the oldest first: past the archive's time, its bound, or for want of disk."""
+        """Delete what was quarantined, the oldest first: past the archive's time, its bound, or for want of disk."""
         aside = self._log_dir / "damaged"
         found = sorted(_plain_files(aside), key=written_s)
         total_bytes = sum(map(_bytes, found))
@@ -219,7 +219,7 @@ class Archive:
         log.info("archive merged part=%s files=%d rows=%d took=%.1fs", part.name, len(schemas), rows, took_s)
 
     def _schema(self, path: Path) -> pa.Schema | None:
-        """The columns of a file; None of one that is no Parquet: the stream passed over it, and it is put aside."""
+        """The columns of a file; None of one that is no Parquet: the stream passed over it, and it is quarantined."""
         try:
             return pq.read_schema(path)
         except (pa.ArrowException, OSError) as error:

@@ -41,7 +41,7 @@ class Question:
     default: Profile
     setting: Setting
     targets_s: Mapping[str, float] = field(default_factory=dict)
-    """What is promised to a class, in seconds."""
+    """The objective of a class, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ LAST_WORDS_BYTES = 64 * 1024
 
 
 def rotate(log: Path) -> None:
-    """Put a log that has grown too large aside; the one put aside before is forgotten."""
+    """Rotate a log that has grown too large; the one rotated before is forgotten."""
     if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
         log.replace(log.with_suffix(".log.1"))
 

@@ -177,7 +177,7 @@ def _whole(body: bytes) -> Receive:
 
 
 def _answer(messages: list[Message]) -> Answer | None:
-    """What is kept; ``None`` of an answer that promises nothing, so that the same may be tried again."""
+    """What is kept; ``None`` of an answer that settles nothing, so that the same may be tried again."""
     start, *rest = messages
     status: int = start["status"]
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS:

@@ -1,4 +1,4 @@
-"""What of a batch counts where others report the same: job events that are news, and samples of one collector.
+"""What of a batch counts where others report the same: job events that are new, and samples of one collector.
 
 All of it is in Postgres, so that a restart and several control planes change nothing; what is kept here spares reading
 it. A group that fails forgets it. See docs/decisions/0026.

@@ -1,4 +1,4 @@
-"""Which reports of job events are news where several sources report the jobs of one connection. Pure.
+"""Which reports of job events are new where several sources report the jobs of one connection. Pure.
 
 Of each job and kind of event, the nth report of one source and the nth of another are one: it counts as often as the
 source reported it that did so most often. See docs/decisions/0026.
@@ -68,7 +68,7 @@ class ReportedJobs:
         return self._reported[0].at_s if self._reported else None
 
     def take(self, source: str, keys: Iterable[bytes], *, at_s: float) -> list[bool]:
-        """Whether each of ``keys``, reported by ``source`` in this order, is news. From here on it is not."""
+        """Whether each of ``keys``, reported by ``source`` in this order, is new. From here on it is not."""
         place = self._place(source)
         found, counted = [], []
         for key in keys:

@@ -60,7 +60,7 @@ class PoolMemory:
     written_at_s: float = -math.inf
 
     def is_due(self, *, now_s: float) -> bool:
-        """Whether there is news to write down, and it is time; also where the clock was set back."""
+        """Whether there is something new to write down, and it is time; also where the clock was set back."""
         return self.is_changed and not 0 <= now_s - self.written_at_s < WRITTEN_EACH_S
 
 

@@ -85,6 +85,6 @@ export function clock(at_s, withSeconds = true) {
 }
 
 /** An objective in words. */
-export function promise(objective) {
+export function slo(objective) {
   return `${decimal(objective.percentile)} % within ${duration(objective.target_s)}`;
 }

@@ -61,7 +61,7 @@ function makeHost() {
     meter("cpu", "CPU"),
     meter("memory", "Memory"),
     el("p", { class: "sub", "data-part": "workers" }),
-    el("p", { class: "sub harm", "data-part": "killed" }),
+    el("p", { class: "sub killed", "data-part": "killed" }),
     el("p", { class: "sub", "data-part": "templates" }),
     el("p", { class: "sub", "data-part": "more" }),
   );

@@ -4,7 +4,7 @@ import { el, keep, mark, part, say } from "./dom.js";
 import { compared, entriesOf, namesOf, oldestOf, tally } from "./entries.js";
 import { Finder } from "./find.js";
 import { MEANINGS, STATES } from "./states.js";
-import { ago, count, counted, decimal, duration, promise, rate } from "./format.js";
+import { ago, count, counted, decimal, duration, slo, rate } from "./format.js";
 
 const MODES = { recommend: "advice only", pause: "paused", pause_up: "paused up", pause_down: "paused down" };
 
@@ -138,7 +138,7 @@ function makeRow(row, select) {
       { role: "cell", class: "workers", "data-label": "Workers" },
       el("span", { class: "line" }, el("span", { class: "figures", "data-part": "figures" })),
       el("span", { class: "moving", "data-part": "moving" }),
-      row.kind === "pool" ? el("span", { class: "harm", "data-part": "killed", hidden: true }) : null,
+      row.kind === "pool" ? el("span", { class: "killed", "data-part": "killed", hidden: true }) : null,
       el("span", { class: "track", "data-part": "track", "aria-hidden": "true" }, el("i", { class: "running" }), el("i", { class: "starting" }), el("i", { class: "mark" })),
     ),
   );
@@ -175,7 +175,7 @@ function showRow(element, row, selected, now_s) {
 function subtitle({ kind, pool, single, metrics }) {
   if (kind !== "pool") return metrics.arrival_rate_per_s === null ? "" : `jobs arrive at ${rate(metrics.arrival_rate_per_s)}`;
   const which = single ? `pool ${pool.pool}` : `${pool.queues.length} queues`;
-  return `${promise(pool.objective)} · ${which}`;
+  return `${slo(pool.objective)} · ${which}`;
 }
 
 function showState(element, { kind, pool }) {

@@ -12,7 +12,7 @@ _FIGURE = re.compile(r"(?<![\w./=:-])\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?![\w./=:-
 def is_new(decision: Decision, last: Decision | None) -> bool:
     """Whether the target, its reason or a circumstance differs from the ``last`` decision that was stored.
 
-    What is measured anew at each evaluation is no news, in a field or in a note of a strategy: the heartbeat renews it.
+    What is measured anew at each evaluation is no change, in a field or in a strategy's note: the heartbeat renews it.
     """
     return last is None or _reasons_of(decision) != _reasons_of(last)
 

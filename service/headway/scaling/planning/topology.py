@@ -15,7 +15,7 @@ POISSON_CV2 = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassLoad:
-    """What one class of jobs brings, and what is promised to it."""
+    """What one class of jobs brings, and its objective."""
 
     name: str
     jobs: int

@@ -47,7 +47,7 @@ class PoolPlan:
     """Greater is placed first where room is short; ``None``: as the controller's profile says, else 100."""
     faults: Faults = field(default_factory=Faults)
     objective_s: float | None = None
-    """What its jobs are promised; ``None``: what those of the whole rehearsal are."""
+    """The objective of its jobs; ``None``: that of the whole rehearsal."""
 
     def __post_init__(self) -> None:
         breaches = [

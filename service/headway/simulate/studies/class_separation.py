@@ -86,9 +86,9 @@ def tried(
     Args:
         jobs: In order of arrival.
         classes: Of each job.
-        profile: Of the queue; what a class is promised is its own where ``targets_s`` says so.
+        profile: Of the queue; the objective of a class is its own where ``targets_s`` says so.
         setting: How workers behave.
-        targets_s: What is promised to a class, in seconds.
+        targets_s: The objective of a class, in seconds.
         begins_at_s: Unix time.
     """
     groups = _worth_the_name(jobs, classes)

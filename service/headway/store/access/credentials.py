@@ -230,7 +230,7 @@ async def end(conn: AsyncConnection, *which: ColumnElement[bool]) -> None:
     """Let credentials end now, because others take their place, and notify every control plane."""
     standing = and_(*which, credentials.c.revoked_at.is_(None), credentials.c.expires_at.is_(None))
     if (await conn.execute(select(credentials.c.sha256).where(standing).limit(1))).first() is None:
-        return  # nothing that anybody could have heard of: no need to wait for others' changes
+        return  # nothing that anybody could know of: no need to wait for others' changes
     revision = await next_revision(conn)
     await conn.execute(update(credentials).where(standing).values(expires_at=func.now(), changed=revision))
 

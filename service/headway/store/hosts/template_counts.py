@@ -19,7 +19,7 @@ _IS_KNOWN = hosts.c.lease_ends_at > func.now()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateFacts:
-    """A template as the known hosts have it, by the worst of them: what is promised with it, each of them can keep."""
+    """A template as the known hosts have it, by the worst of them: what is planned with it, each of them can run."""
 
     slots: int
     start_up_s: float | None

@@ -42,7 +42,7 @@ _READ = text(
                 and decided_at >= (select min(began_at) from asked) - interval '1 day'
             order by decided_at
         ) as decided
-        cross join lateral jsonb_to_record(body) as told(
+        cross join lateral jsonb_to_record(body) as stored(
             running_workers integer, starting_workers integer, unknown_workers integer, leaving_workers integer,
             mode text
         )

@@ -125,9 +125,9 @@ _PART = """
 """
 _DECIDED = text(
     f"""
-    with part as ({_PART}), told as (
+    with part as ({_PART}), stored as (
         select at_s, decided_at, target_workers, running_workers, starting_workers, leaving_workers
-        from part cross join lateral jsonb_to_record(body) as told(
+        from part cross join lateral jsonb_to_record(body) as stored(
             running_workers integer, starting_workers integer, leaving_workers integer
         )
     )
@@ -139,7 +139,7 @@ _DECIDED = text(
             (array_agg(leaving_workers order by decided_at desc))[1],
             (array_agg(target_workers order by decided_at desc))[1]
         ] as last
-    from told group by at_s order by at_s
+    from stored group by at_s order by at_s
     """  # noqa: S608 - our own
 )
 _READINGS = text(
@@ -148,7 +148,7 @@ _READINGS = text(
     select at_s, queue, max(waiting_jobs) as waiting_max_jobs, max(oldest_age_s) as oldest_age_max_s,
         (array_agg(waiting_jobs order by decided_at desc))[1] as waiting_last_jobs
     from part
-    cross join lateral jsonb_to_record(body) as told(is_fresh boolean, metrics jsonb)
+    cross join lateral jsonb_to_record(body) as stored(is_fresh boolean, metrics jsonb)
     cross join lateral jsonb_to_recordset(metrics) as known(
         queue text, waiting_jobs bigint, oldest_age_s float8
     )

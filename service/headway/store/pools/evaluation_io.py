@@ -201,8 +201,8 @@ async def apply(
         await save_learned(connection, result.learned)
         if recommends_only:
             return
-        # Whatever the tick asks for: what is only recommended moves nothing, and who may run what is not known here is
-        # told nothing.
+        # Whatever the tick asks for: what is only recommended moves nothing, and a host that may run what is not known
+        # here is assigned nothing.
         advised = await _only_advised(connection)
         unconfirmed = {host.host_id for host in gathered.hosts if host.is_known and not host.is_confirmed}
         kept = (row for row in gathered.assignments if row.pool in advised)

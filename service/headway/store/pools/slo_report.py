@@ -70,7 +70,7 @@ _WORKED = text(
             coalesce(running_workers, 0) + coalesce(starting_workers, 0) + coalesce(unknown_workers, 0)
                 + coalesce(leaving_workers, 0) as workers
         from decisions
-        cross join lateral jsonb_to_record(body) as told(
+        cross join lateral jsonb_to_record(body) as stored(
             running_workers integer, starting_workers integer, unknown_workers integer, leaving_workers integer
         )
         where pool = any(cast(:pools as text[]))

@@ -93,7 +93,7 @@ class ProfileBody(Taken):
     override: OverrideBody | None = None
     objective: ObjectiveBody = ObjectiveBody()
     member_objectives: dict[str, ObjectiveBody] = Field(default={})
-    """Queue -> what it is promised, where that is not the pool's objective."""
+    """Queue -> its own objective, where that is not the pool's."""
     workers_min: int = Field(default=0, ge=0, le=10_000)
     workers_max: int = Field(default=20, ge=0, le=10_000)
     activation_jobs: int = Field(default=0, ge=0, le=1_000_000)

@@ -4,7 +4,7 @@ import { link, parameter, setParameters } from "../address.js";
 import { Chart } from "../chart.js";
 import { DecisionList } from "../decisions.js";
 import { $, el, mark, say } from "../dom.js";
-import { ago, clock, counted, promise, rate } from "../format.js";
+import { ago, clock, counted, slo, rate } from "../format.js";
 import { BAD, doing, headline, nameOf, running } from "../headline.js";
 import { HostList, showWanted } from "../hosts.js";
 import { IncidentList } from "../incidents.js";
@@ -171,7 +171,7 @@ class Now {
       from_s: until_s - HISTORY_MINUTES * 60,
       until_s,
       target_s: history.objective.target_s,
-      objective: promise(history.objective).split(" within")[0],
+      objective: slo(history.objective).split(" within")[0],
       waits: [...history.buckets, ...newest(history, pool)],
       workers: [...before, ...seen],
     });
@@ -203,7 +203,7 @@ const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function showEmpty({ queues, pools, hosts, decisions }) {
   empty("queues-empty", !queues.length && !pools.length, "No queue has been seen.", [
-    "Tell the collectors where your broker is: ",
+    "Configure where the collectors find your broker: ",
     el("code", {}, "HEADWAY_BROKERS=redis=redis://127.0.0.1:6379/0 headway collect"),
     ", or send events to ",
     el("code", {}, "POST /v1/telemetry"),

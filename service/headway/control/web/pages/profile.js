@@ -3,7 +3,7 @@
 import { actionBar, ask, reasonField, refusal, spanField } from "../actions.js";
 import { link } from "../address.js";
 import { el, say } from "../dom.js";
-import { clock, promise } from "../format.js";
+import { clock, slo } from "../format.js";
 import { heading, Loading, table } from "../loading.js";
 import { account, readOnly, send } from "../session.js";
 import { setFor } from "./profiles.js";
@@ -21,7 +21,7 @@ export const page = {
         const until = stored.override?.until_s ?? stored.pause_until_s;
         const why = stored.override?.reason ?? stored.pause_reason;
         const held = setFor(stored);
-        say(head.lastChild, `${promise(stored.profile.objective)} · ${stored.profile.workers_min} to ${stored.profile.workers_max} workers${held ? ` · set: ${held}${until ? ` until ${clock(until)}` : ""}${why ? ` (${why})` : ""}` : ""}`);
+        say(head.lastChild, `${slo(stored.profile.objective)} · ${stored.profile.workers_min} to ${stored.profile.workers_max} workers${held ? ` · set: ${held}${until ? ` until ${clock(until)}` : ""}${why ? ` (${why})` : ""}` : ""}`);
         editor.take(stored);
       },
     });

@@ -2,7 +2,7 @@
 
 import { link } from "../address.js";
 import { el } from "../dom.js";
-import { promise } from "../format.js";
+import { slo } from "../format.js";
 import { heading, Loading, nothing, table } from "../loading.js";
 
 const COLUMNS = [{ label: "Pool" }, { label: "Objective" }, { label: "Workers", isNumber: true }, { label: "Mode" }, { label: "Set for a while" }, { label: "Version", isNumber: true }];
@@ -19,7 +19,7 @@ export const page = {
 
 function show(profiles, place) {
   if (place.contains(document.activeElement)) return; // the next time: the focus stays where it is
-  const rows = profiles.map((each) => [el("a", { href: link("/profiles", each.pool) }, each.pool), promise(each.profile.objective), `${each.profile.workers_min} to ${each.profile.workers_max}`, each.profile.mode, setFor(each) || "nothing", String(each.version)]);
+  const rows = profiles.map((each) => [el("a", { href: link("/profiles", each.pool) }, each.pool), slo(each.profile.objective), `${each.profile.workers_min} to ${each.profile.workers_max}`, each.profile.mode, setFor(each) || "nothing", String(each.version)]);
   place.replaceChildren(rows.length ? el("div", { class: "card" }, table("Profiles", COLUMNS, rows)) : nothing("No queue has a profile.", "Write objectives into profiles.yaml and run headway apply profiles.yaml."));
 }
 

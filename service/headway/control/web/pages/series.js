@@ -3,7 +3,7 @@
 import { link } from "../address.js";
 import { DecisionList } from "../decisions.js";
 import { el, keep, mark, say } from "../dom.js";
-import { ago, count, counted, decimal, duration, promise } from "../format.js";
+import { ago, count, counted, decimal, duration, slo } from "../format.js";
 import { isEmpty } from "../panels.js";
 import { moment, Plots } from "../plots.js";
 import { chooseRange, chooseSpan, RANGES, rangeOf, undoSpans } from "../ranges.js";
@@ -120,7 +120,7 @@ class SeriesPage {
     mark(badge, "title", MEANINGS[pool.state]);
     const desired = pool.target_workers === null ? "" : ` of ${count(pool.target_workers)} desired`;
     const read = pool.metrics.sampled_at_s === null ? "never read" : `read ${ago(moment_s - pool.metrics.sampled_at_s)}`;
-    say(facts, `${promise(pool.objective)} · ${pool.running_workers}${desired} running, at most ${pool.workers_max} · ${this.#others(pool)} · ${read}`);
+    say(facts, `${slo(pool.objective)} · ${pool.running_workers}${desired} running, at most ${pool.workers_max} · ${this.#others(pool)} · ${read}`);
     keep(causes, pool.causes, (cause) => cause.replace(/[\d.]+/g, ""), () => el("li"), (item, cause) => say(item, cause));
   }
 

@@ -3,7 +3,7 @@
 import { link, parameter, ROOT } from "../address.js";
 import { el, say } from "../dom.js";
 import { filterForm } from "../filters.js";
-import { count, counted, decimal, promise } from "../format.js";
+import { count, counted, decimal, slo } from "../format.js";
 import { heading, Loading, nothing, table } from "../loading.js";
 
 const DAY_S = 86_400;
@@ -87,7 +87,7 @@ function show(report, head, place) {
 function row(each) {
   return [
     el("a", { href: link("/pools", each.pool) }, each.pool),
-    promise(each.objective),
+    slo(each.objective),
     known(each.attainment, share),
     el("span", { class: "badge", "data-state": stateOf(each.budget_left, each.attainment) }, known(each.budget_left, (left) => (left < 0 ? `spent ${decimal(1 - left)} times` : `${Math.floor(left * 100)} %`))),
     known(each.jobs, count),
