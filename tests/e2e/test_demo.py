@@ -151,9 +151,14 @@ def test_what_is_killed_on_the_way_comes_back_and_no_job_is_lost_or_begun_twice(
     _assert_nothing_left(running.data)
 
 
-def test_ctrl_c_while_spark_warms_up_leaves_nothing(demo: Callable[..., Demo]) -> None:
+def test_a_second_demo_in_the_same_folder_is_refused_and_ctrl_c_while_spark_warms_up_leaves_nothing(
+    demo: Callable[..., Demo],
+) -> None:
     running = demo()
     running.until(lambda: "control plane  " in running.said)
+    second = demo()
+    assert second.end(within_s=120) == 2
+    assert f"headway: another headway (process {running.process.pid}) uses the data folder" in second.said
     running.process.send_signal(signal.SIGINT)
     assert running.end(within_s=END_WITHIN_S) == 128 + signal.SIGINT, running.said
     _assert_nothing_left(running.data)
@@ -185,17 +190,6 @@ def test_after_kill_9_the_next_start_recovers_and_sigterm_ends_it_while_jobs_run
     assert report["is_interrupted"]
     assert report["jobs"] > 0
     _assert_nothing_left(running.data)
-
-
-def test_a_second_demo_in_the_same_folder_is_refused_in_one_line(demo: Callable[..., Demo]) -> None:
-    first = demo()
-    first.until(lambda: "Postgres" in first.said or (first.data / "parent.lock").exists())
-    second = demo()
-    assert second.end(within_s=120) == 2
-    assert f"headway: another headway (process {first.process.pid}) uses the data folder" in second.said
-    first.process.send_signal(signal.SIGTERM)
-    assert first.end(within_s=END_WITHIN_S) == 128 + signal.SIGTERM
-    _assert_nothing_left(first.data)
 
 
 def _followed(running: Demo, url: str) -> tuple[str, int]:
