@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Query, Response
+from fastapi import Depends, Query, Response
 
 from headway.control.http.dependencies import PoolPath, QueuePath, WithContext, operations
 from headway.control.http.problems import declared
@@ -48,6 +48,32 @@ router = operations(prefix="/v1", tags=["queues"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    from_s: float
+    until_s: float
+    points: int
+    now_s: float
+
+
+def _asked(
+    context: WithContext, from_s: FromQuery = None, until_s: UntilQuery = None, points: PointsQuery = 300
+) -> _Asked:
+    now_s = context.clock()
+    begin_s, end_s = time_range(
+        from_s,
+        until_s,
+        now_s=now_s,
+        default_s=SERIES_DEFAULT_S,
+        shortest_s=SERIES_SHORTEST_S,
+        ahead_s_max=SERIES_AHEAD_S_MAX,
+    )
+    return _Asked(from_s=begin_s, until_s=end_s, points=points, now_s=now_s)
+
+
+WhatIsAsked = Annotated[_Asked, Depends(_asked)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
     axis: Axis
     source: Source
@@ -63,28 +89,18 @@ class _Read:
     response_model=SeriesOut,
     responses=declared(Invalid, NotFound),
 )
-async def get_pool_series(
-    pool: PoolPath,
-    context: WithContext,
-    from_s: FromQuery = None,
-    until_s: UntilQuery = None,
-    points: PointsQuery = 300,
-) -> Response:
+async def get_pool_series(pool: PoolPath, context: WithContext, asked: WhatIsAsked) -> Response:
     """All queues of a pool together from `from_s` to `until_s`, by default the last hour: for a chart.
 
     Of waits, depths and workers each point has the greatest of its span. Events that are not reported of one of the
     queues are null, and so is a span that nothing is known of.
     """
-    now_s = context.clock()
-    span = _span(from_s, until_s, now_s=now_s)
     async with snapshot(context.engine) as conn:
         stored = await get_profile(conn, pool)
         profile = stored.profile
-        read = await _read(
-            conn, span, queues=profile.queues, window_s=_window_s(stored), pool=pool, points=points, now_s=now_s
-        )
+        read = await _read(conn, asked, queues=profile.queues, window_s=_window_s(stored), pool=pool)
     objectives = {queue: profile.objective_of(queue) for queue in profile.queues}
-    columns = await asyncio.to_thread(_columns, read, objectives, stored, now_s=now_s)
+    columns = await asyncio.to_thread(_columns, read, objectives, stored, now_s=asked.now_s)
     return await in_a_thread(lambda: _answer(read, columns, pool=pool, queue=None, objective=profile.objective))
 
 
@@ -94,19 +110,11 @@ async def get_pool_series(
     response_model=SeriesOut,
     responses=declared(Invalid, NotFound),
 )
-async def get_queue_series(
-    queue: QueuePath,
-    context: WithContext,
-    from_s: FromQuery = None,
-    until_s: UntilQuery = None,
-    points: PointsQuery = 300,
-) -> Response:
+async def get_queue_series(queue: QueuePath, context: WithContext, asked: WhatIsAsked) -> Response:
     """A queue from `from_s` to `until_s`, by default the last hour: for a chart.
 
     Workers are those of its pool where it has that for itself, and else null.
     """
-    now_s = context.clock()
-    span = _span(from_s, until_s, now_s=now_s)
     async with snapshot(context.engine) as conn:
         queues = await read_queues(conn)
         if queue not in queues:
@@ -114,50 +122,29 @@ async def get_queue_series(
         pool = queues[queue]
         stored = None if pool is None else await get_profile(conn, pool)
         window_s = 0.0 if stored is None else _window_s(stored)
-        read = await _read(conn, span, queues=(queue,), window_s=window_s, pool=pool, points=points, now_s=now_s)
+        read = await _read(conn, asked, queues=(queue,), window_s=window_s, pool=pool)
     objective = None if stored is None else stored.profile.objective_of(queue)
     has_pool_alone = stored is not None and len(stored.profile.queues) == 1
     columns = await asyncio.to_thread(
-        _columns, read, {queue: objective}, stored if has_pool_alone else None, now_s=now_s
+        _columns, read, {queue: objective}, stored if has_pool_alone else None, now_s=asked.now_s
     )
     return await in_a_thread(lambda: _answer(read, columns, pool=pool, queue=queue, objective=objective))
-
-
-def _span(from_s: float | None, until_s: float | None, *, now_s: float) -> tuple[float, float]:
-    return time_range(
-        from_s,
-        until_s,
-        now_s=now_s,
-        default_s=SERIES_DEFAULT_S,
-        shortest_s=SERIES_SHORTEST_S,
-        ahead_s_max=SERIES_AHEAD_S_MAX,
-    )
 
 
 def _window_s(stored: StoredProfile) -> float:
     return max(stored.profile.objective_of(queue).window_s for queue in stored.profile.queues)
 
 
-async def _read(
-    conn: Connection,
-    span: tuple[float, float],
-    *,
-    queues: Sequence[str],
-    window_s: float,
-    pool: str | None,
-    points: int,
-    now_s: float,
-) -> _Read:
-    from_s, until_s = span
-    source = finest_source(from_s=from_s, until_s=until_s, now_s=now_s, queues=len(queues))
-    axis = axis_of(from_s=from_s, until_s=until_s, points=points, span_s=SPANS_S[source])
+async def _read(conn: Connection, asked: _Asked, *, queues: Sequence[str], window_s: float, pool: str | None) -> _Read:
+    source = finest_source(from_s=asked.from_s, until_s=asked.until_s, now_s=asked.now_s, queues=len(queues))
+    axis = axis_of(from_s=asked.from_s, until_s=asked.until_s, points=asked.points, span_s=SPANS_S[source])
     # Of an hour, the waits are those of its own jobs.
     earlier_s = axis.from_s - (0.0 if source is Source.HOURS else window_s)
     return _Read(
         axis=axis,
         source=source,
         rows=await read_series_rows(
-            conn, queues=queues, from_s=earlier_s, until_s=min(axis.until_s, now_s), source=source
+            conn, queues=queues, from_s=earlier_s, until_s=min(axis.until_s, asked.now_s), source=source
         ),
         samples=await read_samples(conn, queues=queues),
         seasons={

@@ -5,9 +5,9 @@ import io
 import math
 from typing import Annotated, Literal
 
-from fastapi import Query, Response
+from fastapi import Depends, Query, Response
 
-from headway.control.http.dependencies import ApiContext, PoolQuery, WithContext, operations
+from headway.control.http.dependencies import PoolQuery, WithContext, operations
 from headway.control.http.problems import declared
 from headway.control.http.schemas.report_responses import SloOut, SloPoolOut
 from headway.control.http.schemas.schema_base import in_a_thread
@@ -31,49 +31,12 @@ StepQuery = Annotated[Literal["hour", "day"], Query(description="How long a peri
 router = operations(prefix="/v1/slo", tags=["pools"])
 
 
-@router.get("", summary="Report on objectives", response_model=SloOut, responses=declared(Invalid, NotFound))
-async def get_slo(
-    context: WithContext,
-    from_s: FromQuery = None,
-    until_s: UntilQuery = None,
-    pool: PoolQuery = None,
-    step: StepQuery = "day",
-) -> Response:
-    """Attainment, error budget, worker-hours and cost of each pool, by day or hour; by default of the last 7 days."""
-    report = await _report(context, from_s, until_s, pool=pool, step=step)
-    return await in_a_thread(lambda: report)
-
-
-@router.get(
-    "/export",
-    summary="Export the report on objectives",
-    response_class=Response,
-    responses={200: {"content": {CSV: {"schema": {"type": "string"}}}}, **declared(Invalid, NotFound)},
-)
-async def export_slo(
-    context: WithContext,
-    from_s: FromQuery = None,
-    until_s: UntilQuery = None,
-    pool: PoolQuery = None,
-    step: StepQuery = "day",
-) -> Response:
-    """The same as CSV: a line a pool and period. What is not known is empty."""
-    report = await _report(context, from_s, until_s, pool=pool, step=step)
-    text = io.StringIO()
-    lines = csv.writer(text)
-    lines.writerow(("pool", *COLUMNS))
-    for each in report.pools:
-        lines.writerows((each.pool, *_cells(period)) for period in each.periods)
-    return Response(text.getvalue(), media_type=CSV, headers={"Content-Disposition": 'attachment; filename="slo.csv"'})
-
-
-def _cells(period: PeriodReport) -> list[float | str]:
-    values = (getattr(period, name) for name in COLUMNS)
-    return ["" if value is None else value for value in values]
-
-
 async def _report(
-    context: ApiContext, from_s: float | None, until_s: float | None, *, pool: str | None, step: str
+    context: WithContext,
+    from_s: FromQuery = None,
+    until_s: UntilQuery = None,
+    pool: PoolQuery = None,
+    step: StepQuery = "day",
 ) -> SloOut:
     now_s, step_s = context.clock(), {"hour": HOUR_S, "day": DAY_S}[step]
     begin_s, end_s = time_range(from_s, until_s, now_s=now_s, default_s=SLO_DEFAULT_S, shortest_s=60.0)
@@ -104,3 +67,33 @@ async def _report(
         return SloPoolOut.taken_from(report, pool=profile.pool, objective=profile.objective)
 
     return SloOut(**span, pools=[of(profile) for profile in sorted(profiles, key=lambda each: each.pool)])
+
+
+Report = Annotated[SloOut, Depends(_report)]
+
+
+@router.get("", summary="Report on objectives", response_model=SloOut, responses=declared(Invalid, NotFound))
+async def get_slo(report: Report) -> Response:
+    """Attainment, error budget, worker-hours and cost of each pool, by day or hour; by default of the last 7 days."""
+    return await in_a_thread(lambda: report)
+
+
+@router.get(
+    "/export",
+    summary="Export the report on objectives",
+    response_class=Response,
+    responses={200: {"content": {CSV: {"schema": {"type": "string"}}}}, **declared(Invalid, NotFound)},
+)
+async def export_slo(report: Report) -> Response:
+    """The same as CSV: a line a pool and period. What is not known is empty."""
+    text = io.StringIO()
+    lines = csv.writer(text)
+    lines.writerow(("pool", *COLUMNS))
+    for each in report.pools:
+        lines.writerows((each.pool, *_cells(period)) for period in each.periods)
+    return Response(text.getvalue(), media_type=CSV, headers={"Content-Disposition": 'attachment; filename="slo.csv"'})
+
+
+def _cells(period: PeriodReport) -> list[float | str]:
+    values = (getattr(period, name) for name in COLUMNS)
+    return ["" if value is None else value for value in values]
