@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from headway.agent.controlplane.isolation import FORGETTABLE_S, ISOLATION_FIRST_CALL_S, Contact, Isolation
-from headway.agent.policy.rollout import held_back, unisolated
+from headway.agent.controlplane.isolation import FORGETTABLE_S, ISOLATION_FIRST_CALL_S, Contact, Isolation, unisolated
+from headway.agent.policy.rollout import held_back
 from headway.agent.state.state_dir import StateFolder
 from headway.local import procfs
 from headway.scaling.model import Assignment, Worker, WorkerState

@@ -13,12 +13,12 @@ from headway.agent.config.host_file import HostFile
 from headway.agent.config.host_file_watcher import WatchedFile
 from headway.agent.config.templates import Log
 from headway.agent.controlplane.client import ControlClient, HostUpdate
-from headway.agent.controlplane.isolation import Contact, Isolation
+from headway.agent.controlplane.isolation import Contact, Isolation, unisolated
 from headway.agent.controlplane.session import ControlSession
 from headway.agent.desired_state import Bound, within
 from headway.agent.monitoring.monitor import Monitor
 from headway.agent.policy.recycling import Recycling
-from headway.agent.policy.rollout import held_back, surplus, unisolated, upkeep
+from headway.agent.policy.rollout import held_back, surplus, upkeep
 from headway.agent.policy.start_throttle import admitted, starting_max, uncounted
 from headway.agent.state.instance_lock import as_host
 from headway.agent.state.state_dir import StateFolder

@@ -6,7 +6,7 @@ the host for known from the moment that it got it, which was not before that.
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -150,6 +150,11 @@ def isolation_limits_s(templates: Iterable[Template | model.Template]) -> dict[s
     """Template -> after how many seconds of partition its workers are drained, where it has such a limit."""
     limits = ((each.name, each.isolation_drain_after_s) for each in templates)
     return {name: after_s for name, after_s in limits if after_s is not None}
+
+
+def unisolated(assignments: Iterable[model.Assignment], isolated: Collection[str]) -> tuple[model.Assignment, ...]:
+    """What a partitioned host is to run of its assignments: nothing of the templates that may not go on."""
+    return tuple(row for row in assignments if row.template not in isolated)
 
 
 def _cut_off(limits_s: Mapping[str, float], *, for_s: float) -> frozenset[str]:

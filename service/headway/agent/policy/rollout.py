@@ -97,8 +97,3 @@ def held_back(
         else row
         for row in rows
     )
-
-
-def unisolated(assignments: Iterable[Assignment], isolated: Collection[str]) -> tuple[Assignment, ...]:
-    """What the host is to run of its assignments while it is cut off: nothing of the templates that may not go on."""
-    return tuple(row for row in assignments if row.template not in isolated)
