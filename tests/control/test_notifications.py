@@ -16,7 +16,7 @@ import pytest
 
 from headway.control.notifications.messages import signature
 from headway.control.notifications.receivers import Receiver, read_receivers, receivers_of
-from headway.control.notifications.sender import GIVEN_UP_AFTER_S, NotificationSender, pause_s
+from headway.control.notifications.sender import GIVEN_UP_AFTER_S, PAUSE, NotificationSender
 from headway.errors import Invalid
 from headway.scaling.incidents.incident_rules import IncidentChange, IncidentCondition, IncidentKey
 from headway.store.engine import Engine, transaction
@@ -163,7 +163,7 @@ async def test_a_failing_pool_holds_its_own_later_messages_only(leader: Leader, 
     await leader.send(to)  # the pause is not over
     assert hook.taken == [("video", "begin")]
     hook.status.clear()
-    leader.now_s += pause_s(1)
+    leader.now_s += PAUSE.after_s(1)
     await leader.send(to)
     await leader.send(to)
     assert hook.taken == [("video", "begin"), ("mail", "begin"), ("mail", "end")]
@@ -180,7 +180,7 @@ async def test_a_receiver_that_hangs_is_tried_again_and_holds_no_other(leader: L
         await leader.send(slow, quick)
         assert (hangs.taken, hook.taken) == ([], [("mail", "begin")])
         hangs.hangs.clear()
-        leader.now_s += pause_s(1)
+        leader.now_s += PAUSE.after_s(1)
         await leader.send(slow, quick)
         assert (hangs.taken, hook.taken) == ([("mail", "begin")], [("mail", "begin")])
     finally:

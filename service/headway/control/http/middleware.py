@@ -6,7 +6,6 @@ Without a token only this machine can reach the server, and then a page of any s
 the danger: by a name that resolves to 127.0.0.1 (its Host is foreign) or by a form it sends here (its Origin is).
 """
 
-import ipaddress
 import time
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -28,6 +27,7 @@ from headway.control.http.session_cookie import (
     session_shown,
 )
 from headway.errors import Forbidden, HeadwayError, NotFound, Refused, Unauthenticated
+from headway.local.https import is_loopback
 
 BODY_BYTES_MAX = 1024 * 1024
 TELEMETRY_BYTES_MAX = 8 * 1024 * 1024  # some 40,000 events
@@ -139,7 +139,7 @@ class RequestGuard:
     def _check_way(self, method: str, headers: Headers) -> None:
         host = headers.get("host", "")
         name = (urlsplit(f"//{host}").hostname or "") if _is_host(host) else ""
-        if name != self._bound_host and not _is_loopback(name):
+        if name != self._bound_host and not is_loopback(name):
             raise Forbidden(
                 f"Host {host!r} is not a name of this machine: open http://127.0.0.1, or bind another address with "
                 "HEADWAY_TOKEN set"
@@ -184,15 +184,6 @@ def _has_two_lengths(headers: Headers) -> bool:
 def _is_host(host: str) -> bool:
     try:
         return urlsplit(f"//{host}").netloc == host and "@" not in host
-    except ValueError:
-        return False
-
-
-def _is_loopback(name: str) -> bool:
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
 

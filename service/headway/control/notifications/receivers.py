@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import ipaddress
 import os
 import tomllib
 from collections.abc import Collection, Mapping
@@ -13,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from headway.errors import Invalid
+from headway.local.https import is_loopback
 from headway.local.ownership import why_foreign
 
 RECEIVERS_MAX = 16  # each has a task and connections of its own
@@ -81,14 +81,7 @@ def _is_safe(url: str, *, is_plain_allowed: bool) -> bool:
         return False
     if not host or parts.scheme not in ("http", "https"):
         return False
-    return parts.scheme == "https" or is_plain_allowed or _is_loopback(host)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return parts.scheme == "https" or is_plain_allowed or is_loopback(host)
 
 
 def _secret(file: Any, where: str) -> bytes:

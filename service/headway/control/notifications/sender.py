@@ -10,22 +10,17 @@ import httpx
 from headway.control.notifications.messages import message_id, message_of
 from headway.control.notifications.receivers import Receiver
 from headway.errors import Unavailable
+from headway.local.backoff import DoublingPause
 from headway.store.engine import Engine, transaction
 from headway.store.notifications import GIVEN_UP, SENT, WAITING, Notification, read_due, save_attempt
 
 POLL_S = 1.0
 ATTEMPT_S = 10.0  # whole attempts: a receiver that sends a byte now and then holds none for longer
-PAUSE_FIRST_S = 5.0
-PAUSE_MAX_S = 900.0
+PAUSE = DoublingPause(5.0, 900.0)
 GIVEN_UP_AFTER_S = 86_400.0  # an incident of yesterday wakes nobody usefully
 AT_ONCE_MAX = 4  # pools of one receiver
 
 log = logging.getLogger(__name__)
-
-
-def pause_s(attempts: int) -> float:
-    """How long to wait after so many failed attempts: each time twice as long."""
-    return float(min(PAUSE_FIRST_S * 2 ** min(attempts - 1, 30), PAUSE_MAX_S))
 
 
 class NotificationSender:
@@ -82,7 +77,7 @@ class NotificationSender:
         failure = await self._post(client, to, one)
         now_s, attempts = self._clock(), one.attempts + 1
         state = SENT if failure is None else GIVEN_UP if now_s - one.at_s >= GIVEN_UP_AFTER_S else WAITING
-        next_at_s = now_s + pause_s(attempts)
+        next_at_s = now_s + PAUSE.after_s(attempts)
         async with transaction(self._engine) as conn:
             await save_attempt(conn, one, state=state, next_at_s=next_at_s, epoch=epoch)
         if failure is not None:
