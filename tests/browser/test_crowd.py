@@ -35,6 +35,22 @@ async def test_late_queues_and_silent_hosts_come_first_and_are_counted(browser: 
         assert wrong == []
 
 
+async def test_of_very_many_queues_the_first_are_drawn_and_the_rest_when_asked(
+    browser: Browser, serve, seed: Seed
+) -> None:
+    gather(seed, now_s=time.time(), queues=260)
+    async with serve() as (url, _, _), opened(browser, url) as (page, wrong):
+        rows = page.locator("tbody tr")
+        await expect(rows).to_have_count(250)
+        await page.get_by_role("searchbox", name=re.compile("queues")).fill("search-64")  # one that is not drawn
+        await expect(rows).to_have_count(1)
+        await page.keyboard.press("Escape")
+        await page.get_by_role("button", name="Show 10 more").click()
+        await expect(rows).to_have_count(260)
+        await expect(page.get_by_role("button", name=re.compile("^Show"))).to_be_hidden()
+        assert wrong == []
+
+
 async def test_a_queue_is_found_by_a_part_of_its_name_and_the_link_finds_it_again(
     browser: Browser, serve, seed: Seed
 ) -> None:

@@ -1,6 +1,7 @@
 """The stream of overviews over a real server: one snapshot for all, soon after a change, and an end when asked."""
 
 import asyncio
+import gzip
 import json
 import re
 import socket
@@ -64,6 +65,76 @@ async def test_a_viewer_gets_the_overview_at_once_and_again_after_a_change(api, 
         (pool,) = json.loads((await anext(seen))["data"])["pools"]
         assert (pool["pool"], pool["metrics"]["waiting_jobs"], pool["target_workers"]) == ("mail", 3, None)
         assert (pool["running_workers"], pool["unknown_workers"]) == (0, 1)  # its host is silent
+
+
+async def test_who_takes_changes_gets_what_differs_from_the_overview_before(api, seed: Seed) -> None:
+    feed = Feed(pause_s=0.01, refresh_s=60.0)
+    for name in ("mail", "images"):
+        seed.profile(Profile(pool=name, queues=(f"redis/{name}",), template="rq"))
+        seed.sample(f"redis/{name}", at_s=time.time(), waiting_jobs=3)
+    async with (
+        served(api(feed=feed, clock=time.time)) as (_, client),
+        client.stream("GET", "/v1/events", params={"changes": True}) as answer,
+    ):
+        seen = events(answer)
+        first = await anext(seen)
+        assert first["event"] == "overview"
+        places = [pool["pool"] for pool in json.loads(first["data"])["pools"]]
+        seed.sample("redis/mail", at_s=time.time(), waiting_jobs=7)
+        feed.publish()
+        second = await anext(seen)
+        assert second["event"] == "change"
+        change = json.loads(second["data"])
+        assert change["since"] == int(first["id"])
+        waiting = [
+            (fields["metrics"]["waiting_jobs"], ranges)
+            for fields, ranges in change["pools"]["fields"]
+            if "waiting_jobs" in fields.get("metrics", {})
+        ]
+        place = places.index("mail")
+        assert waiting == [(7, [place, place])]
+
+
+@pytest.mark.parametrize("changes", [False, True])
+async def test_a_compressed_stream_is_whole_when_the_server_ends_it(api, changes: bool) -> None:
+    feed = Feed(pause_s=0.01, refresh_s=0.01)
+    async with (
+        served(api(feed=feed)) as (server, client),
+        client.stream("GET", "/v1/events", params={"changes": changes}) as answer,
+        client.stream("GET", "/v1/events", params={"changes": changes}, headers={"Accept-Encoding": "br"}) as plain,
+    ):
+        assert answer.headers["content-encoding"] == "gzip"
+        assert "content-encoding" not in plain.headers
+        assert (await anext(events(plain)))["event"] in {"overview", "problem"}
+        raw = b""
+        async for received in answer.aiter_raw():
+            raw += received
+            if raw.count(b"\x00\x00\xff\xff") == 3:  # each part ends so
+                await server.stop()
+        assert gzip.decompress(raw).count(b"\nid: ") >= 3
+
+
+async def test_who_missed_a_change_gets_the_whole_overview() -> None:
+    feed = Feed(pause_s=0.01, refresh_s=60.0)
+    made = 0
+
+    async def compute() -> str:
+        nonlocal made
+        made += 1
+        return json.dumps({"at_s": made, "pools": [], "queues": [], "hosts": [], "decisions": []})
+
+    quick, slow = (feed.watch(compute, by_changes=True) for _ in range(2))
+    seen = [(await anext(quick)).event, (await anext(slow)).event]
+    for _ in range(2):
+        feed.publish()
+        seen.append((await anext(quick)).event)
+    assert seen == ["overview", "overview", "change", "change"]
+    assert (await anext(slow)).event == "overview"
+    feed.publish()
+    assert [(await anext(viewer)).event for viewer in (quick, slow)] == ["change", "change"]
+    for viewer in (quick, slow):
+        await viewer.aclose()
+    await feed.close()
 
 
 async def test_a_held_stream_does_not_hold_the_server_up(api) -> None:

@@ -35,9 +35,9 @@ store.subscribe(({ overview }) => {
   document.title = overview && urgent(overview.pools).length ? `● ${name}` : name;
 });
 
-follow("v1/events", {
+follow("v1/events?changes=true", {
   open: () => link("connecting", "Connected"),
-  event(name, data) {
+  event(name, data, number) {
     if (name === "problem") {
       link("lost", capital(data));
       return store.isStaleNow();
@@ -45,7 +45,7 @@ follow("v1/events", {
     link("live", "Live");
     mark($("main"), "aria-busy", "false");
     mark(document.body, "data-stale", null);
-    store.take(data);
+    store.take(name, data, number);
   },
   quiet() {
     if (!store.isLive) return;

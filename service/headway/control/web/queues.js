@@ -6,6 +6,8 @@ import { Finder } from "./find.js";
 import { MEANINGS, STATES } from "./states.js";
 import { ago, count, counted, decimal, duration, slo, rate } from "./format.js";
 
+const ROWS_SHOWN = 250; // of a thousand, drawing all would hold the page up at each update; what needs attention is first
+
 const MODES = { recommend: "advice only", pause: "paused", pause_up: "paused up", pause_down: "paused down" };
 
 /** The table inside `section`; `select(pool)` shows another pool's chart, `changed()` shows the table anew. */
@@ -17,6 +19,8 @@ export class QueueTable {
   #finder;
   #select;
   #column = "state";
+  #more = el("button", { type: "button", class: "give more-rows", hidden: true });
+  #isWhole = false;
 
   constructor(section, { select, changed }) {
     this.#body = section.querySelector("tbody");
@@ -37,6 +41,11 @@ export class QueueTable {
       });
     }
     this.#body.addEventListener("keydown", (event) => this.#key(event));
+    this.#box.after(this.#more);
+    this.#more.addEventListener("click", () => {
+      this.#isWhole = true;
+      changed();
+    });
   }
 
   /** Go to the filter, if it is offered. */
@@ -54,7 +63,10 @@ export class QueueTable {
     const all = entriesOf(overview);
     this.#finder.offer(all.length, tally(all));
     const found = this.#found(all);
-    const entries = this.#finder.ordered(found, (entry) => entry.key, compared(this.#column, now_s));
+    const ordered = this.#finder.ordered(found, (entry) => entry.key, compared(this.#column, now_s));
+    const entries = this.#isWhole ? ordered : ordered.slice(0, ROWS_SHOWN);
+    this.#more.hidden = entries.length === ordered.length;
+    say(this.#more, `Show ${count(ordered.length - entries.length)} more`);
     const killed = killedOf(overview.hosts);
     keep(this.#body, entries.flatMap(rowsOf), (row) => row.key, (row) => makeRow(row, this.#select), (element, row) => {
       showRow(element, row, selected, now_s);

@@ -1,15 +1,21 @@
 // What is known now: the newest overview, when it was true, and whether newer ones come.
 
+import { changed } from "./changes.js";
+
 export class Store {
   /** The newest overview; null until the first. */
   overview = null;
   /** Whether it is of now: false when the connection is lost, or nothing has come for long. */
   isLive = false;
+  #number = null; // of the newest overview, by which a change names what it changes
   #skew_s = 0; // the server's clock less this browser's
   #listeners = new Set();
 
-  /** Take a newer overview. */
-  take(overview) {
+  /** Take what the stream sent: an overview, or a change of the newest one. A change of another one ends in an error. */
+  take(name, data, number) {
+    if (name === "change" && data.since !== this.#number) throw new Error("an update was missed");
+    const overview = name === "change" ? changed(this.overview, data) : data;
+    this.#number = number;
     this.overview = overview;
     this.#skew_s = overview.at_s - Date.now() / 1000;
     this.isLive = true;

@@ -34,7 +34,7 @@ export async function read(path) {
 }
 
 /**
- * Follow the stream for ever. `on` has: open(), event(name, data), quiet() where nothing comes though it is open,
+ * Follow the stream for ever. `on` has: open(), event(name, data, id), quiet() where nothing comes though it is open,
  * lost(why, retryMs), token() that resolves once there is a token to try.
  */
 export async function follow(path, on) {
@@ -91,10 +91,12 @@ async function once(path, on, hasSpoken) {
 
 function dispatch(block, on) {
   let name = "message";
+  let id = "";
   const data = [];
   for (const line of block.split("\n")) {
     if (line.startsWith("event: ")) name = line.slice(7);
     else if (line.startsWith("data: ")) data.push(line.slice(6));
+    else if (line.startsWith("id: ")) id = line.slice(4);
   }
-  if (data.length) on.event(name, JSON.parse(data.join("\n")));
+  if (data.length) on.event(name, JSON.parse(data.join("\n")), Number(id));
 }
