@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from headway import settings
+from headway import environment, settings
 
 ROLES = {
     "control": settings.ControlSettings,
     "pipeline": settings.PipelineSettings,
     "agent": settings.AgentSettings,
     "collect": settings.CollectSettings,
-    "client": settings.ClientSettings,
+    "client": environment.ClientSettings,
 }
 
 NEEDED = {"HEADWAY_DATABASE_URL": "postgresql://h/d", "HEADWAY_BROKERS": "redis=redis://127.0.0.1:6379/0"}

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from architecture.roles import NEEDED, read_by
-from headway import settings
+from headway import environment, settings
 from headway.__main__ import COMMANDS
 from headway.agent.config.host_file import load as load_host_file
 from headway.agent.config.toml_reader import TomlTable
@@ -65,7 +65,7 @@ def test_documented_defaults_are_the_defaults() -> None:
     assert documented["HEADWAY_STATE_DIR"] == ", ".join(f"`{state}`" for state in states)
     assert documented["HEADWAY_CONTROL"] == f"`{agent.control}`" == f"`{collect.control}`"
     assert documented["HEADWAY_HOST_FILE"] == f"`{agent.host_file.relative_to(here)}`"
-    assert documented["HEADWAY_URL"] == f"`{settings.ClientSettings.from_env({}).url}`"
+    assert documented["HEADWAY_URL"] == f"`{environment.ClientSettings.from_env({}).url}`"
 
 
 def test_every_command_is_documented_with_its_extra() -> None:

@@ -61,6 +61,14 @@ def test_a_table_of_the_command_line_does_without_what_is_slow_to_load() -> None
     assert sorted(loaded.intersection({"grpc", "google", "yaml", "jsonschema"})) == []
 
 
+def test_an_emitter_does_without_what_only_roles_read() -> None:
+    """Each program that reports its jobs holds what it loads: 15 MB with what waits."""
+    asked = [sys.executable, "-c", IMPORT_EVERYTHING, "headway.emit.emitter"]
+    loaded = set(json.loads(subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout))
+    assert "headway.environment" in loaded
+    assert sorted(loaded.intersection({"headway.settings", "headway.connections", "tomllib", "difflib"})) == []
+
+
 def test_a_control_plane_does_without_pyarrow_until_telemetry_comes() -> None:
     """Forty megabytes beside what ten thousand agents need."""
     asked = [sys.executable, "-c", IMPORT_EVERYTHING, "headway.cli.roles.control_server"]

@@ -27,10 +27,11 @@ from headway.control.http.app import App
 from headway.control.http.http_server import HttpServer
 from headway.control.rpc.agent_servicer import AgentServicer
 from headway.control.rpc.grpc_server import RpcServer, serve
+from headway.environment import ClientTls
 from headway.errors import Forbidden, HeadwayError, Misconfigured, Unavailable
 from headway.local import procfs
 from headway.scaling.model import HostCapacity
-from headway.settings import Address, ClientTls
+from headway.settings import Address
 from headway.store.access.credentials import Role
 from headway.store.access.tokens import TokenWanted, create_token
 from headway.store.engine import create_engine, transaction

@@ -9,9 +9,9 @@ from urllib.parse import quote
 import httpx
 
 from headway.cli.tls import http_context
+from headway.environment import ClientSettings, ClientTls
 from headway.errors import HeadwayError, Invalid, Misconfigured, Unauthenticated, Unavailable
 from headway.local.https import http_error, is_loopback
-from headway.settings import ClientSettings, ClientTls
 
 API_TIMEOUT_S = 15.0  # longer than the control plane waits for its database
 

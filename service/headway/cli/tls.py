@@ -2,8 +2,8 @@
 
 import ssl
 
+from headway.environment import ClientTls
 from headway.local.https import https_context
-from headway.settings import ClientTls
 
 
 def http_context(tls: ClientTls | None) -> ssl.SSLContext | None:

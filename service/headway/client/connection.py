@@ -9,8 +9,8 @@ import httpx
 from headway.client.v1 import AuthenticatedClient, Client
 from headway.client.v1.models.problem import Problem
 from headway.client.v1.types import Response
+from headway.environment import ClientSettings
 from headway.local.https import https_context, is_loopback
-from headway.settings import ClientSettings
 
 API_TIMEOUT_S = 15.0  # longer than the control plane waits for its database
 

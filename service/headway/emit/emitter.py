@@ -21,9 +21,9 @@ from typing import Self
 from headway.emit.frames import WAKE, EventKind, packed
 from headway.emit.http_sender import HttpSender
 from headway.emit.relay import Relay, Sender
+from headway.environment import ClientSettings
 from headway.errors import HeadwayError, Misconfigured
 from headway.local.https import https_context
-from headway.settings import ClientSettings
 
 CLOSED_WITHIN_S = 1.0
 OWNER_SEEN_S = 1.0

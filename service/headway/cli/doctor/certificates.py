@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from headway.cli.doctor.cures import OF_KINDS
 from headway.cli.doctor.finding import Finding, fault, fine, skipped, warning
 from headway.cli.tls import http_context
+from headway.environment import ClientSettings
 from headway.errors import HeadwayError
-from headway.settings import ClientSettings
 
 CERTIFICATE_SOON_DAYS = 14.0  # as the control plane's log warns
 SHOWN_WITHIN_S = 5.0

@@ -10,8 +10,8 @@ from headway.cli.api_client import Api
 from headway.cli.doctor.cures import OF_KINDS, OF_UNKNOWN_KIND
 from headway.cli.doctor.finding import Finding, fault, fine, warning
 from headway.cli.operator.queue import queues_of
+from headway.environment import ClientSettings
 from headway.errors import Forbidden, HeadwayError, Invalid, Misconfigured, Unauthenticated
-from headway.settings import ClientSettings
 
 DOCTOR_ANSWER_S = 5.0
 CLOCK_OFF_S = 5.0  # as between the control plane and Postgres

@@ -13,8 +13,9 @@ from headway.agent.config import host_file
 from headway.agent.state.state_dir import StateFolder
 from headway.cli.doctor.finding import Finding, fault, fine, skipped, warning
 from headway.cli.local.ports import holder, is_free
+from headway.environment import HTTP_ADDRESS
 from headway.errors import HeadwayError, Invalid
-from headway.settings import GRPC_ADDRESS, HTTP_ADDRESS, AgentSettings, ControlSettings
+from headway.settings import GRPC_ADDRESS, AgentSettings, ControlSettings
 
 DOCTOR_FREE_BYTES_MIN = 512 * 1024 * 1024  # twice what telemetry is refused below
 SECRETS = (

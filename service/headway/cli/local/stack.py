@@ -17,8 +17,9 @@ from headway.cli.process import heartbeat
 from headway.cli.process.shutdown import Stopping
 from headway.connection_tables import as_toml
 from headway.connections import Connection
+from headway.environment import HTTP_ADDRESS, ClientTls
 from headway.errors import HeadwayError
-from headway.settings import HTTP_ADDRESS, Address, ClientTls
+from headway.settings import Address
 from headway.store.embedded import ensure_postgres, ensure_valkey
 
 ASK_TIMEOUT_S = 2.0

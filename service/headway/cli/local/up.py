@@ -23,8 +23,9 @@ from headway.cli.profiles_file import ProfilesFile, excluded, load_profiles_file
 from headway.collect.discovery import discover
 from headway.collect.libraries import Libraries
 from headway.connections import Connection
+from headway.environment import ClientSettings, ClientTls
 from headway.errors import HeadwayError, Invalid, Misconfigured
-from headway.settings import ClientSettings, ClientTls, CollectSettings, ControlSettings, database_url_of
+from headway.settings import CollectSettings, ControlSettings, database_url_of
 from headway_spark.java import java_home
 
 POLL_S = 0.5

@@ -18,12 +18,12 @@ from headway.cli.operator.completion import names
 from headway.cli.profiles_file import excluded, load_profiles_file
 from headway.cli.terminal.printing import say, say_text
 from headway.cli.typer_app import called
+from headway.environment import ClientTls
 from headway.errors import Conflict, Invalid, NotFound, Refused, printable
 from headway.scaling.explain import counted
 from headway.scaling.mapping import to_mapping
 from headway.scaling.profile import Profile, profile_from_mapping, profile_to_mapping
 from headway.scaling.profile_changes import changes, shortest
-from headway.settings import ClientTls
 from headway.strategies import load_strategies, refuse_unknown
 from headway.zones import refuse_unknown_zones
 

@@ -1,6 +1,6 @@
 """The TLS settings, as clients of the gRPC server take them. Apart from those of HTTPS: gRPC is slow to load."""
 
-from headway.settings import ClientTls
+from headway.environment import ClientTls
 from headway.wire.channel import Tls, read_tls
 
 
