@@ -182,6 +182,26 @@ def test_a_celery_app_whose_queue_is_not_there_yet_has_a_pool_for_it(valkey_url:
     assert ("celery/celery",) in [profile.queues for profile in load_profiles_file(shop / "profiles.yaml").profiles]
 
 
+@pytest.mark.parametrize(
+    "read", ['os.environ["SHOP_BROKER"]', 'os.getenv("SHOP_BROKER")', 'os.environ.get("SHOP_BROKER", "redis://h:1/0")']
+)
+def test_an_app_beside_the_queues_of_another_has_a_pool_before_its_first_job(
+    read: str, valkey_url: str, second_broker: str, shop: Path
+) -> None:
+    """As on a machine with other projects: what they have in their brokers is no reason to leave this one out."""
+    Queue("mail", connection=redis.Redis.from_url(second_broker)).enqueue("builtins.print")
+    (shop / "tasks.py").write_text(APP.replace('os.environ["SHOP_BROKER"]', read))
+    done = initialised(shop, SHOP_BROKER=celery_of(valkey_url), REDIS_URL=second_broker)
+    assert done.returncode == 0, done.stderr
+    pools = {profile.queues: profile.template for profile in load_profiles_file(shop / "profiles.yaml").profiles}
+    assert {("redis/mail",), ("celery/celery",)} <= pools.keys()
+    template = host_file.load(shop / "host.toml").templates[pools["celery/celery",]]
+    assert template.argv[1:4] == ("--app", "tasks:app", "worker")
+    assert template.environment == {"CELERY_BROKER_URL": celery_of(valkey_url)}
+    assert f"(SHOP_BROKER, of {shop / 'tasks.py'})" in done.stdout
+    assert "  celery/celery  waiting jobs: none yet  workers here: 0  unserved" in done.stdout
+
+
 def test_both_libraries_in_one_database_are_two_connections(valkey_url: str, tmp_path: Path) -> None:
     Queue("mail", connection=redis.Redis.from_url(valkey_url)).enqueue("builtins.print")
     with Celery(broker=celery_of(valkey_url)) as app:

@@ -26,6 +26,8 @@ class CeleryApp:
     file: Path
     broker: str | None = field(default=None, repr=False)
     """The URL that the call names, where it is written out there."""
+    broker_variable: str | None = None
+    """The environment variable that the call reads instead, if that is set."""
 
 
 def find(folder: Path) -> list[CeleryApp]:
@@ -84,7 +86,9 @@ def _apps(file: Path, folder: Path) -> Iterator[CeleryApp]:
         return
     for statement in tree.body:
         for name, call in _assigned(statement):
-            yield CeleryApp(app=f"{'.'.join(parts)}:{name}", folder=begins, file=file, broker=_broker(call))
+            broker, variable = _broker(call)
+            app = f"{'.'.join(parts)}:{name}"
+            yield CeleryApp(app=app, folder=begins, file=file, broker=broker, broker_variable=variable)
 
 
 def _assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.Call]]:
@@ -99,8 +103,19 @@ def _assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.Call]]:
                     yield target.id, statement.value
 
 
-def _broker(call: ast.Call) -> str | None:
-    for keyword in call.keywords:
-        if keyword.arg == "broker" and isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str):
-            return keyword.value.value
-    return None
+def _broker(call: ast.Call) -> tuple[str | None, str | None]:
+    """The URL that is written out in ``call``, and the variable that goes before it: ``os.getenv("NAME", "URL")``."""
+    value = next((each.value for each in call.keywords if each.arg == "broker"), None)
+    match value:
+        case ast.Constant(value=str(url)):
+            return url, None
+        case ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(value=str(name))):
+            return None, name
+        case ast.Call(
+            func=ast.Attribute(attr="getenv") | ast.Attribute(value=ast.Attribute(attr="environ"), attr="get"),
+            args=[ast.Constant(value=str(name)), *rest],
+        ):
+            default = rest[0].value if rest and isinstance(rest[0], ast.Constant) else None
+            return default if isinstance(default, str) else None, name
+        case _:
+            return None, None

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -32,6 +32,7 @@ from headway.cli.terminal.printing import say
 from headway.collect.libraries import Libraries
 from headway.errors import Conflict, Invalid, Misconfigured
 
+CELERY_VARIABLE = VARIABLES_OF["celery"][0]
 PROFILES, HOST = "profiles.yaml", "host.toml"
 DOTENV = ".env"
 
@@ -50,11 +51,12 @@ def main(words: list[str]) -> int:
     apps = celery_apps.find(here)
     workers, unread = running_workers.running()
     theirs = [each.app for each in workers if each.app]
+    of_apps = [*_of_apps(apps, {**dotenv.variables, **os.environ})]
     if options.broker:
         candidates = [candidate(url, source="--broker") for url in options.broker]
     else:
-        named = (*written(os.environ, dotenv), *_of_workers(workers), *_of_apps([*apps, *theirs]), *loopback())
-        candidates = list(named)
+        candidates = [*written(os.environ, dotenv), *_of_workers(workers), *of_apps]
+        candidates += [*_of_apps(theirs, {}), *loopback()]
     candidates = each_once(candidates)
     if options.management_url is not None:
         candidates = managed_at(options.management_url, candidates)
@@ -63,7 +65,9 @@ def main(words: list[str]) -> int:
     served = [each for each in workers if each.command.library in VARIABLES_OF]
     has_celery = bool(apps) or any(each.command.library == "celery" for each in served)
     found.brokers = as_one_library(found.brokers, is_celery=has_celery)
-    used, strays = connections(found.brokers, served, name=options.name)
+    of_apps += [each for each in candidates if apps and each.variable == CELERY_VARIABLE]
+    apps_at = {each.place for each in of_apps}
+    used, strays = connections(found.brokers, served, name=options.name, apps_at=apps_at)
     if used:
         made = draft(used, templates, libraries)
     else:
@@ -131,11 +135,13 @@ def _of_workers(workers: Sequence[RunningWorker]) -> Iterator[Candidate]:
                 yield candidate(url, source=f"process {worker.pid}")
 
 
-def _of_apps(apps: Sequence[CeleryApp]) -> Iterator[Candidate]:
-    """The URLs that are written out in the source of applications."""
+def _of_apps(apps: Sequence[CeleryApp], variables: Mapping[str, str]) -> Iterator[Candidate]:
+    """The URLs that the source of applications names: in a variable that is set, else written out."""
     for app in apps:
-        if app.broker and "://" in app.broker:
-            yield candidate(app.broker, source=str(app.file))
+        in_variable = variables.get(app.broker_variable or "")
+        url = in_variable or app.broker or ""
+        if "://" in url:
+            yield candidate(url, source=f"{app.broker_variable}, of {app.file}" if in_variable else str(app.file))
 
 
 def _first(found: Survey, *, is_celery: bool) -> FoundBroker:

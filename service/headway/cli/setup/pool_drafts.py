@@ -1,6 +1,6 @@
 """Which pools serve what was found: as the workers that run divide the queues, else a pool for each queue."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from headway.cli.setup.broker_candidates import VARIABLES_OF, as_read, place_of
@@ -32,10 +32,10 @@ class FoundConnection:
 
     @property
     def queues(self) -> list[str]:
-        """Those in the broker, and those that only its workers name."""
+        """Those in the broker, and those that only its workers name; else where the first job will be."""
         names = [each.name for each in self.broker.queues]
         served = [queue for worker in self.workers for queue in worker.command.queues]
-        return list(dict.fromkeys([*names, *served]))
+        return list(dict.fromkeys([*names, *served])) or [CELERY_DEFAULT_QUEUE]
 
     def serves(self, worker: RunningWorker, queue: str) -> bool:
         """Whether ``worker`` takes jobs of ``queue``; one that names no queues takes all that its application has."""
@@ -47,9 +47,16 @@ class FoundConnection:
 
 
 def connections(
-    brokers: Iterable[FoundBroker], workers: Iterable[RunningWorker], *, name: str | None = None
+    brokers: Iterable[FoundBroker],
+    workers: Iterable[RunningWorker],
+    *,
+    name: str | None = None,
+    apps_at: Collection[tuple[object, ...]] = (),
 ) -> tuple[list[FoundConnection], list[RunningWorker]]:
-    """The brokers with queues or with workers, and the workers whose broker is none of ``brokers``."""
+    """The brokers with queues, workers or a Celery application, and the workers whose broker is none of ``brokers``.
+
+    ``apps_at``: the places of brokers that applications here name.
+    """
     found = [FoundConnection(name="", broker=each) for each in brokers]
     strays = []
     for worker in workers:
@@ -58,12 +65,16 @@ def connections(
             strays.append(worker)
         else:
             of.workers.append(worker)
-    used = [each for each in found if each.broker.queues or each.workers]
+    used = [each for each in found if each.broker.queues or each.workers or _is_of_app(each.broker, apps_at)]
     taken: list[str] = []
     for each in used:
         each.name = _free_name(name or _usual_name(each.broker), each.broker.library.name, taken)
         taken.append(each.name)
     return used, strays
+
+
+def _is_of_app(broker: FoundBroker, apps_at: Collection[tuple[object, ...]]) -> bool:
+    return broker.library.name == "celery" and broker.candidate.place in apps_at
 
 
 def as_one_library(brokers: Iterable[FoundBroker], *, is_celery: bool) -> list[FoundBroker]:
@@ -140,8 +151,6 @@ def _pools(found: FoundConnection, templates: Templates) -> list[PoolDraft]:
                 PoolDraft(connection=found.name, queues=queues, template=templates.like(worker, queues, candidate))
             )
     unnamed = [each for each in found.workers if not each.command.queues]
-    if unnamed and not found.queues:
-        left = [CELERY_DEFAULT_QUEUE]
     for queue in left:
         like = next((each for each in unnamed if queue not in each.command.excluded), None) or next(
             iter(found.workers), None
