@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from headway.connections import AUTO, EVERY_S, PROCESSOR_SHARE, Connection, has_password, hosts
+from headway.connections import AUTO, ESCAPED, EVERY_S, PROCESSOR_SHARE, Connection, has_password, is_url
 from headway.scaling.mapping import near
 
 SHARE_MIN, SHARE_MAX = 0.01, 1.0
@@ -90,6 +90,11 @@ def _connection(name: Any, value: Any, breaches: list[str], *, where: str) -> Co
     return connection
 
 
+def url_expected(given: str) -> str:
+    """What is wrong with ``given``, which is no URL. It may be a password, and is not repeated."""
+    return f"expected a URL, as in {EXAMPLE_URL}{f'; {ESCAPED}' if ':' in given else ''}"
+
+
 class _TableReader:
     """Reads the values of one connection, and gathers what is wrong with them."""
 
@@ -101,12 +106,9 @@ class _TableReader:
         self._breaches.append(f"{self._where}: {breach}")
 
     def url(self, value: Any) -> str:
-        try:
-            if isinstance(value, str) and "://" in value and hosts(value):
-                return value
-        except ValueError:  # of the port, or of brackets; the message would repeat what stands there
-            pass
-        self.refuse(f"expected a URL, as in {EXAMPLE_URL}" if value is not None else "url is missing")
+        if isinstance(value, str) and is_url(value):
+            return value
+        self.refuse(url_expected(str(value)) if value is not None else "url is missing")
         return ""
 
     def management_url(self, given: Mapping[Any, Any]) -> str | None:

@@ -4,11 +4,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit, urlunsplit
+from urllib.parse import parse_qs, urlsplit
 
 from headway.errors import Misconfigured
 
 AUTO = "auto"
+ESCAPED = "in a password, # is written as %23, / as %2F, ? as %3F, @ as %40 and [ as %5B"
 NAME_CHARS_MAX = 500  # ingest takes no longer ones
 COLLECTOR = "collect-"  # what the producer of a collector begins with, also of one of an earlier version
 PROCESSOR_SHARE = 0.15
@@ -131,19 +132,43 @@ def as_text(name: str) -> str:
     return name.encode(errors="replace").decode().replace("\0", "?")[:NAME_CHARS_MAX] or "?"
 
 
+def is_url(url: str) -> bool:
+    """Whether the parts of ``url`` begin where its writer meant: in a password, a ``#`` or ``/`` ends the host."""
+    scheme, separator, _ = url.partition("://")
+    try:
+        parts = urlsplit(url)
+        first, *_ = hosts(url)
+    except ValueError:
+        return False
+    behind = (parts.path, parts.fragment, *(each for each in parts.query.split("&") if "=" not in each))
+    is_host_meant = not parts.netloc or (("@" in parts.netloc or first[0]) and "@" not in "".join(behind))
+    return bool(scheme and separator and is_host_meant)
+
+
 def shown(url: str) -> str:
     """``url`` without its password."""
-    parts = urlsplit(url)
     if not has_password(url):
         return url
+    if not is_url(url):
+        scheme, _, rest = url.partition("://")
+        return f"{scheme}://***{'@' if '@' in rest else ''}{rest.rpartition('@')[2] if '@' in rest else ''}"
+    parts = urlsplit(url)
     login, _, place = parts.netloc.rpartition("@")
-    query = "&".join("password=***" if each.startswith("password=") else each for each in parts.query.split("&"))
+    query = "&".join(
+        f"{each.partition('=')[0]}=***" if _is_of_password(each) else each for each in parts.query.split("&")
+    )
     user = login.partition(":")[0]
     netloc = f"{user}:***@{place}" if parts.password else parts.netloc
-    return urlunsplit(parts._replace(netloc=netloc, query=query))
+    # Not urlunsplit, which takes the slashes from a scheme that it does not know.
+    return f"{parts.scheme}://{netloc}{parts.path}{f'?{query}' if query else ''}"
 
 
 def has_password(url: str) -> bool:
-    """Whether ``url`` holds a secret."""
-    parts = urlsplit(url)
-    return bool(parts.password) or any(each.startswith("password=") for each in parts.query.split("&"))
+    """Whether ``url`` holds a secret, or may hold one because it is none that anybody meant."""
+    if "://" not in url:
+        return False
+    return not is_url(url) or bool(urlsplit(url).password) or any(map(_is_of_password, urlsplit(url).query.split("&")))
+
+
+def _is_of_password(parameter: str) -> bool:
+    return parameter.partition("=")[0].lower().endswith("password")

@@ -9,7 +9,7 @@ import pytest
 from headway.__main__ import main
 from headway.cli.profiles_file import load_profiles_file
 from headway.connection_tables import as_toml, connections_from
-from headway.connections import EVERY_S, Connection
+from headway.connections import ESCAPED, EVERY_S, Connection, is_url, shown
 from headway.errors import Invalid
 from headway.settings import CollectSettings
 
@@ -65,6 +65,37 @@ def test_what_is_handed_to_the_collectors_is_read_as_it_was_written(whole: Conne
     assert read(tomllib.loads(as_toml(connections))) == connections
 
 
+@pytest.mark.parametrize(
+    ("url", "is_one", "seen"),
+    [
+        ("redis://h:1/0", True, "redis://h:1/0"),
+        ("unix:///run/a@b.sock?db=1", True, "unix:///run/a@b.sock?db=1"),
+        ("redis+sentinel://a:1,b:2/main/0", True, "redis+sentinel://a:1,b:2/main/0"),
+        ("redis://h/0?username=a@b", True, "redis://h/0?username=a@b"),
+        ("amqp://guest@h//", True, "amqp://guest@h//"),
+        (f"redis://u:{SECRET}@h:1/0", True, "redis://u:***@h:1/0"),
+        (f"redis://h/0?username=u&PASSWORD={SECRET}", True, "redis://h/0?username=u&PASSWORD=***"),
+        (f"unix:///run/s?password={SECRET}&db=1", True, "unix:///run/s?password=***&db=1"),
+        (f"redis://:{SECRET}#x@h:1/0", False, "redis://***@h:1/0"),
+        (f"redis://:{SECRET}/x@h:1/0", False, "redis://***@h:1/0"),
+        (f"redis://:{SECRET}?x@h:1/0", False, "redis://***@h:1/0"),
+        (f"redis://:{SECRET}[x@h:1/0", False, "redis://***@h:1/0"),
+        (f"redis://:12#{SECRET}@h:1/0", False, "redis://***@h:1/0"),
+        (f"redis://:12/{SECRET}@h:1/0", False, "redis://***@h:1/0"),
+        (f"redis://:12?{SECRET}@h:1/0", False, "redis://***@h:1/0"),
+        (f"redis://u:{SECRET}", False, "redis://***"),
+        (f"redis://[{SECRET}", False, "redis://***"),
+    ],
+)
+def test_no_password_is_shown_however_it_is_written(url: str, is_one: bool, seen: str) -> None:
+    """A # or / in a drawn password ended the host's part: the rest was repeated as a port that is no number."""
+    assert (is_url(url), shown(url)) == (is_one, seen)
+    found: list[str] = []
+    connections_from({"a": url}, found, where="brokers")
+    assert bool(found) != is_one
+    assert SECRET not in "".join(found)
+
+
 def test_settings_take_tables_as_toml_and_the_short_form_as_before(tmp_path: Path) -> None:
     file = tmp_path / "brokers"
     file.write_text(f'shop = "{URL}"\n\n[mail]\nurl = "redis://h/1"\nqueues = ["mail"]\nevery_s = 2\n')
@@ -78,8 +109,8 @@ def test_settings_take_tables_as_toml_and_the_short_form_as_before(tmp_path: Pat
     ("values", "says"),
     [
         ({"a": "nonsense"}, "a: expected a URL, as in redis://127.0.0.1:6379/0"),
-        ({"a": f"redis://:{SECRET}@h:port/0"}, "a: expected a URL, as in redis://127.0.0.1:6379/0"),
-        ({"a": f"redis://[{SECRET}/0"}, "a: expected a URL, as in redis://127.0.0.1:6379/0"),
+        ({"a": f"redis://:{SECRET}@h:port/0"}, f"a: expected a URL, as in redis://127.0.0.1:6379/0; {ESCAPED}"),
+        ({"a": f"redis://[{SECRET}/0"}, f"a: expected a URL, as in redis://127.0.0.1:6379/0; {ESCAPED}"),
         ({"a": 7}, "a: expected a URL, as in redis://127.0.0.1:6379/0, or a table with one"),
         ({"a": {}}, "a: url is missing"),
         ({"a/b": URL}, "connection 'a/b' must be a name without '/', '=', ',', '@' and ':'"),

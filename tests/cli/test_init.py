@@ -170,6 +170,14 @@ def test_a_password_is_kept_out_of_sight(valkey_url: str, tmp_path: Path, capsys
             "--broker: broker redis://:***@127.0.0.1:1/0 cannot be reached",
         ),
         (["--broker", "sqs://:secret@h"], "--broker: no library reads sqs:// here"),
+        (
+            ["--broker", "redis://:s3cret#x@h/0"],
+            "--broker: expected a URL, as in redis://127.0.0.1:6379/0; in a password",
+        ),
+        (
+            ["--broker", "redis://:s3cret@[h/0"],
+            "--broker: expected a URL, as in redis://127.0.0.1:6379/0; in a password",
+        ),
         (["--broker", "nonsense"], "--broker: expected a URL, as in redis://127.0.0.1:6379/0"),
         (["--broker", "redis://h", "--name", "a/b"], "--name 'a/b': a connection's name is not empty"),
     ],
@@ -181,6 +189,7 @@ def test_what_cannot_be_is_one_line_and_writes_nothing(
     printed = capsys.readouterr().err
     assert printed.startswith(f"headway: {output}")
     assert printed.count("\n") == 1
+    assert "s3cret" not in printed
     assert not (tmp_path / "new").exists()
 
 

@@ -14,8 +14,8 @@ from headway.collect.discovery import discover
 from headway.collect.libraries import Libraries, Uninstalled
 from headway.collect.redis_client import SCHEMES, connect, unavailable
 from headway.collect.source import FoundQueue, Library
-from headway.connection_tables import EXAMPLE_URL
-from headway.connections import Connection, shown
+from headway.connection_tables import url_expected
+from headway.connections import Connection, is_url, shown
 from headway.errors import HeadwayError, Misconfigured, Unavailable
 
 SURVEY_WITHIN_S = 3.5  # of the 5 s that the whole command may take
@@ -79,9 +79,9 @@ def survey(candidates: Sequence[Candidate], libraries: Libraries, *, within_s: f
 
 def _readers(candidate: Candidate, libraries: Libraries) -> tuple[list[Library], str]:
     """The libraries that read such a URL, loaded here, before threads begin; and why there are not more."""
+    if not is_url(candidate.url):
+        return [], url_expected(candidate.url)
     connection = Connection(name="found", url=candidate.url, management_url=candidate.management_url)
-    if not connection.scheme:
-        return [], f"expected a URL, as in {EXAMPLE_URL}"
     found, missing = [], []
     for name in libraries.names:
         try:

@@ -142,7 +142,7 @@ def _taken(words: Iterable[str], options: Options) -> _Taken:
         taken.given.add(name)
         if value is not None:
             taken.values[name] = value
-        is_secret = value is not None and _is_secret(value)
+        is_secret = value is not None and has_password(value)
         if name not in options.dropped and not is_secret:
             taken.kept += spelled
     return taken
@@ -164,16 +164,9 @@ def _option(word: str, rest: Iterator[str], options: Options) -> tuple[str | Non
     return options.flags.get(word, word), None, [word]
 
 
-def _is_secret(value: str) -> bool:
-    try:
-        return "://" in value and has_password(value)
-    except ValueError:
-        return True
-
-
 def _secret_remarks(taken: _Taken) -> Iterator[str]:
     for name, value in taken.values.items():
-        if _is_secret(value) and name not in {"--broker", "--url"}:
+        if has_password(value) and name not in {"--broker", "--url"}:
             yield f"{name} is left out, whose value holds a password: give it in a variable, or add it"
 
 

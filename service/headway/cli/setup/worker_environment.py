@@ -54,7 +54,4 @@ def carried(environment: Mapping[str, str], *, own: Mapping[str, str], written: 
 
 def is_secret(url: str) -> bool:
     """Whether the URL in a variable may hold a password."""
-    try:
-        return "://" not in url or "@" in url or has_password(url)
-    except ValueError:
-        return True
+    return "://" not in url or "@" in url or has_password(url)
