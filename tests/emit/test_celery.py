@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import pyarrow.parquet as pq
 import pytest
+from celery import Celery
+from kombu import Exchange, Queue, binding
 
 from control.telemetry import ingesting
 from headway.collect.celery.celery_source import CelerySource
@@ -71,6 +73,7 @@ from shop import *
 well.delay(); badly.delay(); again.delay(); ignored.delay(); killed.delay(); late.delay(); stopped.delay()
 rejected.delay(); put_back.delay()
 well.apply_async(queue="other", countdown=1.0, task_id="for later")
+well.apply(task_id="called here, and never in a queue")
 """
 SENT_BY_OTHERS = "from shop import *; well.apply_async(task_id='of others')"
 WITHIN_S = 60.0
@@ -142,6 +145,34 @@ def test_each_life_of_a_task_is_reported_once(
     assert wait["at_s"] - lives["well"][0]["at_s"] == pytest.approx(1.0, abs=0.5)  # from when it was due
     (_, start, end) = lives["well"]
     assert end["started_at_s"] == start["at_s"] <= end["at_s"] - 0.05
+
+
+@pytest.mark.parametrize(
+    ("exchange", "routing_key", "queue"),
+    [
+        ("feeds", "feed.import", "feeds"),
+        ("feeds", "feed.import.deep", "feeds"),
+        ("feeds", "feed", "feeds"),  # "#" is no word, too
+        ("feeds", "news.today.now", "news"),
+        ("feeds", "news.today", "news.today"),  # bound by nobody
+        ("media", "small", "pictures"),
+        ("media", "large", "pictures"),
+        ("media", "feed.import", "feed.import"),  # another exchange's key
+        ("", "mail", "mail"),
+    ],
+)
+def test_a_task_is_of_the_queue_that_its_route_leads_to(exchange: str, routing_key: str, queue: str) -> None:
+    from headway.emit.celery import CONNECTION, queue_of
+
+    feeds, media = Exchange("feeds", type="topic"), Exchange("media")
+    pictures = [binding(media, routing_key="small"), binding(media, routing_key="large")]
+    app = Celery("shop")
+    app.conf.task_queues = [
+        Queue("feeds", feeds, routing_key="feed.#"),
+        Queue("news", feeds, routing_key="news.*.now"),
+        Queue("pictures", bindings=pictures),
+    ]
+    assert queue_of(app, {"exchange": exchange, "routing_key": routing_key}) == f"{CONNECTION}/{queue}"
 
 
 def test_collector_and_workers_together_count_each_task_once(

@@ -17,6 +17,7 @@ from celery.app.task import Context
 
 from headway.emit.emitter import Emitter
 from headway.local.iso_time import unix_s
+from headway.local.topic_pattern import topic_matches
 
 HEADER = "headway_enqueued_at_s"
 CONNECTION = os.environ.get("HEADWAY_CONNECTION", "celery")
@@ -33,10 +34,23 @@ _received: OrderedDict[str, tuple[str, int]] = OrderedDict()
 def queue_of(app: Celery, sent: Mapping[str, Any]) -> str:
     """What Headway calls the queue of a message that was ``sent`` with this ``exchange`` and ``routing_key``."""
     exchange, routing_key = sent.get("exchange"), sent.get("routing_key")
-    for queue in app.amqp.queues.values() if exchange else ():
+    queues = tuple(app.amqp.queues.values()) if exchange else ()
+    for queue in queues:
         if queue.exchange is not None and (queue.exchange.name, queue.routing_key) == (exchange, routing_key):
             return f"{CONNECTION}/{queue.name}"
+    for queue in queues if routing_key else ():  # each step takes time, and few have such routes
+        if any(_leads(bound, str(exchange), str(routing_key)) for bound in (queue, *queue.bindings)):
+            return f"{CONNECTION}/{queue.name}"
     return f"{CONNECTION}/{routing_key or app.conf.task_default_queue}"  # RabbitMQ's nameless exchange, and Redis
+
+
+def _leads(bound: Any, exchange: str, routing_key: str) -> bool:
+    """Whether what is sent so goes where a queue of kombu, or one binding of it, has ``bound`` its exchange."""
+    if bound.exchange is None or bound.exchange.name != exchange:
+        return False
+    if bound.exchange.type == "topic":
+        return topic_matches((bound.routing_key or "").split("."), routing_key.split("."))
+    return bool(bound.routing_key == routing_key)
 
 
 def _sending(headers: dict[str, Any] | None = None, **_: object) -> None:
@@ -66,6 +80,8 @@ def _taken(request: Any, **_: object) -> None:
 
 
 def _started(task_id: str, task: Task, **_: object) -> None:
+    if task.request.is_eager:  # called where it is, and never in a queue
+        return
     request, now_s = task.request, time.time()
     about = _about(task)
     # Celery keeps headers that it does not know in one place in some versions, in the request itself in others.
@@ -78,6 +94,8 @@ def _started(task_id: str, task: Task, **_: object) -> None:
 
 
 def _ended(task_id: str, task: Task, state: str | None = None, retval: object = None, **_: object) -> None:
+    if task.request.is_eager:
+        return
     started_at_s, about = _started_at_s.pop(task_id, None), _about(task)
     # The main process says of one that was rejected for good, and of one that is being ended, that it has failed.
     is_put_back = state == "REJECTED" and getattr(retval, "requeue", False)
