@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 from celery import Celery
-from kombu import pools
+from kombu import Exchange, Queue, pools
 
 from headway.collect.celery.celery_source import CELERY, CelerySource
 from headway.collect.libraries import Libraries
@@ -50,7 +50,7 @@ class Shop:
         self.source = CelerySource(Connection(name="shop", url=url, library="celery"), None)
         self.workers: list[subprocess.Popen[bytes]] = []
 
-    def send(self, name: str = "a", *, queue: str = "mail", **options: object) -> None:
+    def send(self, name: str = "a", *, queue: "str | Queue" = "mail", **options: object) -> None:
         self.app.send_task("work", (name,), queue=queue, **options)
 
     def work(self, *words: str, late: bool = False) -> subprocess.Popen[bytes]:
@@ -144,6 +144,27 @@ def test_a_job_that_was_put_back_before_older_ones_hides_no_age(shop: Shop) -> N
     assert mail.oldest_age_max_s >= 60
 
 
+def test_what_a_worker_that_ends_puts_back_youngest_first_hides_no_age(shop: Shop) -> None:
+    """kombu puts back what was taken first, so that what was taken last is the next one: before older ones."""
+    shop.send()
+    shop.redis.delete("mail")
+    base_s = time.time()
+    shop.samples(base_s)
+    for number, name in enumerate(("old", "young")):
+        shop.send(name)
+        shop.samples(base_s + 10 * number + 1)
+        shop.take("mail", at_s=base_s + 10 * number + 2)
+        shop.samples(base_s + 10 * number + 3)
+    shop.send("youngest")
+    shop.samples(base_s + 20)
+    for text in shop.redis.hvals("unacked"):
+        shop.redis.rpush("mail", json.dumps(json.loads(text)[0]))
+    shop.redis.delete("unacked", "unacked_index")
+    mail = shop.samples(base_s + 60)["mail"]
+    assert mail.waiting_jobs == 3
+    assert 58 <= mail.oldest_age_s <= 60 <= mail.oldest_age_max_s
+
+
 def test_what_a_worker_took_and_did_not_begin_is_reserved(shop: Shop) -> None:
     """Early acknowledgements: what runs is nowhere in the broker, which is not known before more run than are held."""
     for number in range(16):
@@ -165,6 +186,17 @@ def test_what_a_worker_took_and_did_not_begin_is_reserved(shop: Shop) -> None:
     shop.comes_to(0, 0, 0, 0)
     (activity,) = shop.source.poll(time.time()).activities
     assert (activity.is_busy, activity.running_jobs, activity.ended_jobs) == (False, 0, 30)
+
+
+def test_what_a_worker_took_of_a_topic_exchange_is_in_flight(shop: Shop) -> None:
+    feeds = Queue("mail", Exchange("feeds", type="topic"), routing_key="feed.#")
+    for key in ("feed.import", "feed.import.deep"):
+        shop.send(queue=feeds, routing_key=key)
+    assert shop.counts() == (2, 0, None, 0)
+    shop.take("mail", at_s=time.time())
+    assert shop.counts() == (1, 1, None, 0)
+    shop.take("mail", at_s=time.time())
+    assert shop.counts() == (0, 2, None, 0)
 
 
 def test_late_acknowledgements_count_no_running_job_twice(shop: Shop) -> None:

@@ -259,7 +259,7 @@ class CelerySource:
             count.delayed_jobs += min(later, length)
             count.waiting_jobs += max(0, length - later)
             if length > later:
-                count.oldest += tuple(self._entered(heads, entered, at_s))
+                count.oldest += tuple(self._entered(heads, length, entered, at_s))
         return count
 
     def _empty(self, name: str, lists: Sequence[str], at_s: float) -> None:
@@ -268,15 +268,19 @@ class CelerySource:
         for key in lists:
             self._marks.pop(key, None)
 
-    def _entered(self, heads: Sequence[Message], entered: Entered, at_s: float) -> Iterator[Entered]:
+    def _entered(self, heads: Sequence[Message], length: int, entered: Entered, at_s: float) -> Iterator[Entered]:
         """When those entered of which one is the oldest that is due: whoever was put back stands before older ones."""
         for each in heads:
+            held = self._held.entered(each.tag)
             if each.due_s is None:
-                yield self._held.entered(each.tag) or entered
-                return
-            if each.due_s <= at_s:
+                yield held or entered
+                if held is None:
+                    return
+            elif each.due_s <= at_s:
                 yield Entered(after_s=each.due_s, until_s=each.due_s)
-        if all(each.due_s is not None and each.due_s > at_s for each in heads):
+        if length > len(heads) and any(each.due_s is None for each in heads):
+            yield replace(entered, after_s=None)  # all of them were put back, and more may be behind them
+        elif all(each.due_s is not None and each.due_s > at_s for each in heads):
             yield entered
 
     def _samples(
