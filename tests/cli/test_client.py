@@ -2,7 +2,11 @@
 
 import json
 import re
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -15,6 +19,35 @@ from headway.scaling.model import Decision, Demand
 from headway.scaling.profile import Profile
 from support.seed import Seed
 from support.served import TOKEN, Served, profiles_file
+
+
+@contextmanager
+def answering(body: bytes) -> Iterator[str]:
+    """A server that answers all with ``body``; its URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_: object) -> None:
+            """A test's output is no access log."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def test_apply_reports_what_became_of_each_pool_and_where(
@@ -191,6 +224,25 @@ def test_who_does_not_answer_or_asks_for_a_token_is_named(served: Served) -> Non
         apply_profiles(served.url, "wrong", [Profile(pool="a", queues=("q",), template="t")])
     with pytest.raises(Misconfigured, match="HEADWAY_URL"):
         apply_profiles("127.0.0.1:8460", None, [Profile(pool="a", queues=("q",), template="t")])
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"[" * 100_000], ids=["a page", "a list", "lists in lists"])
+@pytest.mark.parametrize("words", [("get", "pools"), ("top", "--once"), ("queue", "forget", "a/b"), ("apply",)])
+def test_what_is_no_headway_is_one_sentence(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    body: bytes,
+    words: tuple[str, ...],
+) -> None:
+    """A web server that answers each path ended every command with a trace."""
+    file = profiles_file(tmp_path, "pools:\n  mail: {queues: [redis/mail], template: rq}\n")
+    with answering(body) as url:
+        monkeypatch.setenv("HEADWAY_URL", url)
+        assert main([*words, *([file] if words == ("apply",) else [])]) == 2
+    assert (
+        capsys.readouterr().err == f"headway: what answers at {url} is not Headway (status 200): correct HEADWAY_URL\n"
+    )
 
 
 def test_apply_reports_what_a_profile_cannot_keep(

@@ -31,7 +31,7 @@ def sent(method: str, path: str, **options: Any) -> dict[str, Any]:
     """The answer to one request of the API that the environment names, and under ``at`` which installation gave it."""
     with connected() as api:
         answer = api.send(method, path, **options)
-        return {**(answer.json() if answer.content else {}), "at": api.url}
+        return {**(api.body(answer) if answer.content else {}), "at": api.url}
 
 
 class Api:
@@ -73,8 +73,18 @@ class Api:
 
     def get(self, path: str, **query: Any) -> dict[str, Any]:
         """The JSON at ``path``."""
-        answer = self.send("GET", path, params={name: value for name, value in query.items() if value is not None})
-        body: dict[str, Any] = answer.json()
+        return self.body(
+            self.send("GET", path, params={name: value for name, value in query.items() if value is not None})
+        )
+
+    def body(self, answer: httpx.Response) -> dict[str, Any]:
+        """The JSON of an answer. Raises ``Unavailable`` where no Headway gives such a one."""
+        try:
+            body = answer.json()
+        except (ValueError, RecursionError):
+            body = None
+        if not isinstance(body, dict):
+            raise self._foreign(answer)
         return body
 
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:
@@ -96,18 +106,21 @@ class Api:
         if answer.status_code == httpx.codes.UNAUTHORIZED:
             if not self._has_token:
                 return Unauthenticated(f"the control plane at {self._url} asks for a token: set HEADWAY_TOKEN_FILE")
-            why = f": {answer.json()['detail']}" if is_problem else ""
+            why = f": {self.body(answer).get('detail')}" if is_problem else ""
             return Unauthenticated(
                 f"the control plane at {self._url} does not take the token in HEADWAY_TOKEN_FILE or HEADWAY_TOKEN{why}"
             )
         if not is_problem:
-            return Unavailable(
-                f"what answers at {self._url} is not Headway (status {answer.status_code}): correct HEADWAY_URL"
-            )
-        problem = answer.json()
-        if problem["breaches"]:
-            return Invalid(*problem["breaches"])
-        return http_error(answer.status_code)(problem["detail"])
+            return self._foreign(answer)
+        problem = self.body(answer)
+        if breaches := problem.get("breaches"):
+            return Invalid(*breaches)
+        return http_error(answer.status_code)(str(problem.get("detail")))
+
+    def _foreign(self, answer: httpx.Response) -> Unavailable:
+        return Unavailable(
+            f"what answers at {self._url} is not Headway (status {answer.status_code}): correct HEADWAY_URL"
+        )
 
 
 def _unanswered(url: str, error: httpx.TransportError) -> HeadwayError:

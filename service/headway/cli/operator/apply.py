@@ -294,7 +294,9 @@ def _applied(api: Api, wanted: list[Profile], *, is_dry_run: bool = False) -> tu
 def _put(api: Api, profile: Profile, *, is_dry_run: bool) -> Applied:
     path = path_of("profiles", profile.pool)
     try:
-        etag = api.send("GET", path).headers["ETag"]
+        found = api.send("GET", path)
+        api.body(found)  # or what answers is no Headway, and gets no profile
+        etag = found.headers["ETag"]
     except NotFound:
         etag = None
     condition = {"If-None-Match": "*"} if etag is None else {"If-Match": etag}
@@ -303,7 +305,7 @@ def _put(api: Api, profile: Profile, *, is_dry_run: bool) -> Applied:
     outcome: Outcome = "unchanged" if answer.headers["ETag"] == etag else "updated"
     if answer.status_code == httpx.codes.CREATED:
         outcome = "created"
-    body = answer.json()
+    body = api.body(answer)
     return Applied(
         pool=profile.pool, outcome=outcome, notes=tuple(body["notes"]), changes=tuple(body.get("changes", ()))
     )

@@ -57,8 +57,7 @@ def _beginning(api: Api, prefix: str) -> Iterator[str]:
 
 
 def _forgotten(api: Api, which: dict[str, Any]) -> dict[str, Any]:
-    answer: dict[str, Any] = api.send("POST", "/v1/queues/forget", json=which).json()
-    return answer
+    return api.body(api.send("POST", "/v1/queues/forget", json=which))
 
 
 def _batched(names: list[str], at_once: int) -> Iterator[list[str]]:

@@ -26,7 +26,7 @@ def restart(
     """Replace every worker, one by one on a host and host by host; an old one leaves when its replacement runs."""
     path = path_of("pools", pool, "restart")
     with connected() as api:
-        progress = api.send("POST", path, json={"reason": reason}).json()
+        progress = api.body(api.send("POST", path, json={"reason": reason}))
         say(f"at {api.url}")
         say(line := _progress_text(progress))
         while wait and _left(progress):
