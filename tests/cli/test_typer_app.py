@@ -1,8 +1,11 @@
 """Options that commands share are declared once, and stand where the command names their group."""
 
+import errno
+import sys
 from dataclasses import dataclass
 from typing import Annotated
 
+import pytest
 import typer
 
 from headway.cli.typer_app import called, takes_groups
@@ -41,3 +44,17 @@ def test_the_options_of_a_group_stand_where_the_command_names_it(capsys):
     assert text.index("--first") < text.index("--slots") < text.index("--from") < text.index("--last")
     assert "What it does." in text
     assert "COUNT" in text
+
+
+def test_a_reader_who_has_read_enough_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`headway get profiles -o yaml | head -1`: the status is 141, and not that of a mistake."""
+    app = typer.Typer(add_completion=False)
+
+    @app.command()
+    def command() -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr(sys, "stdout", sys.stdout)  # typer leaves another one in its place
+    monkeypatch.setattr(sys, "stderr", sys.stderr)
+    with pytest.raises(BrokenPipeError):
+        called(app, [])

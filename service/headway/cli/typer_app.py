@@ -55,6 +55,8 @@ def called(app: typer.Typer, arguments: list[str], *, name: str = "headway") -> 
             raise Refused(said) from error
         return 2  # called without arguments: the help has just been printed
     except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):
+            raise end.__context__ from None  # typer makes a failure of it; whoever read, as `head`, has read enough
         return end.code if isinstance(end.code, int) else 1
     return status if isinstance(status, int) else 0
 

@@ -126,6 +126,9 @@ def diff(files: Files = None, more: MoreFiles = None) -> None:
             say(f"only at {api.url}: {pool}; `headway apply --prune` deletes it")
     if refusals:
         raise Invalid(*refusals)
+    if not applied:
+        say("the files name no profile: `headway apply` would change nothing")
+        return
     changed = sum(each.outcome != "unchanged" for each in applied)
     say(f"{changed} of {counted(len(applied), 'profile')} would change")
     if changed:
