@@ -3,7 +3,9 @@
 import asyncio
 import base64
 import json
+import os
 import re
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,13 +24,16 @@ from headway.scaling.incidents.incident_rules import IncidentChange, IncidentCon
 from headway.store.engine import Engine, transaction
 from headway.store.incidents import Silence, put_silence, save_change
 from headway.store.leadership import Superseded
+from security.planes import serving
 from support.seed import Seed
 from support.tree import ROOT
+from support.waiting import eventually
 
 PAGE = (ROOT / "docs/how-to/alerts.md").read_text()
 (VERIFIES,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 NOW_S = 1_800_000_000.0
 SECRET = b"a secret of a test"
+PLANES_S = 90.0  # one leads, and tries again after a pause
 
 
 class Hook(ThreadingHTTPServer):
@@ -42,6 +47,7 @@ class Hook(ThreadingHTTPServer):
         self.heads: list[dict[str, str]] = []
         self.bodies: list[bytes] = []
         self.status: dict[str, int] = {}
+        self.tries = 0
         self.hangs = threading.Event()
         self.may_end = threading.Event()
 
@@ -55,6 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
+        self.server.tries += 1
         if self.server.hangs.is_set():
             self.server.may_end.wait(10)
             return
@@ -188,6 +195,33 @@ async def test_a_receiver_that_hangs_is_tried_again_and_holds_no_other(leader: L
         hangs.shutdown()
         thread.join()
         hangs.server_close()
+
+
+@pytest.mark.parametrize("trouble", ["hangs", "fails"])
+async def test_none_is_lost_where_a_control_plane_is_killed(
+    leader: Leader, hook: Hook, migrated_url: str, tmp_path: Path, trouble: str
+) -> None:
+    (tmp_path / "secret").write_bytes(SECRET)
+    file = tmp_path / "notifications.toml"
+    file.write_text(
+        f'[receivers.oncall]\nurl = "http://127.0.0.1:{hook.server_port}/"\nsecret_file = "{tmp_path}/secret"\n'
+    )
+    settings = {"HEADWAY_NOTIFICATIONS": str(file)}
+    leader.now_s = time.time()
+    await leader.change("mail", hook.receiver())  # what is not so: who leads next ends it
+    if trouble == "hangs":
+        hook.hangs.set()
+    else:
+        hook.status["mail"] = 500
+    with serving(migrated_url, tmp_path, settings) as plane:
+        eventually(lambda: hook.tries, within_s=PLANES_S)
+        os.kill(plane.pid, signal.SIGKILL)
+    hook.status.clear()
+    hook.hangs.clear()
+    with serving(migrated_url, tmp_path, settings):
+        eventually(lambda: len(hook.taken) == 2, within_s=PLANES_S)
+    assert hook.taken == [("mail", "begin"), ("mail", "end")]
+    assert hook.tries >= 3
 
 
 async def test_a_message_is_given_up_after_a_day(leader: Leader, hook: Hook, seed: Seed) -> None:
