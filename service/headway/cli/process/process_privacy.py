@@ -1,6 +1,5 @@
 """What a role does so that other programs of its user learn no credential from it."""
 
-import ctypes
 import logging
 import os
 import sys
@@ -27,6 +26,8 @@ def take_over(secrets: Mapping[str, str]) -> None:
 
 def make_unreadable() -> bool:
     """Let no other process of this user read this one. Returns whether that can be done here."""
+    import ctypes  # 5 ms, which only roles have a use for
+
     libc = ctypes.CDLL(None, use_errno=True)
     return hasattr(libc, "prctl") and libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0
 
