@@ -37,8 +37,9 @@ $(INSTALLED): pyproject.toml uv.lock docs/reference/openapi.json tools/build_cli
 	  || { echo "headway: uv could not install what uv.lock names, for the reason above; where the package index has to be a mirror, set UV_DEFAULT_INDEX" >&2; exit 1; }
 	@touch $(INSTALLED)
 
-api: install ## docs/reference/openapi.json from the routes, and headway.client from it
+api: install ## docs/reference/openapi.json from the routes, headway.client from it, and the schemas of files
 	@$(BIN)/python -m headway.control.http.openapi docs/reference/openapi.json
+	@$(BIN)/python -m headway.cli.setup.file_schemas docs/reference
 	@$(MAKE) --no-print-directory install
 
 demo: install ## the whole of Headway on this machine, with real jobs (ARGS="--for 90s --no-browser")

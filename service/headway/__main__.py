@@ -4,6 +4,7 @@ So a role needs its own extra and no more.
 """
 
 import difflib
+import gc
 import importlib
 import os
 import sys
@@ -56,6 +57,7 @@ COMMANDS = {
         "headway.cli.operator.apply", "cli", "find the mistakes in profiles.yaml, without a control plane"
     ),
     "export": Command("headway.cli.operator.apply", "cli", "print the control plane's profiles as a profiles.yaml"),
+    "schema": Command("headway.cli.setup.file_schemas", "control", "print the JSON Schema of a file, for your editor"),
     "delete": Command("headway.cli.operator.apply", "cli", "take a pool's profile out of the control plane"),
     "get": Command("headway.cli.operator.get", "cli", "list pools, queues, workers, hosts, objectives and more"),
     "doctor": Command("headway.cli.doctor.doctor", "cli", "find what is wrong, with a cure for each thing"),
@@ -66,6 +68,7 @@ COMMANDS = {
     "resume": Command("headway.cli.operator.override", "cli", "end a pause"),
     "token": Command("headway.cli.operator.token", "cli", "make, list and revoke tokens"),
     "events": Command("headway.cli.operator.events.events", "cli", "show what happened, and on as it happens"),
+    "logs": Command("headway.cli.operator.events.logs", "cli", "show what a pool's workers have printed on this host"),
     "audit": Command("headway.cli.operator.audit", "cli", "show or export who did what, refusals included"),
     "host": Command("headway.cli.operator.host", "cli", "cordon, drain or forget a host; rotate its credential"),
     "queue": Command("headway.cli.operator.queue", "cli", "forget a queue that is gone"),
@@ -103,6 +106,7 @@ GROUPS = {
         "diff",
         "validate",
         "export",
+        "schema",
         "delete",
         "scale",
         "pause",
@@ -112,7 +116,7 @@ GROUPS = {
         "queue",
         "token",
     ),
-    "Inspect and operate": ("top", "get", "describe", "explain", "events", "doctor", "audit", "completion"),
+    "Inspect and operate": ("top", "get", "describe", "explain", "events", "logs", "doctor", "audit", "completion"),
     "Plan, simulate and learn": (
         "plan",
         "simulate",
@@ -147,7 +151,7 @@ def _run(words: list[str]) -> int:
         return _fail(f"no command {words[0]!r}; {_meant(words[0])}`headway --help` lists them")
     try:
         credential_handover.take()
-        with _grpc_settings():
+        with _grpc_settings(), _uncollected():
             module = importlib.import_module(command.module)
         status: int = module.main(words)
         sys.stdout.flush()
@@ -180,6 +184,17 @@ def _completed(instruction: str) -> int:
     known = {name: (command.module, command.summary) for name, command in COMMANDS.items()}
     status: int = shells.answer_shell(instruction, known)
     return status
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Search what is loaded for no garbage, now or later: none of it ends before the process, and it is a lot."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @contextmanager

@@ -45,6 +45,25 @@ def as_toml(connections: Iterable[Connection]) -> str:
     return "\n".join(f"{_string(each.name)} = {_table(each)}" for each in connections)
 
 
+def connection_schema() -> dict[str, Any]:
+    """What a connection may be, as JSON Schema."""
+    text = {"type": "string", "minLength": 1}
+    patterns = {"type": "array", "items": text}
+    properties = {
+        **dict.fromkeys(KEYS, text),
+        **dict.fromkeys(("queues", "exclude"), patterns),
+        "every_s": {"type": "number", "minimum": EVERY_MIN_S, "maximum": EVERY_MAX_S, "default": EVERY_S},
+        "processor_share": {
+            "type": "number",
+            "minimum": SHARE_MIN,
+            "maximum": SHARE_MAX,
+            "default": PROCESSOR_SHARE,
+        },
+    }
+    table = {"type": "object", "additionalProperties": False, "properties": properties, "required": ["url"]}
+    return {"anyOf": [{"type": "string", "pattern": "://"}, table]}
+
+
 def is_management_url(value: str) -> bool:
     """Whether ``value`` can be the address of a RabbitMQ's management API, which has no login in it."""
     try:

@@ -5,7 +5,7 @@ import re
 import shutil
 import signal
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ def load(path: Path) -> HostFile:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Misconfigured(f"{path} is not TOML: {error}") from error
     breaches: list[str] = []
-    found = _host_file(document, folder=path.parent.absolute(), breaches=breaches)
+    found = host_file_of(document, folder=path.parent.absolute(), breaches=breaches)
     if breaches:
         raise Invalid(f"{path}: {breaches[0]}", *breaches[1:])
     return found
@@ -78,13 +78,23 @@ def _owners_text(path: Path) -> str:
         return file.read()
 
 
-def _host_file(document: Mapping[str, Any], *, folder: Path, breaches: list[str]) -> HostFile:
-    top = TomlTable(document, "the file", breaches)
-    host = TomlTable(top.table("host"), "[host]", breaches)
+def host_file_of(
+    document: Mapping[str, Any],
+    *,
+    folder: Path,
+    breaches: list[str],
+    table: Callable[[Mapping[str, Any], str, list[str]], TomlTable] = TomlTable,
+) -> HostFile:
+    """What ``document`` says, with the mistakes in ``breaches``; relative paths begin in ``folder``.
+
+    Each table of it is read by a ``table``.
+    """
+    top = table(document, "the file", breaches)
+    host = table(top.table("host"), "[host]", breaches)
     gpus = host.whole("gpus", default=0, least=0, most=GPUS_MAX)
     found = HostFile(
         templates={
-            name: _template(name, TomlTable(body, f"template {name!r}", breaches), folder=folder, gpus=gpus)
+            name: _template(name, table(body, f"template {name!r}", breaches), folder=folder, gpus=gpus)
             for name, body in top.tables("templates").items()
         },
         name=host.text("name"),
