@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from pages.blocks import Block, blocks_of
 from support.environments import python_with
 from support.ports import free_port
+from support.rabbitmq import RabbitServer
 from support.tree import ROOT
 from support.waiting import eventually
 
@@ -20,6 +21,7 @@ pytestmark = [pytest.mark.proof, pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 WITHIN_S = 600.0  # ten minutes, from the clone to the job
 CELERY = ("celery[redis]==5.7.0",)
+REPLACED = ("redis://127.0.0.1:6379/0", "amqp://guest:guest@127.0.0.1:5672//", "headway init")
 TEST = "tests/e2e/test_newcomer.py"
 
 
@@ -28,12 +30,37 @@ def printed() -> list[Block]:
     return [each for each in blocks_of((ROOT / "README.md").read_text(), "README.md") if each.test == TEST]
 
 
+@pytest.fixture(params=["Redis", "RabbitMQ"])
+def replaced(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mapping[str, str]]:
+    """What the README says, and what stands there for a broker whose ports are not the usual ones."""
+    redis_url, rabbitmq_url, init = REPLACED
+    if request.param == "Redis":
+        yield {redis_url: request.getfixturevalue("broker")}
+        return
+    server = RabbitServer(tmp_path / "rabbitmq")
+    try:
+        server.start()
+        # What the page has for RabbitMQ takes the place of the Redis.
+        yield {
+            redis_url: rabbitmq_url,
+            rabbitmq_url: server.url,
+            init: f"{init} --management-url {server.management_url}",
+        }
+    finally:
+        server.close()
+
+
 def test_a_celery_job_of_an_own_app_is_served_within_ten_minutes(
-    tmp_path: Path, broker: str, record_property: Callable[[str, object], None]
+    tmp_path: Path, replaced: Mapping[str, str], record_property: Callable[[str, object], None]
 ) -> None:
+    text = (ROOT / "README.md").read_text()
     app, commands, job = printed()
     (tmp_path / "shop").mkdir()
-    (tmp_path / "shop/tasks.py").write_text(app.text.replace("redis://127.0.0.1:6379/0", broker))
+    app_text, commands_text = app.text, commands.text
+    for old, new in replaced.items():
+        assert old in text
+        app_text, commands_text = app_text.replace(old, new), commands_text.replace(old, new)
+    (tmp_path / "shop/tasks.py").write_text(app_text)
     (tmp_path / "shop/.venv").symlink_to(python_with(*CELERY).parents[1])
     kept = ("PATH", "HOME", "LANG", "UV_CACHE_DIR", "PIP_CACHE_DIR", "PIP_INDEX_URL", "UV_INDEX_URL", "SSL_CERT_FILE")
     env = {name: os.environ[name] for name in kept if name in os.environ}
@@ -42,7 +69,7 @@ def test_a_celery_job_of_an_own_app_is_served_within_ten_minutes(
     subprocess.run(["git", "clone", "-q", ROOT, tmp_path / "headway"], check=True, env=env, timeout=60)
     with (tmp_path / "up.log").open("w") as log:
         up = subprocess.Popen(
-            ["bash", "-euc", _staying(commands.text)],
+            ["bash", "-euc", _staying(commands_text)],
             cwd=tmp_path / "headway",
             env=env,
             stdout=log,
