@@ -31,7 +31,7 @@ NEEDED_BY: Mapping[str, frozenset[str]] = {
     "HEADWAY_JOIN_TOKEN": frozenset({"agent"}),
 }
 """Credential -> the roles that are given it."""
-STACK_JAVA_WITHIN_S = 180.0  # a cold disk, two busy cores
+STACK_JAVA_WITHIN_S = 420.0  # 15 s of two cores, of which others may leave a tenth; a cold disk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
