@@ -202,6 +202,20 @@ def test_an_app_beside_the_queues_of_another_has_a_pool_before_its_first_job(
     assert "  celery/celery  waiting jobs: none yet  workers here: 0  unserved" in done.stdout
 
 
+def test_each_of_two_apps_serves_its_own_broker(valkey_url: str, second_broker: str, shop: Path) -> None:
+    (shop / "billing.py").write_text(APP.replace("SHOP_BROKER", "BILLING_BROKER"))
+    other = celery_of(second_broker)
+    done = initialised(shop, SHOP_BROKER=celery_of(valkey_url), BILLING_BROKER=other)
+    assert done.returncode == 0, done.stderr
+    apps = {
+        each.environment["CELERY_BROKER_URL"]: each.argv[2]
+        for each in host_file.load(shop / "host.toml").templates.values()
+        if "CELERY_BROKER_URL" in each.environment
+    }
+    assert (apps[celery_of(valkey_url)], apps[other]) == ("tasks:app", "billing:app")
+    assert SECRET not in done.stdout
+
+
 def test_both_libraries_in_one_database_are_two_connections(valkey_url: str, tmp_path: Path) -> None:
     Queue("mail", connection=redis.Redis.from_url(valkey_url)).enqueue("builtins.print")
     with Celery(broker=celery_of(valkey_url)) as app:

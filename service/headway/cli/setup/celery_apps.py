@@ -3,7 +3,7 @@
 import ast
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +28,10 @@ class CeleryApp:
     """The URL that the call names, where it is written out there."""
     broker_variable: str | None = None
     """The environment variable that the call reads instead, if that is set."""
+
+    def broker_url(self, variables: Mapping[str, str]) -> str:
+        """The URL of its broker where ``variables`` are set; empty where the call names none."""
+        return variables.get(self.broker_variable or "") or self.broker or ""
 
 
 def find(folder: Path) -> list[CeleryApp]:

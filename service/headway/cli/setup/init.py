@@ -138,10 +138,10 @@ def _of_workers(workers: Sequence[RunningWorker]) -> Iterator[Candidate]:
 def _of_apps(apps: Sequence[CeleryApp], variables: Mapping[str, str]) -> Iterator[Candidate]:
     """The URLs that the source of applications names: in a variable that is set, else written out."""
     for app in apps:
-        in_variable = variables.get(app.broker_variable or "")
-        url = in_variable or app.broker or ""
+        url = app.broker_url(variables)
         if "://" in url:
-            yield candidate(url, source=f"{app.broker_variable}, of {app.file}" if in_variable else str(app.file))
+            is_written_out = url == app.broker
+            yield candidate(url, source=str(app.file) if is_written_out else f"{app.broker_variable}, of {app.file}")
 
 
 def _first(found: Survey, *, is_celery: bool) -> FoundBroker:

@@ -105,7 +105,9 @@ class Templates:
         )
 
     def _celery(self, queues: Sequence[str], candidate: Candidate) -> LibraryPreset:
-        app = self.apps[0] if self.apps else None
+        variables = {**self.dotenv, **self.env}
+        own = (each for each in self.apps if place_of(as_read(each.broker_url(variables))) == candidate.place)
+        app = next(own, None) or next(iter(self.apps), None)
         preset = STARTERS["celery"]
         argv = [app.app if app and word == NO_APP else word for word in preset.argv[1:]]
         argv[argv.index("QUEUE")] = ",".join(queues)
@@ -114,8 +116,8 @@ class Templates:
             remarks.append(
                 f"put the module of your Celery application in the place of {NO_APP}, as in `--app shop.tasks`"
             )
-        elif len(self.apps) > 1:
-            remarks.append(f"there are other applications, too: {', '.join(each.app for each in self.apps[1:6])}")
+        elif others := [each.app for each in self.apps if each is not app]:
+            remarks.append(f"there are other applications, too: {', '.join(others[:5])}")
         return replace(
             preset,
             argv=(self.program("celery"), *argv),
