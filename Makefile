@@ -96,7 +96,7 @@ $(VENV)/share/headway/spark-classes.jsa: $(INSTALLED)
 # Three a core: see tests/side_by_side.py. A file's tests stay together, and so do the servers that they share. In their
 # own order short files come last; by how many tests they have, the laws would, of which a few take long.
 fast: install ## the tests that start no JVM, no browser and no whole system, three at once on each core
-	@$(BIN)/pytest $(FAST_TESTS) --numprocesses $(FAST_AT_ONCE) --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
+	@$(BIN)/pytest $(FAST_TESTS) --numprocesses $(FAST_AT_ONCE) --dist loadfile --durations 15 $(ARGS)
 
 # They wait more than they compute, and each may hold 3 GB. More at once starve those that look at processor time.
 slow: install classes ## the others, three at once; tests/side_by_side.py says which stay together

@@ -1,12 +1,13 @@
-"""How tests run several at once, and what of the slow ones, with ``--dist loadgroup``, stays together and begins first.
+"""How tests run several at once, and what stays together and begins first.
 
-Fast tests wait longer than they compute, for processes, calls and time limits: three run at once on each core.
+Fast tests wait longer than they compute, for processes, calls and time limits: three run at once on each core. Those of
+a file run in one process (``--dist loadfile``); of slow ones each may run in another (``--dist loadgroup``).
 
 The fast part collects no folder that has slow tests only, and the slow part only files that can hold slow ones, by
 their text. A test that neither would collect ends every run that finds it.
 
-Tests that share something dear are a group, one after another in one process. Every other test stands alone: servers
-are a process's own, and so are folders, ports (``support/ports.py``), namespaces and cgroups (``lab/``). Groups
+Tests that share something dear are a group, one after another in one process. Every other file or test stands alone:
+servers are a process's own, and so are folders, ports (``support/ports.py``), namespaces and cgroups (``lab/``). Groups
 begin first, and then what may take longest, so that the last to end is a short one.
 
 The groups are xdist's, but not its mark: that one is written into the name of a test, where pytest 9 no longer reads
@@ -27,6 +28,9 @@ GROUPS = {
     "tests/spark/": "a session of Spark",  # a quarter of a minute to start, and a gigabyte
     "tests/install/": "a wheel",  # with an environment for each of its extras
     "tests/proof/test_exactness.py": "a scene",
+    "tests/collect/test_rabbitmq_4.py": None,  # of a later release
+    "tests/collect/test_rabbitmq": "a RabbitMQ",  # four seconds of a processor to start
+    "tests/collect/test_celery_on_rabbitmq.py": "a RabbitMQ",
 }
 """How a test's name begins -> its group, or ``None`` where it stands alone. The first that fits is it."""
 
@@ -62,12 +66,23 @@ class InGroups(LoadScopeScheduling):
         return group_of(nodeid) or nodeid
 
 
+class InFiles(LoadScopeScheduling):
+    """Gives each file to one process, and each group of files."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid) or nodeid.split("::")[0]
+
+
+SCHEDULERS = {"loadgroup": InGroups, "loadfile": InFiles}
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log) -> LoadScopeScheduling | None:
-    if config.getvalue("dist") != "loadgroup":
+    scheduler = SCHEDULERS.get(config.getvalue("dist"))
+    if scheduler is None:
         return None
     config.option.loadscopereorder = False
-    return InGroups(config, log)
+    return scheduler(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

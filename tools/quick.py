@@ -165,7 +165,7 @@ def killed_in_time(processes: Iterable["subprocess.Popen[str]"], began_s: float)
 def _tests_begun(touched: list[str], *, end_by_s: float) -> "subprocess.Popen[str]":
     """The tests, which wait about as long as they compute: they begin beside the checks."""
     words = ["-m", "pytest", "-q", "-m", f"not ({SLOW})", "--maxfail", "10", *touched, *PURE]
-    words += ["--numprocesses", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
+    words += ["--numprocesses", "auto", "--dist", "loadfile"]
     # Not as on a machine of CI, where a test that is left out has failed: here it is counted.
     environment = {**os.environ, "TESTS_END_BY_S": f"{end_by_s:.1f}", "TESTS_DUE": ":".join(touched), "CI": ""}
     return begun(sys.executable, *words, environment=environment)
