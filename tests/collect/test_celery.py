@@ -14,7 +14,7 @@ import redis
 from celery import Celery
 from kombu import Exchange, Queue, pools
 
-from headway.collect.celery.celery_source import CELERY, CelerySource
+from headway.collect.celery.celery_source import CELERY, HEAD_JOBS, CelerySource
 from headway.collect.libraries import Libraries
 from headway.collect.source import Figure
 from headway.connections import Connection
@@ -163,6 +163,25 @@ def test_what_a_worker_that_ends_puts_back_youngest_first_hides_no_age(shop: Sho
     mail = shop.samples(base_s + 60)["mail"]
     assert mail.waiting_jobs == 3
     assert 58 <= mail.oldest_age_s <= 60 <= mail.oldest_age_max_s
+
+
+def test_behind_many_that_were_put_back_the_oldest_is_unknown_until_few_are_left(shop: Shop) -> None:
+    shop.send()
+    shop.redis.delete("mail")
+    base_s = time.time()
+    shop.samples(base_s)
+    for _ in range(HEAD_JOBS + 1):
+        shop.send()
+        shop.take("mail", at_s=base_s)
+    shop.samples(base_s + 1)
+    for text in shop.redis.hvals("unacked"):
+        shop.redis.rpush("mail", json.dumps(json.loads(text)[0]))
+    shop.redis.delete("unacked", "unacked_index")
+    assert shop.samples(base_s + 60)["mail"].oldest_age_s is None
+    shop.redis.rpop("mail")
+    mail = shop.samples(base_s + 61)["mail"]
+    assert mail.waiting_jobs == HEAD_JOBS
+    assert 59 <= mail.oldest_age_s <= 61 <= mail.oldest_age_max_s
 
 
 def test_what_a_worker_took_and_did_not_begin_is_reserved(shop: Shop) -> None:
