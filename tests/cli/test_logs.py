@@ -64,10 +64,12 @@ def test_the_workers_that_printed_last_are_shown_and_the_others_counted(
     served: Served, seed: Seed, state: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
-    printed(state, "mail", "newest", "")
+    printed(state, "mail", "a-mail-1", "")
+    seed.host("a")
+    seed.worker("a", "mail", 1, state="backing_off")
     assert main(["logs", "mail", "--workers", "1"]) == 0
     said = capsys.readouterr().out
-    assert "worker newest" in said
+    assert "worker a-mail-1 pid 4711, backing off; printed " in said
     assert "(nothing yet)" in said
     assert "worker ended" not in said
     assert "1 more of this host printed earlier: --workers 2 shows them" in said

@@ -109,7 +109,7 @@ def _printed(state_dir: Path, pool: str) -> Iterator[Printed]:
 
 
 def _show(printed: Printed, row: Mapping[str, Any] | None, lines: int) -> None:
-    state = row["state"] if row else "not running, or not known to the control plane"
+    state = row["state"].replace("_", " ") if row else "not running, or not known to the control plane"
     ago = duration(max(0.0, time.time() - printed.printed_at_s))
     say(f"worker {printed.worker_id[:12]} pid {printed.pid}, {state}; printed {ago} ago: {printed.path}")
     for line in _last(printed.path, lines):
