@@ -40,7 +40,11 @@ async def test_the_dashboard_shows_queues_decisions_hosts_and_a_chart(
         await expect(page.locator("#headline")).to_have_text(re.compile("^redis/reports is late"))
         reports = page.get_by_role("row").filter(has_text="redis/reports")
         await expect(reports).to_contain_text("99 % within 30 s")
-        await expect(reports).to_contain_text("6 running, 16 desired")
+        await expect(reports.locator("[data-part=figures]")).to_have_text("6 / 16 / 16")
+        await expect(reports.locator("[data-part=figures]")).to_have_attribute(
+            "title", re.compile("6 running, 16 desired, at most 16")
+        )
+        await expect(reports).to_contain_text("16 by profile's maximum")
         await expect(reports).to_contain_text("4 starting")
         webhooks = page.get_by_role("row").filter(has_text="redis/webhooks")
         await expect(webhooks).to_contain_text("no fresh data")

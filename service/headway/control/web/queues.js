@@ -3,6 +3,8 @@
 import { el, keep, mark, part, say } from "./dom.js";
 import { compared, entriesOf, namesOf, oldestOf, tally } from "./entries.js";
 import { Finder } from "./find.js";
+import { named } from "./sentences.js";
+import { draw, sparkline } from "./sparkline.js";
 import { MEANINGS, STATES } from "./states.js";
 import { ago, count, counted, decimal, duration, slo, rate } from "./format.js";
 
@@ -139,19 +141,24 @@ function makeRow(row, select) {
   const element = el(
     "tr",
     { role: "row", class: row.kind },
-    el("th", { role: "rowheader", scope: "row" }, title, el("span", { class: "sub", "data-part": "sub" })),
-    el("td", { role: "cell", class: "state", "data-label": "State" }, el("span", { class: "badge", "data-part": "badge" }), el("span", { class: "tag", "data-part": "mode" })),
+    el("th", { role: "rowheader", scope: "row" }, title, el("span", { class: "tag", "data-part": "mode" }), el("span", { class: "sub", "data-part": "sub" })),
+    el("td", { role: "cell", class: "state", "data-label": "State" }, el("span", { class: "badge", "data-part": "badge" })),
     cell("waiting", "Waiting"),
     cell("oldest", "Longest wait"),
     cell("flight", "In flight"),
     cell("pickup", "Started within"),
+    el("td", { role: "cell", class: "waits", "data-label": "Waits" }, row.kind === "pool" ? sparkline() : null),
     el(
       "td",
-      { role: "cell", class: "workers", "data-label": "Workers" },
-      el("span", { class: "line" }, el("span", { class: "figures", "data-part": "figures" })),
-      el("span", { class: "moving", "data-part": "moving" }),
-      row.kind === "pool" ? el("span", { class: "killed", "data-part": "killed", hidden: true }) : null,
+      { role: "cell", class: "workers", "data-label": "Running / desired / max" },
+      el("span", { class: "figures", "data-part": "figures" }),
       el("span", { class: "track", "data-part": "track", "aria-hidden": "true" }, el("i", { class: "running" }), el("i", { class: "starting" }), el("i", { class: "mark" })),
+    ),
+    el(
+      "td",
+      { role: "cell", class: "reason", "data-label": "Reason" },
+      row.kind === "pool" ? el("span", { class: "killed", "data-part": "killed", hidden: true }) : null,
+      el("span", { class: "moving", "data-part": "moving" }),
     ),
   );
   if (row.kind === "pool") {
@@ -165,6 +172,7 @@ function showRow(element, row, selected, now_s) {
   const { metrics, pool } = row;
   say(part(element, "name"), row.name);
   say(part(element, "sub"), subtitle(row));
+  mark(element.firstElementChild, "title", `${row.name} · ${subtitle(row)}`);
   showState(element, row);
   measured(part(element, "waiting"), count(metrics.waiting_jobs), metrics, now_s);
   const oldest_s = oldestOf(row, now_s);
@@ -181,6 +189,7 @@ function showRow(element, row, selected, now_s) {
   if (row.kind === "pool") {
     mark(part(element, "name"), "aria-pressed", String(pool.pool === selected));
     mark(element, "data-selected", pool.pool === selected);
+    draw(element.querySelector(".spark"), pool);
   }
 }
 
@@ -232,9 +241,8 @@ function showWorkers(element, { kind, pool }) {
     return;
   }
   const { running_workers: running, starting_workers: starting, target_workers: target } = pool;
-  const there = running === null ? "unknown" : `${running} running`;
-  const wanted = pool.mode === "recommend" ? "advised" : "desired";
-  say(part(element, "figures"), target === null ? there : `${there}, ${count(target)} ${wanted}`);
+  const there = running === null ? "unknown" : count(running);
+  say(part(element, "figures"), `${there} / ${target === null ? "–" : count(target)} / ${count(pool.workers_max)}`);
   const moving = [
     [starting, "starting"],
     [pool.draining_workers, "finishing"],
@@ -243,9 +251,14 @@ function showWorkers(element, { kind, pool }) {
   ].filter(([number]) => number > 0);
   // Why there are none, or jobs that fail, is read where the eye is, and not in a list elsewhere.
   const causes = pool.causes.filter((cause) => !cause.startsWith("the oldest job"));
-  say(part(element, "moving"), [...moving.map(([number, what]) => `${number} ${what}`), ...causes].join(", "));
+  const decided = target !== null && pool.binding ? [`${count(target)} by ${named(pool.binding)}`] : [];
+  const text = [...causes, ...moving.map(([number, what]) => `${number} ${what}`), ...decided].join(", ");
+  say(part(element, "moving"), text);
+  mark(element.querySelector(".reason"), "title", text);
   mark(part(element, "moving"), "data-bad", causes.length > 0 || pool.failing_workers > 0 || pool.unknown_workers > 0);
-  mark(part(element, "figures"), "title", pool.reported_age_s === null ? "no reachable host reports" : `reported ${ago(pool.reported_age_s)}`);
+  const wanted = target === null ? "nothing decided yet" : `${count(target)} ${pool.mode === "recommend" ? "advised" : "desired"}`;
+  const reported = pool.reported_age_s === null ? "no reachable host reports" : `reported ${ago(pool.reported_age_s)}`;
+  mark(part(element, "figures"), "title", `${there} running, ${wanted}, at most ${count(pool.workers_max)}; ${reported}`);
   const scale = Math.max(pool.workers_max, running + starting, target ?? 0, 1);
   const [filled, coming, tick] = track.children;
   filled.style.width = `${(100 * running) / scale}%`;

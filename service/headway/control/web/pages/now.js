@@ -9,6 +9,8 @@ import { BAD, doing, headline, nameOf, running } from "../headline.js";
 import { HostList, showWanted } from "../hosts.js";
 import { IncidentList } from "../incidents.js";
 import { QueueTable } from "../queues.js";
+import { remember as rememberWaits } from "../sparkline.js";
+import { Today } from "../today.js";
 
 const HISTORY_MINUTES = 10;
 const DECISIONS_SHOWN = 20;
@@ -34,6 +36,7 @@ class Now {
   #said = null;
   #isClosed = false;
   #incidents;
+  #today;
   #chart = new Chart($("chart"));
   #decisions = new DecisionList($("decisions"));
   #table = new QueueTable($("queues-section"), { select: (pool) => this.#select(pool), changed: () => this.#showFound() });
@@ -42,6 +45,7 @@ class Now {
   constructor(context) {
     this.#context = context;
     this.#incidents = new IncidentList($("incidents-section"), context.read);
+    this.#today = new Today($("today"), context.read);
   }
 
   show(store) {
@@ -50,6 +54,7 @@ class Now {
     if (store.isLive && overview !== this.#overview) {
       this.#overview = overview;
       remember(overview);
+      rememberWaits(overview);
       this.#selectFirst(overview);
     }
     this.tick(store);
@@ -60,6 +65,7 @@ class Now {
     const { overview, moment_s } = store;
     if (!overview) return;
     this.#showSummary(store);
+    this.#today.show(moment_s, store);
     this.#incidents.show(moment_s, store);
     this.#table.show(overview, { selected: this.#selected, now_s: moment_s });
     this.#showDecisions(overview, moment_s);

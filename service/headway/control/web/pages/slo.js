@@ -5,6 +5,7 @@ import { el, say } from "../dom.js";
 import { filterForm } from "../filters.js";
 import { count, counted, decimal, slo } from "../format.js";
 import { heading, Loading, nothing, table } from "../loading.js";
+import { budget, budgetState, share } from "../today.js";
 
 const DAY_S = 86_400;
 const RANGES = [["7d", "7 days", 7], ["1d", "1 day", 1], ["31d", "31 days", 31], ["90d", "90 days", 90]];
@@ -39,7 +40,6 @@ const DETAILS = [
 
 const NOT_KNOWN = "–";
 const known = (value, text) => (value === null || value === undefined ? NOT_KNOWN : text(value));
-const share = (value) => `${(Math.floor(value * 10_000) / 100).toFixed(2).replace(/\.?0+$/, "")} %`; // 99.996 % is not 100 %
 
 export const page = {
   render(root, { read, store }) {
@@ -89,19 +89,13 @@ function row(each) {
     el("a", { href: link("/pools", each.pool) }, each.pool),
     slo(each.objective),
     known(each.attainment, share),
-    el("span", { class: "badge", "data-state": stateOf(each.budget_left, each.attainment) }, known(each.budget_left, (left) => (left < 0 ? `spent ${decimal(1 - left)} times` : `${Math.floor(left * 100)} %`))),
+    el("span", { class: "badge", "data-state": budgetState(each.budget_left, each.attainment) }, known(each.budget_left, budget)),
     known(each.jobs, count),
     known(each.late_jobs, count),
     known(each.worker_hours, decimal),
     known(each.static_worker_hours, decimal),
     known(each.cost, decimal),
   ];
-}
-
-function stateOf(budget_left, attainment) {
-  if (attainment === null || budget_left === null) return null;
-  if (budget_left < 0) return "breaching";
-  return budget_left < 0.25 ? "at_risk" : "on_time";
 }
 
 /** A bar for each period, as high as its burn rate, and the same as a table. */
