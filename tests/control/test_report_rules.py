@@ -5,12 +5,7 @@ from typing import Any
 
 import pytest
 
-from headway.control.agents.report_validation import (
-    check_beat,
-    check_host_name,
-    check_names,
-    check_report,
-)
+from headway.control.agents.report_validation import check_beat, check_host_name, check_names, check_report
 from headway.control.agents.report_writer import ReportHeartbeat
 from headway.control.bounds import BREACHES_MAX
 from headway.errors import Invalid

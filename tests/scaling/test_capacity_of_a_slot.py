@@ -6,15 +6,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.demands.busy_slots import occupied
-from headway.scaling.demands.deadlines import (
-    DISPATCH_GUESS_S,
-    Due,
-    Need,
-    Supply,
-    backlog_drain,
-    batch_cycle_s,
-    cycle_s,
-)
+from headway.scaling.demands.deadlines import DISPATCH_GUESS_S, Due, Need, Supply, backlog_drain, batch_cycle_s, cycle_s
 from headway.scaling.measure import BATCH_JOBS, batch_mean_s
 from headway.scaling.metrics.rolling_estimate import DISPATCH_JOBS_MIN, RecentSpans, Span
 from headway.scaling.model import Memory, Objective

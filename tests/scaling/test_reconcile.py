@@ -5,12 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headway.scaling.model import (
-    COUNTED,
-    Assignment,
-    Worker,
-    WorkerState,
-)
+from headway.scaling.model import COUNTED, Assignment, Worker, WorkerState
 from headway.scaling.reconcile import (
     DRAINING_FRACTION,
     RECONCILE_SURGE_WORKERS,

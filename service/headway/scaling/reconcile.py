@@ -8,12 +8,7 @@ not ended, and no known worker is ended for it.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from headway.scaling.model import (
-    COUNTED,
-    Assignment,
-    Worker,
-    WorkerState,
-)
+from headway.scaling.model import COUNTED, Assignment, Worker, WorkerState
 
 RECONCILE_SURGE_WORKERS = 1  # how many more than wanted run while outdated workers are replaced
 DRAINING_FRACTION = (

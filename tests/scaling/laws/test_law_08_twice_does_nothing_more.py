@@ -9,12 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.allocation.allocate import allocate
-from headway.scaling.model import (
-    COUNTED,
-    Host,
-    Worker,
-    WorkerState,
-)
+from headway.scaling.model import COUNTED, Host, Worker, WorkerState
 from headway.scaling.reconcile import reconcile
 from scaling.laws.drawn import LAW
 from scaling.laws.fleets import HOSTS, WORKERS, begun, come_up, pools, rows_of

@@ -6,14 +6,7 @@ Killing is the agent's: see tests/agent/test_states.py. Here is who is asked to 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.model import (
-    COUNTED,
-    Assignment,
-    Host,
-    HostCapacity,
-    Worker,
-    WorkerState,
-)
+from headway.scaling.model import COUNTED, Assignment, Host, HostCapacity, Worker, WorkerState
 from headway.scaling.placement.placement import PoolTarget, place, placed_workers
 from headway.scaling.reconcile import Drain, reconcile
 from scaling.laws.drawn import LAW

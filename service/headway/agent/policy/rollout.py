@@ -6,13 +6,7 @@ from dataclasses import replace
 
 from headway.agent.config.host_file import HostFile
 from headway.agent.workers.lifecycle import SOON_S
-from headway.scaling.model import (
-    COUNTED,
-    Assignment,
-    HostCapacity,
-    Template,
-    Worker,
-)
+from headway.scaling.model import COUNTED, Assignment, HostCapacity, Template, Worker
 from headway.scaling.reconcile import Drain, Upkeep, reconcile
 
 

@@ -9,14 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from headway.scaling.model import (
-    COUNTED,
-    Assignment,
-    Host,
-    HostState,
-    Worker,
-    WorkerState,
-)
+from headway.scaling.model import COUNTED, Assignment, Host, HostState, Worker, WorkerState
 from headway.scaling.placement.host_capacity import RemainingCapacity
 
 Where = tuple[str, str]

@@ -8,13 +8,7 @@ pool one goes before its replacement comes: it is one short meanwhile, and so on
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from headway.scaling.model import (
-    COUNTED,
-    Assignment,
-    Host,
-    HostState,
-    WorkerState,
-)
+from headway.scaling.model import COUNTED, Assignment, Host, HostState, WorkerState
 
 ROLLOUT_HOSTS_FRACTION = 0.1  # at a time, once the first host is through
 

@@ -7,13 +7,7 @@ may run counts against every bound, until it is back, is forgotten, or has surel
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from headway.scaling.model import (
-    COUNTED,
-    Assignment,
-    Host,
-    Template,
-    WorkerState,
-)
+from headway.scaling.model import COUNTED, Assignment, Host, Template, WorkerState
 
 # From the last report that arrived to the moment at which the host notices that it is cut off: two reports, the longest
 # poll, and the time that ending a process takes.

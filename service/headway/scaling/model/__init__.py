@@ -3,13 +3,7 @@
 A value that exists is valid: ``__post_init__`` refuses nonsense. Times called ``at_s`` are Unix seconds.
 """
 
-from headway.scaling.model.decision import (
-    DayBudget,
-    Decision,
-    Demand,
-    Mode,
-    Step,
-)
+from headway.scaling.model.decision import DayBudget, Decision, Demand, Mode, Step
 from headway.scaling.model.hosts import (
     COUNTED,
     Assignment,
@@ -37,12 +31,7 @@ from headway.scaling.model.memory import (
     Sighting,
     Wanted,
 )
-from headway.scaling.model.queue_metrics import (
-    Arrivals,
-    FailureLimit,
-    Objective,
-    QueueMetrics,
-)
+from headway.scaling.model.queue_metrics import Arrivals, FailureLimit, Objective, QueueMetrics
 from headway.scaling.model.telemetry import (
     EventKind,
     JobEvent,

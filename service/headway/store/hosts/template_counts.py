@@ -8,10 +8,7 @@ from sqlalchemy import ColumnElement, Select, func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.allocation.rollout import Progress
-from headway.scaling.model import (
-    COUNTED,
-    WorkerState,
-)
+from headway.scaling.model import COUNTED, WorkerState
 from headway.store.tables import assignments, hosts, workers
 
 _IS_KNOWN = hosts.c.lease_ends_at > func.now()

@@ -7,14 +7,7 @@ from headway.scaling.arithmetic import DAY_S, HOUR_S
 from headway.scaling.metrics.attainment import BUDGET_WINDOW_S, Attained
 from headway.scaling.metrics.job_totals import JobTotals, together
 from headway.store.engine import Engine, snapshot, transaction
-from headway.store.metrics.queue_totals import (
-    LiveRow,
-    live_of,
-    read_live,
-    read_totals,
-    read_totals_until_s,
-    totals_of,
-)
+from headway.store.metrics.queue_totals import LiveRow, live_of, read_live, read_totals, read_totals_until_s, totals_of
 from headway.store.pools.attainment import read_attained
 
 ATTAINED_WINDOWS = (("1h", HOUR_S), ("1d", DAY_S), ("30d", BUDGET_WINDOW_S))
