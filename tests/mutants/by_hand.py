@@ -222,6 +222,7 @@ MUTANTS = (
         ("return min(count, _known(ceiling, ground))", "return max(count, _known(ceiling, ground))"),
         ("_whole(profile.budget_per_hour / profile", "_whole(profile.budget_per_hour * profile"),
         ("return min(count, payable_workers(", "return max(count, payable_workers("),
+        ("_known(_whole(account.even_workers), ground)", "_whole(account.even_workers)"),
         (
             "max(0, ceiling - ground.view.unknown_workers, min",
             "max(0, ceiling + ground.view.unknown_workers, min",
@@ -250,7 +251,6 @@ MUTANTS = (
         ("max(HOUR_S, job_s)", "job_s"),
         ("waiting = [queue for queue in view.queues if queue.waiting_jobs]", "waiting = []"),
         ("is_same and before.at_s <= now.at_s", "is_same"),
-        ("workers = min(workers, account.even_workers)", "pass"),
     ),
     *_in(
         "policy/limits.py",

@@ -107,12 +107,29 @@ def test_a_clock_that_steps_back_over_midnight_stays_in_the_later_day() -> None:
 
 def test_what_a_clock_counted_that_was_days_ahead_is_not_believed() -> None:
     """The rest of the day is then known, and spends evenly: two workers of 48 hours."""
-    seen = budgeted(running_workers=0)
-    account = account_of(seen, paid(day="2038-01-19", at_s=NOON_S + 4_000 * DAY_S), now_s=NOON_S)
+    seen, before = budgeted(running_workers=0), paid(day="2038-01-19", at_s=NOON_S + 4_000 * DAY_S)
+    account = account_of(seen, before, now_s=NOON_S)
     assert account is not None
     assert (account.is_whole, account.paid.day, account.paid.since_s) == (False, "2026-11-23", NOON_S)
     assert account.budget_worker_s == 24 * HOUR_S
-    assert payable_workers(account, seen, floor_workers=0, busy_workers=0) == 2
+    decision, _ = decide(seen, Memory(day_paid=before), now_s=NOON_S)
+    assert decision.target_workers == 2
+
+
+@pytest.mark.parametrize(
+    ("unknown", "leaving", "target"),
+    [
+        (0, 0, 2),  # 48 worker-hours for 24 hours
+        (1, 0, 1),
+        (3, 0, 0),  # they may run unseen: nobody is started in their place
+        (0, 1, 1),
+    ],
+)
+def test_of_a_day_that_is_not_known_those_unseen_and_those_that_leave_take_their_even_part(
+    unknown: int, leaving: int, target: int
+) -> None:
+    decision, _ = decide(budgeted(unknown_workers=unknown, leaving_workers=leaving), Memory(), now_s=NOON_S)
+    assert (decision.target_workers, decision.binding) == (target, "budget")
 
 
 def test_counting_begins_with_what_stored_decisions_hold() -> None:

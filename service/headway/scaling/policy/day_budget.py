@@ -190,8 +190,6 @@ def _payable(account: Account, view: PoolView, *, floor_workers: int, busy_worke
     if math.isinf(_service_s(account, view)) and workers < 1:
         # Somebody must run the first job, else nobody ever learns how long jobs take.
         workers = float(account.left_worker_s - anyhow_worker_s >= min(left_s, HOUR_S))
-    if not account.is_whole:
-        workers = min(workers, account.even_workers)
     return math.floor(min(workers, 1e9) + ROUNDING)
 
 

@@ -213,6 +213,9 @@ def budget(count: int, ground: Ground) -> int:
     account = account_of(view, ground.memory.day_paid, now_s=ground.now_s)
     if account is None:
         return count
+    if not account.is_whole:
+        # Nobody knows what is left of the day: at no moment do more exist than it pays for from end to end.
+        count = min(count, _known(_whole(account.even_workers), ground))
     floor, busy = bounds_of(ground).workers_min, busy_workers(ground)
     return min(count, payable_workers(account, view, floor_workers=floor, busy_workers=busy))
 
