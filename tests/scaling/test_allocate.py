@@ -2,10 +2,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.allocation.allocate import allocate
+from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import (
     Assignment,
@@ -92,6 +94,35 @@ def test_a_low_priority_that_was_there_first_gives_way() -> None:
     left, rows = allocate([outcome("low", 6, before=6, priority=1), outcome("high", 5)], hosts(6), current)
     assert targets(left) == {"low": 1, "high": 5}
     assert placed_workers(rows) == {"low": 1, "high": 5}
+
+
+@pytest.mark.parametrize("floor", [0, 1], ids=["wished for", "guaranteed"])
+@pytest.mark.parametrize("jobs", [0, 3])
+def test_two_pools_with_room_for_one_worker_do_not_exchange_it_at_every_evaluation(jobs: int, floor: int) -> None:
+    """Whoever goes without is predicted to wait, and was the more urgent each time."""
+    rows: tuple[Assignment, ...] = ()
+    memories, holders = {"a": Memory(), "b": Memory()}, []
+    for number in range(12):
+        now_s = NOW_S + 5.0 * number
+        there = placed_workers(rows)
+        outcomes = []
+        for pool, before in memories.items():
+            workers = there.get(pool, 0)
+            waiting = queue(
+                queue=f"redis/{pool}",
+                sampled_at_s=now_s,
+                waiting_jobs=0 if workers else jobs,
+                in_flight_jobs=workers if jobs else 0,
+                arrival_rate_per_s=0.2 if jobs else 0.0,
+            )
+            policy = profile(pool=pool, queues=(waiting.queue,), workers_min=floor, workers_max=1)
+            seen = view(waiting, profile=policy, capacity_workers=1, assigned_workers=workers, running_workers=workers)
+            decision, after = decide(seen, before, now_s=now_s)
+            outcomes.append(Outcome(view=seen, before=before, decision=decision, memory=after))
+        left, rows = allocate(outcomes, hosts(1), rows)
+        memories = {each.decision.pool: each.memory for each in left}
+        holders.append([row.pool for row in rows])
+    assert holders == [["a"] if jobs or floor else []] * 12
 
 
 def test_the_next_evaluation_goes_on_from_what_was_left() -> None:

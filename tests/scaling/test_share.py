@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.scaling.allocation.fair_share import Claim, urgency, urgency_weight
+from headway.scaling.allocation.fair_share import Claim, urgency, urgency_weight, waited
 from headway.scaling.model import Assignment, Decision, Host, Objective, Template
 from scaling.claims import share
 from support.hosts import any_host
@@ -33,6 +33,7 @@ def claim(
     weight: float = 1.0,
     urgency: float = 0.0,
     template: str = "one",
+    **values: Any,
 ) -> Claim:
     return Claim(
         pool=pool,
@@ -42,6 +43,7 @@ def claim(
         priority=priority,
         weight=weight,
         urgency=urgency,
+        **values,
     )
 
 
@@ -104,6 +106,49 @@ def test_urgency_is_the_worst_wait_over_the_objective() -> None:
     assert urgency(replace(decision, metrics=(queue(oldest_age_s=5.0),), predicted_pickup_s=30.0)) == 1.5
     assert urgency(replace(decision, metrics=(queue(pickup_objective_s=10.0),), predicted_pickup_s=1.0)) == 0.5
     assert urgency(replace(decision, objective=None, metrics=(queue(oldest_age_s=5.0),))) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("present", "waits", "granted"),
+    [
+        ({"a": 0, "b": 1}, {}, {"a": 0, "b": 1}),  # the one that goes without is the more urgent, and stays so
+        ({"a": 1, "b": 0}, {}, {"a": 1, "b": 0}),
+        ({"a": 0, "b": 1}, {"a": 0.49}, {"a": 0, "b": 1}),
+        ({"a": 0, "b": 1}, {"a": 0.5}, {"a": 1, "b": 0}),  # half an objective
+        ({"a": 0, "b": 1}, {"a": 0.99, "b": 0.5}, {"a": 0, "b": 1}),
+        ({"a": 0, "b": 1}, {"a": 1.0, "b": 0.5}, {"a": 1, "b": 0}),  # twice as long as the holder's
+        ({"a": 0, "b": 1}, {"a": 15.0, "b": 8.0}, {"a": 0, "b": 1}),
+        ({"a": 0, "b": 1}, {"a": 16.0, "b": 8.0}, {"a": 1, "b": 0}),  # also where all is lost: nobody is left out
+    ],
+)
+@pytest.mark.parametrize("guaranteed", [0, 1], ids=["wished for", "guaranteed"])
+def test_among_equals_who_has_the_place_keeps_it_until_another_has_waited_for_twice_as_long(
+    present: dict[str, int], waits: dict[str, float], granted: dict[str, int], guaranteed: int
+) -> None:
+    claims = [
+        claim(
+            pool,
+            1,
+            guaranteed=guaranteed,
+            urgency=float(not there),  # whoever goes without is predicted to wait
+            present_workers=there,
+            waited=waits.get(pool, 0.0),
+        )
+        for pool, there in present.items()
+    ]
+    assert share(claims, [host(cpu_cores=1)]) == granted
+
+
+def test_the_odd_worker_of_a_share_stays_where_it_is() -> None:
+    claims = [claim("a", 9, urgency=0.4, present_workers=3), claim("b", 9, present_workers=4)]
+    assert share(claims, [host(cpu_cores=7)]) == {"a": 3, "b": 4}
+
+
+def test_what_its_oldest_job_has_waited_is_a_part_of_the_objective() -> None:
+    decision = Decision(pool="mail", at_s=0.0, target_workers=1, binding="", objective=Objective(target_s=20.0))
+    assert waited(replace(decision, metrics=(queue(oldest_age_s=5.0),), predicted_pickup_s=30.0)) == 0.25
+    assert waited(replace(decision, metrics=(queue(oldest_age_s=None),))) == 0.0
+    assert waited(replace(decision, objective=None, metrics=(queue(oldest_age_s=5.0),))) == 0.0
 
 
 @given(less=st.floats(0, 10), more=st.floats(0, 10))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-from headway.scaling.allocation.fair_share import Claim, urgency
+from headway.scaling.allocation.fair_share import Claim, urgency, waited
 from headway.scaling.allocation.grants import Allotment, allotted
 from headway.scaling.allocation.handover import startable
 from headway.scaling.allocation.host_drain import Leaving, elsewhere, leaving, staying
@@ -209,6 +209,8 @@ def _claim(outcome: Outcome, target: PoolTarget) -> Claim:
         priority=profile.priority,
         weight=profile.weight,
         urgency=urgency(outcome.decision),
+        waited=waited(outcome.decision),
+        present_workers=outcome.view.assigned_workers,
         labels=profile.placement.labels,
     )
 

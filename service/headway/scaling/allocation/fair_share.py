@@ -7,6 +7,7 @@ Source: docs/why/share.md.
 """
 
 import heapq
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -16,6 +17,7 @@ from headway.scaling.decisions.worst_wait import worst_wait_s
 from headway.scaling.model import Assignment, Decision, Host, HostState
 from headway.scaling.placement.arrangement import Arrangement
 from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.view import pooled
 
 # A pool weighs twice as much once half of its objective is used up, four times once all of it is. Steps, because a
 # weight that followed every second of waiting would move workers at every tick; no more than four times, because a pool
@@ -36,6 +38,10 @@ class Claim:
     weight: float = 1.0
     urgency: float = 0.0
     """The part of its objective that the worst of its waits has used up."""
+    waited: float = 0.0
+    """The part of its objective that its oldest waiting job has used up."""
+    present_workers: int = 0
+    """What it has in place: among equals, who has a place keeps it."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """What a host, or the template there, must be labelled with."""
 
@@ -156,23 +162,39 @@ class _Filling:
         Source: A. Ghodsi et al., "Dominant Resource Fairness", NSDI 2011; for hosts that differ "Choosy", EuroSys 2013.
         """
         granted = self.granted
+        by_pool = {claim.pool: claim for claim in rank}
         paces = {claim.pool: pace_of(claim, self.rooms, self._kinds[claim.pool]) for claim in rank}
         behind = [
-            (granted[claim.pool] * paces[claim.pool], -claim.urgency, claim.pool, self._kinds[claim.pool])
+            _turn(claim, granted[claim.pool], pace=paces[claim.pool])
             for claim in rank
             if granted[claim.pool] < wanted[claim.pool]
         ]
         heapq.heapify(behind)
         while behind:
-            _, calm, pool, kind = behind[0]
-            if not add(kind):
+            pool = behind[0][-1]
+            if not add(self._kinds[pool]):
                 heapq.heappop(behind)
                 continue
             granted[pool] += 1
             if granted[pool] == wanted[pool]:
                 heapq.heappop(behind)
             else:
-                heapq.heapreplace(behind, (granted[pool] * paces[pool], calm, pool, kind))
+                heapq.heapreplace(behind, _turn(by_pool[pool], granted[pool], pace=paces[pool]))
+
+
+def _turn(claim: Claim, granted_workers: int, *, pace: float) -> tuple[float, int, bool, float, str]:
+    """Orders claims of one priority: the least is next. Of those that are equally far behind, who has a place keeps it.
+
+    Else the one that goes without would be the more urgent each time, and the place would change hands at every
+    evaluation. It passes on once a job has waited for twice as long as any of the holder's, so that nobody is left out.
+    """
+    is_new = granted_workers >= claim.present_workers
+    return granted_workers * pace, -_doublings(claim.waited), is_new, -claim.urgency, claim.pool
+
+
+def _doublings(waited: float) -> int:
+    """1 from half an objective on, 2 from a whole one, 3 from two, 4 from four: so a place seldom passes on."""
+    return 0 if waited < URGENCY_STEPS[0][0] else 1 + math.floor(math.log2(waited / URGENCY_STEPS[0][0]))
 
 
 def pace_of(claim: Claim, rooms: HostCapacities, kind: str) -> float:
@@ -190,3 +212,10 @@ def urgency(decision: Decision) -> float:
     if decision.objective is None:
         return 0.0
     return (worst_wait_s(decision) or 0.0) / decision.objective.target_s
+
+
+def waited(decision: Decision) -> float:
+    """The part of the objective that the pool's oldest waiting job has used up; 0 if not known."""
+    if decision.objective is None:
+        return 0.0
+    return (pooled(decision.metrics).oldest_age_s or 0.0) / decision.objective.target_s
