@@ -18,12 +18,33 @@ in one table; no other file knows a code.
 BREACHES_LISTED_MAX = 100
 """Whoever sends a hundred thousand mistakes needs no sentence about each, and would otherwise be sent megabytes."""
 
+FORMULA_BEGINS = ("=", "+", "-", "@")
+
 
 def printable(text: str) -> str:
     """``text`` in one line: names come from outside, and an ESC or a newline in one would forge what people read."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def csv_cell(text: str) -> str:
+    """``text`` as a cell of CSV that no spreadsheet takes for a formula: a quote goes before what might begin one.
+
+    A number stays a number, with its sign.
+
+    Source: OWASP, "CSV Injection".
+    """
+    shown = printable(text)
+    return f"'{shown}" if shown.startswith(FORMULA_BEGINS) and not _is_number(shown) else shown
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 class HeadwayError(Exception):

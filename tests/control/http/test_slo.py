@@ -69,6 +69,11 @@ async def test_no_profile_has_no_report(client: httpx.AsyncClient) -> None:
     assert (await client.get("/v1/slo", params={"pool": "none"})).status_code == 404
 
 
+async def test_a_pool_is_no_formula_of_a_spreadsheet(client: httpx.AsyncClient, seed: Seed) -> None:
+    seed.profile(Profile(pool="=1+1", queues=("redis/mail",), template="rq"))
+    assert "\r\n'=1+1," in (await client.get("/v1/slo/export")).text
+
+
 async def test_workers_are_listed_by_page_and_by_what_is_asked(client: httpx.AsyncClient, seed: Seed) -> None:
     seed.host("a")
     seed.host("b", lease_s=-5.0, reported_ago_s=90.0)

@@ -25,7 +25,7 @@ from headway.cli.terminal.live_behaviour import behaviour
 from headway.cli.terminal.printing import say_json, say_text
 from headway.cli.terminal.screen import Text, output
 from headway.cli.typer_app import main_of
-from headway.errors import NotFound, Refused, printable
+from headway.errors import NotFound, Refused, csv_cell
 
 WATCH_EVERY_S = 2.0
 PAGE_WORKERS = 2_000  # as many as the API gives at once
@@ -155,7 +155,7 @@ def _print_csv(listing: Table | str) -> None:
 
 
 def _plain(cell: RenderableType) -> str:
-    return printable(cell.plain if isinstance(cell, Text) else str(cell))
+    return csv_cell(cell.plain if isinstance(cell, Text) else str(cell))
 
 
 def _watch(listing: Callable[[], Table | str]) -> None:

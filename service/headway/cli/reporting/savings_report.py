@@ -25,7 +25,7 @@ from headway.cli.terminal.printing import say_json
 from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import moment_s
 from headway.cli.typer_app import main_of, takes_groups
-from headway.errors import Invalid, Refused, printable
+from headway.errors import Invalid, Refused, csv_cell
 from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.metrics.reports.listed_time import ListedSpan, listed_time
 from headway.scaling.strategy import Strategy
@@ -212,13 +212,13 @@ CSV_COLUMNS = (
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
-    """``values`` in one level, as the columns of CSV; names are printable."""
+    """``values`` in one level, as the columns of CSV; no name is a formula."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if name in {"today", "headway"}:
             flat |= {f"{name}_{key}": each for key, each in (value or {}).items()}
         else:
-            flat[name] = printable(value) if isinstance(value, str) else value
+            flat[name] = csv_cell(value) if isinstance(value, str) else value
     return flat
 
 

@@ -12,7 +12,7 @@ from headway.control.http.problems import declared
 from headway.control.http.schemas.report_responses import SloOut, SloPoolOut
 from headway.control.http.schemas.schema_base import in_a_thread
 from headway.control.http.time_ranges import FromQuery, UntilQuery, time_range
-from headway.errors import Invalid, NotFound
+from headway.errors import Invalid, NotFound, csv_cell
 from headway.scaling.arithmetic import DAY_S, HOUR_S
 from headway.scaling.metrics.reports.slo_report import PeriodReport, slo_report
 from headway.scaling.profile import Profile
@@ -90,7 +90,7 @@ async def export_slo(report: Report) -> Response:
     lines = csv.writer(text)
     lines.writerow(("pool", *COLUMNS))
     for each in report.pools:
-        lines.writerows((each.pool, *_cells(period)) for period in each.periods)
+        lines.writerows((csv_cell(each.pool), *_cells(period)) for period in each.periods)
     return Response(text.getvalue(), media_type=CSV, headers={"Content-Disposition": 'attachment; filename="slo.csv"'})
 
 
