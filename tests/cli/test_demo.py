@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import signal
 import socket
 import sys
 import tomllib
@@ -188,7 +189,7 @@ def test_the_exit_status_says_whether_every_job_was_done(changes, status, tmp_pa
 
 
 def test_an_interrupted_demo_ends_with_the_signals_status_whatever_was_done(tmp_path):
-    stopping = Stopping()
-    stopping.signal_number = 2
+    with Stopping().listening() as stopping:
+        signal.raise_signal(signal.SIGINT)
     terminal = Terminal(console=Console(quiet=True))
     assert demo._conclude({**REPORT, "lost_jobs": 3}, None, stopping=stopping, terminal=terminal) == 130

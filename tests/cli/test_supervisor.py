@@ -86,7 +86,7 @@ def test_a_log_that_has_grown_too_large_is_put_aside_at_the_next_start(stage, mo
 
 
 def test_a_last_task_is_run_to_its_end_also_when_all_is_asked_to_end(stage, tmp_path):
-    stage.stopping.signal_number = signal.SIGINT
+    stage.stopping.stop()
     mark = tmp_path / "mark"
     code = f"import pathlib, time; time.sleep(0.2); pathlib.Path({str(mark)!r}).touch(); raise SystemExit(3)"
     assert stage.supervisor.finish(stage.child("agent", code)) == 3
