@@ -11,7 +11,9 @@ import pytest
 
 from headway.control.scheduler import leader
 from headway.control.scheduler.leader import Leadership
+from headway.errors import Unavailable
 from headway.store import leadership as store
+from headway.store.leadership import LeaderSession
 
 LATER = int(time.time()) + 40_000  # as of a clock that was half a day ahead
 
@@ -90,6 +92,24 @@ async def test_a_leader_that_is_cut_off_from_postgres_stops_leading_by_itself(
         wire.mend()
         await _becomes(lambda: one.epoch is not None)
         wire.close()
+
+
+async def test_why_nobody_leads_is_logged_once_and_not_each_second(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries = []
+
+    async def refused(_: str) -> LeaderSession:
+        tries.append("Postgres is away" if len(tries) < 3 else "Postgres starts")
+        raise Unavailable(tries[-1])
+
+    monkeypatch.setattr(LeaderSession, "open", refused)
+    async with _leading("postgresql:///nowhere"):
+        await _becomes(lambda: len(tries) > 5)
+    assert [record.getMessage() for record in caplog.records] == [
+        "cannot lead: Postgres is away",
+        "cannot lead: Postgres starts",
+    ]
 
 
 async def test_a_leader_takes_a_later_epoch_once_a_host_has_seen_one(migrated_url: str) -> None:

@@ -28,6 +28,7 @@ class Leadership:
         self._progressed_at_s = clock()
         self._doubted: tuple[str, ...] = ()
         self._is_stuck = False
+        self._why_not = ""
         self.epoch: int | None = None
         """The epoch this process leads under; ``None`` while it does not lead."""
 
@@ -49,13 +50,22 @@ class Leadership:
             try:
                 await self._stand_by_and_lead(on_lead)
             except Unavailable as error:
-                log.warning("leadership lost: %s", error)
+                self._log_why_not(str(error))
             finally:
                 self.epoch = None
             await asyncio.sleep(LEADER_STAND_BY_S)
 
+    def _log_why_not(self, why: str) -> None:
+        """Log why this process does not lead, once a change: it tries again each second."""
+        if self.epoch is not None:
+            log.warning("leadership lost: %s", why)
+        elif why != self._why_not:
+            log.warning("cannot lead: %s", why)
+        self._why_not = why
+
     async def _stand_by_and_lead(self, on_lead: Callable[[], None]) -> None:
         session = await LeaderSession.open(self._database_url)
+        self._why_not = ""
         try:
             while (epoch := await session.try_lead(self._name)) is None:
                 if await session.end_silent_leader(lease_s=LEADER_LEASE_S):
