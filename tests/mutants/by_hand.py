@@ -356,7 +356,7 @@ MUTANTS = (
         ("-_doublings(claim.waited), is_new", "is_new"),
         ("is_new = granted_workers >= claim", "is_new = granted_workers > claim"),
         ("return 0 if waited < URGENCY_STEPS", "return 0 if waited <= URGENCY_STEPS"),
-        ("(pooled(decision.metrics).oldest_age_s or 0.0) / decision", "0.0 / decision"),
+        ("max(ages_s, default=0.0) / decision", "0.0 / decision"),
         ("if self.floors.add_all(missing):", "if False:"),
         ("if not filling.is_guaranteed(ranks):", "if False:"),
         ("if granted[pool] == wanted[pool]:", "if granted[pool] > wanted[pool]:"),

@@ -17,7 +17,7 @@ from headway.scaling.decisions.worst_wait import worst_wait_s
 from headway.scaling.model import Assignment, Decision, Host, HostState
 from headway.scaling.placement.arrangement import Arrangement
 from headway.scaling.placement.host_capacity import HostCapacities
-from headway.scaling.view import pooled
+from headway.scaling.view import is_seen
 
 # A pool weighs twice as much once half of its objective is used up, four times once all of it is. Steps, because a
 # weight that followed every second of waiting would move workers at every tick; no more than four times, because a pool
@@ -218,4 +218,5 @@ def waited(decision: Decision) -> float:
     """The part of the objective that the pool's oldest waiting job has used up; 0 if not known."""
     if decision.objective is None:
         return 0.0
-    return (pooled(decision.metrics).oldest_age_s or 0.0) / decision.objective.target_s
+    ages_s = (queue.oldest_age_s or 0.0 for queue in decision.metrics if is_seen(queue))
+    return max(ages_s, default=0.0) / decision.objective.target_s
