@@ -18,6 +18,7 @@ from headway.cli.terminal.cells import duration
 from headway.cli.terminal.printing import say
 from headway.cli.typer_app import main_of
 from headway.errors import Misconfigured, Unavailable
+from headway.scaling.explain import counted
 
 LOGS_READ_BYTES = 1024 * 1024  # of the end of each file
 LOGS_LINES_MAX = 10_000
@@ -61,7 +62,7 @@ def logs(
     here = {each.worker_id for each in found}
     elsewhere = Counter(row["host"] for row in running.values() if row["worker_id"] not in here)
     for host, count in sorted(elsewhere.items()):
-        say(f"{_workers(count)} on host {host}: run `headway logs {pool}` there, as its agent's user")
+        say(f"{counted(count, 'worker')} on host {host}: run `headway logs {pool}` there, as its agent's user")
     if why_unknown:
         say(f"workers of other hosts are not known: {why_unknown}", is_error=True)
     elif not found and not elsewhere:
@@ -125,7 +126,3 @@ def _last(path: Path, lines: int) -> list[str]:
     except OSError as error:
         return [f"(cannot be read: {error.strerror})"]
     return text.splitlines()[-lines:] or ["(nothing yet)"]
-
-
-def _workers(count: int) -> str:
-    return "1 worker" if count == 1 else f"{count} workers"
