@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headway.control.agents.report_validation import check_beat, check_host_name, check_names, check_report
+from headway.control.agents.report_validation import check_heartbeat, check_host_name, check_names, check_report
 from headway.control.agents.report_writer import ReportHeartbeat
 from headway.control.bounds import BREACHES_MAX
 from headway.errors import Invalid
@@ -36,7 +36,7 @@ REPORT = HostReport(
 
 def test_what_an_agent_reports_is_taken() -> None:
     check_names(host_id="h", boot_id="boot")
-    check_beat(BEAT)
+    check_heartbeat(BEAT)
     check_report(REPORT)
 
 
@@ -61,7 +61,7 @@ def test_a_worker_that_is_known_by_its_output_alone_costs_no_host_its_voice() ->
 )
 def test_a_beat_that_cannot_be_written_or_placed_on_is_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(Invalid, match=message):
-        check_beat(replace(BEAT, **values))
+        check_heartbeat(replace(BEAT, **values))
 
 
 @pytest.mark.parametrize(

@@ -67,13 +67,13 @@ def check_size(size: Size, bounds: Bounds) -> None:
     )
 
 
-def check_beat(beat: ReportHeartbeat) -> None:
-    """Refuse what must not be written with others' beats. Raises ``Invalid``."""
-    _refuse(_beat_breaches(beat))
+def check_heartbeat(heartbeat: ReportHeartbeat) -> None:
+    """Refuse what must not be written with others' heartbeats. Raises ``Invalid``."""
+    _refuse(_heartbeat_breaches(heartbeat))
 
 
 def check_report(report: HostReport) -> None:
-    """Refuse what must not be written with others' reports, beside what is refused of its beat. Raises ``Invalid``."""
+    """Refuse what must not be written with others' reports; its heartbeat is checked apart. Raises ``Invalid``."""
     _refuse(_report_breaches(report))
 
 
@@ -83,13 +83,13 @@ def _refuse(breaches: Iterable[str]) -> None:
         raise Invalid(*found)
 
 
-def _beat_breaches(beat: ReportHeartbeat) -> Iterator[str]:
-    if why := _why_no_name(beat.boot_id):
+def _heartbeat_breaches(heartbeat: ReportHeartbeat) -> Iterator[str]:
+    if why := _why_no_name(heartbeat.boot_id):
         yield f"boot_id {why}"
     for name in ("sequence", "epoch_seen"):
-        if getattr(beat, name) > BIGINT_MAX:
-            yield f"{name}={getattr(beat, name)} exceeds {BIGINT_MAX}"
-    yield from _capacity_breaches(beat.capacity)
+        if getattr(heartbeat, name) > BIGINT_MAX:
+            yield f"{name}={getattr(heartbeat, name)} exceeds {BIGINT_MAX}"
+    yield from _capacity_breaches(heartbeat.capacity)
 
 
 def _capacity_breaches(capacity: HostCapacity) -> Iterator[str]:

@@ -14,7 +14,7 @@ from headway.control.agents.agent_service import AgentService, AppliedAssignment
 from headway.control.agents.host_authorization import HostAuthorization
 from headway.control.agents.report_validation import (
     Size,
-    check_beat,
+    check_heartbeat,
     check_host_name,
     check_names,
     check_report,
@@ -177,7 +177,7 @@ def _ends_s(pem: bytes) -> float:
 def _beat(request: agent_pb2.ReportRequest) -> ReportHeartbeat:
     capacity = codec.value_of(HostCapacity, request.capacity)
     beat = codec.value_of(ReportHeartbeat, request, capacity=capacity, content=_content(request))
-    check_beat(beat)
+    check_heartbeat(beat)
     return beat
 
 
