@@ -6,7 +6,12 @@ import pytest
 
 from control.polls import enrolled, having, held
 from headway.control.agents.agent_service import AgentService
-from headway.control.agents.disconnects import DISCONNECT_CALLS_AGAIN_S, DISCONNECT_FORGOTTEN_S, Disconnects
+from headway.control.agents.disconnects import (
+    DISCONNECT_CALLS_AGAIN_S,
+    DISCONNECT_FORGOTTEN_S,
+    DISCONNECT_POLLS_AGAIN_S,
+    Disconnects,
+)
 from headway.scaling.model import HostCapacity
 from headway.store.engine import Engine, snapshot, transaction
 from headway.store.hosts.hang_ups import note_hung_up
@@ -102,6 +107,37 @@ async def test_a_host_that_calls_again_is_not_shown(engine: Engine, reports: Age
     await reports.hang_ups.write()
     assert await hung_up_s(engine) == [None], "called again, and reports only when its next one is due"
     await cut_off(late)
+
+
+async def test_a_host_that_was_answered_and_does_not_poll_again_is_shown(
+    engine: Engine, reports: AgentService, clock: Clock
+) -> None:
+    """Its agent was stopped before the answer reached it: no call is left that would end with the connection."""
+    host_id = await enrolled(reports)
+    await reported(reports, host_id, 1)
+    async with transaction(engine) as conn:
+        await conn.exec_driver_sql("update hosts set reported_at = reported_at - interval '10 s'")
+    poll = await polling(reports, host_id)
+    await reports.poll(await having(reports, host_id), wait_s=0.0)
+    clock.now_s += DISCONNECT_FORGOTTEN_S
+    await reports.hang_ups.write()
+    assert await hung_up_s(engine) == [None], "another poll is held"
+
+    await cut_off(poll)
+    await reports.poll(await having(reports, host_id), wait_s=0.0)
+    clock.now_s += DISCONNECT_POLLS_AGAIN_S - 0.1
+    await reports.hang_ups.write()
+    assert await hung_up_s(engine) == [None], "it may just be slow"
+    clock.now_s += 0.1
+    await reports.hang_ups.write()
+    (silent_s,) = await hung_up_s(engine)
+    assert silent_s is not None
+    assert silent_s >= DISCONNECT_POLLS_AGAIN_S
+
+    again = await polling(reports, host_id)
+    await reports.hang_ups.write()
+    assert await hung_up_s(engine) == [None]
+    await cut_off(again)
 
 
 async def test_one_of_two_polls_that_ends_is_no_end_of_the_connection(

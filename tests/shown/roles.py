@@ -2,7 +2,19 @@
 
 import signal
 
-from shown.acts import killed, lock_buckets, replaced, signalled, started, unlock_buckets
+from shown.acts import (
+    busy,
+    killed,
+    less_busy,
+    lock_buckets,
+    only_on,
+    replaced,
+    served,
+    signalled,
+    started,
+    together,
+    unlock_buckets,
+)
 from shown.cause import HOST_WITHIN_S, Cause
 from shown.site import end
 
@@ -84,6 +96,15 @@ ROLES = (
         says="unreachable",
         kind="host|silent",
         named_within_s=HOST_WITHIN_S,
+    ),
+    Cause(
+        name="agent-stopped-answered",
+        about="an agent is stopped (SIGSTOP) and its poll answered at once, so that no call is left that could end",
+        prepare=busy("alpha"),
+        begin=together(signalled("agent-beta", signal.SIGSTOP), served("mail", **only_on("beta"))),
+        end=together(signalled("agent-beta", signal.SIGCONT), less_busy),
+        says="lost the connection",
+        kind="host|silent",
     ),
     Cause(
         name="agent-partitioned",

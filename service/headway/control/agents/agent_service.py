@@ -230,6 +230,9 @@ class AgentService:
             if held.polls == 1:
                 self.hang_ups.ended(host_id)
             raise
+        else:
+            if held.polls == 1:
+                self.hang_ups.answered(host_id)
         finally:
             held.polls -= 1
             if held.polls == 0:
