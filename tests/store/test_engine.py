@@ -169,7 +169,10 @@ async def test_no_statement_and_no_lock_is_waited_for_without_end(postgres_url: 
     await engine.dispose()
 
 
-async def test_a_listener_is_woken_when_it_begins_to_listen_and_after_each_interruption(postgres_url: str) -> None:
+async def test_a_listener_is_woken_when_it_begins_to_listen_and_after_each_interruption(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="headway.store.engine")
     with psycopg.connect(postgres_url, autocommit=True) as other:
         async with asyncio.timeout(BOUND_S), aclosing(listen(postgres_url, ["one", "two"])) as received:
             assert [await anext(received), await anext(received)] == [("one", WAKE), ("two", WAKE)]
@@ -180,12 +183,13 @@ async def test_a_listener_is_woken_when_it_begins_to_listen_and_after_each_inter
                 "and datname = current_database()"
             )
             assert [await anext(received), await anext(received)] == [("one", WAKE), ("two", WAKE)]
+            assert caplog.records[-1].getMessage() == "listening again channels=one,two"
             other.execute("notify one")
             assert await anext(received) == ("one", "")
 
 
-async def test_a_listener_waits_for_a_server_that_is_not_there_yet(tmp_path, monkeypatch) -> None:
-    """It must neither end nor spin: each further try comes later than the one before."""
+async def test_a_listener_waits_for_a_server_that_is_not_there_yet(tmp_path, monkeypatch, caplog) -> None:
+    """It must neither end nor spin: each further try comes later than the one before. One line says all."""
     pauses: list[float] = []
 
     async def paused(seconds: float) -> None:
@@ -198,3 +202,4 @@ async def test_a_listener_waits_for_a_server_that_is_not_there_yet(tmp_path, mon
     with pytest.raises(asyncio.CancelledError):
         await anext(listen(url, ["one"]))
     assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    assert [line.getMessage()[:36] for line in caplog.records] == ["listening interrupted channels=one, "]

@@ -181,19 +181,23 @@ async def listen(database_url: str, channels: Sequence[str]) -> AsyncIterator[tu
         Misconfigured: the URL cannot be read. An absent server is waited for instead.
     """
     parameters = listen_parameters(database_url)
-    pause_s = LISTEN_RETRY_MIN_S
+    pause_s, is_interrupted = LISTEN_RETRY_MIN_S, False
     while True:
         try:
             async with await psycopg.AsyncConnection.connect(**parameters, autocommit=True) as connection:
                 for channel in channels:
                     await connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
-                pause_s = LISTEN_RETRY_MIN_S
+                if is_interrupted:
+                    log.info("listening again channels=%s", ",".join(channels))
+                pause_s, is_interrupted = LISTEN_RETRY_MIN_S, False
                 for channel in channels:
                     yield channel, WAKE
                 async for notice in connection.notifies():
                     yield notice.channel, notice.payload
         except psycopg.OperationalError as error:
-            log.warning("listening interrupted channels=%s retry_s=%s: %s", ",".join(channels), pause_s, error)
+            if not is_interrupted:
+                log.warning("listening interrupted channels=%s, tried until it works: %s", ",".join(channels), error)
+            is_interrupted = True
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, LISTEN_RETRY_MAX_S)
 
