@@ -75,6 +75,18 @@ def test_a_template_whose_program_does_not_exist_is_named(folder, capsys):
     assert "program 'no-such-program' is not on PATH" in refused(capsys)
 
 
+def test_mistakes_of_both_files_are_named_together(folder, capsys):
+    write(
+        folder,
+        profiles="brokers: {{redis: '{url}'}}\npools: {{mail: {{queues: [redis/a], template: rq, worker: 3}}}}",
+        host='[templates.rq]\nargv = ["/bin/sh"]\ndrain = 3',
+    )
+    text = refused(capsys)
+    assert "profiles.yaml: profile 'mail': unknown key 'worker'" in text
+    assert "host.toml" in text
+    assert "'drain'" in text
+
+
 def test_a_taken_port_is_named_with_what_to_change(folder, capsys, monkeypatch):
     write(folder)
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -63,10 +63,7 @@ def _require_whole(layout: DataDir) -> None:
 
 def _run(options: argparse.Namespace, layout: DataDir, *, stopping: Stopping, terminal: Terminal) -> None:
     libraries = Libraries()
-    file = load_profiles_file(options.profiles, check=libraries.breaches)
-    host = None if options.recommend_only else host_file.load(options.host_file)
-    if host is None:
-        file = replace(file, profiles=tuple(profile.recommended() for profile in file.profiles))
+    file, host = _files(options, libraries)
     brokers = _brokers(file, os.environ, libraries)
     plan = _plan(options, layout, host)
     for profile in file.profiles:
@@ -92,6 +89,30 @@ def _run(options: argparse.Namespace, layout: DataDir, *, stopping: Stopping, te
             machine.stop_children()
             machine.supervisor.stop_servers()
         _print_workers(layout, terminal)
+
+
+def _files(options: argparse.Namespace, libraries: Libraries) -> tuple[ProfilesFile, host_file.HostFile | None]:
+    """What the two files say; without a second one all pools are only recommended for.
+
+    Raises:
+        Misconfigured: a file cannot be read.
+        Invalid: with every mistake in both.
+    """
+    breaches: list[str] = []
+    host = file = None
+    try:
+        file = load_profiles_file(options.profiles, check=libraries.breaches)
+    except Invalid as error:
+        breaches += error.breaches
+    try:
+        host = None if options.recommend_only else host_file.load(options.host_file)
+    except Invalid as error:
+        breaches += error.breaches
+    if file is None or breaches:
+        raise Invalid(*breaches)
+    if host is None:
+        file = replace(file, profiles=tuple(profile.recommended() for profile in file.profiles))
+    return file, host
 
 
 def _apply(plan: Plan, file: ProfilesFile, terminal: Terminal) -> None:
