@@ -162,6 +162,21 @@ def only_on(host: str) -> dict[str, Any]:
     return {**FEW, "workers_min": 2, "placement": {"labels": {SITE: host}}}
 
 
+def stop_and_answer(host: str) -> Act:
+    """Stop an agent, and answer the poll that is held for it at once, as a change of its assignment would."""
+
+    def act(site: Site) -> None:
+        signalled(f"agent-{host}", signal.SIGSTOP)(site)
+        with psycopg.connect(site.postgres.url, autocommit=True) as connection:
+            connection.execute(
+                "with changed as (update hosts set assignment_revision = assignment_revision + 1 where name = %s "
+                "returning host_id) select pg_notify('headway_assignments', host_id) from changed",
+                [host],
+            )
+
+    return act
+
+
 def less_busy(site: Site) -> None:
     site.serve("mail", **FEW)
 

@@ -2,19 +2,7 @@
 
 import signal
 
-from shown.acts import (
-    busy,
-    killed,
-    less_busy,
-    lock_buckets,
-    only_on,
-    replaced,
-    served,
-    signalled,
-    started,
-    together,
-    unlock_buckets,
-)
+from shown.acts import killed, lock_buckets, replaced, signalled, started, stop_and_answer, unlock_buckets
 from shown.cause import HOST_WITHIN_S, Cause
 from shown.site import end
 
@@ -100,9 +88,8 @@ ROLES = (
     Cause(
         name="agent-stopped-answered",
         about="an agent is stopped (SIGSTOP) and its poll answered at once, so that no call is left that could end",
-        prepare=busy("alpha"),
-        begin=together(signalled("agent-beta", signal.SIGSTOP), served("mail", **only_on("beta"))),
-        end=together(signalled("agent-beta", signal.SIGCONT), less_busy),
+        begin=stop_and_answer("beta"),
+        end=signalled("agent-beta", signal.SIGCONT),
         says="lost the connection",
         kind="host|silent",
     ),
