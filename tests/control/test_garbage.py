@@ -6,7 +6,7 @@ import sys
 import psutil
 import pytest
 
-from headway.control.gc_tuning import THRESHOLDS, collect_rarely, give_back
+from headway.control.gc_tuning import THRESHOLDS, collect_rarely, give_back, unsearched
 
 
 def test_cycles_are_searched_less_often_and_still_found() -> None:
@@ -19,6 +19,39 @@ def test_cycles_are_searched_less_often_and_still_found() -> None:
     finally:
         gc.unfreeze()
         gc.set_threshold(*before)
+
+
+def test_what_replaces_many_values_is_not_searched_and_what_comes_after_is() -> None:
+    kept: list[list[object]] = [[] for _ in range(2_000)]
+    searches: list[str] = []
+
+    @unsearched()
+    def replace() -> None:
+        kept[:] = [[] for _ in range(2_000)]
+        raise ValueError("also where it fails")
+
+    def searched(phase: str, _: dict[str, int]) -> None:
+        searches.append(phase)
+
+    before = gc.get_threshold()
+    gc.set_threshold(1_000, 10, 10)
+    gc.collect()
+    gc.callbacks.append(searched)
+    try:
+        for _ in range(3):
+            with pytest.raises(ValueError, match="also where it fails"):
+                replace()
+        assert searches == []
+        kept += [[] for _ in range(2_000)]
+        assert searches != []
+        gc.disable()
+        with unsearched():
+            pass
+        assert not gc.isenabled(), "somebody else's decision"
+    finally:
+        gc.callbacks.remove(searched)
+        gc.set_threshold(*before)
+        gc.enable()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems' C libraries keep no memory this way")

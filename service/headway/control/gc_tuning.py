@@ -2,7 +2,8 @@
 
 import ctypes
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 # What a tick makes has no cycles and lives until the next one or, in the buckets, for minutes. With the thresholds of
 # Python (700, 10, 10) every second tick of 10,000 pools walks through a million objects, half a second of CPU, to no
@@ -15,6 +16,22 @@ def collect_rarely() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)
+
+
+@contextmanager
+def unsearched() -> Iterator[None]:
+    """No search for cycles until this ends.
+
+    For what replaces a great many values by as many new ones. A search is due once many more were made than freed; in
+    the middle both are there, and the new ones would be walked through for nothing. Afterwards the old ones are gone.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def give_back() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from headway.control.gc_tuning import unsearched
 from headway.control.scheduler.bucket_cache import BucketCache
 from headway.control.scheduler.history_cache import HistoryCache
 from headway.control.scheduler.learning import Learning
@@ -60,6 +61,7 @@ class Evaluator:
                 found.update(dict.fromkeys(profile.queues, ahead_s))
         return found
 
+    @unsearched()
     def evaluate(
         self, gathered: Gathered, *, due: Mapping[str, Mapping[str, Any]], now_s: float
     ) -> tuple[tuple[Outcome, ...], tuple[Assignment, ...]]:
