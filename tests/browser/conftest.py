@@ -36,11 +36,13 @@ async def ingest(engine: Engine, tmp_path: Path) -> AsyncIterator[Ingest]:
 
 @pytest.fixture
 def serve(engine: Engine, ingest: Ingest):
-    """Serves the dashboard, with a token or without."""
+    """Serves the dashboard, with a token or without; an ``ended_report`` is what viewers get when it is stopped."""
 
     @asynccontextmanager
-    async def served(*, token: str | None = None, port: int = 0) -> AsyncIterator[tuple[str, Feed, HttpServer]]:
-        feed = Feed()
+    async def served(
+        *, token: str | None = None, port: int = 0, ended_report: str | None = None
+    ) -> AsyncIterator[tuple[str, Feed, HttpServer]]:
+        feed = Feed(ended_report=lambda: ended_report)
         app = create_app(engine=engine, ingest=ingest, feed=feed, token=token, address=Bound())
         server = HttpServer(app, address=Bound(port=port))
         await server.start()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cli.demo_runs import MAIL, REPORTS, job, life, run
 from headway.cli.demo.comparison import Terms, comparison, fixed_pool
 from headway.cli.demo.demo_report import JobRecord
+from support.demo_runs import MAIL, REPORTS, job, life, run
 
 TERMS = Terms(peak_window_s=10, start_up_s=2)
 

@@ -1,7 +1,7 @@
 import pytest
 
-from cli.demo_runs import MAIL, REPORTS, job, life, run
 from headway.cli.demo.demo_report import most_at_once, report_of
+from support.demo_runs import MAIL, REPORTS, job, life, run
 
 
 def test_a_job_is_picked_up_in_time_when_it_starts_within_the_objective():

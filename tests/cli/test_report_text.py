@@ -6,11 +6,11 @@ import re
 import pytest
 from rich.console import Console
 
-from cli.demo_runs import MAIL, REPORTS, job, life, run
 from headway.cli.demo.comparison import Terms, comparison, fixed_pool
 from headway.cli.demo.demo_report import report_of
 from headway.cli.demo.report_page import Moment, report_page
-from headway.cli.demo.report_text import facts, fault_text, headline, lines, notes, report_text
+from headway.cli.demo.report_text import facts, fault_text, headline, heads, lines, notes, report_shown, report_text
+from support.demo_runs import MAIL, REPORTS, job, life, run
 
 JOBS = [*[job(0, 1, 11)] * 4, job(0, 40, 41), job(0, 0, 20, queue="reports"), job(0, 20, 40, queue="reports")]
 LIVES = [life(0, 12)] * 4 + [life(0, 42)]
@@ -49,6 +49,18 @@ def shown(figures, *, width: int = 100) -> str:
 
 def flat(text: str) -> str:
     return re.sub(r"\s+", " ", text)
+
+
+def test_the_dashboard_gets_the_same_as_texts():
+    figures = report()
+    assert report_shown(figures) == {
+        "title": WORKLOAD["title"],
+        "headline": headline(figures),
+        "facts": facts(figures),
+        "heads": heads(figures),
+        "lines": lines(figures),
+    }
+    assert report_shown(report([], []))["headline"] == "0 sent, 0 done, 0 lost, 0 begun more than once"
 
 
 def test_each_way_is_named_for_what_it_is():

@@ -228,6 +228,16 @@ def test_a_child_that_others_need_stops_after_them(stage, tmp_path):
     assert order.read_text().split() == ["pipeline", "agent", "control"]
 
 
+def test_all_children_but_one_are_ended_and_that_one_goes_on(stage):
+    for name, needs in (("agent", ("control",)), ("control", ())):
+        stage.supervisor.start(stage.child(name, SLEEP, needs=needs))
+    control = stage.supervisor.pid("control")
+    stage.supervisor.stop_children(but="control")
+    assert stage.supervisor.pid("agent") is None
+    assert stage.supervisor.pid("control") == control
+    assert runs(control)
+
+
 def test_a_child_that_will_not_stop_is_killed_with_its_whole_session(stage, tmp_path):
     family = tmp_path / "family"
     code = f"""

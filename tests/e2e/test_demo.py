@@ -9,6 +9,7 @@ import threading
 import time
 import tomllib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -112,8 +113,11 @@ def test_jobs_are_picked_up_by_workers_that_come_and_go_and_nothing_is_left(
     out = tmp_path / "report.json"
     running = demo("--for", "16s", "--report", str(out), own_ports=False)
     url = running.url()
-    job_id, pid = _followed(running, url)
-    assert running.end(within_s=500) == 0, running.said
+    with ThreadPoolExecutor() as viewer:
+        last = viewer.submit(_last_event, url)
+        job_id, pid = _followed(running, url)
+        assert running.end(within_s=500) == 0, running.said
+    event, shown = last.result()
 
     report = json.loads(out.read_text())
     assert report["lost_jobs"] == 0
@@ -127,6 +131,9 @@ def test_jobs_are_picked_up_by_workers_that_come_and_go_and_nothing_is_left(
     assert [row["way"] for row in report["comparison"]][:4] == ["headway", "peak", "keda", "best_fixed"]
     assert "pool sized for the peak, as teams run today" in (running.data / "report.html").read_text()
     assert report["ready_s"] > 0
+    assert event == "ended"
+    assert dict(shown["facts"])["workers"].endswith(f"{report['worker_seconds']:.0f} worker-seconds")
+    assert shown["page"] == str(running.data / "report.html")
     assert not runs(pid), "the worker that was followed is gone"
     _assert_nothing_left(running.data)
     assert {"started", "finished"} <= _kinds_in_event_log(running.data, job_id)
@@ -190,6 +197,17 @@ def test_after_kill_9_the_next_start_recovers_and_sigterm_ends_it_while_jobs_run
     assert report["is_interrupted"]
     assert report["jobs"] > 0
     _assert_nothing_left(running.data)
+
+
+def _last_event(url: str) -> tuple[str, Any]:
+    """What a viewer of the dashboard is sent last."""
+    event = data = ""
+    with httpx.stream("GET", f"{url}/v1/events?changes=true", timeout=60, trust_env=False) as answer:
+        for line in answer.iter_lines():
+            name, _, value = line.partition(": ")
+            event = value if name == "event" else event
+            data = value if name == "data" else data
+    return event, json.loads(data)
 
 
 def _followed(running: Demo, url: str) -> tuple[str, int]:

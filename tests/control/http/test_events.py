@@ -114,6 +114,19 @@ async def test_a_compressed_stream_is_whole_when_the_server_ends_it(api, changes
         assert gzip.decompress(raw).count(b"\nid: ") >= 3
 
 
+@pytest.mark.parametrize("changes", [False, True])
+async def test_what_ends_for_good_sends_its_report_last(api, changes: bool) -> None:
+    feed = Feed(pause_s=0.01, refresh_s=60.0, ended_report=lambda: '{"title":"a day"}')
+    async with (
+        served(api(feed=feed)) as (server, client),
+        client.stream("GET", "/v1/events", params={"changes": changes}) as answer,
+    ):
+        seen = events(answer)
+        assert (await anext(seen))["event"] != "ended"
+        await server.stop()
+        assert [(each["event"], each["data"]) async for each in seen][-1] == ("ended", '{"title":"a day"}')
+
+
 async def test_who_missed_a_change_gets_the_whole_overview() -> None:
     feed = Feed(pause_s=0.01, refresh_s=60.0)
     made = 0

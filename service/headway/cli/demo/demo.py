@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import platform
+import shlex
 import sys
 import time
 import webbrowser
@@ -17,7 +18,7 @@ from headway.cli.demo.demo_libraries import DEFAULT_LIBRARY, DEMO_DRAIN_S, LIBRA
 from headway.cli.demo.demo_report import Report
 from headway.cli.demo.demo_run import Demo, Script, objectives
 from headway.cli.demo.demo_workloads import DEFAULT, WORKLOADS, DemoWorkload
-from headway.cli.demo.report_text import report_text
+from headway.cli.demo.report_text import report_shown, report_text
 from headway.cli.local import process_orphans
 from headway.cli.local.data_dir import DataDir
 from headway.cli.local.live_view import Terminal
@@ -90,10 +91,10 @@ def _run(
     except Stopped:
         pass  # the report shows what there was until then
     finally:
-        demo.stop()
-    report, page = demo.report()
-    if report["jobs"]:
-        _write_page(page, layout.report_page, terminal)
+        demo.stop(show=lambda report: _write(_ended(report, options, layout), layout.ended_report, terminal))
+    report, page = demo.report
+    if report["jobs"] and _write(page, layout.report_page, terminal):
+        terminal.say(f"report page: {layout.report_page}")
     return report
 
 
@@ -120,6 +121,7 @@ def _plan(options: argparse.Namespace, layout: DataDir) -> Plan:
         host_file=str(layout.host_file),
         stops_workers=True,
         agent_stop_within_s=DEMO_DRAIN_S + 4.0,
+        ended_report=layout.ended_report,
     )
 
 
@@ -147,13 +149,20 @@ def announced(script: Script) -> list[str]:
     return [title, *played, f"objectives: {objectives(workload)}", library]
 
 
-def _write_page(page: str, path: Path, terminal: Terminal) -> None:
+def _ended(report: Report, options: argparse.Namespace, layout: DataDir) -> str:
+    """What the dashboard shows from then on."""
+    shown = report_shown(report)
+    return json.dumps({**shown, "again": options.command, "page": str(layout.report_page) if report["jobs"] else None})
+
+
+def _write(text: str, path: Path, terminal: Terminal) -> bool:
+    """Whether ``text`` was written. The figures are more than their page: they are printed in any case."""
     try:
-        path.write_text(page)
-    except OSError as error:  # the figures are more than their page: they are still to be printed
-        terminal.say(f"the report's page cannot be written to {path}: {error.strerror}")
-    else:
-        terminal.say(f"report page: {path}")
+        path.write_text(text)
+    except OSError as error:
+        terminal.say(f"the report cannot be written to {path}: {error.strerror}")
+        return False
+    return True
 
 
 def _conclude(report: Report, path: Path | None, *, stopping: Stopping, terminal: Terminal) -> int:
@@ -224,5 +233,6 @@ def _options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--no-browser", action="store_true", help="do not open the dashboard")
     add_machine_flags(parser)
     given = parser.parse_args(words[1:])
+    given.command = shlex.join(["headway", *words])
     given.for_s = seconds(given.for_s, option="--for", above_s=0) if given.for_s is not None else None
     return given

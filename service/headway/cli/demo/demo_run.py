@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from rich.console import RenderableType
@@ -122,21 +123,30 @@ class Demo:
             )
         self._is_whole = True
 
-    def stop(self) -> None:
-        """End everything. What is still needed of it for the report is taken on the way."""
+    def stop(self, *, show: Callable[[Report], object]) -> None:
+        """End everything. What is still needed of it for the report is taken on the way.
+
+        A run that had begun to send jobs is shown as a report to who watches, before the control plane ends.
+        """
         self._ending.set()
         self._feed.close()
         if self._sending_since_s is not None:
             self._scale_actions = self._target_changes(self._sending_since_s)
             self._start_up_s = self._longest_start_up_s()
         with self._terminal.stage("stopping"):
-            self._machine.stop_children()
+            self._machine.stop_children(but="control")
             self._watch.close()
-            if self._jobs:
-                self._records = self._jobs.records()
-                self._jobs.close()
-            self._machine.supervisor.stop_servers()
+            try:
+                if self._jobs:
+                    self._records = self._jobs.records()
+                    self._jobs.close()
+                if self._sending_since_s is not None:
+                    show(self.report[0])
+            finally:
+                self._machine.stop_children()
+                self._machine.supervisor.stop_servers()
 
+    @cached_property
     def report(self) -> tuple[Report, str]:
         """What the run achieved, as far as it came: its figures, and a page of them."""
         script, workload = self._script, self._script.workload

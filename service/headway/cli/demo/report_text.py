@@ -32,6 +32,17 @@ def report_text(report: Report) -> RenderableType:
     )
 
 
+def report_shown(report: Report) -> dict[str, Any]:
+    """``report`` for the dashboard, as texts: what ended, in a sentence, by name, and beside other ways."""
+    return {
+        "title": report["workload"]["title"],
+        "headline": headline(report) or jobs_text(report),
+        "facts": [*facts(report), *faults(report)],
+        "heads": heads(report),
+        "lines": lines(report),
+    }
+
+
 def facts(report: Report) -> list[tuple[str, str]]:
     """What is said of the run itself, by name."""
     workers = f"at most {report['workers_max_seen']} at once, {report['workers_started']} started"

@@ -58,6 +58,11 @@ class DataDir:
         """The page that the last demo ended with."""
         return self.root / "report.html"
 
+    @property
+    def ended_report(self) -> Path:
+        """What the dashboard shows once a demo has ended."""
+        return self.root / "ended.json"
+
     def state(self, role: str) -> Path:
         """The state folder of a role."""
         return self.root / role

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from headway.cli.api_client import Api
@@ -49,6 +50,8 @@ class Plan:
     stops_workers: bool
     """Whether the workers end with the agent."""
     agent_stop_within_s: float
+    ended_report: Path | None = None
+    """What viewers are shown last, where this file is there when the control plane is asked to stop."""
     is_encrypted: bool = False
     """Whether both servers speak TLS."""
     tls: ClientTls | None = None
@@ -112,7 +115,7 @@ class Stack:
             self.supervisor.start(
                 self._role("pipeline", is_ready=self.has_pipeline, ready_within_s=STACK_JAVA_WITHIN_S, heartbeat=beats)
             )
-            self.supervisor.start(self._role("control", is_ready=lambda _: bool(self.ask("/v1/health"))))
+            self.supervisor.start(self._control())
             self.supervisor.wait_ready("control")
         apply_profiles()
         has_agent = self.plan.host_file is not None
@@ -124,9 +127,9 @@ class Stack:
         with self._stage("Java and Spark warm-up"):
             self.supervisor.wait_ready("pipeline")
 
-    def stop_children(self) -> None:
-        """End every role; where workers end with the agent, also those whose agent was not there to end them."""
-        self.supervisor.stop_children()
+    def stop_children(self, *, but: str | None = None) -> None:
+        """End every role, or all ``but`` one; where workers end with the agent, also those that it has left."""
+        self.supervisor.stop_children(but=but)
         if self.plan.stops_workers and left_workers(self.plan.layout):
             self.supervisor.finish(self._role("agent", "stop-workers", stop_within_s=self.plan.agent_stop_within_s))
 
@@ -151,6 +154,13 @@ class Stack:
         with self._stage("Postgres"):
             folder = self.plan.layout.postgres
             return self.supervisor.keep("Postgres", lambda: ensure_postgres(folder, on_progress=self._terminal.say)).url
+
+    def _control(self) -> Child:
+        words = []
+        if (report := self.plan.ended_report) is not None:
+            report.unlink(missing_ok=True)  # of the run before
+            words = ["--ended-report", str(report)]
+        return self._role("control", *words, is_ready=lambda _: bool(self.ask("/v1/health")))
 
     def _agent(self) -> Child:
         return self._role(

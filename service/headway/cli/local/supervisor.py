@@ -227,14 +227,16 @@ class Supervisor:
         self.stop_children()
         self.stop_servers()
 
-    def stop_children(self) -> None:
-        """End every child, those that need others first. The embedded servers stay."""
-        while any(held.process for held in self._held.values()):
-            for held in reversed(self._held.values()):
+    def stop_children(self, *, but: str | None = None) -> None:
+        """End every child, or all ``but`` one, those that need others first. The embedded servers stay."""
+        ending = [held for name, held in self._held.items() if name != but]
+        while any(held.process for held in ending):
+            for held in reversed(ending):
                 if held.process is not None:
                     self._move_to_end(held, held.process)
             time.sleep(POLL_S / 2)
-        self._held.clear()
+        for held in ending:
+            del self._held[held.child.name]
 
     def stop_servers(self) -> None:
         """Let the embedded servers go, and wait until they are gone."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import json
 import logging
 import os
 import socket
@@ -11,6 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import uvloop
@@ -62,16 +64,21 @@ SWITCH_S = 0.0005
 log = logging.getLogger(__name__)
 
 
-def run(settings: ControlSettings) -> int | None:
-    """Serve until asked to stop. Returns the signal that asked, ``None`` where it was the parent's end."""
+def run(settings: ControlSettings, *, ended_report: Path | None = None) -> int | None:
+    """Serve until asked to stop. Returns the signal that asked, ``None`` where it was the parent's end.
+
+    What ``ended_report`` then holds, if it is there, is what viewers get last.
+    """
     strategies = load_strategies()
     migrate.upgrade(settings.database_url)
     collect_rarely()
     sys.setswitchinterval(SWITCH_S)
-    return uvloop.run(_serve(settings, strategies))
+    return uvloop.run(_serve(settings, strategies, ended_report))
 
 
-async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) -> int | None:
+async def _serve(
+    settings: ControlSettings, strategies: Mapping[str, Strategy], ended_report: Path | None
+) -> int | None:
     receivers = read_receivers(settings.notifications)
     async with AsyncExitStack() as stack:
         stopping = stack.enter_context(Stopping().listening())
@@ -97,7 +104,8 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
             strategies=strategies,
             recommends_only=settings.recommends_only,
         )
-        reports, feed = AgentService(engine=engine, bounds=bounds, refused=ingest.names.refused), Feed(bounds=bounds)
+        reports = AgentService(engine=engine, bounds=bounds, refused=ingest.names.refused)
+        feed = Feed(bounds=bounds, ended_report=partial(_read, ended_report))
         certificates, upkeep = _certificates(settings.tls), Maintenance()
         callers = Authenticator(token=settings.token, engine=engine, on_cut_off=reports.host_changed)
         admission = HostAuthorization(engine=engine, callers=callers)
@@ -161,6 +169,15 @@ async def _serve(settings: ControlSettings, strategies: Mapping[str, Strategy]) 
         )
         log.info("stopping")
     return stopping.signal_number
+
+
+def _read(ended_report: Path | None) -> str | None:
+    """A report as one line of JSON; ``None`` where there is none, as long as nothing has ended for good."""
+    if ended_report is None:
+        return None
+    with suppress(OSError, ValueError):
+        return json.dumps(json.loads(ended_report.read_bytes()))
+    return None
 
 
 def _certificates(tls: ServerTls | None) -> Certificates | None:

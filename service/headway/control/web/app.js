@@ -2,6 +2,7 @@
 
 import { ROOT } from "./address.js";
 import { $, mark, say } from "./dom.js";
+import { isEnded, showEnded } from "./ended.js";
 import { clock } from "./format.js";
 import { urgent } from "./headline.js";
 import { Router } from "./router.js";
@@ -35,14 +36,26 @@ store.subscribe(({ overview }) => {
   document.title = overview && urgent(overview.pools).length ? `● ${name}` : name;
 });
 
+/** What ended for good has ended with a report: nothing was lost. */
+function hasEnded(report) {
+  link("ended", "The demo has ended");
+  mark(document.body, "data-stale", store.overview ? "true" : null);
+  mark($("main"), "aria-busy", "false");
+  const isNews = showEnded(report);
+  store.isStaleNow();
+  if (isNews) announce(`The demo has ended. ${report.headline}`);
+}
+
 follow("v1/events?changes=true", {
-  open: () => link("connecting", "Connected"),
+  open: () => isEnded() || link("connecting", "Connected"),
   event(name, data, number) {
+    if (name === "ended") return hasEnded(data);
     if (name === "problem") {
       link("lost", capital(data));
       return store.isStaleNow();
     }
     link("live", "Live");
+    showEnded(null);
     mark($("main"), "aria-busy", "false");
     mark(document.body, "data-stale", null);
     store.take(name, data, number);
@@ -54,6 +67,7 @@ follow("v1/events?changes=true", {
     store.isStaleNow();
   },
   lost(why, retryMs) {
+    if (isEnded()) return; // nothing is lost: nobody serves it any more, until it is started again
     const asOf = store.overview ? ` Shown is what was known at ${clock(store.asOf_s)}.` : "";
     link("lost", `Connection lost, retrying: ${why}.${asOf}`);
     mark(document.body, "data-stale", store.overview ? "true" : null);

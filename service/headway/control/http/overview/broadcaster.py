@@ -37,6 +37,7 @@ class Snapshot:
     - ``overview``: ``data`` is the whole of it.
     - ``change``: what differs from the overview that has the number ``since``.
     - ``problem``: none could be made, and ``data`` says why.
+    - ``ended``: the last one of what has ended for good, and ``data`` is its report.
     - empty: a comment, which says only that the connection stands.
     """
 
@@ -72,7 +73,10 @@ class Feed:
         pause_s: float = BROADCAST_PAUSE_S,
         refresh_s: float = BROADCAST_REFRESH_S,
         bounds: Bounds = DEFAULT,
+        ended_report: Callable[[], str | None] = lambda: None,
     ) -> None:
+        """``ended_report`` is asked when the feed is closed: a line of JSON, where what is watched ends for good."""
+        self._ended_report = ended_report
         self._pause_s = pause_s
         self._refresh_s = refresh_s
         self._bounds = bounds
@@ -91,6 +95,7 @@ class Feed:
         self._due = asyncio.Event()
         self._changed = asyncio.Event()
         self._closed = asyncio.Event()
+        self._ended: Snapshot | None = None
         self._runner: asyncio.Task[None] | None = None
 
     @property
@@ -160,13 +165,17 @@ class Feed:
                 if latest.event != "problem":
                     overview = seen
                 yield latest
+            if self._ended is not None:
+                yield self._ended
         finally:
             self._viewers -= 1
             self._followers -= by_changes
             self._due.set()
 
     async def close(self) -> None:
-        """End every viewer's stream."""
+        """End every viewer's stream, with the report of what has ended where there is one."""
+        if (report := self._ended_report()) is not None:
+            self._ended = Snapshot(number=self._number + 1, event="ended", data=report)
         self._closed.set()
         self._due.set()
         self._changed.set()

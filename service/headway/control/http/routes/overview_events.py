@@ -53,7 +53,8 @@ async def watch(
     """The overview at once, and again when it changed: at most once a second, at least every five.
 
     An event `overview` has an Overview as its data; `problem` has a JSON string: why there is none. Each is whole, so a
-    client that was away needs only the next one. With `changes=true` events `change` follow, each with what differs
+    client that was away needs only the next one. The last one may be `ended`, with the report of a demo that has ended
+    for good. With `changes=true` events `change` follow, each with what differs
     from the overview that had the `id` of its `since`. With one token 50 may watch at once, and 200 in all, unless
     settings say otherwise; others get 429.
     """
