@@ -50,6 +50,7 @@ IDLE_QUEUES = 1_000
 BUSY_QUEUES = 100
 JOBS_PER_S = 500.0
 WAITING_JOBS = 200_000
+FILLED_AT_ONCE = 1_000
 POLLS = 40
 SETTLES_S = 6.0
 WATCHED_EVERY_S = 0.02
@@ -71,8 +72,8 @@ class Writer(Protocol):
     def declare(self, queues: list[str]) -> None:
         """Make queues without a job."""
 
-    def enter(self, queue: str, job: str) -> None:
-        """Put a job into a queue."""
+    def enter(self, queue: str, job: str, pipe: "redis.client.Pipeline") -> None:
+        """Put a job into a queue, once ``pipe`` is executed."""
 
     def take(self, queue: str) -> None:
         """Start the next job of a queue, and end the one that was started before."""
@@ -94,11 +95,9 @@ class Rq:
                 pipe.zadd(f"rq:failed:{queue}", {f"{queue}-failed": time.time() + 31_000_000.0})
             pipe.execute()
 
-    def enter(self, queue: str, job: str) -> None:
-        with self._client.pipeline(transaction=False) as pipe:
-            pipe.hset(f"rq:job:{job}", mapping={"status": "queued", "created_at": _iso(), "enqueued_at": _iso()})
-            pipe.rpush(f"rq:queue:{queue}", job)
-            pipe.execute()
+    def enter(self, queue: str, job: str, pipe: "redis.client.Pipeline") -> None:
+        pipe.hset(f"rq:job:{job}", mapping={"status": "queued", "created_at": _iso(), "enqueued_at": _iso()})
+        pipe.rpush(f"rq:queue:{queue}", job)
 
     def take(self, queue: str) -> None:
         ended, job = self._running.pop(queue, None), self._client.lpop(f"rq:queue:{queue}")
@@ -126,12 +125,12 @@ class Celery:
                 pipe.sadd(f"_kombu.binding.{queue}", f"{queue}{SEPARATOR}{SEPARATOR}{queue}")
             pipe.execute()
 
-    def enter(self, queue: str, job: str) -> None:
+    def enter(self, queue: str, job: str, pipe: "redis.client.Pipeline") -> None:
         headers = {"lang": "py", "task": "shop.mail.send", "id": job, "eta": None, "argsrepr": "('someone',)"}
         properties = {"delivery_tag": job, "delivery_info": {"exchange": "", "routing_key": queue}}
         body = "W1sic29tZW9uZSJdLCB7fSwge31d" * 4
         message = {"body": body, "content-type": "application/json", "headers": headers, "properties": properties}
-        self._client.lpush(queue, json.dumps(message))
+        pipe.lpush(queue, json.dumps(message))
 
     def take(self, queue: str) -> None:
         self._client.rpop(queue)
@@ -139,6 +138,12 @@ class Celery:
 
 WRITERS: dict[str, Callable[["redis.Redis"], Writer]] = {"rq": Rq, "celery": Celery}
 LIBRARIES = (*WRITERS, "rabbitmq")
+
+
+def _enter(client: "redis.Redis", writer: Writer, queue: str, job: str) -> None:
+    with client.pipeline(transaction=False) as pipe:
+        writer.enter(queue, job, pipe)
+        pipe.execute()
 
 
 def _iso() -> str:
@@ -235,7 +240,7 @@ class RedisBench:
             for number in range(10**9):
                 if stop.wait(max(0.0, began_s + number / JOBS_PER_S - time.monotonic())):
                     return
-                writer.enter(queues[number % len(queues)], f"{self._library}-{number}")
+                _enter(client, writer, queues[number % len(queues)], f"{self._library}-{number}")
                 if number >= 2 * len(queues):
                     writer.take(queues[number % len(queues)])
 
@@ -259,7 +264,7 @@ class RedisBench:
             jobs = 0
             while not stop.wait(0.3):
                 jobs += 1
-                self._writer.enter("watched", f"watched-{jobs}")
+                _enter(self._client, self._writer, "watched", f"watched-{jobs}")
                 entered_s = time.monotonic()
                 while self._stored_jobs("watched") < jobs and not stop.is_set():
                     time.sleep(WATCHED_EVERY_S)
@@ -282,8 +287,11 @@ class RedisBench:
     def _resident(self, queues: list[str]) -> float:
         """The most that `headway collect` has held, in MB, while many jobs wait."""
         self._writer.declare(queues)
-        for number in range(WAITING_JOBS):
-            self._writer.enter(queues[number % len(queues)], f"{self._library}-waiting-{number}")
+        for first in range(0, WAITING_JOBS, FILLED_AT_ONCE):
+            with self._client.pipeline(transaction=False) as pipe:
+                for number in range(first, first + FILLED_AT_ONCE):
+                    self._writer.enter(queues[number % len(queues)], f"{self._library}-waiting-{number}", pipe)
+                pipe.execute()
         with self._collecting() as collector:
             most = 0
             for _ in range(60):
