@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 from headway.scaling.allocation.allocate import allocate
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.model import Assignment, Host, HostCapacity, HostState, Memory, Template, Worker, WorkerState
+from headway.scaling.model import (
+    Assignment,
+    Decision,
+    Host,
+    HostCapacity,
+    HostState,
+    Memory,
+    Template,
+    Worker,
+    WorkerState,
+)
 from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.profile import Profile
 from headway.scaling.reconcile import Drain, Start, reconcile
@@ -64,7 +74,13 @@ class Fleet:
         memory = Memory(target_workers=self.last)
         decision, after = decide(seen, memory, now_s=NOW_S)
         outcome = Outcome(view=seen, before=memory, decision=decision, memory=after)
-        _, self.rows = allocate([outcome], self.hosts, self.rows)
+        (left,), self.rows = allocate([outcome], self.hosts, self.rows)
+        self._says_what_is_missing(left.decision)
+
+    def _says_what_is_missing(self, decision: Decision) -> None:
+        missing = decision.target_workers - sum(row.workers for row in self.rows)
+        notes = [note for note in decision.notes if "when draining workers have exited" in note]
+        assert [note.split()[0] for note in notes] == ([f"{missing}"] if missing > 0 else [])
 
     def turn(self) -> None:
         """Every agent acts once; what starts runs at the next turn, what drains is gone then."""

@@ -64,9 +64,14 @@ def allocate(
     pools = {outcome.decision.pool for outcome in acting}
     silent = kept_rows(hosts, (row for row in current if row.pool in pools))
     now = startable(allotment.rows, hosts, current, free_of=_free_of(acting, hosts, current), held=held)
-    if now.put_off:
-        outcomes = [_with_note(outcome, now.put_off.get(outcome.decision.pool, 0)) for outcome in outcomes]
-    return tuple(outcomes), (*now.rows, *_waiting(moves, allotment.rows), *silent)
+    rows = (*now.rows, *_waiting(moves, allotment.rows))
+    late = {each.pool: 0 for each in targets if each.pool in moves or each.pool in now.put_off}
+    if late:
+        for row in rows:
+            if row.pool in late:
+                late[row.pool] += row.workers
+        outcomes = [_with_note(outcome, placed_workers=late.get(outcome.decision.pool)) for outcome in outcomes]
+    return tuple(outcomes), (*rows, *silent)
 
 
 def _unexchanged(outcomes: Sequence[Outcome], current: Iterable[Assignment]) -> Sequence[Outcome]:
@@ -174,9 +179,10 @@ def _free_of(acting: Iterable[Outcome], hosts: Sequence[Host], current: Iterable
     return free
 
 
-def _with_note(outcome: Outcome, put_off: int) -> Outcome:
-    """``outcome`` with a note on workers that wait for others to leave."""
-    if not put_off:
+def _with_note(outcome: Outcome, *, placed_workers: int | None) -> Outcome:
+    """``outcome`` with a note on those that wait for others to leave; ``None``: none of the pool does."""
+    put_off = 0 if placed_workers is None else outcome.decision.target_workers - placed_workers
+    if put_off <= 0:
         return outcome
     note = f"{put_off} of them start when draining workers have exited: until then there is no capacity for both"
     return replace(outcome, decision=replace(outcome.decision, notes=(*outcome.decision.notes, note)))
