@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 import psutil
 import redis
 import rq
@@ -151,7 +152,13 @@ def hosts(servers: Servers) -> Iterator[Scene]:
             stack.enter_context(_agent(scene, name))
         words = [sys.executable, "-m", "headway", "apply", str(scene.folder / "profiles.yaml")]
         subprocess.run(words, env={**clean(), **scene.env}, check=True, capture_output=True, timeout=READY_S)
+        until(lambda: _runs("emails", scene.env["HEADWAY_URL"]), of=scene.folder / "web-1.log")
         yield scene
+
+
+def _runs(pool: str, url: str) -> bool:
+    answer = httpx.get(f"{url}/v1/workers", params={"pool": pool}, trust_env=False, timeout=READY_S)
+    return any(worker["state"] == "running" for worker in answer.json()["workers"])
 
 
 @contextmanager

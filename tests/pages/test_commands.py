@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.__main__ import main
+from headway.__main__ import COMMANDS, main
 from pages.blocks import Block, blocks_of, pages
 from pages.scenes import LONG, SCENES, SERVED, Servers, type_all
 from support.tree import ROOT
@@ -80,6 +80,24 @@ LONG_CALLS = [(block.where, words) for block in RUNS if block.scene in LONG for 
 def test_a_command_that_takes_long_has_the_options_that_it_is_printed_with(words: list[str]) -> None:
     """`make docs-run` runs it; this only reads its words, so that a renamed option fails at once."""
     assert _explained(words) == 0
+
+
+RUN_BY_TESTS = {
+    "conformance": "tests/cli/test_conformance.py",
+    "demo": "tests/e2e/test_demo.py",
+    "pipeline": "tests/spark/test_process.py",
+    "queue": "tests/cli/test_hosts.py",
+    "report": "tests/cli/test_savings.py",
+}
+"""Commands that no page runs, and what does."""
+
+
+def test_every_command_is_run_by_a_page_or_by_a_test() -> None:
+    printed = "\n".join(block.text for block in BLOCKS if block.scene or block.test)
+    on_pages = set(re.findall(r"\bheadway ([a-z]+)", printed))
+    assert COMMANDS.keys() - on_pages == RUN_BY_TESTS.keys()
+    for name, test in RUN_BY_TESTS.items():
+        assert f'"{name}"' in (ROOT / test).read_text(), test
 
 
 def test_an_option_that_does_not_exist_is_found() -> None:
