@@ -1,6 +1,7 @@
 """`headway host`, `headway restart` and what `headway get` shows of hosts, against a real control plane's HTTP API."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +45,13 @@ def test_a_host_is_cordoned_drained_and_serves_again_and_the_list_says_so(say, s
     assert "draining" in listed
     assert "new disk (" in listed
     assert say("host", "uncordon", "a") == (0, "a: serving\n")
+
+
+def test_a_cordon_for_a_while_says_until_when(say, seed: Seed) -> None:
+    seed.host("a")
+    until = r"until \d{4}-\d\d-\d\d \d\d:\d\d \S+"
+    assert re.match(rf"a: cordoned {until}; it keeps", say("host", "cordon", "a", "--reason", "x", "--for", "2h")[1])
+    assert re.search(until, re.sub(r"\s+", " ", say("get", "hosts", "-o", "csv")[1]))
 
 
 def test_a_drained_host_in_a_zone_under_pressure_is_listed_as_such(say, seed: Seed) -> None:

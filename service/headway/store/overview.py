@@ -18,7 +18,7 @@ from headway.scaling.model import Host, QueueSample
 from headway.store.access.tokens import read_expiring
 from headway.store.events.event_sources import read_collectors, shared_connections
 from headway.store.hosts.forced_kills import read_forced
-from headway.store.hosts.hosts import age_s, load_hosts
+from headway.store.hosts.hosts import age_s, load_hosts, while_shut
 from headway.store.tables import (
     decisions,
     hosts,
@@ -44,6 +44,7 @@ class HostRow:
     cordoned_at_s: float | None = None
     cordoned_by: str | None = None
     cordon_reason: str | None = None
+    cordoned_until_s: float | None = None
     forced_workers: Mapping[str, int] = field(default_factory=dict)
     """Pool -> workers that were ended by force at their drain deadline, since the host enrolled."""
     epoch_ahead: int | None = None
@@ -231,9 +232,11 @@ async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
             hosts.c.host_id,
             hosts.c.agent_version,
             cast(func.extract("epoch", hosts.c.reported_at), Double).label("reported_at_s"),
-            cast(func.extract("epoch", hosts.c.cordoned_at), Double).label("cordoned_at_s"),
-            hosts.c.cordoned_by,
-            hosts.c.cordon_reason,
+            cast(func.extract("epoch", while_shut(hosts.c.cordoned_at)), Double).label("cordoned_at_s"),
+            *(
+                while_shut(column).label(column.name)
+                for column in (hosts.c.cordoned_by, hosts.c.cordon_reason, hosts.c.cordoned_until_s)
+            ),
             hosts.c.refused,
             case((hosts.c.epoch_seen > epoch, hosts.c.epoch_seen)).label("epoch_ahead"),
             cast(func.extract("epoch", hosts.c.certificate_ends_at - func.now()), Double).label("certificate_left_s"),

@@ -448,6 +448,8 @@ hosts = Table(
     Column("cordoned_at", DateTime(timezone=True)),
     Column("cordoned_by", Text),
     Column("cordon_reason", Text),
+    # Unix seconds from when on none of this holds any more.
+    Column("cordoned_until_s", Double),
 )
 
 workers = Table(

@@ -30,6 +30,22 @@ async def test_a_host_is_shut_for_a_reason_and_serves_again(
     assert (await client.post("/v1/hosts/a/uncordon")).json()["state"] == "serving"
 
 
+@pytest.mark.parametrize(("what", "state"), [("cordon", "cordoned"), ("drain", "draining")])
+async def test_a_host_that_is_shut_for_a_while_serves_again_by_itself(api, seed: Seed, what: str, state: str) -> None:
+    (now_s,) = seed.rows("select extract(epoch from now())::float8")[0]
+    seed.host("a")
+    transport = httpx.ASGITransport(api(clock=lambda: now_s))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8460") as client:
+        for body in ({"for_s": 0}, {"until_s": now_s - 1}, {"for_s": 32 * 86_400}, {"for_s": 9, "until_s": now_s + 9}):
+            assert (await client.post(f"/v1/hosts/a/{what}", json={"reason": "x", **body})).status_code == 422
+        answer = await client.post(f"/v1/hosts/a/{what}", json={"reason": "new disk", "for_s": 600})
+        assert (answer.json()["state"], answer.json()["cordoned_until_s"]) == (state, now_s + 600)
+        seed.execute("update hosts set cordoned_until_s = cordoned_until_s - 601")
+        host = await shown(client)
+    said = ("cordoned_at_s", "cordoned_by", "cordon_reason", "cordoned_until_s")
+    assert (host["state"], *(host[name] for name in said)) == ("serving", None, None, None, None)
+
+
 @pytest.mark.parametrize("what", ["cordon", "drain", "forget"])
 @pytest.mark.parametrize("body", [{}, {"reason": ""}, {"reason": "x", "colour": "red"}])
 async def test_without_a_reason_nothing_is_set(client: httpx.AsyncClient, seed: Seed, what: str, body: dict) -> None:

@@ -22,7 +22,7 @@ from headway.cli.terminal.cells import (
     within,
 )
 from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, WITHIN, named
-from headway.cli.terminal.mode_labels import mode_of, paused
+from headway.cli.terminal.mode_labels import mode_of, paused, until
 
 CERTIFICATE_WARNING_S = 7 * 86_400.0  # before it ends: time enough for whoever reads the list once a week
 
@@ -209,7 +209,8 @@ def _template(row: dict[str, Any], name: str) -> str:
 def _why(row: dict[str, Any]) -> str:
     why = []
     if row["cordoned_at_s"]:
-        why.append(f"{row['cordon_reason']} ({row['cordoned_by']}, {ago(row['cordoned_at_s'])})")
+        end = "" if row.get("cordoned_until_s") is None else f", {until(row['cordoned_until_s'])}"
+        why.append(f"{row['cordon_reason']} ({row['cordoned_by']}, {ago(row['cordoned_at_s'])}{end})")
     left_s = row["certificate_left_s"]
     if left_s is not None and left_s < CERTIFICATE_WARNING_S:
         why.append(

@@ -2,7 +2,7 @@
 
 import { el, keep, mark, part, say } from "./dom.js";
 import { byName, FEW, Finder } from "./find.js";
-import { ago, bytes, counted, decimal, duration } from "./format.js";
+import { ago, bytes, clock, counted, decimal, duration } from "./format.js";
 
 const STATES = { draining: "finishing", backing_off: "failing to start" };
 
@@ -97,6 +97,12 @@ export function condition(host) {
   return ["reporting", "on_time", "Its agent reports."];
 }
 
+/** Why a host gets nothing new, by whose word and until when. */
+export function cordon(host) {
+  const until = host.cordoned_until_s === null ? "" : ` until ${clock(host.cordoned_until_s, false)}`;
+  return `${host.state} by ${host.cordoned_by}${until}: ${host.cordon_reason}`;
+}
+
 /** The busy workers that the agent has killed, by pool. */
 function killed(host) {
   const killed = Object.entries(host.forced_workers).sort().map(([pool, workers]) => `${workers} of ${pool}`).join(", ");
@@ -119,7 +125,7 @@ function more(host) {
     cpu_pressure !== null && `CPU pressure ${Math.round(100 * cpu_pressure)} %`,
     memory_pressure !== null && `memory pressure ${Math.round(100 * memory_pressure)} %`,
     ...host.problems,
-    host.cordon_reason && `${host.state} by ${host.cordoned_by}: ${host.cordon_reason}`,
+    host.cordon_reason && cordon(host),
   ];
   return parts.filter(Boolean).join(" · ");
 }

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headway.errors import Conflict, NotFound
 from headway.scaling.model import HostState
 from headway.store.audit import record_act
-from headway.store.hosts.hosts import age_s
+from headway.store.hosts.hosts import age_s, state_now, while_shut
 from headway.store.tables import hosts
 
 ACTIONS: Mapping[HostState, str] = {
@@ -19,14 +19,24 @@ ACTIONS: Mapping[HostState, str] = {
 }
 
 
-async def set_host_state(conn: AsyncConnection, name: str, state: HostState, *, reason: str | None, actor: str) -> None:
+async def set_host_state(
+    conn: AsyncConnection,
+    name: str,
+    state: HostState,
+    *,
+    reason: str | None,
+    actor: str,
+    until_s: float | None = None,
+) -> None:
     """Make the host ``name`` be in ``state`` from the leader's next tick on. The same again changes nothing.
+
+    From ``until_s`` on, Unix seconds of Postgres's clock, it serves again by itself.
 
     Raises:
         NotFound: there is no such host.
     """
     row = await _locked(conn, name)
-    before, after = _state_of(row), {"state": state.value, "reason": reason}
+    before, after = _state_of(row), _said(state.value, reason, until_s)
     if before == after:
         return
     is_shut = state is not HostState.SERVING
@@ -38,6 +48,7 @@ async def set_host_state(conn: AsyncConnection, name: str, state: HostState, *, 
             cordoned_at=func.now() if is_shut else None,
             cordoned_by=actor if is_shut else None,
             cordon_reason=reason if is_shut else None,
+            cordoned_until_s=until_s if is_shut else None,
         )
     )
     await _record(conn, actor=actor, action=ACTIONS[state], name=name, before=before, after=after)
@@ -64,19 +75,26 @@ async def forget_host(conn: AsyncConnection, name: str, *, reason: str, actor: s
 async def _locked(conn: AsyncConnection, name: str) -> Row[Any]:
     """The host's row, which nobody else changes until this transaction ends: a report would make it known again."""
     is_known = func.coalesce(hosts.c.lease_ends_at > func.now(), False).label("is_known")
-    columns = (hosts.c.host_id, hosts.c.state, hosts.c.cordon_reason, is_known)
-    row = (
-        await conn.execute(
-            select(*columns, age_s(hosts.c.reported_at).label("silent_s")).where(hosts.c.name == name).with_for_update()
-        )
-    ).one_or_none()
+    columns = (
+        hosts.c.host_id,
+        state_now().label("state"),
+        while_shut(hosts.c.cordon_reason).label("cordon_reason"),
+        while_shut(hosts.c.cordoned_until_s).label("cordoned_until_s"),
+        is_known,
+        age_s(hosts.c.reported_at).label("silent_s"),
+    )
+    row = (await conn.execute(select(*columns).where(hosts.c.name == name).with_for_update())).one_or_none()
     if row is None:
         raise NotFound(f"no host {name!r}: `headway get hosts` lists them")
     return row
 
 
 def _state_of(row: Row[Any]) -> dict[str, Any]:
-    return {"state": row.state, "reason": row.cordon_reason}
+    return _said(row.state, row.cordon_reason, row.cordoned_until_s)
+
+
+def _said(state: str, reason: str | None, until_s: float | None) -> dict[str, Any]:
+    return {"state": state, "reason": reason, **({} if until_s is None else {"until_s": until_s})}
 
 
 def _rounded(value: Any) -> int | None:

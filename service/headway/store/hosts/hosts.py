@@ -195,6 +195,17 @@ def _has_reported_since(moment: ColumnElement[Any]) -> ColumnElement[Any]:
     return func.coalesce(hosts.c.reported_at >= select(moment).scalar_subquery(), False)
 
 
+def while_shut(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """What was set of a host by hand, as long as that holds; then null."""
+    until_s = hosts.c.cordoned_until_s
+    return case((or_(until_s.is_(None), until_s > func.extract("epoch", func.now())), column))
+
+
+def state_now() -> ColumnElement[str]:
+    """What people have said of a host, and have not given an end that is over."""
+    return func.coalesce(while_shut(hosts.c.state), HostState.SERVING.value)
+
+
 # A restored database knows older orders than its hosts act on, and older workers than they have. What they report from
 # then on is the truth, and where deciding starts.
 _ACTS_ON_LOST_ORDERS = and_(
@@ -213,7 +224,7 @@ _HOSTS = select(
     hosts.c.memory_pressure,
     cast(hosts.c.templates, Text).label("templates"),
     cast(hosts.c.labels, Text).label("labels"),
-    hosts.c.state,
+    state_now().label("state"),
     hosts.c.failing,
     hosts.c.problems,
     func.coalesce(hosts.c.lease_ends_at > func.now(), False).label("is_known"),

@@ -7,7 +7,7 @@ from pydantic import AfterValidator
 
 from headway.control.http.dependencies import ApiContext, WithContext, body_of, model_of, operations, taking
 from headway.control.http.problems import declared
-from headway.control.http.schemas.host_bodies import ReasonBody
+from headway.control.http.schemas.host_bodies import CordonBody, ReasonBody
 from headway.control.http.schemas.requests import storable_text
 from headway.control.http.schemas.responses import HostOut
 from headway.errors import Conflict, Invalid, NotFound
@@ -22,22 +22,25 @@ router = operations(prefix="/v1/hosts", tags=["hosts"])
 HostPath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterValidator(storable_text)]
 
 
-@router.post("/{host}/cordon", summary="Give a host nothing new", **taking(ReasonBody, NotFound))
+@router.post("/{host}/cordon", summary="Give a host nothing new", **taking(CordonBody, NotFound))
 async def cordon_host(host: HostPath, context: WithContext, request: Request) -> HostOut:
-    """Keep what the host runs and give it nothing new, until it is uncordoned."""
-    return await _set(context, host, HostState.CORDONED, reason=await _reason(request))
+    """Keep what the host runs and give it nothing new, for a while or until it is uncordoned."""
+    return await _shut(context, host, HostState.CORDONED, request)
 
 
-@router.post("/{host}/drain", summary="Empty a host", **taking(ReasonBody, NotFound))
+@router.post("/{host}/drain", summary="Empty a host", **taking(CordonBody, NotFound))
 async def drain_host(host: HostPath, context: WithContext, request: Request) -> HostOut:
-    """Place the host's workers elsewhere; each leaves, with its own drain, when what replaces it runs."""
-    return await _set(context, host, HostState.DRAINING, reason=await _reason(request))
+    """Place the host's workers elsewhere; each leaves, with its own drain, when what replaces it runs.
+
+    The host serves again when the time is over that the body gives, or when it is uncordoned.
+    """
+    return await _shut(context, host, HostState.DRAINING, request)
 
 
 @router.post("/{host}/uncordon", summary="Let a host serve again", responses=declared(Invalid, NotFound))
 async def uncordon_host(host: HostPath, context: WithContext) -> HostOut:
     """End a cordon or a drain. Where there is none, nothing changes."""
-    return await _set(context, host, HostState.SERVING, reason=None)
+    return await _set(context, host, HostState.SERVING)
 
 
 @router.post(
@@ -45,19 +48,28 @@ async def uncordon_host(host: HostPath, context: WithContext) -> HostOut:
 )
 async def forget_host(host: HostPath, context: WithContext, request: Request) -> Response:
     """Wait no longer for what a silent host may run. Refused while it reports; one that comes back enrols anew."""
-    reason = await _reason(request)
+    reason = await body_of(request, lambda body: model_of(ReasonBody, body).reason)
     async with transaction(context.engine) as conn:
         await host_lifecycle.forget_host(conn, host, reason=reason, actor=context.actor)
     return Response(status_code=204)
 
 
-async def _reason(request: Request) -> str:
-    return await body_of(request, lambda body: model_of(ReasonBody, body).reason)
+async def _shut(context: ApiContext, name: str, state: HostState, request: Request) -> HostOut:
+    now_s = context.clock()
+
+    def read(body: bytes) -> tuple[str, float | None]:
+        said = model_of(CordonBody, body)
+        return said.reason, said.end_s(now_s=now_s)
+
+    reason, until_s = await body_of(request, read)
+    return await _set(context, name, state, reason=reason, until_s=until_s)
 
 
-async def _set(context: ApiContext, name: str, state: HostState, *, reason: str | None) -> HostOut:
+async def _set(
+    context: ApiContext, name: str, state: HostState, *, reason: str | None = None, until_s: float | None = None
+) -> HostOut:
     async with transaction(context.engine) as conn:
-        await host_lifecycle.set_host_state(conn, name, state, reason=reason, actor=context.actor)
+        await host_lifecycle.set_host_state(conn, name, state, reason=reason, until_s=until_s, actor=context.actor)
     # Read by itself: the host's row would be locked for as long as that takes, and its reports would wait.
     async with snapshot(context.engine) as conn:
         found = next((HostOut.of(row) for row in await read_hosts(conn) if row.host.name == name), None)

@@ -1,9 +1,25 @@
 """What people ask of hosts, as the HTTP API takes it."""
 
-from headway.control.http.schemas.requests import Taken, Text
+from pydantic import Field
+
+from headway.control.http.schemas.profile_bodies import OVERRIDE_BODY_S_MAX, end_if_any_s
+from headway.control.http.schemas.requests import Seconds, Taken, Text
 
 
 class ReasonBody(Taken):
     """Why somebody does what they do: whoever reads the audit log wants to know."""
 
     reason: Text
+
+
+class CordonBody(ReasonBody):
+    """Why a host gets nothing new, and for how long."""
+
+    for_s: float | None = Field(default=None, gt=0, le=OVERRIDE_BODY_S_MAX)
+    """Seconds from now; or say `until_s`. Without either it holds until somebody ends it."""
+    until_s: Seconds | None = None
+    """Unix seconds, at most 31 days ahead."""
+
+    def end_s(self, *, now_s: float) -> float | None:
+        """When the host serves again by itself. Raises ``Invalid`` where that is not ahead, or too far."""
+        return end_if_any_s(self.for_s, self.until_s, now_s=now_s)

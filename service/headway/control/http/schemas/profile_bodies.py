@@ -184,17 +184,17 @@ class PauseBody(Taken):
     until_s: Seconds | None = None
     """Unix seconds, at most 31 days ahead."""
 
-    @model_validator(mode="after")
-    def _no_two_ends(self) -> Self:
-        if self.for_s is not None and self.until_s is not None:
-            raise ValueError("give at most one of for_s and until_s")
-        return self
-
     def value(self, *, now_s: float) -> Pause:
         """The core's value. Raises ``Invalid`` where it would end before it begins, or too late."""
-        has_end = self.for_s is not None or self.until_s is not None
-        until_s = _end_s(self.for_s, self.until_s, now_s=now_s) if has_end else None
+        until_s = end_if_any_s(self.for_s, self.until_s, now_s=now_s)
         return Pause(mode=Mode(self.mode), reason=self.reason, until_s=until_s)
+
+
+def end_if_any_s(for_s: float | None, until_s: float | None, *, now_s: float) -> float | None:
+    """When that ends which may go on until somebody ends it. Raises ``Invalid``."""
+    if for_s is not None and until_s is not None:
+        raise Invalid("give at most one of for_s and until_s")
+    return None if for_s is None and until_s is None else _end_s(for_s, until_s, now_s=now_s)
 
 
 def _end_s(for_s: float | None, until_s: float | None, *, now_s: float) -> float:

@@ -168,6 +168,8 @@ class HostOut(Given):
     cordoned_at_s: float | None
     cordoned_by: str | None
     cordon_reason: str | None
+    cordoned_until_s: float | None
+    """When it serves again by itself; null: not before somebody says so."""
     labels: Mapping[str, str]
     refused: list[str]
     """A sentence for each label and template that it reports and that its join token does not allow."""

@@ -1,10 +1,10 @@
 // One host: its condition, capacity and pressure, its workers, and what people may do with it.
 
-import { actionBar, reasonField } from "../actions.js";
+import { actionBar, reasonField, spanField } from "../actions.js";
 import { link } from "../address.js";
 import { el, say } from "../dom.js";
 import { ago, bytes, decimal, duration } from "../format.js";
-import { condition } from "../hosts.js";
+import { condition, cordon } from "../hosts.js";
 import { heading, nothing, table } from "../loading.js";
 import { send } from "../session.js";
 
@@ -41,10 +41,11 @@ export const page = {
 
 function actions(name) {
   const path = `v1/hosts/${encodeURIComponent(name)}`;
-  const post = (what) => (values) => send("POST", `${path}/${what}`, { reason: values.reason });
+  const post = (what) => ({ reason, for_s }) => send("POST", `${path}/${what}`, { reason, ...(for_s ? { for_s: Number(for_s) } : {}) });
+  const fields = [spanField({ canStay: true }), reasonField];
   return [
-    { label: "Cordon", title: `Cordon ${name}`, text: "It keeps what runs and gets nothing new, until somebody lets it serve again.", fields: [reasonField], act: post("cordon") },
-    { label: "Drain", title: `Drain ${name}`, text: "Its workers leave as what replaces them runs elsewhere. It gets nothing new, until somebody lets it serve again.", fields: [reasonField], act: post("drain") },
+    { label: "Cordon", title: `Cordon ${name}`, text: "It keeps what runs and gets nothing new until this ends, or somebody lets it serve again.", fields, act: post("cordon") },
+    { label: "Drain", title: `Drain ${name}`, text: "Its workers leave as what replaces them runs elsewhere. It gets nothing new until this ends, or somebody lets it serve again.", fields, act: post("drain") },
     { label: "Let it serve", title: `Let ${name} serve again`, text: "Ends a cordon or a drain.", confirm: "Let it serve", act: () => send("POST", `${path}/uncordon`) },
     { label: "Forget", title: `Forget ${name}`, text: "Only for a host that is gone for good: what it may still run counts no longer, and is replaced elsewhere. Refused while it reports.", fields: [reasonField], act: post("forget") },
   ];
@@ -63,7 +64,7 @@ function facts(host) {
     ["Templates", host.templates.map((each) => each.name).join(", ") || "none"],
     ["Labels", Object.entries(host.labels).map(([key, value]) => `${key}=${value}`).join(", ") || "none"],
     host.certificate_left_s !== null && ["Certificate", host.certificate_left_s > 0 ? `ends in ${duration(host.certificate_left_s)}` : "has ended"],
-    host.cordon_reason && ["Why", `${host.state} by ${host.cordoned_by}: ${host.cordon_reason}`],
+    host.cordon_reason && ["Why", cordon(host)],
     ...host.problems.map((problem) => ["Problem", problem]),
   ].filter(Boolean);
   return el("dl", { class: "card facts" }, ...entries.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)]));
