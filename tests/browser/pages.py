@@ -21,6 +21,8 @@ QUIETLY = [
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 
+TOKEN = "k7Qm2vX9tL4pZ8sR3wN6yB1c"  # of the control plane itself
+
 IN_A_BROWSER = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH: apt-get install chromium"),
@@ -41,3 +43,17 @@ async def opened(browser: Browser, url: str, **options: Any) -> AsyncIterator[tu
     await page.goto(url)
     yield page, wrong
     await context.close()
+
+
+async def sign_in(page: Page, token: str) -> None:
+    """Give the token that the page asks for."""
+    await page.get_by_role("textbox", name="Token").fill(token)
+    await page.get_by_role("button", name="Continue").click()
+    await expect(page.locator("#link")).to_have_text("Live")
+
+
+async def token_of(page: Page, url: str, role: str) -> str:
+    """A new token of a role."""
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    made = await page.request.post(f"{url}v1/tokens", data={"role": role, "name": role}, headers=headers)
+    return str((await made.json())["secret"])

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from dataclasses import replace
 
 from headway.scaling.measure import sketch_index
@@ -32,6 +33,18 @@ def play(seed: Seed, *, now_s: float) -> None:
     _buckets(seed, now_s=now_s)
     _samples(seed, now_s=now_s)
     _decisions(seed, now_s=now_s)
+
+
+def one_pool(seed: Seed, *, pickups_s: list[float] | None = None, **bucket: int) -> None:
+    """Write an installation of one queue, as of now, in which nothing is wrong."""
+    now_s = time.time()
+    seed.leader()
+    seed.pipeline()
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq", objective=SOON, stale_after_s=900))
+    seed.host("worker-1")
+    seed.worker("worker-1", "mail", 1)
+    seed.bucket("redis/mail", at_s=now_s - 10, pickups_s=pickups_s or [0.5] * 5, **{"finished_jobs": 4, **bucket})
+    seed.sample("redis/mail", at_s=now_s, waiting_jobs=0, in_flight_jobs=1, oldest_age_s=0.0)
 
 
 def _hosts(seed: Seed) -> None:

@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from browser.pages import CONTRAST, IN_A_BROWSER, opened
-from browser.scene import SOON, play
+from browser.scene import SOON, one_pool, play
 from headway.scaling.allocation.host_demand import HostsWanted, Sign
 from headway.scaling.model import Decision, Mode
 from headway.scaling.profile import Profile
@@ -194,40 +194,9 @@ async def test_a_token_is_asked_for_once_and_a_wrong_one_again(browser: Browser,
         await expect(page.locator("#link")).to_have_text("Live")
 
 
-async def test_a_lost_connection_is_shown_and_comes_back_by_itself(browser: Browser, serve, seed: Seed) -> None:
-    play(seed, now_s=time.time())
-    async with serve() as (url, _, server):
-        port = server.port
-        async with opened(browser, url) as (page, _wrong):
-            await expect(page.locator("#link")).to_have_text("Live")
-            await server.stop()
-            await expect(page.locator("#link")).to_contain_text("Connection lost, retrying")
-            await expect(page.locator("#link")).to_contain_text("Shown is what was known at")
-            async with serve(port=port):
-                await expect(page.locator("#link")).to_have_text("Live", timeout=20_000)
-
-
-async def test_jobs_that_fail_are_the_headline_and_the_row_says_how_many(browser: Browser, serve, seed: Seed) -> None:
-    _one_pool(seed, failed_jobs=40)
-    async with serve() as (url, _, _), opened(browser, url) as (page, _wrong):
-        await expect(page.locator("#headline")).to_have_text("redis/mail: too many jobs fail")
-        row = page.get_by_role("row").filter(has_text="redis/mail")
-        await expect(row.locator("[data-part=badge]")).to_have_text("failing")
-        await expect(row).to_contain_text("40 of 44 jobs (90 %) failed in the last 5 min")
-
-
-async def test_nothing_is_green_while_the_pipeline_does_not_answer(browser: Browser, serve, seed: Seed) -> None:
-    """Jobs are read and none waits too long; whether those that started were in time, nobody measures."""
-    _one_pool(seed)
-    seed.execute("update pipeline_health set beat_at = now() - interval '48 s'")
-    async with serve() as (url, _, _), opened(browser, url) as (page, _wrong):
-        await expect(page.locator("#headline")).to_have_text(re.compile("Nobody is known to be late|no fresh data"))
-        await expect(page.locator("#reasons")).to_contain_text("not responding: no heartbeat for")
-
-
 async def test_the_table_and_the_chart_show_the_objectives_own_percentile(browser: Browser, serve, seed: Seed) -> None:
     """A span of 5 s has another; and decisions are those on the pool that the chart is of."""
-    _one_pool(seed, pickups_s=[9.0] * 5)
+    one_pool(seed, pickups_s=[9.0] * 5)
     seed.bucket("redis/mail", at_s=time.time(), pickups_s=[0.5] * 5, waiting_jobs=None, sampled_at_s=None)
     seed.profile(Profile(pool="other", queues=("redis/other",), template="rq", objective=SOON))
     for pool, ago_s in (("mail", 30.0), ("other", 1.0)):
@@ -246,20 +215,9 @@ async def test_the_table_and_the_chart_show_the_objectives_own_percentile(browse
         assert ticks == ["0 s", "30 s", "60 s"]
 
 
-def _one_pool(seed: Seed, *, pickups_s: list[float] | None = None, **bucket: int) -> None:
-    now_s = time.time()
-    seed.leader()
-    seed.pipeline()
-    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq", objective=SOON, stale_after_s=900))
-    seed.host("worker-1")
-    seed.worker("worker-1", "mail", 1)
-    seed.bucket("redis/mail", at_s=now_s - 10, pickups_s=pickups_s or [0.5] * 5, finished_jobs=4, **bucket)
-    seed.sample("redis/mail", at_s=now_s, waiting_jobs=0, in_flight_jobs=1, oldest_age_s=0.0)
-
-
 async def test_what_is_wrong_with_the_installation_is_on_the_page_in_words(browser: Browser, serve, seed: Seed) -> None:
     """Of a few causes; `tests/proof/test_shown.py` makes all of them, and reads what the page is sent."""
-    _one_pool(seed)
+    one_pool(seed)
     seed.profile(Profile(pool="other", queues=("second/other",), template="nowhere", workers_min=1, objective=SOON))
     seed.sample("second/other", at_s=time.time(), waiting_jobs=0, oldest_age_s=0.0)
     seed.execute(

@@ -1,76 +1,16 @@
-"""Tasks of an operator in the pages: sign in, scale for a while, change a profile with its diff, drain, read back."""
+"""The pages beside Now: what each shows, how it is filtered, and that it fits."""
 
 import asyncio
 import time
 from pathlib import Path
 
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, expect
 
-from browser.pages import IN_A_BROWSER, opened
+from browser.pages import IN_A_BROWSER, TOKEN, opened, sign_in, token_of
 from browser.scene import play
 from support.seed import Seed
 
 pytestmark = IN_A_BROWSER
-
-TOKEN = "k7Qm2vX9tL4pZ8sR3wN6yB1c"
-
-
-async def sign_in(page: Page, token: str) -> None:
-    await page.get_by_role("textbox", name="Token").fill(token)
-    await page.get_by_role("button", name="Continue").click()
-    await expect(page.locator("#link")).to_have_text("Live")
-
-
-async def token_of(page: Page, url: str, role: str) -> str:
-    headers = {"Authorization": f"Bearer {TOKEN}"}
-    made = await page.request.post(f"{url}v1/tokens", data={"role": role, "name": role}, headers=headers)
-    return str((await made.json())["secret"])
-
-
-async def test_a_viewer_sees_the_controls_disabled_and_why_and_signs_out(browser: Browser, serve, seed: Seed) -> None:
-    play(seed, now_s=time.time())
-    async with serve(token=TOKEN) as (url, _, _), opened(browser, url) as (page, _wrong):
-        await sign_in(page, await token_of(page, url, "viewer"))
-        await page.goto(f"{url}profiles/emails")
-        await expect(page.get_by_text("Your role is viewer").first).to_be_visible()
-        await expect(page.get_by_role("button", name="Scale", exact=True)).to_be_disabled()
-        await expect(page.locator("#profile-text")).not_to_be_editable()
-        await page.goto(f"{url}account")
-        await expect(page.get_by_text("Read everything but the audit log")).to_be_visible()
-        await page.get_by_role("button", name="Sign out").click()
-        await expect(page.get_by_role("textbox", name="Token")).to_be_focused()
-
-
-async def test_an_operator_scales_changes_a_profile_with_its_diff_and_drains(
-    browser: Browser, serve, seed: Seed
-) -> None:
-    play(seed, now_s=time.time())
-    async with serve(token=TOKEN) as (url, _, _), opened(browser, url) as (page, _wrong):
-        await sign_in(page, await token_of(page, url, "operator"))
-        await page.goto(f"{url}profiles/emails")
-        await page.get_by_role("button", name="Scale", exact=True).click()
-        dialog = page.get_by_role("dialog")
-        await dialog.get_by_label("Workers").fill("9")
-        await dialog.get_by_label("Reason").fill("a campaign")
-        await dialog.get_by_role("button", name="Scale").click()
-        await expect(page.locator("main .summary")).to_contain_text("set: 9 workers until")
-
-        text = page.locator("#profile-text")
-        before = await text.input_value()
-        await text.fill(before.replace('"workers_max": 12', '"workers_max": -1'))
-        await page.get_by_role("button", name="Check the change").click()
-        await expect(page.locator("main .problem").first).to_contain_text("workers_max")
-        await text.fill(before.replace('"workers_max": 12', '"workers_max": 14'))
-        await page.get_by_role("button", name="Check the change").click()
-        await expect(dialog.get_by_role("row", name="workers_max 12 14")).to_be_visible()
-        await dialog.get_by_role("button", name="Change it").click()
-        await expect(page.locator("main .summary")).to_contain_text("to 14 workers")
-
-        await page.goto(f"{url}hosts/worker-1")
-        await page.get_by_role("button", name="Drain").click()
-        await dialog.get_by_label("Reason").fill("a new kernel")
-        await dialog.get_by_role("button", name="Drain").click()
-        await expect(page.locator("main")).to_contain_text("draining by token operator: a new kernel")
 
 
 async def test_decisions_are_filtered_by_the_address_and_every_page_opens(browser: Browser, serve, seed: Seed) -> None:

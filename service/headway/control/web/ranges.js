@@ -43,6 +43,20 @@ export function chooseSpan(from_s, until_s, now_s) {
   setParameters({ range: null, from: Math.floor(end_s - length_s), until: Math.floor(end_s) }, { isStep: true, state: { before } });
 }
 
+/** Show a day of this browser's clock, `YYYY-MM-DD`, as far as it is over. */
+export function chooseDay(text, now_s) {
+  const [year, month, day] = text.split("-").map(Number);
+  const [from_s, until_s] = [day, day + 1].map((each) => new Date(year, month - 1, each).getTime() / 1000);
+  if (from_s < now_s) chooseSpan(from_s, Math.min(until_s, now_s), now_s);
+}
+
+/** The day whose beginning a range has, where it is no longer than one; else empty. */
+export function dayOf({ name, from_s, until_s }) {
+  const from = new Date(from_s * 1000);
+  if (name !== null || from.getHours() || from.getMinutes() || until_s - from_s > 25 * HOUR_S) return "";
+  return [from.getFullYear(), from.getMonth() + 1, from.getDate()].map((each) => String(each).padStart(2, "0")).join("-");
+}
+
 /** Show the range that was shown before somebody zoomed or moved; the default where nobody did. */
 export function undoSpans() {
   setParameters(history.state?.before ?? { range: null, from: null, until: null }, { isStep: true });

@@ -6,7 +6,7 @@ import { el, keep, mark, say } from "../dom.js";
 import { ago, count, counted, decimal, duration, slo } from "../format.js";
 import { isEmpty } from "../panels.js";
 import { moment, Plots } from "../plots.js";
-import { chooseRange, chooseSpan, RANGES, rangeOf, undoSpans } from "../ranges.js";
+import { chooseDay, chooseRange, chooseSpan, dayOf, RANGES, rangeOf, undoSpans } from "../ranges.js";
 import { loadPlots } from "../uplot.js";
 import { MEANINGS, STATES } from "../states.js";
 
@@ -56,6 +56,8 @@ class SeriesPage {
     const part = (name, tag, attributes = {}, ...children) => (this.#parts[name] = el(tag, attributes, ...children));
     const ranges = [...RANGES].map(([name, [words]]) => this.#button(words, () => this.#chose(() => chooseRange(name)), { "data-range": name }));
     const span = (change) => () => this.#chose(() => chooseSpan(...change(this.#range()), this.#context.store.moment_s));
+    part("day", "input", { type: "date", id: "day" });
+    this.#parts.day.addEventListener("change", () => this.#parts.day.value && this.#chose(() => chooseDay(this.#parts.day.value, this.#context.store.moment_s)));
     const half = ({ from_s, until_s }) => (until_s - from_s) / 2;
     root.append(
       el("section", { class: "summary" },
@@ -68,6 +70,7 @@ class SeriesPage {
       el("div", { class: "title" },
         el("div", { class: "ranges", role: "group", "aria-label": "Range of time" }, ...ranges),
         el("div", { class: "ranges", role: "group", "aria-label": "Move and zoom" },
+          el("label", { for: "day" }, "Day "), this.#parts.day,
           this.#button("Earlier", span((range) => [range.from_s - half(range), range.until_s - half(range)])),
           this.#button("Later", span((range) => [range.from_s + half(range), range.until_s + half(range)])),
           this.#button("Zoom in", span((range) => [range.from_s + half(range) / 2, range.until_s - half(range) / 2])),
@@ -138,7 +141,7 @@ class SeriesPage {
     try {
       const [uPlot, series] = await Promise.all([loadPlots(), this.#context.read(`v1/${this.#kind}s/${name}/series?${words}`)]);
       const pool = this.#kind === "pool" ? this.#name : series.pool;
-      const decided = pool ? (await this.#context.read(`v1/decisions?pool=${encodeURIComponent(pool)}&limit=${DECISIONS_SHOWN}`)).decisions : [];
+      const decided = pool ? await this.#readChanges(pool, range) : { decisions: [], isCut: false };
       if (turn !== this.#turn || this.#isClosed) return;
       this.#plots ??= new Plots(uPlot, this.#parts.plots, {
         zoomed: (from_s, until_s) => this.#chose(() => chooseSpan(from_s, until_s, this.#context.store.moment_s)),
@@ -154,10 +157,17 @@ class SeriesPage {
     }
   }
 
-  #took(series, decided) {
+  /** What changed the number of workers, newest first. */
+  async #readChanges(pool, { name, from_s, until_s }) {
+    const query = { pool, from_s, limit: DECISIONS_SHOWN, ...(name ? {} : { until_s }) }; // up to now: also what is decided meanwhile
+    const found = await Promise.all(["up", "down"].map((direction) => this.#context.read(`v1/decisions?${new URLSearchParams({ ...query, direction })}`)));
+    const decisions = found.flatMap((each) => each.decisions).sort((one, other) => other.decided_at_s - one.decided_at_s);
+    return { decisions, isCut: found.some((each) => each.next !== null) };
+  }
+
+  #took(series, { decisions, isCut }) {
     this.#series = series;
-    const isChange = (each) => each.previous_workers !== each.decision.target_workers;
-    this.#decided = decided.filter((each) => each.decided_at_s >= series.from_s && each.decided_at_s <= series.until_s && isChange(each));
+    this.#decided = decisions;
     const length_s = series.until_s - series.from_s;
     say(this.#parts.span, `${moment(series.from_s, length_s)} to ${moment(series.until_s, length_s)}, ${SOURCES[series.source]}; each point is ${duration(series.step_s)}`);
     const isNone = isEmpty(series);
@@ -167,9 +177,8 @@ class SeriesPage {
     if (isNone) this.#none("Nothing is known of this range.", ["Readings of 5 s are kept for 2 hours, of a minute for 14 days, of an hour for 400 days."]);
     else this.#plots.draw(series, this.#decided);
     this.#list.show({ decisions: this.#decided }, this.#context.store.moment_s);
-    const isCut = decided.length === DECISIONS_SHOWN && decided.at(-1).decided_at_s > series.from_s;
     this.#parts.undecided.hidden = this.#decided.length > 0 && !isCut;
-    say(this.#parts.undecided, isCut ? `Only the newest ${DECISIONS_SHOWN} decisions of the pool are looked through.` : "No change of the number of workers was decided in this range.");
+    say(this.#parts.undecided, isCut ? `Only the newest ${DECISIONS_SHOWN} that went up, and as many that went down, are shown.` : "No change of the number of workers was decided in this range.");
     this.#showTable();
   }
 
@@ -183,8 +192,9 @@ class SeriesPage {
     this.#parts.none.replaceChildren(el("b", {}, title), el("p", {}, ...children));
   }
 
-  #markRange({ name }) {
-    for (const button of document.querySelectorAll("[data-range]")) mark(button, "aria-pressed", String(button.dataset.range === name));
+  #markRange(range) {
+    for (const button of document.querySelectorAll("[data-range]")) mark(button, "aria-pressed", String(button.dataset.range === range.name));
+    if (document.activeElement !== this.#parts.day) this.#parts.day.value = dayOf(range);
   }
 
   #open({ decision_id }) {
