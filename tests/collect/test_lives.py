@@ -33,6 +33,7 @@ def runs(started: float = 11.0) -> ReportedLife:
 
 
 OVER = ReportedLife(stage=Stage.ENDED, enqueued_at_s=10.0)
+CANCELED_OVER = replace(OVER, is_canceled=True)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +119,10 @@ OVER = ReportedLife(stage=Stage.ENDED, enqueued_at_s=10.0)
         (replace(OVER, ended_at_s=12.0), record(FINISHED, 10, 11, 12), SEEN, []),
         # and its second run is given up: the end in the record is of the first
         (replace(OVER, ended_at_s=12.0), record(FAILED, 10, 13, 12), SEEN, ["started 13", "failed 100"]),
+        # cancelled, and run all the same: a worker had just taken it, or it stood in the queue once more
+        (CANCELED_OVER, record(RUNNING, started=11), SEEN, ["started 11"]),
+        (CANCELED_OVER, record(FINISHED, started=11, ended=12), SEEN, ["started 11", "finished 12"]),
+        (CANCELED_OVER, record(CANCELED, started=11), SEEN, []),
         # its entry is known to be told, the job itself is not remembered
         (None, record(RUNNING, started=11), replace(SEEN, is_enqueued_reported=True), ["started 11"]),
     ],
@@ -280,7 +285,7 @@ def test_the_job_of_an_execution(member: str, job_id: str) -> None:
 OVER_AT_12 = replace(OVER, ended_at_s=12.0)
 
 
-@pytest.mark.parametrize("reported", [waits(), waits(13, ended_before=12), runs(), OVER_AT_12])
+@pytest.mark.parametrize("reported", [waits(), waits(13, ended_before=12), runs(), OVER_AT_12, CANCELED_OVER])
 def test_what_was_reported_of_a_job_is_the_same_after_a_restart(reported: ReportedLife) -> None:
     jobs = JobMemory(begins_at_s=0.0)
     jobs.put("a", reported, at_s=100.0)

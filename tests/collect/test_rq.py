@@ -298,6 +298,20 @@ def test_a_cancelled_job_ends_without_a_word(rq: Rq, watch: Watch) -> None:
     assert watch.reported() == [ENQUEUED, ENQUEUED, STARTED, FINISHED]
 
 
+def test_a_job_that_was_put_twice_and_cancelled_once_runs_once(rq: Rq, watch: Watch) -> None:
+    """RQ takes one of its two places in line, and writes that the job is cancelled; a worker runs the other."""
+    job = rq.queue().enqueue(work)
+    watch.poll_once()
+    rq.queue().enqueue(work, job_id=job.id)
+    rq.job(job.id).cancel()
+    (sample,) = watch.poll_once().samples
+    assert sample.waiting_jobs == 1
+    rq.run()
+    watch.poll_once()
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, STARTED, FINISHED]
+
+
 def test_a_job_given_up_because_its_worker_died_has_failed_when_that_is_seen(rq: Rq, watch: Watch) -> None:
     job = rq.queue().enqueue(work)
 

@@ -88,6 +88,8 @@ class ReportedLife:
     """Whether this life ended with a failure."""
     is_aside: bool = False
     """Whether the job has left the queue until its retry is due."""
+    is_canceled: bool = False
+    """Whether the job was cancelled as it waited: a worker that has taken it, or its other place in line, runs it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,22 +123,27 @@ def progress(
         record = replace(record, enqueued_at_s=reported.enqueued_at_s)
         if record.started_at_s is not None and record.started_at_s < reported.enqueued_at_s:
             return _end_before(reported, record, sighting)
-    elif reported is not None and _runs_again(reported, record):  # it stood in the queue twice
+    elif reported is not None and _runs_again(reported, record):
         reported = replace(
             reported,
             stage=Stage.ENQUEUED,
             ended_at_s=None,
-            ended_before_at_s=reported.ended_at_s,
+            ended_before_at_s=reported.ended_at_s or reported.ended_before_at_s,
             has_failed=False,
+            is_canceled=False,
         )
     is_same_life = reported is not None and reported.enqueued_at_s == record.enqueued_at_s
     if reported is not None and not (is_same_life and record.state in _IN_QUEUE):
         events += _end_of_life(reported, record, sighting)
         if is_same_life:  # it left the queue's care: waits for its retry or next repetition, or was cancelled
             is_running_on = record.state is JobState.CANCELED and reported.stage is Stage.STARTED
-            has_failed = reported.has_failed or any(event.kind is EventKind.FAILED for event in events)
+            is_unbegun = reported.stage is Stage.ENQUEUED and not events
             ended = replace(
-                reported, stage=Stage.ENDED, has_failed=has_failed, is_aside=record.state is JobState.DELAYED
+                reported,
+                stage=Stage.ENDED,
+                has_failed=reported.has_failed or any(event.kind is EventKind.FAILED for event in events),
+                is_aside=record.state is JobState.DELAYED,
+                is_canceled=reported.is_canceled or (record.state is JobState.CANCELED and is_unbegun),
             )
             return events, reported if is_running_on else ended
         reported = None
@@ -183,6 +190,7 @@ def _left_meanwhile(
         retries_left=then.retries_left,
         has_failed=has_failed,
         is_aside=record.state is JobState.DELAYED,
+        is_canceled=record.state is JobState.CANCELED,
     )
 
 
@@ -204,10 +212,15 @@ def recent(events: Iterable[JobEvent], *, at_s: float) -> list[JobEvent]:
 
 
 def _runs_again(reported: ReportedLife, record: JobRecord) -> bool:
-    """Whether ``record`` shows a run after the end of the one that ``reported`` ended with, and no entry in between."""
-    if reported.ended_at_s is None or record.started_at_s is None or record.state not in _BEGUN:
+    """Whether ``record`` shows a run after the life that ``reported`` was of was over, and no entry in between.
+
+    The job stood in the queue twice, or it was cancelled as a worker took it.
+    """
+    if record.enqueued_at_s != reported.enqueued_at_s or record.started_at_s is None or record.state not in _BEGUN:
         return False
-    return record.enqueued_at_s == reported.enqueued_at_s and record.started_at_s > reported.ended_at_s
+    if reported.ended_at_s is None:
+        return reported.is_canceled and _is_begun_since_entry(record)
+    return record.started_at_s > reported.ended_at_s
 
 
 def _end_before(

@@ -163,7 +163,13 @@ class JobMemory:
                 for job, each in self._running.items()
             },
             "ended": {
-                job: [each.enqueued_at_s, each.noticed_at_s, each.score, each.reported.ended_at_s]
+                job: [
+                    each.enqueued_at_s,
+                    each.noticed_at_s,
+                    each.score,
+                    each.reported.ended_at_s,
+                    each.reported.is_canceled,
+                ]
                 for job, each in self._ended.items()
             },
             "aside": {job: reported.enqueued_at_s for job, reported in self._aside.items()},
@@ -208,6 +214,7 @@ class JobMemory:
                 stage=Stage.ENDED,
                 enqueued_at_s=enqueued_at_s,
                 ended_at_s=more[0] if more else None,  # a state of before it was stored has none
+                is_canceled=len(more) > 1 and more[1],
                 **attempts.get(job, {}),
             )
             self._ended[job] = _Ended(enqueued_at_s, noticed_at_s, score, reported)
