@@ -165,6 +165,27 @@ def test_what_a_worker_that_ends_puts_back_youngest_first_hides_no_age(shop: Sho
     assert 58 <= mail.oldest_age_s <= 60 <= mail.oldest_age_max_s
 
 
+def test_what_was_taken_and_put_back_between_two_polls_is_no_younger(shop: Shop) -> None:
+    """kombu writes into a message that it was put back: the mark of it is gone, and it has not left."""
+    shop.send()
+    shop.redis.delete("mail")
+    base_s = time.time()
+    shop.samples(base_s)
+    shop.send()
+    shop.samples(base_s + 1)
+    message = json.loads(shop.redis.rpop("mail"))
+    message["headers"]["redelivered"] = True
+    shop.redis.rpush("mail", json.dumps(message))
+    for at_s in (40, 60):
+        mail = shop.samples(base_s + at_s)["mail"]
+        assert mail.oldest_age_s <= at_s <= mail.oldest_age_max_s
+    shop.take("mail", at_s=base_s + 61)
+    shop.samples(base_s + 62)
+    shop.redis.rpush("mail", json.dumps(message))
+    shop.redis.delete("unacked", "unacked_index")
+    assert shop.samples(base_s + 70)["mail"].oldest_age_max_s >= 70
+
+
 def test_behind_many_that_were_put_back_the_oldest_is_unknown_until_few_are_left(shop: Shop) -> None:
     shop.send()
     shop.redis.delete("mail")

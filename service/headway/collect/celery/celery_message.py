@@ -15,6 +15,8 @@ class Message:
     """Which delivery it is; the same when a worker puts it back."""
     due_s: float | None = None
     """When it is due (``eta``, ``countdown``); ``None``: at once."""
+    is_put_back: bool = False
+    """Whether a worker took it and put it back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,11 @@ def taken_from(text: str | None) -> Taken | None:
 
 def _message(value: Any) -> Message:
     tag = _inside(value, "properties", "delivery_tag")
-    return Message(tag=tag if isinstance(tag, str) else "", due_s=unix_s(_inside(value, "headers", "eta")))
+    return Message(
+        tag=tag if isinstance(tag, str) else "",
+        due_s=unix_s(_inside(value, "headers", "eta")),
+        is_put_back=isinstance(tag, str) and _inside(value, "headers", "redelivered") is True,
+    )
 
 
 def _inside(value: Any, *keys: str) -> Any:

@@ -10,7 +10,7 @@ than are held; until then the lower figures are reported, in which no job counts
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -259,7 +259,8 @@ class CelerySource:
             count.delayed_jobs += min(later, length)
             count.waiting_jobs += max(0, length - later)
             if length > later:
-                count.oldest += tuple(self._entered(heads, length, entered, at_s))
+                put_back = self._put_back(queue, heads, seen_s)
+                count.oldest += tuple(_entered(heads, put_back, length, entered, at_s))
         return count
 
     def _empty(self, name: str, lists: Sequence[str], at_s: float) -> None:
@@ -268,20 +269,16 @@ class CelerySource:
         for key in lists:
             self._marks.pop(key, None)
 
-    def _entered(self, heads: Sequence[Message], length: int, entered: Entered, at_s: float) -> Iterator[Entered]:
-        """When those entered of which one is the oldest that is due: whoever was put back stands before older ones."""
+    def _put_back(self, queue: str, heads: Sequence[Message], seen_s: float) -> dict[str, Entered]:
+        """When those of ``heads`` entered that workers had taken, by their tags."""
+        found: dict[str, Entered] = {}
         for each in heads:
             held = self._held.entered(each.tag)
-            if each.due_s is None:
-                yield held or entered
-                if held is None:
-                    return
-            elif each.due_s <= at_s:
-                yield Entered(after_s=each.due_s, until_s=each.due_s)
-        if length > len(heads) and any(each.due_s is None for each in heads):
-            yield replace(entered, after_s=None)  # all of them were put back, and more may be behind them
-        elif all(each.due_s is not None and each.due_s > at_s for each in heads):
-            yield entered
+            if held is None and each.is_put_back:
+                held = self._held.put_back(each.tag, after_s=self._heads.get(queue), seen_s=seen_s)
+            if held is not None:
+                found[each.tag] = held
+        return found
 
     def _samples(
         self, counts: dict[str, _QueueCount], taken_at_s: dict[str, float], at_s: float
@@ -342,6 +339,23 @@ class CelerySource:
         if queue not in self._lists_of:
             self._lists_of[queue] = tuple(f"{self._prefix}{queue}{priority}" for priority in PRIORITIES)
         return self._lists_of[queue]
+
+
+def _entered(
+    heads: Sequence[Message], put_back: Mapping[str, Entered], length: int, entered: Entered, at_s: float
+) -> Iterator[Entered]:
+    """When those entered of which one is the oldest that is due: whoever was put back stands before older ones."""
+    for each in heads:
+        if each.due_s is None:
+            yield put_back.get(each.tag, entered)
+            if each.tag not in put_back:
+                return
+        elif each.due_s <= at_s:
+            yield Entered(after_s=each.due_s, until_s=each.due_s)
+    if length > len(heads) and any(each.due_s is None for each in heads):
+        yield replace(entered, after_s=None)  # all of them were put back, and more may be behind them
+    elif all(each.due_s is not None and each.due_s > at_s for each in heads):
+        yield entered
 
 
 @dataclass(slots=True)

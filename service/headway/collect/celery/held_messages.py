@@ -34,6 +34,8 @@ class HeldMessages:
         """``queue_of`` gives the queue of an exchange and a routing key."""
         self._queue_of_route = queue_of
         self._held: dict[str, _Held] = {}
+        self._put_back: dict[str, Entered] = {}
+        """Those that were taken and put back between two polls."""
 
     def unknown(self, tags: Mapping[str, float]) -> list[str]:
         """Those of ``tags`` whose messages were not read yet."""
@@ -43,6 +45,17 @@ class HeldMessages:
         """When a message entered its queue that a worker held; ``None`` where that is not known."""
         held = self._held.get(tag)
         return None if held is None else held.entered
+
+    def put_back(self, tag: str, *, after_s: float | None, seen_s: float) -> Entered:
+        """When a message entered its queue that was put back, and which no poll saw a worker hold.
+
+        It was taken since the poll before its first sighting: ``after_s`` is then when the job entered that was next.
+        """
+        if tag not in self._put_back:
+            self._put_back[tag] = Entered(after_s=after_s, until_s=seen_s)
+            if len(self._put_back) > HELD_MAX:
+                del self._put_back[next(iter(self._put_back))]
+        return self._put_back[tag]
 
     def take(
         self, taken_at_s: Mapping[str, float], messages: Mapping[str, str | None], heads: Mapping[str, float]
@@ -55,7 +68,8 @@ class HeldMessages:
         for tag, text in messages.items():
             taken = taken_from(text)
             after_s = heads.get(self._queue_of(taken) or "")
-            self._held[tag] = _Held(taken, Entered(after_s=after_s, until_s=taken_at_s[tag]))
+            entered = self._put_back.pop(tag, None) or Entered(after_s=after_s, until_s=taken_at_s[tag])
+            self._held[tag] = _Held(taken, entered)
         gone = [tag for tag in self._held if tag not in taken_at_s]
         for tag in gone[: max(0, len(self._held) - HELD_MAX)]:
             del self._held[tag]
