@@ -89,6 +89,42 @@ async def test_a_pools_page_has_charts_decisions_a_table_and_its_range_in_the_ad
         assert wrong == []
 
 
+BAND = """() => {
+    const canvas = document.querySelector("[data-panel=flow] canvas");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let drawn = 0;
+    for (let at = 3; at < data.length; at += 4) if (Math.abs(data[at] - 0x22) <= 2) drawn += 1;
+    return drawn;
+}"""
+
+
+async def test_a_queues_page_has_its_job_classes_and_a_band_up_to_what_the_forecast_does_not_exceed(
+    browser: Browser, serve, seed: Seed
+) -> None:
+    play(seed, now_s=time.time())
+    answer = series(now_s=time.time())
+    points = len(answer["columns"]["at_s"])
+    answer["columns"].update(forecast_jobs_per_s=[2.0] * points, forecast_high_jobs_per_s=[6.0] * points)
+    window = {
+        "arrival_rate_per_s": 0.25,
+        "service_time_s": 30.0,
+        "service_p95_s": 90.0,
+        "pickup_p50_s": 2.0,
+        "pickup_p95_s": None,
+        "failure_share": 0.125,
+    }
+    async with serve() as (url, _, _), opened(browser, url) as (page, wrong):
+        await given(page, answer)
+        classes = {"job_classes": [{"job_class": "resize", "window": window}]}
+        await page.route("**/queues/*/metrics", lambda route: route.fulfill(json=classes))
+        await page.goto(f"{url}queues/redis/reports")
+        await expect(page.locator("[data-panel=flow] .legend")).to_contain_text("forecast2/sforecast, 95 % below6/s")
+        assert await page.evaluate(BAND) > 1000
+        row = page.get_by_role("row", name="resize")
+        await expect(row).to_have_text("resize15/min30 s90 s2 sunknown12.5 %")
+        assert wrong == []
+
+
 DRAWN = """(panel) => {
     const canvas = document.querySelector(`[data-panel=${panel}] canvas`);
     const { width, height } = canvas;

@@ -8,7 +8,10 @@ const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((each) => e
 const perSecond = (name) => ({ columns, step_s }) => columns[name].map((jobs) => (jobs === null ? null : jobs / step_s));
 const column = (name) => ({ columns }) => columns[name] ?? columns.at_s.map(() => null);
 
-/** name, words, unit, lines and `steps` of the axis; `isStep` where a value holds until the next. A line without any value is left out. */
+/**
+ * name, words, unit, lines and `steps` of the axis; `isStep` where a value holds until the next. A line without any value is left
+ * out; one that is `above` another has a band down to it.
+ */
 export function panelsOf({ objective }) {
   const percentile = objective ? `${decimal(objective.percentile)} % started within` : "started within";
   const isMedian = objective?.percentile === 50;
@@ -42,6 +45,7 @@ export function panelsOf({ objective }) {
         { label: "arrive", colour: "--ink", values: perSecond("enqueued") },
         { label: "start", colour: "--accent", width: 2, values: perSecond("started") },
         { label: "forecast", colour: "--edge", dash: [4, 4], values: column("forecast_jobs_per_s") },
+        { label: "forecast, 95 % below", colour: "--edge", dash: [1, 4], above: "forecast", values: column("forecast_high_jobs_per_s") },
       ],
     },
     {

@@ -99,6 +99,10 @@ export class Plots {
           paths,
         })),
       ],
+      bands: panel.lines.flatMap(({ above }, at) => {
+        const below = panel.lines.findIndex(({ label }) => label === above);
+        return below < 0 ? [] : [{ series: [at + 1, below + 1], fill: colour("--accent-soft") }];
+      }),
       hooks: {
         setCursor: [(plot) => this.#read(plot.cursor.idx ?? null)],
         setSelect: [
@@ -164,7 +168,7 @@ function shownOf(series) {
   const isKnown = (line) => line.values(series).some((value) => value !== null);
   return panelsOf(series)
     .map((panel) => ({ ...panel, lines: panel.lines.filter(isKnown) }))
-    .filter((panel) => panel.lines.some((line) => !["objective", "ceiling", "forecast"].includes(line.label)));
+    .filter((panel) => panel.lines.some((line) => !["objective", "ceiling", "forecast", "forecast, 95 % below"].includes(line.label)));
 }
 
 const dataOf = (panel, series) => [series.columns.at_s, ...panel.lines.map((line) => line.values(series))];

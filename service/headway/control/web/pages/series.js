@@ -3,17 +3,28 @@
 import { link } from "../address.js";
 import { DecisionList } from "../decisions.js";
 import { el, keep, mark, say } from "../dom.js";
-import { ago, count, counted, decimal, duration, slo } from "../format.js";
+import { ago, count, counted, decimal, duration, rate, slo } from "../format.js";
+import { Loading, table } from "../loading.js";
 import { isEmpty } from "../panels.js";
 import { moment, Plots } from "../plots.js";
 import { chooseDay, chooseRange, chooseSpan, dayOf, RANGES, rangeOf, undoSpans } from "../ranges.js";
+import { share } from "../today.js";
 import { loadPlots } from "../uplot.js";
 import { MEANINGS, STATES } from "../states.js";
 
 const POINTS = 300;
 const DECISIONS_SHOWN = 200;
 const REFRESH_MS = { raw: 5_000, minutes: 60_000, hours: 600_000 };
+const CLASSES_EVERY_MS = 60_000;
+const CLASSES = [{ label: "Job class" }, ...["Arrive", "Run for", "95 % run for", "Half start within", "95 % start within", "Failed"].map((label) => ({ label, isNumber: true }))];
 const SOURCES = { raw: "readings of 5 s", minutes: "readings of a minute", hours: "readings of an hour" };
+
+const classRow = ({ job_class, window }) => [
+  job_class,
+  rate(window.arrival_rate_per_s),
+  ...[window.service_time_s, window.service_p95_s, window.pickup_p50_s, window.pickup_p95_s].map(duration),
+  window.failure_share === null ? "unknown" : share(window.failure_share),
+];
 
 export const page = {
   render(root, context) {
@@ -27,6 +38,7 @@ class SeriesPage {
   #name;
   #parts = {};
   #plots = null;
+  #classes;
   #series = null;
   #decided = [];
   #list;
@@ -40,6 +52,11 @@ class SeriesPage {
     this.#name = context.parameters.pool ?? context.parameters.queue;
     this.#build(root);
     this.#refresh();
+    const { section, classes } = this.#parts;
+    this.#classes = new Loading(section, { read: () => context.read(`v1/${this.#kind}s/${encodeURIComponent(this.#name)}/metrics`), every_ms: CLASSES_EVERY_MS, show: ({ job_classes }) => {
+      section.hidden = !job_classes.length;
+      classes.replaceChildren(table("Job classes in the last hour", CLASSES, job_classes.map(classRow)));
+    } });
   }
 
   show(store) {
@@ -50,6 +67,7 @@ class SeriesPage {
   close() {
     this.#isClosed = true;
     this.#plots?.close();
+    this.#classes.close();
   }
 
   #build(root) {
@@ -83,6 +101,7 @@ class SeriesPage {
         part("none", "div", { class: "empty", hidden: true }),
       ),
       part("data", "details", { class: "data", hidden: true }, el("summary", {}, "The data as a table"), part("table", "div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The data as a table" })),
+      part("section", "section", { hidden: true }, el("h2", {}, "Job classes in the last hour"), part("classes", "div", { class: "card" })),
       el("section", {}, part("decided-title", "h2", {}, "Decisions in this range"), part("decisions", "ol", { class: "decisions" }), part("undecided", "p", { class: "empty", hidden: true })),
     );
     this.#list = new DecisionList(this.#parts.decisions);
