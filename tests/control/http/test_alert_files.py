@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,24 @@ import yaml
 from headway.control.http.prometheus.alert_files import FILES, PANELS
 from headway.control.http.prometheus.alert_rules import COMPOSED, SIMPLE
 from support.debian import unpacked
+from support.npm import node_modules
 from support.tree import ROOT
+
+# `__inputs` is of an exported board: what is asked for when somebody imports it.
+BOARD_TYPE = """\
+import type { Dashboard, Panel } from "@grafana/schema";
+type Input = { name: string; label: string; type: "datasource"; pluginId: string };
+type Board = Omit<Dashboard, "panels"> & { panels: Panel[]; __inputs: Input[] };"""
+BOARD_MISTAKES: list[Callable[[dict[str, Any]], object]] = [
+    lambda board: board["panels"][0].pop("type"),
+    lambda board: board["panels"][1].update(titel="Workers"),
+    lambda board: board["panels"][2]["gridPos"].update(w="12"),
+    lambda board: board["panels"][3]["fieldConfig"].pop("defaults"),
+    lambda board: board["templating"]["list"][1].update(refresh=7),
+    lambda board: board["time"].pop("to"),
+    lambda board: board.update(schemaVersion="39"),
+    lambda board: board.update(colour="green"),
+]
 
 FOLDER = ROOT / "docs/reference"
 POOL = 'instance="a",job="headway",pool="mail"'
@@ -157,6 +175,22 @@ def test_the_board_is_one_that_grafana_imports() -> None:
     for panel in board["panels"]:
         assert panel["targets"][0]["datasource"]["uid"] == "${source}"
         assert all(name in variables for name in ("source", "pool"))
+
+
+@pytest.mark.e2e
+def test_the_board_is_one_by_grafanas_own_schema(tmp_path: Path) -> None:
+    """Compiled against the types that Grafana generates of its schema, beside boards that they must refuse."""
+    board = json.loads((FOLDER / "grafana.json").read_text())
+    lines = [BOARD_TYPE, f"const board: Board = {json.dumps(board)};"]
+    for number, mistake in enumerate(BOARD_MISTAKES):
+        wrong = json.loads(json.dumps(board))
+        mistake(wrong)
+        lines += ["// @ts-expect-error a mistake", f"const wrong{number}: Board = {json.dumps(wrong)};"]
+    (tmp_path / "board.ts").write_text("\n".join(lines))
+    (tmp_path / "node_modules").symlink_to(node_modules(ROOT / "tests/client/typescript"))
+    words = ["npx", "tsc", "--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "board.ts"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def _rules() -> list[dict[str, Any]]:
