@@ -273,7 +273,10 @@ class RqScene(Scene):
         """Whether no poll saw the record while it was of ``run``, and another run followed."""
         next_s = self._next_began_s.get((run.job_id, run.began_s))
         if next_s is None:
-            return False
+            # A retry writes its entry over the run before, also where its worker was killed and it wrote nothing.
+            if run.job_id not in self._given_up or run.ended_s is None or run.end != "failed":
+                return False
+            next_s = math.inf
         # Of two runs of one id at once the record shows the later, and of one that was put again the new entry.
         again_s = [at_s for at_s in self._again_s.get(run.job_id, ()) if at_s >= run.began_s]
         alone_until_s = min(run.ended_s or 0.0, next_s, *again_s)
