@@ -13,6 +13,7 @@ import pytest
 
 from collect.rabbit_shop import QUORUM, Shop
 from headway.collect.collector_loop import Collector
+from headway.collect.rabbitmq.management_api import ManagementApi
 from headway.collect.rabbitmq.rabbitmq_source import RABBITMQ, RabbitmqSource
 from headway.control.auth.pki import make_ca, make_server
 from headway.emit.outbox import Outbox
@@ -196,6 +197,18 @@ def test_without_the_plugin_what_waits_is_counted_and_what_was_deleted_is_empty(
     assert shop.counts(source=away) == {"mail": (1, None), "news": (0, None)}
     assert [queue.name for queue in away.discover()] == ["mail", "news"]
     away.close()
+
+
+def test_a_queue_that_the_api_leaves_out_is_not_empty_because_a_declare_says_so(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a quorum queue whose leader is away: in test_faults.py it is."""
+    shop.declare("mail", arguments=QUORUM)
+    assert shop.counts() == {"mail": (0, 0)}
+    monkeypatch.setattr(ManagementApi, "queues", lambda _: ())
+    assert shop.counts() == {}
+    shop.publish("mail")
+    assert shop.counts() == {"mail": (1, None)}
 
 
 def test_a_certificate_that_is_not_trusted_is_refused_and_one_that_is_serves(shop: Shop, tmp_path: Path) -> None:

@@ -145,7 +145,8 @@ class BrokerReader:
     def _missing(self, names: Iterable[str], at_s: float) -> dict[str, QueueCount]:
         """What passive declares say of queues that the API left out: its list may be a moment old, or not whole yet.
 
-        One that is not there counts as gone from now on.
+        One that is not there counts as gone from now on. Of a quorum queue whose leader is away, the API says nothing,
+        and a passive declare that it is empty: then nothing is known.
         """
         counts: dict[str, QueueCount] = {}
         for name in names:
@@ -154,7 +155,7 @@ class BrokerReader:
                 continue
             if found.queue is None:
                 self._known[name] = at_s
-            else:
+            elif found.queue.ready_jobs:
                 counts[name] = QueueCount(
                     ready_jobs=found.queue.ready_jobs, unacked_jobs=None, consumers=found.queue.consumers
                 )
