@@ -24,6 +24,7 @@ from support.waiting import eventually
 WORKERS = 2
 SAME_SCORE_S = 1.0
 TWICE = "run of a job that stood in the queue twice"
+UNNOTED = "end of a run that no worker was left to note: its job was given up later"
 GUESSED = "end of a run cut short whose id was put again"
 
 
@@ -252,6 +253,8 @@ class RqScene(Scene):
             return CUT_LATE
         if what == "end" and self._is_end_guessed(run):
             return GUESSED
+        if what == "end" and self._is_left_to_nobody(run):
+            return UNNOTED
         before_s = self._ended_before_s.get((run.job_id, run.began_s))
         if before_s is not None and run.job_id in self._again_s:
             # RQ notes ends in whole seconds: of two ends of one id in the same second only the first is noticed.
@@ -261,6 +264,13 @@ class RqScene(Scene):
         if what == "end" and run.job_id in self._again_s and self._is_end_overwritten(run):
             return TWICE
         return "run of a job that ran again before the next poll" if self._is_overwritten(run) else None
+
+    def _is_left_to_nobody(self, run: Run) -> bool:
+        """Whether the worker that would have noted the sudden end of ``run`` was dead: RQ gives the job up later."""
+        is_sudden = run.ending == "killed" and run.job_id in self._given_up
+        return is_sudden and any(
+            kill.worker == run.parent and kill.began_s <= (run.ended_s or 0.0) + self.grace_s for kill in self.kills
+        )
 
     def _is_end_overwritten(self, run: Run) -> bool:
         """Whether no poll saw the record between the end of ``run`` and the next run."""
