@@ -9,6 +9,7 @@ import ssl
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,7 @@ from collect.collecting import Collected, collecting
 from collect.fault_sources import APPS, App
 from collect.rq_jobs import Rq, work
 from headway.collect import redis_client
+from headway.collect.rabbitmq import management_api, passive_declare
 from headway.connections import Connection
 from headway.control.auth.pki import make_ca, make_server, write_pair
 from headway.scaling.decide import decide
@@ -26,12 +28,11 @@ from headway.scaling.measure import BucketRow, queue_metrics
 from headway.scaling.model import EventKind, Memory, Objective, QueueSample
 from support.faulty_proxy import FaultyProxy
 from support.pools import profile, view
-from support.valkeys import HOST, Valkey, Watched, closing
+from support.valkeys import HOST, closing
 from support.waiting import eventually
 
 JOBS = 3
 WORKERS = 20
-FOREIGN_KEYS = 100_000
 PAGE = os.environ.get("HEADWAY_FAULTS_PAGE")
 """Where the whole table goes, which is made with the collector's own timeouts."""
 BACK_WITHIN_S, LATE_WITHIN_S = (30.0, 30.0) if PAGE is None else (5.0, 5.0)  # others may keep the machine busy
@@ -46,10 +47,13 @@ jobs, and collectors as `headway collect` runs them. A cell passes where
 - each change of state is one line of the log;
 - polls go on within 5 s, and no job counts twice.
 
-The figure is how long after the end of the fault a new sample came. The failover is one of Sentinel; one of a cluster
-is in `tests/collect/test_redis_servers.py`. Written by `make proof-queues`: {machine}.
+The figure is how long after the end of the fault a new sample came. The failover is one of Sentinel, or of the node
+that leads a quorum queue of three behind a load balancer; one of a Redis cluster is in
+`tests/collect/test_redis_servers.py`. Foreign keys are 100,000 of a Redis, or 1,000 queues of RabbitMQ that go with
+their connection. RabbitMQ is 3.10. Written by `make proof-queues`: {machine}.
 """
 IN_CI = ("down later", "answers late", "wrong password")
+IN_CI_OF = ("rq", "celery")  # RabbitMQ: test_rabbitmq_faults.py, on one server
 RUNS_AFTER = ("down later", "answers late", "wrong password", "byte by byte", "right missing")
 """Then the jobs that were put run, each once."""
 
@@ -59,14 +63,12 @@ class Bench:
     """One cell at work."""
 
     app: App
-    server: Valkey
-    proxy: FaultyProxy
+    proxies: list[FaultyProxy]
+    """One before each port that the collector uses."""
     folder: Path
     late_s: float
     """By how much a late answer is late: longer than the collector waits."""
     collected: Collected = field(default_factory=Collected)
-    watched: Watched | None = None
-    """The servers and sentinels of a failover."""
     facts: list[tuple[float, float]] = field(default_factory=list)
     """Spans of the monotonic clock in which the queue may be seen empty, because it is."""
     changes: int = 0
@@ -95,6 +97,11 @@ class Bench:
         """Let it last."""
         time.sleep(seconds)
 
+    def hang_up(self) -> None:
+        """End the collector's connections."""
+        for proxy in self.proxies:
+            proxy.hang_up()
+
     def is_lost(self, logged: Callable[[str], int]) -> None:
         """Wait until the collector has noticed."""
         self.changes += 1
@@ -106,49 +113,55 @@ Fault = Callable[[Bench, Callable[[str], int]], float | None]
 
 
 def down_later(bench: Bench, logged: Callable[[str], int]) -> float:
-    bench.server.kill()
+    bench.app.server.kill()
     bench.is_lost(logged)
     bench.passes(2 * bench.late_s)
-    bench.server.start()
+    bench.app.server.start()
     bench.app.log_in()
     return bench.waits_anew(JOBS)
 
 
 def answers_late(bench: Bench, logged: Callable[[str], int]) -> float:
-    bench.proxy.late_s = bench.late_s
+    for proxy in bench.proxies:
+        proxy.late_s = bench.late_s
     bench.is_lost(logged)
     bench.passes(bench.late_s)
-    bench.proxy.late_s = 0.0
-    bench.proxy.hang_up()
+    for proxy in bench.proxies:
+        proxy.late_s = 0.0
+    bench.hang_up()
     return bench.waits_anew(JOBS)
 
 
 def never_answers(bench: Bench, logged: Callable[[str], int]) -> float:
-    bench.proxy.is_silent = True
+    for proxy in bench.proxies:
+        proxy.is_silent = True
     bench.is_lost(logged)
-    bench.proxy.is_silent = False
+    for proxy in bench.proxies:
+        proxy.is_silent = False
     return bench.waits_anew(JOBS)
 
 
 def byte_by_byte(bench: Bench, logged: Callable[[str], int]) -> float:
-    bench.proxy.byte_s = 0.002
+    for proxy in bench.proxies:
+        proxy.byte_s = 0.002
     bench.passes(3.0)
-    bench.proxy.byte_s = None
+    for proxy in bench.proxies:
+        proxy.byte_s = None
     bench.changes = logged("broker lost")  # a poll may take longer than the collector waits, or not
     return bench.waits_anew(JOBS)
 
 
 def wrong_password(bench: Bench, logged: Callable[[str], int]) -> float:
-    bench.app.log_in("resetpass", ">another")
-    bench.server.redis.client_kill_filter(_type="normal", skipme=True)
-    bench.server.redis.client_kill_filter(_type="pubsub", skipme=True)
+    bench.app.change_password("another")
+    bench.hang_up()  # a connection that is there stays
     bench.is_lost(logged)
     (bench.folder / "password").write_text("another")
     return bench.waits_anew(JOBS)
 
 
 def right_missing(bench: Bench, logged: Callable[[str], int]) -> float:
-    bench.app.log_in(f"-{bench.app.reading_right}")
+    bench.app.take_right()
+    bench.hang_up()
     bench.is_lost(logged)
     bench.passes(1.0)
     bench.app.log_in()
@@ -157,7 +170,7 @@ def right_missing(bench: Bench, logged: Callable[[str], int]) -> float:
 
 def flushed(bench: Bench, logged: Callable[[str], int]) -> float:
     began_s = time.monotonic()
-    bench.server.redis.flushall()
+    bench.app.flush()
     took_s = bench.waits_anew(0)
     bench.app.put(JOBS)
     bench.waits(JOBS)
@@ -184,13 +197,13 @@ def made_again(bench: Bench, logged: Callable[[str], int]) -> float:
 
 
 def key_of_another_type(bench: Bench, logged: Callable[[str], int]) -> float:
-    key = bench.app.list_key
-    with bench.server.redis.pipeline() as pipe:  # at once: between the two there would be no list, which is a fact
+    key, client = bench.app.list_key, bench.app.server.redis
+    with client.pipeline() as pipe:  # at once: between the two there would be no list, which is a fact
         pipe.rename(key, "aside").set(key, "no list").execute()
     bench.unreadable = 1
     eventually(lambda: logged("queue unreadable"))
     bench.passes(1.0)
-    with bench.server.redis.pipeline() as pipe:
+    with client.pipeline() as pipe:
         pipe.delete(key).rename("aside", key).execute()
     return bench.waits_anew(JOBS)
 
@@ -203,9 +216,7 @@ def malformed_body(bench: Bench, logged: Callable[[str], int]) -> float:
 
 
 def foreign_keys(bench: Bench, logged: Callable[[str], int]) -> float:
-    bench.server.redis.eval(
-        "for i = 1, tonumber(ARGV[1]) do redis.call('set', 'foreign-' .. i, i) end", 0, FOREIGN_KEYS
-    )
+    bench.app.put_foreign()
     bench.app.put(1)
     return bench.waits_anew(JOBS + 1)
 
@@ -228,7 +239,7 @@ def clock_behind(bench: Bench, logged: Callable[[str], int]) -> float:
 
 def down_at_start(bench: Bench, logged: Callable[[str], int]) -> float:
     bench.is_lost(logged)
-    bench.server.start()
+    bench.app.server.start()
     bench.app.log_in()
     eventually(lambda: bench.collected.samples[bench.queue])
     return bench.waits_anew(JOBS)
@@ -236,17 +247,16 @@ def down_at_start(bench: Bench, logged: Callable[[str], int]) -> float:
 
 def tls_untrusted(bench: Bench, logged: Callable[[str], int]) -> float:
     bench.is_lost(logged)
-    bench.proxy.tls = _tls(bench.folder, "trusted")
+    for proxy in bench.proxies:
+        proxy.tls = _tls(bench.folder, "trusted")
     eventually(lambda: bench.collected.samples[bench.queue])
     return bench.waits_anew(JOBS)
 
 
 def failover(bench: Bench, logged: Callable[[str], int]) -> float:
-    watched, before = bench.watched, bench.server
-    assert before.redis.wait(1, 5_000) == 1
-    before.kill()
-    eventually(lambda: watched.is_failed_over_from(before))
-    bench.changes = 1
+    bench.app.server.kill()
+    bench.is_lost(logged)
+    bench.app.replace_server(bench.proxies)
     return bench.waits_anew(JOBS)
 
 
@@ -270,7 +280,7 @@ FAULTS: dict[str, Fault] = {
     "clock 60 s behind": clock_behind,
     "name that is no text": name_that_is_no_text,
 }
-"""The failover is one of Sentinel; more on servers that take another's place is in test_redis_servers.py."""
+"""More on servers that take another's place is in test_redis_servers.py."""
 
 
 def _tls(folder: Path, signer: str) -> ssl.SSLContext:
@@ -289,7 +299,7 @@ def _tls(folder: Path, signer: str) -> ssl.SSLContext:
 @pytest.fixture(scope="module")
 def table(request: pytest.FixtureRequest) -> Iterator[dict[tuple[str, str], str]]:
     """What was found, cell by cell: printed at the end, and written to the page where the whole table is asked for."""
-    cells: dict[tuple[str, str], str] = {}
+    cells = {(source, fault): why for source, app in APPS.items() for fault, why in app.unknown.items()}
     yield cells
     rows = [[fault, *(cells.get((source, fault), "") for source in APPS)] for fault in FAULTS]
     lines = [f"| {' | '.join(row)} |" for row in (["fault", *APPS], ["---"] * (1 + len(APPS)), *rows)]
@@ -309,23 +319,25 @@ def bench(
 ) -> Iterator[Bench]:
     """The collector of ``source`` waits as long as ever where the whole table is asked for."""
     if PAGE is None:
-        monkeypatch.setattr(redis_client, "ANSWER_TIMEOUT_S", 0.5)
-    made = Watched(tmp_path) if fault == "failover" else Valkey(tmp_path, is_kept=True)
-    watched = made if isinstance(made, Watched) else None
-    server = made if watched is None else watched.servers[0]
-    with closing(made), closing(APPS[source](server)) as app:
+        for module in (redis_client, management_api, passive_declare):
+            monkeypatch.setattr(module, "ANSWER_TIMEOUT_S", 0.5)
+    with ExitStack() as ended:
+        app = ended.enter_context(closing(APPS[source](tmp_path, is_watched=fault == "failover")))
         app.put(JOBS)
-        if watched is not None:
-            watched.servers[1].redis.execute_command(*app.login.split())  # a replica has logins of its own
         tls = _tls(tmp_path, "untrusted") if fault == "TLS untrusted" else None
-        with closing(FaultyProxy(server.port, tls=tls)) as proxy:
-            yield Bench(app, server, proxy, tmp_path, late_s=1.0 if PAGE is None else 10.0, watched=watched)
+        proxies = [ended.enter_context(closing(FaultyProxy(port, tls=tls))) for port in app.ports]
+        yield Bench(app, proxies, tmp_path, late_s=1.0 if PAGE is None else 10.0)
 
 
 @pytest.mark.parametrize(
-    "fault", [pytest.param(each, marks=[] if each in IN_CI else [pytest.mark.proof]) for each in FAULTS]
+    ("source", "fault"),
+    [
+        pytest.param(source, fault, marks=[] if fault in IN_CI and source in IN_CI_OF else [pytest.mark.proof])
+        for source, app in APPS.items()
+        for fault in FAULTS
+        if fault not in app.unknown
+    ],
 )
-@pytest.mark.parametrize("source", APPS)
 def test_faults(
     bench: Bench,
     source: str,
@@ -340,18 +352,16 @@ def test_faults(
         named = f"connection={source}" if event.startswith("broker") else f"queue={source}/"
         return sum(each.message.startswith(event) and named in each.message for each in list(caplog.records))
 
-    more = {}
+    ca_file = None
     if fault == "TLS untrusted":
         _tls(bench.folder, "trusted")
-        more = {"url": f"rediss://headway@{HOST}:{bench.proxy.port}/0", "ca_file": bench.folder / "trusted.crt"}
-    if bench.watched is not None:
-        more = {"url": bench.watched.url.replace("//", "//headway@")}
-    ours = bench.app.connection(bench.proxy.port, bench.folder, **more)
+        ca_file = bench.folder / "trusted.crt"
+    ours = bench.app.connection(tuple(each.port for each in bench.proxies), bench.folder, ca_file=ca_file)
     Rq(valkey_url).queue().enqueue(work)
     other = Connection(name="other", url=valkey_url, library="rq", every_s=0.2)
     is_down = fault == "down at start"
     if is_down:
-        bench.server.kill()
+        bench.app.server.kill()
     with collecting([ours, other], bench.folder / "state", bench.collected):
         if not is_down and fault != "TLS untrusted":
             bench.waits(JOBS)

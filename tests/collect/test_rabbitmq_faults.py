@@ -21,7 +21,6 @@ from headway.errors import Misconfigured, Unavailable
 from headway.scaling.model import QueueSample, TelemetryBatch
 from support.faulty_proxy import FaultyProxy
 from support.ports import free_port
-from support.waiting import eventually
 
 BACK_WITHIN_S = 5.0
 SLACK_S = 15.0  # of a machine that has much else to do
@@ -254,25 +253,6 @@ def test_an_api_that_says_something_else_is_no_api(shop: Shop, body: bytes) -> N
         assert shop.counts(source=source) == {"mail": (0, None)}
         source.close()
         server.shutdown()
-
-
-@pytest.mark.proof
-def test_a_broker_that_is_killed_is_unknown_and_counted_again_when_it_is_back(
-    watched: Watched, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, logger="headway.collect")
-    assert watched.turns(for_s=0.3)
-    server = watched.shop.server
-    server.kill()
-    try:
-        assert watched.turns(for_s=2.0) == []
-    finally:
-        server.start()
-    began_s = time.monotonic()
-    eventually(lambda: watched.turns(for_s=0.1))
-    assert time.monotonic() - began_s < BACK_WITHIN_S + SLACK_S
-    lines = [record.message.split(" connection=")[0] for record in caplog.records]
-    assert (lines.count("broker lost"), lines.count("broker back")) == (1, 1)
 
 
 def test_a_password_file_that_is_not_there_is_a_mistake_at_the_start(shop: Shop, tmp_path: Path) -> None:

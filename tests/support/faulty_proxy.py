@@ -23,7 +23,8 @@ class FaultyProxy:
         """The answers come byte by byte, so far apart."""
         self.is_silent = False
         """Nothing comes back any more."""
-        self._to = port
+        self.to = port
+        """Where the next connections lead."""
         self.tls = tls
         """Whose certificate the next connections see."""
         self._listener = socket.create_server((HOST, 0))
@@ -57,7 +58,7 @@ class FaultyProxy:
         try:
             if self.tls is not None:
                 client = self.tls.wrap_socket(client, server_side=True)
-            server = socket.create_connection((HOST, self._to), CONNECT_S)
+            server = socket.create_connection((HOST, self.to), CONNECT_S)
             server.settimeout(None)
         except OSError:  # it does not trust the certificate, or the server is away
             client.close()

@@ -37,8 +37,19 @@ IDLE = "+sbwt none +sbwtdcpu none +sbwtdio none"  # schedulers that wait sleep: 
 class RabbitServer:
     """One broker, which may be killed and begin again on the same ports and folders."""
 
-    def __init__(self, folder: Path, release: str = BOOKWORM, *, config: str = "", plugins: str = "management") -> None:
-        """``config`` is added to rabbitmq.conf; ``plugins`` are named without their ``rabbitmq_``."""
+    def __init__(
+        self,
+        folder: Path,
+        release: str = BOOKWORM,
+        *,
+        config: str = "",
+        plugins: str = "management",
+        joins: "RabbitServer | None" = None,
+    ) -> None:
+        """``config`` is added to rabbitmq.conf; ``plugins`` are named without their ``rabbitmq_``.
+
+        ``joins`` is the first node of the cluster that it becomes one of; that one is started before and closed after.
+        """
         if release == TRIXIE:
             self._root = unpacked(release, *PACKAGES, *LIBRARIES, finish=_use_own_libraries)
         else:
@@ -46,6 +57,13 @@ class RabbitServer:
         self._folder = folder
         self.port, self.management_port, self._epmd_port, self._dist_port = (free_port() for _ in range(4))
         self.node = f"test-{self.port}@localhost"
+        self._has_own_epmd = joins is None
+        if joins is not None:
+            self._epmd_port = joins._epmd_port
+            config += "cluster_formation.peer_discovery_backend = classic_config\n" + "".join(
+                f"cluster_formation.classic_config.nodes.{number} = {node}\n"
+                for number, node in enumerate((joins.node, self.node), 1)
+            )
         self.url = f"amqp://guest:guest@127.0.0.1:{self.port}//"
         self.management_url = f"http://127.0.0.1:{self.management_port}"
         self._epmd: subprocess.Popen[bytes] | None = None
@@ -69,7 +87,7 @@ class RabbitServer:
 
     def start(self) -> None:
         """Start it, and its epmd; returns when it takes connections."""
-        if self._epmd is None:
+        if self._epmd is None and self._has_own_epmd:
             argv = [self._erts / "bin" / "epmd", "-port", str(self._epmd_port), "-address", "127.0.0.1"]
             self._epmd = self._run(argv, "epmd.log")
         argv = [
