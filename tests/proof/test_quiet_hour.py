@@ -33,6 +33,7 @@ STARTS_WITHIN_S = 300.0
 WAVE_S = 900.0  # a rhythm, so that targets change
 SAMPLE = re.compile(r"^(headway_\w+)(?:\{(.*)\})? (\S+)$")
 MISSING = "_"
+GONE = "stale"  # as Prometheus marks a series at the first scrape that lacks it: no rule sees its last value any more
 
 
 class Scrapes:
@@ -62,6 +63,8 @@ class Scrapes:
         """What promtool says where any alert was firing at any time; empty where none was."""
         ends = f"{int(self.count * SCRAPE_S)}s"
         query = f'count by (alertname) (max_over_time(ALERTS{{alertstate="firing"}}[{ends}]))'
+        for values in self._series.values():
+            self._fill(values)
         case: dict[str, Any] = {
             "interval": f"{int(SCRAPE_S)}s",
             "input_series": [{"series": each, "values": " ".join(values)} for each, values in self._series.items()],
@@ -78,8 +81,15 @@ class Scrapes:
 
     def _put(self, series: str, value: str) -> None:
         values = self._series[series]
-        values += [MISSING] * (self.count - len(values))
+        self._fill(values)
         values.append(value)
+
+    def _fill(self, values: list[str]) -> None:
+        """The scrapes up to now that had no value."""
+        missed = [MISSING] * (self.count - len(values))
+        if missed and values and values[-1] not in {MISSING, GONE}:
+            missed[0] = GONE
+        values += missed
 
 
 def test_what_fires_is_found_and_an_installation_that_is_away_too(served: Served, seed: Seed, tmp_path: Path) -> None:
@@ -91,6 +101,13 @@ def test_what_fires_is_found_and_an_installation_that_is_away_too(served: Served
     said = scrapes.firing(promtool, tmp_path)
     assert "HeadwayDegraded" in said  # nobody leads
     assert "HeadwayAway" not in said
+    assert "HeadwayPoolUnknown" in said
+    once = Scrapes(served.url, token=TOKEN)
+    once.take()
+    seed.execute("delete from profiles")
+    for _ in range(20):
+        once.take()
+    assert "HeadwayPoolUnknown" not in once.firing(promtool, tmp_path), "gone with the next scrape"
     refused = Scrapes(served.url, token="another")
     for _ in range(20):
         refused.take()
