@@ -113,6 +113,28 @@ def test_no_decision_stands_while_a_job_waits() -> None:
     assert not do_stand(decided(waiting))
 
 
+@pytest.mark.parametrize("name", sorted(name for name, each in BUILT_IN.items() if each.is_clockless))
+def test_no_decision_stands_once_it_would_forget_a_want(name: str) -> None:
+    """Whatever the strategy: a want of another one, or of a burst that is over, is remembered while it may hold."""
+    strategy = BUILT_IN[name]
+    seen = view(profile=profile(hold_down_s=60.0, strategy=name), options=strategy.options)
+    memory = rested(target_workers=0, wanted=(Wanted(at_s=NOW_S - 55, workers=1),))
+    outcome = decided(seen, decided(seen, memory, strategy=strategy).memory, strategy=strategy)
+    assert outcome.before == outcome.memory
+    assert not do_stand(outcome, after_s=6.0, strategy=strategy)
+    again = decided(read_again(seen, after_s=6.0), outcome.memory, now_s=NOW_S + 6, strategy=strategy)
+    assert not again.memory.wanted
+
+
+def test_no_decision_stands_over_the_end_of_a_pause_that_the_mode_goes_on_with() -> None:
+    """It says until when: the profile's own mode pauses on, without an end."""
+    paused = profile(mode=Mode.PAUSE, pause=Pause(mode=Mode.PAUSE, reason=None, until_s=NOW_S + 5))
+    outcome = decided(view(profile=paused))
+    outcome = decided(outcome.view, outcome.memory)
+    assert do_stand(outcome, after_s=4.0)
+    assert not do_stand(outcome, after_s=6.0)
+
+
 def test_no_decision_stands_on_another_memory() -> None:
     assert not do_stand(decided(idle(workers_min=1)))
     assert not do_stand(decided(idle(), rested(target_workers=None)))

@@ -9,6 +9,7 @@ from operator import attrgetter
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Memory, QueueMetrics
 from headway.scaling.policy.limits import Limit, hold_down, is_unread
+from headway.scaling.policy.stabilization import longest_s
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView, is_fresh
 
@@ -97,13 +98,22 @@ def _do_limits_stand(outcome: Outcome, come_down: Limit, *, now_s: float) -> boo
     return (
         profile.budget_per_day is None
         and profile.mode_at(at_s) == profile.mode_at(now_s)
+        and profile.pause_at(at_s) == profile.pause_at(now_s)
         and profile.override_at(at_s) == profile.override_at(now_s)
         and (not profile.schedules or profile.bounds_at(at_s, zones) == profile.bounds_at(now_s, zones))
-        and _do_comings_down_stand(outcome, come_down, now_s=now_s)
+        and _do_wants_stay(outcome, now_s=now_s)
+        and _do_comings_down_stand(outcome, come_down)
     )
 
 
-def _do_comings_down_stand(outcome: Outcome, come_down: Limit, *, now_s: float) -> bool:
+def _do_wants_stay(outcome: Outcome, *, now_s: float) -> bool:
+    """Whether no want that is remembered is too old by now to hold anything, whichever limit reads it."""
+    hold_s = outcome.view.profile.hold_down_s
+    since_s = now_s - (longest_s(outcome.view.tick_s) if hold_s is None else hold_s)
+    return all(wanted.at_s >= since_s for wanted in outcome.memory.wanted)
+
+
+def _do_comings_down_stand(outcome: Outcome, come_down: Limit) -> bool:
     """Whether all other limits have no clock, and the strategy's way to take a lower count takes what it took."""
     steps = outcome.decision.steps
     clocked = {step.name for step in steps[1:] if step.name not in CLOCKLESS_LIMITS}
@@ -112,10 +122,8 @@ def _do_comings_down_stand(outcome: Outcome, come_down: Limit, *, now_s: float) 
     if clocked != {come_down.__name__}:
         return False
     if come_down is hold_down:
-        hold_s = outcome.view.profile.hold_down_s
-        if hold_s is None:  # chosen anew at each evaluation
-            return not outcome.memory.wanted
-        return all(wanted.at_s >= now_s - hold_s for wanted in outcome.memory.wanted)
+        # Where the profile sets no hold, it is chosen anew at each evaluation.
+        return outcome.view.profile.hold_down_s is not None or not outcome.memory.wanted
     # Where no change is asked for, there is nothing to hold.
     asked = [before.workers for before, step in pairwise(steps) if step.name == come_down.__name__]
     return asked == [outcome.before.target_workers]
