@@ -124,6 +124,9 @@ def test_no_decision_stands_once_it_would_forget_a_want(name: str) -> None:
     assert not do_stand(outcome, after_s=6.0, strategy=strategy)
     again = decided(read_again(seen, after_s=6.0), outcome.memory, now_s=NOW_S + 6, strategy=strategy)
     assert not again.memory.wanted
+    chosen = decided(replace(seen, profile=profile(strategy=name, hold_down_s=None)), memory, strategy=strategy)
+    chosen = decided(chosen.view, chosen.memory, strategy=strategy)
+    assert not do_stand(chosen, after_s=1.0, strategy=strategy), "each want moves what holds have cost"
 
 
 def test_no_decision_stands_over_the_end_of_a_pause_that_the_mode_goes_on_with() -> None:

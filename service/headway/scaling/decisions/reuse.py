@@ -9,7 +9,6 @@ from operator import attrgetter
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Memory, QueueMetrics
 from headway.scaling.policy.limits import Limit, hold_down, is_unread
-from headway.scaling.policy.stabilization import longest_s
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView, is_fresh
 
@@ -107,10 +106,11 @@ def _do_limits_stand(outcome: Outcome, come_down: Limit, *, now_s: float) -> boo
 
 
 def _do_wants_stay(outcome: Outcome, *, now_s: float) -> bool:
-    """Whether no want that is remembered is too old by now to hold anything, whichever limit reads it."""
+    """Whether what is remembered of wants stays as it is, whichever limit reads it."""
     hold_s = outcome.view.profile.hold_down_s
-    since_s = now_s - (longest_s(outcome.view.tick_s) if hold_s is None else hold_s)
-    return all(wanted.at_s >= since_s for wanted in outcome.memory.wanted)
+    if hold_s is None:  # chosen anew at each evaluation, by what each want would have cost
+        return not outcome.memory.wanted
+    return all(wanted.at_s >= now_s - hold_s for wanted in outcome.memory.wanted)
 
 
 def _do_comings_down_stand(outcome: Outcome, come_down: Limit) -> bool:
@@ -122,8 +122,7 @@ def _do_comings_down_stand(outcome: Outcome, come_down: Limit) -> bool:
     if clocked != {come_down.__name__}:
         return False
     if come_down is hold_down:
-        # Where the profile sets no hold, it is chosen anew at each evaluation.
-        return outcome.view.profile.hold_down_s is not None or not outcome.memory.wanted
+        return True
     # Where no change is asked for, there is nothing to hold.
     asked = [before.workers for before, step in pairwise(steps) if step.name == come_down.__name__]
     return asked == [outcome.before.target_workers]
