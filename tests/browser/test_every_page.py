@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from browser.every_page import PAGES, past, show
 from browser.pages import IN_A_BROWSER, opened
@@ -67,6 +67,29 @@ async def test_tab_reaches_everything_on_every_page_and_shows_where_it_is(browse
                 if not await page.evaluate(LEFT):
                     break
             assert await page.evaluate(LEFT) == [], name
+
+
+async def test_what_is_not_known_yet_is_said_on_every_page_and_nothing_empty_is_shown(
+    browser: Browser, serve, seed: Seed
+) -> None:
+    """Nothing answers but with an error: each page says so, and offers no control of what it does not know."""
+    why = "Postgres does not answer"
+    error = {"status": 503, "json": {"title": "Unavailable", "status": 503, "detail": why}}
+
+    async def fail(route: Route) -> None:
+        await route.fulfill(**error)
+
+    async with serve() as (url, _, _), opened(browser, url) as (page, _):
+        await page.route("**/v1/**", fail)
+        for name, (path, _text) in PAGES.items():
+            await page.goto(url + path)
+            await expect(page.locator("#main"), name).to_contain_text(why)
+            headings = await page.locator("#main h2:visible").all_text_contents()
+            assert headings == (["Audit log"] if name == "system" else []), (
+                name
+            )  # which says itself that it is not known
+            for control in ("Scale", "Drain", "Silence…", "Download as CSV"):
+                await expect(page.get_by_text(control, exact=True), name).to_be_hidden()
 
 
 async def test_escape_leaves_a_dialog_and_gives_the_focus_back(browser: Browser, serve, seed: Seed) -> None:

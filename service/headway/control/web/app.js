@@ -52,7 +52,7 @@ follow("v1/events?changes=true", {
     if (name === "ended") return hasEnded(data);
     if (name === "problem") {
       link("lost", capital(data));
-      return store.isStaleNow();
+      return store.isStaleNow(data);
     }
     link("live", "Live");
     showEnded(null);
@@ -72,7 +72,7 @@ follow("v1/events?changes=true", {
     link("lost", `Connection lost, retrying: ${why}.${asOf}`);
     mark(document.body, "data-stale", store.overview ? "true" : null);
     mark($("link"), "data-retry-ms", Math.round(retryMs));
-    store.isStaleNow();
+    store.isStaleNow(why);
   },
   token() {
     link("lost", "Token needed");

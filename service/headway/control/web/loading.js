@@ -1,9 +1,10 @@
-// What a page reads by itself: loading, shown, out of date and failed are four states, and each says which it is.
+// What a page reads by itself: loading, shown, out of date and failed are four states, and each says which it is. What `hides` names is
+// shown from the first answer on.
 
 import { el, say } from "./dom.js";
 import { ago } from "./format.js";
 import { askForToken } from "./signin.js";
-import { TokenNeeded } from "./stream.js";
+import { reasonOf, TokenNeeded } from "./stream.js";
 
 /** Reads again and again while its page is open; `read()` gives what `show(value)` shows. */
 export class Loading {
@@ -11,13 +12,16 @@ export class Loading {
   #read;
   #show;
   #every_ms;
+  #hides;
   #turn = 0;
   #timer = 0;
   #at = null;
   #isClosed = false;
 
-  constructor(root, { read, show, every_ms = 0 }) {
+  constructor(root, { read, show, every_ms = 0, hides = [] }) {
     root.append(this.#state);
+    this.#hides = hides;
+    for (const each of hides) each.hidden = true;
     this.#read = read;
     this.#show = show;
     this.#every_ms = every_ms;
@@ -34,12 +38,12 @@ export class Loading {
       if (turn !== this.#turn || this.#isClosed) return;
       this.#at = Date.now();
       say(this.#state, "");
+      for (const each of this.#hides.splice(0)) each.hidden = false;
       this.#show(value);
     } catch (error) {
       if (turn !== this.#turn || this.#isClosed) return;
       if (error instanceof TokenNeeded) return askForToken().then(() => this.again());
-      const why = error instanceof TypeError ? "the control plane does not answer" : error.message;
-      say(this.#state, `${this.#at === null ? "Not known" : `Out of date: read ${ago((Date.now() - this.#at) / 1000)}`}: ${why}`);
+      say(this.#state, `${this.#at === null ? "Not known" : `Out of date: read ${ago((Date.now() - this.#at) / 1000)}`}: ${reasonOf(error)}`);
     }
     if (this.#every_ms && turn === this.#turn) this.#timer = setTimeout(() => this.again(), this.#every_ms);
   }

@@ -2,7 +2,7 @@
 
 import { $, say } from "./dom.js";
 import { signIn } from "./session.js";
-import { TokenNeeded } from "./stream.js";
+import { reasonOf, TokenNeeded } from "./stream.js";
 
 let asked = null; // one question, however many requests need its answer
 
@@ -34,7 +34,7 @@ async function entered() {
     await signIn(token);
     return true;
   } catch (error) {
-    say($("ask-problem"), error instanceof TokenNeeded ? "The token was not accepted: it is mistyped, over its time or revoked." : `Not signed in: ${error instanceof TypeError ? "the control plane does not answer" : error.message}`);
+    say($("ask-problem"), error instanceof TokenNeeded ? "The token was not accepted: it is mistyped, over its time or revoked." : `Not signed in: ${reasonOf(error)}`);
     field.focus();
     return false;
   }

@@ -7,6 +7,8 @@ export class Store {
   overview = null;
   /** Whether it is of now: false when the connection is lost, or nothing has come for long. */
   isLive = false;
+  /** Why there is no newer overview; null as long as one is waited for. */
+  #why = null;
   #number = null; // of the newest overview, by which a change names what it changes
   #skew_s = 0; // the server's clock less this browser's
   #listeners = new Set();
@@ -23,8 +25,9 @@ export class Store {
   }
 
   /** From now on, what is known grows old. */
-  isStaleNow() {
+  isStaleNow(why = null) {
     this.isLive = false;
+    this.#why = why;
     this.#changed();
   }
 
@@ -34,6 +37,16 @@ export class Store {
    */
   get moment_s() {
     return this.isLive || !this.overview ? Date.now() / 1000 + this.#skew_s : this.overview.at_s;
+  }
+
+  /** Whether the overview that is waited for could not be had. */
+  get hasFailed() {
+    return this.#why !== null;
+  }
+
+  /** What is said where there is no overview yet. */
+  get awaited() {
+    return !this.hasFailed ? "Waiting for the first overview…" : `Not known yet: ${this.#why}`;
   }
 
   /** When the last overview was made, in this browser's seconds. */

@@ -17,6 +17,9 @@ export class Refused extends Error {
   }
 }
 
+/** Why a request failed, for people. */
+export const reasonOf = (error) => (error instanceof TypeError ? "the control plane does not answer" : error.message);
+
 const url = (path) => new URL(`../${path}`, import.meta.url);
 
 /** The response at `path`. Raises `TokenNeeded`, and `Refused` with what the control plane says. */
@@ -50,7 +53,7 @@ export async function follow(path, on) {
         await on.token();
         continue;
       }
-      on.lost(error instanceof TypeError ? "the control plane does not answer" : error.message, retryMs);
+      on.lost(reasonOf(error), retryMs);
       await new Promise((done) => setTimeout(done, retryMs * (0.75 + Math.random() / 2)));
       retryMs = Math.min(RETRY_MAX_MS, retryMs * 2);
     }

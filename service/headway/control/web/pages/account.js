@@ -4,6 +4,7 @@ import { el, say } from "../dom.js";
 import { duration } from "../format.js";
 import { heading, Loading } from "../loading.js";
 import { account, signOut } from "../session.js";
+import { reasonOf } from "../stream.js";
 
 const MAY = {
   viewer: "Read everything but the audit log and tokens.",
@@ -37,7 +38,7 @@ function show(who, place, announce) {
       announce("Signed out");
       location.reload();
     } catch (error) {
-      say(problem, `Not signed out: ${error.message}`);
+      say(problem, `Not signed out: ${reasonOf(error)}`);
       out.disabled = false;
     }
   });

@@ -49,8 +49,9 @@ export const page = {
     };
     root.append(head, filterForm("Filter alerts", [{ name: "pool", label: "Pool", type: "search" }], () => loading.again()));
     const note = el("p", { class: "sub action-note" });
-    const loading = new Loading(root, { read: () => Promise.all([query("firing"), query("all"), read("v1/silences")]), show, every_ms: EVERY_MS });
-    root.append(note, firing, el("h2", {}, "Silences"), silences, el("h2", {}, "Ended"), ended);
+    const shownOnce = el("div", {}, firing, el("h2", {}, "Silences"), silences, el("h2", {}, "Ended"), ended);
+    const loading = new Loading(root, { read: () => Promise.all([query("firing"), query("all"), read("v1/silences")]), show, every_ms: EVERY_MS, hides: [shownOnce] });
+    root.append(note, shownOnce);
     account().then(
       (who) => {
         why = readOnly(who);

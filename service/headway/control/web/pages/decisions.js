@@ -5,6 +5,7 @@ import { DecisionList } from "../decisions.js";
 import { el, say } from "../dom.js";
 import { filterForm } from "../filters.js";
 import { heading, Loading } from "../loading.js";
+import { reasonOf } from "../stream.js";
 
 const SHOWN = 50;
 const DIRECTIONS = [["", "any direction"], ["up", "up"], ["down", "down"], ["same", "kept"]];
@@ -40,7 +41,7 @@ export const page = {
     root.append(tally, list, more);
     more.addEventListener("click", async () => {
       more.disabled = true;
-      await query(next).then(show, (error) => say(tally, `Older ones are not known: ${error.message}`));
+      await query(next).then(show, (error) => say(tally, `Older ones are not known: ${reasonOf(error)}`));
       more.disabled = false;
     });
     return { tick: () => decisions.show({ decisions: found }, store.moment_s), close: () => loading.close() };

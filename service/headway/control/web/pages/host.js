@@ -13,14 +13,17 @@ const COLUMNS = [{ label: "Worker" }, { label: "Pool" }, { label: "Template" }, 
 export const page = {
   render(root, context) {
     const { name } = context.parameters;
-    const head = heading(name, "Waiting for the first overview…");
+    const head = heading(name, context.store.awaited);
     const place = el("div", {});
     const controls = actionBar(actions(name), { announce: context.announce, done: () => {} });
     root.append(head, controls, place);
     let shown = null;
     return {
-      show({ overview, moment_s, isLive }) {
-        if (!overview) return;
+      show({ overview, moment_s, isLive, awaited }) {
+        if (!overview) {
+          controls.hidden = true;
+          return say(head.lastChild, awaited);
+        }
         const host = overview.hosts.find((each) => each.name === name);
         controls.hidden = !host;
         if (!host) {

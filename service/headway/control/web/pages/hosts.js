@@ -1,7 +1,7 @@
 // The hosts: all of them, what they have and run, and the way to each.
 
 import { link } from "../address.js";
-import { el } from "../dom.js";
+import { el, say } from "../dom.js";
 import { ago, bytes, counted, decimal } from "../format.js";
 import { condition } from "../hosts.js";
 import { heading, nothing, table } from "../loading.js";
@@ -9,16 +9,15 @@ import { heading, nothing, table } from "../loading.js";
 const COLUMNS = [{ label: "Host" }, { label: "State" }, { label: "Workers", isNumber: true }, { label: "CPU", isNumber: true }, { label: "Memory", isNumber: true }, { label: "Agent" }, { label: "Last report", isNumber: true }];
 
 export const page = {
-  render(root) {
+  render(root, { store }) {
     const place = el("div", { class: "card" });
-    const head = heading("Hosts", "Waiting for the first overview…");
+    const head = heading("Hosts", store.awaited);
     root.append(head, place);
     let shown = null;
     return {
-      show({ overview, moment_s, isLive }) {
-        if (!overview) return;
-        const text = `${counted(overview.hosts.length, "host")}${isLive ? "" : ", as last known"}`;
-        head.lastChild.textContent = text;
+      show({ overview, moment_s, isLive, awaited }) {
+        if (!overview) return say(head.lastChild, awaited);
+        say(head.lastChild, `${counted(overview.hosts.length, "host")}${isLive ? "" : ", as last known"}`);
         const rows = overview.hosts.map((host) => row(host, moment_s));
         const key = JSON.stringify(rows.map((cells) => cells.map((cell) => cell.textContent ?? cell)));
         if (key === shown) return; // the focus stays where it is

@@ -50,7 +50,10 @@ class Now {
 
   show(store) {
     const { overview } = store;
-    if (!overview) return;
+    if (!overview) {
+      if (store.hasFailed) say($("headline"), "Nothing is known yet");
+      return say($("subline"), store.awaited);
+    }
     if (store.isLive && overview !== this.#overview) {
       this.#overview = overview;
       remember(overview);

@@ -14,7 +14,9 @@ export const page = {
     const head = heading(name);
     const editor = new Editor(name, context);
     root.append(head);
+    const rest = el("div", {});
     const loading = new Loading(root, {
+      hides: [rest],
       read: () => context.read(`v1/profiles/${encodeURIComponent(name)}`),
       every_ms: 5_000,
       show(stored) {
@@ -25,7 +27,7 @@ export const page = {
         editor.take(stored);
       },
     });
-    root.append(
+    rest.append(
       actionBar(actions(name), { announce: context.announce, done: () => loading.again() }),
       el("p", { class: "sub" },
         el("a", { href: link("/pools", name) }, "This pool over time"), " · ",
@@ -33,6 +35,7 @@ export const page = {
       ),
       editor.element,
     );
+    root.append(rest);
     return loading;
   },
 };

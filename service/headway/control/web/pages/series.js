@@ -8,6 +8,8 @@ import { Loading, table } from "../loading.js";
 import { isEmpty } from "../panels.js";
 import { moment, Plots } from "../plots.js";
 import { chooseDay, chooseRange, chooseSpan, dayOf, RANGES, rangeOf, undoSpans } from "../ranges.js";
+import { askForToken } from "../signin.js";
+import { reasonOf, TokenNeeded } from "../stream.js";
 import { share } from "../today.js";
 import { loadPlots } from "../uplot.js";
 import { MEANINGS, STATES } from "../states.js";
@@ -102,7 +104,7 @@ class SeriesPage {
       ),
       part("data", "details", { class: "data", hidden: true }, el("summary", {}, "The data as a table"), part("table", "div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The data as a table" })),
       part("section", "section", { hidden: true }, el("h2", {}, "Job classes in the last hour"), part("classes", "div", { class: "card" })),
-      el("section", {}, part("decided-title", "h2", {}, "Decisions in this range"), part("decisions", "ol", { class: "decisions" }), part("undecided", "p", { class: "empty", hidden: true })),
+      part("decided", "section", { hidden: true }, part("decided-title", "h2", {}, "Decisions in this range"), part("decisions", "ol", { class: "decisions" }), part("undecided", "p", { class: "empty", hidden: true })),
     );
     this.#list = new DecisionList(this.#parts.decisions);
     this.#parts.data.addEventListener("toggle", () => this.#showTable());
@@ -187,6 +189,7 @@ class SeriesPage {
   #took(series, { decisions, isCut }) {
     this.#series = series;
     this.#decided = decisions;
+    this.#parts.decided.hidden = false;
     const length_s = series.until_s - series.from_s;
     say(this.#parts.span, `${moment(series.from_s, length_s)} to ${moment(series.until_s, length_s)}, ${SOURCES[series.source]}; each point is ${duration(series.step_s)}`);
     const isNone = isEmpty(series);
@@ -201,9 +204,11 @@ class SeriesPage {
     this.#showTable();
   }
 
-  #failed({ message }) {
-    if (this.#series) return say(this.#parts.span, `Not read again: ${message}. Shown is what was read before.`);
-    this.#none("This cannot be shown.", [`${message}. `, el("a", { href: link("/") }, "All queues")]);
+  #failed(error) {
+    if (error instanceof TokenNeeded) return askForToken().then(() => this.#refresh());
+    const why = reasonOf(error);
+    if (this.#series) return say(this.#parts.span, `Not read again: ${why}. Shown is what was read before.`);
+    this.#none("This cannot be shown.", [`${why}. `, el("a", { href: link("/") }, "All queues")]);
   }
 
   #none(title, children) {

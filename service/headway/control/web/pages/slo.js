@@ -62,6 +62,7 @@ export const page = {
       },
       show: (report) => show(report, head, place),
       every_ms: EVERY_MS,
+      hides: [csv],
     });
     root.append(place, el("p", {}, csv));
     return { close: () => loading.close() };
