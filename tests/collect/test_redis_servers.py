@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
@@ -144,6 +145,24 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
 def shop(watched: Watched, tmp_path: Path) -> Iterator[Shop]:
     with closing(Shop(watched, tmp_path)) as made:
         yield made
+
+
+def test_a_server_that_was_away_for_longer_than_a_reply_may_take_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of a connection that waited in the pool counted as a reply that is late, and it stayed there for ever."""
+    clock = SimpleNamespace(now_s=0.0)
+    monkeypatch.setattr("headway.collect.reply_bounds.time", SimpleNamespace(monotonic=lambda: clock.now_s))
+    with closing(Valkey(tmp_path)) as server:
+        source = CelerySource(Connection(name="a", url=server.url, library="celery"), None)
+        source.poll(1.0)
+        server.kill()
+        with pytest.raises(Unavailable):
+            source.poll(2.0)
+        server.start()
+        clock.now_s = 60.0
+        assert source.poll(3.0).samples == ()
+        source.close()
 
 
 def test_a_failover_by_sentinels_loses_nothing_and_counts_nothing_twice(

@@ -49,6 +49,8 @@ class _BoundedSocket:
         self._until_s = time.monotonic() + REPLIES_S_MAX
 
     def _count(self, received_bytes: int) -> None:
+        if not received_bytes:
+            return  # the end of a connection is late for nothing, however long it waited in the pool
         self._left_bytes -= received_bytes
         if self._left_bytes < 0:
             raise InvalidResponse(f"a reply is longer than {REPLIES_BYTES_MAX:,} bytes")
