@@ -107,6 +107,8 @@ PLANTED: dict[str, tuple[dict[str, str], set[str]]] = {
     ),
 }
 
+EVERY_FOUR_MINUTES = {f"headway_pool_target_workers{{{POOL}}}": " ".join(["2", "0", "0", "0"] * 18)}
+
 
 @pytest.fixture(scope="module")
 def promtool() -> Path:
@@ -122,7 +124,7 @@ def test_the_committed_files_are_what_the_definition_gives() -> None:
 
 def test_each_rule_fires_when_it_should_and_none_where_all_is_well(promtool: Path, tmp_path: Path) -> None:
     assert PLANTED.keys() == {rule.name for rule in (*SIMPLE, *COMPOSED)}
-    cases = [_case("well", {}, set())]
+    cases = [_case("well", {}, set()), _case("jobs every four minutes", EVERY_FOUR_MINUTES, set())]
     cases += [_case(name, series, {name, *more}) for name, (series, more) in PLANTED.items()]
     rules = tmp_path / "alerts.yml"
     rules.write_text((FOLDER / "alerts.yml").read_text())

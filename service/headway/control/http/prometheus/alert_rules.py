@@ -202,9 +202,10 @@ COMPOSED: Sequence[AlertRule] = (
         summary="jobs of pool {{ $labels.pool }} wait too long and its workers_max allows no more workers",
     ),
     AlertRule(
+        # jobs that come every three minutes or less often turn a healthy target so often, and each turn pays for itself
         name="HeadwayFlapping",
-        expression="resets(headway_pool_target_workers[30m]) > 5 and "
-        "changes(headway_pool_target_workers[30m]) - resets(headway_pool_target_workers[30m]) > 5",
+        expression="resets(headway_pool_target_workers[30m]) > 10 and "
+        "changes(headway_pool_target_workers[30m]) - resets(headway_pool_target_workers[30m]) > 10",
         for_s=300,
         severity=TICKET,
         summary="the target of pool {{ $labels.pool }} goes up and down: headway get decisions",
