@@ -215,6 +215,16 @@ def test_a_failed_job_put_back_by_hand_is_a_new_entry(rq: Rq, watch: Watch) -> N
     assert attempts(watch) == [None, 2]
 
 
+def test_a_failed_job_put_back_by_hand_before_it_is_seen_has_failed(rq: Rq, watch: Watch) -> None:
+    """RQ takes start and end out of the record then, as a record has that is new."""
+    job = rq.queue().enqueue(fail)
+    while_running.append(watch.poll_once)
+    rq.run()
+    rq.queue().failed_job_registry.requeue(job)
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, STARTED, FAILED, RETRIED, ENQUEUED]
+
+
 def test_an_id_used_again_at_once_is_a_new_job(rq: Rq, watch: Watch) -> None:
     for _ in range(3):
         rq.queue().enqueue(work, job_id="nightly")

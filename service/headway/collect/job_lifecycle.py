@@ -351,6 +351,8 @@ def _kind_of_end(reported: ReportedLife, record: JobRecord, sighting: Sighting, 
         return EventKind.FAILED
     if record.started_at_s is not None and record.state not in _BEGUN:  # RQ gave it up, and retries: no end
         return EventKind.FAILED
+    if record.created_at_s is not None and record.created_at_s <= reported.enqueued_at_s:
+        return EventKind.FAILED  # the old record: put back by hand, for which RQ takes the traces out
     # A record without any trace is a new one: the old was deleted as its job finished (result_ttl=0).
     return EventKind.FAILED if record.state is JobState.FAILED else EventKind.FINISHED
 
