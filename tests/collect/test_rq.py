@@ -225,6 +225,15 @@ def test_a_failed_job_put_back_by_hand_before_it_is_seen_has_failed(rq: Rq, watc
     assert watch.reported() == [ENQUEUED, STARTED, FAILED, RETRIED, ENQUEUED]
 
 
+def test_a_failed_job_whose_id_is_put_again_before_it_is_seen_has_failed(rq: Rq, watch: Watch) -> None:
+    job = rq.queue().enqueue(fail)
+    while_running.append(watch.poll_once)
+    rq.run()
+    rq.queue().enqueue(work, job_id=job.id)
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, STARTED, FAILED, RETRIED, ENQUEUED]
+
+
 def test_an_id_used_again_at_once_is_a_new_job(rq: Rq, watch: Watch) -> None:
     for _ in range(3):
         rq.queue().enqueue(work, job_id="nightly")

@@ -101,6 +101,8 @@ class Sighting:
     at_s: float
     is_in_finished: bool = False
     """Whether it is in the queue's registry of finished jobs."""
+    failed_at_s: float | None = None
+    """When it failed last, in whole seconds, if the registry of failed jobs shows that it did of late."""
     is_enqueued_reported: bool = False
     """Whether its entry into the queue is known to be reported, though nothing else of it is remembered."""
     polled_at_s: float | None = None
@@ -349,6 +351,11 @@ def _kind_of_end(reported: ReportedLife, record: JobRecord, sighting: Sighting, 
         return EventKind.FINISHED
     if is_end_shown:  # it ended, and not well: a retry
         return EventKind.FAILED
+    if (
+        sighting.failed_at_s is not None
+        and sighting.failed_at_s >= (reported.started_at_s or reported.enqueued_at_s) // 1
+    ):
+        return EventKind.FAILED  # and its id was put again
     if record.started_at_s is not None and record.state not in _BEGUN:  # RQ gave it up, and retries: no end
         return EventKind.FAILED
     if record.created_at_s is not None and record.created_at_s <= reported.enqueued_at_s:

@@ -48,6 +48,13 @@ class EndedJobs:
             for kept in self._kept
         ]
 
+    def ended_at_s(self, score: float | None, *, now_s: float) -> float | None:
+        """When the job at ``score`` ended, the latest that can be; ``None`` of one that has no place."""
+        if score is None:
+            return None
+        ended_s = [score - kept.kept_s for kept in self._kept]
+        return max((each for each in ended_s if each <= now_s + SLACK_S), default=None)
+
     def read(self, now_s: float, stopped_at: Iterable[float | None]) -> None:
         """Note that every span was read: to its end (None), or to the score where there was too much at once."""
         for kept, score in zip(self._kept, stopped_at, strict=True):

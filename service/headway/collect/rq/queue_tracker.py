@@ -200,6 +200,7 @@ class TrackedQueue:
             job_id=as_text(job_id),
             at_s=at_s,
             is_in_finished=job_id in reading.finished.scores or job_id in answers.finished,
+            failed_at_s=self.failed.ended_at_s(reading.failed.scores.get(job_id), now_s=at_s),
             is_enqueued_reported=not is_new and record is not None and self.jobs.is_entry_reported(record),
             polled_at_s=polled_at_s,
             is_running=job_id in reading.members,
