@@ -160,6 +160,19 @@ async def test_a_page_scrolls_only_downwards(browser: Browser, serve, seed: Seed
         assert wrong == []
 
 
+async def test_a_chart_whose_data_cannot_be_read_is_left_out_and_comes_with_the_data(
+    browser: Browser, serve, seed: Seed
+) -> None:
+    play(seed, now_s=time.time())
+    async with serve() as (url, _, _), opened(browser, url) as (page, _):
+        await page.route("**/history?*", lambda route: route.fulfill(status=503, json={"detail": "Postgres is away"}))
+        await page.goto(url)
+        await expect(page.get_by_role("row").filter(has_text="redis/reports")).to_be_visible()
+        await expect(page.locator("#chart-section")).to_be_hidden()
+        await page.unroute("**/history?*")
+        await expect(page.locator("#chart .tick").first).to_be_visible()
+
+
 async def test_with_nothing_to_show_it_says_what_to_do(browser: Browser, serve) -> None:
     async with serve() as (url, _, _), opened(browser, url) as (page, wrong):
         await expect(page.locator("#queues-empty")).to_contain_text("headway collect")

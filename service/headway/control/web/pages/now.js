@@ -32,6 +32,7 @@ class Now {
   #selected = parameter("pool");
   #history = null;
   #historyAt = 0;
+  #isChartUnknown = false; // its first reading has failed
   #decided = null; // decisions on the selected pool
   #said = null;
   #isClosed = false;
@@ -150,7 +151,7 @@ class Now {
 
   async #refreshHistory() {
     const pool = this.#selected;
-    $("chart-section").hidden = pool === null;
+    $("chart-section").hidden = pool === null || this.#isChartUnknown;
     if (pool === null || document.hidden || Date.now() - this.#historyAt < HISTORY_EVERY_MS) return this.#drawChart();
     this.#historyAt = Date.now();
     try {
@@ -162,8 +163,13 @@ class Now {
       if (this.#isClosed) return;
       if (pool === this.#selected) [this.#history, this.#decided] = [history, decided.decisions];
     } catch {
+      if (this.#isClosed) return;
+      this.#isChartUnknown = this.#history === null;
+      $("chart-section").hidden ||= this.#isChartUnknown;
       return; // the stream shows what is wrong with the connection
     }
+    this.#isChartUnknown = false;
+    $("chart-section").hidden = false;
     this.#drawChart();
   }
 
