@@ -11,28 +11,24 @@ first one, of cold caches, has its own column.
 import argparse
 import asyncio
 import json
-import os
-import platform
 import statistics
 import sys
-import tempfile
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import psycopg
+from bench import database, machine
 
 from headway.control.http.app import App, create_app
 from headway.control.http.overview.broadcaster import Feed
 from headway.control.ingest.ingest import Ingest
 from headway.scaling.model import Decision, Demand, QueueMetrics, Step
 from headway.scaling.profile import Profile, profile_to_mapping
-from headway.store.embedded import ensure_postgres
+from headway.settings import Address
 from headway.store.engine import create_engine
 from headway.store.events.event_log import EventLog
-from headway.store.migrate import upgrade
 from headway.store.pools.decisions import decision_to_json
 
 DAY_S = 86_400
@@ -41,14 +37,6 @@ HOURS_DAYS = 400
 MINUTES_DAYS = 14
 ATTAINED_DAYS = 31
 WORKERS_PER_POOL = 5
-
-
-@dataclass(frozen=True)
-class Here:
-    """An address of this machine."""
-
-    host: str = "127.0.0.1"
-    port: int = 0
 
 
 def filled(url: str, *, pools: int, queues_with_history: int, decision_days: int, now_s: float) -> None:
@@ -195,7 +183,9 @@ async def measured(url: str, folder: Path, requests: list[tuple[str, str]], runs
     ingest = Ingest(engine=engine, event_log=EventLog(folder / "events", free_bytes_min=0), clock=time.time)
     await ingest.start()
     try:
-        app = create_app(engine=engine, ingest=ingest, feed=Feed(), token=None, address=Here())
+        app = create_app(
+            engine=engine, ingest=ingest, feed=Feed(), token=None, address=Address(host="127.0.0.1", port=0)
+        )
         return await answers(app, requests, runs)
     finally:
         await ingest.stop()
@@ -211,20 +201,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     given = parser.parse_args()
     now_s = time.time()
-    with tempfile.TemporaryDirectory(prefix="headway-answers-") as name:
-        folder = Path(name)
-        server = ensure_postgres(folder / "postgres", is_durable=False)
-        try:
-            upgrade(server.url)
-            filled(
-                server.url, pools=given.pools, queues_with_history=given.queues_with_history,
-                decision_days=given.decision_days, now_s=now_s,
-            )  # fmt: skip
-            print(f"{platform.node()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {vars(given)}")
-            print(f"filled in {time.time() - now_s:.0f} s", flush=True)
-            is_good = asyncio.run(measured(server.url, folder, asked(now_s), given.runs))
-        finally:
-            server.wait_stopped()
+    with database(is_durable=False) as (url, folder):
+        filled(
+            url, pools=given.pools, queues_with_history=given.queues_with_history, decision_days=given.decision_days,
+            now_s=now_s,
+        )  # fmt: skip
+        print(f"{machine()}, {vars(given)}")
+        print(f"filled in {time.time() - now_s:.0f} s", flush=True)
+        is_good = asyncio.run(measured(url, folder, asked(now_s), given.runs))
     sys.exit(0 if is_good else 1)
 
 

@@ -9,11 +9,12 @@ is worked out from the rate, and said so.
 
 import argparse
 import os
-import platform
 import tempfile
 import time
 from pathlib import Path
 from random import Random
+
+from bench import machine
 
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
@@ -68,8 +69,7 @@ def main() -> None:
     options = parser.parse_args()
     candidates = with_base(DEFAULT_GRID)[: options.candidates]
     loads = [pool(number) for number in range(options.pools)]
-    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}; load before {load}")
+    print(machine())
     alone(loads, candidates)
     work = Work(
         profiles={each.pool: profile(each.pool) for each in loads},

@@ -25,7 +25,6 @@ import platform
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -35,12 +34,12 @@ from typing import Any, Protocol
 import psutil
 import psycopg
 import redis
+from bench import database
 from many_agents.served import Control
 
 from headway.collect.libraries import Libraries
 from headway.connections import Connection
-from headway.store.embedded import ensure_postgres, ensure_valkey
-from headway.store.migrate import upgrade
+from headway.store.embedded import ensure_valkey
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -364,18 +363,13 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="append the figures there, a line each run")
     options = parser.parse_args()
     before = os.getloadavg()[0]
-    with tempfile.TemporaryDirectory(prefix="headway-collect-") as name, contextlib.ExitStack() as stack:
-        folder = Path(name)
-        folder.chmod(0o711)  # for root, whose Postgres runs as nobody
-        server = ensure_postgres(folder / "postgres")
-        stack.callback(server.wait_stopped)
-        control = Control(folder, server.url)
-        upgrade(server.url)
+    with database() as (url, folder), contextlib.ExitStack() as stack:
+        control = Control(folder, url)
         asyncio.run(control.start())
         stack.callback(control.end)
-        database = stack.enter_context(psycopg.connect(server.url, autocommit=True))
+        connection = stack.enter_context(psycopg.connect(url, autocommit=True))
         rows = [
-            (RedisBench(library, folder, control, database) if library in WRITERS else RabbitBench(folder)).measured(
+            (RedisBench(library, folder, control, connection) if library in WRITERS else RabbitBench(folder)).measured(
                 options.seconds
             )
             for library in options.libraries

@@ -8,20 +8,15 @@ time of the process and its threads, in milliseconds: the least, the median and 
 
 import argparse
 import os
-import platform
 import re
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import httpx
-
-from headway.store.embedded import ensure_postgres
-from headway.store.migrate import upgrade
+from bench import database, machine
 
 GOAL_MS = 300.0
 CALLS: Sequence[Sequence[str]] = (
@@ -61,14 +56,12 @@ def main() -> None:
     parser.add_argument("--queues", type=int, default=50)
     parser.add_argument("--runs", type=int, default=20)
     given = parser.parse_args()
-    print(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-    with tempfile.TemporaryDirectory() as name:
-        server = ensure_postgres(Path(name) / "postgres", is_durable=False)
-        upgrade(server.url)
+    print(machine())
+    with database(is_durable=False) as (database_url, folder):
         env = {
             **{name: value for name, value in os.environ.items() if not name.startswith("HEADWAY_")},
-            "HEADWAY_DATABASE_URL": server.url,
-            "HEADWAY_EVENT_LOG": f"{name}/events",
+            "HEADWAY_DATABASE_URL": database_url,
+            "HEADWAY_EVENT_LOG": f"{folder}/events",
             "HEADWAY_HTTP_ADDRESS": "127.0.0.1:0",
             "HEADWAY_GRPC_ADDRESS": "127.0.0.1:0",
         }
@@ -85,7 +78,6 @@ def main() -> None:
                     print(f"headway {' '.join(call):24} {figures}; load {os.getloadavg()[0]:.1f}", flush=True)
             finally:
                 control.terminate()
-        server.wait_stopped()
     print(f"goal of `headway get queues`: {GOAL_MS:.0f} ms")
 
 

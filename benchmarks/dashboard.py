@@ -10,12 +10,9 @@ buckets, hosts report every five seconds, and viewers are notified every second,
 import argparse
 import asyncio
 import json
-import os
-import platform
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -27,6 +24,7 @@ from typing import Any
 import httpx
 import psutil
 import psycopg
+from bench import database, machine
 from playwright.sync_api import sync_playwright
 
 from headway.control.http.app import create_app
@@ -35,10 +33,9 @@ from headway.control.http.overview.broadcaster import Feed
 from headway.control.ingest.ingest import Ingest
 from headway.scaling.measure import sketch_index
 from headway.scaling.profile import Profile, profile_to_mapping
-from headway.store.embedded import ensure_postgres
+from headway.settings import Address
 from headway.store.engine import create_engine
 from headway.store.events.event_log import EventLog
-from headway.store.migrate import upgrade
 
 ACTIVE_POOLS = 20
 HOSTS = 50
@@ -70,14 +67,6 @@ PIPELINE = """
     values ('metrics', 7, 100, 0.4, true, now())
     on conflict (pipeline) do update set written_at = now()
 """
-
-
-@dataclass(frozen=True)
-class Here:
-    """An address of this machine."""
-
-    host: str = "127.0.0.1"
-    port: int = 0
 
 
 def filled(db: psycopg.Connection, *, pools: int) -> None:
@@ -146,7 +135,8 @@ async def serve(url: str, folder: Path) -> None:
     ingest = Ingest(engine=engine, event_log=EventLog(folder / "events", free_bytes_min=0), clock=time.time)
     await ingest.start()
     feed = Feed()
-    server = HttpServer(create_app(engine=engine, ingest=ingest, feed=feed, token=None, address=Here()), address=Here())
+    here = Address(host="127.0.0.1", port=0)
+    server = HttpServer(create_app(engine=engine, ingest=ingest, feed=feed, token=None, address=here), address=here)
     await server.start()
     print(server.port, flush=True)
     while True:
@@ -307,17 +297,11 @@ def main() -> None:
     if given.serve:
         asyncio.run(serve(given.serve, given.folder))
         return
-    with tempfile.TemporaryDirectory(prefix="headway-dashboard-") as name:
-        folder = Path(name)
-        server = ensure_postgres(folder / "postgres", is_durable=False)
-        try:
-            upgrade(server.url)
-            with psycopg.connect(server.url, autocommit=True) as db:
-                filled(db, pools=given.pools)
-            print(f"{platform.node()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {given.pools} pools")
-            is_good = measured(server.url, folder, seconds=given.seconds, path=given.path)
-        finally:
-            server.wait_stopped()
+    with database(is_durable=False) as (url, folder):
+        with psycopg.connect(url, autocommit=True) as db:
+            filled(db, pools=given.pools)
+        print(f"{machine()}, {given.pools} pools")
+        is_good = measured(url, folder, seconds=given.seconds, path=given.path)
     sys.exit(0 if is_good else 1)
 
 

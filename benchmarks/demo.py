@@ -12,7 +12,6 @@ to do.
 import argparse
 import json
 import os
-import platform
 import shlex
 import subprocess
 import sys
@@ -21,6 +20,8 @@ import time
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from bench import machine
 
 LEDGER = Path(__file__).parent / "results" / "demo.jsonl"
 RUN_WITHIN_S = 1200.0
@@ -36,7 +37,7 @@ def main() -> int:
     parser.add_argument("--ledger", type=Path, default=LEDGER, help=f"where runs are kept ({LEDGER.name})")
     options = parser.parse_args()
     commit = _commit()
-    print(f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}, commit {commit}")
+    print(f"{machine()}, commit {commit}")
     while len(runs := _kept(options.ledger, commit, options.words)) < options.runs:
         line = {"commit": commit, "words": options.words, **_run(options.words)}
         with options.ledger.open("a") as ledger:

@@ -10,12 +10,13 @@ kept, or counted as dropped. The goals are 20 µs at the mean and 0.2 ms at p99 
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from bench import machine
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -81,7 +82,7 @@ def main() -> None:
     parser.add_argument("--jobs-per-s", type=float, default=500.0)
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES, help="how the control plane behaves")
     options = parser.parse_args()
-    print(f"{os.cpu_count()} processors, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    print(machine())
     print(" | ".join(HEADS))
     for mode in options.modes:
         print(" | ".join(measured(mode, seconds=options.seconds, jobs_per_s=options.jobs_per_s)), flush=True)

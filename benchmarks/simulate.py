@@ -7,10 +7,10 @@ package carries.
 """
 
 import argparse
-import os
-import platform
 import time
 from random import Random
+
+from bench import machine
 
 from headway.scaling.strategies import BUILT_IN
 from headway.simulate import Controller, Observation
@@ -47,8 +47,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=400_000)
     parser.add_argument("--strategies", default=",".join(name for name in BUILT_IN if name != "fixed"))
     options = parser.parse_args()
-    machine = f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
-    print(f"{machine}, load {os.getloadavg()[0]:.1f}")
+    print(machine())
 
     draws, at_s, now_s = Random(1), [], 0.0
     for _ in range(options.jobs):

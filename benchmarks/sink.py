@@ -13,18 +13,15 @@ import os
 import random
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import psutil
 import psycopg
+from bench import database
 from psycopg.types.json import Jsonb
 
 from headway.scaling.measure import BucketRow, merged, sketch_index
-from headway.store.embedded import ensure_postgres
-from headway.store.migrate import upgrade
 
 SIZES = (200, 1_000, 10_000)
 TURNS = 7
@@ -196,23 +193,17 @@ def _backends_s(connection: Connection) -> float:
 def main() -> None:
     """Measure every way at every size."""
     sizes = [int(word) for word in sys.argv[1:]] or SIZES
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o711)
-        server = ensure_postgres(Path(folder) / "postgres")
-        try:
-            upgrade(server.url)
-            with psycopg.connect(server.url, autocommit=True) as connection:
-                staged = ", ".join(f"{n} {'text' if k == 'jsonb' else k}" for n, k in TYPES.items())
-                connection.execute(f"create unlogged table staged ({staged})")
-            ways = {"COPY text": copy_text, "COPY block": copy_block, "COPY binary": copy_binary, "unnest": arrays}
-            with_adbc = adbc(server.url)
-            if with_adbc:
-                ways["ADBC"] = with_adbc
-            for size in sizes:
-                for name, write in ways.items():
-                    measure(name, write, server.url, size)
-        finally:
-            server.wait_stopped()
+    with database() as (url, _):
+        with psycopg.connect(url, autocommit=True) as connection:
+            staged = ", ".join(f"{n} {'text' if k == 'jsonb' else k}" for n, k in TYPES.items())
+            connection.execute(f"create unlogged table staged ({staged})")
+        ways = {"COPY text": copy_text, "COPY block": copy_block, "COPY binary": copy_binary, "unnest": arrays}
+        with_adbc = adbc(url)
+        if with_adbc:
+            ways["ADBC"] = with_adbc
+        for size in sizes:
+            for name, write in ways.items():
+                measure(name, write, url, size)
 
 
 if __name__ == "__main__":

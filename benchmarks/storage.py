@@ -8,19 +8,16 @@ of each level for each kind of queue, and the time it took to roll up a minute.
 
 import random
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import psycopg
+from bench import database
 
 from headway.scaling.measure import BucketRow, merged, sketch_index
-from headway.store.embedded import ensure_postgres
 from headway.store.metrics.metrics_sink import MetricsSink
 from headway.store.metrics.rollups import VALUES, levels, tend
-from headway.store.migrate import upgrade
 
 HOURS = 2
 QUEUES = 4
@@ -43,15 +40,9 @@ KINDS = {"25 jobs/s": 25.0, "1 job/s": 1.0, "1 job a minute": 1 / 60, "sampled o
 def main() -> None:
     """Measure each kind of queue."""
     hours = int(sys.argv[1]) if len(sys.argv) > 1 else HOURS
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o711)
-        server = ensure_postgres(Path(folder) / "postgres")
-        try:
-            upgrade(server.url)
-            for name, rate_per_s in KINDS.items():
-                measure(server.url, name, rate_per_s, hours=hours)
-        finally:
-            server.wait_stopped()
+    with database() as (url, _):
+        for name, rate_per_s in KINDS.items():
+            measure(url, name, rate_per_s, hours=hours)
 
 
 def measure(url: str, name: str, rate_per_s: float, *, hours: int) -> None:
