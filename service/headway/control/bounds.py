@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 BIGINT_MAX = 2**63 - 1  # as Postgres has it
+THREAD_BYTES = 64 * 1024  # reading more takes milliseconds, which evaluations and polls should not wait for
 BREACHES_MAX = 10  # what is wrong throughout gets one line about it
 TEXT_CHARS_MAX = 500  # of a name that others choose: Postgres indexes keys of up to 2,700 bytes
 

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 
 from headway.control.auth.authenticator import Authenticator, Caller
 from headway.control.auth.failed_sign_ins import address_of
-from headway.control.bounds import Bounds
+from headway.control.bounds import THREAD_BYTES, Bounds
 from headway.control.http.connections import Connections
 from headway.control.http.middleware import CALLER
 from headway.control.http.overview.broadcaster import Feed
@@ -28,7 +28,6 @@ from headway.store.audit import Actor
 from headway.store.engine import Engine
 
 MODEL_ERRORS_MAX = 1_000
-THREAD_BYTES = 64 * 1024  # reading more than this takes milliseconds that the ticks and polls should not wait for
 
 Value = TypeVar("Value")
 

@@ -3,17 +3,15 @@
 import asyncio
 import json
 import logging
-import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from pydantic_core import from_json
 
 from headway.control.bounds import DEFAULT, Bounds
+from headway.control.http.event_stream import STILL_HERE, Snapshot
 from headway.control.http.overview.overview_changes import change
 from headway.errors import HeadwayError, Overloaded
 
@@ -23,45 +21,8 @@ BROADCAST_BUSY_FRACTION_MAX = 0.1  # of the time may go into snapshots; with ver
 PAUSE_MAX_S = 5.0  # but for this: where Postgres or the machine is slow, the page would say that nobody answers
 BROADCAST_CLOSE_S = 0.5  # a snapshot under way takes far less, unless the database hangs
 KEEP_ALIVE_S = 15.0  # proxies end what is silent for longer
-RECONNECT_MS = 2000
-DEFLATE_LEVEL = 6  # of a thousand pools whole: 60 ms for 90 kB, where level 1 takes 25 for 170
-RAW_DEFLATE = -zlib.MAX_WBITS
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """What everybody sees. ``event`` is one of these.
-
-    - ``overview``: ``data`` is the whole of it.
-    - ``change``: what differs from the overview that has the number ``since``.
-    - ``problem``: none could be made, and ``data`` says why.
-    - ``ended``: the last one of what has ended for good, and ``data`` is its report.
-    - empty: a comment, which says only that the connection stands.
-    """
-
-    number: int = 0
-    event: str = ""
-    data: str = ""
-    since: int | None = None
-
-    @cached_property
-    def block(self) -> bytes:
-        """The event as it is sent."""
-        if not self.event:
-            return b": still here\n\n"
-        fields = f"event: {self.event}\ndata: {self.data}\nid: {self.number}\nretry: {RECONNECT_MS}\n\n"
-        return fields.encode()
-
-    @cached_property
-    def deflated(self) -> bytes:
-        """The same, as a part of a raw deflate stream that needs nothing before it: made once for all viewers."""
-        compressor = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, RAW_DEFLATE)
-        return compressor.compress(self.block) + compressor.flush(zlib.Z_SYNC_FLUSH)
-
-
-STILL_HERE = Snapshot()
 
 
 class Feed:
