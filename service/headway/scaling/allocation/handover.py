@@ -116,17 +116,17 @@ def _room(host: Host, assigned: Iterable[Assignment], leavers: Mapping[Where, in
 
     Of what is to leave now, what has no job is gone in a moment, and what has not been seen may never come.
     """
-    room = RemainingCapacity(host)
     at_work = Counter(worker.pool for worker in host.workers if worker.state in COUNTED and worker.is_busy is not False)
+    there: Counter[str] = Counter(worker.template for worker in host.workers if _is_leaving(worker))
     for row in assigned:
         leave = leavers.get((row.pool, row.host_id), 0)
         stays = row.workers - leave
         if leave:
             stays = max(stays, min(row.workers, at_work[row.pool]))
-        room.take(row.template, stays)
-    for worker in host.workers:
-        if _is_leaving(worker):
-            room.take(worker.template, 1)
+        there[row.template] += stays
+    room = RemainingCapacity(host)
+    for template, workers in there.items():
+        room.take(template, workers)
     return room
 
 
