@@ -128,6 +128,19 @@ def test_lists_of_every_priority_and_jobs_due_later_are_counted_apart(shop: Shop
     assert later["news"].oldest_age_max_s == later["news"].oldest_age_s  # it counts from when it was due, exactly
 
 
+def test_a_job_with_a_time_of_its_own_makes_none_behind_it_older(shop: Shop) -> None:
+    shop.send("now")
+    shop.redis.delete("mail")
+    base_s = time.time()
+    shop.samples(base_s)
+    shop.send("later", countdown=5)
+    shop.samples(base_s + 1)
+    shop.send("now")
+    mail = shop.samples(base_s + 4)["mail"]
+    assert (mail.waiting_jobs, mail.delayed_jobs) == (1, 1)
+    assert mail.oldest_age_s <= 1 <= mail.oldest_age_max_s
+
+
 def test_a_job_that_was_put_back_before_older_ones_hides_no_age(shop: Shop) -> None:
     """kombu puts what a dead worker held where it is taken next, before jobs that have waited for longer."""
     shop.send()

@@ -5,7 +5,7 @@ and one that stands behind a mark that has left entered after that. So the age o
 bounds, as far apart as two polls.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 NEAR_S = 1.0  # marks as near as this, or as this part of their age, say no more than one of them
@@ -57,8 +57,10 @@ class ListMarks:
         """Those to ask for where all of the first have left: ``present`` says which of ``asked`` are still there."""
         return [] if any(present) else [mark.element for mark in self._marks[len(present) :]]
 
-    def read(self, newest: str, present: Sequence[bool], *, asked_s: float, seen_s: float) -> Entered:
-        """When the oldest job of the list entered it, which is not empty.
+    def read(
+        self, newest: str, present: Sequence[bool], *, passed: Container[str] = (), asked_s: float, seen_s: float
+    ) -> Entered:
+        """When the oldest job of the list entered it, which is not empty, those that are ``passed`` over left out.
 
         ``present`` says which marks were found: of ``asked`` and then, where they were asked for, of the others.
         """
@@ -75,7 +77,7 @@ class ListMarks:
             self._marks[-1] = replace(self._marks[-1], asked_s=asked_s)
         else:
             self._add(_Mark(newest, asked_s, seen_s))
-        until_s = self._marks[0].seen_s if self._marks else seen_s
+        until_s = next((mark.seen_s for mark in self._marks if mark.element not in passed), seen_s)
         return Entered(after_s=self._after_s, until_s=until_s)
 
     def _add(self, mark: _Mark) -> None:

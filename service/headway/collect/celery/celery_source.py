@@ -253,8 +253,11 @@ class CelerySource:
                 count.waiting_jobs += length
                 count.is_age_known = count.is_age_known and not length
                 continue
-            entered = self._marks[key].read(end.newest[0], end.present, asked_s=at_s, seen_s=seen_s)
             heads = [message_from(text) for text in reversed(end.head)]
+            # A job that has a time of its own says nothing of those behind it.
+            timed = {text for text, each in zip(reversed(end.head), heads, strict=True) if each.due_s is not None}
+            marks = self._marks[key]
+            entered = marks.read(end.newest[0], end.present, passed=timed, asked_s=at_s, seen_s=seen_s)
             later = sum(1 for each in heads if each.due_s is not None and each.due_s > at_s)
             count.delayed_jobs += min(later, length)
             count.waiting_jobs += max(0, length - later)
