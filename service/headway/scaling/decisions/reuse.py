@@ -53,6 +53,7 @@ def is_reusable(outcome: Outcome, view: PoolView, memory: Memory, *, now_s: floa
     return (
         0 <= now_s - at_s <= REUSED_S_MAX
         and strategy.is_clockless
+        and not any(queue.waiting_jobs for queue in view.queues)
         and strategy.is_at_rest(memory.strategy_state, now_s)
         and _is_quiet(outcome, view, now_s=now_s)
         and memory == outcome.before == outcome.memory
@@ -75,13 +76,12 @@ def is_same(one: PoolView, other: PoolView) -> bool:
 
 
 def _is_quiet(outcome: Outcome, view: PoolView, *, now_s: float) -> bool:
-    """Whether nothing ages: no job waits or is held back, and the metrics were fresh and are so."""
+    """Whether nothing ages: no job is held back, and the metrics were fresh and are so."""
     at_s = outcome.decision.at_s
     return (
         outcome.decision.is_fresh
         and is_fresh(view, now_s=now_s)
         and (_lowers_nothing(outcome) or not (is_unread(outcome.view, now_s=at_s) or is_unread(view, now_s=now_s)))
-        and not any(queue.waiting_jobs for queue in view.queues)
         and outcome.memory.held_since_s is None
     )
 

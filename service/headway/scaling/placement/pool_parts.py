@@ -103,17 +103,21 @@ def rows_of(parts: Sequence[Part], present: Sequence[Assignment]) -> Iterator[As
         return
     base, burst = parts[0].by_host, parts[1].by_host if len(parts) > 1 else {}
     rows = {row.host_id: row for row in present}
-    for host_id in sorted(base.keys() | burst.keys()):
-        row = rows.get(host_id)
-        counts = (target.template, base.get(host_id, 0), burst.get(host_id, 0))
-        if row is not None and counts == (row.template, row.base_workers, row.burst_workers):
+    for host_id in sorted(base.keys() | burst.keys() if burst else base):
+        row, base_workers, burst_workers = rows.get(host_id), base.get(host_id, 0), burst.get(host_id, 0)
+        if (
+            row is not None
+            and row.base_workers == base_workers
+            and row.burst_workers == burst_workers
+            and row.template == target.template
+        ):
             yield row
-        elif counts[1] or counts[2]:
+        elif base_workers or burst_workers:
             yield Assignment(
                 pool=target.pool,
                 host_id=host_id,
                 template=target.template,
-                base_workers=counts[1],
-                burst_workers=counts[2],
+                base_workers=base_workers,
+                burst_workers=burst_workers,
                 restart_generation=row.restart_generation if row else 0,
             )

@@ -70,12 +70,11 @@ def _with_more(
     """The ``costs`` of a band by wait, with what it costs more from one evaluation that changed a level to the next."""
     had_parts, parts = _parts(before, band), _parts(levels, band)
     wanted = had_parts[0]  # the shortest wait keeps what is wanted
-    return tuple(
-        [
-            cost + ((had - wanted) * idle_s + max(0, part - had) * start)
-            for cost, had, part in zip(costs, had_parts, parts, strict=True)
-        ]
-    )
+    more = []
+    for cost, had, part in zip(costs, had_parts, parts, strict=True):
+        started = (part - had) * start if part > had else 0.0
+        more.append(cost + ((had - wanted) * idle_s + started))
+    return tuple(more)
 
 
 def _levels(recent: Iterable[Wanted], *, workers: int, now_s: float, tick_s: float) -> tuple[int, ...]:
