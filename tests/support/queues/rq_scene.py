@@ -240,7 +240,17 @@ class RqScene(Scene):
         back = [run for run in runs[:-1] if run.end == "failed"]
         sure_back = [run for run in back if self._may_miss(run, "end") is None]
         by_hand = self._by_hand[job_id] + again
-        return Due(len(surely), most), Due(max(0, len(sure_back) - by_hand), len(back) + is_given_up)
+        hidden = sum(self._is_entry_hidden(at_s, runs) for at_s in self._again_s.get(job_id, ()))
+        return Due(max(0, len(surely) - hidden), most), Due(max(0, len(sure_back) - by_hand), len(back) + is_given_up)
+
+    def _is_entry_hidden(self, again_s: float, runs: list[Run]) -> bool:
+        """Whether the record of a run that was under way overwrote a new entry of its id before a poll saw it."""
+        return any(
+            run.began_s <= again_s <= run.ended_s
+            and not any(again_s <= began_s and ended_s <= run.ended_s for began_s, ended_s in self._polls)
+            for run in runs
+            if run.ended_s is not None
+        )
 
     def _is_end_guessed(self, run: Run) -> bool:
         """Whether the id of a run was put again before the record showed a poll how it ended."""
@@ -292,11 +302,17 @@ class RqScene(Scene):
         alone_until_s = min(run.ended_s or 0.0, next_s, *again_s)
         return not any(run.began_s <= began_s and ended_s <= alone_until_s for began_s, ended_s in self._polls)
 
+    def _has_died(self, event: Event) -> bool:
+        """Whether a worker may have been killed with a job that it had not begun, which RQ gives up by itself later."""
+        has_run = any(run.job_id == event.job_id for run in self.runs())
+        put_s, _ = self._put_s[event.job_id]
+        return not has_run and any(put_s <= kill.done_s + self.grace_s <= event.at_s for kill in self.kills)
+
     def _may_add(self, event: Event) -> str | None:
         for kill in self.kills:  # a run that RQ noted and that wrote nothing
             if kill.began_s - self.grace_s <= event.at_s <= kill.done_s + self.grace_s:
                 return "begun as its worker was killed"
-        if event.kind in ("started", "failed") and event.job_id in self._given_up:
+        if event.kind in ("started", "failed") and (event.job_id in self._given_up or self._has_died(event)):
             return "given up with its worker"
         if event.kind in ("finished", "failed"):
             runs = [run for run in self.runs() if run.job_id == event.job_id]
