@@ -72,6 +72,9 @@ class RqScene(Scene):
         self._connection = Connection(name="shop", url=url)
         self.source = RqSource(self._connection, None)
         self._put_s: dict[str, tuple[float, float]] = {}
+        """Job -> when it was put last, between two moments."""
+        self._puts_s: dict[str, list[float]] = {}
+        """Job -> when it was put, each time."""
         self._cut_short: set[str] = set()
         """Jobs of which an entry may be followed by no run."""
         self._again_s: dict[str, list[float]] = {}
@@ -97,6 +100,7 @@ class RqScene(Scene):
     def sent(self, job_id: str, plan: tuple[job_runs.Step, ...], options: dict[str, Any]) -> None:
         began_s, done_s, _ = self.hand.ask("put", job_id=job_id, plan=list(plan), **options)
         self._put_s[job_id] = (began_s, done_s)
+        self._puts_s.setdefault(job_id, []).append(began_s)
 
     def put(self) -> None:
         ending = self.chance.choices(("well", "fail"), (6, 2))[0]
@@ -241,16 +245,20 @@ class RqScene(Scene):
         sure_back = [run for run in back if self._may_miss(run, "end") is None]
         by_hand = self._by_hand[job_id] + again
         hidden = sum(self._is_entry_hidden(at_s, runs) for at_s in self._again_s.get(job_id, ()))
+        hidden += sum(not self._is_polled(*each) for each in pairwise(self._puts_s[job_id]))
         return Due(max(0, len(surely) - hidden), most), Due(max(0, len(sure_back) - by_hand), len(back) + is_given_up)
 
     def _is_entry_hidden(self, again_s: float, runs: list[Run]) -> bool:
         """Whether the record of a run that was under way overwrote a new entry of its id before a poll saw it."""
         return any(
-            run.began_s <= again_s <= run.ended_s
-            and not any(again_s <= began_s and ended_s <= run.ended_s for began_s, ended_s in self._polls)
+            run.began_s <= again_s <= run.ended_s and not self._is_polled(again_s, run.ended_s)
             for run in runs
             if run.ended_s is not None
         )
+
+    def _is_polled(self, since_s: float, until_s: float) -> bool:
+        """Whether a whole poll lies between two moments."""
+        return any(since_s <= began_s and ended_s <= until_s for began_s, ended_s in self._polls)
 
     def _is_end_guessed(self, run: Run) -> bool:
         """Whether the id of a run was put again before the record showed a poll how it ended."""
@@ -266,11 +274,13 @@ class RqScene(Scene):
         if what == "end" and self._is_left_to_nobody(run):
             return UNNOTED
         before_s = self._ended_before_s.get((run.job_id, run.began_s))
-        if before_s is not None and run.job_id in self._again_s:
-            # RQ notes ends in whole seconds: of two ends of one id in the same second only the first is noticed.
-            is_polled = any(before_s <= began_s and ended_s <= run.began_s for began_s, ended_s in self._polls)
-            if not is_polled or run.began_s - before_s < SAME_SCORE_S:
-                return TWICE
+        # RQ notes ends in whole seconds: of two ends of one id in the same second only the first is noticed.
+        if (
+            before_s is not None
+            and run.job_id in self._again_s
+            and (not self._is_polled(before_s, run.began_s) or run.began_s - before_s < SAME_SCORE_S)
+        ):
+            return TWICE
         if what == "end" and run.job_id in self._again_s and self._is_end_overwritten(run):
             return TWICE
         return "run of a job that ran again before the next poll" if self._is_overwritten(run) else None
@@ -287,7 +297,7 @@ class RqScene(Scene):
         next_s = self._next_began_s.get((run.job_id, run.began_s))
         if next_s is None or run.ended_s is None:
             return False
-        return not any(run.ended_s <= began_s and ended_s <= next_s for began_s, ended_s in self._polls)
+        return not self._is_polled(run.ended_s, next_s)
 
     def _is_overwritten(self, run: Run) -> bool:
         """Whether no poll saw the record while it was of ``run``, and another run followed."""
@@ -300,7 +310,7 @@ class RqScene(Scene):
         # Of two runs of one id at once the record shows the later, and of one that was put again the new entry.
         again_s = [at_s for at_s in self._again_s.get(run.job_id, ()) if at_s >= run.began_s]
         alone_until_s = min(run.ended_s or 0.0, next_s, *again_s)
-        return not any(run.began_s <= began_s and ended_s <= alone_until_s for began_s, ended_s in self._polls)
+        return not self._is_polled(run.began_s, alone_until_s)
 
     def _has_died(self, event: Event) -> bool:
         """Whether a worker may have been killed with a job that it had not begun, which RQ gives up by itself later."""
