@@ -64,6 +64,15 @@ def test_a_worker_leads_a_session_of_its_own_bears_marks_and_inherits_no_secret_
         assert "PATH" in environment
 
 
+def test_a_worker_is_called_with_the_id_that_its_arguments_ask_for(stage: Stage) -> None:
+    named = template(f"import sys\nprint('ready', sys.argv[1], flush=True)\n{SLEEP}", ready=PRINTS_READY)
+    named = replace(named, argv=(*named.argv, "mail-$(HEADWAY_WORKER_ID)@$(HOME)"))
+    with stage.fleet(named) as fleet:
+        fleet.act([start()] * 2)
+        reconcile_until(fleet, lambda: states(fleet) == 2 * [WorkerState.RUNNING])
+        assert all(f"ready mail-{each.worker_id}@$(HOME)" in printed(stage, each.worker_id) for each in fleet.workers())
+
+
 def test_a_hundred_workers_are_there_at_once(stage: Stage) -> None:
     with stage.fleet(template(ready=Ready(after_s=600.0))) as fleet:
         fleet.act([start()] * 100)

@@ -147,7 +147,8 @@ def test_a_template_is_as_the_worker_is(tmp_path: Path) -> None:
     )
     found = candidate(f"redis://:{SECRET}@h/0", source="CELERY_BROKER_URL")
     made = templates(tmp_path).like(worker, ["mail", "news"], found)
-    assert made.argv[-6:] == ("--queues", "mail,news", "--concurrency", "8", "--prefetch-multiplier", "1")
+    assert made.argv[-8:-2] == ("--queues", "mail,news", "--concurrency", "8", "--prefetch-multiplier", "1")
+    assert made.argv[-2:] == ("--hostname", "worker-$(HEADWAY_WORKER_ID)@%h")
     assert (made.slots, made.cpu_cores, made.memory) == (8, 0.8, "512MB")
     assert (made.working_directory, made.user, made.drain_timeout_s) == ("/srv/shop", "shop", 305)
     assert made.stop_signal == "INT"  # TERM is remapped, and would end its jobs

@@ -5,14 +5,20 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from collect.rabbit_shop import QUORUM, Shop
 from headway.__main__ import main
+from headway.agent.config.host_file import load
+from headway.agent.config.templates import WORKER_ID_IN_ARGV
 from headway.cli.profiles_file import load_profiles_file
 from support.ports import free_port
+from support.waiting import eventually
 
 
 def _headway(folder: Path, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
@@ -21,6 +27,30 @@ def _headway(folder: Path, *words: str, **env: str) -> "subprocess.CompletedProc
     return subprocess.run(
         argv, cwd=folder, env={**kept, **env}, capture_output=True, text=True, check=False, timeout=60
     )
+
+
+class _Worker:
+    def __init__(self, folder: Path, words: Sequence[str], env: Mapping[str, str]) -> None:
+        self._log = folder / f"{uuid4().hex}.log"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(words, cwd=folder, env={**os.environ, **env}, stdout=log, stderr=log)
+
+    def until_ready(self) -> None:
+        eventually(lambda: " ready." in self._log.read_text() or self._process.poll() is not None)
+        assert self._process.poll() is None, self._log.read_text()[-2000:]
+
+    def end(self) -> None:
+        self._process.terminate()
+        self._process.wait(60)
+
+
+@contextmanager
+def _running(folder: Path, words: Sequence[str], env: Mapping[str, str]) -> Iterator[_Worker]:
+    worker = _Worker(folder, words, env)
+    try:
+        yield worker
+    finally:
+        worker.end()
 
 
 def test_init_reads_the_management_api_where_it_is_said_to_be_and_writes_it_down(shop: Shop, tmp_path: Path) -> None:
@@ -60,6 +90,29 @@ def test_without_the_management_api_init_names_the_option(shop: Shop, tmp_path: 
     assert "`headway init`: --management-url" in done.stderr
     assert elsewhere in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+APP = 'from celery import Celery\n\napp = Celery("shop")\n'
+
+
+@pytest.mark.parametrize("has_worker", [False, True], ids=["as its makers would", "like one that runs here"])
+def test_two_celery_workers_of_the_template_that_init_wrote_run_beside_each_other(
+    shop: Shop, tmp_path: Path, *, has_worker: bool
+) -> None:
+    """Each locks a queue that is named after the worker, so that a second one of that name cannot start."""
+    (tmp_path / "shop.py").write_text(APP)
+    env = {"CELERY_BROKER_URL": shop.url}
+    by_hand = [str(Path(sys.executable).with_name("celery")), "-A", "shop", "worker", "-c", "1", "-l", "INFO"]
+    with ExitStack() as stack:
+        if has_worker:
+            stack.enter_context(_running(tmp_path, by_hand, env)).until_ready()
+        done = _headway(tmp_path, "init", "--broker", shop.url, "--management-url", shop.server.management_url, **env)
+        assert done.returncode == 0, done.stderr
+        (template,) = load(tmp_path / "host.toml").templates.values()
+        argv = [[word.replace(WORKER_ID_IN_ARGV, each) for word in template.argv] for each in ("one", "two")]
+        workers = [stack.enter_context(_running(tmp_path, words, template.environment)) for words in argv]
+        for worker in workers:
+            worker.until_ready()
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from headway.agent.config.templates import WORKER_ID_IN_ARGV
 from headway.errors import printable
 
 HOST_HEAD = """\
 # What this host can run, and how one worker of each kind is started and stopped. Only this file says what is run here:
 # a control plane sends names from it and numbers, never a command. Every key: docs/reference/host-file.md.
 """
+CELERY_NODE = ("--hostname", f"worker-{WORKER_ID_IN_ARGV}@%h")
+"""On RabbitMQ, a second worker of the same name cannot start: each locks a queue that is named after it."""
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _LINE_LENGTH = 110
 _UNBUFFERED = MappingProxyType({"PYTHONUNBUFFERED": "1"})
@@ -93,7 +96,7 @@ STARTERS: Mapping[str, LibraryPreset] = MappingProxyType(
         "celery": LibraryPreset(
             argv=(
                 *("celery", "--app", "APP", "worker", "--queues", "QUEUE", "--concurrency", "4", "--loglevel", "INFO"),
-                *("-O", "fair", "--prefetch-multiplier", "1", "--without-mingle", "--without-gossip"),
+                *("-O", "fair", "--prefetch-multiplier", "1", "--without-mingle", "--without-gossip", *CELERY_NODE),
             ),
             slots=4,
             ready_pattern=r" ready\.$",

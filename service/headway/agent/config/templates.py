@@ -24,6 +24,7 @@ LOG_BYTES_MAX = 10 * 1024 * 1024
 LOG_FILES = 1
 
 WORKER_ID = "HEADWAY_WORKER_ID"
+WORKER_ID_IN_ARGV = f"$({WORKER_ID})"  # as Kubernetes writes a variable in a container's arguments
 POOL = "HEADWAY_POOL"
 AGENT_ID = "HEADWAY_AGENT_ID"
 STARTED_AS = "HEADWAY_STARTED_AS"

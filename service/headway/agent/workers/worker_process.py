@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
-from headway.agent.config.templates import Template
+from headway.agent.config.templates import WORKER_ID, WORKER_ID_IN_ARGV, Template
 from headway.agent.system.users import account
 from headway.errors import Unavailable
 from headway.local import procfs
@@ -142,7 +142,8 @@ def spawn(
         NoOutput: ``log`` cannot open it.
         Unavailable: it cannot be started.
     """
-    argv = [*template.argv, *(template.burst_arguments if is_burst else ())]
+    words = [*template.argv, *(template.burst_arguments if is_burst else ())]
+    argv = [word.replace(WORKER_ID_IN_ARGV, marks[WORKER_ID]) for word in words]
     inherited = {name: value for name, value in environment.items() if not name.startswith(OWN_VARIABLES)}
     try:
         login, who = _login(template.user)

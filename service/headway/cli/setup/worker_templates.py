@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from headway.agent.config.library_presets import NOTES, RQ, RQ_SAFE, STARTERS, LibraryPreset
+from headway.agent.config.library_presets import CELERY_NODE, NOTES, RQ, RQ_SAFE, STARTERS, LibraryPreset
 from headway.cli.setup.broker_candidates import URL_VARIABLES, Candidate, as_read, place_of
 from headway.cli.setup.celery_apps import CeleryApp
 from headway.cli.setup.running_workers import RunningWorker
@@ -132,6 +132,7 @@ class Templates:
         words = [*command.words, "--queues", ",".join(queues), "--concurrency", str(slots)]
         if not any(word.startswith("--prefetch-multiplier") for word in words):
             words += ["--prefetch-multiplier", "1"]
+        words += CELERY_NODE
         url = {CELERY_URL_VARIABLE: celery_url(command.broker)} if command.broker else {}
         return replace(
             preset,
