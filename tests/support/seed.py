@@ -49,6 +49,18 @@ class Seed:
         self._connection.execute("delete from queue_samples where queue = %s", [queue])
         self._insert("queue_samples", queue=queue, sampled_at_s=at_s, waiting_jobs=waiting_jobs, **values)
 
+    def event_source(
+        self, queue: str, *, starts_ago_s: float | None = None, arrivals_ago_s: float | None = None
+    ) -> None:
+        """An emitter that has reported starts, or arrivals, of the queue's jobs."""
+        self.execute_with(
+            "insert into event_sources (queue, source, starts_at, arrivals_at) values "
+            "(%s, '', now() - %s * interval '1 s', now() - %s * interval '1 s')",
+            queue,
+            starts_ago_s,
+            arrivals_ago_s,
+        )
+
     def bucket(self, queue: str, *, at_s: float, pickups_s: Iterable[float] = (), **values: Any) -> None:
         """The bucket that holds ``at_s``; jobs that started in it waited ``pickups_s``."""
         pickups_s = list(pickups_s)

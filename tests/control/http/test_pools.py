@@ -427,6 +427,7 @@ async def test_one_of_several_brokers_that_is_not_read_is_in_health(client: http
 async def test_waiting_jobs_that_a_flushed_broker_lost_are_reported(client: httpx.AsyncClient, seed: Seed) -> None:
     mail(seed, at_s=NOW_S - 20)
     seed.pipeline()
+    seed.event_source("redis/mail", starts_ago_s=60.0)
     seed.bucket("redis/mail", at_s=NOW_S - 14, waiting_jobs=60)
     seed.bucket("redis/mail", at_s=NOW_S - 9, waiting_jobs=0, arrived_jobs=1, pickups_s=[0.1, 0.1])
     seed.bucket("redis/mail", at_s=NOW_S - 4, waiting_jobs=0)
@@ -435,6 +436,21 @@ async def test_waiting_jobs_that_a_flushed_broker_lost_are_reported(client: http
     assert pool["causes"][0].startswith("58 waiting jobs left its queues without having been started: the broker was")
     assert pool["health"]["kinds"] == ["lost_jobs"]
     assert 'headway_pool_lost_jobs{pool="mail"} 58.0' in (await client.get("/metrics")).text
+
+
+@pytest.mark.parametrize("reported", ["nothing", "arrivals"])
+async def test_no_job_is_called_lost_where_nobody_reports_starts(
+    client: httpx.AsyncClient, seed: Seed, reported: str
+) -> None:
+    """A queue of which a broker knows the depth alone, empty at last: its workers have started what waited."""
+    mail(seed, at_s=NOW_S - 20, pickups_s=[], finished_jobs=0, arrived_jobs=60 if reported == "arrivals" else 0)
+    if reported == "arrivals":
+        seed.event_source("redis/mail", arrivals_ago_s=20.0)
+    seed.pipeline()
+    seed.bucket("redis/mail", at_s=NOW_S - 14, waiting_jobs=60)
+    seed.bucket("redis/mail", at_s=NOW_S - 9, waiting_jobs=0, oldest_age_s=0.0)
+    pool = await pool_of(client)
+    assert (pool["lost_jobs"], pool["health"]["kinds"]) == (0, [])
 
 
 async def test_the_chart_ends_where_the_table_is(client: httpx.AsyncClient, seed: Seed) -> None:

@@ -7,7 +7,6 @@ from headway.scaling.measure import (
     BUCKET_S,
     BucketRow,
     Moving,
-    is_depth_alone,
     is_uneventful,
     queue_metrics,
     read_again,
@@ -80,7 +79,7 @@ class BucketCache:
         return () if known is None else known.eventful
 
     def lost_jobs(self, queue: str, *, now_s: float) -> int:
-        """Jobs that waited and left ``queue`` in the last two minutes, without having been started by anybody."""
+        """Jobs that waited and left ``queue`` in the last two minutes, without a start that was reported."""
         known = self._queues.get(queue)
         return 0 if known is None else known.lost_jobs(now_s=now_s)
 
@@ -147,8 +146,6 @@ class _CachedQueue:
         fall = self._fall
         if fall is None or not fall.is_shown(now_s):
             return 0
-        if is_depth_alone(fall.after, self._eventful.values()):
-            return 0  # who started them is not reported
         started = sum(
             row.started_jobs
             for bucket_s, row in self._eventful.items()

@@ -39,6 +39,10 @@ class Reporters:
             for each in self.sources.get(queue, ())
         ]
 
+    def report_starts_of(self, queue: str) -> bool:
+        """Whether the starts of its jobs are reported. A collector that reports jobs at all reports each start."""
+        return any(each.source or each.starts_age_s is not None for each in self.sources.get(queue, ()))
+
     def collectors_of(self, queue: str) -> list[str]:
         """Who polls the connection of ``queue``."""
         return list(self.collectors.get(connection_of(queue), ()))
@@ -80,7 +84,9 @@ def queues_now(
         sample = samples.get(queue)
         metrics = overlaid(with_newest(recent.metrics(queue, now_s=until_s, objective=objective), sample), sample)
         failures = failures_of(recent.rows(queue), until_s=until_s, window_s=limit.window_s)
-        troubles[queue] = Trouble(failures=failures, lost_jobs=recent.lost_jobs(queue, now_s=until_s))
+        # Where nobody reports starts, nobody knows whether what left was started.
+        lost_jobs = recent.lost_jobs(queue, now_s=until_s) if reporters.report_starts_of(queue) else 0
+        troubles[queue] = Trouble(failures=failures, lost_jobs=lost_jobs)
         given.append(
             QueueOut(
                 queue=queue,
