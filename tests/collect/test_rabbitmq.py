@@ -10,6 +10,7 @@ import pytest
 
 from collect.rabbit_shop import QUORUM, Shop
 from headway.collect.libraries import Libraries
+from headway.collect.rabbitmq.broker_reader import CONSUMERS_HOLD_S, CONSUMERS_MAX
 from headway.collect.rabbitmq.management_api import ManagementApi
 from headway.collect.rabbitmq.rabbitmq_source import RABBITMQ, RabbitmqSource
 from headway.collect.source import Figure
@@ -81,6 +82,17 @@ def test_a_deleted_queue_is_empty_for_a_day_and_one_that_is_made_again_counts(sh
     shop.samples(at_s + 86_500, source=again)
     assert shop.samples(at_s + 86_501, source=again).keys() == {"news"}
     again.close()
+
+
+def test_consumers_of_many_queues_are_counted_in_turn(shop: Shop) -> None:
+    names = [f"q-{number}" for number in range(2 * CONSUMERS_MAX)]
+    for name in names:
+        shop.declare(name)
+    at_s = time.time()
+    polled = [shop.samples(at_s + offset_s) for offset_s in (0.0, 1.0, CONSUMERS_HOLD_S - 1.0, CONSUMERS_HOLD_S + 0.5)]
+    known = [{name for name, sample in each.items() if sample.listed_workers is not None} for each in polled]
+    assert len(known[0]) == CONSUMERS_MAX
+    assert known[1:] == 3 * [set(names)]  # in time for those that were asked longest ago
 
 
 def test_a_queue_that_the_management_api_leaves_out_is_not_gone_for_that(

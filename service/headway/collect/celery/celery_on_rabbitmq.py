@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from headway.collect.rabbitmq.broker_address import SCHEMES, refusals
 from headway.collect.rabbitmq.broker_reader import QueueCount
 from headway.collect.rabbitmq.management_api import ListedQueue
-from headway.collect.rabbitmq.queue_sample import sample_of
 from headway.collect.rabbitmq.rabbitmq_source import TIMESTAMPS, RabbitmqSource
 from headway.collect.source import Figure, FoundQueue, Library, Reading, bounded, unseen
 
@@ -40,17 +39,9 @@ class CeleryOnRabbitmq(RabbitmqSource):
         counts = self._reader.read(at_s)
         queues = {name: count for name, count in counts.items() if not DELAYED.fullmatch(name)}
         delayed = [count for name, count in counts.items() if name not in queues and count.is_there]
-        self._heads.read(queues, at_s)
-        samples = tuple(
-            sample_of(
-                name,
-                count,
-                connection=self._connection,
-                heads=self._heads,
-                at_s=at_s,
-                delayed_jobs=_delayed_jobs(count, delayed, is_only=len(queues) == 1),
-            )
-            for name, count in queues.items()
+        is_only = len(queues) == 1
+        samples = self._samples.of(
+            queues, at_s, delayed_jobs=lambda count: _delayed_jobs(count, delayed, is_only=is_only)
         )
         return Reading(at_s=at_s, samples=samples)
 

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice, takewhile
 from typing import Any
 
 from headway.collect.rabbitmq.broker_address import address_of
@@ -16,13 +17,15 @@ from headway.collect.rabbitmq.management_api import CLASSIC, ListedQueue, Manage
 from headway.collect.rabbitmq.passive_declare import DeclaredQueue, PassiveDeclares
 from headway.connections import Connection
 from headway.errors import Unavailable
+from headway.scaling.metrics.newest_sample import LISTED_GAP_S
 
 API_HANGS_S = 0.5
 API_AGAIN_S = 4.0  # an API that hangs holds up one poll in this time
 DECLARED_MAX = 50  # passive declares a poll, 5 ms of our processor; of more queues, those asked longest ago
 DECLARED_HOLDS_S = 6.0  # then what the API says is newer
 CONSUMERS_EVERY_S = 4.0  # of queues that the API counts itself: it does not count their consumers without statistics
-CONSUMERS_HOLD_S = 15.0
+CONSUMERS_MAX = 20  # passive declares a poll for consumers alone: twice a second, 1,000 queues in 25 s
+CONSUMERS_HOLD_S = LISTED_GAP_S
 STREAM = "stream"  # read by offset; nothing of it is ever ready or held
 GONE_FOR_S = 86_400.0  # a deleted queue counts as empty for a day: its jobs are known to be none
 QUEUES_MAX = 10_000
@@ -69,6 +72,9 @@ class BrokerReader:
         self._known = {queue: gone_s for queue, gone_s in known.items() if self._connection.reads(queue)}
         self._known |= dict.fromkeys(connection.named_queues)
         self._declared: dict[str, _Declared] = {}
+        """The one asked longest ago first."""
+        self._counts: dict[str, tuple[ListedQueue, int | None, QueueCount]] = {}
+        """Of classic queues, what was last made of what: most of a thousand are as they were."""
         self._api_again_s = float("-inf")
         self._api_problem = ""
         self._problems: dict[str, str] = {}
@@ -111,9 +117,9 @@ class BrokerReader:
         self._known |= dict.fromkeys(listed)
         missing = [name for name, gone_s in self._known.items() if gone_s is None and name not in listed]
         lagging = [each.name for each in listed.values() if each.kind != CLASSIC]
-        uncounted = [name for name in listed if not 0 <= at_s - self._asked_s(name) < CONSUMERS_EVERY_S]
-        self._declare(missing, [*lagging, *(name for name in uncounted if name not in lagging)], at_s)
+        self._declare(missing, lagging, self._uncounted(listed, at_s), at_s)
         counts = {name: count for name, each in listed.items() if (count := self._count(each, at_s)) is not None}
+        self._counts = {name: each for name, each in self._counts.items() if name in counts}
         return counts | self._missing(missing, at_s) | self._gone(at_s)
 
     def head_time_s(self, queue: str) -> float | None:
@@ -172,12 +178,19 @@ class BrokerReader:
 
     # --- passive declares ---------------------------------------------------------------------------------------------
 
-    def _declare(self, first: Sequence[str], names: Sequence[str], at_s: float) -> None:
-        """Ask for ``first``, then for those of ``names`` that were asked longest ago.
+    def _uncounted(self, listed: Mapping[str, ListedQueue], at_s: float) -> list[str]:
+        """Queues whose consumers are asked for now: those never asked, then those asked longest ago."""
+        known = self._declared
+        never = (name for name in listed if name not in known)
+        due = takewhile(lambda name: not 0 <= at_s - known[name].at_s < CONSUMERS_EVERY_S, known)
+        return list(islice(chain(never, (name for name in due if name in listed)), CONSUMERS_MAX))
+
+    def _declare(self, first: Sequence[str], lagging: Sequence[str], uncounted: Sequence[str], at_s: float) -> None:
+        """Ask for ``first``, then for those of ``lagging`` that were asked longest ago, then for ``uncounted``.
 
         Without an answer, what the API says remains.
         """
-        asked = [*first, *sorted(names, key=self._asked_s)][:DECLARED_MAX]
+        asked = list(dict.fromkeys([*first, *sorted(lagging, key=self._asked_s), *uncounted]))[:DECLARED_MAX]
         if not asked:
             return
         try:
@@ -216,7 +229,9 @@ class BrokerReader:
         return names
 
     def _take(self, answers: Mapping[str, DeclaredQueue | None], at_s: float) -> None:
-        self._declared |= {name: _Declared(queue=each, at_s=at_s) for name, each in answers.items()}
+        for name, each in answers.items():
+            self._declared.pop(name, None)
+            self._declared[name] = _Declared(queue=each, at_s=at_s)
         if len(self._declared) > QUEUES_MAX:
             self._declared = {name: each for name, each in self._declared.items() if name in self._known}
 
@@ -230,19 +245,21 @@ class BrokerReader:
     # --- what it means ------------------------------------------------------------------------------------------------
 
     def _count(self, listed: ListedQueue, at_s: float) -> QueueCount | None:
-        is_classic = listed.kind == CLASSIC
+        is_classic, consumers = listed.kind == CLASSIC, self._consumers(listed.name, at_s)
+        if is_classic and (known := self._counts.get(listed.name)) and known[0] is listed and known[1] == consumers:
+            return known[2]
         declared = None if is_classic else self._fresh(listed.name, at_s)
         ready = listed.ready_jobs
         if declared is not None and declared.queue is not None:
             ready = declared.queue.ready_jobs
         if ready is None:
             return None
-        return QueueCount(
-            ready_jobs=ready,
-            unacked_jobs=listed.unacked_jobs,
-            is_classic=is_classic,
-            consumers=self._consumers(listed.name, at_s),
+        count = QueueCount(
+            ready_jobs=ready, unacked_jobs=listed.unacked_jobs, is_classic=is_classic, consumers=consumers
         )
+        if is_classic:
+            self._counts[listed.name] = listed, consumers, count
+        return count
 
     def _consumers(self, name: str, at_s: float) -> int | None:
         found = self._declared.get(name)

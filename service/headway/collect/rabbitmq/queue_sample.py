@@ -1,10 +1,13 @@
 """What the counts of a RabbitMQ's queue are as a sample, and which queues are read at all."""
 
+from collections.abc import Callable, Mapping
+
 from headway.collect.rabbitmq.broker_reader import STREAM, QueueCount
 from headway.collect.rabbitmq.head_times import HeadTimes
 from headway.collect.rabbitmq.management_api import ListedQueue
 from headway.connections import Connection
 from headway.scaling.model import QueueSample
+from headway.scaling.view import copied
 
 
 def serves_workers(queue: ListedQueue, connection: Connection) -> bool:
@@ -15,27 +18,44 @@ def serves_workers(queue: ListedQueue, connection: Connection) -> bool:
     return queue.kind != STREAM and (not queue.is_transient or queue.name in connection.named_queues)
 
 
-def sample_of(
-    name: str,
-    count: QueueCount,
-    *,
-    connection: Connection,
-    heads: HeadTimes,
-    at_s: float,
-    delayed_jobs: int | None = None,
-) -> QueueSample:
-    """The sample of one queue. What consumers hold is in flight: which of it has begun, the broker does not know.
+class QueueSamples:
+    """Makes the samples of one connection's queues."""
 
-    Each consumer counts as a worker: the broker knows no processes.
-    """
-    age = heads.age(name, count, at_s)
-    return QueueSample(
-        queue=connection.queue(name),
-        at_s=at_s,
-        waiting_jobs=count.ready_jobs,
-        in_flight_jobs=count.unacked_jobs,
-        delayed_jobs=delayed_jobs,
-        oldest_age_s=age.age_s,
-        oldest_age_max_s=age.age_max_s,
-        listed_workers=count.consumers,
-    )
+    def __init__(self, connection: Connection, heads: HeadTimes) -> None:
+        self._connection = connection
+        self._heads = heads
+        self._empty: dict[str, tuple[QueueCount, QueueSample]] = {}
+        """Of queues in which nothing waits: most of a thousand are as they were, but for the time."""
+
+    def of(
+        self,
+        counts: Mapping[str, QueueCount],
+        at_s: float,
+        *,
+        delayed_jobs: Callable[[QueueCount], int | None] = lambda _: None,
+    ) -> tuple[QueueSample, ...]:
+        """A sample a queue."""
+        self._heads.read(counts, at_s)
+        samples = {name: self._sample(name, count, delayed_jobs(count), at_s) for name, count in counts.items()}
+        self._empty = {name: (count, samples[name]) for name, count in counts.items() if not count.ready_jobs}
+        return tuple(samples.values())
+
+    def _sample(self, name: str, count: QueueCount, delayed_jobs: int | None, at_s: float) -> QueueSample:
+        """What consumers hold is in flight: which of it has begun, the broker does not know.
+
+        Each consumer counts as a worker: the broker knows no processes.
+        """
+        known, before = self._empty.get(name, (None, None))
+        if before is not None and known is count and before.delayed_jobs == delayed_jobs:
+            return copied(before, at_s=at_s)
+        age = self._heads.age(name, count, at_s)
+        return QueueSample(
+            queue=self._connection.queue(name),
+            at_s=at_s,
+            waiting_jobs=count.ready_jobs,
+            in_flight_jobs=count.unacked_jobs,
+            delayed_jobs=delayed_jobs,
+            oldest_age_s=age.age_s,
+            oldest_age_max_s=age.age_max_s,
+            listed_workers=count.consumers,
+        )

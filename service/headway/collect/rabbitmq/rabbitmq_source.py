@@ -6,7 +6,7 @@ from headway.collect.rabbitmq.broker_address import SCHEMES, refusals
 from headway.collect.rabbitmq.broker_reader import BrokerReader, known_from
 from headway.collect.rabbitmq.head_times import HeadTimes
 from headway.collect.rabbitmq.management_api import ListedQueue
-from headway.collect.rabbitmq.queue_sample import sample_of, serves_workers
+from headway.collect.rabbitmq.queue_sample import QueueSamples, serves_workers
 from headway.collect.source import Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
 from headway.connections import Connection
 
@@ -20,7 +20,7 @@ class RabbitmqSource:
         """Go on with the queues of ``cursor``: one that was deleted since is empty."""
         self._connection = connection
         self._reader = BrokerReader(connection, self._is_read, known=known_from(cursor))
-        self._heads = HeadTimes(self._reader.head_time_s)
+        self._samples = QueueSamples(connection, HeadTimes(self._reader.head_time_s))
 
     def cursor(self) -> dict[str, Any]:
         """The queues that were seen; nothing is reported job by job, so nothing can be reported twice."""
@@ -34,13 +34,7 @@ class RabbitmqSource:
 
     def poll(self, at_s: float) -> Reading:
         """Depths, and ages where messages have a timestamp, as they are now."""
-        counts = self._reader.read(at_s)
-        self._heads.read(counts, at_s)
-        samples = (
-            sample_of(name, count, connection=self._connection, heads=self._heads, at_s=at_s)
-            for name, count in counts.items()
-        )
-        return Reading(at_s=at_s, samples=tuple(samples))
+        return Reading(at_s=at_s, samples=self._samples.of(self._reader.read(at_s), at_s))
 
     def close(self) -> None:
         """Let the broker go."""
