@@ -4,7 +4,9 @@ The rows are calls of what the live tick calls (`headway.control.scheduler.evalu
 minutes of buckets each. "Changed" pools have a new bucket with arrivals and a backlog; the others were read again and
 are idle. Each figure is the median of the runs. The CPU time is that of this process alone, the wall time has in it
 whatever else ran meanwhile; where cores are shared, CPU time swells too, and the yardstick, a loop of 5 million
-additions, says by how much. The goals are for deciding, sharing and placing in one call on one core.
+additions, says by how much. The goals are for deciding, sharing and placing in one call on one core. How the
+interpreter was built matters as much as the code: Debian's takes a fifth less than one that pyenv compiled with its
+defaults, for the yardstick too.
 
     python benchmarks/decide.py --runs 5
 """

@@ -240,7 +240,8 @@ class RqScene(Scene):
         is_cut = job_id in self._cut_short
         again = len(self._again_s.get(job_id, ()))
         is_given_up = job_id in self._given_up
-        most = max(len(runs), 1) + is_cut + again + is_given_up
+        # A killed worker may have had one that was put back by hand, before it ran.
+        most = max(len(runs), 1 + self._by_hand[job_id]) + is_cut + again + is_given_up
         back = [run for run in runs[:-1] if run.end == "failed"]
         sure_back = [run for run in back if self._may_miss(run, "end") is None]
         by_hand = self._by_hand[job_id] + again
