@@ -64,8 +64,8 @@ proof-queues: install ## twenty stories of 300 moves a library; every source aga
 	@HEADWAY_FAULTS_PAGE=docs/proofs/queue-faults.md $(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/collect -k faults
 	@$(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/e2e -k "libraries or prefetched"
 
-screenshots: install ## a picture of every page of the dashboard, in build/screenshots
-	@$(BIN)/pytest --timeout=600 -m proof $(ARGS) tests/browser/test_screenshots.py
+screenshots: install ## a picture of every page of the dashboard, also of a demo, in build/screenshots (ARGS="-k demo")
+	@$(BIN)/pytest --timeout=1500 -m proof $(ARGS) tests/browser/test_screenshots.py
 
 bench: install ## run the benchmarks (ARGS="wake" for one); each prints its figures and the machine
 	@scripts=$$(ls $(foreach name,$(or $(ARGS),$(BENCHMARKS)),benchmarks/$(name).py) 2>/dev/null) || { echo "headway: no benchmark matches '$(or $(ARGS),*)'" >&2; exit 1; }; \

@@ -3,15 +3,12 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-import threading
 import time
 import tomllib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 import psutil
@@ -21,90 +18,18 @@ import redis
 
 from headway.local import procfs
 from headway_spark.event_log.log_files import held
-from support.ports import free_port
+from support.demos import END_WITHIN_S, Demo, demos
 from support.processes import runs
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
-ADDRESSES = ("--http-address", "--grpc-address")
-QUICK = "-XX:TieredStopAtLevel=1"  # a demo of a test ends before Java's thorough compiler pays
-READY_WITHIN_S = 400.0
-END_WITHIN_S = 150.0
 GONE_WITHIN_S = 10.0
-Found = TypeVar("Found")
-
-
-class Demo:
-    """A demo that runs, and what it has printed."""
-
-    def __init__(self, data: Path, *words: str) -> None:
-        self.data = data
-        self.lines: list[str] = []
-        argv = [sys.executable, "-m", "headway", "demo", "--data-dir", str(data), "--no-browser", *words]
-        # Its own session: what the test's own Ctrl-C or the demo's signals do stays apart.
-        self.process = subprocess.Popen(
-            argv,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-            env={**os.environ, "JAVA_TOOL_OPTIONS": QUICK},
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(line)
-
-    @property
-    def said(self) -> str:
-        return "".join(self.lines)
-
-    def until(self, found: Callable[[], Found | None], *, within_s: float = READY_WITHIN_S) -> Found:
-        until_s = time.monotonic() + within_s
-        while True:
-            value = found()
-            if value:
-                return value
-            assert self.process.poll() is None, f"the demo has ended:\n{self.said}"
-            assert time.monotonic() < until_s, f"not within {within_s} s:\n{self.said}"
-            time.sleep(0.05)
-
-    def url(self) -> str:
-        prefix = "dashboard: "
-        line = self.until(lambda: next((line for line in self.lines if line.startswith(prefix)), None))
-        return line.removeprefix(prefix).strip()
-
-    def end(self, *, within_s: float) -> int:
-        status = self.process.wait(within_s)
-        self._reader.join(5)
-        return status
-
-    def pid_of(self, role: str) -> int:
-        rows = json.loads((self.data / "children.json").read_text())
-        return int(next(row["pid"] for row in rows if row["name"] == role))
 
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[Callable[..., Demo]]:
-    started: list[Demo] = []
-
-    def start(*words: str, own_ports: bool = True) -> Demo:
-        # Two that begin at once would both find the usual ports free.
-        addresses = [word for flag in ADDRESSES for word in (flag, f"127.0.0.1:{free_port()}")] if own_ports else []
-        started.append(Demo(tmp_path / "data", *words, *addresses))
-        return started[-1]
-
-    yield start
-    for each in started:
-        if each.process.poll() is None:
-            each.process.terminate()
-            try:
-                each.process.wait(END_WITHIN_S)
-            except subprocess.TimeoutExpired:
-                each.process.kill()
+    with demos(tmp_path / "data") as start:
+        yield start
 
 
 def test_jobs_are_picked_up_by_workers_that_come_and_go_and_nothing_is_left(
