@@ -6,9 +6,10 @@ a file run in one process (``--dist loadfile``); of slow ones each may run in an
 The fast part collects no folder that has slow tests only, and the slow part only files that can hold slow ones, by
 their text. A test that neither would collect ends every run that finds it.
 
-Tests that share something dear are a group, one after another in one process. Every other file or test stands alone:
-servers are a process's own, and so are folders, ports (``support/ports.py``), namespaces and cgroups (``lab/``). Groups
-begin first, and then what may take longest, so that the last to end is a short one.
+Tests that share something dear are a group, one after another in one process, and so are those of a file with a fixture
+of the module's, which each further process would make once more. Every other file or test stands alone: servers are a
+process's own, and so are folders, ports (``support/ports.py``), namespaces and cgroups (``lab/``). Groups begin first,
+and then what may take longest, so that the last to end is a short one.
 
 The groups are xdist's, but not its mark: that one is written into the name of a test, where pytest 9 no longer reads
 it.
@@ -17,6 +18,7 @@ it.
 import os
 import re
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,7 @@ GROUPS = {
 
 SLOW = ("spark", "e2e", "install", "browser")
 NAMES_SLOW = re.compile(rf"mark\.({'|'.join(SLOW)})\b|\bIN_A_BROWSER\b")
+SHARED = re.compile(r'scope="module"|\bshared_plane\b')  # what its tests have a fixture of the module's by
 TESTS = Path(__file__).parent
 ONLY_SLOW = ("browser", "e2e", "install")  # which `make fast` ignores
 WITHOUT_NAMING = (*ONLY_SLOW, "spark")  # whose conftest.py marks them
@@ -115,12 +118,19 @@ def _is_slow_part(config: pytest.Config) -> bool:
 
 def group_of(nodeid: str) -> str | None:
     """Tests of one group run in one process; ``None`` where the test is a group by itself."""
-    return next((group for begin, group in GROUPS.items() if nodeid.startswith(begin)), None)
+    file = nodeid.split("::")[0]
+    own = file if _is_shared(file) else None
+    return next((group for begin, group in GROUPS.items() if nodeid.startswith(begin)), own)
+
+
+@cache
+def _is_shared(file: str) -> bool:
+    return SHARED.search((TESTS.parent / file).read_text()) is not None
 
 
 def _turn(item: pytest.Item) -> tuple[int, float]:
     groups = [group for group in GROUPS.values() if group]
     group, timeout = group_of(item.nodeid), item.get_closest_marker("timeout")
     if group is not None:
-        return groups.index(group), 0.0
-    return len(groups), -timeout.args[0] if timeout else 0.0
+        return groups.index(group) if group in groups else len(groups), 0.0
+    return len(groups) + 1, -timeout.args[0] if timeout else 0.0

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from side_by_side import ONLY_SLOW, SLOW, TESTS, is_seen
+from side_by_side import ONLY_SLOW, SLOW, TESTS, group_of, is_seen
 from support.tree import ROOT
 
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -30,3 +30,17 @@ def test_a_test_is_where_its_part_is_collected(file: Path, is_slow: bool, seen: 
 def test_the_recipes_leave_out_what_is_known_here() -> None:
     assert re.search(r"^ONLY_SLOW := (.*)$", MAKEFILE, flags=re.MULTILINE)[1].split() == list(ONLY_SLOW)
     assert set(re.search(r"^SLOW := (.*)$", MAKEFILE, flags=re.MULTILINE)[1].split(" or ")) == set(SLOW)
+
+
+@pytest.mark.parametrize(
+    ("file", "group"),
+    [
+        ("tests/architecture/test_site.py", "tests/architecture/test_site.py"),  # the site is the module's
+        ("tests/security/test_calls.py", "tests/security/test_calls.py"),  # the control plane is
+        ("tests/spark/test_archive.py", "a session of Spark"),
+        ("tests/spark/test_process.py", None),
+        ("tests/e2e/test_demo.py", None),
+    ],
+)
+def test_tests_that_share_something_dear_run_in_one_process(file: str, group: str | None) -> None:
+    assert group_of(f"{file}::test_something") == group

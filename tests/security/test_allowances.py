@@ -180,17 +180,17 @@ def test_another_join_token_says_anew_what_a_host_may_at_once(plane: Plane, stub
         ({"role": "join", "templates": "rq"}, "templates"),
     ],
 )
-def test_an_allowance_that_cannot_be_is_refused(plane: Plane, body: dict[str, object], says: str) -> None:
-    with plane.client() as people:
+def test_an_allowance_that_cannot_be_is_refused(shared_plane: Plane, body: dict[str, object], says: str) -> None:
+    with shared_plane.client() as people:
         answer = people.post("/v1/tokens", json=body)
     assert answer.status_code == 422
     assert says in answer.json()["detail"]
 
 
 def test_what_a_join_token_allows_is_listed(
-    plane: Plane, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shared_plane: Plane, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("HEADWAY_URL", plane.http)
+    monkeypatch.setenv("HEADWAY_URL", shared_plane.http)
     monkeypatch.setenv("HEADWAY_TOKEN", TOKEN)
     words = [
         "token",

@@ -12,7 +12,7 @@ from headway.wire.v1 import agent_pb2
 from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
 from security.fuzz import DEFECTS, METHODS, SHOWN, fuzzed
 from security.hosts import Host
-from security.planes import ANSWER_S, Plane, serving
+from security.planes import ANSWER_S, Plane
 
 pytestmark = pytest.mark.e2e
 
@@ -20,10 +20,9 @@ ENROL, _, POLL, INGEST = METHODS
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
 
 
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory, _database) -> Iterator[Plane]:
-    with _database("template0") as url, serving(url, tmp_path_factory.mktemp("plane")) as plane:
-        yield plane
+@pytest.fixture
+def plane(shared_plane: Plane) -> Plane:
+    return shared_plane
 
 
 @pytest.fixture

@@ -87,12 +87,12 @@ def test_bytes_that_are_no_request_and_bodies_that_break_off_leave_a_line_and_no
     assert line.endswith("WARNING uvicorn.error Invalid HTTP request received.")
 
 
-def test_a_request_of_two_lengths_hides_no_other(plane: Plane) -> None:
+def test_a_request_of_two_lengths_hides_no_other(shared_plane: Plane) -> None:
     """The hidden one was answered: behind a proxy that goes by the other length, to somebody else."""
     shown = f"Host: h\r\nAuthorization: Bearer {TOKEN}\r\n"
     hidden = f"GET /v1/tokens HTTP/1.1\r\n{shown}\r\n"
     lengths = f"Content-Length: {5 + len(hidden)}\r\nTransfer-Encoding: chunked\r\n"
-    said = said_at(plane.http, f"POST /v1/telemetry HTTP/1.1\r\n{shown}{lengths}\r\n0\r\n\r\n{hidden}".encode())
+    said = said_at(shared_plane.http, f"POST /v1/telemetry HTTP/1.1\r\n{shown}{lengths}\r\n0\r\n\r\n{hidden}".encode())
     assert said.count(b"HTTP/1.1 ") == 1
     assert said.startswith(b"HTTP/1.1 400 ")
     assert b"connection: close" in said.lower()
@@ -107,29 +107,29 @@ LINES = {
 }
 
 
-def test_a_line_that_ends_in_lf_alone_is_refused(plane: Plane) -> None:
+def test_a_line_that_ends_in_lf_alone_is_refused(shared_plane: Plane) -> None:
     """A proxy may take the LF for a part of a value: what it passes on as one request was two, or of another length."""
     for name, sent in LINES.items():
-        said = said_at(plane.http, sent.format(shown=f"Authorization: Bearer {TOKEN}").encode())
+        said = said_at(shared_plane.http, sent.format(shown=f"Authorization: Bearer {TOKEN}").encode())
         assert re.findall(rb"HTTP/1.1 (\d+)", said) == [b"400"], (name, said)
 
 
-def test_a_body_that_breaks_after_the_answer_began_leaves_no_trace(plane: Plane) -> None:
+def test_a_body_that_breaks_after_the_answer_began_leaves_no_trace(shared_plane: Plane) -> None:
     """Without a credential, each left a trace of 25 lines: `LocalProtocolError`."""
-    host, port = plane.http.removeprefix("http://").rsplit(":", 1)
+    host, port = shared_plane.http.removeprefix("http://").rsplit(":", 1)
     for line in ("POST /v1/telemetry HTTP/1.1", f"GET /v1/events HTTP/1.1\r\nAuthorization: Bearer {TOKEN}"):
         with socket.create_connection((host, int(port)), timeout=ANSWER_S) as each:
             each.sendall(f"{line}\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
             assert each.recv(65_536).startswith(b"HTTP/1.1 ")
             each.sendall(b"no chunk\r\n")
             assert is_ended(each)
-    with plane.client() as client:
+    with shared_plane.client() as client:
         assert client.get("/v1/health/live").status_code == 200
-    assert not [line for line in plane.said if "Traceback" in line]
+    assert not [line for line in shared_plane.said if "Traceback" in line]
 
 
-def test_a_client_that_goes_on_asking_is_never_ended(plane: Plane) -> None:
-    with plane.client() as client:
+def test_a_client_that_goes_on_asking_is_never_ended(shared_plane: Plane) -> None:
+    with shared_plane.client() as client:
         until_s = time.monotonic() + 12.0
         while time.monotonic() < until_s:
             assert client.get("/v1/health/live").status_code == 200

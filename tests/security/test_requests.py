@@ -2,14 +2,13 @@
 
 import json
 import random
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
 
-from security.planes import Plane, serving
+from security.planes import Plane
 from support.tree import ROOT
 
 pytestmark = pytest.mark.e2e
@@ -47,10 +46,9 @@ TEXTS = ["mail", "redis/mail", "rq", "1", "viewer", "x" * 100, "\U0001f642"]
 NUMBERS = {"integer": [0, 1, 7, 2**31], "number": [0.0, 1.0, 1.8e9, 1e-9]}
 
 
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory, _database) -> Iterator[Plane]:
-    with _database("template0") as url, serving(url, tmp_path_factory.mktemp("plane")) as plane:
-        yield plane
+@pytest.fixture
+def plane(shared_plane: Plane) -> Plane:
+    return shared_plane
 
 
 def value(rng: random.Random, schema: dict[str, Any]) -> Any:

@@ -1,6 +1,5 @@
 """Sign-ins of browsers: what another site's page, an old cookie or a planted one cannot do."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -18,12 +17,6 @@ COOKIE = "headway_session"
 CSRF = "X-Headway-CSRF"
 OVERRIDE = "/v1/pools/none/override"
 """Of a pool that does not exist: whoever may set it is answered 404."""
-
-
-@pytest.fixture(scope="module")
-def shared_plane(_database, _migrated_template, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    with _database(_migrated_template) as url, serving(url, tmp_path_factory.mktemp("plane")) as plane:
-        yield plane
 
 
 @pytest.fixture

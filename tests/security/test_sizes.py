@@ -1,21 +1,19 @@
 """Requests that hold more than anybody means: each is refused, and costs no more than it takes to read."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from security.planes import Plane, serving
+from security.planes import Plane
 
 MANY = 90_000  # within 1 MB
 MISTAKES = 3_000
 LISTED_BYTES_MAX = 100_000
 
 
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory, _database) -> Iterator[Plane]:
-    with _database("template0") as url, serving(url, tmp_path_factory.mktemp("plane")) as plane:
-        yield plane
+@pytest.fixture
+def plane(shared_plane: Plane) -> Plane:
+    return shared_plane
 
 
 @pytest.mark.parametrize(
