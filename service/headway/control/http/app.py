@@ -49,6 +49,7 @@ from headway.control.http.schemas.profile_bodies import PauseBody, ProfileBody, 
 from headway.control.http.schemas.queue_names import QueuesBody
 from headway.control.http.schemas.requests import TelemetryBody
 from headway.control.http.schemas.responses import Overview, TelemetryHealth
+from headway.control.http.schemas.schema_base import describe_dataclasses
 from headway.control.http.schemas.session_bodies import SessionBody
 from headway.control.http.schemas.token_bodies import TokenBody
 from headway.control.http.session_cookie import COOKIE, CSRF_HEADER
@@ -220,6 +221,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
         ref_template=template,
     )
     components["schemas"] = dict(sorted({**definitions["$defs"], **components["schemas"]}.items()))
+    describe_dataclasses(components["schemas"])
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "description": "A token"}}
     components["securitySchemes"]["session"] = {
         "type": "apiKey",

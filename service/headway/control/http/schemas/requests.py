@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field
 
 from headway.control.bounds import BIGINT_MAX
+from headway.control.http.schemas.schema_base import Described
 from headway.control.ingest.batch_validation import BATCH_ITEMS_MAX
 from headway.scaling.fields import taken_from
 from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample, TelemetryBatch, WorkerActivity
@@ -57,10 +58,10 @@ Duration = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Items = Annotated[list[Item], Field(max_length=BATCH_ITEMS_MAX), FailFast()]
 
 
-class Taken(BaseModel):
+class Taken(Described, BaseModel):
     """What a client sends. An unknown key is a typing error, and is refused."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class EventBody(Taken):
