@@ -36,6 +36,18 @@ async def test_decisions_are_filtered_by_the_address_and_every_page_opens(browse
         assert wrong == []
 
 
+async def test_on_a_phone_no_pools_name_is_broken_to_letters_beside_its_decision(
+    browser: Browser, serve, seed: Seed
+) -> None:
+    play(seed, now_s=time.time())
+    viewport = {"width": 390, "height": 900}
+    async with serve() as (url, _, _), opened(browser, f"{url}decisions", viewport=viewport) as (page, _):
+        names = page.locator(".line b")
+        await expect(names.first).to_be_visible()
+        heights_px = await names.evaluate_all("names => names.map((each) => each.getBoundingClientRect().height)")
+        assert max(heights_px) < 30  # one line
+
+
 async def test_the_slo_report_shows_days_late_jobs_and_what_is_not_known(
     browser: Browser, serve, seed: Seed, tmp_path: Path
 ) -> None:
