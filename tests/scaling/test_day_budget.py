@@ -64,7 +64,7 @@ def test_workers_are_paid_from_one_evaluation_to_the_next_and_over_a_restart() -
     assert hours(counted(seen, paid(workers=4), NOON_S + HOUR_S)) == pytest.approx(10 + 4)
 
 
-def test_those_that_leave_and_those_of_unreachable_hosts_are_paid() -> None:
+def test_the_days_budget_pays_workers_that_leave_and_those_of_unreachable_hosts() -> None:
     seen = budgeted(running_workers=1, leaving_workers=2, unknown_workers=3)
     assert counted(seen, paid(), NOON_S).workers == 6
 

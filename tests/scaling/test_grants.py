@@ -74,7 +74,7 @@ def test_guaranteed_workers_move_where_another_guarantee_has_no_other_place() ->
     assert counts(rows) == {("first", "a"): 1, ("second", "b"): 1}
 
 
-def test_who_has_more_than_is_guaranteed_leaves_no_place_that_nobody_needs() -> None:
+def test_a_grant_takes_no_place_of_a_surplus_that_nobody_needs() -> None:
     """The guaranteed one of four cores needs the place of a surplus on its host, and of nobody else."""
     there = [row("first", "a", 1), row("first", "b", 3), row("other", "a", 2)]
     there += [row("middle", "a", 1, "three"), row("middle", "c", 1, "three")]

@@ -149,7 +149,7 @@ def test_when_every_host_is_silent_targets_are_held_and_rows_stay() -> None:
     assert outcome.memory.target_workers == outcome.decision.target_workers == 3
 
 
-def test_a_host_that_is_back_loses_nothing_while_no_metrics_are_fresh() -> None:
+def test_stale_metrics_hold_the_count_of_a_host_that_is_back() -> None:
     stale = view(queue(sampled_at_s=NOW_S - 3_600), assigned_workers=9)
     assert decide(stale, Memory(target_workers=3), now_s=NOW_S)[0].target_workers == 9
 

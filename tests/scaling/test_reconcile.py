@@ -242,7 +242,7 @@ def test_what_is_not_known_to_be_a_worker_takes_a_place_and_nobody_is_ended_for_
     assert reconcile([unknown], [replace(row(1), is_exclusive=True)]) == ()
 
 
-def test_what_may_be_any_pools_takes_a_place_in_any() -> None:
+def test_reconcile_counts_a_worker_of_an_unknown_pool_in_any_pool() -> None:
     unknown = worker("u", pool="", state=WorkerState.UNKNOWN)
     assert len(starts(reconcile([unknown], [row(1), row(2, pool="web")]))) == 2
     assert len(starts(reconcile([], [row(1), row(2, pool="web")]))) == 3

@@ -88,14 +88,14 @@ def test_readings_round_the_pipeline_raise_and_never_lower(view: PoolView, memor
 
 @LAW
 @given(view=views(sampled_ago_s=st.floats(0, 20), is_plain=True), memory=MEMORIES)
-def test_while_metrics_are_fresh_no_reading_goes_round_the_pipeline(view: PoolView, memory: Memory) -> None:
+def test_direct_samples_count_for_nothing_while_metrics_are_fresh(view: PoolView, memory: Memory) -> None:
     for seen in by_every_strategy(view):
         assert decide(seen, memory, now_s=NOW_S) == decide(replace(seen, direct=()), memory, now_s=NOW_S)
 
 
 @LAW
 @given(view=views(is_plain=True), memory=MEMORIES)
-def test_hosts_that_say_nothing_are_no_reason_to_leave(view: PoolView, memory: Memory) -> None:
+def test_an_unknown_capacity_limits_no_count(view: PoolView, memory: Memory) -> None:
     """No known host reports the template: what is wanted less may go, but nothing is cut for want of room."""
     for seen in by_every_strategy(view):
         unknown, _ = decide(replace(seen, capacity_workers=None), memory, now_s=NOW_S)

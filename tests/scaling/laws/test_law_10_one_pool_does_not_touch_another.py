@@ -57,7 +57,7 @@ def test_a_pool_of_lower_priority_takes_nothing_that_is_not_guaranteed(hosts: li
 
 @LAW
 @given(workers=WORKERS, hosts=HOSTS, data=st.data())
-def test_one_pools_crash_loop_starts_and_stops_nobody_elses_workers(
+def test_reconcile_starts_and_stops_nobody_elses_workers_where_one_pool_crash_loops(
     workers: list[Worker], hosts: list[Host], data: st.DataObject
 ) -> None:
     _, rows = allocate(data.draw(pools(hosts)), hosts, [])

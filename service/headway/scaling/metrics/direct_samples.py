@@ -1,4 +1,4 @@
-"""Samples that came round the pipeline: on stale rows they may raise a count, and never lower it."""
+"""Samples that come directly from the collectors: on stale rows they may raise a count, and never lower it."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from headway.scaling.view import PoolView
 
 
 def with_direct_samples(view: PoolView) -> PoolView:
-    """``view`` with depths and ages from the readings that came round the pipeline, where those are newer."""
+    """``view`` with depths and ages from the readings that came directly from the collectors, where those are newer."""
     newest = {sample.queue: sample for sample in view.direct}
     return replace(view, queues=tuple(overlaid(queue, newest.get(queue.queue)) for queue in view.queues))
 
