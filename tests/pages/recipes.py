@@ -46,6 +46,7 @@ class Broker:
         self.sent: set[str] = set()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._is_read = threading.Event()
+        self._is_whole = False
         self._reader.start()
         assert self._is_read.wait(30)
 
@@ -54,18 +55,21 @@ class Broker:
         return f"{HOST}:{self.server.port}"
 
     def _read(self) -> None:
-        with redis.Redis(unix_socket_path=str(self.socket), decode_responses=True).monitor() as monitor:
+        # Without a timeout: seconds may pass in which nobody sends anything.
+        client = redis.Redis(unix_socket_path=str(self.socket), decode_responses=True, socket_timeout=None)
+        with client.monitor() as monitor:
             self._is_read.set()
             while LAST not in (seen := monitor.next_command())["command"]:
                 if seen["client_type"] == "tcp":
                     self.sent.add(seen["command"].split(" ")[0].upper())
+        self._is_whole = True
 
     def close(self) -> None:
         """See that nothing was sent that the page does not name."""
         self.own.ping()
         self.own.execute_command("ECHO", LAST)
         self._reader.join(30)
-        assert not self._reader.is_alive()
+        assert self._is_whole, "not all was read that was sent"
         self.own.close()
         self.server.close()
         named = set(re.findall(r"`([A-Z]+)`", re.search(r"only reads:(.*?)\n\n", self.text, flags=re.DOTALL)[1]))
