@@ -74,7 +74,7 @@ function facts(host) {
 }
 
 function workers(host, moment_s) {
-  if (!host.workers.length) return nothing("No worker runs here.", host.is_known ? "None is placed here, or each has ended." : "None was reported before the agent fell silent.");
+  if (!host.workers.length) return nothing("No worker runs here.", host.is_known ? "None is placed here, or each has ended." : "None was reported before the agent became unreachable.");
   return el("div", { class: "card" }, table(`Workers of ${host.name}`, COLUMNS, host.workers.map((worker) => [
     worker.worker_id,
     el("a", { href: link("/profiles", worker.pool) }, worker.pool),
