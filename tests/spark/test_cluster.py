@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from headway.__main__ import main
 from headway.scaling.measure import BucketRow, bucket_rows, class_rows
 from headway.scaling.model import JobEvent, QueueSample
+from headway_spark import class_archive
 from headway_spark.java import java_home
 from headway_spark.stream.pipeline import Progress, Stream
 from headway_spark.studies.bulk import packaged
@@ -176,7 +177,8 @@ def cluster(folder: Path, *, memory: str = "512m") -> Iterator[tuple[str, dict[s
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "JAVA_TOOL_OPTIONS": QUICK,  # of drivers, too, and of executors, which have it from their worker
+        # Of drivers, too, and of executors, which have it from their worker.
+        "JAVA_TOOL_OPTIONS": f"{QUICK} {class_archive.used()}",
     }
     deploy, master_url = "org.apache.spark.deploy", f"spark://127.0.0.1:{port}"
     spark_class, quiet = str(HOME / "bin" / "spark-class"), ("--webui-port", "0")
