@@ -275,6 +275,8 @@ class RabbitmqApp(App):
         for _ in range(jobs):
             self._publish("x")
         self.put_jobs += jobs
+        # A server that is killed forgets a queue that was declared seconds ago: it writes such things with a delay.
+        self.server.ctl("eval", "mnesia:sync_log().")
 
     def put_malformed(self) -> None:
         for body in ("{", b"\xff\x00"):
