@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -178,7 +179,8 @@ def test_an_agent_of_root_needs_no_more_than_its_unit_leaves_it(tmp_path: Path) 
     """It becomes another user, renices, knows its worker again after a restart, and ends it."""
     place = tmp_path / "open"
     place.mkdir()
-    for folder in (place, *[each for each in place.parents if str(each).startswith("/tmp/pytest")]):
+    pytests = Path(tempfile.gettempdir(), "pytest")
+    for folder in (place, *[each for each in place.parents if str(each).startswith(str(pytests))]):
         folder.chmod(0o777)
     bound = ",".join(f"+{each.removeprefix('CAP_').lower()}" for each in ROOT_CAPABILITIES)
     script = (
