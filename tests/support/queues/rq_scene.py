@@ -71,14 +71,10 @@ class RqScene(Scene):
         self.collector.start()
         self._connection = Connection(name="shop", url=url)
         self.source = RqSource(self._connection, None)
-        self._put_s: dict[str, tuple[float, float]] = {}
-        """Job -> when it was put last, between two moments."""
         self._puts_s: dict[str, list[float]] = {}
-        """Job -> when it was put, each time."""
+        """Job -> when it was put, each time: once more writes its record anew."""
         self._cut_short: set[str] = set()
         """Jobs of which an entry may be followed by no run."""
-        self._again_s: dict[str, list[float]] = {}
-        """Job -> when its id was put into the queue once more, which writes its record anew."""
         self._given_up: set[str] = set()
         """Jobs that a killed worker had; one that it had taken and not begun wrote nothing."""
         self._seen_held: tuple[set[str], float] = (set(), 0.0)
@@ -98,8 +94,7 @@ class RqScene(Scene):
     # --- moves --------------------------------------------------------------------------------------------------------
 
     def sent(self, job_id: str, plan: tuple[job_runs.Step, ...], options: dict[str, Any]) -> None:
-        began_s, done_s, _ = self.hand.ask("put", job_id=job_id, plan=list(plan), **options)
-        self._put_s[job_id] = (began_s, done_s)
+        began_s, _, _ = self.hand.ask("put", job_id=job_id, plan=list(plan), **options)
         self._puts_s.setdefault(job_id, []).append(began_s)
 
     def put(self) -> None:
@@ -147,7 +142,6 @@ class RqScene(Scene):
         if self.ids:
             job_id = self.chance.choice(self.ids)
             self.sent(job_id, (("well", self.seconds()),), {})
-            self._again_s.setdefault(job_id, []).append(self._put_s[job_id][0])
 
     def after(self) -> None:
         """A job that waits for another."""
@@ -184,7 +178,7 @@ class RqScene(Scene):
             return
         self.own.compare("counts", (sample.waiting_jobs, sample.in_flight_jobs, sample.delayed_jobs), own)
         # Of a job whose record has expired nobody knows since when it waits, nor of one that was put twice.
-        if len(entered_s) == waiting and not entered_s.keys() & self._again_s.keys():
+        if len(entered_s) == waiting and not any(map(self._again_s, entered_s)):
             oldest_s = at_s - min(entered_s.values(), default=at_s)
             self.own.compare_age(sample, (oldest_s, oldest_s) if waiting else None)
 
@@ -238,16 +232,20 @@ class RqScene(Scene):
     def _due(self, job_id: str, runs: list[Run]) -> tuple[Due, Due]:
         surely = [run for run in runs if self._may_miss(run, "start") is None]
         is_cut = job_id in self._cut_short
-        again = len(self._again_s.get(job_id, ()))
+        again = len(self._again_s(job_id))
         is_given_up = job_id in self._given_up
         # A killed worker may have had one that was put back by hand, before it ran.
         most = max(len(runs), 1 + self._by_hand[job_id]) + is_cut + again + is_given_up
         back = [run for run in runs[:-1] if run.end == "failed"]
         sure_back = [run for run in back if self._may_miss(run, "end") is None]
         by_hand = self._by_hand[job_id] + again
-        hidden = sum(self._is_entry_hidden(at_s, runs) for at_s in self._again_s.get(job_id, ()))
+        hidden = sum(self._is_entry_hidden(at_s, runs) for at_s in self._again_s(job_id))
         hidden += sum(not self._is_polled(*each) for each in pairwise(self._puts_s[job_id]))
         return Due(max(0, len(surely) - hidden), most), Due(max(0, len(sure_back) - by_hand), len(back) + is_given_up)
+
+    def _again_s(self, job_id: str) -> list[float]:
+        """When the id of a job was put once more."""
+        return self._puts_s[job_id][1:]
 
     def _is_entry_hidden(self, again_s: float, runs: list[Run]) -> bool:
         """Whether the record of a run that was under way overwrote a new entry of its id before a poll saw it."""
@@ -263,7 +261,7 @@ class RqScene(Scene):
 
     def _is_end_guessed(self, run: Run) -> bool:
         """Whether the id of a run was put again before the record showed a poll how it ended."""
-        is_put_again = run.job_id in self._again_s or self._by_hand[run.job_id] > 0
+        is_put_again = bool(self._again_s(run.job_id)) or self._by_hand[run.job_id] > 0
         return is_put_again and (run.ended_s is None or self._is_overwritten(run))
 
     def _may_miss(self, run: Run, what: str) -> str | None:
@@ -278,11 +276,11 @@ class RqScene(Scene):
         # RQ notes ends in whole seconds: of two ends of one id in the same second only the first is noticed.
         if (
             before_s is not None
-            and run.job_id in self._again_s
+            and self._again_s(run.job_id)
             and (not self._is_polled(before_s, run.began_s) or run.began_s - before_s < SAME_SCORE_S)
         ):
             return TWICE
-        if what == "end" and run.job_id in self._again_s and self._is_end_overwritten(run):
+        if what == "end" and self._again_s(run.job_id) and self._is_end_overwritten(run):
             return TWICE
         return "run of a job that ran again before the next poll" if self._is_overwritten(run) else None
 
@@ -309,14 +307,14 @@ class RqScene(Scene):
                 return False
             next_s = math.inf
         # Of two runs of one id at once the record shows the later, and of one that was put again the new entry.
-        again_s = [at_s for at_s in self._again_s.get(run.job_id, ()) if at_s >= run.began_s]
+        again_s = [at_s for at_s in self._again_s(run.job_id) if at_s >= run.began_s]
         alone_until_s = min(run.ended_s or 0.0, next_s, *again_s)
         return not self._is_polled(run.began_s, alone_until_s)
 
     def _has_died(self, event: Event) -> bool:
         """Whether a worker may have been killed with a job that it had not begun, which RQ gives up by itself later."""
         has_run = any(run.job_id == event.job_id for run in self.runs())
-        put_s, _ = self._put_s[event.job_id]
+        put_s = self._puts_s[event.job_id][-1]
         return not has_run and any(put_s <= kill.done_s + self.grace_s <= event.at_s for kill in self.kills)
 
     def _may_add(self, event: Event) -> str | None:

@@ -253,9 +253,10 @@ class CelerySource:
                 count.waiting_jobs += length
                 count.is_age_known = count.is_age_known and not length
                 continue
-            heads = [message_from(text) for text in reversed(end.head)]
+            texts = end.head[::-1]
+            heads = list(map(message_from, texts))
             # A job that has a time of its own says nothing of those behind it.
-            timed = {text for text, each in zip(reversed(end.head), heads, strict=True) if each.due_s is not None}
+            timed = {text for text, each in zip(texts, heads, strict=True) if each.due_s is not None}
             marks = self._marks[key]
             entered = marks.read(end.newest[0], end.present, passed=timed, asked_s=at_s, seen_s=seen_s)
             later = sum(1 for each in heads if each.due_s is not None and each.due_s > at_s)
