@@ -49,6 +49,34 @@ def test_what_may_be_missing_is_counted() -> None:
     assert (found.differences, found.excused) == ([], {"killed": 2})
 
 
+KILLED_AND_STOPPED = [
+    Run("a", 7, 11.0, ended_s=12.0, ending="killed"),
+    Run("a", 8, 12.5),
+]
+"""A run whose process is killed, after which the job runs again and is ended by hand."""
+
+
+@pytest.mark.parametrize(
+    ("failed_s", "missing"),
+    [([12.0, 12.6], []), ([12.6], []), ([12.0], ["ended_s=None"]), ([], ["ended_s=None"])],
+)
+def test_the_end_that_must_be_there_is_not_taken_for_one_that_may_be_missing(
+    failed_s: list[float], missing: list[str]
+) -> None:
+    events = [Event("a", "started", 11.0), Event("a", "started", 12.5)]
+    found = judged(
+        [*events, *(Event("a", "failed", at_s) for at_s in failed_s)],
+        KILLED_AND_STOPPED,
+        entries={},
+        retries={},
+        may_miss=lambda run, what: "given back" if (run.ending, what) == ("killed", "end") else None,
+        may_add=lambda _: None,
+        late_s=0.5,
+    )
+    assert len(found.differences) == len(missing)
+    assert all(each in difference for each, difference in zip(missing, found.differences, strict=True))
+
+
 def test_runs_are_read_as_jobs_write_them() -> None:
     lines = [
         {"id": "a", "what": "start", "at_s": 11.0, "pid": 7, "parent": 6, "attempt": None},

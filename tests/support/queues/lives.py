@@ -164,6 +164,38 @@ def _match(
     may_add: Callable[[Event], str | None],
 ) -> None:
     """Each moment of ``moments`` with the event nearest to it; those that nobody wrote last."""
+    matched, left = _nearest(events, moments)
+    # Of runs that did not write their end, the last began last: an end is of the last that had begun.
+    for number, moment in reversed(list(enumerate(moments))):
+        run, what, at_s = moment.run, moment.what, moment.at_s
+        if number in matched:
+            verdict.note(moment, matched[number][0])
+            continue
+        later = [event for event in left.get(run.job_id, []) if at_s is None and event.at_s >= run.began_s - CLOSE_S]
+        if later:
+            left[run.job_id] = [each for each in left[run.job_id] if each is not later[-1]]
+            continue
+        why = may_miss(run, what)
+        taken_by = _taken_by(number, moments, matched, may_miss) if why is None else None
+        if taken_by is not None:
+            del matched[taken_by]
+            continue
+        if why is None:
+            verdict.differences.append(f"{run.job_id}: the {what} of {run} is missing")
+        else:
+            verdict.excused[why] += 1
+    for event in (event for of_job in left.values() for event in of_job):
+        why = may_add(event)
+        if why is None:
+            verdict.differences.append(f"{event.job_id}: nothing that was is {event}")
+        else:
+            verdict.excused[why] += 1
+
+
+def _nearest(
+    events: Sequence[Event], moments: Sequence[Moment]
+) -> tuple[dict[int, tuple[float, Event]], dict[str, list[Event]]]:
+    """Number of a moment -> how far its nearest event is, and which; and the events that are left, by job."""
     left: dict[str, list[Event]] = {}
     events = [replace(event) for event in events]  # each is one, though another may be equal
     for event in events:
@@ -179,30 +211,27 @@ def _match(
         if events
         else []
     )
-    matched: dict[int, float] = {}
+    matched: dict[int, tuple[float, Event]] = {}
     for off_s, number, _, event in sorted(pairs, key=lambda pair: pair[:3]):
         of_job = left[event.job_id]
         if number not in matched and any(each is event for each in of_job):
-            matched[number] = off_s
+            matched[number] = off_s, event
             left[event.job_id] = [each for each in of_job if each is not event]
-    # Of runs that did not write their end, the last began last: an end is of the last that had begun.
-    for number, moment in reversed(list(enumerate(moments))):
-        run, what, at_s = moment.run, moment.what, moment.at_s
-        if number in matched:
-            verdict.note(moment, matched[number])
-            continue
-        later = [event for event in left.get(run.job_id, []) if at_s is None and event.at_s >= run.began_s - CLOSE_S]
-        if later:
-            left[run.job_id] = [each for each in left[run.job_id] if each is not later[-1]]
-            continue
-        why = may_miss(run, what)
-        if why is None:
-            verdict.differences.append(f"{run.job_id}: the {what} of {run} is missing")
-        else:
-            verdict.excused[why] += 1
-    for event in (event for of_job in left.values() for event in of_job):
-        why = may_add(event)
-        if why is None:
-            verdict.differences.append(f"{event.job_id}: nothing that was is {event}")
-        else:
-            verdict.excused[why] += 1
+    return matched, left
+
+
+def _taken_by(
+    number: int,
+    moments: Sequence[Moment],
+    matched: Mapping[int, tuple[float, Event]],
+    may_miss: Callable[[Run, str], str | None],
+) -> int | None:
+    """Which earlier run of the job has the only event that the run of ``number`` can have, and may be without."""
+    of = moments[number]
+    if of.at_s is not None:
+        return None
+    for other in range(number - 1, -1, -1):
+        moment = moments[other]
+        if moment.run.job_id == of.run.job_id and other in matched and matched[other][1].at_s >= of.run.began_s:
+            return other if may_miss(moment.run, moment.what) is not None else None
+    return None
