@@ -87,13 +87,15 @@ def test_two_hosts_share_what_is_free() -> None:
     assert now.put_off == {"mail": 1}
 
 
-def test_rows_of_pools_that_are_not_placed_now_do_not_leave() -> None:
-    held = (row(1, pool="news"),)
+@pytest.mark.parametrize("is_the_same", [True, False])
+def test_rows_of_pools_that_are_not_placed_now_do_not_leave(is_the_same: bool) -> None:
+    current = (row(1, pool="news"),)
+    held = current if is_the_same else (replace(current[0]),)
     hosts = [host(worker("news", is_busy=False))]
-    now = startable((row(2),), hosts, held, free_of=lambda _: PLENTY, held=held)
+    now = startable((row(2),), hosts, current, free_of=lambda _: PLENTY, held=held)
     assert now.rows == (row(2),), "what fits is placement's to say"
     busy = [host(DRAINING, worker("news", is_busy=False), cores=3.0)]
-    assert startable((row(2),), busy, held, free_of=lambda _: PLENTY, held=held).rows == (row(1),)
+    assert startable((row(2),), busy, current, free_of=lambda _: PLENTY, held=held).rows == (row(1),)
 
 
 def test_burst_workers_wait_first() -> None:
