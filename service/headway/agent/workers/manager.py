@@ -313,7 +313,7 @@ class WorkerManager:
         elif held.process.has_ended():
             self._take_note_of_end(held, exit_code=held.process.exit_code, now_s=now_s)
         elif life.state is WorkerState.STARTING:
-            return self._check_drain_deadline(held, now_s)
+            return self._take_note_of_ready(held, now_s)
         elif life.state is WorkerState.DRAINING and now_s >= self._due_s(held, now_s):
             if life.is_being_told and not life.is_forced and not self._must_end_in_time(held):
                 held.become(lifecycle.stop_repeated(life, now_s=now_s))
@@ -331,7 +331,7 @@ class WorkerManager:
         template = self._host_file.templates.get(held.record.template)
         return template is not None and template.isolation_drain_after_s is not None
 
-    def _check_drain_deadline(self, held: ManagedWorker, now_s: float) -> bool:
+    def _take_note_of_ready(self, held: ManagedWorker, now_s: float) -> bool:
         """Take note that the worker is ready. Returns whether it should have been and is not."""
         life = held.record.life
         if held.is_ready(now_s=now_s):
