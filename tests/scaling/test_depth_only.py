@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headway.cli.rehearse.trace_files import Columns, read_trace
 from headway.scaling.decide import decide
 from headway.scaling.demands.deadlines import backlog_drain, ceiling_slots, supply, waiting
-from headway.scaling.demands.depth_estimate import SIGHTINGS_MAX, learned, with_ages, with_rates
+from headway.scaling.demands.depth_only import SIGHTINGS_MAX, learned, with_ages, with_rates
 from headway.scaling.explain import explained
 from headway.scaling.measure import BucketRow, queue_metrics, read_again
 from headway.scaling.model import Decision, Memory, Objective, PoolDepths, QueueMetrics

@@ -7,7 +7,7 @@ no limit need know who reports what, and when.
 from dataclasses import dataclass
 from operator import is_
 
-from headway.scaling.demands import depth_estimate
+from headway.scaling.demands import depth_only
 from headway.scaling.metrics import service_recall
 from headway.scaling.metrics.direct_samples import with_direct_samples
 from headway.scaling.model import MeasuredService, Memory, PoolDepths, QueueMetrics
@@ -35,12 +35,12 @@ def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
     """What the evaluation of ``view`` at ``now_s`` goes by, where ``memory`` says what depths showed before."""
     fresh = is_fresh(view, now_s=now_s)
     seen = _at(view if fresh else with_direct_samples(view), now_s)
-    depths = depth_estimate.learned(memory.depths, seen)
-    shown = depth_estimate.with_ages(seen, depths, now_s=now_s)
-    estimated = depth_estimate.with_rates(shown, depths, now_s=now_s)
+    depths = depth_only.learned(memory.depths, seen)
+    shown = depth_only.with_ages(seen, depths, now_s=now_s)
+    estimated = depth_only.with_rates(shown, depths, now_s=now_s)
     service = service_recall.learned(memory.service, pooled(estimated.queues))
     estimated = service_recall.with_times(estimated, service)
-    limited = depth_estimate.with_rates(depth_estimate.with_ages(view, depths, now_s=now_s), depths, now_s=now_s)
+    limited = depth_only.with_rates(depth_only.with_ages(view, depths, now_s=now_s), depths, now_s=now_s)
     return PoolReading(
         is_fresh=fresh,
         shown=shown,
