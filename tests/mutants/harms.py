@@ -39,9 +39,9 @@ MISTAKES: Sequence[Mistake] = (
     ),
     Mistake(
         what="a worker that leaves is given one second instead of its drain timeout",
-        module="agent/workers/managed_worker.py",
-        right="life.since_s + record.stop.drain_timeout_s",
-        wrong="life.since_s + 1.0",
+        module="agent/workers/lifecycle.py",
+        right="else now_s) + drain_timeout_s",
+        wrong="else now_s) + 1.0",
         kinds=("agent paused",),
     ),
     Mistake(

@@ -100,6 +100,11 @@ def forced(life: Life) -> Life:
     return replace(life, is_forced=True)
 
 
+def drain_ends_s(life: Life, *, drain_timeout_s: float, now_s: float) -> float:
+    """The drain deadline: before it, no worker is forced to end. Of one that does not drain yet, it begins now."""
+    return (life.since_s if life.state is WorkerState.DRAINING else now_s) + drain_timeout_s
+
+
 def over(life: Life, *, now_s: float) -> Life:
     """backing_off -> gone."""
     assert life.state is WorkerState.BACKING_OFF, life

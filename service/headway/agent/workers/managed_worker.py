@@ -158,5 +158,7 @@ class ManagedWorker:
         if life.state is WorkerState.STARTING:
             return now_s + PATTERN_POLL_S if self.tail else life.started_at_s + record.ready.after_s
         if life.state is WorkerState.DRAINING:
-            return self.forced_at_s + FORCE_AGAIN_S if life.is_forced else life.since_s + record.stop.drain_timeout_s
+            if life.is_forced:
+                return self.forced_at_s + FORCE_AGAIN_S
+            return lifecycle.drain_ends_s(life, drain_timeout_s=record.stop.drain_timeout_s, now_s=now_s)
         return now_s + LATER_S

@@ -8,7 +8,7 @@ inherited, or by where they print to; the kernel shows no parent any more.
 import logging
 import signal
 
-from headway.agent.workers import worker_marks, worker_process, worker_record
+from headway.agent.workers import lifecycle, worker_marks, worker_process, worker_record
 from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_record import OrphanRecord, Record
 from headway.local import procfs
@@ -67,8 +67,7 @@ class OrphanProcesses:
         found = []
         for process, record in self._marked():
             # For one that was asked to stop, the time began then: the control plane may rely on its end.
-            since_s = record.life.since_s if record.life.state is WorkerState.DRAINING else now_s
-            ends_by_s = since_s + record.stop.drain_timeout_s
+            ends_by_s = lifecycle.drain_ends_s(record.life, drain_timeout_s=record.stop.drain_timeout_s, now_s=now_s)
             log.warning(
                 "left behind pool=%s pid=%d by pid=%d: ended in %.0f s unless it ends by itself",
                 record.pool,
