@@ -6,7 +6,8 @@ from headway.scaling.decide import decide
 from headway.scaling.explain import explained
 from headway.scaling.model import Host, HostState, Memory, Template
 from headway.scaling.placement.host_capacity import HostCapacities
-from headway.scaling.policy.limits import Ground, crash_loop
+from headway.scaling.policy.ground import Ground
+from headway.scaling.policy.limits import crash_loop
 from support.hosts import any_host
 from support.pools import NOW_S, held, profile, queue, view
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.model import Memory, Mode, QueueMetrics, QueueSample, Wanted
-from headway.scaling.policy import limits
-from headway.scaling.policy.limits import Ground
+from headway.scaling.policy import fallback, limits, stabilization
+from headway.scaling.policy.ground import Ground
 from headway.scaling.profile import Override
 from headway.scaling.profile_keys.schedule import Schedule
 from support.pools import NOW_S, profile, queue, view
@@ -23,32 +23,32 @@ def ground(*, last: int = 0, wanted: tuple[Wanted, ...] = (), is_fresh: bool = T
 
 
 def test_stale_metrics_never_lower_but_may_raise() -> None:
-    assert limits.hold_stale(3, ground(last=8, is_fresh=False)) == 8
-    assert limits.hold_stale(9, ground(last=8, is_fresh=False)) == 9
-    assert limits.hold_stale(3, ground(last=8)) == 3
+    assert fallback.hold_stale(3, ground(last=8, is_fresh=False)) == 8
+    assert fallback.hold_stale(9, ground(last=8, is_fresh=False)) == 9
+    assert fallback.hold_stale(3, ground(last=8)) == 3
 
 
 def test_what_nobody_read_of_late_lowers_nothing_either() -> None:
     read = ground(last=8)
-    unread = replace(read, now_s=NOW_S + limits.UNREAD_S + 1)
-    assert limits.hold_stale(3, unread) == 8
-    assert limits.hold_stale(9, unread) == 9
+    unread = replace(read, now_s=NOW_S + fallback.UNREAD_S + 1)
+    assert fallback.hold_stale(3, unread) == 8
+    assert fallback.hold_stale(9, unread) == 9
 
 
 def test_the_hold_delays_scaling_down_but_never_up() -> None:
     recent = (Wanted(at_s=NOW_S - 14, workers=6),)
-    assert limits.hold_down(2, ground(last=8, wanted=recent, hold_down_s=15.0)) == 6
-    assert limits.hold_down(12, ground(last=8, wanted=recent, hold_down_s=15.0)) == 12
+    assert stabilization.hold_down(2, ground(last=8, wanted=recent, hold_down_s=15.0)) == 6
+    assert stabilization.hold_down(12, ground(last=8, wanted=recent, hold_down_s=15.0)) == 12
 
 
 def test_the_hold_forgets_wants_older_than_itself() -> None:
     old = (Wanted(at_s=NOW_S - 16, workers=6),)
-    assert limits.hold_down(2, ground(last=8, wanted=old, hold_down_s=15.0)) == 2
+    assert stabilization.hold_down(2, ground(last=8, wanted=old, hold_down_s=15.0)) == 2
 
 
 def test_the_hold_never_raises_above_the_last_target() -> None:
     recent = (Wanted(at_s=NOW_S - 1, workers=50),)
-    assert limits.hold_down(2, ground(last=8, wanted=recent, hold_down_s=15.0)) == 8
+    assert stabilization.hold_down(2, ground(last=8, wanted=recent, hold_down_s=15.0)) == 8
 
 
 @pytest.mark.parametrize(
@@ -154,12 +154,12 @@ def test_the_hold_up_takes_what_was_wanted_all_the_time() -> None:
 
     def left(count: int, *, last: int) -> int:
         on = ground(last=last, hold_up_s=30.0)
-        return limits.hold_up(count, replace(on, memory=Memory(lows=lows)))
+        return stabilization.hold_up(count, replace(on, memory=Memory(lows=lows)))
 
     assert left(9, last=2) == 4
     assert left(9, last=6) == 6  # never down
     assert left(1, last=6) == 1
-    assert limits.hold_up(9, ground(last=2, hold_up_s=30.0)) == 2  # nothing is remembered yet
+    assert stabilization.hold_up(9, ground(last=2, hold_up_s=30.0)) == 2  # nothing is remembered yet
 
 
 def test_the_hold_up_passes_by_itself_when_a_want_lasts() -> None:
@@ -193,14 +193,14 @@ def test_the_fallback_follows_when_metrics_stay_away(
     direct = () if direct_age_s is None else (QueueSample(queue=old.queue, at_s=NOW_S - direct_age_s, waiting_jobs=1),)
     seen = replace(view(old, direct=direct), profile=profile(fallback_workers=4))
     on = Ground(view=seen, memory=Memory(), last_workers=9, is_fresh=False, now_s=NOW_S)
-    assert limits.fallback(count, on) == left
-    assert limits.fallback(count, replace(on, is_fresh=True)) == count
+    assert fallback.fallback(count, on) == left
+    assert fallback.fallback(count, replace(on, is_fresh=True)) == count
 
 
 def test_without_a_fallback_or_before_anything_was_seen_the_target_is_held() -> None:
-    assert limits.fallback(9, ground(is_fresh=False)) == 9
+    assert fallback.fallback(9, ground(is_fresh=False)) == 9
     unseen = replace(view(QueueMetrics(queue="redis/mail")), profile=profile(fallback_workers=4))
-    assert limits.fallback(9, Ground(view=unseen, memory=Memory(), last_workers=9, is_fresh=False, now_s=NOW_S)) == 9
+    assert fallback.fallback(9, Ground(view=unseen, memory=Memory(), last_workers=9, is_fresh=False, now_s=NOW_S)) == 9
 
 
 def test_an_override_holds_until_it_expires() -> None:

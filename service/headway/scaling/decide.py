@@ -27,7 +27,8 @@ from headway.scaling.model import (
 )
 from headway.scaling.planning.feasibility import circumstances
 from headway.scaling.policy import activation, day_budget, fallback
-from headway.scaling.policy.limits import Ground, Limit, attainable, in_force, paused_workers
+from headway.scaling.policy.ground import Ground, Limit
+from headway.scaling.policy.limits import attainable, in_force, paused_workers
 from headway.scaling.policy.stabilization import HOLD_SLACK_S, kept_workers, longest_s, start_cost_s, tried
 from headway.scaling.profile_keys.pauses import PAUSES, after
 from headway.scaling.strategies import BUILT_IN

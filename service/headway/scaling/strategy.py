@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headway.scaling.model import Demand, QueueMetrics
-from headway.scaling.policy.limits import Limit, hold_down
+from headway.scaling.policy.ground import Limit
+from headway.scaling.policy.stabilization import hold_down
 from headway.scaling.view import PoolView
 
 State = Mapping[str, Any]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headway.scaling.model import Memory
 from headway.scaling.planning import queueing
 from headway.scaling.policy import limits
-from headway.scaling.policy.limits import Ground
+from headway.scaling.policy.ground import Ground
 from headway.scaling.strategies.shared import backlog_drain, steady_state
 from scaling.laws.drawn import RATES, SERVICE_S
 from support.pools import NOW_S, profile, queue, view

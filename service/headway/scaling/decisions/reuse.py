@@ -8,7 +8,9 @@ from operator import attrgetter
 
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Memory, QueueMetrics
-from headway.scaling.policy.limits import Limit, hold_down, is_unread
+from headway.scaling.policy.fallback import is_unread
+from headway.scaling.policy.ground import Limit
+from headway.scaling.policy.stabilization import hold_down
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView, is_fresh
 

@@ -1,8 +1,44 @@
-"""What holds for a pool whose metrics stay away: the profile's fallback, once they have been missing for long."""
+"""What holds for a pool whose metrics stay away: the last target, and once they have been missing for long, the
+profile's fallback.
+"""
+
+import math
 
 from headway.scaling.model import Memory
+from headway.scaling.policy.ground import Ground
 from headway.scaling.profile import Fallback, Profile
 from headway.scaling.view import PoolView, is_fresh, metrics_age_s
+
+UNREAD_S = 6.0
+"""A queue that is read is sampled at least this often: every 4 s by its collector, or with the poll and the stream that
+follow.
+"""
+
+
+def hold_stale(count: int, ground: Ground) -> int:
+    """No data is not zero load: without fresh metrics nothing goes down, nor what is there on hosts that are back."""
+    if ground.is_fresh and not is_unread(ground.view, now_s=ground.now_s):
+        return count
+    return max(count, ground.last_workers, ground.view.assigned_workers)
+
+
+def is_unread(view: PoolView, *, now_s: float) -> bool:
+    """Whether a queue that was seen has no sample of the newest span: that nothing arrived in it is not known then.
+
+    A broker that hangs looks like one in which nothing happens, long before metrics are as old as ``stale_after_s``.
+    """
+    age_s = metrics_age_s(view, now_s=now_s)
+    return age_s is not None and age_s > UNREAD_S
+
+
+def fallback(count: int, ground: Ground) -> int:
+    """Without metrics for long, the profile's own count or the present one. The collector's readings may raise it."""
+    profile = ground.view.profile
+    if ground.is_fresh or not is_due(ground.view, ground.memory, now_s=ground.now_s):
+        return count
+    left = workers(profile, present_workers=max(ground.last_workers, ground.view.assigned_workers))
+    read_s = max((sample.at_s for sample in ground.view.direct), default=-math.inf)
+    return max(count, left) if ground.now_s - read_s <= profile.stale_after_s else left
 
 
 def missed_evaluations(view: PoolView, memory: Memory, *, now_s: float) -> int:

@@ -6,94 +6,19 @@ too far), then what a person or the clock says, at last what must never be excee
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from headway.scaling.arithmetic import ROUNDING
 from headway.scaling.demands.deadlines import service_time_s
-from headway.scaling.model import Memory
 from headway.scaling.policy.day_budget import account_of, payable_workers
-from headway.scaling.policy.fallback import is_due
-from headway.scaling.policy.fallback import workers as fallback_workers
-from headway.scaling.policy.stabilization import HOLD_SLACK_S
+from headway.scaling.policy.fallback import fallback, hold_stale
+from headway.scaling.policy.ground import Ground, Limit
+from headway.scaling.policy.stabilization import hold_down, hold_overdue, hold_up, is_overdue
 from headway.scaling.profile import WORKERS_MAX, Profile
 from headway.scaling.profile_keys.pauses import PAUSES, begun, kept
 from headway.scaling.profile_keys.schedule import Bounds
-from headway.scaling.view import PoolView, copied, metrics_age_s, pooled
-
-UNREAD_S = 6.0
-"""A queue that is read is sampled at least this often: every 4 s by its collector, or with the poll and the stream that
-follow.
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
-    """What limits stand on: the pool, what is remembered, the last target, and whether the metrics can be trusted."""
-
-    view: PoolView
-    memory: Memory
-    last_workers: int
-    is_fresh: bool
-    now_s: float
-    kept_workers: int = 0
-    """What the cheapest holds keep up, where the profile sets none."""
-    is_held: bool = False
-    """At zero with too few jobs to wake for."""
-
-
-Limit = Callable[[int, Ground], int]
-
-
-def hold_stale(count: int, ground: Ground) -> int:
-    """No data is not zero load: without fresh metrics nothing goes down, nor what is there on hosts that are back."""
-    if ground.is_fresh and not is_unread(ground.view, now_s=ground.now_s):
-        return count
-    return max(count, ground.last_workers, ground.view.assigned_workers)
-
-
-def is_unread(view: PoolView, *, now_s: float) -> bool:
-    """Whether a queue that was seen has no sample of the newest span: that nothing arrived in it is not known then.
-
-    A broker that hangs looks like one in which nothing happens, long before metrics are as old as ``stale_after_s``.
-    """
-    age_s = metrics_age_s(view, now_s=now_s)
-    return age_s is not None and age_s > UNREAD_S
-
-
-def hold_down(count: int, ground: Ground) -> int:
-    """Down only to what was enough for the whole of the hold, the profile's or the cheapest. Up never waits."""
-    if count >= ground.last_workers:
-        return count
-    hold_s = ground.view.profile.hold_down_s
-    if hold_s is None:
-        return min(ground.last_workers, max(count, ground.kept_workers))
-    recent = [each.workers for each in ground.memory.wanted if each.at_s >= ground.now_s - hold_s - HOLD_SLACK_S]
-    return min(ground.last_workers, max([count, *recent]))
-
-
-def hold_overdue(count: int, ground: Ground) -> int:
-    """While a job waits that has no time left, nothing goes down: who is there is about to take it."""
-    return max(count, ground.last_workers) if is_overdue(ground.view) else count
-
-
-def is_overdue(view: PoolView) -> bool:
-    """Whether a waiting job of any member has used up its objective."""
-    return any(
-        (queue.waiting_jobs or queue.reserved_jobs)
-        and (queue.oldest_age_s or 0.0) >= view.profile.objective_of(queue.queue).target_s
-        for queue in view.queues
-    )
-
-
-def hold_up(count: int, ground: Ground) -> int:
-    """Up only to what was wanted for the whole of ``hold_up_s``."""
-    if count <= ground.last_workers or not ground.view.profile.hold_up_s:
-        return count
-    since_s = ground.now_s - ground.view.profile.hold_up_s
-    lows = [low.workers for low in ground.memory.lows if low.at_s >= since_s]
-    # Without a memory nothing was wanted for any time yet.
-    return max(ground.last_workers, min([count, *lows])) if lows else ground.last_workers
+from headway.scaling.view import PoolView, copied, pooled
 
 
 def tolerance(count: int, ground: Ground) -> int:
@@ -127,16 +52,6 @@ def _step(workers: int | None, fraction: float | None, last_workers: int) -> int
     if workers is None and fraction is None:
         return None
     return max(1, workers or 0, math.floor((fraction or 0.0) * last_workers + ROUNDING))
-
-
-def fallback(count: int, ground: Ground) -> int:
-    """Without metrics for long, the profile's own count or the present one. The collector's readings may raise it."""
-    profile = ground.view.profile
-    if ground.is_fresh or not is_due(ground.view, ground.memory, now_s=ground.now_s):
-        return count
-    left = fallback_workers(profile, present_workers=max(ground.last_workers, ground.view.assigned_workers))
-    read_s = max((sample.at_s for sample in ground.view.direct), default=-math.inf)
-    return max(count, left) if ground.now_s - read_s <= profile.stale_after_s else left
 
 
 def pause(count: int, ground: Ground) -> int:

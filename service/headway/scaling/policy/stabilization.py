@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
 from headway.scaling.model import HoldCosts, Wanted
+from headway.scaling.policy.ground import Ground
+from headway.scaling.view import PoolView
 
 HOLDS_TICKS = (0, 1, 2, 3, 6, 12, 24, 60, 120)
 HOLD_CORE_PRICE = 16.0  # worker-seconds that a second of a core is worth: a start takes it from the jobs of others
@@ -121,3 +123,41 @@ def _parts(levels: Sequence[int], band: int) -> list[int]:
     upto = 1 << band
     # No calls here: nothing else is done so often.
     return [0 if workers <= below else upto - below if workers >= upto else workers - below for workers in levels]
+
+
+# --- the limits ------------------------------------------------------------------------------------------------------
+
+
+def hold_down(count: int, ground: Ground) -> int:
+    """Down only to what was enough for the whole of the hold, the profile's or the cheapest. Up never waits."""
+    if count >= ground.last_workers:
+        return count
+    hold_s = ground.view.profile.hold_down_s
+    if hold_s is None:
+        return min(ground.last_workers, max(count, ground.kept_workers))
+    recent = [each.workers for each in ground.memory.wanted if each.at_s >= ground.now_s - hold_s - HOLD_SLACK_S]
+    return min(ground.last_workers, max([count, *recent]))
+
+
+def hold_overdue(count: int, ground: Ground) -> int:
+    """While a job waits that has no time left, nothing goes down: who is there is about to take it."""
+    return max(count, ground.last_workers) if is_overdue(ground.view) else count
+
+
+def is_overdue(view: PoolView) -> bool:
+    """Whether a waiting job of any member has used up its objective."""
+    return any(
+        (queue.waiting_jobs or queue.reserved_jobs)
+        and (queue.oldest_age_s or 0.0) >= view.profile.objective_of(queue.queue).target_s
+        for queue in view.queues
+    )
+
+
+def hold_up(count: int, ground: Ground) -> int:
+    """Up only to what was wanted for the whole of ``hold_up_s``."""
+    if count <= ground.last_workers or not ground.view.profile.hold_up_s:
+        return count
+    since_s = ground.now_s - ground.view.profile.hold_up_s
+    lows = [low.workers for low in ground.memory.lows if low.at_s >= since_s]
+    # Without a memory nothing was wanted for any time yet.
+    return max(ground.last_workers, min([count, *lows])) if lows else ground.last_workers

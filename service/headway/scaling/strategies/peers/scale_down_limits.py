@@ -1,6 +1,6 @@
 """How the counts of other makers' strategies change: limits, so they only ever hold the last target."""
 
-from headway.scaling.policy.limits import Ground
+from headway.scaling.policy.ground import Ground
 from headway.scaling.strategies.peers.formulas.cooldown import conservative, is_reversal_held
 
 
