@@ -49,7 +49,23 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return asked
 
 
-async def test_the_first_evaluation_is_in_parts_each_of_which_is_reported(
+@pytest.fixture
+def two_are_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_backfill, "BACKFILL_ROWS_MAX", 2)
+
+
+async def test_little_is_read_in_one_piece_before_the_first_evaluation(
+    engine: Engine, asked: list[dict[str, Any]]
+) -> None:
+    recent = BucketCache()
+    await BucketBackfill().keep_up(engine, recent, now_s=NOW_S)
+    assert [(each["from_s"], each["until_s"]) for each in asked] == [(NOW_S - CACHED_S, None)]
+    assert recent.arrived_jobs(QUEUE, from_s=0.0) == JOBS
+    assert recent.revision == JOBS + 1
+
+
+@pytest.mark.usefixtures("two_are_much")
+async def test_much_is_read_in_parts_before_the_first_evaluation_and_each_is_reported(
     engine: Engine, asked: list[dict[str, Any]]
 ) -> None:
     """Ten thousand queues have more rows in minutes than Python makes before a transaction or a lease ends."""
@@ -65,6 +81,7 @@ async def test_the_first_evaluation_is_in_parts_each_of_which_is_reported(
     assert recent.revision == JOBS + 1
 
 
+@pytest.mark.usefixtures("two_are_much")
 async def test_what_was_interrupted_goes_on_where_it_was(
     engine: Engine, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,14 +104,14 @@ async def test_what_was_interrupted_goes_on_where_it_was(
     assert recent.arrived_jobs(QUEUE, from_s=0.0) == JOBS
 
 
+@pytest.mark.usefixtures("two_are_much")
 async def test_little_that_is_new_is_left_to_the_evaluation_and_much_of_it_is_read_in_parts(
-    engine: Engine, migrated_url: str, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    engine: Engine, migrated_url: str, asked: list[dict[str, Any]]
 ) -> None:
     """As after minutes without an evaluation, or when the pipeline writes minutes at once."""
     recent, begun = BucketCache(), BucketBackfill()
     await begun.keep_up(engine, recent, now_s=NOW_S)
     asked.clear()
-    monkeypatch.setattr(bucket_backfill, "BACKFILL_ROWS_MAX", 2)
     write(migrated_url, from_s=NOW_S + 25.0, until_s=NOW_S + 30.0)
     await begun.keep_up(engine, recent, now_s=NOW_S + 30.0)
     assert asked == []

@@ -178,12 +178,12 @@ async def read_buckets(
 
 
 async def read_news(conn: AsyncConnection, *, from_s: float, after_revision: int, rows_max: int) -> tuple[int, int]:
-    """The newest revision of any bucket, 0 where there is none, and how many rows there are to read after another.
+    """The newest revision of any bucket, 0 where there is none, and how many rows there are after another.
 
-    Counted up to ``rows_max``, and not at all from the beginning.
+    Counted up to ``rows_max``.
     """
     newest = (await conn.execute(select(func.max(queue_buckets.c.revision)))).scalar() or 0
-    if not 0 < after_revision < newest:
+    if newest <= after_revision:
         return newest, 0
     new = (
         select(queue_buckets.c.revision)

@@ -20,6 +20,7 @@ class BucketBackfill:
         self._revision: int | None = None
         """The newest when the parts were begun; ``None`` while none are."""
         self._from_s = 0.0
+        self._part_s = BACKFILL_PART_S
 
     async def keep_up(
         self, engine: Engine, recent: BucketCache, *, now_s: float, on_part: Callable[[], None] = lambda: None
@@ -37,25 +38,27 @@ class BucketBackfill:
             await self._pass(engine, recent, now_s=now_s, on_part=on_part)
 
     async def _is_begun(self, engine: Engine, recent: BucketCache, *, now_s: float) -> bool:
-        """Whether there is enough to read it in parts."""
+        """Whether anything is read before the evaluation: much in parts, and the little of a beginning in one piece."""
         async with transaction(engine) as connection:
             newest, new_rows = await read_news(
                 connection, from_s=now_s - CACHED_S, after_revision=recent.revision, rows_max=BACKFILL_ROWS_MAX + 1
             )
-        if newest < recent.revision:
+        is_another = newest < recent.revision
+        if is_another:
             # Its rows count from an earlier revision on: those that are new in it would never be read.
             recent.clear()
-        is_much = newest > recent.revision == 0 or new_rows > BACKFILL_ROWS_MAX
-        if is_much:
+        is_much, is_first = is_another or new_rows > BACKFILL_ROWS_MAX, newest > recent.revision == 0
+        if is_much or is_first:
             self._revision, self._from_s = newest, now_s - CACHED_S
-        return is_much
+            self._part_s = BACKFILL_PART_S if is_much else CACHED_S
+        return is_much or is_first
 
     async def _pass(self, engine: Engine, recent: BucketCache, *, now_s: float, on_part: Callable[[], None]) -> None:
         assert self._revision is not None
         self._from_s = max(self._from_s, now_s - CACHED_S)
         is_last = False
         while not is_last:
-            until_s = self._from_s + BACKFILL_PART_S
+            until_s = self._from_s + self._part_s
             is_last = until_s >= now_s
             async with transaction(engine) as connection:
                 rows, _ = await read_buckets(
