@@ -33,7 +33,8 @@ import redis
 
 from headway.__main__ import GRPC_SETTINGS
 from headway.store.embedded import Server, ensure_postgres, ensure_valkey
-from headway.store.engine import Engine, create_engine
+from headway.store.engine import Engine
+from support.engines import engine_to
 from support.seed import Seed
 
 # As the command does before it imports gRPC: else its C core writes lines of its own on the terminal, now and then.
@@ -135,7 +136,7 @@ def migrated_url(_database, _migrated_template: str) -> Iterator[str]:
 
 @pytest.fixture
 async def engine(migrated_url: str) -> AsyncIterator[Engine]:
-    engine = create_engine(migrated_url)
+    engine = engine_to(migrated_url)
     yield engine
     await engine.dispose()
 

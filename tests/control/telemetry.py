@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from headway.control.ingest.backpressure import DEFAULT, UnreadBound
 from headway.control.ingest.ingest import Ingest
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
-from headway.store.engine import create_engine
 from headway.store.events.event_log import EventLog
+from support.engines import engine_to
 
 NOW_S = 1_700_000_000.0
 
@@ -42,7 +42,7 @@ async def ingesting(
     clock: Callable[[], float] = lambda: NOW_S,
 ) -> AsyncIterator[Ingest]:
     """An ingest that has started; the clock stands still, unless one is given."""
-    engine = create_engine(url)
+    engine = engine_to(url)
     ingest = Ingest(engine=engine, event_log=event_log or EventLog(root), clock=clock, unread=unread)
     await ingest.start()
     try:

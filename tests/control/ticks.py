@@ -14,8 +14,8 @@ from headway.control.scheduler.ticker import Ticker
 from headway.scaling.profile import profile_to_mapping
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
-from headway.store.engine import create_engine
 from headway.store.leadership import LeaderSession
+from support.engines import engine_to
 from support.pools import NOW_S, profile
 
 LATE: Any = {"waiting_jobs": 4, "oldest_age_s": 60.0}  # past the objective: a slot each, for no job has finished yet
@@ -110,7 +110,7 @@ async def leading(
     recommends_only: bool = False,
 ) -> AsyncIterator[tuple[Ticker, int]]:
     """A ticker and the epoch it leads under, at ``now_s``."""
-    engine, session = create_engine(url), await LeaderSession.open(url)
+    engine, session = engine_to(url), await LeaderSession.open(url)
     async with asyncio.timeout(60):
         # The server gives a closed session's lock back in its own time.
         while (epoch := await session.try_lead("test")) is None:  # noqa: ASYNC110

@@ -12,8 +12,8 @@ from headway.control.http.app import create_app
 from headway.control.http.http_server import HttpServer
 from headway.control.http.overview.broadcaster import Feed
 from headway.control.ingest.ingest import Ingest
-from headway.store.engine import create_engine
 from headway.store.events.event_log import EventLog
+from support.engines import engine_to
 
 TOKEN = "right"
 
@@ -30,7 +30,7 @@ class Served:
         assert self._ready.wait(60)
 
     async def _run(self, database_url: str, folder: Path) -> None:
-        engine = create_engine(database_url)
+        engine = engine_to(database_url)
         ingest = Ingest(engine=engine, event_log=EventLog(folder / "events", free_bytes_min=0), clock=lambda: 1.8e9)
         server = HttpServer(
             create_app(engine=engine, ingest=ingest, feed=Feed(), token=TOKEN, address=Bound()), address=Bound()

@@ -23,8 +23,9 @@ from headway.errors import Conflict, NotFound, Refused, Unauthenticated, Unavail
 from headway.local import procfs
 from headway.scaling.model import Host, HostCapacity, StartUp, Template, Worker, WorkerState
 from headway.settings import Address
-from headway.store.engine import Engine, create_engine, listen, transaction
+from headway.store.engine import Engine, listen, transaction
 from headway.store.hosts.hosts import load_hosts
+from support.engines import engine_to
 
 TOKEN = "s3cret"
 BOUND_S = 20.0
@@ -64,7 +65,7 @@ class Served:
 
 @pytest.fixture
 async def served(migrated_url: str) -> AsyncIterator[Served]:
-    engine = create_engine(migrated_url)
+    engine = engine_to(migrated_url)
     reports = AgentService(engine=engine)
 
     async def listen_for_changes() -> None:

@@ -26,8 +26,9 @@ from headway.scaling.model import HostCapacity, TelemetryBatch
 from headway.settings import Address
 from headway.store.access.credentials import Role, digest, forget_ended, revoke_host, rotate
 from headway.store.access.tokens import TokenWanted, create_token, revoke_token
-from headway.store.engine import create_engine, transaction
+from headway.store.engine import transaction
 from headway.wire.v1 import agent_pb2, telemetry_pb2, telemetry_pb2_grpc
+from support.engines import engine_to
 from support.waiting import eventually_of as eventually
 
 BOUND_S = 60.0
@@ -35,7 +36,7 @@ BOUND_S = 60.0
 
 @pytest.fixture
 async def served(migrated_url: str) -> AsyncIterator[AgentEndpoint]:
-    engine = create_engine(migrated_url)
+    engine = engine_to(migrated_url)
     reports = AgentService(engine=engine)
     callers = Authenticator(token=SHARED, engine=engine, on_cut_off=reports.host_changed)
     servicer = AgentServicer(reports, HostAuthorization(engine=engine, callers=callers))
