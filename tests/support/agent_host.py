@@ -88,8 +88,10 @@ def one_host(root: Path, host_file: str = HOST_FILE) -> Iterator[Host]:
     control = FakeControl()
     with serving(control) as port:
         host = Host(root, control, port, host_file)
-        yield host
-        host.clear()
+        try:
+            yield host
+        finally:
+            host.clear()
 
 
 def ended(agent: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> int:
