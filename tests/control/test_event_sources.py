@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -225,6 +226,31 @@ async def test_who_reports_what_of_a_queue_is_written_down(migrated_url: str, tm
         for each in sources
     }
     assert reported == {"": [False, False, True], COLLECTOR: [True, True, False]}
+
+
+async def test_a_sample_does_not_deny_the_events_that_another_program_reports(
+    migrated_url: str, tmp_path: Path, report: Reports
+) -> None:
+    """A collector that reports no events says so. What a worker reports is known at once, and after a restart."""
+    silent = [
+        replace(sample(queue, 1, at_s=NOW_S + number), reports_arrivals=False, reports_starts=False, reports_ends=False)
+        for number, queue in enumerate(["redis/mail", "redis/news"])
+    ]
+    async with ingesting(migrated_url, tmp_path) as ingest:
+        await report(ingest, COLLECTOR, samples=silent)
+        assert said(migrated_url) == {"redis/mail": (False,) * 3, "redis/news": (False,) * 3}
+        await report(ingest, EMITTER, event(1, STARTED), event(1, FAILED))
+        await report(ingest, COLLECTOR, samples=[replace(each, at_s=each.at_s + 5) for each in silent])
+        assert said(migrated_url) == {"redis/mail": (False, None, None), "redis/news": (False,) * 3}
+    async with ingesting(migrated_url, tmp_path) as after_a_restart:
+        await report(after_a_restart, COLLECTOR, samples=[replace(each, at_s=each.at_s + 10) for each in silent])
+        assert said(migrated_url)["redis/mail"] == (False, None, None)
+
+
+def said(url: str) -> dict[str, tuple[bool | None, ...]]:
+    """Queue -> what its newest sample says of arrivals, starts and ends."""
+    query = "select queue, reports_arrivals, reports_starts, reports_ends from queue_samples"
+    return {queue: tuple(each) for queue, *each in rows(url, query)}
 
 
 def rows(url: str, query: str) -> list[tuple]:

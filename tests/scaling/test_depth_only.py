@@ -1,6 +1,7 @@
 """Queues whose sources report how many jobs wait, and nothing else. Unknown is not zero."""
 
 import json
+import math
 from dataclasses import asdict, replace
 from functools import cache
 from importlib.resources import files
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from headway.cli.rehearse.trace_files import Columns, read_trace
 from headway.scaling.decide import decide
 from headway.scaling.demands.deadlines import backlog_drain, ceiling_slots, supply, waiting
-from headway.scaling.demands.depth_only import SIGHTINGS_MAX, learned, with_ages, with_rates
+from headway.scaling.demands.depth_only import RATE_MEMORY_S, SIGHTINGS_MAX, learned, with_ages, with_rates
 from headway.scaling.explain import explained
 from headway.scaling.measure import BucketRow, queue_metrics, read_again
 from headway.scaling.model import Decision, Memory, Objective, PoolDepths, QueueMetrics
@@ -209,6 +210,36 @@ def test_starts_that_are_reported_give_the_arrivals_without_a_cycle() -> None:
     assert known is not None
     assert known.queues[0].arrived_jobs == 10  # 2/s x 5 s started, and as many wait
     assert known.queues[0].sightings[-1].at_s == NOW_S + 2 * TICK_S
+
+
+@pytest.mark.parametrize(
+    ("ages_s", "late"),
+    [
+        ([None, None, None, None, None], (50, 150)),  # first seen 12.5 s before the middle of the last step
+        ([0.0, 1.0, 6.0, 9.0, 8.0], (0, 0)),
+        ([0.0, 5.0, 11.0, 11.0, 12.0], (150, 200)),  # all that started in the last two steps
+    ],
+)
+def test_jobs_are_late_by_their_age_or_else_by_their_first_sighting(
+    ages_s: list[float | None], late: tuple[int, int]
+) -> None:
+    known, jobs = None, 0.0
+    for number, (waiting_jobs, age_s) in enumerate(zip([0, 300, 300, 200, 100], ages_s, strict=True)):
+        one = depth(waiting_jobs, at_s=NOW_S + TICK_S * number, oldest_age_s=age_s)
+        known = learned(known, view(one, running_workers=9, busy_workers=9))
+        kept = math.exp(-TICK_S / RATE_MEMORY_S)
+        if known is not None and known.queues:
+            jobs = known.queues[0].late_rate_per_s / (1 - kept) * TICK_S
+    assert late[0] <= jobs <= late[1]
+
+
+def test_it_is_learned_what_was_late_while_jobs_only_start() -> None:
+    known, seen = followed([0, 300, 300, 200, 100, 0], slots=9)
+    estimated = with_rates(seen, known, now_s=NOW_S + 25).queues[0]
+    assert estimated.arrived_jobs == 0
+    assert estimated.arrived_until_s == NOW_S + 25
+    assert estimated.late_rate_per_s is not None
+    assert 0 < estimated.late_rate_per_s <= (estimated.start_rate_per_s or 0)
 
 
 def test_workers_that_leave_are_no_ends_of_jobs_and_jobs_in_flight_are() -> None:

@@ -337,6 +337,9 @@ class CelerySource:
             reserved_jobs=reserved,
             oldest_age_s=max(0.0, age_s) if is_known else None,
             oldest_age_max_s=max(0.0, age_s, bound_s) if is_known and oldest else None,
+            reports_arrivals=False,
+            reports_starts=False,
+            reports_ends=False,
         )
 
     def _lists(self, queue: str) -> tuple[str, ...]:

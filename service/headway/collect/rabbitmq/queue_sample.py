@@ -57,5 +57,8 @@ class QueueSamples:
             delayed_jobs=delayed_jobs,
             oldest_age_s=age.age_s,
             oldest_age_max_s=age.age_max_s,
+            reports_arrivals=False,
+            reports_starts=False,
+            reports_ends=False,
             listed_workers=count.consumers,
         )

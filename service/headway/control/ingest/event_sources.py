@@ -14,7 +14,7 @@ from typing import TypeVar
 from headway.connections import COLLECTOR
 from headway.control.ingest.reported_jobs import ReportedJobs, connection_of, key_of, source_of, split
 from headway.control.log_throttle import LogThrottle
-from headway.scaling.model import EventKind, JobEvent, TelemetryBatch
+from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
 from headway.store.engine import Connection
 from headway.store.events.event_sources import (
     REPORTS_KEPT_S,
@@ -23,6 +23,7 @@ from headway.store.events.event_sources import (
     lock_connections,
     read_collectors,
     read_reports,
+    read_sources,
     save_reports,
     shared_connections,
     touch_collectors,
@@ -30,6 +31,7 @@ from headway.store.events.event_sources import (
 )
 from headway.store.events.telemetry import BatchKey
 
+REPORTERS_READ_S = 30.0  # how often it is read which queues' events programs report: an hour's silence ends none
 REPORTS_MAX = 200_000  # 25 MB; of more, the oldest are forgotten, and what comes so much later may count twice
 SOURCE_TOUCHED_S = 30.0  # how often it is written down that a source reports a queue
 COLLECTOR_TOUCHED_S = 2.0  # and that a collector polls: a quarter of what counts as silent
@@ -43,6 +45,8 @@ _SHOWN_AS: Mapping[EventKind, str] = {
     EventKind.FINISHED: "ends",
     EventKind.FAILED: "ends",
 }
+
+_KINDS = ("arrivals", "starts", "ends")
 
 Touch = TypeVar("Touch", bound=tuple[str, ...])
 
@@ -83,12 +87,16 @@ class EventSources:
         self._known: dict[str, _KnownConnection] = {}
         self._touched_s: dict[tuple[str, ...], float] = {}
         self._polling: dict[str, list[PollingCollector]] = {}
+        self._reported: set[tuple[str, str]] = set()
+        """Queue and what of it, ``arrivals``, ``starts`` or ``ends``, is reported as events."""
+        self._reported_read_s = float("-inf")
         self._throttle = LogThrottle()
 
     def forget(self) -> None:
         """What was last decided may not have been recorded: read it again."""
         self._known.clear()
         self._touched_s.clear()
+        self._reported_read_s = float("-inf")
 
     async def counted(
         self, conn: Connection, batches: Mapping[BatchKey, TelemetryBatch], *, ingest: str
@@ -99,9 +107,14 @@ class EventSources:
         for key, each in found.items():
             found[key] = self._without_standby(each)
         with_events = {key: batch.events for key, batch in batches.items() if batch.events}
+        if with_events:
+            await self._note_sources(conn, with_events)
+        for key, each in found.items():
+            if any(map(_leaves_events_out, each.batch.samples)):
+                await self._read_reported(conn)
+                found[key] = replace(each, batch=self._with_reported(each.batch))
         if not with_events:
             return found
-        await self._note_sources(conn, with_events)
         news = await self._news(conn, with_events, ingest=ingest)
         for key, events in with_events.items():
             kept = tuple(event for event, is_news in zip(events, news[key], strict=True) if is_news)
@@ -189,7 +202,36 @@ class EventSources:
             for event in events
             if event.kind in _SHOWN_AS
         }
+        self._reported.update((queue, what) for queue, _, what in seen)
         await touch_sources(conn, self._due(seen, SOURCE_TOUCHED_S))
+
+    async def _read_reported(self, conn: Connection) -> None:
+        """Learn which queues have a source of events: one that was silent for a day is none."""
+        if self._monotonic() - self._reported_read_s < REPORTERS_READ_S:
+            return
+        self._reported_read_s = self._monotonic()
+        self._reported = {
+            (each.queue, what)
+            for sources in (await read_sources(conn)).values()
+            for each in sources
+            for what in _KINDS
+            if getattr(each, f"{what}_age_s") is not None
+        }
+
+    def _with_reported(self, batch: TelemetryBatch) -> TelemetryBatch:
+        """``batch`` whose samples do not say that nobody reports what another source does."""
+        return replace(batch, samples=tuple(map(self._without_contradiction, batch.samples)))
+
+    def _without_contradiction(self, sample: QueueSample) -> QueueSample:
+        arrivals, starts, ends = ((sample.queue, what) in self._reported for what in _KINDS)
+        if not (arrivals or starts or ends) or not _leaves_events_out(sample):
+            return sample
+        return replace(
+            sample,
+            reports_arrivals=None if arrivals else sample.reports_arrivals,
+            reports_starts=None if starts else sample.reports_starts,
+            reports_ends=None if ends else sample.reports_ends,
+        )
 
     def _due(self, seen: Iterable[Touch], after_s: float) -> list[Touch]:
         now_s = self._monotonic()
@@ -261,3 +303,7 @@ class EventSources:
 
 def _queues(batch: TelemetryBatch) -> set[str]:
     return {each.queue for each in batch.samples} | {each.queue for each in batch.events}
+
+
+def _leaves_events_out(sample: QueueSample) -> bool:
+    return False in (sample.reports_arrivals, sample.reports_starts, sample.reports_ends)

@@ -215,7 +215,31 @@ def _with_step(step: _Step, started_jobs: float, view: PoolView) -> QueueDepths:
         arrived_jobs=round(arrived_jobs * min(1.0, view.tick_s / step.passed_s)) if step.passed_s else 0,
         arrival_rate_per_s=_rate_per_s(step.before.arrival_rate_per_s, arrived_jobs, step.passed_s, kept),
         start_rate_per_s=_rate_per_s(step.before.start_rate_per_s, started_jobs, step.passed_s, kept),
+        late_rate_per_s=_rate_per_s(
+            step.before.late_rate_per_s,
+            _late_jobs(step, started_jobs, target_s=view.profile.objective_of(step.queue.queue).target_s),
+            step.passed_s,
+            kept,
+        ),
     )
+
+
+def _late_jobs(step: _Step, started_jobs: float, *, target_s: float) -> float:
+    """How many of the ``started_jobs`` had waited for longer than ``target_s``.
+
+    Where the source knows how long the oldest has waited, who starts now has waited as long. Else each came between two
+    samples and started between two, and counts as if it had done so half way.
+    """
+    if step.queue.oldest_age_s is not None and step.waiting_jobs:
+        bound_s = step.queue.oldest_age_max_s
+        age_s = step.queue.oldest_age_s
+        return started_jobs if (age_s if bound_s is None else (age_s + bound_s) / 2) > target_s else 0.0
+    half_way_s = step.at_s - step.passed_s / 2
+    late_jobs = 0
+    for each in step.before.sightings:
+        came_s = each.at_s if each.since_s is None else (each.since_s + each.at_s) / 2
+        late_jobs += each.jobs if half_way_s - came_s > target_s else 0
+    return min(started_jobs, late_jobs)
 
 
 def _rate_per_s(before_per_s: float, jobs: float, passed_s: float, kept: float) -> float:
@@ -272,10 +296,12 @@ def _with_estimates(
     estimates = {
         "arrived_jobs": depths.arrived_jobs,
         "retried_jobs": 0,
-        "arrived_until_s": depths.sampled_at_s if depths.arrived_jobs else None,
+        # Also while jobs only start: those that came too fast may be late when nothing comes any more.
+        "arrived_until_s": depths.sampled_at_s if depths.arrived_jobs or depths.start_rate_per_s else None,
         "arrival_rate_per_s": depths.arrival_rate_per_s,
         "retry_rate_per_s": 0.0,
         "start_rate_per_s": depths.start_rate_per_s,
+        "late_rate_per_s": depths.late_rate_per_s,
         "completion_rate_per_s": depths.start_rate_per_s,
         "failure_rate_per_s": 0.0,
         "arrival_trend_per_s2": 0.0,

@@ -77,6 +77,8 @@ class QueueDepths:
     """Estimated, over about a minute."""
     start_rate_per_s: float = 0.0
     """The same of starts."""
+    late_rate_per_s: float = 0.0
+    """The same of those that came later than the objective allows."""
 
     @property
     def waiting_jobs(self) -> int:

@@ -62,7 +62,7 @@ class QueueSample:
     oldest_age_max_s: float | None = None
     """Where the age is not exact, the most that it may be; ``None``: it is exact."""
     reports_arrivals: bool | None = None
-    """Whether the source reports each arrival as an event; ``None``: it does not say."""
+    """Whether each arrival is reported as an event, by this source or by another; ``None``: that is not said."""
     reports_starts: bool | None = None
     reports_ends: bool | None = None
     poll_interval_s: float | None = None
