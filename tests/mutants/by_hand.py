@@ -295,14 +295,16 @@ MUTANTS = (
     ),
     *_in(
         "demands/safety_stock.py",
-        ("test_guard.py",),
+        ("test_guard.py", "test_depth_only.py"),
         ("(queue.fresh_rate_per_s or 0.0) * view.tick_s", "(queue.arrival_rate_per_s or 0.0) * view.tick_s"),
         ("arrived_jobs = queue.fresh_jobs or 0", "arrived_jobs = queue.arrived_jobs or 0"),
         ("beyond_rate = 0.0 if is_lost else", "beyond_rate ="),
         ("beyond_rhythm = 0.0 if is_lost else", "beyond_rhythm ="),
         ("ceiling_slots(view, now_s) * (1.0 + wait_s", "ceiling_slots(view, now_s) * (0.0 + wait_s"),
         ("jobs * (1.0 - late_percent(view.profile) / 100.0) > startable", "jobs > startable"),
-        ("and not math.isinf(cycle_s(queue, view))", ""),
+        ("if math.isinf(cycle_s(queue, view)) and not", "if not"),
+        ("if math.isinf(cycle_s(queue, view)) and not queue.has_unknown_rates:", "if False:"),
+        ("(queue, view)) and not queue.has_unknown_rates:", "(queue, view)):"),
     ),
     *_in(
         "policy/activation.py",

@@ -382,3 +382,16 @@ def test_depth_alone_keeps_the_objective_at_no_more_than_half_as_much_again(name
     assert with_events.attainment_percent >= 95
     assert alone.attainment_percent >= 95
     assert alone.worker_hours <= 1.5 * with_events.worker_hours
+
+
+def test_one_burst_whose_service_time_was_unknown_is_not_paid_for_afterwards() -> None:
+    """Start-up and interval exceed the objective, so the pool pre-warms for what it has seen. Depths show how long a
+    job takes only as the burst ends.
+    """
+    burst = [62.5 + number / 500 for number in range(10_000)]
+    jobs = Jobs(at_s=[*burst, 3_600.0], service_s=[0.1] * (len(burst) + 1))
+    controller = Controller(target_s=10.0, start_up_s=4.9, workers_max=20, slots_per_worker=4)
+    plan = PoolPlan(jobs=jobs, start_up_s=4.9, workers_max=20, slots=4, is_depth_only=True)
+    (alone,) = simulate([plan], [controller], rehearsal=Rehearsal(objective_s=10.0))
+    assert alone.attainment_percent == 100
+    assert alone.worker_hours < 0.5  # twice what the jobs take

@@ -136,11 +136,14 @@ def learned(before: SafetyStock | None, queue: QueueMetrics, view: PoolView, *, 
 def _is_lost(jobs: int, queue: QueueMetrics, view: PoolView, *, now_s: float) -> bool:
     """Whether the objective is lost for ``jobs`` that come at once, even with every slot that the pool may have there.
 
-    Pre-warming for them would meet no objective, and would be paid for until they are forgotten.
+    Pre-warming for them would meet no objective, and would be paid for until they are forgotten. Before a job has
+    ended, nobody knows what the slots can start; depths show it only once a burst is over: then one job a slot counts.
     """
+    if math.isinf(cycle_s(queue, view)) and not queue.has_unknown_rates:
+        return False
     wait_s = view.profile.objective.target_s - MARGIN_S
     startable_jobs = ceiling_slots(view, now_s) * (1.0 + wait_s / cycle_s(queue, view))
-    return jobs * (1.0 - late_percent(view.profile) / 100.0) > startable_jobs and not math.isinf(cycle_s(queue, view))
+    return jobs * (1.0 - late_percent(view.profile) / 100.0) > startable_jobs
 
 
 def _by_use(guard: SafetyStock, beyond_jobs: float, *, jobs: int, passed_s: float) -> tuple[Shortfalls, ...]:
