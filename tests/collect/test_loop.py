@@ -130,6 +130,21 @@ def test_a_collector_that_ends_with_a_batch_on_its_way_neither_repeats_nor_misse
     }
 
 
+def test_of_many_queues_the_log_names_those_that_are_new_and_not_all(
+    rq: Rq, started, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="headway")
+    collector = started()
+    rq.redis.sadd("rq:queues", *(f"rq:queue:q{number:03}" for number in range(100)))
+    collector.turn()
+    rq.redis.sadd("rq:queues", "rq:queue:late")
+    collector.turn()
+    first, second = [each.message for each in caplog.records if each.message.startswith("watching")]
+    assert " queues=100 new=redis/q000,redis/q001," in first
+    assert first.endswith(",redis/q019,… and 80 more gone=none")
+    assert second.endswith(" queues=101 new=redis/late gone=none")
+
+
 def test_a_broker_that_goes_away_is_logged_once_and_nothing_is_sent_of_it(
     data_folder: Path, started, control: Control, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -5,7 +5,7 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -26,6 +26,7 @@ CATCH_UP_S = 0.05  # the pause between polls that cannot take everything that is
 PAUSE = DoublingPause(0.5, 4.0)  # a broker that is back is read within 5 s
 BATCH_ITEMS_MAX = 9_000  # ingest takes 10,000
 PROBLEM_CHARS_MAX = 300
+LOGGED_MAX = 20  # names of queues in a line of the log
 FIRST_LIBRARY = "rq"  # whose cursors were written before a cursor named its library
 
 log = logging.getLogger(__name__)
@@ -187,15 +188,24 @@ class Collector:
         self._failures, self._problem = 0, None
         queues = tuple(sorted(sample.queue for sample in reading.samples))
         if queues != self._queues:
+            before = self._queues or ()
             log.info(
-                "watching connection=%s library=%s url=%s queues=%s",
+                "watching connection=%s library=%s url=%s queues=%d new=%s gone=%s",
                 self._connection.name,
                 self._library.name,
                 self._connection.shown_url,
-                ",".join(queues),
+                len(queues),
+                _listed(sorted(set(queues) - set(before))),
+                _listed(sorted(set(before) - set(queues))),
             )
             self._is_new_to_file = self._queues is not None
         self._queues = queues
+
+
+def _listed(queues: Sequence[str]) -> str:
+    """The first of ``queues``, and how many more there are: thousands may come at once."""
+    more = f",… and {len(queues) - LOGGED_MAX} more" if len(queues) > LOGGED_MAX else ""
+    return ",".join(queues[:LOGGED_MAX]) + more or "none"
 
 
 def _batches(
