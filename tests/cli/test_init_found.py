@@ -227,6 +227,12 @@ def test_both_libraries_in_one_database_are_two_connections(valkey_url: str, tmp
     assert yaml.safe_load((tmp_path / "profiles.yaml").read_text())["pools"].keys() == {"mail", "mail-2"}
 
 
+def test_a_broker_that_several_variables_name_is_shown_with_each(valkey_url: str, shop: Path) -> None:
+    Queue("mail", connection=redis.Redis.from_url(valkey_url)).enqueue("builtins.print")
+    done = initialised(shop, RQ_REDIS_URL=valkey_url, CELERY_BROKER_URL=valkey_url)
+    assert f"queues of RQ in {valkey_url} (RQ_REDIS_URL, CELERY_BROKER_URL): 1" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("variable", "is_celery", "library"),
     [("CELERY_BROKER_URL", False, "celery"), ("RABBITMQ_URL", True, "celery"), ("RABBITMQ_URL", False, "rabbitmq")],

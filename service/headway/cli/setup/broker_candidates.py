@@ -67,10 +67,12 @@ def loopback() -> Iterator[Candidate]:
 
 
 def each_once(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """The first of each place."""
+    """The first of each place, with the other variables that hold the same."""
     firsts: dict[tuple[Any, ...], Candidate] = {}
     for each in candidates:
-        firsts.setdefault(each.place, each)
+        first = firsts.setdefault(each.place, each)
+        if first is not each and each.variable is not None:
+            firsts[each.place] = replace(first, source=f"{first.source}, {each.source}")
     return list(firsts.values())
 
 
