@@ -3,10 +3,11 @@
 import ast
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
+from functools import cache
 from itertools import pairwise
-from textwrap import dedent
 from typing import Any, Self, get_args, get_type_hints
 
 from fastapi import Response
@@ -52,16 +53,20 @@ def _describe(schema: JsonSchemaValue, described: type) -> None:
 
 
 def _docstrings(owner: type) -> Iterator[tuple[str, str]]:
-    try:
-        source = inspect.getsource(owner)
-    except OSError:  # installed without its source
-        return
-    (tree,) = ast.parse(dedent(source)).body
-    assert isinstance(tree, ast.ClassDef)
-    for field, below in pairwise(tree.body):
+    for field, below in pairwise(_bodies(owner.__module__).get(owner.__name__, ())):
         match field, below:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                 yield name, inspect.cleandoc(text)
+
+
+@cache
+def _bodies(module: str) -> Mapping[str, Sequence[ast.stmt]]:
+    """What the classes of a module consist of, by name. To find one, Python parses all of its file, each time."""
+    try:
+        source = inspect.getsource(sys.modules[module])
+    except OSError:  # installed without its source
+        return {}
+    return {each.name: each.body for each in ast.parse(source).body if isinstance(each, ast.ClassDef)}
 
 
 def _derived(base: type) -> Iterator[type]:
