@@ -1,7 +1,7 @@
 """An application as its developer has it, the files that `headway init` writes for it, and `headway up`: a burst.
 
-From no worker to the burst's peak and back to none. The jobs keep a log of their own: each that was sent has ended,
-and none that began was cut off.
+From no worker to the burst's peak and back to none, or to the one that a slow start-up keeps. The jobs keep a log of
+their own: each that was sent has ended, and none that began was cut off.
 """
 
 import os
@@ -203,12 +203,21 @@ def test_a_burst_is_done_by_workers_that_come_and_go_with_the_files_that_init_wr
         assert not up.workers(pool), said
         shop.send(jobs, seconds)
         peak = _until_done(up, pool, shop)
-        eventually(lambda: not up.workers(pool), within_s=WITHIN_S)
+        eventually(lambda: len(up.workers(pool)) <= _kept_workers(up, pool), within_s=WITHIN_S)
     begun, ended = shop.count("start"), shop.count("end")
     assert set(ended) == {str(job) for job in range(shop.sent)}, "none is lost"
     assert begun == ended, "none is killed while it runs"
     assert row.may_begin_twice or set(begun.values()) == {1}
     assert peak >= 2, "there were more jobs than one worker does in time"
+
+
+def _kept_workers(up: RunningUp, pool: str) -> int:
+    """One where the decision says that workers start too slowly, so that one must be pre-warmed; else none.
+
+    On two cores, sixteen workers of Celery that start together take 5 s. See docs/how-to/collect-celery.md.
+    """
+    (newest,) = up.ask("/v1/decisions", pool=pool, limit=1)["decisions"]
+    return int((newest["decision"]["binding"], newest["decision"]["target_workers"]) == ("standing", 1))
 
 
 def _until_done(up: RunningUp, pool: str, shop: Shop) -> int:
