@@ -34,6 +34,7 @@ async def test_an_ended_demo_shows_its_report_on_every_page_and_is_live_again_wh
         async with opened(browser, url, viewport={"width": 390, "height": 800}) as (page, _):
             await expect(page.locator("#link")).to_have_text("Live")
             await expect(page.locator("#ended")).to_be_hidden()
+            await expect(page.locator("#announcer")).not_to_have_text("")  # the page is there: it speaks no later
             await server.stop()
             await expect(page.locator("#link")).to_have_text("The demo has ended")
             ended = page.get_by_role("region", name="This demo has ended")
