@@ -69,12 +69,12 @@ def test_an_emitter_does_without_what_only_roles_read() -> None:
     assert sorted(loaded.intersection({"headway.settings", "headway.connections", "tomllib", "difflib"})) == []
 
 
-def test_a_control_plane_does_without_pyarrow_until_telemetry_comes() -> None:
-    """Forty megabytes beside what ten thousand agents need."""
+def test_a_control_plane_does_without_what_it_may_never_need() -> None:
+    """Without telemetry pyarrow, 40 MB beside what ten thousand agents need; with nobody to notify an HTTP client."""
     asked = [sys.executable, "-c", IMPORT_EVERYTHING, "headway.cli.roles.control_server"]
     loaded = set(json.loads(subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout))
     assert "headway.store.events.event_log" in loaded
-    assert sorted(loaded.intersection({"numpy", "pandas", "pyarrow"})) == []
+    assert sorted(loaded.intersection({"httpx", "numpy", "pandas", "pyarrow"})) == []
 
 
 HELP = """

@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -35,8 +35,7 @@ from headway.control.http.overview.broadcaster import Feed
 from headway.control.ingest.backpressure import UnreadBound
 from headway.control.ingest.ingest import Ingest
 from headway.control.ingest.name_claims import NameClaims
-from headway.control.notifications.receivers import read_receivers, receivers_of
-from headway.control.notifications.sender import NotificationSender
+from headway.control.notifications.receivers import Receiver, read_receivers, receivers_of
 from headway.control.rpc.agent_servicer import AgentServicer
 from headway.control.rpc.grpc_server import serve
 from headway.control.rpc.telemetry_servicer import TelemetryServicer
@@ -142,7 +141,6 @@ async def _serve(
             epoch=lambda: leadership.epoch,
             receivers_of=partial(receivers_of, receivers),
         )
-        sender = NotificationSender(engine=engine, receivers=receivers, epoch=lambda: leadership.epoch)
         http = HttpServer(
             app,
             address=settings.http,
@@ -161,7 +159,7 @@ async def _serve(
             leadership.run(ticker.all_due),
             ticker.run(),
             alerting.run(),
-            sender.run(),
+            *((_notifying(engine, receivers, leadership),) if receivers else ()),
             _listen(settings.database_url, ticker, reports, feed, ingest.names),
             callers.watch(),
             reports.hang_ups.watch(),
@@ -178,6 +176,13 @@ def _read(ended_report: Path | None) -> str | None:
     with suppress(OSError, ValueError):
         return json.dumps(json.loads(ended_report.read_bytes()))
     return None
+
+
+def _notifying(engine: Engine, receivers: Collection[Receiver], leadership: Leadership) -> Coroutine[Any, Any, None]:
+    # With an HTTP client, a tenth of a second of each start: only for who has somebody to notify.
+    from headway.control.notifications.sender import NotificationSender
+
+    return NotificationSender(engine=engine, receivers=receivers, epoch=lambda: leadership.epoch).run()
 
 
 def _certificates(tls: ServerTls | None) -> Certificates | None:
