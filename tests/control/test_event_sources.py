@@ -16,7 +16,7 @@ from control.telemetry import NOW_S, ingesting, sample
 from headway.control.ingest import event_sources as module
 from headway.control.ingest.ingest import Ingest
 from headway.control.ingest.reported_jobs import SOURCES_MAX, ReportedJobs, key_of, source_of
-from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
+from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample, TelemetryBatch
 from headway.store.engine import create_engine, transaction
 from headway.store.events.event_sources import read_sources
 
@@ -35,7 +35,12 @@ class Reports:
         self._numbers: Counter[str] = Counter()
 
     async def __call__(
-        self, ingest: Ingest, producer: str, *events: JobEvent, samples: Iterable[QueueSample] = ()
+        self,
+        ingest: Ingest,
+        producer: str,
+        *events: JobEvent,
+        samples: Iterable[QueueSample] = (),
+        counts: Iterable[QueueCounts] = (),
     ) -> int:
         """How many items the receipt says were left out."""
         self._numbers[producer] += 1
@@ -45,6 +50,7 @@ class Reports:
             sent_at_s=NOW_S,
             events=events,
             samples=tuple(samples),
+            counts=tuple(counts),
         )
         return (await ingest.accept(batch)).refused_items
 
@@ -245,6 +251,31 @@ async def test_a_sample_does_not_deny_the_events_that_another_program_reports(
     async with ingesting(migrated_url, tmp_path) as after_a_restart:
         await report(after_a_restart, COLLECTOR, samples=[replace(each, at_s=each.at_s + 10) for each in silent])
         assert said(migrated_url)["redis/mail"] == (False, None, None)
+
+
+async def test_a_kind_that_was_not_reported_for_a_week_is_unknown_again_and_counts_are_reports(
+    migrated_url: str, tmp_path: Path, report: Reports
+) -> None:
+    silent = replace(sample("redis/mail", 1), reports_arrivals=False, reports_starts=False, reports_ends=False)
+    async with ingesting(migrated_url, tmp_path) as ingest:
+        await report(ingest, EMITTER, event(1, ENQUEUED), event(1, STARTED))
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        connection.execute("update event_sources set arrivals_at = now() - interval '9 days'")
+    async with ingesting(migrated_url, tmp_path) as ingest:
+        await report(ingest, COLLECTOR, samples=[silent])
+        assert said(migrated_url) == {"redis/mail": (False, None, False)}
+        counts = [QueueCounts(queue="redis/mail", at_s=NOW_S, epoch="1", finished_jobs=7)]
+        await report(ingest, "sql", counts=counts)
+        await report(ingest, COLLECTOR, samples=[replace(silent, at_s=NOW_S + 5)])
+        assert said(migrated_url) == {"redis/mail": (False, None, None)}
+
+
+async def test_a_program_that_reports_some_ends_only_says_so(
+    migrated_url: str, tmp_path: Path, report: Reports
+) -> None:
+    async with ingesting(migrated_url, tmp_path) as ingest:
+        await report(ingest, "sql", event(1, FAILED), samples=[replace(sample("redis/mail", 1), reports_ends=False)])
+        assert said(migrated_url) == {"redis/mail": (None, None, False)}
 
 
 def said(url: str) -> dict[str, tuple[bool | None, ...]]:

@@ -53,7 +53,7 @@ ROWS = {
     ),
     "event_sources": (
         "insert into event_sources (queue, source, ends_at) values ('{name}', 's', now() - interval '{age}')",
-        ("queue", "23 hours", "25 hours"),
+        ("queue", "191 hours", "193 hours"),
     ),
     "listed_workers": (
         (

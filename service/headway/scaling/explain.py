@@ -151,7 +151,8 @@ def _oldest(queue: QueueMetrics) -> str:
     least, most = duration(queue.oldest_age_s), duration(queue.oldest_age_max_s or queue.oldest_age_s)
     if least != most:
         return f" (the oldest for {least} to {most})"
-    return f" (the oldest for at least {least})" if queue.has_unknown_rates else f" (the oldest for {least})"
+    is_least = queue.has_unknown_rates and queue.oldest_age_max_s is None
+    return f" (the oldest for at least {least})" if is_least else f" (the oldest for {least})"
 
 
 def _rate(rate_per_s: float) -> str:

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from sqlalchemy import text
 
 from headway.store.engine import Engine, transaction
-from headway.store.events.event_sources import REPORTS_KEPT_S
+from headway.store.events.event_sources import REPORTED_FOR_S, REPORTS_KEPT_S
 
 CLAIMS_KEPT_DAYS = 7  # the longest a producer may keep a batch and send it again
 FILES_KEPT_DAYS = 30  # longer than any ingest stays dead before its files are recovered
 ACTIVITIES_KEPT_S = 3600
-SOURCES_KEPT_S = 86_400  # of who reports jobs, and no longer does
+SOURCES_KEPT_S = 86_400  # of collectors that no longer poll
 QUEUES_KEPT_S = 86_400  # that no profile names and nobody reads: as long as collectors report a deleted one as empty
 SEASONS_KEPT_DAYS = 30  # of such a queue: longer than any holiday of whoever brings it back
 ATTAINMENT_KEPT_DAYS = 31  # the window of an error budget, and a day
@@ -42,7 +42,7 @@ SERVED: Mapping[str, str] = {
     f"and {_UNREAD}",
     "job_reports": f"recorded_at < now() - interval '{REPORTS_KEPT_S} seconds'",
     "event_sources": "coalesce(greatest(arrivals_at, starts_at, ends_at), '-infinity') "
-    f"< now() - interval '{SOURCES_KEPT_S} seconds'",
+    f"< now() - interval '{REPORTED_FOR_S} seconds'",
     "listed_workers": f"until_s < extract(epoch from now() - interval '{LISTED_KEPT_DAYS} days')",
     "collectors": f"seen_at < now() - interval '{SOURCES_KEPT_S} seconds'",
     "queue_counts": f"received_at_s < extract(epoch from now() - interval '{CLAIMS_KEPT_DAYS} days')",

@@ -7,8 +7,9 @@ it. A group that fails forgets it. See docs/decisions/0026.
 import logging
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TypeVar
 
 from headway.connections import COLLECTOR
@@ -22,8 +23,8 @@ from headway.store.events.event_sources import (
     PollingCollector,
     lock_connections,
     read_collectors,
+    read_reported,
     read_reports,
-    read_sources,
     save_reports,
     shared_connections,
     touch_collectors,
@@ -107,10 +108,9 @@ class EventSources:
         for key, each in found.items():
             found[key] = self._without_standby(each)
         with_events = {key: batch.events for key, batch in batches.items() if batch.events}
-        if with_events:
-            await self._note_sources(conn, with_events)
+        await self._note_sources(conn, batches)
         for key, each in found.items():
-            if any(map(_leaves_events_out, each.batch.samples)):
+            if key.producer.startswith(COLLECTOR) and any(map(_leaves_events_out, each.batch.samples)):
                 await self._read_reported(conn)
                 found[key] = replace(each, batch=self._with_reported(each.batch))
         if not with_events:
@@ -195,31 +195,29 @@ class EventSources:
         while sum(each.reports for each in remembered) > REPORTS_MAX:
             min(remembered, key=lambda each: each.oldest_at_s or at_s).forget_oldest()
 
-    async def _note_sources(self, conn: Connection, batches: Mapping[BatchKey, tuple[JobEvent, ...]]) -> None:
+    async def _note_sources(self, conn: Connection, batches: Mapping[BatchKey, TelemetryBatch]) -> None:
         seen = {
-            (event.queue, source_of(key.producer), _SHOWN_AS[event.kind])
-            for key, events in batches.items()
-            for event in events
-            if event.kind in _SHOWN_AS
+            (queue, source_of(key.producer), what)
+            for key, batch in batches.items()
+            for queue, what in chain(_events_of(batch), _counts_of(batch))
         }
+        if not seen:
+            return
+        if len(self._reported) > TOUCHES_MAX:
+            self._reported.clear()
+            self._reported_read_s = float("-inf")
         self._reported.update((queue, what) for queue, _, what in seen)
         await touch_sources(conn, self._due(seen, SOURCE_TOUCHED_S))
 
     async def _read_reported(self, conn: Connection) -> None:
-        """Learn which queues have a source of events: one that was silent for a day is none."""
+        """Learn which queues have a source of events: one that was silent for a week is none."""
         if self._monotonic() - self._reported_read_s < REPORTERS_READ_S:
             return
         self._reported_read_s = self._monotonic()
-        self._reported = {
-            (each.queue, what)
-            for sources in (await read_sources(conn)).values()
-            for each in sources
-            for what in _KINDS
-            if getattr(each, f"{what}_age_s") is not None
-        }
+        self._reported = await read_reported(conn)
 
     def _with_reported(self, batch: TelemetryBatch) -> TelemetryBatch:
-        """``batch`` whose samples do not say that nobody reports what another source does."""
+        """``batch`` of a collector whose samples do not say that nobody reports what a program does."""
         return replace(batch, samples=tuple(map(self._without_contradiction, batch.samples)))
 
     def _without_contradiction(self, sample: QueueSample) -> QueueSample:
@@ -307,3 +305,19 @@ def _queues(batch: TelemetryBatch) -> set[str]:
 
 def _leaves_events_out(sample: QueueSample) -> bool:
     return False in (sample.reports_arrivals, sample.reports_starts, sample.reports_ends)
+
+
+def _events_of(batch: TelemetryBatch) -> Iterator[tuple[str, str]]:
+    """Queue and kind of what ``batch`` reports as events."""
+    return ((event.queue, _SHOWN_AS[event.kind]) for event in batch.events if event.kind in _SHOWN_AS)
+
+
+def _counts_of(batch: TelemetryBatch) -> Iterator[tuple[str, str]]:
+    """The same of counters, which count like events."""
+    for each in batch.counts:
+        if each.arrived_jobs is not None:
+            yield each.queue, "arrivals"
+        if each.started_jobs is not None:
+            yield each.queue, "starts"
+        if each.finished_jobs is not None:
+            yield each.queue, "ends"

@@ -68,7 +68,10 @@ def with_rates(view: PoolView, depths: PoolDepths | None, *, now_s: float) -> Po
     if depths is None:
         return view
     known = {each.queue: each for each in depths.queues}
-    service_s = None if depths.cycle_s is None else max(SHORTEST_S, depths.cycle_s - dispatch_s(view))
+    # Where another member's ends are reported, they say how long jobs take: what the pool loses is theirs as well.
+    is_measured = not all(queue.has_unknown_rates for queue in view.queues)
+    is_unknown = depths.cycle_s is None or is_measured
+    service_s = None if is_unknown else max(SHORTEST_S, (depths.cycle_s or 0.0) - dispatch_s(view))
     queues = tuple(
         _with_estimates(queue, known.get(queue.queue), service_s=service_s, now_s=now_s)
         if queue.has_unknown_rates
@@ -215,6 +218,7 @@ def _with_step(step: _Step, started_jobs: float, view: PoolView) -> QueueDepths:
         arrived_jobs=round(arrived_jobs * min(1.0, view.tick_s / step.passed_s)) if step.passed_s else 0,
         arrival_rate_per_s=_rate_per_s(step.before.arrival_rate_per_s, arrived_jobs, step.passed_s, kept),
         start_rate_per_s=_rate_per_s(step.before.start_rate_per_s, started_jobs, step.passed_s, kept),
+        oldest_age_s=_known_age_s(step.queue),
         late_rate_per_s=_rate_per_s(
             step.before.late_rate_per_s,
             _late_jobs(step, started_jobs, target_s=view.profile.objective_of(step.queue.queue).target_s),
@@ -227,19 +231,26 @@ def _with_step(step: _Step, started_jobs: float, view: PoolView) -> QueueDepths:
 def _late_jobs(step: _Step, started_jobs: float, *, target_s: float) -> float:
     """How many of the ``started_jobs`` had waited for longer than ``target_s``.
 
-    Where the source knows how long the oldest has waited, who starts now has waited as long. Else each came between two
-    samples and started between two, and counts as if it had done so half way.
+    Where the source knows that the oldest was late at either end of the step, they were. Where it knows none, each came
+    between two samples and started between two, and counts as if it had done so half way.
     """
-    if step.queue.oldest_age_s is not None and step.waiting_jobs:
-        bound_s = step.queue.oldest_age_max_s
-        age_s = step.queue.oldest_age_s
-        return started_jobs if (age_s if bound_s is None else (age_s + bound_s) / 2) > target_s else 0.0
+    ages_s = [age_s for age_s in (step.before.oldest_age_s, _known_age_s(step.queue)) if age_s is not None]
+    if ages_s:
+        return started_jobs if max(ages_s) > target_s else 0.0
     half_way_s = step.at_s - step.passed_s / 2
     late_jobs = 0
     for each in step.before.sightings:
         came_s = each.at_s if each.since_s is None else (each.since_s + each.at_s) / 2
         late_jobs += each.jobs if half_way_s - came_s > target_s else 0
     return min(started_jobs, late_jobs)
+
+
+def _known_age_s(queue: QueueMetrics) -> float | None:
+    """How long the oldest has waited by its source, in the middle of its bounds; ``None``: not known, or none waits."""
+    if queue.oldest_age_s is None or not queue.waiting_jobs:
+        return None
+    most_s = queue.oldest_age_s if queue.oldest_age_max_s is None else queue.oldest_age_max_s
+    return (queue.oldest_age_s + most_s) / 2
 
 
 def _rate_per_s(before_per_s: float, jobs: float, passed_s: float, kept: float) -> float:

@@ -79,6 +79,8 @@ class QueueDepths:
     """The same of starts."""
     late_rate_per_s: float = 0.0
     """The same of those that came later than the objective allows."""
+    oldest_age_s: float | None = None
+    """How long the oldest had waited at the newest sample, where the source knows it."""
 
     @property
     def waiting_jobs(self) -> int:

@@ -10,6 +10,10 @@ from sqlalchemy import text
 from headway.store.engine import Connection
 
 REPORTS_KEPT_S = 660.0  # an event comes up to 600 s late; more than that, so that clocks may differ
+SOURCES_SHOWN_S = 86_400.0  # a source that was silent for longer is not shown
+REPORTED_FOR_S = (
+    8 * 86_400.0
+)  # for so long, silence after events means that none came: jobs of once a week are no rarity
 COLLECTORS_LISTED_S = 86_400.0
 COLLECTORS_LISTED_MAX = 1_000
 COLLECTOR_SILENT_S = 8.0  # one sends each 5 s while it can read its broker
@@ -152,16 +156,31 @@ async def read_sources(conn: Connection) -> dict[str, list[EventSource]]:
     rows = await conn.execute(
         text(
             "select queue, source, "
-            "cast(extract(epoch from now() - arrivals_at) as double precision), "
-            "cast(extract(epoch from now() - starts_at) as double precision), "
-            "cast(extract(epoch from now() - ends_at) as double precision) "
-            "from event_sources order by queue, source"
-        )
+            "cast(extract(epoch from now() - case when arrivals_at > since then arrivals_at end) as double precision), "
+            "cast(extract(epoch from now() - case when starts_at > since then starts_at end) as double precision), "
+            "cast(extract(epoch from now() - case when ends_at > since then ends_at end) as double precision) "
+            "from event_sources, (select now() - make_interval(secs => :shown_s) as since) as day "
+            "where greatest(arrivals_at, starts_at, ends_at) > since order by queue, source"
+        ),
+        {"shown_s": SOURCES_SHOWN_S},
     )
     found: dict[str, list[EventSource]] = {}
     for row in rows:
         found.setdefault(row.queue, []).append(EventSource(*row))
     return found
+
+
+async def read_reported(conn: Connection) -> set[tuple[str, str]]:
+    """Queue and what of it, ``arrivals``, ``starts`` or ``ends``, was reported within ``REPORTED_FOR_S``."""
+    rows = await conn.execute(
+        text(
+            "select distinct queue, what from event_sources, lateral (values "
+            "('arrivals', arrivals_at), ('starts', starts_at), ('ends', ends_at)) as each (what, at) "
+            "where at > now() - make_interval(secs => :reported_s)"
+        ),
+        {"reported_s": REPORTED_FOR_S},
+    )
+    return {(row.queue, row.what) for row in rows}
 
 
 async def touch_collectors(conn: Connection, seen: Iterable[tuple[str, str]]) -> None:
