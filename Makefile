@@ -9,7 +9,7 @@ BENCHMARKS := agent agents decide simulate wake
 UV_VERSION := 0.13.8
 ARGS ?=
 FAST_AT_ONCE ?= auto
-SLOW_AT_ONCE ?= 4
+SLOW_AT_ONCE ?= 3
 SLOW := spark or e2e or install or browser
 ONLY_SLOW := browser e2e install
 FAST_TESTS := -m "not proof and not ($(SLOW))" $(ONLY_SLOW:%=--ignore=tests/%)
@@ -98,9 +98,8 @@ $(VENV)/share/headway/spark-classes.jsa: $(INSTALLED)
 fast: install ## the tests that start no JVM, no browser and no whole system, three at once on each core
 	@$(BIN)/pytest $(FAST_TESTS) --numprocesses $(FAST_AT_ONCE) --dist loadfile --durations 15 $(ARGS)
 
-# They wait more than they compute, and each may hold 3 GB. Of three, two cores rest a fifth of the time, of five never, and
-# tests that look at processor time starve.
-slow: install classes ## the others, four at once; tests/side_by_side.py says which stay together
+# They wait more than they compute, and each may hold 3 GB. More at once starve those that look at processor time.
+slow: install classes ## the others, three at once; tests/side_by_side.py says which stay together
 	@$(BIN)/pytest -m "not proof and ($(SLOW))" --numprocesses $(SLOW_AT_ONCE) --dist loadgroup --durations 15 $(ARGS)
 
 docs: install ## build the site of the documents into build/docs; a warning or a dead link ends it
