@@ -18,6 +18,7 @@ from headway.control.log_throttle import LogThrottle
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
 from headway.store.engine import Connection
 from headway.store.events.event_sources import (
+    KINDS,
     REPORTS_KEPT_S,
     JobReport,
     PollingCollector,
@@ -46,8 +47,6 @@ _SHOWN_AS: Mapping[EventKind, str] = {
     EventKind.FINISHED: "ends",
     EventKind.FAILED: "ends",
 }
-
-_KINDS = ("arrivals", "starts", "ends")
 
 Touch = TypeVar("Touch", bound=tuple[str, ...])
 
@@ -210,7 +209,7 @@ class EventSources:
         await touch_sources(conn, self._due(seen, SOURCE_TOUCHED_S))
 
     async def _read_reported(self, conn: Connection) -> None:
-        """Learn which queues have a source of events: one that was silent for a week is none."""
+        """Learn which queues have a source of events: one that was silent for ``REPORTED_FOR_S`` is none."""
         if self._monotonic() - self._reported_read_s < REPORTERS_READ_S:
             return
         self._reported_read_s = self._monotonic()
@@ -221,7 +220,7 @@ class EventSources:
         return replace(batch, samples=tuple(map(self._without_contradiction, batch.samples)))
 
     def _without_contradiction(self, sample: QueueSample) -> QueueSample:
-        arrivals, starts, ends = ((sample.queue, what) in self._reported for what in _KINDS)
+        arrivals, starts, ends = ((sample.queue, what) in self._reported for what in KINDS)
         if not (arrivals or starts or ends) or not _leaves_events_out(sample):
             return sample
         return replace(

@@ -69,9 +69,9 @@ def with_rates(view: PoolView, depths: PoolDepths | None, *, now_s: float) -> Po
         return view
     known = {each.queue: each for each in depths.queues}
     # Where another member's ends are reported, they say how long jobs take: what the pool loses is theirs as well.
-    is_measured = not all(queue.has_unknown_rates for queue in view.queues)
-    is_unknown = depths.cycle_s is None or is_measured
-    service_s = None if is_unknown else max(SHORTEST_S, (depths.cycle_s or 0.0) - dispatch_s(view))
+    service_s = None
+    if depths.cycle_s is not None and all(queue.has_unknown_rates for queue in view.queues):
+        service_s = max(SHORTEST_S, depths.cycle_s - dispatch_s(view))
     queues = tuple(
         _with_estimates(queue, known.get(queue.queue), service_s=service_s, now_s=now_s)
         if queue.has_unknown_rates

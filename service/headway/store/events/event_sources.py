@@ -11,9 +11,9 @@ from headway.store.engine import Connection
 
 REPORTS_KEPT_S = 660.0  # an event comes up to 600 s late; more than that, so that clocks may differ
 SOURCES_SHOWN_S = 86_400.0  # a source that was silent for longer is not shown
-REPORTED_FOR_S = (
-    8 * 86_400.0
-)  # for so long, silence after events means that none came: jobs of once a week are no rarity
+REPORTED_FOR_S = 8 * 86_400.0  # for so long, silence after events means that none came: some jobs come once a week
+KINDS = ("arrivals", "starts", "ends")
+"""What a source may report of a queue, as events."""
 COLLECTORS_LISTED_S = 86_400.0
 COLLECTORS_LISTED_MAX = 1_000
 COLLECTOR_SILENT_S = 8.0  # one sends each 5 s while it can read its broker
@@ -121,21 +121,20 @@ async def touch_sources(conn: Connection, seen: Sequence[tuple[str, str, str]]) 
     ordered = sorted(merged)
     if not ordered:
         return
-    names = ("arrivals", "starts", "ends")
-    columns = ", ".join(f"{name}_at" for name in names)
-    stamps = ", ".join(f"case when {name} then now() end" for name in names)
-    news = ", ".join(f"{name}_at = coalesce(excluded.{name}_at, known.{name}_at)" for name in names)
-    casts = ", ".join(f"cast(:{name} as boolean[])" for name in names)
+    columns = ", ".join(f"{name}_at" for name in KINDS)
+    stamps = ", ".join(f"case when {name} then now() end" for name in KINDS)
+    news = ", ".join(f"{name}_at = coalesce(excluded.{name}_at, known.{name}_at)" for name in KINDS)
+    casts = ", ".join(f"cast(:{name} as boolean[])" for name in KINDS)
     await conn.execute(
         text(
             f"insert into event_sources as known (queue, source, {columns}) select queue, source, {stamps} "  # noqa: S608 - our own
             f"from unnest(cast(:queues as text[]), cast(:sources as text[]), {casts}) "
-            f"as seen(queue, source, {', '.join(names)}) on conflict (queue, source) do update set {news}"
+            f"as seen(queue, source, {', '.join(KINDS)}) on conflict (queue, source) do update set {news}"
         ),
         {
             "queues": [queue for queue, _ in ordered],
             "sources": [source for _, source in ordered],
-            **{name: [name in merged[key] for key in ordered] for name in names},
+            **{name: [name in merged[key] for key in ordered] for name in KINDS},
         },
     )
 
