@@ -4,7 +4,6 @@ So a role needs its own extra and no more.
 """
 
 import difflib
-import gc
 import importlib
 import os
 import sys
@@ -16,6 +15,7 @@ from types import TracebackType
 
 from headway import __version__
 from headway.cli.process import credential_handover
+from headway.cli.process.loading import loading
 from headway.errors import HeadwayError, printable
 
 
@@ -151,7 +151,7 @@ def _run(words: list[str]) -> int:
         return _fail(f"no command {words[0]!r}; {_meant(words[0])}`headway --help` lists them")
     try:
         credential_handover.take()
-        with _grpc_settings(), _uncollected():
+        with _grpc_settings(), loading():
             module = importlib.import_module(command.module)
         status: int = module.main(words)
         sys.stdout.flush()
@@ -184,17 +184,6 @@ def _completed(instruction: str) -> int:
     known = {name: (command.module, command.summary) for name, command in COMMANDS.items()}
     status: int = shells.answer_shell(instruction, known)
     return status
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Search what is loaded for no garbage, now or later: none of it ends before the process, and it is a lot."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from headway.cli.argparse_base import Arguments
+from headway.cli.process.loading import loading
 from headway.cli.process.log_setup import log_to_stderr
 from headway.cli.process.process_privacy import keep_private
 from headway.cli.process.role_options import add_data_flags, laid_over
@@ -23,7 +24,8 @@ def main(words: list[str]) -> int:
     given = parser.parse_args(words[1:])
     settings = ControlSettings.from_env(laid_over(os.environ, given))
     # Its parts take seconds to import on a slow core: not for a word of help, nor for one about a setting.
-    from headway.cli.roles import control_server
+    with loading():
+        from headway.cli.roles import control_server
 
     log_to_stderr()
     keep_private()

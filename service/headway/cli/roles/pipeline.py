@@ -8,6 +8,7 @@ import os
 import sys
 
 from headway.cli.argparse_base import Arguments
+from headway.cli.process.loading import loading
 from headway.cli.process.log_setup import log_to_stderr
 from headway.cli.process.process_privacy import keep_private
 from headway.cli.process.role_options import add_data_flags, laid_over
@@ -35,7 +36,8 @@ def main(words: list[str]) -> int:
     is_rebuild = given.action == "rebuild"
     settings = PipelineSettings.from_env(laid_over(os.environ, given))
     # Spark takes seconds to import on a slow core: not for a word of help, nor for one about a setting.
-    from headway.cli.roles import pipeline_run
+    with loading():
+        from headway.cli.roles import pipeline_run
 
     log_to_stderr()
     keep_private()  # before the JVM, which gets this environment, is started
