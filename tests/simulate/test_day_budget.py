@@ -15,7 +15,7 @@ from headway.simulate.workloads.jobs import Jobs
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 BUDGET_H = 48.0
-TICK_S = 20.0
+TICK_S = 60.0
 LIVE = Behaviour(
     start_up=Spread(p50_s=2.0, p95_s=4.0),
     exit=Spread(p50_s=0.7, p95_s=1.2),
@@ -81,7 +81,7 @@ def test_a_day_of_two_hour_jobs_stays_within_its_budget(
     assert BUDGET_H - 4 < day.paid_h[-1] <= BUDGET_H + last.overrun_worker_s / HOUR_S
     # What the pool counts is what is paid: never less, and an evaluation more for each worker that left at most.
     counted_h = [spent.paid_worker_s / HOUR_S for spent in shown if spent is not None]
-    late_h = 100 * TICK_S / HOUR_S
+    late_h = 33 * TICK_S / HOUR_S
     assert all(real - 0.05 <= counted <= real + late_h for counted, real in zip(counted_h, day.paid_h, strict=True))
 
 

@@ -38,7 +38,7 @@ class Counted(Controller):
 def sparse(seed: int) -> Jobs:
     """A handful of jobs, some together, with hours of nothing between them."""
     chance = Random(seed)
-    at_s = sorted(chance.choice((0.0, 40.0, 3_000.0, 9_000.0, 9_005.0)) + chance.random() * 60 for _ in range(12))
+    at_s = sorted(chance.choice((0.0, 40.0, 2_000.0, 6_000.0, 6_005.0)) + chance.random() * 60 for _ in range(12))
     return Jobs(at_s=at_s, service_s=[chance.expovariate(0.2) for _ in at_s])
 
 

@@ -1,7 +1,7 @@
 """Bursts that come by a clock of their own, however short its period: cron jobs, square waves, a job each minute.
 
 Days and weeks are recalled elsewhere (`recall`, `seasons`); here a rhythm of 20 s to an hour or so is found in the
-last arrivals and predicts the next. Nothing is used on trust (see `beat`).
+last arrivals and predicts the next. Nothing is used on trust (see `hit` and `judged`).
 
 A pool keeps one ``Periods`` in its strategy's state. At each evaluation:
 
