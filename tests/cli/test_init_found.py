@@ -29,6 +29,8 @@ from headway.connections import Connection
 from headway.store.embedded import ensure_valkey
 from support.waiting import eventually
 
+pytestmark = pytest.mark.e2e
+
 BIN = Path(sys.executable).parent
 SECRET = "s3cret-7"
 WITHIN_S = 5.0

@@ -22,6 +22,8 @@ from headway.errors import Unavailable
 from headway.scaling.model import QueueSample
 from support.waiting import eventually
 
+pytestmark = pytest.mark.e2e
+
 APP = """
 import os, redis
 from celery import Celery

@@ -19,6 +19,8 @@ from headway.connections import Connection
 from headway.scaling.model import QueueSample
 from support.waiting import eventually
 
+pytestmark = pytest.mark.e2e
+
 APP = """
 import os, time
 from pathlib import Path

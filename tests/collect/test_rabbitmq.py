@@ -20,6 +20,8 @@ from headway.errors import Unavailable
 from support.tree import ROOT
 from support.waiting import eventually
 
+pytestmark = pytest.mark.e2e
+
 
 def test_what_waits_and_what_consumers_hold_is_counted_at_once(shop: Shop) -> None:
     shop.declare("mail")

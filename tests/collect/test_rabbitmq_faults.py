@@ -22,6 +22,8 @@ from headway.scaling.model import QueueSample, TelemetryBatch
 from support.faulty_proxy import FaultyProxy
 from support.ports import free_port
 
+pytestmark = pytest.mark.e2e
+
 BACK_WITHIN_S = 5.0
 SLACK_S = 15.0  # of a machine that has much else to do
 

@@ -20,6 +20,8 @@ from headway.cli.profiles_file import load_profiles_file
 from support.ports import free_port
 from support.waiting import eventually
 
+pytestmark = pytest.mark.e2e
+
 
 def _headway(folder: Path, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("HEADWAY_", "PYTHON"))}

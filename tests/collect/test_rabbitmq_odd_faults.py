@@ -14,6 +14,8 @@ from headway.collect.celery.celery_on_rabbitmq import CeleryOnRabbitmq
 from headway.scaling.model import QueueSample
 from support.waiting import eventually
 
+pytestmark = pytest.mark.e2e
+
 NAMES = {
     "a\x00b": "a?b",
     "né \U0001f407": "né \U0001f407",

@@ -27,6 +27,8 @@ from support.faulty_proxy import FaultyProxy
 from support.valkeys import HOST, Cluster, Valkey, Watched, closing
 from support.waiting import eventually
 
+pytestmark = pytest.mark.e2e
+
 SECRET = "se,cret@"
 BACK_WITHIN_S = 30.0  # 5 s, where others do not keep the machine busy
 

@@ -197,6 +197,7 @@ async def test_a_receiver_that_hangs_is_tried_again_and_holds_no_other(leader: L
         hangs.server_close()
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("trouble", ["hangs", "fails"])
 async def test_none_is_lost_where_a_control_plane_is_killed(
     leader: Leader, hook: Hook, migrated_url: str, tmp_path: Path, trouble: str

@@ -122,6 +122,7 @@ def test_the_committed_files_are_what_the_definition_gives() -> None:
         )
 
 
+@pytest.mark.e2e
 def test_each_rule_fires_when_it_should_and_none_where_all_is_well(promtool: Path, tmp_path: Path) -> None:
     assert PLANTED.keys() == {rule.name for rule in (*SIMPLE, *COMPOSED)}
     cases = [_case("well", {}, set()), _case("jobs every four minutes", EVERY_FOUR_MINUTES, set())]
