@@ -9,20 +9,20 @@ from contextlib import suppress
 from pathlib import Path
 
 from headway.cli.process.parent_watch import PARENT_FD
+from support.waiting import pause_s
 
 READY_WITHIN_S = 180.0
 STOP_WITHIN_S = 60.0
-POLL_S = 0.02
 WORDS_SHOWN = 4000
 
 
 def sees(condition: Callable[[], object], *, within_s: float) -> bool:
     """Whether ``condition`` came true in time."""
-    until_s = time.monotonic() + within_s
+    since_s = time.monotonic()
     while not condition():
-        if time.monotonic() > until_s:
+        if time.monotonic() > since_s + within_s:
             return False
-        time.sleep(POLL_S)
+        time.sleep(pause_s(since_s))
     return True
 
 

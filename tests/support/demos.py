@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from support.ports import free_port
+from support.waiting import pause_s
 
 ADDRESSES = ("--http-address", "--grpc-address")
 QUICK = "-XX:TieredStopAtLevel=1"  # a demo of a test ends before Java's thorough compiler pays
@@ -49,14 +50,14 @@ class Demo:
         return "".join(self.lines)
 
     def until(self, found: Callable[[], Found | None], *, within_s: float = READY_WITHIN_S) -> Found:
-        until_s = time.monotonic() + within_s
+        since_s = time.monotonic()
         while True:
             value = found()
             if value:
                 return value
             assert self.process.poll() is None, f"the demo has ended:\n{self.said}"
-            assert time.monotonic() < until_s, f"not within {within_s} s:\n{self.said}"
-            time.sleep(0.05)
+            assert time.monotonic() < since_s + within_s, f"not within {within_s} s:\n{self.said}"
+            time.sleep(pause_s(since_s))
 
     def url(self) -> str:
         prefix = "dashboard: "
