@@ -16,6 +16,7 @@ from support.waiting import eventually
 
 QUICK = "-XX:TieredStopAtLevel=1"  # it ends before Java's thorough compiler pays
 READY_WITHIN_S = 300.0
+ASKS_EACH_S = 0.5  # each answer is 10 ms of a processor
 ENDS_WITHIN_S = 90.0
 
 

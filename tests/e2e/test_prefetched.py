@@ -14,7 +14,7 @@ import redis
 from celery import Celery
 from kombu import pools
 
-from e2e.running_up import RunningUp, running_up
+from e2e.running_up import ASKS_EACH_S, RunningUp, running_up
 from support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -23,6 +23,7 @@ SLOTS, PREFETCH = 4, 4
 TAKEN = SLOTS * PREFETCH
 OBJECTIVE_S = 10.0
 WATCHED_S = 1.5 * OBJECTIVE_S
+COMES_WITHIN_S = 120.0  # on a machine that has much else to do
 SHOWS_WITHIN_S = 8.0  # two heartbeats, and what they have to travel
 APP = """
 import os, redis, time
@@ -72,7 +73,11 @@ def shops(valkey_url: str) -> Iterator[dict[str, Shop]]:
 
 @contextmanager
 def headway_for(shops: dict[str, Shop], folder: Path) -> Iterator[RunningUp]:
-    """A pool for each shop with one worker, which may become four."""
+    """A pool for each shop with one worker, which may become four.
+
+    A template that counts a worker as ready at once: where start-ups are measured, a machine with much else to do has
+    slow ones, and then a second worker is pre-warmed before there is a job.
+    """
     (folder / "shop.py").write_text(APP)
     brokers, profiles, templates = [], [], []
     for name, shop in shops.items():
@@ -85,7 +90,7 @@ def headway_for(shops: dict[str, Shop], folder: Path) -> Iterator[RunningUp]:
         words += ["--concurrency", f"{SLOTS}", "--prefetch-multiplier", f"{PREFETCH}", "--without-mingle"]
         late = "yes" if name == "late" else "no"
         templates.append(
-            f"[templates.{name}]\nargv = {words}\nslots = {SLOTS}\nready_pattern = ' ready'\ndrain_timeout_s = 60\n"
+            f"[templates.{name}]\nargv = {words}\nslots = {SLOTS}\nready_after_s = 0.0\ndrain_timeout_s = 60\n"
             f"environment = {{BROKER_URL = '{shop.broker}', GO_URL = '{shop.url}', LATE = '{late}'}}\n"
             "resources = {cpu_cores = 0.1, memory_bytes = '64MB'}\n"
         )
@@ -103,8 +108,7 @@ def test_of_16_prefetched_jobs_4_run_and_12_wait_and_no_other_worker_is_started(
     shops: dict[str, Shop], tmp_path: Path
 ) -> None:
     with headway_for(shops, tmp_path) as up:
-        for name in shops:
-            eventually(lambda name=name: any(_is_running(each) for each in _workers(up, name)))
+        eventually(lambda: _workers_that_take_jobs(tmp_path) == len(shops))
         # Which jobs are acknowledged before they run, the broker shows once more run than workers hold.
         shops["early"].send(SLOTS)
         # What is not acknowledged yet makes four as well, and the heartbeat after it may be of when two had begun.
@@ -128,13 +132,13 @@ def test_of_16_prefetched_jobs_4_run_and_12_wait_and_no_other_worker_is_started(
                 lambda name=name: (
                     f"{SLOTS} jobs are running and {TAKEN - SLOTS} jobs are reserved and not begun"
                     in _explained(up, name)
-                )
+                ),
             )
 
 
-def _workers(up: RunningUp, pool: str) -> list[dict[str, Any]]:
-    hosts = up.ask("/v1/hosts")["hosts"]
-    return [each for host in hosts for each in host["workers"] if each["pool"] == pool]
+def _workers_that_take_jobs(folder: Path) -> int:
+    """How many say so, in what they print."""
+    return sum(" ready." in log.read_text() for log in folder.glob(".headway/agent/workers/*.log"))
 
 
 def _raised_for_nothing(up: RunningUp, pool: str) -> list[dict[str, Any]]:
@@ -150,10 +154,6 @@ def _raised_for_nothing(up: RunningUp, pool: str) -> list[dict[str, Any]]:
         if row["decision"]["target_workers"] > (row["previous_workers"] or 1)
         and not any(each["waiting_jobs"] for each in row["decision"]["metrics"])
     ]
-
-
-def _is_running(worker: dict[str, Any]) -> bool:
-    return bool(worker["state"] == "running")
 
 
 def _decide_anew(up: RunningUp, folder: Path) -> None:
@@ -173,9 +173,8 @@ def _queue(up: RunningUp, pool: str) -> dict[str, Any]:
     return queues.get(f"{pool}/mail", {})
 
 
-def _jobs(up: RunningUp, pool: str) -> tuple[int, int] | None:
+def _jobs(queue: dict[str, Any]) -> tuple[int, int] | None:
     """Running and reserved jobs; ``None`` where that is unknown."""
-    queue = _queue(up, pool)
     in_flight, reserved = queue.get("in_flight_jobs"), queue.get("reserved_jobs") or 0
     return None if in_flight is None else (in_flight - reserved, reserved)
 
@@ -188,9 +187,10 @@ def _stay(
     ages_s: dict[str, list[float | None]] = {name: [] for name in names}
     while time.monotonic() < began_s + for_s:
         for name, ages in ages_s.items():
-            assert _jobs(up, name) == (running, reserved), _queue(up, name)
-            ages.append(_queue(up, name)["oldest_age_s"])
-        time.sleep(0.5)
+            queue = _queue(up, name)
+            assert _jobs(queue) == (running, reserved), queue
+            ages.append(queue["oldest_age_s"])
+        time.sleep(ASKS_EACH_S)
     return ages_s
 
 
@@ -201,13 +201,13 @@ def _comes_to(up: RunningUp, pool: str, *, running: int, reserved: int, for_s: f
 
     def is_so() -> bool:
         seen.append(_queue(up, pool))
-        if _jobs(up, pool) != (running, reserved):
+        if _jobs(seen[-1]) != (running, reserved):
             since_s.clear()
             return False
         since_s.append(time.monotonic())
         return since_s[-1] - since_s[0] >= for_s
 
     try:
-        eventually(is_so, within_s=60.0)
+        eventually(is_so, within_s=COMES_WITHIN_S)
     except AssertionError:
         raise AssertionError(f"{pool}: expected {running} running and {reserved} reserved, saw {seen[-1]}") from None
