@@ -2,38 +2,15 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from headway.cli.roles.pipeline_prepare import prepare
 from headway.errors import Misconfigured
 from headway_spark import class_archive
 from headway_spark.java import java_home
-
-_START = """
-import os, sys
-from pathlib import Path
-from headway_spark import class_archive
-from headway_spark.java import java_home
-from headway_spark.session import close, embedded
-folder, archive = map(Path, sys.argv[1:])
-session = embedded(
-    java_home=java_home(os.environ, shim_dir=folder / "java"),
-    work_dir=folder,
-    classes=class_archive.used(archive),
-    jvm_options=f"-Xlog:class+load:file={folder}/classes.log",
-)
-assert session.range(3).count() == 3
-close(session)
-"""
-_MAKE = """
-import sys
-from pathlib import Path
-from headway.cli.roles.pipeline_prepare import prepare
-prepare(Path(sys.argv[1]))
-"""
 
 
 def test_without_an_archive_the_java_gets_no_options(tmp_path: Path) -> None:
@@ -76,15 +53,12 @@ def test_where_it_cannot_be_written_one_sentence_says_whom_to_ask(tmp_path: Path
         prepare(tmp_path / "file" / "classes.jsa")
 
 
-@pytest.mark.spark
-@pytest.mark.timeout(300)
-def test_a_session_takes_sparks_classes_from_the_archive_that_was_made(tmp_path: Path) -> None:
-    archive = tmp_path / "share" / "classes.jsa"
-    env = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}  # it ends before the thorough compiler pays
-    subprocess.run([sys.executable, "-c", _MAKE, archive], env=env, check=True, timeout=200, capture_output=True)
-    assert [each.name for each in archive.parent.iterdir()] == ["classes.jsa"]
-    words = [sys.executable, "-c", _START, tmp_path, archive]
-    subprocess.run(words, env=env, check=True, timeout=100, capture_output=True)
-    spark = [line for line in (tmp_path / "classes.log").read_text().splitlines() if " org.apache.spark." in line]
-    archived = [line for line in spark if "shared objects file" in line]
-    assert len(archived) > len(spark) / 2 > 1_000  # the others are made as it runs
+def test_a_session_takes_sparks_classes_from_the_archive_that_was_made(
+    archive: Path, classes_log: Path, spark: SparkSession
+) -> None:
+    assert [each.name for each in archive.parent.iterdir()] == [archive.name]
+    loaded = [line for line in classes_log.read_text().splitlines() if " org.apache.spark." in line]
+    archived = [line for line in loaded if "shared objects file" in line]
+    assert len(archived) > len(loaded) / 2 > 1_000, (
+        "`make classes` makes one that fits"
+    )  # the others are made as it runs

@@ -45,6 +45,7 @@ def _archive(draft: Path, *, work_dir: Path) -> None:
     session = embedded(
         java_home=java_home(os.environ, shim_dir=work_dir / "java"),
         work_dir=work_dir,
+        jvm_options="-XX:TieredStopAtLevel=1",  # it ends before the thorough compiler pays
         classes=class_archive.made(draft),
     )
     try:
