@@ -26,8 +26,8 @@ JOB_MIN_S, JOB_MAX_S = 2.0, 6.0
 LONG_JOB_S = 170.0  # RQ allows 180. Far longer than the agent needs to see twice who is busy; nobody waits for its end
 DEADLINE_S = 3
 MORE_JOBS = 2  # waiting, beside those that run
-CORE_SHARE = 0.1  # most jobs wait for others most of the time
-SEEN_SHARE = 0.6  # ten times what makes a worker count as busy, of which a crowded machine may give it a fraction
+CORE_SHARE = 0.1  # of all jobs of a worker: most wait for others most of the time
+SEEN_SHARE = 0.2  # of a job: four times what makes a worker count as busy
 
 
 @pytest.fixture(params=SHOPS)
@@ -38,10 +38,11 @@ def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
 
 
 @contextmanager
-def site_of(shop: Shop, folder: Path, *, drain_timeout_s: int, core_share: float = CORE_SHARE) -> Iterator[Site]:
+def site_of(shop: Shop, folder: Path, *, drain_timeout_s: int, job_share: float | None = None) -> Iterator[Site]:
     control = FakeControl()
+    share = CORE_SHARE / shop.slots if job_share is None else job_share
     with serving(control) as port:
-        site = Site(shop, control, port=port, folder=folder, drain_timeout_s=drain_timeout_s, core_share=core_share)
+        site = Site(shop, control, port=port, folder=folder, drain_timeout_s=drain_timeout_s, core_share=share)
         with site.agent():
             yield site
 
@@ -67,7 +68,7 @@ def jobs_coming_in(site: Site) -> Iterator[None]:
 
 
 def test_idle_workers_leave_first(shop: Shop, tmp_path: Path) -> None:
-    with site_of(shop, tmp_path, drain_timeout_s=60, core_share=SEEN_SHARE) as site:
+    with site_of(shop, tmp_path, drain_timeout_s=60, job_share=SEEN_SHARE) as site:
         site.scale(3)
         site.until_running(3)
         for _ in range(2):
