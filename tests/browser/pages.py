@@ -17,6 +17,10 @@ QUIETLY = [
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
+    # A page of a test lives for seconds: no process of its own, and no code made fast for later.
+    "--renderer-process-limit=1",
+    "--in-process-gpu",
+    "--js-flags=--no-opt",
 ]
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()

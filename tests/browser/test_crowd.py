@@ -15,6 +15,7 @@ from support.seed import Seed
 NAMES = "[...document.querySelectorAll('tbody [data-part=name]')].map((each) => each.textContent)"
 NEIGHBOUR = """[...document.querySelectorAll('tbody tr')].find((each) => each.textContent.includes('redis/mail-8'))
     .getBoundingClientRect().top - document.querySelector('.box').getBoundingClientRect().top"""
+MOVES_EACH_S = 0.1  # of a pointer that does not rest
 
 pytestmark = IN_A_BROWSER
 
@@ -117,6 +118,7 @@ async def test_rows_wait_for_the_pointer_before_they_change_places(browser: Brow
             while not is_late:
                 for step in (3, 4):
                     await page.mouse.move(box["x"] + step, box["y"] + 5)
+                await asyncio.sleep(MOVES_EACH_S)
                 is_late, names = await page.evaluate(
                     f"[document.querySelectorAll('[data-state=breaching]').length > 3, {NAMES}]"
                 )
