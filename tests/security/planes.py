@@ -25,8 +25,11 @@ SERVING = re.compile(r"serving http=(\S+) grpc=(\S+)")
 class Plane:
     """One `headway control` that serves."""
 
-    def __init__(self, process: "subprocess.Popen[str]", said: list[str], http: str, grpc_address: str) -> None:
+    def __init__(
+        self, process: "subprocess.Popen[str]", said: list[str], http: str, grpc_address: str, *, database_url: str
+    ) -> None:
         self.process = process
+        self.database_url = database_url
         self.said = said
         """Its log, a line each, as it grows."""
         self.http = f"http://{http}"
@@ -111,7 +114,7 @@ def serving(
         found.wait(ENDS_IN_S)
         match = next((match for line in said if (match := SERVING.search(line))), None)
         assert match is not None, "\n".join(said)
-        yield Plane(process, said, match[1], match[2])
+        yield Plane(process, said, match[1], match[2], database_url=url)
     finally:
         process.terminate()
         process.wait(ANSWER_S)

@@ -33,6 +33,12 @@ def stub(plane: Plane) -> Iterator[AgentServiceStub]:
         yield AgentServiceStub(channel)
 
 
+@pytest.fixture
+def shared_stub(shared_plane: Plane) -> Iterator[AgentServiceStub]:
+    with shared_plane.channel() as channel:
+        yield AgentServiceStub(channel)
+
+
 class Host:
     """A host that says what it likes of itself."""
 
@@ -70,10 +76,10 @@ class Host:
         self.known.credential = answer.credential or self.known.credential
 
 
-def known(plane: Plane) -> tuple[dict[str, str], dict[str, dict[str, str]], list[str]]:
-    """What the one host has by the control plane: its labels, its templates with theirs, what it was refused."""
+def known(plane: Plane, name: str = "") -> tuple[dict[str, str], dict[str, dict[str, str]], list[str]]:
+    """What the one host, or that of the name, has there: its labels, its templates with theirs, what it was refused."""
     with plane.client() as people:
-        (host,) = people.get("/v1/hosts").json()["hosts"]
+        (host,) = (each for each in people.get("/v1/hosts").json()["hosts"] if name in ("", each["name"]))
     return host["labels"], {each["name"]: each["labels"] for each in host["templates"]}, host["refused"]
 
 
@@ -116,12 +122,12 @@ def test_a_host_gets_no_label_and_no_template_that_its_join_token_does_not_allow
         assert "template payments: the join token allows" in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_join_token_that_says_nothing_allows_anything(plane: Plane, stub: AgentServiceStub) -> None:
+def test_a_join_token_that_says_nothing_allows_anything(shared_plane: Plane, shared_stub: AgentServiceStub) -> None:
     """As each one that an earlier version made."""
-    host = Host(stub, "web-1")
-    host.join(plane.token("join", "j"))
+    host = Host(shared_stub, "web-1")
+    host.join(shared_plane.token("join", "says nothing"))
     host.report()
-    assert known(plane) == (LABELS, {name: {"tier": "pci"} for name in TEMPLATES}, [])
+    assert known(shared_plane, "web-1") == (LABELS, {name: {"tier": "pci"} for name in TEMPLATES}, [])
 
 
 def test_a_host_does_not_get_more_by_being_renewed_forgotten_or_named_anew(
@@ -153,22 +159,24 @@ def test_a_host_does_not_get_more_by_being_renewed_forgotten_or_named_anew(
     assert known(plane)[:2] == NARROW
 
 
-def test_another_join_token_says_anew_what_a_host_may_at_once(plane: Plane, stub: AgentServiceStub) -> None:
-    host = Host(stub, "build-1")
-    host.join(plane.token("join", "wide"))
+def test_another_join_token_says_anew_what_a_host_may_at_once(
+    shared_plane: Plane, shared_stub: AgentServiceStub
+) -> None:
+    host = Host(shared_stub, "build-1")
+    host.join(shared_plane.token("join", "wide"))
     host.report()
-    host.join(plane.token("join", "narrow", host="build-1", labels=["zone=a"], templates=["rq", "mail-*"]))
-    assert known(plane)[:2] == NARROW, "before it reports again"
+    host.join(shared_plane.token("join", "narrow", host="build-1", labels=["zone=a"], templates=["rq", "mail-*"]))
+    assert known(shared_plane, "build-1")[:2] == NARROW, "before it reports again"
     host.report()
-    assert known(plane)[:2] == NARROW, "also where it tells what it told before"
-    host.join(plane.token("join", "none", host="build-1", labels=[], templates=[]))
+    assert known(shared_plane, "build-1")[:2] == NARROW, "also where it tells what it told before"
+    host.join(shared_plane.token("join", "none", host="build-1", labels=[], templates=[]))
     host.report()
-    labels, templates, refused = known(plane)
+    labels, templates, refused = known(shared_plane, "build-1")
     assert (labels, templates) == ({}, {})
     assert refused[0].endswith("the join token allows none")
-    host.join(plane.token("join", "wide again", host="build-1"))
+    host.join(shared_plane.token("join", "wide again", host="build-1"))
     host.report()
-    assert known(plane) == (LABELS, {name: {"tier": "pci"} for name in TEMPLATES}, [])
+    assert known(shared_plane, "build-1") == (LABELS, {name: {"tier": "pci"} for name in TEMPLATES}, [])
 
 
 @pytest.mark.parametrize(

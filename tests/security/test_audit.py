@@ -1,7 +1,6 @@
 """Who did what can be read, searched and exported: by administrators and auditors, and by nobody else."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -16,26 +15,16 @@ FORGED = "x\n2026-01-01 admin signed in\x1b[2J\x9b\u202e"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("audit")
-
-
-@pytest.fixture
-def plane(migrated_url: str, folder: Path) -> Iterator[Plane]:
-    with serving(migrated_url, folder) as plane:
-        yield plane
-
-
-@pytest.fixture
-def recorded(plane: Plane, migrated_url: str) -> Plane:
+def recorded(shared_plane: Plane) -> Plane:
     """A plane at which something was done, and something was tried."""
+    plane = shared_plane
     with plane.client() as admin, plane.client("wrong") as stranger:
         profile = {"queues": ["redis/mail"], "template": "rq"}
         assert admin.put("/v1/profiles/mail", json=profile, headers={"If-None-Match": "*"}).status_code == 201
         assert stranger.get("/v1/profiles").status_code == 401
         with plane.client(plane.token("viewer", "v")) as viewer:
             assert viewer.delete("/v1/profiles/mail").status_code == 403
-    with psycopg.connect(migrated_url, autocommit=True) as connection:
+    with psycopg.connect(plane.database_url, autocommit=True) as connection:
         # As an earlier version wrote it, and as a name inside a profile still may be.
         connection.execute(
             "insert into audit_log (actor, action, subject, before) values (%s, 'profile changed', %s, %s)",
@@ -96,13 +85,14 @@ def test_only_administrators_and_auditors_read_it(recorded: Plane) -> None:
         assert nobody.get("/v1/audit/export").status_code == 401
 
 
-def test_it_is_exported_whole_a_line_of_json_each(recorded: Plane, migrated_url: str) -> None:
+def test_it_is_exported_whole_a_line_of_json_each(migrated_url: str, tmp_path: Path) -> None:
+    """At a control plane of its own: so many lines would hide what others look for."""
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         connection.execute(
             "insert into audit_log (actor, action, subject, acted_at) select 'token t', 'profile changed', "
             "'profile ' || n, now() - make_interval(secs => n % 7) from generate_series(1, 2500) n"
         )
-    with recorded.client() as admin:
+    with serving(migrated_url, tmp_path) as plane, plane.client() as admin:
         answer = admin.get("/v1/audit/export", params={"actor": "token t"})
         assert answer.headers["content-type"].startswith("application/x-ndjson")
         acts = [json.loads(line) for line in answer.text.splitlines()]

@@ -106,8 +106,8 @@ def test_one_machine_has_many_addresses_of_ipv6() -> None:
     assert address_of("2001:db8::1") == address_of("2001:db8::ffff:1") != address_of("2001:db8:0:1::1")
 
 
-def test_a_host_that_takes_another_name_is_audited(plane: Plane, migrated_url: str) -> None:
-    with plane.channel() as channel:
+def test_a_host_that_takes_another_name_is_audited(shared_plane: Plane) -> None:
+    with shared_plane.channel() as channel:
         stub = AgentServiceStub(channel)
         host = Host(stub, "payments")
         host.report()
@@ -118,10 +118,11 @@ def test_a_host_that_takes_another_name_is_audited(plane: Plane, migrated_url: s
             metadata=(("authorization", f"Bearer {host.known.credential}"),),
             timeout=ANSWER_S,
         )
-    assert audited(migrated_url, "host renamed") == [("host payments", "host build")]
+    assert audited(shared_plane.database_url, "host renamed") == [("host payments", "host build")]
 
 
-def test_a_name_forges_no_line_of_the_log_and_none_of_the_audit_log(plane: Plane, migrated_url: str) -> None:
+def test_a_name_forges_no_line_of_the_log_and_none_of_the_audit_log(shared_plane: Plane) -> None:
+    plane = shared_plane
     forged = "x\r2026-01-01T00:00:00.000Z INFO headway signed in as admin\x1b[2J"
     with plane.client() as people:
         recorded = {"queue": forged, "at_s": 1.8e9, "waiting_jobs": 1}
@@ -130,7 +131,7 @@ def test_a_name_forges_no_line_of_the_log_and_none_of_the_audit_log(plane: Plane
         assert people.delete(f"/v1/queues/{quote(forged, safe='')}").status_code == 204
         path = "/v1/a%0a2026-01-01T00:00:00.000Z%20INFO%20forged"
         assert people.get(path, headers={"Authorization": "Bearer wrong"}).status_code == 401
-    (line,) = [subject for _, subject in audited(migrated_url, "queue forgotten")]
+    (line,) = [subject for _, subject in audited(plane.database_url, "queue forgotten")]
     assert line.isprintable()
     assert "\\r2026" in line
     assert not [line for line in plane.said if line.startswith("2026-01-01")]
