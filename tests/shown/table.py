@@ -32,19 +32,20 @@ the share of failures and crash loops within 60 s.
 """
 
 
-def judged(cause: Cause, site: Site, *, slack_s: float = SLACK_S) -> dict[str, Any]:
+def judged(cause: Cause, site: Site, *, slack_s: float = SLACK_S, pauses: float = 1.0) -> dict[str, Any]:
     """Make ``cause`` in a site that is well, and mend it. Returns the row of the ledger.
 
     Args:
         cause: What is made.
         site: Where.
         slack_s: How much later than the cause allows a view may be.
+        pauses: How many times as long as usual nobody looks.
 
     Raises:
         AssertionError: a view is green for too long, or does not name the cause in time; the row is its note.
     """
     cause.prepare(site)
-    with Views(site).polling() as views:
+    with Views(site, pauses=pauses).polling() as views:
         well = cause.begins_away or sees(lambda: not views.wrong(), within_s=WELL_WITHIN_S)
         assert well, f"not well before {cause.name}: {views.wrong()}\n{site.words()}"
         views.news()
@@ -69,9 +70,9 @@ def judged(cause: Cause, site: Site, *, slack_s: float = SLACK_S) -> dict[str, A
     return row
 
 
-def settle(site: Site) -> None:
+def settle(site: Site, *, pauses: float = 1.0) -> None:
     """Return once every view is green again."""
-    with Views(site).polling() as views:
+    with Views(site, pauses=pauses).polling() as views:
         assert sees(lambda: not views.wrong(), within_s=WELL_WITHIN_S), f"{views.wrong()}\n{site.words()}"
 
 

@@ -67,10 +67,11 @@ class Seen:
 
 
 class Views:
-    """Polls every view of a site from threads, as different people would."""
+    """Polls every view of a site from threads, as different people would, with pauses that are longer by a factor."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, *, pauses: float = 1.0) -> None:
         self._site = site
+        self._pauses = pauses
         self._over = threading.Event()
         self._lock = threading.Lock()
         self._newest: dict[str, ViewPoll] = {}
@@ -160,7 +161,7 @@ class Views:
 
     def _run_top(self) -> None:
         """`headway top`, the command, one call after the other."""
-        while not self._over.wait(0.2):
+        while not self._over.wait(0.2 * self._pauses):
             argv = [sys.executable, "-m", "headway", "top", "--once"]
             try:
                 done = subprocess.run(
@@ -172,11 +173,11 @@ class Views:
             self._saw("top", wrong_in(done.stdout) if done.returncode == 0 else [done.stderr.strip()])
 
     def _run_health(self) -> None:
-        while not self._over.wait(POLL_S):
+        while not self._over.wait(POLL_S * self._pauses):
             self._saw("health", self._health())
 
     def _run_metrics(self) -> None:
-        while not self._over.wait(POLL_S):
+        while not self._over.wait(POLL_S * self._pauses):
             text, said = self._scrape()
             samples = scraped(text)
             kinds = [labels["reason"] for name, labels, _ in samples if name == "headway_health_reason"]
