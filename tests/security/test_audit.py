@@ -86,7 +86,7 @@ def test_only_administrators_and_auditors_read_it(recorded: Plane) -> None:
 
 
 def test_it_is_exported_whole_a_line_of_json_each(migrated_url: str, tmp_path: Path) -> None:
-    """At a control plane of its own: so many lines would hide what others look for."""
+    """At a control plane of its own: so many lines would hide those of others."""
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         connection.execute(
             "insert into audit_log (actor, action, subject, acted_at) select 'token t', 'profile changed', "

@@ -39,7 +39,7 @@ def judged(cause: Cause, site: Site, *, slack_s: float = SLACK_S, pauses: float 
         cause: What is made.
         site: Where.
         slack_s: How much later than the cause allows a view may be.
-        pauses: How many times as long as usual nobody looks.
+        pauses: How much longer than usual views wait between polls, as a factor.
 
     Raises:
         AssertionError: a view is green for too long, or does not name the cause in time; the row is its note.
