@@ -35,8 +35,8 @@ def test_the_recipes_leave_out_what_is_known_here() -> None:
 @pytest.mark.parametrize(
     ("file", "group"),
     [
-        ("tests/architecture/test_site.py", "tests/architecture/test_site.py"),  # the site is the module's
-        ("tests/security/test_calls.py", "tests/security/test_calls.py"),  # the control plane is
+        ("tests/client/test_use_in_ci.py", "tests/client/test_use_in_ci.py"),  # its control plane is the module's
+        ("tests/security/test_calls.py", "tests/security/test_calls.py"),  # so is this one's
         ("tests/spark/test_archive.py", "a session of Spark"),
         ("tests/spark/test_process.py", None),
         ("tests/e2e/test_demo.py", None),

@@ -1,18 +1,24 @@
 """One wheel a session, and bare environments with parts of it, as a user would have them."""
 
+import io
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+import release
+from support.tree import ROOT
+
 UV = Path(sys.executable).with_name("uv")
+AUTHOR = {f"GIT_{who}_{what}": "release@localhost" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+NEXT = "97.1.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +93,37 @@ def _uv(*words: str, into: Path | None = None) -> None:
     subprocess.run(
         [UV, "--quiet", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=800
     )
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", *words], cwd=folder, capture_output=True, text=True, check=True, env={**os.environ, **AUTHOR}
+    )
+    return done.stdout.strip()
+
+
+def copied(folder: Path) -> Path:
+    """This tree as a repository of one commit in ``folder``, with a change to release."""
+    for name in git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard").splitlines():
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, folder / name)
+    changelog = folder / "CHANGELOG.md"
+    changelog.write_text(
+        changelog.read_text().replace("## Unreleased\n", "## Unreleased\n\n### Fixed\n\n- A fault.\n", 1)
+    )
+    git(folder, "init", "--quiet", "--initial-branch", "main")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "all: begin")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def released(scratch: Path) -> Path:
+    """A repository of this tree of which a release has been made, its documents among it: a quarter of a minute."""
+    repository = copied(scratch / "repository")
+    with pytest.MonkeyPatch.context() as environment, redirect_stderr(io.StringIO()) as said:
+        for name, value in AUTHOR.items():
+            environment.setenv(name, value)
+        assert release.main([NEXT, "--no-image", "--root", str(repository)]) == 0, said.getvalue()
+    return repository

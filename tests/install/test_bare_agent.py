@@ -15,8 +15,9 @@ from typing import Any
 import httpx
 import pytest
 
-from install.conftest import ROOT, Environment
+from install.conftest import Environment
 from support.ports import free_port
+from support.tree import ROOT
 
 pytestmark = [pytest.mark.install, pytest.mark.timeout(1000)]
 

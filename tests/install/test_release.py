@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import os
 import re
-import shutil
 import subprocess
 import tarfile
 import zipfile
@@ -13,19 +11,9 @@ from pathlib import Path
 import pytest
 
 import release
-from support.tree import ROOT
+from install.conftest import AUTHOR, NEXT, copied, git
 
 pytestmark = [pytest.mark.install, pytest.mark.timeout(600)]
-
-AUTHOR = {f"GIT_{who}_{what}": "release@localhost" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-NEXT = "97.1.0"
-
-
-def git(folder: Path, *words: str) -> str:
-    done = subprocess.run(
-        ["git", *words], cwd=folder, capture_output=True, text=True, check=True, env={**os.environ, **AUTHOR}
-    )
-    return done.stdout.strip()
 
 
 @pytest.fixture
@@ -33,23 +21,11 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """This tree as a repository of one commit, with a change to release."""
     for name, value in AUTHOR.items():
         monkeypatch.setenv(name, value)
-    folder = tmp_path / "repository"
-    for name in git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard").splitlines():
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, folder / name)
-    changelog = folder / "CHANGELOG.md"
-    changelog.write_text(
-        changelog.read_text().replace("## Unreleased\n", "## Unreleased\n\n### Fixed\n\n- A fault.\n", 1)
-    )
-    git(folder, "init", "--quiet", "--initial-branch", "main")
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message", "all: begin")
-    return folder
+    return copied(tmp_path / "repository")
 
 
-def test_a_release_is_made_at_once(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert release.main([NEXT, "--no-image", "--root", str(repository)]) == 0, capsys.readouterr().err
+def test_a_release_is_made_at_once(released: Path) -> None:
+    repository = released
     assert release.current_version(repository) == NEXT
     assert git(repository, "log", "-1", "--format=%s") == f"release: {NEXT}"
     assert git(repository, "describe", "--exact-match") == f"v{NEXT}"
