@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(300)  # two rounds of Spark with Python on a ma
 
 def test_idle_workers_are_let_go_and_what_is_well_stays(spark: SparkSession, tmp_path: Path) -> None:
     """A pool that keeps idle workers for ten minutes after each burst need not; a pool of few jobs is not judged."""
-    steady = Jobs(at_s=[number // 8 * 1200.0 + number % 8 for number in range(160)], service_s=[2.0] * 160)
+    steady = Jobs(at_s=[number // 16 * 1200.0 + number % 16 for number in range(176)], service_s=[2.0] * 176)
     few = Jobs(at_s=[0.0, 4_000.0], service_s=[1.0, 1.0])
     loads = given_loads(
         spark,
@@ -58,7 +58,7 @@ def test_idle_workers_are_let_go_and_what_is_well_stays(spark: SparkSession, tmp
 
 def test_of_many_candidates_the_best_few_are_tried_at_every_phase(spark: SparkSession, tmp_path: Path) -> None:
     """Seven candidates at one phase of four, the profile as it is and the four best at all of them."""
-    steady = Jobs(at_s=[number // 8 * 1200.0 + number % 8 for number in range(160)], service_s=[2.0] * 160)
+    steady = Jobs(at_s=[number // 16 * 1200.0 + number % 16 for number in range(176)], service_s=[2.0] * 176)
     loads = given_loads(spark, [Load(pool="kept", jobs=steady)], folder=tmp_path)
     profiles = {
         "kept": Profile(pool="kept", queues=("redis/kept",), template="rq", workers_max=4, hold_down_s=600.0),
