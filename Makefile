@@ -9,7 +9,7 @@ BENCHMARKS := agent agents decide simulate wake
 UV_VERSION := 0.13.8
 ARGS ?=
 FAST_AT_ONCE ?= auto
-SLOW_AT_ONCE ?= 3
+SLOW_AT_ONCE ?= 4
 SLOW := spark or e2e or install or browser
 ONLY_SLOW := browser e2e install
 FAST_TESTS := -m "not proof and not ($(SLOW))" $(ONLY_SLOW:%=--ignore=tests/%)
@@ -93,13 +93,13 @@ classes: $(VENV)/share/headway/spark-classes.jsa ## archive Spark's classes: a J
 $(VENV)/share/headway/spark-classes.jsa: $(INSTALLED)
 	@$(BIN)/headway pipeline prepare || echo "headway: without the archive, the slow tests take longer" >&2
 
-# Three a core: see tests/side_by_side.py. A file's tests stay together, and so do the servers that they share. In their
+# Five on two cores: see tests/side_by_side.py. A file's tests stay together, and so do the servers that they share. In their
 # own order short files come last; by how many tests they have, the laws would, of which a few take long.
-fast: install ## the tests that start no JVM, no browser and no whole system, three at once on each core
+fast: install ## the tests that start no JVM, no browser and no whole system, five at once on two cores
 	@$(BIN)/pytest $(FAST_TESTS) --numprocesses $(FAST_AT_ONCE) --dist loadfile --durations 15 $(ARGS)
 
 # They wait more than they compute, and each may hold 3 GB. More at once starve those that look at processor time.
-slow: install classes ## the others, three at once; tests/side_by_side.py says which stay together
+slow: install classes ## the others, four at once; tests/side_by_side.py says which stay together
 	@$(BIN)/pytest -m "not proof and ($(SLOW))" --numprocesses $(SLOW_AT_ONCE) --dist loadgroup --durations 15 $(ARGS)
 
 docs: install ## build the site of the documents into build/docs; a warning or a dead link ends it

@@ -1,7 +1,8 @@
 """How tests run several at once, and what stays together and begins first.
 
-Fast tests wait longer than they compute, for processes, calls and time limits: three run at once on each core. Those of
-a file run in one process (``--dist loadfile``); of slow ones each may run in another (``--dist loadgroup``).
+Fast tests wait about as long as they compute, for processes, calls and time limits: five run at once on two cores. A
+sixth would collect all tests and start servers once more, and gains no time. Those of a file run in one process
+(``--dist loadfile``); of slow ones each may run in another (``--dist loadgroup``).
 
 The fast part collects no folder that has slow tests only, and the slow part only files that can hold slow ones, by
 their text. A test that neither would collect ends every run that finds it.
@@ -15,6 +16,7 @@ The groups are xdist's, but not its mark: that one is written into the name of a
 it.
 """
 
+import math
 import os
 import re
 from collections.abc import Generator
@@ -42,13 +44,13 @@ SHARED = re.compile(r'scope="module"|\bshared_plane\b')  # what its tests have a
 TESTS = Path(__file__).parent
 ONLY_SLOW = ("browser", "e2e", "install")  # which `make fast` ignores
 WITHOUT_NAMING = (*ONLY_SLOW, "spark")  # whose conftest.py marks them
-PROCESSES_A_CORE = 3
+PROCESSES_A_CORE = 2.5
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """How many processes ``--numprocesses auto`` is."""
-    return PROCESSES_A_CORE * len(os.sched_getaffinity(0))
+    return math.ceil(PROCESSES_A_CORE * len(os.sched_getaffinity(0)))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
