@@ -163,14 +163,21 @@ def _runs(pool: str, url: str) -> bool:
 
 @contextmanager
 def everything(servers: Servers) -> Iterator[Scene]:
-    """The broker, and the two files that `headway init` writes for it: what `headway up` needs."""
+    """The broker, and the two files that `headway init` writes for it: what `headway up` needs.
+
+    Its workers outlive it, as they should, and are ended with the scene.
+    """
     with broker(servers) as given:
         url = given.replaced["redis://127.0.0.1:6379/0"]
         words = [sys.executable, "-m", "headway", "init", "--broker", url]
         subprocess.run(words, cwd=servers.folder, env=clean(), check=True, capture_output=True, timeout=READY_S)
         addresses = {f"127.0.0.1:{port}": f"127.0.0.1:{free_port()}" for port in (8460, 9460)}
         env = {"HEADWAY_HTTP_ADDRESS": addresses["127.0.0.1:8460"], "HEADWAY_GRPC_ADDRESS": f"127.0.0.1:{free_port()}"}
-        yield Scene(folder=servers.folder, env=env, replaced={**given.replaced, **addresses})
+        try:
+            yield Scene(folder=servers.folder, env=env, replaced={**given.replaced, **addresses})
+        finally:
+            words = [sys.executable, "-m", "headway", "agent", "stop-workers", "--state-dir", ".headway/agent"]
+            subprocess.run(words, cwd=servers.folder, env=clean(), check=True, capture_output=True, timeout=READY_S)
 
 
 @contextmanager
