@@ -169,15 +169,18 @@ def everything(servers: Servers) -> Iterator[Scene]:
     """
     with broker(servers) as given:
         url = given.replaced["redis://127.0.0.1:6379/0"]
-        words = [sys.executable, "-m", "headway", "init", "--broker", url]
-        subprocess.run(words, cwd=servers.folder, env=clean(), check=True, capture_output=True, timeout=READY_S)
+        _headway(servers.folder, "init", "--broker", url)
         addresses = {f"127.0.0.1:{port}": f"127.0.0.1:{free_port()}" for port in (8460, 9460)}
         env = {"HEADWAY_HTTP_ADDRESS": addresses["127.0.0.1:8460"], "HEADWAY_GRPC_ADDRESS": f"127.0.0.1:{free_port()}"}
         try:
             yield Scene(folder=servers.folder, env=env, replaced={**given.replaced, **addresses})
         finally:
-            words = [sys.executable, "-m", "headway", "agent", "stop-workers", "--state-dir", ".headway/agent"]
-            subprocess.run(words, cwd=servers.folder, env=clean(), check=True, capture_output=True, timeout=READY_S)
+            _headway(servers.folder, "agent", "stop-workers", "--state-dir", ".headway/agent")
+
+
+def _headway(folder: Path, *words: str) -> None:
+    argv = [sys.executable, "-m", "headway", *words]
+    subprocess.run(argv, cwd=folder, env=clean(), check=True, capture_output=True, timeout=READY_S)
 
 
 @contextmanager

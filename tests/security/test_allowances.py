@@ -168,7 +168,7 @@ def test_another_join_token_says_anew_what_a_host_may_at_once(
     host.join(shared_plane.token("join", "narrow", host="build-1", labels=["zone=a"], templates=["rq", "mail-*"]))
     assert known(shared_plane, "build-1")[:2] == NARROW, "before it reports again"
     host.report()
-    assert known(shared_plane, "build-1")[:2] == NARROW, "also where it tells what it told before"
+    assert known(shared_plane, "build-1")[:2] == NARROW, "also where it reports what it reported before"
     host.join(shared_plane.token("join", "none", host="build-1", labels=[], templates=[]))
     host.report()
     labels, templates, refused = known(shared_plane, "build-1")

@@ -59,6 +59,5 @@ def test_a_session_takes_sparks_classes_from_the_archive_that_was_made(
     assert [each.name for each in archive.parent.iterdir()] == [archive.name]
     loaded = [line for line in classes_log.read_text().splitlines() if " org.apache.spark." in line]
     archived = [line for line in loaded if "shared objects file" in line]
-    assert len(archived) > len(loaded) / 2 > 1_000, (
-        "`make classes` makes one that fits"
-    )  # the others are made as it runs
+    # The others are made as it runs.
+    assert len(archived) > len(loaded) / 2 > 1_000, "`make classes` makes one that fits"

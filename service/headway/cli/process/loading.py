@@ -9,7 +9,7 @@ from contextlib import contextmanager
 def loading() -> Iterator[None]:
     """Search what is loaded for no garbage, now or later: none of it ends before the process, and it is a lot.
 
-    A control plane starts with a sixth less of a processor's time by it.
+    A control plane starts with a fifth less of a processor's time by it.
     """
     gc.disable()
     try:
