@@ -1,6 +1,8 @@
 # Every recipe a person needs; `make help` lists them.
 SHELL := /bin/bash
-PYTHON ?= python3
+# The distribution's Python, where it will do: it is built with profiles of itself, and the tests take a tenth less of a
+# processor than with one that a version manager compiled.
+PYTHON ?= $(or $(shell /usr/bin/python3 -c 'import ensurepip, sys; sys.version_info < (3, 11) or print(sys.executable)' 2>/dev/null),python3)
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed

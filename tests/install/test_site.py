@@ -1,12 +1,12 @@
 """The site builds without a warning, which a dead link is; it has every page, and loads nothing from elsewhere."""
 
 import re
-import tarfile
 from pathlib import Path
 
 import pytest
 
 from install.conftest import NEXT
+from support.archives import open_tar
 from support.tree import ROOT
 
 pytestmark = [pytest.mark.install, pytest.mark.timeout(600)]
@@ -20,8 +20,8 @@ LOADED_BY_STYLE = re.compile(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""
 def site(released: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of a release, which a warning would have ended."""
     folder = tmp_path_factory.mktemp("site")
-    with tarfile.open(released / "dist" / NEXT / f"headway-{NEXT}-docs.tar.gz") as archive:
-        archive.extractall(folder, filter="data")
+    with open_tar(released / "dist" / NEXT / f"headway-{NEXT}-docs.tar.gz") as archive:
+        archive.extractall(folder)
     return folder / f"headway-{NEXT}-docs"
 
 

@@ -8,11 +8,9 @@ import os
 import random
 import subprocess
 import sys
-import tarfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,7 @@ from headway.store.embedded import ensure_postgres, ensure_valkey
 from lab.programs import sees
 from proof.conftest import Proof
 from proof.roles import Role
+from support.archives import open_tar
 from support.ports import free_port
 from support.tree import ROOT
 from upgrade.recorded import TOTALS, states
@@ -51,8 +50,8 @@ def old_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     if found.returncode:
         pytest.skip(f"the commit {commit} is not in this clone: {found.stderr.decode().strip()}")
     folder = tmp_path_factory.mktemp("old")
-    with tarfile.open(fileobj=BytesIO(found.stdout)) as tree:
-        tree.extractall(folder, filter="data")
+    with open_tar(found.stdout) as tree:
+        tree.extractall(folder)
     uv = Path(sys.executable).with_name("uv")
     words = ["sync", "--quiet", "--frozen", "--no-editable", "--no-dev", "--all-extras", "--python", sys.executable]
     env = {**os.environ, "UV_PROJECT_ENVIRONMENT": str(folder / "venv"), "UV_HTTP_TIMEOUT": "180"}

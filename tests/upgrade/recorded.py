@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -24,6 +23,7 @@ import redis
 from rq import Queue
 
 from headway.store.embedded import dump, ensure_postgres, ensure_valkey
+from support.archives import open_tar
 from support.ports import free_port
 
 STATES = Path(__file__).with_name("states")
@@ -62,13 +62,13 @@ class State:
 
     def unpack(self, root: Path) -> None:
         """Put its files below ``root``; the database is still a dump, in ``backup.tar``."""
-        with tarfile.open(self.folder / "state.tar.xz") as packed:
-            packed.extractall(root, filter="data")
+        with open_tar(self.folder / "state.tar.xz") as packed:
+            packed.extractall(root)
 
     def dump(self, root: Path) -> Path:
         """The database's dump, of the files that were put below ``root``."""
-        with tarfile.open(root / "backup.tar") as backup:
-            backup.extract("database.dump", root, filter="data")
+        with open_tar(root / "backup.tar") as backup:
+            backup.extract("database.dump", root)
         return root / "database.dump"
 
 
