@@ -9,10 +9,16 @@ import pytest
 from headway.agent.config.library_presets import RQ_SAFE
 from headway.cli.setup import celery_apps
 from headway.cli.setup.broker_candidates import as_read, candidate, place_of
+from headway.cli.setup.broker_survey import FoundBroker
+from headway.cli.setup.celery_apps import CeleryApp
+from headway.cli.setup.pool_drafts import connections
 from headway.cli.setup.running_workers import RunningWorker
 from headway.cli.setup.worker_commands import WorkerCommand, hidden, understood
 from headway.cli.setup.worker_environment import carried
 from headway.cli.setup.worker_templates import Templates, celery_url
+from headway.collect.libraries import Libraries
+from headway.collect.source import FoundQueue
+from headway.connections import Connection
 from headway.local.files import read_regular
 
 SECRET = "s3cret-7"
@@ -153,6 +159,24 @@ def test_a_template_is_as_the_worker_is(tmp_path: Path) -> None:
     assert (made.working_directory, made.user, made.drain_timeout_s) == ("/srv/shop", "shop", 305)
     assert made.stop_signal == "INT"  # TERM is remapped, and would end its jobs
     assert made.environment["CELERY_BROKER_URL"] == found.given  # the same broker, by the URL that was typed here
+
+
+@pytest.mark.parametrize(("given", "workers"), [(f"redis://:{SECRET}@h/0", 1), ("redis://elsewhere/0", 0), ("", 1)])
+def test_a_queue_of_the_same_name_makes_no_worker_of_another_broker_ours(given: str, workers: int) -> None:
+    ours = candidate(f"redis://:{SECRET}@h/0", source="CELERY_BROKER_URL")
+    app = CeleryApp(app="shop:app", folder=Path("/srv"), file=Path("/srv/shop.py"), broker_variable="SHOP_BROKER")
+    worker = RunningWorker(
+        pid=7,
+        command=known(CELERY + "-A shop worker -Q mail"),
+        folder="/srv",
+        environment={"SHOP_BROKER": given} if given else {},  # without it only the queue says whose it is
+        app=app,
+    )
+    library = Libraries().of(Connection(name="x", url=ours.url, library="celery"))
+    (found,), strays = connections(
+        [FoundBroker(candidate=ours, library=library, queues=(FoundQueue(name="mail", waiting_jobs=1),))], [worker]
+    )
+    assert (len(found.workers), len(strays)) == (workers, 1 - workers)
 
 
 def test_an_rq_worker_class_of_its_own_is_kept(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def _connection_of(worker: RunningWorker, found: Sequence[FoundConnection]) -> F
     """The connection that ``worker`` reads; ``None``: it is none of them, or nobody can say which."""
     own = [each for each in found if each.library == worker.command.library]
     decisive, *hints = VARIABLES_OF[worker.command.library]
-    read = worker.command.broker or worker.environment.get(decisive)
+    read = worker.command.broker or worker.environment.get(decisive) or worker.app_broker
     if read:
         return next(iter(_at(own, [read])), None)
     connected = [each for each in own if each.broker.addresses & (worker.addresses or frozenset())]

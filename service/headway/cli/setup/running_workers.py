@@ -41,6 +41,11 @@ class RunningWorker:
         return str(self.app.file) if self.app else None
 
     @property
+    def app_broker(self) -> str:
+        """The URL in the variable that its application reads; empty where it reads none, or had it from elsewhere."""
+        return self.environment.get(self.app.broker_variable or "", "") if self.app else ""
+
+    @property
     def is_headways(self) -> bool:
         """Whether an agent started it."""
         return WORKER_ID in self.environment
