@@ -10,8 +10,6 @@ INSTALLED := $(VENV)/.installed
 BENCHMARKS := agent agents decide simulate wake
 UV_VERSION := 0.13.8
 ARGS ?=
-FAST_AT_ONCE ?= auto
-SLOW_AT_ONCE ?= 4
 SLOW := spark or e2e or install or browser
 ONLY_SLOW := browser e2e install
 FAST_TESTS := -m "not proof and not ($(SLOW))" $(ONLY_SLOW:%=--ignore=tests/%)
@@ -19,7 +17,7 @@ FAST_TESTS := -m "not proof and not ($(SLOW))" $(ONLY_SLOW:%=--ignore=tests/%)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install api demo test check quick proof proof-queues screenshots format lint types contracts compiled classes fast slow docs docs-run docs-links proto proto-check bench wheel release image clean
+.PHONY: help install api demo test check quick proof proof-queues screenshots format lint types contracts compiled classes fast docs docs-run docs-links proto proto-check bench wheel release image clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -49,7 +47,7 @@ demo: install ## the whole of Headway on this machine, with real jobs (ARGS="--f
 
 test: install ## every kind of test once, small seeds (15 minutes at most)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types lint contracts proto-check compiled classes
-	@$(MAKE) --no-print-directory fast slow
+	@$(BIN)/pytest -m "not proof" --numprocesses auto --dist loadgroup --durations 25 $(ARGS)
 
 check: install ## format, lint, types, contracts and the fast tests (3 minutes at most)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types lint contracts proto-check compiled
@@ -87,22 +85,18 @@ contracts: install ## who may import whom
 
 # Pytest compiles a test file when it first reads it, 11 s of a processor for all. The processes of a run read the same files
 # at the same time, so that each would compile all of them: in a new clone one does so before, beside `types`.
-compiled: install ## compile the fast tests of a new clone, once for all processes
-	@test -d tests/__pycache__ || $(BIN)/pytest -qq --collect-only $(FAST_TESTS) >/dev/null || true
+compiled: install ## compile the tests of a new clone, once for all processes
+	@test -d tests/__pycache__ || $(BIN)/pytest -qq --collect-only >/dev/null || true
 
 # The slow tests start a JVM some sixty times, each with 6 s less of a processor.
 classes: $(VENV)/share/headway/spark-classes.jsa ## archive Spark's classes: a JVM starts with a third less of a processor
 $(VENV)/share/headway/spark-classes.jsa: $(INSTALLED)
 	@$(BIN)/headway pipeline prepare || echo "headway: without the archive, the slow tests take longer" >&2
 
-# Five on two cores: see tests/side_by_side.py. A file's tests stay together, and so do the servers that they share. In their
-# own order short files come last; by how many tests they have, the laws would, of which a few take long.
-fast: install ## the tests that start no JVM, no browser and no whole system, five at once on two cores
-	@$(BIN)/pytest $(FAST_TESTS) --numprocesses $(FAST_AT_ONCE) --dist loadfile --durations 15 $(ARGS)
-
-# They wait more than they compute, and each may hold 3 GB. More at once starve those that look at processor time.
-slow: install classes ## the others, four at once; tests/side_by_side.py says which stay together
-	@$(BIN)/pytest -m "not proof and ($(SLOW))" --numprocesses $(SLOW_AT_ONCE) --dist loadgroup --durations 15 $(ARGS)
+# A file's tests stay together, and so do the servers that they share. In their own order short files come last; by how many
+# tests they have, the laws would, of which a few take long.
+fast: install ## the tests that start no JVM, no browser and no whole system; tests/side_by_side.py says how many at once
+	@$(BIN)/pytest $(FAST_TESTS) --numprocesses auto --dist loadfile --durations 15 $(ARGS)
 
 docs: install ## build the site of the documents into build/docs; a warning or a dead link ends it
 	@$(BIN)/sphinx-build -q -W --keep-going -c docs . build/docs && echo "build/docs/docs/README.html"

@@ -1,16 +1,14 @@
 """How tests run several at once, and what stays together and begins first.
 
-Fast tests wait about as long as they compute, for processes, calls and time limits: five run at once on two cores. A
-sixth would collect all tests and start servers once more, and gains no time. Those of a file run in one process
-(``--dist loadfile``); of slow ones each may run in another (``--dist loadgroup``).
+Slow tests wait for whole systems to start, and fast ones keep the cores busy meanwhile: a whole run gives both at once
+(``--dist loadgroup``). No more than ``SLOW_AT_ONCE`` processes take slow ones, for each may hold 3 GB, and more starve
+those that measure processor time. A run of the fast part has them alone (``--dist loadfile``). It collects no folder
+that has slow tests only, and a fast test there ends every run that finds it.
 
-The fast part collects no folder that has slow tests only, and the slow part only files that can hold slow ones, by
-their text. A test that neither would collect ends every run that finds it.
-
-Tests that share something dear are a group, one after another in one process, and so are those of a file with a fixture
-of the module's, which each further process would make once more. Every other file or test stands alone: servers are a
-process's own, and so are folders, ports (``support/ports.py``), namespaces and cgroups (``lab/``). Groups begin first,
-and then what may take longest, so that the last to end is a short one.
+The fast tests of a file run in one process, and so does a group: tests that share something dear, and those of a file
+with a fixture of the module's, which each further process would make once more. Every other slow test stands alone:
+servers are a process's own, and so are folders, ports (``support/ports.py``), namespaces and cgroups (``lab/``). Groups
+begin first, and then what may take longest, so that the last to end is a short one.
 
 The groups are xdist's, but not its mark: that one is written into the name of a test, where pytest 9 no longer reads
 it.
@@ -19,12 +17,13 @@ it.
 import math
 import os
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from functools import cache
 from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 GROUPS = {
     "tests/spark/test_process.py": None,  # with a JVM of its own for each test
@@ -44,31 +43,24 @@ SHARED = re.compile(r'scope="module"|\bshared_plane\b')  # what its tests have a
 TESTS = Path(__file__).parent
 ONLY_SLOW = ("browser", "e2e", "install")  # which `make fast` ignores
 WITHOUT_NAMING = (*ONLY_SLOW, "spark")  # whose conftest.py marks them
-PROCESSES_A_CORE = 2.5
+PROCESSES_A_CORE = {"loadgroup": 3.0, "loadfile": 2.5}
+"""By ``--dist``. One more would collect all tests and start servers once more, and gain no time."""
+SLOW_FIRST = 4
+"""So many processes take slow tests while there are any, the others fast ones."""
+SLOW_AT_ONCE = 5
+KEPT_READY = 2  # as xdist does: it runs a test once it knows the next
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """How many processes ``--numprocesses auto`` is."""
-    return math.ceil(PROCESSES_A_CORE * len(os.sched_getaffinity(0)))
+    return math.ceil(PROCESSES_A_CORE.get(config.getvalue("dist"), 1.0) * len(os.sched_getaffinity(0)))
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave files without slow tests to the fast part."""
-    is_fast = _is_slow_part(config) and collection_path.match("test_*.py") and not can_hold_slow(collection_path)
-    return True if is_fast else None
-
-
+@cache
 def can_hold_slow(file: Path) -> bool:
     """Whether a file of tests may have slow ones, by its text."""
     return _is_in(WITHOUT_NAMING, file) or NAMES_SLOW.search(file.read_text()) is not None
-
-
-class InGroups(LoadScopeScheduling):
-    """Gives each group to one process, in the order in which tests are collected."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return group_of(nodeid) or nodeid
 
 
 class InFiles(LoadScopeScheduling):
@@ -78,7 +70,48 @@ class InFiles(LoadScopeScheduling):
         return group_of(nodeid) or nodeid.split("::")[0]
 
 
-SCHEDULERS = {"loadgroup": InGroups, "loadfile": InFiles}
+class SlowBesideFast(LoadScopeScheduling):
+    """Gives each group and each slow test to one process, and each file of fast ones, both kinds at once.
+
+    Here are names only, so that each test of a file that can hold slow ones is taken for one of them.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        alone = nodeid if can_hold_slow(_file_of(nodeid)) else nodeid.split("::")[0]
+        return group_of(nodeid) or alone
+
+    def _reschedule(self, node: WorkerController) -> None:
+        is_needed = self._pending_of(self.assigned_work[node]) > KEPT_READY or self._next_for(node) is not None
+        if self.workqueue and not is_needed and not node.shutting_down:
+            node.shutdown()  # once it has run what it has
+        else:
+            super()._reschedule(node)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        scope = self._next_for(node)
+        if scope is not None:
+            self.workqueue.move_to_end(scope, last=False)
+            super()._assign_work_unit(node)
+
+    def _next_for(self, node: WorkerController) -> str | None:
+        """What a process takes next; ``None`` where only slow tests are left and enough processes take those."""
+        number = self.nodes.index(node)
+        slow = next((scope for scope, tests in self.workqueue.items() if _may_be_slow(tests)), None)
+        fast = next((scope for scope, tests in self.workqueue.items() if not _may_be_slow(tests)), None)
+        if number < SLOW_FIRST:
+            return slow or fast
+        return fast or (slow if number < SLOW_AT_ONCE else None)
+
+
+def _may_be_slow(tests: Iterable[str]) -> bool:
+    return can_hold_slow(_file_of(next(iter(tests))))
+
+
+def _file_of(nodeid: str) -> Path:
+    return TESTS.parent / nodeid.split("::")[0]
+
+
+SCHEDULERS = {"loadgroup": SlowBesideFast, "loadfile": InFiles}
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -92,18 +125,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log) -> LoadScopeScheduli
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
-    kinds = {(item.path, _is_slow(item)) for item in items}  # of seven thousand tests some five hundred
+    kinds = {(item.path, _is_slow(item)) for item in items}  # of eight thousand tests some six hundred
     hidden = {str(path) for path, is_slow in kinds if not is_seen(path, is_slow=is_slow)}
     if hidden:  # before marks that are not asked for take items away
-        raise pytest.UsageError(f"the part that should run them would not collect tests of {', '.join(sorted(hidden))}")
+        raise pytest.UsageError(f"`make fast` would not collect tests of {', '.join(sorted(hidden))}")
     yield
-    if _is_slow_part(config):
+    if hasattr(config, "workerinput"):  # one process of several
         items.sort(key=_turn)
 
 
 def is_seen(file: Path, *, is_slow: bool) -> bool:
     """Whether the part of the tests that a test belongs to collects its file."""
-    return can_hold_slow(file) if is_slow else not _is_in(ONLY_SLOW, file)
+    return is_slow or not _is_in(ONLY_SLOW, file)
 
 
 def _is_slow(item: pytest.Item) -> bool:
@@ -112,10 +145,6 @@ def _is_slow(item: pytest.Item) -> bool:
 
 def _is_in(folders: tuple[str, ...], file: Path) -> bool:
     return any(file.is_relative_to(TESTS / folder) for folder in folders)
-
-
-def _is_slow_part(config: pytest.Config) -> bool:
-    return bool(config.getoption("loadgroup", default=False))  # what xdist makes of --dist loadgroup in its processes
 
 
 def group_of(nodeid: str) -> str | None:
@@ -133,6 +162,8 @@ def _is_shared(file: str) -> bool:
 def _turn(item: pytest.Item) -> tuple[int, float]:
     groups = [group for group in GROUPS.values() if group]
     group, timeout = group_of(item.nodeid), item.get_closest_marker("timeout")
+    if not _is_slow(item):
+        return len(groups) + 2, 0.0
     if group is not None:
         return groups.index(group) if group in groups else len(groups), 0.0
     return len(groups) + 1, -timeout.args[0] if timeout else 0.0

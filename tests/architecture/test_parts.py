@@ -1,11 +1,11 @@
-"""The fast and the slow part of the tests are all of them: what one does not collect, the other does."""
+"""How the tests are run side by side, and that `make fast` has all that are fast."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from side_by_side import ONLY_SLOW, SLOW, TESTS, group_of, is_seen
+from side_by_side import ONLY_SLOW, SLOW, TESTS, can_hold_slow, group_of, is_seen
 from support.tree import ROOT
 
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -16,15 +16,25 @@ MAKEFILE = (ROOT / "Makefile").read_text()
     [
         (TESTS / "e2e/test_demo.py", True, True),
         (TESTS / "e2e/test_demo.py", False, False),  # a fast test that the fast part would not collect
-        (TESTS / "spark/test_buckets.py", True, True),  # marked by its folder
         (TESTS / "spark/test_java.py", False, True),
-        (TESTS / "agent/test_loop.py", True, True),  # one of its tests is
         (TESTS / "agent/test_loop.py", False, True),
-        (TESTS / "agent/test_fleet.py", True, False),  # nothing in it names a kind that is slow
     ],
 )
-def test_a_test_is_where_its_part_is_collected(file: Path, is_slow: bool, seen: bool) -> None:
+def test_a_fast_test_is_where_the_fast_part_collects_it(file: Path, is_slow: bool, seen: bool) -> None:
     assert is_seen(file, is_slow=is_slow) is seen
+
+
+@pytest.mark.parametrize(
+    ("file", "can"),
+    [
+        ("e2e/test_demo.py", True),
+        ("spark/test_buckets.py", True),  # marked by its folder
+        ("agent/test_loop.py", True),  # one of its tests is
+        ("agent/test_fleet.py", False),  # nothing in it names a kind that is slow
+    ],
+)
+def test_a_file_is_known_for_slow_tests_by_its_text(file: str, can: bool) -> None:
+    assert can_hold_slow(TESTS / file) is can
 
 
 def test_the_recipes_leave_out_what_is_known_here() -> None:
