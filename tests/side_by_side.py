@@ -48,6 +48,7 @@ PROCESSES_A_CORE = {"loadgroup": 3.0, "loadfile": 2.5}
 SLOW_FIRST = 4
 """So many processes take slow tests while there are any, the others fast ones."""
 SLOW_AT_ONCE = 5
+WAITING = "tests/workers/"  # for seconds each: by their name they would be the last, with nothing left beside them
 KEPT_READY = 2  # as xdist does: it runs a test once it knows the next
 
 
@@ -163,7 +164,7 @@ def _turn(item: pytest.Item) -> tuple[int, float]:
     groups = [group for group in GROUPS.values() if group]
     group, timeout = group_of(item.nodeid), item.get_closest_marker("timeout")
     if not _is_slow(item):
-        return len(groups) + 2, 0.0
+        return len(groups) + 2, 0.0 if item.nodeid.startswith(WAITING) else 1.0
     if group is not None:
         return groups.index(group) if group in groups else len(groups), 0.0
     return len(groups) + 1, -timeout.args[0] if timeout else 0.0
