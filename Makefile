@@ -46,7 +46,7 @@ demo: install ## the whole of Headway on this machine, with real jobs (ARGS="--f
 	@$(BIN)/headway demo $(ARGS)
 
 test: install ## every kind of test once, small seeds (15 minutes at most)
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types lint contracts proto-check compiled classes
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target classes types lint contracts proto-check compiled
 	@$(BIN)/pytest -m "not proof" --numprocesses auto --dist loadgroup --durations 25 $(ARGS)
 
 check: install ## format, lint, types, contracts and the fast tests (3 minutes at most)

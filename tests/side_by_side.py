@@ -49,7 +49,9 @@ SLOW_FIRST = 4
 """So many processes take slow tests while there are any, the others fast ones."""
 SLOW_AT_ONCE = 5
 WAITING = "tests/workers/"  # for seconds each: by their name they would be the last, with nothing left beside them
-KEPT_READY = 2  # as xdist does: it runs a test once it knows the next
+KEPT_READY = 1
+"""So many tests a process knows beside the one that runs, for it begins none before it knows the next. With xdist's own
+two, a long one may wait behind another at the end."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -82,8 +84,9 @@ class SlowBesideFast(LoadScopeScheduling):
         return group_of(nodeid) or alone
 
     def _reschedule(self, node: WorkerController) -> None:
-        is_needed = self._pending_of(self.assigned_work[node]) > KEPT_READY or self._next_for(node) is not None
-        if self.workqueue and not is_needed and not node.shutting_down:
+        if self.workqueue and self._pending_of(self.assigned_work[node]) > KEPT_READY:
+            return
+        if self.workqueue and self._next_for(node) is None and not node.shutting_down:
             node.shutdown()  # once it has run what it has
         else:
             super()._reschedule(node)
