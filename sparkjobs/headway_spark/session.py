@@ -103,6 +103,7 @@ def embedded(
     logging = Path(__file__).with_name("log4j2.properties")
     local = work_dir / "local"
     shutil.rmtree(local, ignore_errors=True)  # of a run that was killed
+    local.mkdir(parents=True, exist_ok=True)
     os.environ["SPARK_LOCAL_DIRS"] = str(local)
     settings = {
         **_STREAM,
@@ -114,7 +115,9 @@ def embedded(
         "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Xss4m {_LATER} "
         f"-Dlog4j2.configurationFile={logging.as_uri()} "
         # Spark's launcher wants to write into the home, which a service's user often cannot.
-        f'"-Duser.home={work_dir}" {class_archive.used() if classes is None else classes} {jvm_options}'.strip(),
+        f'"-Duser.home={work_dir}" '
+        # In the machine's own, libraries that a killed JVM leaves would stay for ever.
+        f'"-Djava.io.tmpdir={local}" {class_archive.used() if classes is None else classes} {jvm_options}'.strip(),
         "spark.sql.warehouse.dir": (work_dir / "warehouse").as_uri(),
         "spark.ui.enabled": "false",
         # Kept for a user interface that is not there.

@@ -121,6 +121,7 @@ def test_the_pipeline_goes_on_where_it_was_and_shows_whether_its_java_answers(
         assert read("stage from pipeline_health") == "crashed"
     last = log.read_text().splitlines()[-1]
     assert last == "headway: Spark's JVM has ended; its last words are above, if it had any"
+    assert [*(tmp_path / "a state folder").rglob("artifacts-*")]  # what it left is where the next start clears up
 
 
 def test_a_killed_pipeline_leaves_no_orphan(migrated_url: str, tmp_path: Path) -> None:
