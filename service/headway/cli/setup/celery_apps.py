@@ -29,9 +29,13 @@ class CeleryApp:
     broker_variable: str | None = None
     """The environment variable that the call reads instead, if that is set."""
 
+    def given_url(self, variables: Mapping[str, str]) -> str:
+        """The URL in the variable that the call reads; empty where it reads none, or that is not set."""
+        return variables.get(self.broker_variable or "", "")
+
     def broker_url(self, variables: Mapping[str, str]) -> str:
         """The URL of its broker where ``variables`` are set; empty where the call names none."""
-        return variables.get(self.broker_variable or "") or self.broker or ""
+        return self.given_url(variables) or self.broker or ""
 
 
 def find(folder: Path) -> list[CeleryApp]:

@@ -42,8 +42,8 @@ class RunningWorker:
 
     @property
     def app_broker(self) -> str:
-        """The URL in the variable that its application reads; empty where it reads none, or had it from elsewhere."""
-        return self.environment.get(self.app.broker_variable or "", "") if self.app else ""
+        """The URL that its application was given in a variable; empty where it had it from elsewhere."""
+        return self.app.given_url(self.environment) if self.app else ""
 
     @property
     def is_headways(self) -> bool:
