@@ -17,7 +17,7 @@ it.
 import math
 import os
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 
@@ -70,7 +70,7 @@ class InFiles(LoadScopeScheduling):
     """Gives each file to one process, and each group of files."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return group_of(nodeid) or nodeid.split("::")[0]
+        return group_of(nodeid) or _file_of(nodeid)
 
 
 class SlowBesideFast(LoadScopeScheduling):
@@ -80,7 +80,7 @@ class SlowBesideFast(LoadScopeScheduling):
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        alone = nodeid if can_hold_slow(_file_of(nodeid)) else nodeid.split("::")[0]
+        alone = nodeid if _may_be_slow(nodeid) else _file_of(nodeid)
         return group_of(nodeid) or alone
 
     def _reschedule(self, node: WorkerController) -> None:
@@ -100,19 +100,20 @@ class SlowBesideFast(LoadScopeScheduling):
     def _next_for(self, node: WorkerController) -> str | None:
         """What a process takes next; ``None`` where only slow tests are left and enough processes take those."""
         number = self.nodes.index(node)
-        slow = next((scope for scope, tests in self.workqueue.items() if _may_be_slow(tests)), None)
-        fast = next((scope for scope, tests in self.workqueue.items() if not _may_be_slow(tests)), None)
-        if number < SLOW_FIRST:
-            return slow or fast
-        return fast or (slow if number < SLOW_AT_ONCE else None)
+        kinds = (True, False) if number < SLOW_FIRST else (False, True) if number < SLOW_AT_ONCE else (False,)
+        waiting = self.workqueue.items()
+        return next(
+            (scope for kind in kinds for scope, tests in waiting if _may_be_slow(next(iter(tests))) is kind), None
+        )
 
 
-def _may_be_slow(tests: Iterable[str]) -> bool:
-    return can_hold_slow(_file_of(next(iter(tests))))
+@cache
+def _may_be_slow(nodeid: str) -> bool:
+    return can_hold_slow(TESTS.parent / _file_of(nodeid))
 
 
-def _file_of(nodeid: str) -> Path:
-    return TESTS.parent / nodeid.split("::")[0]
+def _file_of(nodeid: str) -> str:
+    return nodeid.split("::")[0]
 
 
 SCHEDULERS = {"loadgroup": SlowBesideFast, "loadfile": InFiles}
@@ -153,7 +154,7 @@ def _is_in(folders: tuple[str, ...], file: Path) -> bool:
 
 def group_of(nodeid: str) -> str | None:
     """Tests of one group run in one process; ``None`` where the test is a group by itself."""
-    file = nodeid.split("::")[0]
+    file = _file_of(nodeid)
     own = file if _is_shared(file) else None
     return next((group for begin, group in GROUPS.items() if nodeid.startswith(begin)), own)
 
