@@ -244,6 +244,7 @@ class Installation:
             return [failure for failure in self.traffic.failures() if failure.partition(":")[0] not in excused()]
 
         def is_over() -> bool:
+            self.traffic.requeue()
             return set(self.traffic.left()) <= excused() or bool(failures())
 
         def goes_on() -> bool:

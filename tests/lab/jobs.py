@@ -11,10 +11,12 @@ from pathlib import Path
 
 import redis
 from rq import Queue
+from rq.job import Job
 
 SEND_AGAIN_S = 0.2
 WORDS_SHOWN = 300
 STUCK = "stuck in intermediate queue"
+OUT_OF_REACH = "redis.exceptions."  # what the last line of such a failure begins with
 LONG_FRACTION = 0.03
 LONG_S = (4.0, 8.0)
 SHORT_S = (0.2, 1.5)
@@ -61,6 +63,7 @@ class Traffic:
         self, url: str, shares: Mapping[str, float], ledger: Path, *, per_s: float, rng: random.Random
     ) -> None:
         self.sent: list[str] = []
+        self.requeued: set[str] = set()
         self._ledger = ledger
         self._rng = rng
         self._per_s = per_s
@@ -102,13 +105,25 @@ class Traffic:
 
     def failures(self) -> list[str]:
         """The last words of jobs that RQ calls failed."""
-        found = []
-        for queue in self._queues:
-            for job_id in queue.failed_job_registry.get_job_ids():
-                job = queue.fetch_job(job_id)
-                result = job.latest_result() if job else None
-                found.append(f"{job_id}: {result.exc_string[-WORDS_SHOWN:] if result else 'gone'}")
-        return found
+        return [f"{job_id}: {_failure(job)[-WORDS_SHOWN:]}" for _, job_id, job in self._failed()]
+
+    def requeue(self) -> None:
+        """Do with ``rq requeue`` what an operator does with jobs whose worker lost the broker just before they began.
+
+        RQ calls these failed, and not one line of them has run.
+        """
+        for queue, job_id, job in self._failed():
+            is_out_of_reach = _failure(job).rstrip().rpartition("\n")[2].startswith(OUT_OF_REACH)
+            if is_out_of_reach and job_id not in self._read()[0]:
+                queue.failed_job_registry.requeue(job_id)
+                self.requeued.add(job_id)
+
+    def _failed(self) -> list[tuple[Queue, str, Job | None]]:
+        return [
+            (queue, job_id, queue.fetch_job(job_id))
+            for queue in self._queues
+            for job_id in queue.failed_job_registry.get_job_ids()
+        ]
 
     def _read(self) -> tuple[Counter[str], Counter[str], Counter[str]]:
         """Starts and ends by job, and what has started and not ended as ``job pid``."""
@@ -140,3 +155,9 @@ class Traffic:
             except redis.RedisError:
                 if self._ended.wait(SEND_AGAIN_S):
                     return
+
+
+def _failure(job: Job | None) -> str:
+    """What RQ recorded of it."""
+    result = job.latest_result() if job else None
+    return (result.exc_string or "") if result else "gone"

@@ -136,6 +136,7 @@ class Soak:
             "jobs_in": len(lab.traffic.sent),
             "jobs_done": shown.done,
             "jobs_lost_by_rq": len(lab.traffic.left()),
+            "jobs_requeued": len(lab.traffic.requeued),
             "jobs_doubled": shown.doubled,
             "busy_killed": len(shown.cut_short) + forced,
             "workers_started": sum(host.agent.said("started pool=") for host in lab.hosts),
