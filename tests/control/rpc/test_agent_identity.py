@@ -203,6 +203,7 @@ async def test_an_agent_takes_up_a_new_credential_while_it_runs(site: Site) -> N
     assert "refuses" not in site.log.read_text()
 
 
+@pytest.mark.timeout(600)  # it waits for a back-off of up to a minute, and must not be the last to begin
 async def test_a_restored_database_knows_the_credential_of_before(site: Site) -> None:
     """The copy is older than the renewal: what was given since then is gone."""
     agent = await site.agent(HEADWAY_JOIN_TOKEN=await site.endpoint.join_token())
