@@ -21,7 +21,7 @@ MANY = drawn(hosts_max=14, claims_max=10, floors_max=60)
 @pytest.fixture(autouse=True, scope="module")
 def few_moves() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(grant_placement, "GRANT_MOVES_MAX", MOVES_MAX)
+        patched.setattr(grant_placement, "GUARANTEE_MOVES_MAX", MOVES_MAX)
         yield
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from headway.scaling.allocation.fair_share import Claim
-from headway.scaling.allocation.grant_placement import GRANT_MOVES_MAX
 from headway.scaling.allocation.grants import allotted
 from headway.scaling.model import Assignment, Host, HostProblem, HostProblemKind, HostState, Template
+from headway.scaling.placement.guarantee_moves import GUARANTEE_MOVES_MAX
 from headway.scaling.placement.placement import placed_workers
 from headway.scaling.placement.pool_parts import PoolTarget
 from scaling.claims import SIZES, allot, claim, fleet, row
@@ -122,7 +122,7 @@ def test_a_guarantee_gets_a_place_that_no_few_hosts_have_among_themselves() -> N
 
 
 def test_no_more_guaranteed_workers_move_at_once_than_are_bounded_and_the_next_evaluation_goes_on() -> None:
-    number = GRANT_MOVES_MAX + 10
+    number = GUARANTEE_MOVES_MAX + 10
     there = [row("first", f"b{index:02}", 1, "four") for index in range(number)]
     hosts = fleet({f"{name}{index:02}": size for name, size in (("a", 4), ("b", 5)) for index in range(number)}, [], {})
     claims = [claim("first", "four", number, number), claim("second", "five", number, number)]
@@ -136,7 +136,7 @@ def test_no_more_guaranteed_workers_move_at_once_than_are_bounded_and_the_next_e
             assert allotment.refusals == {
                 "second": "there is a place, but it takes more moves than one evaluation makes: the next goes on"
             }
-    assert placed == [GRANT_MOVES_MAX, number, number]
+    assert placed == [GUARANTEE_MOVES_MAX, number, number]
     assert placed_workers(rows)["first"] == number
 
 

@@ -10,12 +10,11 @@ from itertools import groupby
 
 from headway.scaling.allocation.fair_share import Claim, Shares, pace_of
 from headway.scaling.placement.displacement import Freed, Takeover
-from headway.scaling.placement.guarantee_moves import moved_for_guarantees
+from headway.scaling.placement.guarantee_moves import GUARANTEE_MOVES_MAX, moved_for_guarantees
 from headway.scaling.placement.pool_parts import Part
 from headway.scaling.placement.worker_placer import Placing
 
 GRANT_PASSES_MAX = 4  # each but the last brings somebody nearer to his grant; two are usual
-GRANT_MOVES_MAX = 50  # guaranteed workers that move at one evaluation; the next goes on
 
 
 class Realising:
@@ -28,14 +27,14 @@ class Realising:
         self._parts: dict[str, list[Part]] = {}
         for part in placing.parts:
             self._parts.setdefault(part.target.pool, []).append(part)
-        self._moves_left = GRANT_MOVES_MAX
+        self._moves_left = GUARANTEE_MOVES_MAX
         self._guaranteed = self._guarantees()
         self._granted = {pool: max(workers, self._guaranteed[pool]) for pool, workers in self._shares.granted.items()}
 
     @property
     def has_moved_guaranteed(self) -> bool:
         """Whether guaranteed workers made way for others that are guaranteed."""
-        return self._moves_left < GRANT_MOVES_MAX
+        return self._moves_left < GUARANTEE_MOVES_MAX
 
     def _guarantees(self) -> Mapping[str, int]:
         """What was shared out of each guarantee; all of all where all are in place, which no search has to find."""

@@ -7,6 +7,8 @@ from headway.scaling.placement.host_capacity import HostCapacities
 from headway.scaling.placement.pool_parts import Part
 from headway.scaling.placement.worker_placer import Placing
 
+GUARANTEE_MOVES_MAX = 50  # guaranteed workers that move at one evaluation; the next goes on
+
 Parts = Mapping[str, Sequence[Part]]
 Counts = dict[str, dict[str, int]]
 """Pool, or kind -> host id -> guaranteed workers there."""
