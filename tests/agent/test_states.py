@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from headway.agent.workers import lifecycle
-from headway.agent.workers.lifecycle import SOON_S, Life
+from headway.agent.workers.crash_backoff import CRASH_WITHIN_S
+from headway.agent.workers.lifecycle import Life
 from headway.scaling.model import WorkerState
 
 STARTED_S = 100.0
@@ -89,13 +90,13 @@ def test_starting_to_backing_off_ended_before_it_was_ready(exit_code: int | None
     assert after.state is WorkerState.BACKING_OFF
 
 
-@pytest.mark.parametrize("age_s", [0.0, SOON_S - 0.1])
+@pytest.mark.parametrize("age_s", [0.0, CRASH_WITHIN_S - 0.1])
 def test_running_to_backing_off_ended_too_soon_to_have_been_of_use(age_s: float) -> None:
     after = lifecycle.ended(life(WorkerState.RUNNING), exit_code=1, now_s=STARTED_S + age_s)
     assert (after.state, after.has_failed) == (WorkerState.BACKING_OFF, True)
 
 
-@pytest.mark.parametrize("age_s", [SOON_S, 3600.0])
+@pytest.mark.parametrize("age_s", [CRASH_WITHIN_S, 3600.0])
 def test_running_to_gone_ended_later(age_s: float) -> None:
     after = lifecycle.ended(life(WorkerState.RUNNING), exit_code=1, now_s=STARTED_S + age_s)
     assert (after.state, after.has_failed) == (WorkerState.GONE, False)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from headway.agent.config.host_file import HostFile
-from headway.agent.workers.lifecycle import SOON_S
+from headway.agent.workers.crash_backoff import CRASH_WITHIN_S
 from headway.scaling.model import COUNTED, Assignment, HostCapacity, Template, Worker
 from headway.scaling.reconcile import Drain, Upkeep, reconcile
 
@@ -40,7 +40,7 @@ def upkeep(
     return Upkeep(
         template_hashes={name: template.content_hash for name, template in host_file.templates.items()},
         worn=worn,
-        unproven={worker.worker_id for worker in workers if now_s - worker.started_at_s < SOON_S},
+        unproven={worker.worker_id for worker in workers if now_s - worker.started_at_s < CRASH_WITHIN_S},
         cramped={
             name
             for name, template in templates.items()

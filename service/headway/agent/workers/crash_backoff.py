@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from headway.local.backoff import DoublingPause
 
+CRASH_WITHIN_S = 10.0  # a worker that ends sooner after its start has hardly done a job: it has failed
 PAUSE = DoublingPause(10.0, 300.0)
 CRASH_BACKOFF_RESET_S = 600.0  # a kind that was well for so long after its last pause begins with the shortest again
 

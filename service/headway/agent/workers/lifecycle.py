@@ -23,9 +23,10 @@ Seconds are of the host's clock since boot, which never steps.
 
 from dataclasses import dataclass, replace
 
+from headway.agent.workers.crash_backoff import CRASH_WITHIN_S
 from headway.scaling.model import WorkerState
 
-SOON_S = 10.0  # a worker that ends sooner after its start has hardly done a job
+FORCE_AGAIN_S = 5.0  # a process that is stuck in the kernel ends when it comes out of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +124,6 @@ def ended(life: Life, *, exit_code: int | None, now_s: float) -> Life:
     # An unknown end of a burst worker counts as a good one: to refill its place could go on for ever.
     if life.is_burst and exit_code in {0, None}:
         return replace(after_end, state=WorkerState.GONE, is_spent=True)
-    if life.state is WorkerState.STARTING or now_s - life.started_at_s < SOON_S:
+    if life.state is WorkerState.STARTING or now_s - life.started_at_s < CRASH_WITHIN_S:
         return replace(after_end, state=WorkerState.BACKING_OFF, has_failed=True)
     return replace(after_end, state=WorkerState.GONE)

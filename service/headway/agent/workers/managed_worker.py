@@ -15,7 +15,6 @@ from headway.scaling.model import Exit, StartUp, Worker, WorkerState
 
 PATTERN_POLL_S = 0.1
 UNSEEN_READY_S = 5.0  # what most libraries take to start; of a worker whose words the disk did not take
-FORCE_AGAIN_S = 5.0  # a process that is stuck in the kernel ends when it comes out of it
 LATER_S = 3600.0  # nothing to poll: the kernel signals its end
 
 log = logging.getLogger(__name__)
@@ -159,6 +158,6 @@ class ManagedWorker:
             return now_s + PATTERN_POLL_S if self.tail else life.started_at_s + record.ready.after_s
         if life.state is WorkerState.DRAINING:
             if life.is_forced:
-                return self.forced_at_s + FORCE_AGAIN_S
+                return self.forced_at_s + lifecycle.FORCE_AGAIN_S
             return lifecycle.drain_ends_s(life, drain_timeout_s=record.stop.drain_timeout_s, now_s=now_s)
         return now_s + LATER_S
