@@ -26,9 +26,9 @@ from headway.errors import Misconfigured
 from headway.store import migrate
 from headway.store.embedded import Server, dump, ensure_postgres
 from headway.store.engine import create_engine, transaction
+from headway.store.events.batches import BatchKey, claim_batches, record_file
 from headway.store.events.event_log import EventLog, EventRow
 from headway.store.events.recovery import attach
-from headway.store.events.telemetry import BatchKey, claim_batches, record_file
 from headway_spark.event_log.archive import Archive
 from headway_spark.event_log.log_files import files
 from headway_spark.stream.checkpoint import rebuilding

@@ -16,7 +16,7 @@ from headway.control.ingest.job_counts import BATCH_JOBS_MAX, JOBS_MAX, grown, i
 from headway.errors import Invalid
 from headway.scaling.measure import BucketRow, queue_metrics
 from headway.scaling.model import EventKind, Objective, QueueCounts, TelemetryBatch
-from headway.store.events.telemetry import BatchKey
+from headway.store.events.batches import BatchKey
 
 ENQUEUED, STARTED, FINISHED, FAILED = EventKind.ENQUEUED, EventKind.STARTED, EventKind.FINISHED, EventKind.FAILED
 

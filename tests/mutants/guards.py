@@ -177,9 +177,9 @@ GUARDS = (
         ("events/event_log.py", "        fcntl.flock(descriptor, fcntl.LOCK_EX)\n", ""),
         ("events/event_log.py", "                    os.utime(self._tmp / name)", "                    pass"),
         ("events/event_log.py", "        self._require(self._marker)\n        try:", "        try:"),
-        ("events/telemetry.py", "        await attempt.rollback()", "        await attempt.commit()"),
+        ("events/batches.py", "        await attempt.rollback()", "        await attempt.commit()"),
         (
-            "events/telemetry.py",
+            "events/batches.py",
             '"select file, \'\', 0, 0 from unnest(cast(:files as text[])) as file "\n                "on conflict do nothing returning file"',
             '"select file, \'\', 0, 0 from unnest(cast(:files as text[])) as file where not exists "\n                "(select 1 from event_files known where known.file = file) on conflict do nothing returning file"',
         ),

@@ -11,16 +11,10 @@ from sqlalchemy import text
 from headway.errors import Unavailable
 from headway.scaling.model import QueueSample, WorkerActivity
 from headway.store.engine import Connection, Engine, transaction
+from headway.store.events.batches import BatchKey, claim_batches, record_file, recorded_files
 from headway.store.events.event_log import EventLog, EventRow
 from headway.store.events.recovery import attach, recover
-from headway.store.events.telemetry import (
-    BatchKey,
-    claim_batches,
-    record_file,
-    recorded_files,
-    upsert_activities,
-    upsert_samples,
-)
+from headway.store.events.telemetry import upsert_activities, upsert_samples
 from headway.store.overview import read_samples
 
 ONE, TWO, THREE = BatchKey("app", 1), BatchKey("app", 2), BatchKey("web", 1)

@@ -17,6 +17,7 @@ from headway.control.ingest.reported_jobs import ReportedJobs, connection_of, ke
 from headway.control.log_throttle import LogThrottle
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
 from headway.store.engine import Connection
+from headway.store.events.batches import BatchKey
 from headway.store.events.event_sources import (
     KINDS,
     REPORTS_KEPT_S,
@@ -31,7 +32,6 @@ from headway.store.events.event_sources import (
     touch_collectors,
     touch_sources,
 )
-from headway.store.events.telemetry import BatchKey
 
 REPORTERS_READ_S = 30.0  # how often it is read which queues' events programs report: an hour's silence ends none
 REPORTS_MAX = 200_000  # 25 MB; of more, the oldest are forgotten, and what comes so much later may count twice

@@ -33,17 +33,10 @@ from headway.errors import HeadwayError, Overloaded, Unavailable
 from headway.scaling.model import Receipt, TelemetryBatch
 from headway.store.claimed_names import touch_producers
 from headway.store.engine import Connection, Engine, transaction
+from headway.store.events.batches import BatchKey, claim_batches, record_file
 from headway.store.events.event_log import EventLog, EventRow
 from headway.store.events.recovery import attach, recover, settle
-from headway.store.events.telemetry import (
-    BatchKey,
-    claim_batches,
-    lock_counts,
-    record_file,
-    save_counts,
-    upsert_activities,
-    upsert_samples,
-)
+from headway.store.events.telemetry import lock_counts, save_counts, upsert_activities, upsert_samples
 
 log = logging.getLogger(__name__)
 

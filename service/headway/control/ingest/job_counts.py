@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from headway.control.ingest.clock_skew import LATENESS_S, corrected
 from headway.scaling.model import EventKind, QueueCounts
+from headway.store.events.batches import BatchKey
 from headway.store.events.event_log import EventRow
-from headway.store.events.telemetry import BatchKey, CountsTaken
+from headway.store.events.telemetry import CountsTaken
 
 JOBS_MAX = 20_000  # of a kind, from one report to the next: what is more is a counter that jumped, and no load
 BATCH_JOBS_MAX = 50_000  # of all counters of a batch: a few lines must not become a file of gigabytes

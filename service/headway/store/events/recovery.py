@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 
 from headway.errors import Unavailable
 from headway.store.engine import Engine, transaction
+from headway.store.events.batches import event_log_of, recorded_files, set_event_log
 from headway.store.events.event_log import SETTING, EventLog
-from headway.store.events.telemetry import event_log_of, recorded_files, set_event_log
 
 log = logging.getLogger(__name__)
 

@@ -1,74 +1,13 @@
-"""What ingest writes to Postgres: claims on batches, the record of files, and the newest readings."""
+"""The newest that was reported, in Postgres: samples of queues, counts of jobs, hints about workers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
-from uuid import UUID
 
 from sqlalchemy import text
 
 from headway.scaling.metrics.newest_sample import LISTED_GAP_S
 from headway.scaling.model import QueueSample, WorkerActivity
 from headway.store.engine import Connection
-
-
-class BatchKey(NamedTuple):
-    """What identifies a batch."""
-
-    producer: str
-    sequence: int
-
-
-async def claim_batches(connection: Connection, files: dict[BatchKey, str | None]) -> set[BatchKey]:
-    """Claim batches, each with the file that will hold its rows, or None where it has none.
-
-    A batch that another transaction is claiming is waited for: exactly one of the two gets it.
-
-    Returns:
-        The batches that are ours; the others were claimed before.
-    """
-    ordered = sorted(files)  # two ingests that claim the same batches meet in the same order: no deadlock
-    rows = await connection.execute(
-        text(
-            "insert into event_batches (producer, sequence, file) "
-            "select * from unnest(cast(:producers as text[]), cast(:sequences as bigint[]), cast(:files as text[])) "
-            "on conflict do nothing returning producer, sequence"
-        ),
-        {
-            "producers": [key.producer for key in ordered],
-            "sequences": [key.sequence for key in ordered],
-            "files": [files[key] for key in ordered],
-        },
-    )
-    return {BatchKey(*row) for row in rows}
-
-
-async def record_file(connection: Connection, *, file: str, ingest: str, rows: int, size_bytes: int) -> None:
-    """Record that ``file`` counts: from the commit on, recovery publishes it instead of deleting it."""
-    await connection.execute(
-        text("insert into event_files (file, ingest, rows, bytes) values (:file, :ingest, :rows, :size_bytes)"),
-        {"file": file, "ingest": ingest, "rows": rows, "size_bytes": size_bytes},
-    )
-
-
-async def recorded_files(connection: Connection, files: Sequence[str]) -> set[str]:
-    """Those of ``files`` that are recorded.
-
-    A dead ingest's transaction may still be committing: reading would not see it, so this tries to record the files
-    itself, which waits for such a transaction to end, and takes that back.
-    """
-    async with connection.begin_nested() as attempt:
-        rows = await connection.execute(
-            text(
-                "insert into event_files (file, ingest, rows, bytes) "
-                "select file, '', 0, 0 from unnest(cast(:files as text[])) as file "
-                "on conflict do nothing returning file"
-            ),
-            {"files": sorted(files)},
-        )
-        unrecorded = set(rows.scalars())
-        await attempt.rollback()
-    return set(files) - unrecorded
-
 
 _KEYED = {"queue": "text", "at_s": "double precision"}
 _SAMPLED = {
@@ -212,21 +151,4 @@ async def upsert_activities(connection: Connection, activities: Iterable[WorkerA
             name: [getattr(activity, name) for activity in ordered]
             for name in ("host", "pid", "is_busy", "busy_since_s", "ended_jobs", "running_jobs")
         },
-    )
-
-
-async def event_log_of(connection: Connection) -> tuple[UUID | None, str | None]:
-    """The marker and the location of this database's event log; None before its first use.
-
-    Locks the row, so that of two ingests at their first use one sees what the other did.
-    """
-    row = (await connection.execute(text("select event_log_marker, event_log_location from cluster for update"))).one()
-    return row.event_log_marker, row.event_log_location
-
-
-async def set_event_log(connection: Connection, *, marker: UUID, location: str) -> None:
-    """Tie this database to the event log ``marker`` at ``location``."""
-    await connection.execute(
-        text("update cluster set event_log_marker = :marker, event_log_location = :location"),
-        {"marker": marker, "location": location},
     )
