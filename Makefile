@@ -88,7 +88,7 @@ contracts: install ## who may import whom
 compiled: install ## compile the tests of a new clone, once for all processes
 	@test -d tests/__pycache__ || $(BIN)/pytest -qq --collect-only >/dev/null || true
 
-# The slow tests start a JVM some sixty times, each with 6 s less of a processor.
+# Some 25 slow tests start a JVM with a session, each with 6 s less of a processor.
 classes: $(VENV)/share/headway/spark-classes.jsa ## archive Spark's classes: a JVM starts with a third less of a processor
 $(VENV)/share/headway/spark-classes.jsa: $(INSTALLED)
 	@$(BIN)/headway pipeline prepare || echo "headway: without the archive, the slow tests take longer" >&2
