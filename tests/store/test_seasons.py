@@ -11,7 +11,7 @@ import pytest
 from headway.scaling.history.daily import DAY_MINUTES
 from headway.scaling.history.weekly import HOUR_MINUTES, WEEK_HOURS, WEEK_MINUTES, ArrivalCounts, trained
 from headway.store.engine import Engine, transaction
-from headway.store.metrics.rollups import MINUTES_KEPT_S, Rollups
+from headway.store.metrics.rollups import Rollups
 from headway.store.metrics.seasons import (
     ROLLUPS,
     SyncConnection,
@@ -23,6 +23,7 @@ from headway.store.metrics.seasons import (
     write_seasons,
 )
 from headway.store.missing_rights import MissingRights
+from headway.store.retention import MINUTES_KEPT_S
 
 MONDAY = 2930 * WEEK_MINUTES + 4 * DAY_MINUTES
 BERLIN = ZoneInfo("Europe/Berlin")

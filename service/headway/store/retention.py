@@ -1,15 +1,21 @@
 """What has served its time goes: so that no table grows without end, whatever comes and goes in an installation.
 
-Decisions expire by their partitions, rollups where they are rolled up, and what belongs to a host goes with the host.
+How long metrics are kept stands here; they go where they are rolled up. Decisions expire by their partitions, and what
+belongs to a host goes with the host.
 """
 
 from collections.abc import Mapping
 
 from sqlalchemy import text
 
+from headway.scaling.arithmetic import DAY_S
 from headway.store.engine import Engine, transaction
 from headway.store.events.event_sources import REPORTED_FOR_S, REPORTS_KEPT_S
 
+BUCKETS_KEPT_S = 2 * 3600.0
+BUCKETS_UNCOUNTED_KEPT_S = 6 * 3600.0  # that are in no total yet
+MINUTES_KEPT_S = 14 * DAY_S
+HOURS_KEPT_S = 400 * DAY_S
 CLAIMS_KEPT_DAYS = 7  # the longest a producer may keep a batch and send it again
 FILES_KEPT_DAYS = 30  # longer than any ingest stays dead before its files are recovered
 ACTIVITIES_KEPT_S = 3600
@@ -17,8 +23,7 @@ SOURCES_KEPT_S = 86_400  # of collectors that no longer poll
 QUEUES_KEPT_S = 86_400  # that no profile names and nobody reads: as long as collectors report a deleted one as empty
 SEASONS_KEPT_DAYS = 30  # of such a queue: longer than any holiday of whoever brings it back
 ATTAINMENT_KEPT_DAYS = 31  # the window of an error budget, and a day
-LISTED_KEPT_DAYS = 14  # as long as rows of a minute, which say how long jobs waited meanwhile
-ALERTS_KEPT_DAYS = 400  # as long as hours of metrics; one that goes on stays
+ALERTS_KEPT_S = HOURS_KEPT_S  # one that goes on stays
 SILENCES_KEPT_DAYS = 30  # that have ended; the audit log has them for good
 KEYS_KEPT_S = 86_400  # of writes that may be sent again
 REFUSALS_KEPT_DAYS = 90  # programs can have them written at will; what people changed is kept for good
@@ -43,7 +48,8 @@ SERVED: Mapping[str, str] = {
     "job_reports": f"recorded_at < now() - interval '{REPORTS_KEPT_S} seconds'",
     "event_sources": "coalesce(greatest(arrivals_at, starts_at, ends_at), '-infinity') "
     f"< now() - interval '{REPORTED_FOR_S} seconds'",
-    "listed_workers": f"until_s < extract(epoch from now() - interval '{LISTED_KEPT_DAYS} days')",
+    # Rows of a minute say how long jobs waited meanwhile.
+    "listed_workers": f"until_s < extract(epoch from now() - interval '{MINUTES_KEPT_S} seconds')",
     "collectors": f"seen_at < now() - interval '{SOURCES_KEPT_S} seconds'",
     "queue_counts": f"received_at_s < extract(epoch from now() - interval '{CLAIMS_KEPT_DAYS} days')",
     "producers": f"seen_at < now() - interval '{CLAIMS_KEPT_DAYS} days'",
@@ -52,7 +58,7 @@ SERVED: Mapping[str, str] = {
     "queue_totals": f"{_NO_PROFILE.format(table='queue_totals')} "
     "and not exists (select from queues where queues.queue = queue_totals.queue)",
     "pool_attainment": f"from_s < extract(epoch from now() - interval '{ATTAINMENT_KEPT_DAYS} days')",
-    "alerts": f"until_s < extract(epoch from now() - interval '{ALERTS_KEPT_DAYS} days')",
+    "alerts": f"until_s < extract(epoch from now() - interval '{ALERTS_KEPT_S} seconds')",
     "silences": f"until_s < extract(epoch from now() - interval '{SILENCES_KEPT_DAYS} days')",
     "idempotency_keys": f"claimed_at < now() - interval '{KEYS_KEPT_S} seconds'",
     "audit_log": "action in ('call refused', 'sign-in failed', 'host renamed', 'host report refused') "

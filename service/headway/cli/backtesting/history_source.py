@@ -21,11 +21,9 @@ from headway.store.engine import create_engine, transaction
 from headway.store.metrics.windows import measured_until_s, read_window_rows
 from headway.store.pools.behaviours import read_summaries, read_timings, with_timings
 from headway.store.pools.profiles import list_profiles
+from headway.store.retention import BUCKETS_KEPT_S, MINUTES_KEPT_S
 from headway.zones import refuse_unknown_zones
 from headway_spark.studies.history import Load
-
-FINE_KEPT_S = 2 * 3600.0  # as long as rows of 5 s live
-MINUTES_KEPT_S = 14 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +186,7 @@ async def _recorded(asked: Asked, profiles: Sequence[Profile]) -> tuple[list[Buc
             until_s = asked.until_s or await measured_until_s(conn) or 0.0
             from_s = asked.from_s or until_s - MINUTES_KEPT_S
             found = await read_window_rows(
-                conn, queues=sorted(queues), until_s=until_s, from_s=from_s, fine_from_s=until_s - FINE_KEPT_S
+                conn, queues=sorted(queues), until_s=until_s, from_s=from_s, fine_from_s=until_s - BUCKETS_KEPT_S
             )
     finally:
         await engine.dispose()

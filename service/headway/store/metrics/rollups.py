@@ -26,13 +26,10 @@ from headway.store.engine import first_line
 from headway.store.metrics.queue_totals import count_up
 from headway.store.metrics.seasons import train_due
 from headway.store.missing_rights import MissingRights
+from headway.store.retention import BUCKETS_KEPT_S, BUCKETS_UNCOUNTED_KEPT_S, HOURS_KEPT_S, MINUTES_KEPT_S
 
 log = logging.getLogger(__name__)
 
-BUCKETS_KEPT_S = 2 * 3600.0
-BUCKETS_UNCOUNTED_KEPT_S = 6 * 3600.0
-MINUTES_KEPT_S = 14 * 86_400.0
-HOURS_KEPT_S = 400 * 86_400.0
 ROLLUP_FINAL_S = 720.0  # so much behind the newest bucket, the stream takes no event: its lateness and a class's minute
 ROLLUP_REWRITTEN_KEPT_S = 3600.0  # a bucket that is written again long after, by a rebuild, has neighbours yet to come
 TEND_S = 60.0
