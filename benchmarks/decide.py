@@ -25,6 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
 from headway.control.gc_tuning import collect_rarely
 from headway.control.scheduler import evaluator
 from headway.control.scheduler.bucket_cache import CACHED_S, RATE_WINDOW_S
@@ -48,10 +50,11 @@ from headway.scaling.model import (
     Worker,
     WorkerState,
 )
-from headway.scaling.placement.placement import PoolTarget, place
+from headway.scaling.placement.pool_parts import PoolTarget
 from headway.scaling.profile import Profile
 from headway.scaling.view import PoolView
 from headway.store.pools.evaluation_io import Gathered, PoolState
+from support.placements import place
 
 NOW_S = 1_800_000_000.0
 TICK_S = 5.0

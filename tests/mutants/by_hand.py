@@ -440,7 +440,7 @@ MUTANTS = (
         ("if not able or not", "if len(able) < 2 or not"),
         ("for _, _, more in changes) - 1", "for _, _, more in changes) - 0"),
         ("self.moves + workers <= self._moves_max", "self.moves + workers < self._moves_max"),
-        ("if is_far and any(", "if False and any("),
+        ("return is_far and any(", "return False and any("),
         (
             "each: (-self.rooms.part_of(each), each)):\n            while",
             "each: (self.rooms.part_of(each), each)):\n            while",
@@ -460,7 +460,7 @@ MUTANTS = (
         ("<= amount\n", "< amount\n"),
         ("self._dead.add((at, left))", "self._dead.add((at + 1, left))"),
         ("range(_fitting(cost, room, left[kind]), -1, -1)", "range(_fitting(cost, room, left[kind]), 0, -1)"),
-        ("is_found or search.steps_left >= 0", "is_found"),
+        ("steps=steps_max - search.steps_left", "steps=0"),
     ),
     *_in(
         "allocation/refusals.py",

@@ -12,7 +12,7 @@ from headway.scaling.allocation.fair_share import Claim
 from headway.scaling.allocation.grants import Allotment, allotted
 from headway.scaling.model import Assignment, Host, HostState, Template, Worker, WorkerState
 from headway.scaling.placement.host_capacity import HostCapacities
-from headway.scaling.placement.placement import PoolTarget
+from headway.scaling.placement.pool_parts import PoolTarget
 from support.hosts import any_host
 
 HOSTS_MAX = 6

@@ -21,7 +21,7 @@ from headway.scaling.model import (
     Step,
     Template,
 )
-from headway.scaling.placement.placement import placed_workers
+from headway.scaling.placement.pool_parts import placed_workers
 from headway.scaling.profile_keys.schedule import Schedule
 from support.pools import NOW_S, profile, queue, view
 

@@ -21,7 +21,7 @@ from headway.scaling.model import (
     WorkerState,
 )
 from headway.scaling.placement.host_capacity import HostCapacities
-from headway.scaling.placement.placement import placed_workers
+from headway.scaling.placement.pool_parts import placed_workers
 from scaling.floors import template
 from support.pools import NOW_S, profile, queue, view
 

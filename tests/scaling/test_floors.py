@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from headway.scaling.model import HostState
 from headway.scaling.placement.host_capacity import HostCapacities
-from headway.scaling.placement.placement import placed_workers
+from headway.scaling.placement.pool_parts import placed_workers
 from scaling.claims import share
 from scaling.floors import Drawn, busy_workers, counts, do_floors_fit, drawn, followed
 

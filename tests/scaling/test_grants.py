@@ -9,8 +9,7 @@ from headway.scaling.allocation.fair_share import Claim
 from headway.scaling.allocation.grants import allotted
 from headway.scaling.model import Assignment, Host, HostProblem, HostProblemKind, HostState, Template
 from headway.scaling.placement.guarantee_moves import GUARANTEE_MOVES_MAX
-from headway.scaling.placement.placement import placed_workers
-from headway.scaling.placement.pool_parts import PoolTarget
+from headway.scaling.placement.pool_parts import PoolTarget, placed_workers
 from scaling.claims import SIZES, allot, claim, fleet, row
 from scaling.floors import counts, host, target_of, template, worker
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from headway.errors import Invalid
 from headway.scaling.model import Assignment, Host, Template, Worker, WorkerState
 from headway.scaling.placement.host_capacity import HOST_PROCESSES_MAX, HostCapacities
-from headway.scaling.placement.placement import PoolTarget, place, placed_workers
+from headway.scaling.placement.pool_parts import PoolTarget, placed_workers
 from support.hosts import any_host
+from support.placements import place
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=100)
 LARGE = Template(name="large", content_hash="1", cpu_cores=3.0, memory_bytes=100)

@@ -12,10 +12,11 @@ from headway.errors import Invalid
 from headway.scaling.allocation.fair_share import Claim
 from headway.scaling.model import Assignment, Host, HostProblem, HostProblemKind, HostState, Template
 from headway.scaling.placement.host_capacity import HOST_MEMORY_PRESSURE_MAX, HostCapacities
-from headway.scaling.placement.placement import PoolTarget, place, placed_workers
+from headway.scaling.placement.pool_parts import PoolTarget, placed_workers
 from headway.scaling.profile import Placement, profile_from_mapping
 from scaling.claims import share
 from support.hosts import any_host
+from support.placements import place
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=1.0, memory_bytes=0)
 

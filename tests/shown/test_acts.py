@@ -6,12 +6,13 @@ import pytest
 
 from headway.agent.config.host_file import load
 from headway.scaling.model import Assignment, Template
-from headway.scaling.placement.placement import PoolTarget, place
+from headway.scaling.placement.pool_parts import PoolTarget
 from headway.scaling.profile import profile_from_mapping
 from shown.acts import only_on
 from shown.hosts import QUEUES, host_file
 from shown.site import HOSTS
 from support.hosts import any_host
+from support.placements import place
 
 MAIL = Template(name="mail", content_hash="1", cpu_cores=0.02, memory_bytes=0)
 

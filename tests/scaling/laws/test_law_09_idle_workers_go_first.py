@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.model import COUNTED, Assignment, Host, HostCapacity, Worker, WorkerState
-from headway.scaling.placement.placement import PoolTarget, place, placed_workers
+from headway.scaling.placement.pool_parts import PoolTarget, placed_workers
 from headway.scaling.reconcile import Drain, reconcile
 from scaling.laws.drawn import LAW
 from scaling.laws.fleets import TEMPLATE, WORKERS, begun
+from support.placements import place
 
 
 def is_idle(worker: Worker) -> bool:

@@ -16,7 +16,7 @@ from headway.errors import Invalid
 from headway.scaling.allocation.allocate import allocate
 from headway.scaling.decide import decide
 from headway.scaling.model import Host, Memory, Worker
-from headway.scaling.placement.placement import placed_workers
+from headway.scaling.placement.pool_parts import placed_workers
 from headway.scaling.profile import profile_from_mapping
 from headway.scaling.reconcile import Drain, reconcile
 from headway.scaling.view import PoolView

@@ -18,7 +18,7 @@ from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.decisions.predicted_pickup import predicted_pickup_s
 from headway.scaling.model import Assignment, Host, LastMove, Mode, Step
 from headway.scaling.placement.host_capacity import HostCapacities
-from headway.scaling.placement.placement import PoolTarget
+from headway.scaling.placement.pool_parts import PoolTarget
 from headway.scaling.policy.ground import Ground
 from headway.scaling.policy.limits import busy_workers, ceiling_of, paused_workers
 from headway.scaling.profile_keys.pauses import NEVER_DOWN

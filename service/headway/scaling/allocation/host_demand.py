@@ -13,7 +13,7 @@ from headway.scaling.allocation.grants import all_placed
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Host, Mode
 from headway.scaling.placement.host_capacity import HOST_PROCESSES_MAX, HostCapacities, RemainingCapacity, is_open
-from headway.scaling.placement.placement import placed_workers
+from headway.scaling.placement.pool_parts import placed_workers
 
 SPARE_SCAN_EVERY_S = (
     60.0  # trying to do without hosts costs some tens of milliseconds, and nobody removes one in a hurry

@@ -25,8 +25,6 @@ class Arrangement:
         """With nobody in ``rooms``. For those to come, no more than ``moves_max`` move in all."""
         self.rooms = rooms
         self.by_host: dict[str, dict[str, int]] = {}
-        self.is_exact = True
-        """False: there may be a place for what found none."""
         self.moves = 0
         """Workers that have been moved so far to let another in."""
         self._steps_left = steps_max
@@ -79,7 +77,7 @@ class Arrangement:
         able = [room for room in self._open if self._could_hold(room, kind)]
         if not able or not self._is_enough_left(able, kind):
             return False
-        is_exact = is_far = False
+        is_far = False
         for window in self._windows(able):
             if self._steps_left <= 0:
                 break
@@ -87,12 +85,8 @@ class Arrangement:
             if is_filled:
                 return True
             is_far = is_far or found.fills is not None
-            is_exact = found.is_exact and found.fills is None and len(window) == len(self._open)
         # Refilling accepts any way. Where that moves too many, one host gives up as few as have places elsewhere.
-        if is_far and any(self._displaced(room, kind) for room in sorted(able, key=_emptiest)[:WINDOW_HOSTS]):
-            return True
-        self.is_exact = self.is_exact and is_exact
-        return False
+        return is_far and any(self._displaced(room, kind) for room in sorted(able, key=_emptiest)[:WINDOW_HOSTS])
 
     def _displaced(self, room: RemainingCapacity, kind: str) -> bool:
         """Put one of ``kind`` there, and each that stands in its way where there is room, the largest first."""

@@ -28,8 +28,7 @@ class Packed:
     fills: tuple[Counts, ...] | None
     """Workers by kind on each host; ``None`` where they do not fit, or the search ended before it knew."""
     steps: int
-    is_exact: bool
-    """False: there may be a way that was not found."""
+    """More than were allowed where the search ended before it knew."""
 
 
 def packed(bins: Sequence[Bin], counts: Counts, *, steps_max: int) -> Packed:
@@ -39,11 +38,7 @@ def packed(bins: Sequence[Bin], counts: Counts, *, steps_max: int) -> Packed:
     """
     search = _Search(bins, counts, steps_max)
     is_found = search.is_through(0, counts)
-    return Packed(
-        fills=search.fills() if is_found else None,
-        steps=steps_max - search.steps_left,
-        is_exact=is_found or search.steps_left >= 0,
-    )
+    return Packed(fills=search.fills() if is_found else None, steps=steps_max - search.steps_left)
 
 
 class _Search:

@@ -4,7 +4,7 @@ Base and burst workers of a pool are two parts that are placed apart: a worker t
 that stays.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headway.errors import Invalid
@@ -121,3 +121,11 @@ def rows_of(parts: Sequence[Part], present: Sequence[Assignment]) -> Iterator[As
                 burst_workers=burst_workers,
                 restart_generation=row.restart_generation if row else 0,
             )
+
+
+def placed_workers(rows: Iterable[Assignment]) -> dict[str, int]:
+    """Pool -> its workers in ``rows``."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row.pool] = counts.get(row.pool, 0) + row.workers
+    return counts

@@ -1,4 +1,10 @@
-"""The workers of all pools on their hosts while they are placed: what stays, what leaves first, and what comes."""
+"""Which host runs which of a pool's workers: what stays, what leaves first, and what comes.
+
+Neither loses nor invents a worker, moves as few as it can, and is stable. What is not wanted leaves where it is idle,
+then where it is fullest. A host that is not known gets nothing. One that is not open (cordoned, or its memory under
+pressure) keeps what it has and gets nothing new; one that drains is none for placing:
+scaling/allocation/host_drain.py says when what it has may leave.
+"""
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
