@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from operator import attrgetter, itemgetter
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.model import Arrivals, EventKind, JobEvent, Objective, QueueMetrics, QueueSample
@@ -31,6 +31,7 @@ BATCH_JOBS = 16  # of fewer, one long job makes the mean
 SERVICE_WINDOW_S = 300.0  # service times are a property of the jobs, not of the moment: a longer memory, less noise
 
 LOG_GAMMA = math.log(GAMMA)
+SAMPLED = ("sampled_at_s", "waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s")  # of a row
 
 _bucket_s = attrgetter("bucket_s")
 _first = itemgetter(0)
@@ -66,6 +67,12 @@ def merged(sketches: Iterable[Mapping[int, int]]) -> dict[int, int]:
         for index, count in sketch.items():
             total[index] += count
     return dict(total)
+
+
+def late_jobs(pickup_sketch: Mapping[int, int], target_s: float) -> int:
+    """Of the waits in a sketch, those longer than ``target_s``; one that is within 2 % of it may count either way."""
+    in_time = sketch_index(target_s)
+    return sum(jobs for index, jobs in pickup_sketch.items() if index > in_time)
 
 
 def quantile_s(sketch: Mapping[int, int], percentile: float) -> float | None:
@@ -216,11 +223,12 @@ def rolled_up(rows: Iterable[BucketRow], *, span_s: float) -> tuple[BucketRow, .
     parts: dict[tuple[str, str, float], list[BucketRow]] = defaultdict(list)
     for row in rows:
         parts[row.queue, row.job_class or "", bucket_start_s(row.bucket_s, span_s=span_s)].append(row)
-    merged_rows = (_merged(found, start_s, span_s) for (_, _, start_s), found in sorted(parts.items(), key=_first))
+    merged_rows = (merged_row(found, start_s, span_s) for (_, _, start_s), found in sorted(parts.items(), key=_first))
     return tuple(row for row in merged_rows if not is_uneventful(row) or _depths(row))
 
 
-def _merged(rows: Sequence[BucketRow], start_s: float, span_s: float) -> BucketRow:
+def merged_row(rows: Sequence[BucketRow], start_s: float, span_s: float) -> BucketRow:
+    """What happened in ``rows`` together, and how the queue stood by the newest; of equally new ones, by the first."""
     sampled = max([row for row in rows if row.sampled_at_s is not None], key=_bucket_s, default=None)
     return BucketRow(
         queue=rows[0].queue,
@@ -236,12 +244,13 @@ def _merged(rows: Sequence[BucketRow], start_s: float, span_s: float) -> BucketR
         pickup_max_s=max((row.pickup_max_s for row in rows if row.pickup_max_s is not None), default=None),
         service_sketch=merged(row.service_sketch for row in rows),
         pickup_sketch=merged(row.pickup_sketch for row in rows),
-        sampled_at_s=sampled.sampled_at_s if sampled else None,
-        waiting_jobs=sampled.waiting_jobs if sampled else None,
-        in_flight_jobs=sampled.in_flight_jobs if sampled else None,
-        delayed_jobs=sampled.delayed_jobs if sampled else None,
-        oldest_age_s=sampled.oldest_age_s if sampled else None,
+        **_sampled(sampled),
     )
+
+
+def _sampled(row: BucketRow | None) -> dict[str, Any]:
+    """What ``row`` says of its newest sample; nothing without a row."""
+    return {name: getattr(row, name) for name in SAMPLED} if row else {}
 
 
 def _depths(row: BucketRow) -> int:
@@ -310,11 +319,7 @@ def queue_metrics(
     ended_per_s = sum(share * (row.finished_jobs + row.failed_jobs) for row, share in shares) / window_s
     return QueueMetrics(
         queue=queue,
-        sampled_at_s=sampled.sampled_at_s if sampled else None,
-        waiting_jobs=sampled.waiting_jobs if sampled else None,
-        in_flight_jobs=sampled.in_flight_jobs if sampled else None,
-        delayed_jobs=sampled.delayed_jobs if sampled else None,
-        oldest_age_s=sampled.oldest_age_s if sampled else None,
+        **_sampled(sampled),
         in_flight_mean_jobs=in_flight_jobs,
         window_s=window_s,
         arrived_jobs=sum(row.arrived_jobs for row in recent if row.bucket_s == bucket_start_s(now_s) - BUCKET_S),
@@ -379,10 +384,8 @@ def batch_mean_s(ended: Iterable[tuple[int, float]]) -> float | None:
 
 def _late_jobs(row: BucketRow, target_s: float) -> int:
     """Starts of the bucket that came later than the objective allows, by its sketch."""
-    if row.pickup_max_s is None or row.pickup_max_s <= target_s:
-        return 0
-    longest_in_time = sketch_index(target_s)
-    return sum(count for index, count in row.pickup_sketch.items() if index > longest_in_time)
+    is_any_late = row.pickup_max_s is not None and row.pickup_max_s > target_s
+    return late_jobs(row.pickup_sketch, target_s) if is_any_late else 0
 
 
 def _arrivals(rows: Sequence[BucketRow], *, waiting_jobs: int, now_s: float) -> tuple[Arrivals, ...]:
@@ -410,11 +413,7 @@ def is_depth_alone(sampled: BucketRow, rows: Iterable[BucketRow]) -> bool:
 def _of_depth_alone(queue: str, sampled: BucketRow, *, window_s: float) -> QueueMetrics:
     return QueueMetrics(
         queue=queue,
-        sampled_at_s=sampled.sampled_at_s,
-        waiting_jobs=sampled.waiting_jobs,
-        in_flight_jobs=sampled.in_flight_jobs,
-        delayed_jobs=sampled.delayed_jobs,
-        oldest_age_s=sampled.oldest_age_s,
+        **_sampled(sampled),
         has_unknown_rates=True,
         window_s=window_s,
     )
@@ -427,11 +426,7 @@ def read_again(metrics: QueueMetrics, row: BucketRow) -> QueueMetrics:
         return queue_metrics((row,), queue=metrics.queue, now_s=now_s, window_s=metrics.window_s, objective=Objective())
     return replace(
         metrics,
-        sampled_at_s=row.sampled_at_s,
-        waiting_jobs=row.waiting_jobs,
-        in_flight_jobs=row.in_flight_jobs,
-        delayed_jobs=row.delayed_jobs,
-        oldest_age_s=row.oldest_age_s,
+        **_sampled(row),
         arrivals=(),  # what came is too long ago
     )
 

@@ -6,7 +6,6 @@ The engine writes the rows that the pipeline would have written, and the control
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import chain
 
 from headway.scaling.measure import (
@@ -17,6 +16,7 @@ from headway.scaling.measure import (
     bucket_start_s,
     is_uneventful,
     merged,
+    merged_row,
     queue_metrics,
     sketch_index,
 )
@@ -68,7 +68,7 @@ class RowWriter:
     def add(self, part: BucketRow) -> None:
         """Add what happened in a part of a bucket, and how the queue stood at its end."""
         before = self._rows.get(part.bucket_s)
-        self._rows[part.bucket_s] = part if before is None else _joined(before, part)
+        self._rows[part.bucket_s] = part if before is None else merged_row((part, before), part.bucket_s, BUCKET_S)
 
     def take(self) -> tuple[BucketRow, ...]:
         """The rows that were written since the last call; the running one is kept to be written on."""
@@ -119,22 +119,6 @@ def depth_row(queue: str, *, at_s: float, waiting_jobs: int) -> BucketRow:
     """The row of a queue whose source reports depths alone, at ``at_s`` (Unix seconds)."""
     return BucketRow(
         queue=queue, bucket_s=bucket_start_s(at_s - BUCKET_EDGE_S), sampled_at_s=at_s, waiting_jobs=waiting_jobs
-    )
-
-
-def _joined(before: BucketRow, part: BucketRow) -> BucketRow:
-    """Two parts of one bucket: what happened adds up, and how it stood is what the later one says."""
-    pickups_max_s = [each for each in (before.pickup_max_s, part.pickup_max_s) if each is not None]
-    return replace(
-        part,
-        arrived_jobs=before.arrived_jobs + part.arrived_jobs,
-        retried_jobs=before.retried_jobs + part.retried_jobs,
-        started_jobs=before.started_jobs + part.started_jobs,
-        finished_jobs=before.finished_jobs + part.finished_jobs,
-        service_sum_s=before.service_sum_s + part.service_sum_s,
-        service_sketch=merged((before.service_sketch, part.service_sketch)),
-        pickup_max_s=max(pickups_max_s, default=None),
-        pickup_sketch=merged((before.pickup_sketch, part.pickup_sketch)),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from headway.scaling.arithmetic import DAY_S, HOUR_S
-from headway.scaling.measure import merged, sketch_index
+from headway.scaling.measure import late_jobs, merged
 
 PERIOD_S = 300.0  # the shortest window of a burn rate
 BUDGET_WINDOW_S = 30 * DAY_S
@@ -64,9 +64,8 @@ class Attained:
 
 def attained(sketches: Iterable[Mapping[int, int]], *, target_s: float) -> Attained:
     """The jobs that started, by sketches of how long they waited, and of these the ones that waited too long."""
-    waits, in_time = merged(sketches), sketch_index(target_s)
-    late_jobs = sum(jobs for index, jobs in waits.items() if index > in_time)
-    return Attained(jobs=sum(waits.values()), late_jobs=late_jobs)
+    waits = merged(sketches)
+    return Attained(jobs=sum(waits.values()), late_jobs=late_jobs(waits, target_s))
 
 
 def error_budget(percentile: float) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from headway.scaling.measure import sketch_index, sketch_value_s
+from headway.scaling.measure import late_jobs, merged, sketch_index, sketch_value_s
 
 WAIT_BOUNDS_S = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 SERVICE_BOUNDS_S = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
@@ -54,12 +54,6 @@ class JobTotals:
         return late_jobs(self.pickup_sketch, target_s)
 
 
-def late_jobs(pickup_sketch: Mapping[int, int], target_s: float) -> int:
-    """Of the waits in a sketch, those longer than ``target_s``; one that is within 2 % of it may count either way."""
-    in_time = sketch_index(target_s)
-    return sum(jobs for index, jobs in pickup_sketch.items() if index > in_time)
-
-
 def within(sketch: Mapping[int, int], bounds_s: Iterable[float]) -> list[tuple[float, int]]:
     """Each of ``bounds_s``, ascending and once, with how many values of ``sketch`` do not exceed it."""
     indexes = sorted(sketch)
@@ -75,18 +69,12 @@ def within(sketch: Mapping[int, int], bounds_s: Iterable[float]) -> list[tuple[f
 
 def together(parts: Sequence[JobTotals]) -> JobTotals:
     """The sum of ``parts``."""
-    service: dict[int, int] = {}
-    pickup: dict[int, int] = {}
-    for part in parts:
-        for total, sketch in ((service, part.service_sketch), (pickup, part.pickup_sketch)):
-            for index, jobs in sketch.items():
-                total[index] = total.get(index, 0) + jobs
     return JobTotals(
         enqueued=sum(part.enqueued for part in parts),
         started=sum(part.started for part in parts),
         finished=sum(part.finished for part in parts),
         failed=sum(part.failed for part in parts),
         service_sum_s=sum(part.service_sum_s for part in parts),
-        service_sketch=service,
-        pickup_sketch=pickup,
+        service_sketch=merged(part.service_sketch for part in parts),
+        pickup_sketch=merged(part.pickup_sketch for part in parts),
     )
