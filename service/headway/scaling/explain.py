@@ -199,7 +199,7 @@ def _demands(decision: Decision) -> Sentences:
         sentences.append(f"Lower demands: {'; '.join(_demand(demand) for demand in asking[1:])}.")
     silent = [_words(demand.name) for demand in ranked if demand.slots <= 0]
     if silent:
-        sentences.append(f"No workers are asked for by {_listed(silent)}.")
+        sentences.append(f"No workers are asked for by {_joined(silent)}.")
     return tuple(sentences)
 
 
@@ -360,7 +360,3 @@ def _number(value: float) -> str:
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

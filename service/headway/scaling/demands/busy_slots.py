@@ -22,6 +22,11 @@ def busy(queue: QueueMetrics, view: PoolView) -> int:
     if queue.running_jobs is not None:
         # Whoever has reserved a job and begun none is about to begin it.
         return max(queue.running_jobs, min(1, queue.reserved_jobs or 0))
+    return busy_by_workers(view)
+
+
+def busy_by_workers(view: PoolView) -> int:
+    """Slots that have a job by what is known of the workers: all that run where that is nothing."""
     if view.busy_slots is not None:
         return view.busy_slots
     workers = view.running_workers if view.busy_workers is None else view.busy_workers

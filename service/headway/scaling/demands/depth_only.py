@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from headway.scaling.arithmetic import SHORTEST_S
+from headway.scaling.demands.busy_slots import busy_by_workers
 from headway.scaling.demands.deadlines import dispatch_s
 from headway.scaling.model import Arrivals, PoolDepths, QueueDepths, QueueMetrics, Sighting
 from headway.scaling.view import PoolView, copied
@@ -137,10 +138,7 @@ def _busy_slots(view: PoolView) -> int:
     """Slots that have a job, as far as that is known; others that run may have one."""
     if _is_counted(view):
         return sum(queue.running_jobs or 0 for queue in view.queues)
-    if view.busy_slots is not None:
-        return view.busy_slots
-    workers = view.running_workers if view.busy_workers is None else view.busy_workers
-    return workers * view.slots_per_worker
+    return busy_by_workers(view)
 
 
 def _is_counted(view: PoolView) -> bool:

@@ -293,7 +293,6 @@ class Weeks:
         self._minutes: dict[int, int] = {}
         self._hours: dict[int, int] = {}
         self._first: int | None = None
-        self._until = 0
         self._learned_day: int | None = None
         self.season: Season | None = None
 

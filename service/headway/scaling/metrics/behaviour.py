@@ -105,7 +105,7 @@ def spread_of(values_s: Collection[float]) -> Spread | None:
     if not values_s:
         return None
     ordered = sorted(values_s)
-    return Spread(p50_s=_quantile(ordered, 0.5), p95_s=_quantile(ordered, 0.95), count=len(ordered))
+    return Spread(p50_s=nearest_rank(ordered, 0.5), p95_s=nearest_rank(ordered, 0.95), count=len(ordered))
 
 
 def parameters(spread: Spread) -> tuple[float, float]:
@@ -125,24 +125,12 @@ def mean_s(spread: Spread) -> float:
     return math.exp(mu + sigma * sigma / 2)
 
 
-def _quantile(ordered: Sequence[float], fraction: float) -> float:
-    """By nearest rank: a value that was observed, so that rounding never puts p50 above p95."""
+def nearest_rank(ordered: Sequence[float], fraction: float) -> float:
+    """The value that ``fraction`` of them do not exceed: an observed one, so that rounding never puts p50 above p95."""
     return ordered[max(0, math.ceil(fraction * len(ordered)) - 1)]
 
 
-_SPREADS = frozenset(
-    {
-        "start_up",
-        "start_up_alone",
-        "exit",
-        "exit_alone",
-        "sample_lag",
-        "worker_lag",
-        "evaluation_delay",
-        "apply_delay",
-        "wake_delay",
-    }
-)
+_SPREADS = frozenset(each.name for each in fields(Behaviour) if each.type == Spread | None)
 
 
 def behaviour_to_mapping(behaviour: Behaviour) -> dict[str, Any]:

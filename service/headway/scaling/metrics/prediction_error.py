@@ -4,11 +4,11 @@ What is counted knows of starts when they began and how long each had waited, by
 the jobs were enqueued, to within a span.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from headway.scaling.measure import BUCKET_S, BucketRow, sketch_value_s
+from headway.scaling.metrics.behaviour import nearest_rank
 
 PREDICTED_JOBS_MIN = 0.5  # of a cohort: less is the edge of another one
 
@@ -58,12 +58,8 @@ def error_of(errors_s: Sequence[float]) -> PredictionError | None:
         return None
     ordered = sorted(map(abs, errors_s))
     return PredictionError(
-        p50_s=_rank(ordered, 0.5),
-        p95_s=_rank(ordered, 0.95),
+        p50_s=nearest_rank(ordered, 0.5),
+        p95_s=nearest_rank(ordered, 0.95),
         bias_s=sum(errors_s) / len(errors_s),
         count=len(errors_s),
     )
-
-
-def _rank(ordered: Sequence[float], fraction: float) -> float:
-    return ordered[max(0, math.ceil(fraction * len(ordered)) - 1)]

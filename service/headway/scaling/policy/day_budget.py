@@ -7,11 +7,10 @@ were there are paid. The live loop, rehearsals and the back-test share it. Docs:
 import math
 from dataclasses import dataclass, replace
 
-from headway.errors import Invalid
 from headway.scaling.arithmetic import HOUR_S, ROUNDING
 from headway.scaling.demands.deadlines import known_service_s, start_up_s
 from headway.scaling.model import DayBudget, DayPaid
-from headway.scaling.profile_keys.schedule import UTC_NAME, UTC_ZONE, Zone, day_of, span_s
+from headway.scaling.profile_keys.schedule import Zone, day_of, span_s, zone_of
 from headway.scaling.view import PoolView, pooled
 
 BUDGET_AHEAD_S_MAX = (
@@ -53,7 +52,7 @@ def account_of(view: PoolView, before: DayPaid | None, *, now_s: float) -> Accou
     profile = view.profile
     if profile.budget_per_day is None or profile.cost_per_worker_hour is None:
         return None
-    zone = _zone(view)
+    zone = zone_of(profile.budget_time_zone, view.zones, key="budget_time_zone")
     paid = _counted(view, before, zone=zone, now_s=now_s)
     began_s, ends_s = span_s(paid.day, zone)
     length_s = ends_s - began_s
@@ -138,25 +137,18 @@ def _counted(view: PoolView, before: DayPaid | None, *, zone: Zone, now_s: float
     workers = view.running_workers + view.starting_workers + view.unknown_workers + view.leaving_workers
     if before is None or before.at_s - now_s > BUDGET_AHEAD_S_MAX:
         hours = view.worker_hours_today if before is None else None
-        since_s = now_s if hours is None else span_s(today, zone)[0]
+        day, since_s = today, now_s if hours is None else span_s(today, zone)[0]
         paid_worker_s = (hours or 0.0) * HOUR_S
-        return DayPaid(
-            day=today,
-            at_s=now_s,
-            paid_worker_s=paid_worker_s,
-            workers=workers,
-            since_s=since_s,
-            service_s=_measured_s(view, before),
-        )
-    day, from_s, paid_worker_s, since_s = before.day, before.at_s, before.paid_worker_s, before.since_s
-    if day < today:
-        day, paid_worker_s = today, 0.0
-        since_s = span_s(today, zone)[0]
-        from_s = max(from_s, since_s)
-    passed_s = max(0.0, now_s - from_s)
-    # Who is seen for the first time came after the last evaluation.
-    came = max(0, workers - before.workers)
-    paid_worker_s += before.workers * passed_s + came * min(passed_s, view.tick_s)
+    else:
+        day, from_s, paid_worker_s, since_s = before.day, before.at_s, before.paid_worker_s, before.since_s
+        if day < today:
+            day, paid_worker_s = today, 0.0
+            since_s = span_s(today, zone)[0]
+            from_s = max(from_s, since_s)
+        passed_s = max(0.0, now_s - from_s)
+        # Who is seen for the first time came after the last evaluation.
+        came = max(0, workers - before.workers)
+        paid_worker_s += before.workers * passed_s + came * min(passed_s, view.tick_s)
     return DayPaid(
         day=day,
         at_s=now_s,
@@ -217,12 +209,3 @@ def _service_s(account: Account, view: PoolView) -> float:
     if queue.service_time_s is None and account.paid.service_s is not None:
         return account.paid.service_s
     return known_service_s(queue, view)
-
-
-def _zone(view: PoolView) -> Zone:
-    name = view.profile.budget_time_zone
-    if name == UTC_NAME:
-        return UTC_ZONE
-    if name not in view.zones:
-        raise Invalid(f"budget_time_zone {name!r} is not known; write it as Europe/Berlin")
-    return view.zones[name]

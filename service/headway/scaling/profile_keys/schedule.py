@@ -61,7 +61,7 @@ class Schedule:
         Raises:
             Invalid: its zone is not among ``zones``.
         """
-        wall = datetime.fromtimestamp(at_s, self._zone(zones))
+        wall = datetime.fromtimestamp(at_s, zone_of(self.time_zone, zones, key="time_zone"))
         if self.is_dated:
             starts, ends = datetime.fromisoformat(self.starts), datetime.fromisoformat(self.ends)
             now = wall if starts.tzinfo else wall.replace(tzinfo=None)
@@ -74,13 +74,6 @@ class Schedule:
         if starts_s < ends_s:
             return is_today and starts_s <= shown_s < ends_s
         return (is_today and shown_s >= starts_s) or (is_since_yesterday and shown_s < ends_s)
-
-    def _zone(self, zones: Zones) -> tzinfo:
-        if self.time_zone == UTC_NAME:
-            return UTC
-        if self.time_zone not in zones:
-            raise Invalid(f"time_zone {self.time_zone!r} is not known; write it as Europe/Berlin")
-        return zones[self.time_zone]
 
     def _time_breaches(self) -> list[str]:
         times = {"starts": self.starts, "ends": self.ends}
@@ -163,6 +156,15 @@ def _date_breaches(times: Mapping[str, str]) -> list[str]:
     if (starts.tzinfo is None) != (ends.tzinfo is None):
         return ["starts and ends: write both with an offset as +01:00, or neither"]
     return [] if starts < ends else [f"ends={times['ends']} is not after starts={times['starts']}"]
+
+
+def zone_of(name: str, zones: Zones, *, key: str) -> Zone:
+    """The zone that ``key`` of a profile names. Raises ``Invalid`` where it is not among ``zones``."""
+    if name == UTC_NAME:
+        return UTC_ZONE
+    if name not in zones:
+        raise Invalid(f"{key} {name!r} is not known; write it as Europe/Berlin")
+    return zones[name]
 
 
 def day_of(at_s: float, zone: Zone) -> str:

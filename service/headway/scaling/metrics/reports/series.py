@@ -20,7 +20,7 @@ from headway.scaling.metrics.dispatch_overhead import DISPATCH_SETTLES_S
 from headway.scaling.metrics.unreported import NOTHING
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
-from headway.scaling.profile_keys.schedule import Zones, bounds_at, hour_of_week
+from headway.scaling.profile_keys.schedule import Zones, hour_of_week
 
 DECISION_HOLDS_S = 390.0  # decisions repeat every 300 s: one that no other follows for longer holds no more
 SAMPLE_HOLDS_S = 15.0  # a queue is read every 4 s or so, and may miss a bucket of 5 s or two
@@ -324,13 +324,7 @@ def ceilings(profile: Profile, zones: Zones, axis: Axis, *, known_from_s: float)
     column = axis.empty()
     for place, at_s in enumerate(axis.at_s):
         if at_s + axis.step_s > known_from_s:
-            bounds = bounds_at(
-                profile.schedules,
-                workers_min=profile.workers_min,
-                workers_max=profile.workers_max,
-                at_s=max(at_s, known_from_s),
-                zones=zones,
-            )
+            bounds = profile.bounds_at(max(at_s, known_from_s), zones)
             column[place] = bounds.workers_max if profile.pinned is None else profile.pinned
     return column
 
