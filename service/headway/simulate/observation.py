@@ -85,6 +85,14 @@ class Target(Protocol):
     def burst_workers(self) -> int: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Count:
+    """So many workers, none of which leaves by itself."""
+
+    target_workers: int
+    burst_workers: int = 0
+
+
 class Stepping(Protocol):
     """Anything that decides from one observation to the next: a ``Controller`` is one.
 

@@ -22,7 +22,7 @@ from headway.simulate.engine.results import Recorder, Result, by_queue_percent, 
 from headway.simulate.engine.simulated_pool import RunningPool
 from headway.simulate.engine.simulation_plan import PoolPlan
 from headway.simulate.engine.unplaced import UnplacedRecorder
-from headway.simulate.observation import Observation, Stepping, Target, together
+from headway.simulate.observation import Count, Observation, Stepping, Target, together
 
 POLL_S = 0.5  # from one poll of a collector to the next, as in headway.connections
 
@@ -269,7 +269,7 @@ class Lane:
         if arrived:
             self._last = reduce(together, arrived)
         if self._last is None:
-            return _Same(self.wanted[0])
+            return Count(self.wanted[0])
         known = replace(self._last, workers=seen.workers, busy=seen.busy, idle=seen.idle, starting=seen.starting)
         return self._step(known, now_s=at_s)
 
@@ -326,12 +326,3 @@ def _profile_of(plan: PoolPlan, controller: Controller | None) -> Profile:
     if (given.pool, given.template, given.priority) == (plan.name, plan.template, priority):
         return given
     return replace(given, pool=plan.name, template=plan.template, priority=priority)
-
-
-class _Same:
-    """The last target once more."""
-
-    burst_workers = 0
-
-    def __init__(self, target_workers: int) -> None:
-        self.target_workers = target_workers

@@ -1,6 +1,7 @@
 """The report's page around its charts."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from html import escape
 from importlib import resources
 from types import MappingProxyType
@@ -153,26 +154,17 @@ def extremes(row: Row) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
     Each figure by itself: a row of the least is no rehearsal.
     """
-    phases = row.result.phases
-    if not phases:
+    if not row.result.phases:
         return ()
-    return tuple((name, _extreme(row, phases, of)) for name, of in (("least", min), ("most", max)))
+    return tuple((name, _extreme(row, of)) for name, of in (("least", min), ("most", max)))
 
 
-def _extreme(row: Row, phases: Sequence[Phase], of: Callable[..., Any]) -> tuple[str, ...]:
+def _extreme(row: Row, of: Callable[..., Any]) -> tuple[str, ...]:
     def value(name: str) -> Any:
-        return of((found for each in phases if (found := getattr(each, name)) is not None), default=None)
+        return of((found for each in row.result.phases if (found := getattr(each, name)) is not None), default=None)
 
-    hours = value("worker_hours")
-    work_hours = row.result.work_hours
-    return (
-        percent(value("attainment_percent")),
-        *(seconds(value(name)) for name in ("pickup_p50_s", "pickup_p95_s", "pickup_p99_s")),
-        f"{hours:,.2f}",
-        f"{hours / work_hours:.2f}" if work_hours else "–",
-        *(f"{value(name):,}" for name in ("spawns", "kills", "flips")),
-        f"{value('bad_windows'):,}/{row.result.windows:,}",
-    )
+    figures = {each.name: value(each.name) for each in fields(Phase) if each.name != "tick_phase_s"}
+    return cells(replace(row, result=replace(row.result, **figures)))
 
 
 def percent(value: float) -> str:

@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from headway.errors import Invalid
-from headway.simulate.controller import Observation
+from headway.simulate.observation import Count, Observation
 
 EVALUATION_S = 15.0
 
@@ -31,14 +31,6 @@ class KedaSettings:
             raise Invalid(
                 f"jobs_per_worker={self.jobs_per_worker} must be above 0, cooldown_s={self.cooldown_s} not below"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """So many workers, none of which leaves by itself."""
-
-    target_workers: int
-    burst_workers: int = 0
 
 
 class KedaRule:

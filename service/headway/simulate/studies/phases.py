@@ -10,6 +10,7 @@ from statistics import median, median_low
 from typing import Any
 
 from headway.errors import Invalid
+from headway.scaling.fields import taken_from
 from headway.simulate.engine.results import Phase, Result
 from headway.simulate.studies.single_pool import Setting
 
@@ -48,7 +49,10 @@ def middle(results: Sequence[Result], settings: Sequence[Setting]) -> Result:
         drawn,
         **figures,
         **by_part,
-        phases=tuple(_phase(each, setting) for each, setting in zip(results, settings, strict=True)),
+        phases=tuple(
+            taken_from(Phase, each, tick_phase_s=setting.tick_phase_s)
+            for each, setting in zip(results, settings, strict=True)
+        ),
     )
 
 
@@ -67,8 +71,3 @@ def _middle(values: Iterable[float | None]) -> float | None:
 
 def _each(results: Sequence[Result], name: str) -> tuple[float | None, ...]:
     return tuple(map(_middle, zip(*(getattr(each, name) for each in results), strict=True)))
-
-
-def _phase(result: Result, setting: Setting) -> Phase:
-    figures = {each.name: getattr(result, each.name) for each in fields(Phase) if each.name != "tick_phase_s"}
-    return Phase(tick_phase_s=setting.tick_phase_s, **figures)
