@@ -168,6 +168,21 @@ async def test_a_page_scrolls_only_downwards(browser: Browser, serve, seed: Seed
         assert wrong == []
 
 
+@pytest.mark.parametrize("width", [1280, 1440])
+async def test_no_objective_is_cut_off(browser: Browser, serve, seed: Seed, width: int) -> None:
+    """On a laptop it read "95 % within …", beside a column of reasons that was half empty."""
+    play(seed, now_s=time.time())
+    async with serve() as (url, _, _), opened(browser, url, viewport={"width": width, "height": 800}) as (page, _):
+        names = page.locator("#queues tr.pool th")
+        await expect(names.first).to_contain_text("% within")
+        assert (
+            await names.evaluate_all(
+                "all => all.filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.innerText)"
+            )
+            == []
+        )
+
+
 async def test_a_chart_whose_data_cannot_be_read_is_left_out_and_comes_with_the_data(
     browser: Browser, serve, seed: Seed
 ) -> None:

@@ -193,10 +193,11 @@ function showRow(element, row, selected, now_s) {
   }
 }
 
-function subtitle({ kind, pool, single, metrics }) {
+function subtitle({ kind, pool, single, name, metrics }) {
   if (kind !== "pool") return metrics.arrival_rate_per_s === null ? "" : `jobs arrive at ${rate(metrics.arrival_rate_per_s)}`;
-  const which = single ? `pool ${pool.pool}` : `${pool.queues.length} queues`;
-  return `${slo(pool.objective)} · ${which}`;
+  const objective = slo(pool.objective);
+  if (!single) return `${objective} · ${pool.queues.length} queues`;
+  return name.endsWith(`/${pool.pool}`) ? objective : `${objective} · pool ${pool.pool}`;
 }
 
 function showState(element, { kind, pool }) {
