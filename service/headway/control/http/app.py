@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -54,22 +54,11 @@ from headway.control.http.schemas.session_bodies import SessionBody
 from headway.control.http.schemas.token_bodies import TokenBody
 from headway.control.http.session_cookie import COOKIE, CSRF_HEADER
 from headway.control.ingest.ingest import Ingest
+from headway.control.listen_address import ListenAddress
 from headway.control.scheduler.maintenance import Maintenance
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.store.engine import Engine
-
-
-class HttpAddress(Protocol):
-    """Where the server is bound."""
-
-    @property
-    def host(self) -> str:
-        """A name or number of an interface."""
-
-    @property
-    def port(self) -> int:
-        """The port; 0 takes any free one."""
 
 
 class App(FastAPI):
@@ -99,7 +88,7 @@ def create_app(
     ingest: Ingest,
     feed: Feed,
     token: str | None,
-    address: HttpAddress,
+    address: ListenAddress,
     clock: Callable[[], float] = time.time,
     strategies: Mapping[str, Strategy] = BUILT_IN,
     callers: Authenticator | None = None,

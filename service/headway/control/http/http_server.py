@@ -11,10 +11,11 @@ from typing import Any, cast
 
 import uvicorn
 
-from headway.control.http.app import App, HttpAddress
+from headway.control.http.app import App
 from headway.control.http.connections import Connections
 from headway.control.http.strict_framing import strict
 from headway.control.http.tls_handshakes import TlsHandshakes
+from headway.control.listen_address import ListenAddress
 from headway.control.log_throttle import LogThrottle
 from headway.errors import Misconfigured
 
@@ -79,7 +80,7 @@ class HttpServer:
         self,
         app: App,
         *,
-        address: HttpAddress,
+        address: ListenAddress,
         tls: ssl.SSLContext | None = None,
         connections: Connections | None = None,
     ) -> None:
@@ -136,7 +137,7 @@ class HttpServer:
             await self._serving
 
 
-def _bound(address: HttpAddress) -> socket.socket:
+def _bound(address: ListenAddress) -> socket.socket:
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, place = found[0]

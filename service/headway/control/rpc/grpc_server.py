@@ -12,6 +12,7 @@ import grpc.aio
 from headway.control.auth.authenticator import Authenticator, Caller
 from headway.control.auth.certificates import Certificates
 from headway.control.bounds import DEFAULT
+from headway.control.listen_address import ListenAddress
 from headway.control.rpc.call_permissions import CALLER, ENROL, NOBODY, may_call
 from headway.control.rpc.grpc_errors import status_of
 from headway.control.rpc.message_intake import Intake
@@ -58,18 +59,6 @@ OPTIONS: tuple[tuple[str, int], ...] = (
 )
 
 
-class GrpcAddress(Protocol):
-    """Where to listen: its text is ``host:port``; port 0 takes any free one."""
-
-    @property
-    def host(self) -> str:
-        """The name or number of an interface."""
-
-    @property
-    def port(self) -> int:
-        """The port."""
-
-
 class Servicer(Protocol):
     """What answers the calls of one service."""
 
@@ -96,7 +85,7 @@ class RpcServer:
 async def serve(
     servicers: Iterable[Servicer],
     *,
-    address: GrpcAddress,
+    address: ListenAddress,
     token: str | None,
     callers: Authenticator | None = None,
     certificates: Certificates | None = None,
@@ -131,7 +120,7 @@ async def serve(
     return RpcServer(server, port=port, strangers=strangers)
 
 
-def _try_to_bind(address: GrpcAddress) -> None:
+def _try_to_bind(address: ListenAddress) -> None:
     """Raise ``OSError`` where gRPC could not listen: it would say so on standard error, in words of its own."""
     family, kind, protocol, _, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
     with closing(socket.socket(family, kind, protocol)) as probe:
