@@ -75,7 +75,7 @@ class ViewBuilder:
     def of(self, profile: Profile) -> PoolView:
         """The view of the pool of ``profile``."""
         pool, template, direct = profile.pool, profile.template, self._gathered.direct
-        facts = self._templates.get(template, _NO_FACTS)
+        facts = self._templates.get(template, _UNREPORTED)
         queues = tuple(
             with_newest(
                 self._recent.metrics(queue, now_s=self._now_s, objective=profile.objective_of(queue)), direct.get(queue)
@@ -139,7 +139,7 @@ class ViewBuilder:
 
     def exposed_s(self, profile: Profile) -> float:
         """For how long from now the pool of ``profile`` is exposed; often 0."""
-        start_up_s = self._templates.get(profile.template, _NO_FACTS).start_up_s
+        start_up_s = self._templates.get(profile.template, _UNREPORTED).start_up_s
         return exposed_s(PoolView(profile=profile, queues=(), start_up_s=start_up_s, lag_s=LAG_S))
 
     def _with_past(self, view: PoolView, ahead_s: float) -> PoolView:
@@ -203,36 +203,24 @@ def _at_work(running: Iterable[Worker]) -> dict[str, _AtWork]:
     return {pool: found[pool] for pool in saying}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Facts:
-    """What is known of a template on all hosts together."""
-
-    slots: int = 1
-    start_up_s: float | None = None
-    start_up_p95_s: float | None = None
-    start_up_cpu_s: float | None = None
-    exit_s: float | None = None
+_UNREPORTED = Template(name="", content_hash="")
 
 
-_NO_FACTS = _Facts()
-
-
-def _templates(known: Iterable[Host]) -> dict[str, _Facts]:
-    """Template -> its facts.
+def _templates(known: Iterable[Host]) -> dict[str, Template]:
+    """Each template that hosts report, by name, with the slots and times of its slowest host.
 
     Hosts may differ; with the fewest slots and the slowest start every one of them can keep up.
     """
-    found: dict[str, _Facts] = {}
+    found: dict[str, Template] = {}
     for host in known:
         for template in host.templates:
-            before = found.get(template.name)
-            found[template.name] = _worst(before, template)
+            found[template.name] = _worst(found.get(template.name, template), template)
     return found
 
 
-def _worst(before: _Facts | None, template: Template) -> _Facts:
-    known = before or _Facts(slots=template.slots)
-    return _Facts(
+def _worst(known: Template, template: Template) -> Template:
+    return replace(
+        template,
         slots=min(known.slots, template.slots),
         start_up_s=_greater(known.start_up_s, template.start_up_s),
         start_up_p95_s=_greater(known.start_up_p95_s, template.start_up_p95_s),
@@ -242,6 +230,4 @@ def _worst(before: _Facts | None, template: Template) -> _Facts:
 
 
 def _greater(one: float | None, other: float | None) -> float | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return max(one, other)
+    return max((each for each in (one, other) if each is not None), default=None)
