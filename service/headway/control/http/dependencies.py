@@ -69,7 +69,9 @@ async def _context(request: Request) -> ApiContext:
 
 
 WithContext = Annotated[ApiContext, Depends(_context)]
-PoolPath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterValidator(storable_text)]
+NamePath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterValidator(storable_text)]
+NameQuery = Annotated[str | None, Query(min_length=1, max_length=TEXT_LENGTH_MAX), AfterValidator(storable_text)]
+PoolPath = NamePath
 PoolQuery = Annotated[
     str | None,
     Query(min_length=1, max_length=NAME_LENGTH_MAX, description="Only this pool."),

@@ -17,7 +17,15 @@ from headway.control.http.overview.pool_state import WorkerCounts
 from headway.control.http.overview.pool_summary import pool_now
 from headway.control.http.overview.queue_summary import NOBODY, Reporters, Trouble, measured_age_s, queues_now
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
-from headway.control.http.schemas.responses import DecisionOut, HealthOut, HostOut, Overview, QueueOut, TelemetryHealth
+from headway.control.http.schemas.responses import (
+    DecisionOut,
+    HealthOut,
+    HostOut,
+    Overview,
+    QueueOut,
+    QueuesOut,
+    TelemetryHealth,
+)
 from headway.control.scheduler.bucket_backfill import BucketBackfill
 from headway.control.scheduler.bucket_cache import CACHED_S, BucketCache
 from headway.scaling.allocation.host_demand import HostsWanted
@@ -91,16 +99,6 @@ class OverviewRows:
             for row in self.hosts
             for worker in row.host.workers
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueuesPage:
-    """Some queues, by name, and of when that is."""
-
-    at_s: float
-    queues: list[QueueOut]
-    next: str | None
-    """The name after which the next page goes on; ``None``: there is none."""
 
 
 class OverviewBuilder:
@@ -179,11 +177,11 @@ class OverviewBuilder:
 
     async def queues(
         self, *, pool: str | None = None, queue: str | None = None, limit: int, after: str | None = None
-    ) -> QueuesPage:
+    ) -> QueuesOut:
         """The first ``limit`` queues after the name ``after``, or of those of ``pool``, or the one ``queue``."""
         return await self._patience.of(self._page(pool=pool, queue=queue, limit=limit, after=after))
 
-    async def _page(self, *, pool: str | None, queue: str | None, limit: int, after: str | None) -> QueuesPage:
+    async def _page(self, *, pool: str | None, queue: str | None, limit: int, after: str | None) -> QueuesOut:
         async with self._turn:
             now_s = self._clock()
             await self._keep_up(now_s)
@@ -210,7 +208,7 @@ class OverviewBuilder:
                 revision=revision,
                 now_s=now_s,
             )
-            return QueuesPage(at_s=now_s, queues=shown, next=asked[limit - 1] if len(asked) > limit else None)
+            return QueuesOut(at_s=now_s, queues=shown, next=asked[limit - 1] if len(asked) > limit else None)
 
     async def _shown(self, show: Callable[[Overview], Shown], *, in_pools: bool = False) -> Shown:
         return await self._patience.of(self._made(show, in_pools=in_pools))

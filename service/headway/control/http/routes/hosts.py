@@ -1,35 +1,28 @@
 """What people set of hosts: cordoned, draining, serving again, forgotten."""
 
-from typing import Annotated
+from fastapi import Request, Response
 
-from fastapi import Path, Request, Response
-from pydantic import AfterValidator
-
-from headway.control.http.dependencies import ApiContext, WithContext, body_of, model_of, operations, taking
+from headway.control.http.dependencies import ApiContext, NamePath, WithContext, body_of, model_of, operations, taking
 from headway.control.http.problems import declared
 from headway.control.http.schemas.host_bodies import CordonBody, ReasonBody
-from headway.control.http.schemas.requests import storable_text
 from headway.control.http.schemas.responses import HostOut
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.model import HostState
-from headway.scaling.profile import NAME_LENGTH_MAX
 from headway.store.engine import snapshot, transaction
 from headway.store.hosts import host_lifecycle
 from headway.store.overview import read_hosts
 
 router = operations(prefix="/v1/hosts", tags=["hosts"])
 
-HostPath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterValidator(storable_text)]
-
 
 @router.post("/{host}/cordon", summary="Give a host nothing new", **taking(CordonBody, NotFound))
-async def cordon_host(host: HostPath, context: WithContext, request: Request) -> HostOut:
+async def cordon_host(host: NamePath, context: WithContext, request: Request) -> HostOut:
     """Keep what the host runs and give it nothing new, for a while or until it is uncordoned."""
     return await _shut(context, host, HostState.CORDONED, request)
 
 
 @router.post("/{host}/drain", summary="Empty a host", **taking(CordonBody, NotFound))
-async def drain_host(host: HostPath, context: WithContext, request: Request) -> HostOut:
+async def drain_host(host: NamePath, context: WithContext, request: Request) -> HostOut:
     """Place the host's workers elsewhere; each leaves, with its own drain, when what replaces it runs.
 
     The host serves again when the time is over that the body gives, or when it is uncordoned.
@@ -38,7 +31,7 @@ async def drain_host(host: HostPath, context: WithContext, request: Request) -> 
 
 
 @router.post("/{host}/uncordon", summary="Let a host serve again", responses=declared(Invalid, NotFound))
-async def uncordon_host(host: HostPath, context: WithContext) -> HostOut:
+async def uncordon_host(host: NamePath, context: WithContext) -> HostOut:
     """End a cordon or a drain. Where there is none, nothing changes."""
     return await _set(context, host, HostState.SERVING)
 
@@ -46,7 +39,7 @@ async def uncordon_host(host: HostPath, context: WithContext) -> HostOut:
 @router.post(
     "/{host}/forget", summary="Forget a host that is gone", status_code=204, **taking(ReasonBody, NotFound, Conflict)
 )
-async def forget_host(host: HostPath, context: WithContext, request: Request) -> Response:
+async def forget_host(host: NamePath, context: WithContext, request: Request) -> Response:
     """Wait no longer for what a silent host may run. Refused while it reports; one that comes back enrols anew."""
     reason = await body_of(request, lambda body: model_of(ReasonBody, body).reason)
     async with transaction(context.engine) as conn:

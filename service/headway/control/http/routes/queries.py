@@ -4,9 +4,9 @@ import asyncio
 from typing import Annotated, Literal
 
 from fastapi import Query, Request, Response
-from pydantic import AfterValidator
 
 from headway.control.http.dependencies import (
+    NameQuery,
     PoolPath,
     PoolQuery,
     QueuePath,
@@ -20,7 +20,6 @@ from headway.control.http.overview.pool_history import bucket_points, longest_wi
 from headway.control.http.problems import declared
 from headway.control.http.schemas.behaviour_responses import BehaviourOut
 from headway.control.http.schemas.queue_names import IN_PATH, QUEUE_NAMES_FORGOTTEN_MAX, ForgottenOut, QueuesBody
-from headway.control.http.schemas.requests import TEXT_LENGTH_MAX, storable_text
 from headway.control.http.schemas.responses import (
     DecisionOut,
     DecisionsOut,
@@ -52,8 +51,6 @@ DECISIONS_MAX = 500
 QUERY_QUEUES_MAX = 2000  # three MB
 QUERY_HISTORY_MINUTES_MAX = 120  # buckets of 5 s live two hours
 
-QueueQuery = Annotated[str | None, Query(min_length=1, max_length=TEXT_LENGTH_MAX), AfterValidator(storable_text)]
-
 DecisionMoment = Annotated[float | None, Query(ge=0, le=AUDIT_TIME_MAX_S, description="Unix seconds.")]
 
 router = operations(prefix="/v1")
@@ -63,13 +60,13 @@ router = operations(prefix="/v1")
 async def list_queues(
     context: WithContext,
     pool: PoolQuery = None,
-    queue: Annotated[QueueQuery, Query(description="Only this queue.")] = None,
+    queue: Annotated[NameQuery, Query(description="Only this queue.")] = None,
     limit: Annotated[int, Query(ge=1, le=QUERY_QUEUES_MAX)] = 500,
-    after: Annotated[QueueQuery, Query(description="The `next` of an earlier answer.")] = None,
+    after: Annotated[NameQuery, Query(description="The `next` of an earlier answer.")] = None,
 ) -> Response:
     """Queues that were seen or that a profile names, by name, a page at a time: newest depths, rates and waits."""
     page = await context.overviews.queues(pool=pool, queue=queue, limit=limit, after=after)
-    return await in_a_thread(lambda: QueuesOut(at_s=page.at_s, queues=page.queues, next=page.next))
+    return await in_a_thread(lambda: page)
 
 
 @router.delete(
@@ -129,7 +126,7 @@ async def list_decisions(
     direction: Annotated[
         Literal["up", "down", "same"] | None, Query(description="Only changes this way, against the target before.")
     ] = None,
-    reason: Annotated[QueueQuery, Query(description="Only those that this demand or limit decided.")] = None,
+    reason: Annotated[NameQuery, Query(description="Only those that this demand or limit decided.")] = None,
     from_s: DecisionMoment = None,
     until_s: DecisionMoment = None,
     limit: Annotated[int, Query(ge=1, le=DECISIONS_MAX)] = 50,

@@ -1,23 +1,16 @@
 """Tokens and the credentials of hosts: made, listed, replaced, revoked. For administrators."""
 
-from typing import Annotated
+from fastapi import Request, Response, status
 
-from fastapi import Path, Request, Response, status
-from pydantic import AfterValidator
-
-from headway.control.http.dependencies import WithContext, body_of, model_of, operations, taking
+from headway.control.http.dependencies import NamePath, WithContext, body_of, model_of, operations, taking
 from headway.control.http.problems import declared
-from headway.control.http.schemas.requests import storable_text
 from headway.control.http.schemas.token_bodies import HostCredentialOut, TokenBody, TokenMadeOut, TokenOut, TokensOut
 from headway.errors import Conflict, Invalid, NotFound
-from headway.scaling.profile import NAME_LENGTH_MAX
 from headway.store.access import tokens
 from headway.store.access.credentials import revoke_host, rotate
 from headway.store.engine import transaction
 
 router = operations(prefix="/v1", tags=["tokens"])
-
-NamePath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterValidator(storable_text)]
 
 
 @router.get("/tokens", summary="List tokens", responses=declared())

@@ -3,11 +3,9 @@
 from typing import Annotated
 
 from fastapi import Query, Response
-from pydantic import AfterValidator
 
-from headway.control.http.dependencies import PoolQuery, WithContext, operations
+from headway.control.http.dependencies import NameQuery, PoolQuery, WithContext, operations
 from headway.control.http.problems import declared
-from headway.control.http.schemas.requests import TEXT_LENGTH_MAX, storable_text
 from headway.control.http.schemas.schema_base import in_a_thread
 from headway.control.http.schemas.worker_responses import WorkerOut, WorkersOut
 from headway.errors import Invalid
@@ -16,8 +14,6 @@ from headway.store.engine import snapshot
 from headway.store.hosts.hosts import list_workers as read_workers
 
 QUERY_WORKERS_MAX = 2_000
-
-NameQuery = Annotated[str | None, Query(min_length=1, max_length=TEXT_LENGTH_MAX), AfterValidator(storable_text)]
 
 router = operations(prefix="/v1", tags=["hosts"])
 

@@ -3,16 +3,14 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import Path, Query, Request
-from pydantic import AfterValidator, Field
+from fastapi import Query, Request
+from pydantic import Field
 
-from headway.control.http.dependencies import PoolQuery, WithContext, body_of, model_of, operations, taking
+from headway.control.http.dependencies import NamePath, PoolQuery, WithContext, body_of, model_of, operations, taking
 from headway.control.http.problems import declared
 from headway.control.http.schemas.incidents.silence_bodies import SilenceBody
-from headway.control.http.schemas.requests import storable_text
 from headway.control.http.schemas.schema_base import Given
 from headway.errors import Invalid, NotFound, printable
-from headway.scaling.profile import NAME_LENGTH_MAX
 from headway.store.engine import transaction
 from headway.store.incidents import (
     Incident,
@@ -27,8 +25,6 @@ from headway.store.incidents import (
 ALERTS_PAGE_MAX = 1_000
 
 router = operations(prefix="/v1", tags=["alerts"])
-
-SilencePath = Annotated[str, Path(min_length=1, max_length=NAME_LENGTH_MAX), AfterValidator(storable_text)]
 
 
 class AlertOut(Given):
@@ -110,7 +106,7 @@ async def get_silences(context: WithContext) -> SilencesOut:
 
 
 @router.put("/silences/{name}", summary="Set a silence", **taking(SilenceBody))
-async def set_silence(name: SilencePath, context: WithContext, request: Request) -> SilenceOut:
+async def set_silence(name: NamePath, context: WithContext, request: Request) -> SilenceOut:
     """Let incidents with these labels disturb nobody until a time. They still open and close."""
     now_s = context.clock()
     body = await body_of(request, lambda given: model_of(SilenceBody, given))
@@ -127,7 +123,7 @@ async def set_silence(name: SilencePath, context: WithContext, request: Request)
 
 
 @router.delete("/silences/{name}", summary="End a silence", status_code=204, responses=declared(Invalid, NotFound))
-async def end_silence(name: SilencePath, context: WithContext) -> None:
+async def end_silence(name: NamePath, context: WithContext) -> None:
     """End a silence before its time."""
     async with transaction(context.engine) as conn:
         await delete_silence(conn, name, actor=context.actor)
