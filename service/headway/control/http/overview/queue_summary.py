@@ -30,13 +30,7 @@ class Reporters:
     def sources_of(self, queue: str) -> list[EventSourceOut]:
         """Who reports the jobs of ``queue``."""
         return [
-            EventSourceOut(
-                source=each.source or "emitters",
-                arrivals_age_s=each.arrivals_age_s,
-                starts_age_s=each.starts_age_s,
-                ends_age_s=each.ends_age_s,
-            )
-            for each in self.sources.get(queue, ())
+            EventSourceOut.taken_from(each, source=each.source or "emitters") for each in self.sources.get(queue, ())
         ]
 
     def report_starts_of(self, queue: str) -> bool:

@@ -29,16 +29,12 @@ def system_of(
     health: HealthOut, row: HealthRow, hosts: Sequence[HostRow], collectors: Iterable[SeenCollector], *, now_s: float
 ) -> SystemOut:
     """The parts, their ages and what is wrong with them."""
-    return SystemOut(
+    return SystemOut.taken_from(
+        health,
         at_s=now_s,
         version=__version__,
-        status=health.status,
-        reasons=health.reasons,
-        kinds=health.kinds,
         leader=LeaderOut(name=row.leader, epoch=row.epoch, age_s=row.leader_age_s),
         stages=_stages(health, row, hosts),
-        pipelines=health.pipelines,
-        telemetry=health.telemetry,
         collectors=[CollectorOut.model_validate(each) for each in collectors],
         agents=[_agent(each) for each in hosts],
     )
@@ -63,13 +59,11 @@ def _stages(health: HealthOut, row: HealthRow, hosts: Sequence[HostRow]) -> list
 
 def _agent(row: HostRow) -> AgentOut:
     host = row.host
-    return AgentOut(
+    return AgentOut.taken_from(
+        row,
+        host,
         host=host.name,
         version=row.agent_version,
-        state=host.state,
-        is_known=host.is_known,
         report_age_s=host.silent_s,
-        hung_up_s=row.hung_up_s,
-        certificate_left_s=row.certificate_left_s,
         problems=problems_of(host),
     )

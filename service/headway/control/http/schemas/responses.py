@@ -81,10 +81,9 @@ class ProfileOut(Given):
     def of(cls, stored: StoredProfile, *, now_s: float, notes: Sequence[str]) -> "ProfileOut":
         """The stored profile as it is given."""
         override, pause = stored.override_at(now_s), stored.pause_at(now_s)
-        return cls(
+        return cls.taken_from(
+            stored,
             pool=stored.profile.pool,
-            version=stored.version,
-            updated_at_s=stored.updated_at_s,
             profile=ProfileBody.model_validate(profile_to_mapping(stored.profile), strict=False),
             override=None if override is None else OverrideBody.model_validate(to_mapping(override)),
             pause=None if pause is None else pause.mode,

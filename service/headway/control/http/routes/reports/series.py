@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Query, Response
 
 from headway.control.http.dependencies import PoolPath, QueuePath, WithContext, operations
+from headway.control.http.overview.pool_history import longest_window_s
 from headway.control.http.problems import declared
 from headway.control.http.schemas.queue_names import IN_PATH
 from headway.control.http.schemas.report_responses import SeriesColumns, SeriesOut
@@ -98,7 +99,7 @@ async def get_pool_series(pool: PoolPath, context: WithContext, asked: WhatIsAsk
     async with snapshot(context.engine) as conn:
         stored = await get_profile(conn, pool)
         profile = stored.profile
-        read = await _read(conn, asked, queues=profile.queues, window_s=_window_s(stored), pool=pool)
+        read = await _read(conn, asked, queues=profile.queues, window_s=longest_window_s(profile), pool=pool)
     objectives = {queue: profile.objective_of(queue) for queue in profile.queues}
     columns = await asyncio.to_thread(_columns, read, objectives, stored, now_s=asked.now_s)
     return await in_a_thread(lambda: _answer(read, columns, pool=pool, queue=None, objective=profile.objective))
@@ -121,7 +122,7 @@ async def get_queue_series(queue: QueuePath, context: WithContext, asked: WhatIs
             raise NotFound(f"queue {queue!r}: not seen, and no profile names it")
         pool = queues[queue]
         stored = None if pool is None else await get_profile(conn, pool)
-        window_s = 0.0 if stored is None else _window_s(stored)
+        window_s = 0.0 if stored is None else longest_window_s(stored.profile)
         read = await _read(conn, asked, queues=(queue,), window_s=window_s, pool=pool)
     objective = None if stored is None else stored.profile.objective_of(queue)
     has_pool_alone = stored is not None and len(stored.profile.queues) == 1
@@ -129,10 +130,6 @@ async def get_queue_series(queue: QueuePath, context: WithContext, asked: WhatIs
         _columns, read, {queue: objective}, stored if has_pool_alone else None, now_s=asked.now_s
     )
     return await in_a_thread(lambda: _answer(read, columns, pool=pool, queue=queue, objective=objective))
-
-
-def _window_s(stored: StoredProfile) -> float:
-    return max(stored.profile.objective_of(queue).window_s for queue in stored.profile.queues)
 
 
 async def _read(conn: Connection, asked: _Asked, *, queues: Sequence[str], window_s: float, pool: str | None) -> _Read:
