@@ -64,14 +64,7 @@ class TelemetryClient:
         except ValueError as error:  # gRPC's error for a closed channel
             raise Unavailable(f"control plane at {line.address}: this client is closed") from error
         self._lines.answered(line)
-        return Receipt(
-            is_duplicate=answer.is_duplicate,
-            accepted_events=answer.accepted_events,
-            accepted_samples=answer.accepted_samples,
-            corrected_times=answer.corrected_times,
-            refused_items=answer.refused_items,
-            refused=answer.refused,
-        )
+        return codec.value_of(Receipt, answer)
 
     def close(self) -> None:
         """Let the connection go. A call under way in another thread ends at once, as ``Unavailable``."""
