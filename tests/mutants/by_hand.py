@@ -491,11 +491,15 @@ MUTANTS = (
     *_in(
         "placement/host_capacity.py",
         PLACEMENT,
-        ("if host.is_known), key", "if host), key"),
         ("kept = min(workers, self.fitting(kind))", "kept = workers"),
         ("fitting = min(fitting, self._memory_left // memory)", "fitting = max(fitting, self._memory_left // memory)"),
         ("return max(cpu_load, memory_load)", "return min(cpu_load, memory_load)"),
         ("self._cpu_left -= cpu * workers", "self._cpu_left -= cpu"),
+    ),
+    *_in(
+        "placement/host_choice.py",
+        PLACEMENT,
+        ("if host.is_known), key", "if host), key"),
         ("if rooms else None", "if rooms else 0"),
     ),
     *_in(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headway.scaling.allocation.fair_share import Claim
 from headway.scaling.allocation.grants import Allotment, allotted
 from headway.scaling.model import Assignment, Host, HostState, Template, Worker, WorkerState
-from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import PoolTarget
 from support.hosts import any_host
 

@@ -5,7 +5,7 @@ import pytest
 from headway.scaling.decide import decide
 from headway.scaling.explain import explained
 from headway.scaling.model import Host, HostState, Memory, Template
-from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.policy.ground import Ground
 from headway.scaling.policy.limits import crash_loop
 from support.hosts import any_host

@@ -21,7 +21,7 @@ from headway.scaling.model import (
     Worker,
     WorkerState,
 )
-from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.profile import Profile
 from headway.scaling.reconcile import Drain, Start, reconcile
 from support.pools import NOW_S, profile, queue, view

@@ -20,7 +20,7 @@ from headway.scaling.model import (
     Worker,
     WorkerState,
 )
-from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import placed_workers
 from scaling.floors import template
 from support.pools import NOW_S, profile, queue, view

@@ -6,7 +6,7 @@ Laws 6, 7 and 9 where room is short, against a plain search of all ways to place
 from hypothesis import given, settings
 
 from headway.scaling.model import HostState
-from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import placed_workers
 from scaling.claims import share
 from scaling.floors import Drawn, busy_workers, counts, do_floors_fit, drawn, followed

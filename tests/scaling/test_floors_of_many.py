@@ -8,7 +8,7 @@ from hypothesis import given
 from headway.scaling.allocation import grant_placement
 from headway.scaling.allocation.refusals import MORE_MOVES
 from headway.scaling.model import Assignment
-from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import placed_workers
 from scaling.floors import Drawn, counts, drawn, followed
 

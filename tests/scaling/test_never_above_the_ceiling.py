@@ -11,7 +11,7 @@ from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknow
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, HostState, Memory
-from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.placement.host_choice import HostCapacities
 from scaling.machines import Machine, done, machines_of
 from support.pools import NOW_S, profile, queue, view
 

@@ -13,7 +13,7 @@ from headway.scaling.allocation.unreachable_hosts import unknown_workers
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Host, Memory, Mode, Template, Worker, WorkerState
-from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.profile import Pause, Profile
 from headway.scaling.reconcile import Drain, Start, reconcile
 from headway.scaling.strategies import BUILT_IN

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from headway.errors import Invalid
 from headway.scaling.model import Assignment, Host, Template, Worker, WorkerState
-from headway.scaling.placement.host_capacity import HOST_PROCESSES_MAX, HostCapacities
+from headway.scaling.placement.host_capacity import HOST_PROCESSES_MAX
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import PoolTarget, placed_workers
 from support.hosts import any_host
 from support.placements import place

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from headway.errors import Invalid
 from headway.scaling.allocation.fair_share import Claim
 from headway.scaling.model import Assignment, Host, HostProblem, HostProblemKind, HostState, Template
-from headway.scaling.placement.host_capacity import HOST_MEMORY_PRESSURE_MAX, HostCapacities
+from headway.scaling.placement.host_capacity import HOST_MEMORY_PRESSURE_MAX
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import PoolTarget, placed_workers
 from headway.scaling.profile import Placement, profile_from_mapping
 from scaling.claims import share

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Host, HostCapacity, Memory, Objective, Template, Worker, WorkerState
-from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.profile import Profile
 from headway.scaling.reconcile import Action, Drain, Start, reconcile
 from headway.scaling.view import PoolView

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.allocation.allocate import allocate
 from headway.scaling.model import Host
-from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import placed_workers
 from scaling.laws.drawn import LAW
 from scaling.laws.fleets import HOSTS, TEMPLATE, pools

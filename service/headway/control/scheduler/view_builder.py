@@ -21,7 +21,8 @@ from headway.scaling.metrics.sampling_instant import (
     recent_of,
 )
 from headway.scaling.model import Host, HostState, Mode, Template, Worker, WorkerState
-from headway.scaling.placement.host_capacity import HostCapacities, is_open
+from headway.scaling.placement.host_capacity import is_open
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.profile import Profile
 from headway.scaling.view import LAG_S, PoolView, is_seen
 from headway.store.pools.evaluation_io import Gathered

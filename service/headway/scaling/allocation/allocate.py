@@ -17,7 +17,7 @@ from headway.scaling.allocation.unreachable_hosts import kept_rows
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.decisions.predicted_pickup import predicted_pickup_s
 from headway.scaling.model import Assignment, Host, LastMove, Mode, Step
-from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import PoolTarget
 from headway.scaling.policy.ground import Ground
 from headway.scaling.policy.limits import busy_workers, ceiling_of, paused_workers

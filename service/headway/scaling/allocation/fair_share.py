@@ -16,7 +16,7 @@ from headway.errors import Invalid
 from headway.scaling.decisions.worst_wait import worst_wait_s
 from headway.scaling.model import Assignment, Decision, Host, HostState
 from headway.scaling.placement.arrangement import Arrangement
-from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.view import is_seen
 
 # A pool weighs twice as much once half of its objective is used up, four times once all of it is. Steps, because a

@@ -12,7 +12,8 @@ from headway.scaling.allocation.allocate import pool_target
 from headway.scaling.allocation.grants import all_placed
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Host, Mode
-from headway.scaling.placement.host_capacity import HOST_PROCESSES_MAX, HostCapacities, RemainingCapacity, is_open
+from headway.scaling.placement.host_capacity import HOST_PROCESSES_MAX, RemainingCapacity, is_open
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import placed_workers
 
 SPARE_SCAN_EVERY_S = (

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from headway.scaling.allocation.fair_share import Claim
 from headway.scaling.model import HostState
-from headway.scaling.placement.host_capacity import MICRO, HostCapacities, RemainingCapacity
+from headway.scaling.placement.host_capacity import MICRO, RemainingCapacity
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.packing import Amounts
 
 GIB, MIB = 2**30, 2**20

@@ -7,7 +7,8 @@ time are tried, for a bounded number of steps.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 
-from headway.scaling.placement.host_capacity import HostCapacities, RemainingCapacity
+from headway.scaling.placement.host_capacity import RemainingCapacity
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.packing import Amounts, Bin, Counts, Packed, packed
 
 WINDOW_HOSTS = 6  # so many hosts are filled anew together

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from headway.scaling.placement.arrangement import Arrangement
-from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import Part
 from headway.scaling.placement.worker_placer import Placing
 

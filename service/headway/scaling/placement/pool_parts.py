@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from headway.errors import Invalid
 from headway.scaling.model import Assignment, Host, WorkerState
-from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.placement.host_choice import HostCapacities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

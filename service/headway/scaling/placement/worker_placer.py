@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from headway.scaling.model import Assignment, Host, HostState
-from headway.scaling.placement.host_capacity import HostCapacities, RemainingCapacity
+from headway.scaling.placement.host_capacity import RemainingCapacity
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import Busy, Part, PoolTarget, parts_of, rows_of
 
 _host_id = attrgetter("host_id")

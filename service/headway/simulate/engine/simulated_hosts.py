@@ -10,7 +10,7 @@ from functools import partial
 from headway.scaling.allocation.allocate import allocate
 from headway.scaling.model import Assignment, Host, WorkerState
 from headway.scaling.model import Worker as Reported
-from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.profile import Profile
 from headway.simulate.engine.faults import HostOutage
 from headway.simulate.engine.pool_lane import Lane

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from headway.scaling.allocation.allocate import CUT_FOR_ROOM
 from headway.scaling.decisions.change_detection import without_figures
 from headway.scaling.model import Decision
-from headway.scaling.placement.host_capacity import HostCapacities
+from headway.scaling.placement.host_choice import HostCapacities
 
 SHARED = "room is short, and this is its share of it"
 IN_PIECES = "room is left, but in pieces: no host has enough for one worker more"
