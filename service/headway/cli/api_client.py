@@ -14,6 +14,7 @@ from headway.errors import HeadwayError, Invalid, Misconfigured, Unauthenticated
 from headway.local.https import http_error, is_loopback
 
 API_TIMEOUT_S = 15.0  # longer than the control plane waits for its database
+PAGES_MAX = 1_000
 
 
 def connected(*, timeout_s: float = API_TIMEOUT_S) -> "Api":
@@ -76,6 +77,16 @@ class Api:
         return self.body(
             self.send("GET", path, params={name: value for name, value in query.items() if value is not None})
         )
+
+    def get_all(self, path: str, rows: str, *, by: str = "after", **query: Any) -> dict[str, Any]:
+        """The JSON at ``path`` with the ``rows`` of all its pages; ``by`` names where the next one goes on."""
+        page = answer = self.get(path, **query)
+        for _ in range(PAGES_MAX):
+            if page.get("next") is None:
+                break
+            page = self.get(path, **query, **{by: page["next"]})
+            answer[rows] += page[rows]
+        return {**answer, "next": None}
 
     def body(self, answer: httpx.Response) -> dict[str, Any]:
         """The JSON of an answer. Raises ``Unavailable`` where no Headway gives such a one."""

@@ -179,7 +179,8 @@ def _asked(api: Api, what: What, *, pool: str | None, limit: int | None) -> dict
         case What.ALERTS:
             return _of_pool(api, _alerts(api, pool, limit), "alerts", pool)
         case What.WORKERS:
-            return _of_pool(api, _workers(api, pool), "workers", pool)
+            found = api.get_all("/v1/workers", "workers", pool=pool, limit=PAGE_WORKERS)
+            return _of_pool(api, found, "workers", pool)
         case What.SLO:
             return api.get("/v1/slo", pool=pool)
         case What.AUDIT:
@@ -210,20 +211,7 @@ def _alerts(api: Api, pool: str | None, limit: int | None) -> dict[str, Any]:
     """The newest ``limit`` alerts; without a limit every one that goes on, all pages as one answer."""
     if limit is not None:
         return api.get("/v1/alerts", state="all", pool=pool, limit=limit)
-    answer = page = api.get("/v1/alerts", pool=pool, limit=PAGE_ALERTS)
-    while page["next"] is not None:
-        page = api.get("/v1/alerts", pool=pool, limit=PAGE_ALERTS, before=page["next"])
-        answer["alerts"] += page["alerts"]
-    return {**answer, "next": None}
-
-
-def _workers(api: Api, pool: str | None) -> dict[str, Any]:
-    """Every worker, or those of ``pool``: all pages as one answer."""
-    answer = page = api.get("/v1/workers", pool=pool, limit=PAGE_WORKERS)
-    while page["next"] is not None:
-        page = api.get("/v1/workers", pool=pool, limit=PAGE_WORKERS, after=page["next"])
-        answer["workers"] += page["workers"]
-    return {**answer, "next": None}
+    return api.get_all("/v1/alerts", "alerts", by="before", pool=pool, limit=PAGE_ALERTS)
 
 
 def _only(answer: dict[str, Any], pool: str | None) -> dict[str, Any]:

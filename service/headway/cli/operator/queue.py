@@ -5,14 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from headway.cli.api_client import Api, connected
+from headway.cli.api_client import PAGES_MAX, Api, connected
 from headway.cli.operator.completion import names
 from headway.cli.terminal.printing import say
 from headway.cli.typer_app import main_of
 from headway.errors import Refused
 
 PAGE_QUEUES = 2000
-PAGES_MAX = 1_000
 QUEUES_FORGOTTEN_AT_ONCE = 100  # as many as the API takes
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage one queue.")
@@ -67,11 +66,4 @@ def _batched(names: list[str], at_once: int) -> Iterator[list[str]]:
 
 def queues_of(api: Api, *, pool: str | None = None, queue: str | None = None) -> dict[str, Any]:
     """Every queue, or those of ``pool``, or the one ``queue``: all pages as one answer."""
-    answer = api.get("/v1/queues", pool=pool, queue=queue, limit=PAGE_QUEUES)
-    rows, page = list(answer["queues"]), answer
-    for _ in range(PAGES_MAX):
-        if page.get("next") is None:
-            break
-        page = api.get("/v1/queues", pool=pool, queue=queue, limit=PAGE_QUEUES, after=page["next"])
-        rows += page["queues"]
-    return {**answer, "queues": rows, "next": None}
+    return api.get_all("/v1/queues", "queues", pool=pool, queue=queue, limit=PAGE_QUEUES)

@@ -4,7 +4,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,14 +80,11 @@ def _running(pool: str, *, is_needed: bool) -> tuple[Mapping[str, Mapping[str, A
         return {}, str(error)
 
 
-def _rows(api: Api, pool: str) -> Iterator[Mapping[str, Any]]:
-    page = api.get("/v1/workers", pool=pool, limit=2_000)
-    if not page["workers"]:
+def _rows(api: Api, pool: str) -> Sequence[Mapping[str, Any]]:
+    rows: Sequence[Mapping[str, Any]] = api.get_all("/v1/workers", "workers", pool=pool, limit=2_000)["workers"]
+    if not rows:
         api.get(path_of("profiles", pool))  # says so where there is no such pool
-    yield from page["workers"]
-    while page["next"] is not None:
-        page = api.get("/v1/workers", pool=pool, limit=2_000, after=page["next"])
-        yield from page["workers"]
+    return rows
 
 
 def _printed(state_dir: Path, pool: str) -> Iterator[Printed]:
