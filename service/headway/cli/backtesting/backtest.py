@@ -13,9 +13,8 @@ from headway.cli.backtesting.backtest_options import CandidateOptions, PastOptio
 from headway.cli.backtesting.candidate_files import refuse_unfit
 from headway.cli.backtesting.history_source import past_of
 from headway.cli.backtesting.spark_runs import Bench, bench, rehearsed, rows_of
-from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.rehearse import shared_options as options
-from headway.cli.rehearse.figures import write
+from headway.cli.rehearse.figures import end, write
 from headway.cli.rehearse.rehearsal_table import SPREADS_SHOWN, phases_text, start_up_text
 from headway.cli.rehearse.rehearsal_table import table as rehearsals_table
 from headway.cli.terminal.screen import Text, errors, lined, output
@@ -80,13 +79,6 @@ def doing(on: Bench, compared: Sequence[Candidate]) -> str:
 
 def _any_profile() -> Mapping[str, Profile]:
     return {"any": Profile(pool="any", queues=("any/queue",), template="any")}
-
-
-def end(is_whole: bool, *, done: int, asked: int, what: str = "rehearsals") -> None:  # noqa: FBT001 - all it is asked
-    """Say so where Ctrl-C came before all was done, with the exit status of it."""
-    if not is_whole:
-        errors().print(f"interrupted: {done} of {asked} {what} were done")
-        raise typer.Exit(ENDED_BY_CTRL_C)
 
 
 def _print(rows: Mapping[str, Sequence[Row]], skipped: Mapping[str, str]) -> None:

@@ -82,32 +82,24 @@ def past_of(asked: Asked, *, with_behaviours: bool = False) -> Past:
         HeadwayError: something cannot be read, or is none of what is expected.
     """
     profiles = {} if asked.profiles_file is None else _profiles(asked.profiles_file)
-    skipped: dict[str, str] = {}
-    started: Mapping[str, Attained] = {}
-    until_s: float | None = None
-    loads: tuple[Load, ...] = ()
     if asked.traces:
-        loads, profiles = _of_traces(asked, profiles)
+        past = _of_traces(asked, profiles)
     elif asked.database_url is not None:
-        of_database = _of_database(asked, profiles)
-        loads, profiles, skipped = of_database.loads, dict(of_database.profiles), dict(of_database.skipped)
-        started, until_s = of_database.attained, of_database.until_s
-    if asked.pools and (profiles or asked.event_log is None):
-        unknown = [pool for pool in asked.pools if pool not in profiles]
+        past = _of_database(asked, profiles)
+    else:
+        past = Past(loads=(), profiles=profiles, skipped={})
+    if asked.pools and (past.profiles or asked.event_log is None):
+        unknown = [pool for pool in asked.pools if pool not in past.profiles]
         if unknown:
-            raise Invalid(
-                f"--pools: {', '.join(unknown)} is not there; there is {', '.join(sorted(profiles)) or 'none'}"
-            )
-        profiles = {pool: profiles[pool] for pool in asked.pools}
-        loads = tuple(load for load in loads if load.pool in profiles)
-    for profile in profiles.values():
+            there = ", ".join(sorted(past.profiles)) or "none"
+            raise Invalid(f"--pools: {', '.join(unknown)} is not there; there is {there}")
+        chosen = {pool: past.profiles[pool] for pool in asked.pools}
+        past = replace(past, profiles=chosen, loads=tuple(load for load in past.loads if load.pool in chosen))
+    for profile in past.profiles.values():
         refuse_unknown_zones(profile)
-    behaviours: Mapping[str, Behaviour] = {}
     if with_behaviours and asked.database_url is not None:
-        behaviours = asyncio.run(_learned(asked.database_url, profiles))
-    return Past(
-        loads=loads, profiles=profiles, skipped=skipped, behaviours=behaviours, attained=started, until_s=until_s
-    )
+        past = replace(past, behaviours=asyncio.run(_learned(asked.database_url, past.profiles)))
+    return past
 
 
 def profile_of_queue(queue: str) -> Profile:
@@ -119,7 +111,7 @@ def _profiles(path: Path) -> dict[str, Profile]:
     return {profile.pool: base_profile(profile) for profile in load_profiles_file(path).profiles}
 
 
-def _of_traces(asked: Asked, profiles: Mapping[str, Profile]) -> tuple[tuple[Load, ...], dict[str, Profile]]:
+def _of_traces(asked: Asked, profiles: Mapping[str, Profile]) -> Past:
     """A pool a file. Its profile is that of its name, else the only one there is, else the defaults."""
     loads: list[Load] = []
     taken: dict[str, Profile] = {}
@@ -139,7 +131,7 @@ def _of_traces(asked: Asked, profiles: Mapping[str, Profile]) -> tuple[tuple[Loa
         else:
             taken[pool] = next(iter(profiles.values()), base_profile(None))
         loads.append(Load(pool=pool, jobs=workload.jobs, begins_at_s=workload.begins_at_s))
-    return tuple(loads), taken
+    return Past(loads=tuple(loads), profiles=taken, skipped={})
 
 
 def _of_database(asked: Asked, profiles: Mapping[str, Profile]) -> Past:

@@ -10,14 +10,14 @@ import yaml
 from rich.table import Table
 
 from headway import __version__
-from headway.cli.backtesting.backtest import end, facts, print_skipped, rehearsal_figures
+from headway.cli.backtesting.backtest import facts, print_skipped, rehearsal_figures
 from headway.cli.backtesting.backtest_options import CandidateOptions, PastOptions, SparkOptions
 from headway.cli.backtesting.candidate_files import refuse_unfit
 from headway.cli.backtesting.history_source import past_of
 from headway.cli.backtesting.spark_runs import bench
 from headway.cli.backtesting.tuning_rounds import tuned
 from headway.cli.rehearse import shared_options as options
-from headway.cli.rehearse.figures import write
+from headway.cli.rehearse.figures import end, write
 from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import fraction
 from headway.cli.typer_app import main_of, takes_groups

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from headway.cli.terminal.screen import Text, lined
+from headway.cli.terminal.screen import Screen, Text, lined
 from headway.scaling.explain import duration
 from headway.simulate.report.page import COLUMNS, cells, extremes
 from headway.simulate.report.rows import Row
@@ -42,6 +42,16 @@ def table(rows: Sequence[Row], *, what: str = "workload") -> Table:
             shown.add_row(*([""] if has_workloads else []), f"  {name}", *figures_, style="dim")
         last = row.workload
     return shown
+
+
+def print_table(console: Screen, rows: Sequence[Row], setting: Setting, *, what: str = "workload") -> None:
+    """The table; before it how workers behave, where that was measured, and after it what the figures are."""
+    if setting.behaviour is not None:
+        note = f"Workers and control plane behave as measured: start-up {start_up_text(setting)}."
+        console.print(Text(note, style="dim"))
+    console.print(table(rows, what=what))
+    if note := phases_text(rows):
+        console.print(Text(note, style="dim"))
 
 
 def start_up_text(setting: Setting) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from headway import __version__
 from headway.cli.rehearse.figures import figures_of, write
 from headway.cli.rehearse.rehearsal import label_of, strategies_of
-from headway.cli.rehearse.rehearsal_table import phases_text, start_up_text, table
+from headway.cli.rehearse.rehearsal_table import print_table
 from headway.cli.rehearse.scenario import Scenario
 from headway.cli.terminal.screen import Text, output
 from headway.errors import Invalid
@@ -113,12 +113,7 @@ def print_beside(rows: Sequence[Row], scenario: Scenario, setting: Setting) -> N
     """The table, and for each row what had no place."""
     console = output()
     console.print(Text(f"{title_of(scenario)}.", style="dim"))
-    if setting.behaviour is not None:
-        note = f"Workers and control plane behave as measured: start-up {start_up_text(setting)}."
-        console.print(Text(note, style="dim"))
-    console.print(table(rows, what="pool"))
-    if note := phases_text(rows):
-        console.print(Text(note, style="dim"))
+    print_table(console, rows, setting, what="pool")
     missing = [line for row in rows for line in unplaced_text(row)]
     for line in missing or ["Every pool had a place for each worker that it wanted."]:
         console.print(Text(line), soft_wrap=True)

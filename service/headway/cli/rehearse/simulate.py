@@ -13,15 +13,14 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from headway import __version__
 from headway.cli.api_client import connected
-from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.rehearse import shared_options as options
 from headway.cli.rehearse.behaviour_source import learned_behaviour
 from headway.cli.rehearse.fault_options import KINDS as FAULTS
 from headway.cli.rehearse.fault_options import wrongs_of
-from headway.cli.rehearse.figures import figures_of, write
+from headway.cli.rehearse.figures import end, figures_of, write
 from headway.cli.rehearse.recorded_history import RECORDED_MINUTES_MAX, Recorded, read_history
 from headway.cli.rehearse.rehearsal import base_profile, cases, hosts_of, rehearsed, risks_of, strategies_of
-from headway.cli.rehearse.rehearsal_table import phases_text, start_up_text, table
+from headway.cli.rehearse.rehearsal_table import print_table, start_up_text
 from headway.cli.rehearse.scenario import Scenario, load_scenario
 from headway.cli.rehearse.scenario_run import (
     ScenarioRehearsal,
@@ -158,8 +157,7 @@ def simulate(
     rows, is_whole = _rehearse(wanted, settings, known, rehearsed)
     if rows:
         _show(rows, workloads, policy, setting, faults=fault or (), written=written)
-    if not is_whole:
-        _interrupted(len(rows), len(wanted))
+    end(is_whole, done=len(rows), asked=len(wanted))
 
 
 def _simulate_beside(
@@ -173,8 +171,7 @@ def _simulate_beside(
     found, is_whole = _rehearse(wanted, settings, known, rehearsed_beside)
     if found:
         print_rehearsals(by_pool(found), scenario, settings[0], report=written.report, json_=written.json_)
-    if not is_whole:
-        _interrupted(len(found), len(wanted))
+    end(is_whole, done=len(found), asked=len(wanted))
 
 
 def _show(
@@ -193,11 +190,6 @@ def _show(
     if written.report is not None:
         offered = [offered_load(each.name, each.jobs, slots=setting.slots) for each in workloads]
         write(written.report, page(rows, offered, title=_title(rows), settings=_facts(policy, setting, faults)))
-
-
-def _interrupted(done: int, wanted: int) -> None:
-    errors().print(f"interrupted: {done} of {wanted} rehearsals were done")
-    raise typer.Exit(ENDED_BY_CTRL_C)
 
 
 def _recorded(pool: str, *, minutes: int, seed: int) -> Recorded:
@@ -269,12 +261,7 @@ def _print(rows: Sequence[Row], policy: Profile, setting: Setting) -> None:
     objective = policy.objective
     objective_text = f"{objective.percentile:g} % of the jobs start within {duration(objective.target_s)}"
     console.print(Text(f"Objective: {objective_text}; up to {policy.workers_max} workers.", style="dim"))
-    if setting.behaviour is not None:
-        note = f"Workers and control plane behave as measured: start-up {start_up_text(setting)}."
-        console.print(Text(note, style="dim"))
-    console.print(table(rows))
-    if note := phases_text(rows):
-        console.print(Text(note, style="dim"))
+    print_table(console, rows, setting)
 
 
 def figures(rows: Sequence[Row], policy: Profile, setting: Setting) -> dict[str, Any]:
