@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headway.cli.demo.demo_report import QueueGoal, Run, in_time_fraction, worker_seconds
+from headway.cli.demo.demo_report import QueueGoal, Run, in_time_fraction, rounded, worker_seconds
 from headway.simulate.studies.alternatives import (
     Outcome,
     QueueRun,
@@ -74,8 +74,8 @@ def fixed_pool(rows: Sequence[Row]) -> Row | None:
 def _headway(run: Run) -> Row:
     return {
         "way": "headway",
-        "in_time": {goal.queue: _rounded(in_time_fraction(run, goal)) for goal in run.goals},
-        "picked_up_in_time_fraction": _rounded(in_time_fraction(run)),
+        "in_time": {goal.queue: rounded(in_time_fraction(run, goal)) for goal in run.goals},
+        "picked_up_in_time_fraction": rounded(in_time_fraction(run)),
         "worker_seconds": round(worker_seconds(run.lives), 1),
         "times_headway": 1.0,
         "starts": len(run.lives),
@@ -89,8 +89,8 @@ def _row(way: str, runs: Mapping[QueueGoal, QueueRun], outcomes: Mapping[QueueGo
     sizes = {goal.queue: outcome.workers for goal, outcome in outcomes.items()}
     return {
         "way": way,
-        "in_time": {goal.queue: _rounded(outcome.in_time_fraction) for goal, outcome in outcomes.items()},
-        "picked_up_in_time_fraction": _rounded(in_time),
+        "in_time": {goal.queue: rounded(outcome.in_time_fraction) for goal, outcome in outcomes.items()},
+        "picked_up_in_time_fraction": rounded(in_time),
         "worker_seconds": round(sum(each.worker_seconds for each in outcomes.values()), 1),
         "starts": round(sum(each.starts for each in outcomes.values()), 1),
         "workers": None if None in sizes.values() else sizes,
@@ -135,7 +135,3 @@ def _span(run: Run) -> Span:
 
 def _ratio(value: float | None, base: float) -> float | None:
     return None if value is None or not base else round(value / base, 3)
-
-
-def _rounded(fraction: float | None) -> float | None:
-    return None if fraction is None else round(fraction, 4)

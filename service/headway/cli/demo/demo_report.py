@@ -79,7 +79,7 @@ def report_of(run: Run) -> Report:
     tightest = min(run.goals, key=lambda goal: goal.objective_s)
     return {
         "jobs": len(run.jobs),
-        "picked_up_in_time_fraction": _rounded(in_time_fraction(run)),
+        "picked_up_in_time_fraction": rounded(in_time_fraction(run)),
         **_pickups(run.jobs, until_s=run.ended_at_s),
         "objective_s": tightest.objective_s,
         "objective_percentile": tightest.percentile,
@@ -134,7 +134,7 @@ def _queue(run: Run, goal: QueueGoal) -> Report:
         "jobs": len(jobs),
         "objective_s": goal.objective_s,
         "objective_percentile": goal.percentile,
-        "picked_up_in_time_fraction": _rounded(in_time),
+        "picked_up_in_time_fraction": rounded(in_time),
         "objective_met": None if in_time is None else in_time >= goal.percentile / 100,
         **_pickups(jobs, until_s=run.ended_at_s),
     }
@@ -152,5 +152,6 @@ def _percentile(ordered: Sequence[float], percent: float) -> float | None:
     return round(ordered[max(ceil(len(ordered) * percent / 100), 1) - 1], 3)
 
 
-def _rounded(fraction: float | None) -> float | None:
+def rounded(fraction: float | None) -> float | None:
+    """As it is reported."""
     return None if fraction is None else round(fraction, 4)

@@ -8,10 +8,10 @@ from typing import Any
 from headway import __version__
 from headway.cli.api_client import Api
 from headway.cli.doctor.cures import OF_KINDS, OF_UNKNOWN_KIND
-from headway.cli.doctor.finding import Finding, fault, fine, warning
+from headway.cli.doctor.finding import Finding, fault, faults, fine, warning
 from headway.cli.operator.queue import queues_of
 from headway.environment import ClientSettings
-from headway.errors import Forbidden, HeadwayError, Invalid, Misconfigured, Unauthenticated
+from headway.errors import Forbidden, HeadwayError, Misconfigured, Unauthenticated
 
 DOCTOR_ANSWER_S = 5.0
 CLOCK_OFF_S = 5.0  # as between the control plane and Postgres
@@ -48,7 +48,7 @@ def ask(env: Mapping[str, str]) -> Answers:
         api = Api(settings.url, settings.token, timeout_s=DOCTOR_ANSWER_S, tls=settings.tls)
     except HeadwayError as error:
         cure = "correct the setting that the sentence names: docs/reference/settings.md"
-        return Answers([fault("settings", each, cure=cure) for each in _sentences(error)])
+        return Answers(faults("settings", error, cure=cure))
     with api:
         asked = Answers([])
         try:
@@ -62,10 +62,6 @@ def ask(env: Mapping[str, str]) -> Answers:
             return asked
     asked.findings += _clock(off_s)
     return asked
-
-
-def _sentences(error: HeadwayError) -> tuple[str, ...]:
-    return error.breaches if isinstance(error, Invalid) else (str(error),)
 
 
 def _unasked(error: HeadwayError) -> Finding:

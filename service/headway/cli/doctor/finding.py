@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from headway.errors import HeadwayError, Invalid
+
 
 class Level(StrEnum):
     """How much a finding asks of whoever reads it."""
@@ -40,6 +42,12 @@ class Finding:
 def fault(check: str, text: str, *, cure: str) -> Finding:
     """Something does not work."""
     return Finding(check=check, level=Level.FAULT, text=text, cure=cure)
+
+
+def faults(check: str, error: HeadwayError, *, cure: str) -> list[Finding]:
+    """One for each sentence of ``error``."""
+    sentences = error.breaches if isinstance(error, Invalid) else (str(error),)
+    return [fault(check, each, cure=cure) for each in sentences]
 
 
 def warning(check: str, text: str, *, cure: str) -> Finding:

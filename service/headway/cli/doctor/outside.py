@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
-from headway.cli.doctor.finding import Finding, fault, fine, skipped, warning
+from headway.cli.doctor.finding import Finding, fault, faults, fine, skipped, warning
 from headway.cli.doctor.this_machine import Place
 from headway.cli.profiles_file import ProfilesFile, load_profiles_file
 from headway.collect.discovery import discover
@@ -25,7 +25,7 @@ def profiles_findings(place: Place) -> tuple[list[Finding], ProfilesFile | None]
         file = load_profiles_file(place.profiles)
     except HeadwayError as error:
         cure = "correct the file; docs/reference/profile.md lists its keys, `headway validate` checks it"
-        return [fault("profiles", each, cure=cure) for each in _sentences(error)], None
+        return faults("profiles", error, cure=cure), None
     return [fine("profiles", f"{place.profiles} has {len(file.profiles)} pools and no mistake")], file
 
 
@@ -36,7 +36,7 @@ def broker_findings(place: Place, file: ProfilesFile | None) -> list[Finding]:
         connections = _connections(place, file, libraries)
     except HeadwayError as error:
         cure = "correct it as docs/reference/connections.md shows"
-        return [fault("broker", each, cure=cure) for each in _sentences(error)]
+        return faults("broker", error, cure=cure)
     if not connections:
         return [skipped("broker", "no broker is named here, in HEADWAY_BROKERS or profiles.yaml")]
     with ThreadPoolExecutor(ASKED_AT_ONCE) as threads:
@@ -111,7 +111,3 @@ def database_findings(place: Place) -> Iterator[Finding]:
         yield fault("database", str(error), cure="start Postgres, or correct HEADWAY_DATABASE_URL")
     else:
         yield fine("database", "Postgres answers and has this version's tables")
-
-
-def _sentences(error: HeadwayError) -> tuple[str, ...]:
-    return error.breaches if isinstance(error, Invalid) else (str(error),)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from headway.agent.config import host_file
 from headway.agent.state.state_dir import StateFolder
-from headway.cli.doctor.finding import Finding, fault, fine, skipped, warning
+from headway.cli.doctor.finding import Finding, fault, faults, fine, skipped, warning
 from headway.cli.local.ports import holder, is_free
 from headway.environment import HTTP_ADDRESS
-from headway.errors import HeadwayError, Invalid
+from headway.errors import HeadwayError
 from headway.settings import GRPC_ADDRESS, AgentSettings, ControlSettings
 
 DOCTOR_FREE_BYTES_MIN = 512 * 1024 * 1024  # twice what telemetry is refused below
@@ -46,8 +46,7 @@ def host_findings(place: Place) -> Iterator[Finding]:
         found = host_file.load(place.host_file)
     except HeadwayError as error:
         cure = "correct the file as the sentence says; `headway agent check` shows what would run"
-        for text in error.breaches if isinstance(error, Invalid) else (str(error),):
-            yield fault("host file", text, cure=cure)
+        yield from faults("host file", error, cure=cure)
     else:
         yield fine("host file", f"{place.host_file} can run {', '.join(found.templates)}")
     yield from _state_folder(place)

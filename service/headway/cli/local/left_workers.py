@@ -10,9 +10,4 @@ from headway.local import procfs
 def left_workers(layout: DataDir) -> list[dict[str, Any]]:
     """The records of those that still run: ``pool``, ``pid`` and more."""
     rows = (StateFolder(layout.state("agent")).read(WORKERS) or {}).get("workers", [])
-    return [row for row in rows if row["pid"] and _runs(row["pid"], row["started_ticks"])]
-
-
-def _runs(pid: int, started_ticks: int) -> bool:
-    found = procfs.stat(pid)
-    return found is not None and found.started_ticks == started_ticks and not found.is_over
+    return [row for row in rows if row["pid"] and procfs.is_there(row["pid"], row["started_ticks"])]
