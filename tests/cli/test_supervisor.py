@@ -48,6 +48,10 @@ class Stage:
     def child(self, name: str, code: str, **other) -> Child:
         return Child(name=name, argv=(sys.executable, "-c", textwrap.dedent(code)), env=dict(os.environ), **other)
 
+    def stop(self) -> None:
+        self.supervisor.stop_children()
+        self.supervisor.stop_servers()
+
     def tend_until(self, holds: Callable[[], object]) -> None:
         def polled() -> object:
             self.supervisor.tend()
@@ -60,7 +64,7 @@ class Stage:
 def stage(tmp_path):
     stage = Stage(tmp_path)
     yield stage
-    stage.supervisor.stop()
+    stage.stop()
 
 
 def test_a_child_is_ready_when_its_check_says_so(stage, tmp_path):
@@ -224,7 +228,7 @@ def test_a_child_that_others_need_stops_after_them(stage, tmp_path):
         child = stage.child(name, text, is_ready=lambda _, mark=mark: mark.exists(), needs=needs, stop_within_s=50)
         stage.supervisor.start(child)
     stage.supervisor.wait_ready("agent", "control", "pipeline")
-    stage.supervisor.stop()
+    stage.stop()
     assert order.read_text().split() == ["pipeline", "agent", "control"]
 
 
@@ -250,7 +254,7 @@ def test_a_child_that_will_not_stop_is_killed_with_its_whole_session(stage, tmp_
     stage.supervisor.start(stage.child("pipeline", code, is_ready=lambda _: family.exists(), stop_within_s=0.2))
     stage.supervisor.wait_ready("pipeline")
     eventually(lambda: family.read_text())
-    stage.supervisor.stop()
+    stage.stop()
     assert "did not stop within 0.2 s: killed" in stage.said[-1]
     eventually(lambda: not runs(int(family.read_text())))
 
@@ -307,7 +311,7 @@ def test_an_embedded_server_found_dead_is_brought_back(stage):
     assert len(servers) == 2, "the pause is not over"
     stage.clock.ahead_s += 1
     stage.supervisor.tend()
-    stage.supervisor.stop()
+    stage.stop()
     assert servers[2].released
 
 

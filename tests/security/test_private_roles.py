@@ -141,7 +141,8 @@ def test_what_up_starts_gets_no_credential_that_is_not_its_own(tmp_path: Path, m
         machine.start(
             brokers=[Connection(name="redis", url="redis://:s3cret-3@127.0.0.1:1/0")], apply_profiles=lambda: None
         )
-        machine.supervisor.stop()
+        machine.supervisor.stop_children()
+        machine.supervisor.stop_servers()
     has = {
         child.name: {name for name in child.env if name in {*CREDENTIALS, "HEADWAY_DATABASE_URL_FILE"}}
         for child in children
@@ -175,6 +176,7 @@ def test_what_up_starts_has_no_credential_in_the_environment_that_the_kernel_sho
         supervisor.wait_ready("agent")
         seen, token, dumpable, said = json.loads(shown.read_text())
     finally:
-        supervisor.stop()
+        supervisor.stop_children()
+        supervisor.stop_servers()
     assert "s3cret" not in seen
     assert (token, dumpable, said) == (SECRET, 0, [])

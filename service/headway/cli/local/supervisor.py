@@ -222,11 +222,6 @@ class Supervisor:
             elif not self._is_hung(held, held.process, is_late=is_late) and not held.is_ready:
                 self._ask_ready(held)
 
-    def stop(self) -> None:
-        """End everything: the children, then the embedded servers."""
-        self.stop_children()
-        self.stop_servers()
-
     def stop_children(self, *, but: str | None = None) -> None:
         """End every child, or all ``but`` one, those that need others first. The embedded servers stay."""
         ending = [held for name, held in self._held.items() if name != but]
