@@ -76,7 +76,7 @@ def opened(table: Table, source: Source | None = None) -> Source:
 def test_what_comes_with_headway_is_an_entry_point() -> None:
     announced = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
     assert announced == {entry.name: entry.value for entry in BUILT_IN}
-    assert Libraries([]).named("rq") is RQ
+    assert Libraries([]).of(Connection(name="redis", url="redis://h", library="rq")) is RQ
 
 
 def test_a_library_of_a_package_is_chosen_by_the_scheme_or_by_name(table: Table) -> None:
@@ -179,14 +179,14 @@ def test_check_prints_the_queues_and_how_good_each_figure_is(table: Table, capsy
 def test_what_cannot_be_loaded_is_named_with_its_package(acme: Path, module: str, says: str) -> None:
     (acme / "acme_headway.py").write_text(module)
     with pytest.raises(Misconfigured, match=says):
-        Libraries().named("acme")
+        Libraries().of(Connection(name="shop", url="acme://h/x", library="acme"))
 
 
 def test_a_client_that_is_not_installed_matters_to_its_own_connections_only(acme: Path) -> None:
     (acme / "acme_headway.py").write_text("import acme_client\n")
     assert Libraries().of(Connection(name="redis", url="redis://h")) is RQ
     with pytest.raises(Uninstalled):
-        Libraries().named("acme")
+        Libraries().of(Connection(name="shop", url="acme://h/x", library="acme"))
     with pytest.raises(Misconfigured, match=r"^library 'acme' needs the package 'acme_client'"):
         Libraries().of(Connection(name="shop", url="acme://h/x"))
 

@@ -28,7 +28,6 @@ class _Running:
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    enqueued_at_s: float
     noticed_at_s: float
     score: float | None
     reported: ReportedLife
@@ -121,7 +120,7 @@ class JobMemory:
         else:
             # The worker's clock may be ahead: whoever is forgotten must be old by the time that its record has, too.
             noticed_at_s = max(at_s, ended_at_s or at_s)
-            self._ended[job_id] = _Ended(reported.enqueued_at_s, noticed_at_s, score, reported)
+            self._ended[job_id] = _Ended(noticed_at_s, score, reported)
 
     def forget(self, job_id: str) -> None:
         """Remember nothing of a job."""
@@ -164,7 +163,7 @@ class JobMemory:
             },
             "ended": {
                 job: [
-                    each.enqueued_at_s,
+                    each.reported.enqueued_at_s,
                     each.noticed_at_s,
                     each.score,
                     each.reported.ended_at_s,
@@ -217,7 +216,7 @@ class JobMemory:
                 is_canceled=len(more) > 1 and more[1],
                 **attempts.get(job, {}),
             )
-            self._ended[job] = _Ended(enqueued_at_s, noticed_at_s, score, reported)
+            self._ended[job] = _Ended(noticed_at_s, score, reported)
         for job, enqueued_at_s in state.get("aside", {}).items():
             self._aside[job] = ReportedLife(
                 stage=Stage.ENDED, enqueued_at_s=enqueued_at_s, is_aside=True, **attempts.get(job, {})

@@ -47,15 +47,6 @@ class Libraries:
         """Of every library, in their order."""
         return tuple(sorted({_library_name(entry) for entry in self._entries}))
 
-    def named(self, name: str) -> Library:
-        """The library of the entry point ``name``.
-
-        Raises:
-            Misconfigured: it is not known, cannot be loaded, is no library, or has another name.
-            Uninstalled: what it reads brokers with is not installed.
-        """
-        return _loaded(self._entries[self._entries_of(name)[0]])
-
     def _entries_of(self, name: str) -> tuple[str, ...]:
         """The entry points of the library ``name``, of all for ``auto``."""
         found = tuple(each for each in self._entries if name in (AUTO, each, _library_name(each)))

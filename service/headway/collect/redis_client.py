@@ -99,22 +99,17 @@ def connect(connection: Connection, *, on_connect: Callable[[], object] = lambda
         return redis.Redis.from_url(connection.url, **options, **certificates, **login)
     servers = _servers(connection)
     options |= {"db": servers.database, **servers.login, **login}
+    encrypted = certificates if _is_encrypted(connection) else None
     if connection.scheme.endswith(SENTINEL):
         pool = follow_sentinels(
             servers.nodes,
             servers.master,
             password=connection.sentinel_password(),
-            certificates=certificates if _is_encrypted(connection) else None,
+            certificates=encrypted,
             options=options,
         )
     else:
-        owner = SlotOwner(
-            servers.nodes,
-            connection.prefix or "",
-            certificates=certificates if _is_encrypted(connection) else None,
-            options=options,
-        )
-        pool = follow_slot(owner)
+        pool = follow_slot(SlotOwner(servers.nodes, connection.prefix or "", certificates=encrypted, options=options))
     return redis.Redis.from_pool(pool)
 
 

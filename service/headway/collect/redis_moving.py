@@ -147,11 +147,8 @@ class SlotOwner:
 
 def follow_slot(owner: SlotOwner) -> "redis.ConnectionPool":
     """Connections to whichever node is the slot's owner now."""
-    if owner.certificates is None:
-        return redis.ConnectionPool(connection_class=_SlotConnection, owner=owner, **owner.options)
-    return redis.ConnectionPool(
-        connection_class=_EncryptedSlotConnection, owner=owner, **owner.options, **owner.certificates
-    )
+    kind = _SlotConnection if owner.certificates is None else _EncryptedSlotConnection
+    return redis.ConnectionPool(connection_class=kind, owner=owner, **owner.options, **(owner.certificates or {}))
 
 
 class _SlotConnection(redis.Connection):

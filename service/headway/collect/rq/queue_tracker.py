@@ -17,6 +17,11 @@ FINISHED_KEPT_S = 500.0  # RQ's default result_ttl
 FAILED_KEPT_S = 31_536_000.0  # RQ's default failure_ttl, a year
 
 
+def empty_sample(queue: str, *, at_s: float) -> QueueSample:
+    """The state of a queue that has no job."""
+    return QueueSample(queue=queue, at_s=at_s, waiting_jobs=0, in_flight_jobs=0, delayed_jobs=0, oldest_age_s=0.0)
+
+
 class TrackedQueue:
     """One queue, reported up to a point."""
 
@@ -172,9 +177,7 @@ class TrackedQueue:
         self.failed.read_all(at_s)
         self.jobs.trim(ends_read_until_s=at_s)
         self._edge_s = {}
-        return QueueSample(
-            queue=self.queue, at_s=at_s, waiting_jobs=0, in_flight_jobs=0, delayed_jobs=0, oldest_age_s=0.0
-        )
+        return empty_sample(self.queue, at_s=at_s)
 
     def is_left(self, reading: QueueReading) -> bool:
         """Whether there is a job of the queue, or one was reported whose end was not. After ``take``."""

@@ -27,7 +27,7 @@ from headway.collect.prepared_commands import exchange, prepared, together
 from headway.collect.redis_client import SCHEMES, connect, is_about_a_key, log_in_anew, refusals, unavailable
 from headway.collect.rq.queue_commands import Asked, QueueCommands, RqKeys, Spans, reading_from
 from headway.collect.rq.queue_reading import Answers, QueueReading, RecordRequests
-from headway.collect.rq.queue_tracker import TrackedQueue
+from headway.collect.rq.queue_tracker import TrackedQueue, empty_sample
 from headway.collect.rq.rq_record import record_commands, record_from, score_commands
 from headway.collect.rq.rq_workers import activity_from, served_by, worker_commands
 from headway.collect.source import EXACT, Cursor, Figure, FoundQueue, Library, Reading, bounded
@@ -239,14 +239,7 @@ class RqSource:
     def _empty(self, readings: Mapping[str, QueueReading], *, at_s: float) -> Iterator[QueueSample]:
         """Readings of those that are no more; one that went in this poll has been read."""
         for queue in self._gone.keys() - readings.keys():
-            yield QueueSample(
-                queue=self._connection.queue(queue),
-                at_s=at_s,
-                waiting_jobs=0,
-                in_flight_jobs=0,
-                delayed_jobs=0,
-                oldest_age_s=0.0,
-            )
+            yield empty_sample(self._connection.queue(queue), at_s=at_s)
 
     def _poll_deeper(self, readings: dict[str, QueueReading], at_s: float) -> None:
         """A trip more, rarely: longer tails."""
