@@ -70,23 +70,14 @@ class RpcCalls(Generic[Stub]):
         """Hang up: calls that wait for an answer end at once."""
         self._lines.close()
 
-    def call(
-        self,
-        method_of: Callable[[Stub], Callable[..., _Response]],
-        request: Any,
-        *,
-        secret: str,
-        timeout_s: float | None = None,
-    ) -> _Response:
+    def call(self, method_of: Callable[[Stub], Callable[..., _Response]], request: Any, *, secret: str) -> _Response:
         """The answer to ``request``, which was made with ``secret``.
 
         Raises:
             Unavailable: try again later.
             Refused: it was understood, and is not wanted; ``Unauthenticated`` and the like are more precise.
         """
-        return self._call(
-            lambda line, how: method_of(line.stub)(request, **how), secret, timeout_s or CALL_TIMEOUT_S, serves=True
-        )
+        return self._call(lambda line, how: method_of(line.stub)(request, **how), secret, CALL_TIMEOUT_S, serves=True)
 
     def hold(self, method_of: Callable[[Stub], Any], request: Any, *, secret: str, timeout_s: float) -> Any:
         """As ``call``, of what is answered when there is a change. Raises ``GivenUp``, too."""

@@ -146,7 +146,8 @@ class ControlSession:
 
     def _wait_until_due(self) -> bool:
         """Whether to go on: returns when a report is due, or false when this ends."""
-        until_s = time.monotonic() + REPORT_EVERY_S * _about(REPORT_JITTER)
+        jitter = random.uniform(1.0 - REPORT_JITTER, 1.0 + REPORT_JITTER)  # noqa: S311 - no secret
+        until_s = time.monotonic() + REPORT_EVERY_S * jitter
         with self._changed:
             while not (self._is_closing or (self._is_due and self._pending.has_update)):
                 wait_s = min(until_s, self._due_by_s) - time.monotonic()
@@ -285,7 +286,3 @@ class ControlSession:
     def _pause(self, seconds: float) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._is_closing, seconds)
-
-
-def _about(jitter: float) -> float:
-    return random.uniform(1.0 - jitter, 1.0 + jitter)  # noqa: S311 - no secret

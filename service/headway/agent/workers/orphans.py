@@ -36,11 +36,10 @@ class OrphanProcesses:
         """What is left of each worker, as one that drains, under its own id: the worker's is reported as ended."""
         first = {each.worker_id: each for each in reversed(self.left)}
         return tuple(
-            Worker(
+            taken_from(
+                Worker,
+                left,
                 worker_id=f"{left.worker_id}-left",
-                pool=left.pool,
-                template=left.template,
-                pid=left.pid,
                 state=WorkerState.DRAINING,
                 started_at_s=left.started_ticks / procfs.TICKS_PER_S,
             )

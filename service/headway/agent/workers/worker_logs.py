@@ -12,7 +12,6 @@ import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 from headway.agent.config.templates import Log
 
@@ -32,11 +31,6 @@ class WorkerLogs:
 
     def __init__(self, folder: int) -> None:
         self._folder = folder
-
-    @classmethod
-    def of(cls, path: Path) -> "WorkerLogs":
-        """That of the folder at ``path``, which is no link."""
-        return cls(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC))
 
     def close(self) -> None:
         """Let go of the folder."""

@@ -9,7 +9,7 @@ import os
 import select
 import signal
 import subprocess
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -93,10 +93,7 @@ class Process:
             return
         unsignalled = _unsignalled(self.pid, number)
         self.send(number)
-        for each in unsignalled:
-            if procfs.is_there(each.pid, each.started_ticks):
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(each.pid, number)
+        _signal(unsignalled, number)
 
     def send_to_all(self, number: int) -> None:
         """Send the signal to the process, its group and every descendant: some of them lead groups of their own."""
@@ -106,10 +103,7 @@ class Process:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
         self.send(number)
-        for each in family:
-            if procfs.is_there(each.pid, each.started_ticks):
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(each.pid, number)
+        _signal(family, number)
 
     def close(self) -> None:
         """Let go of it; it runs on if it runs."""
@@ -118,6 +112,13 @@ class Process:
             self.pidfd = None
         if self._child is not None and self._child.returncode is None:
             self._child.returncode = 0  # it outlives us on purpose: the standard library shall not warn of that
+
+
+def _signal(processes: Sequence[procfs.Stat], number: int) -> None:
+    for each in processes:
+        if procfs.is_there(each.pid, each.started_ticks):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(each.pid, number)
 
 
 def _unsignalled(pid: int, number: int) -> list[procfs.Stat]:
