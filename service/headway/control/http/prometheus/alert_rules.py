@@ -6,10 +6,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from headway.control.http.overview.alerting import PAGE, TICKET
 from headway.scaling.arithmetic import DAY_S, HOUR_S
 from headway.scaling.metrics.attainment import BURNS, FAST, SLOW, Burn
 
-PAGE, TICKET = "page", "ticket"
 CERTIFICATE_DAYS = 7
 
 
@@ -167,14 +167,14 @@ def _late_share(span_s: float) -> str:
     return f"headway:pool_late_jobs:ratio_rate{_window(span_s)}"
 
 
-def _burning(burn: Burn, *, severity: str, for_s: float) -> AlertRule:
+def _burning(burn: Burn, *, for_s: float) -> AlertRule:
     allowed = f"{burn.rate:g} * headway_pool_error_budget_ratio"
     windows = (f"{_late_share(span_s)} > on (pool) max by (pool) ({allowed})" for span_s in (burn.long_s, burn.short_s))
     return AlertRule(
         name=f"HeadwayBudgetBurns{burn.name.capitalize()}",
         expression=" and on (pool) ".join(f"({each})" for each in windows),
         for_s=for_s,
-        severity=severity,
+        severity=PAGE,
         summary="{{ $value | humanizePercentage }} of the jobs of pool {{ $labels.pool }} start late, "
         f"{burn.rate:g} times what its error budget allows: headway explain " + "{{ $labels.pool }}",
     )
@@ -191,8 +191,8 @@ RECORDED: Sequence[RecordingRule] = tuple(
     for span_s in WINDOWS_S
 )
 COMPOSED: Sequence[AlertRule] = (
-    _burning(FAST, severity=PAGE, for_s=120),
-    _burning(SLOW, severity=PAGE, for_s=900),
+    _burning(FAST, for_s=120),
+    _burning(SLOW, for_s=900),
     AlertRule(
         name="HeadwayAtCeiling",
         expression='headway_pool_state{state="breaching"} == 1 and on (instance, pool) '
