@@ -7,7 +7,7 @@ from headway.agent.policy.rollout import held_back
 from headway.agent.state.state_dir import StateFolder
 from headway.local import procfs
 from headway.scaling.model import Assignment, Worker, WorkerState
-from headway.store.hosts.hosts import HOST_LEASE_S
+from headway.store.hosts.host_lease import HOST_LEASE_S
 from support.workers import template
 
 

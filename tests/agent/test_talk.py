@@ -6,7 +6,7 @@ from headway.agent.controlplane import client, rpc, session
 from headway.agent.controlplane import retry as talk
 from headway.agent.controlplane.retry import PAUSE, REFUSED_RETRY_S, UNANSWERED_RETRY_S, RetryState, Unanswered
 from headway.errors import Forbidden, HeadwayError, NotFound, Unavailable
-from headway.store.hosts.hosts import HOST_LEASE_S
+from headway.store.hosts.host_lease import HOST_LEASE_S
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ MISTAKES: Sequence[Mistake] = (
     ),
     Mistake(
         what="a host is given up after four seconds of silence",
-        module="store/hosts/hosts.py",
+        module="store/hosts/host_lease.py",
         right="HOST_LEASE_S = 45.0",
         wrong="HOST_LEASE_S = 4.0",
         kinds=("agent paused",),

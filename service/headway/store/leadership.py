@@ -29,7 +29,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Unavailable
 from headway.store.engine import connect_parameters, first_line
-from headway.store.hosts.hosts import HOST_LEASE_S
+from headway.store.hosts.host_lease import HOST_LEASE_S
 from headway.store.tables import hosts, leader_epoch
 
 LEADER_LOCK = 0x4845_4144  # "HEAD": any number that no other program of this database takes

@@ -18,8 +18,9 @@ from headway.errors import Overloaded
 from headway.store.access.enrolment import Enrolment, enrolled
 from headway.store.engine import WAKE, Engine, transaction
 from headway.store.hosts.host_assignments import HostAssignments, read_standings, unknown
+from headway.store.hosts.host_lease import HOST_LEASE_S
 from headway.store.hosts.host_reports import HostReport
-from headway.store.hosts.hosts import HOST_LEASE_S, note_certificate, read_cluster_id
+from headway.store.hosts.hosts import note_certificate, read_cluster_id
 from headway.store.leadership import note_ahead
 
 POLL_WAIT_MAX_S = 300.0

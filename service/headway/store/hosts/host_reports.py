@@ -18,7 +18,8 @@ from headway.scaling.model import Exit, HostCapacity, HostProblem, StartUp, Temp
 from headway.store.audit import Actor, record_act
 from headway.store.hosts.forced_kills import count_forced
 from headway.store.hosts.host_allowance import admitted, allowance_of
-from headway.store.hosts.hosts import HOST_LEASE_S, template_to_json
+from headway.store.hosts.host_lease import HOST_LEASE_S
+from headway.store.hosts.hosts import template_to_json
 from headway.store.hosts.start_timings import learn_exits, learn_start_ups
 from headway.store.tables import audit_log, hosts
 

@@ -25,7 +25,6 @@ from sqlalchemy import (
     not_,
     or_,
     select,
-    text,
     true,
     update,
 )
@@ -46,6 +45,7 @@ from headway.scaling.model import (
     WorkerState,
 )
 from headway.store.audit import Actor, record_act
+from headway.store.hosts.host_lease import HOST_LEASE_S
 from headway.store.tables import (
     cluster,
     hosts,
@@ -56,7 +56,6 @@ from headway.store.tables import (
     workers,
 )
 
-HOST_LEASE_S = 45.0  # three reports: one that is lost loses no host
 HOST_ACTIVITY_FRESH_S = 15.0  # what a broker said of a worker longer ago says nothing of it now
 HOST_FAILING_S = 600.0  # as long as a worker must be well for its agent to forget that it failed
 
@@ -380,22 +379,3 @@ def templates_of(body: str) -> tuple[Template, ...]:
 def _labels(body: str) -> Mapping[str, str]:
     found: dict[str, str] = json.loads(body)
     return found
-
-
-async def pass_over(conn: AsyncConnection, *, since_s: float) -> None:
-    """Take the time since then, by Postgres's clock, out of the silence of hosts that have not reported since."""
-    await conn.execute(_PASS_OVER, {"since_s": since_s})
-
-
-# A report from before the lead was taken stays so: that shows whether it is of this database.
-_PASS_OVER = text(
-    """
-    update hosts set
-        lease_ends_at = least(
-            hosts.lease_ends_at + (now() - to_timestamp(:since_s)), now() + make_interval(secs => :lease_s)),
-        reported_at = hosts.reported_at + case when hosts.reported_at >= leader_epoch.taken_at
-            then now() - to_timestamp(:since_s) else interval '0' end
-    from leader_epoch, (select host_id from hosts for update skip locked) free
-    where hosts.host_id = free.host_id and hosts.reported_at <= to_timestamp(:since_s)
-    """
-).bindparams(lease_s=HOST_LEASE_S)

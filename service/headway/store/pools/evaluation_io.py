@@ -37,7 +37,8 @@ from headway.scaling.model import (
 from headway.scaling.policy.stabilization import HOLDS_TICKS
 from headway.scaling.profile_keys.schedule import UTC_NAME, day_of, span_s
 from headway.store.engine import snapshot, transaction
-from headway.store.hosts.hosts import load_hosts, now_s, pass_over
+from headway.store.hosts.host_lease import pass_over
+from headway.store.hosts.hosts import load_hosts, now_s
 from headway.store.hosts.worker_hours import worker_hours_since
 from headway.store.leadership import fence, notify_hosts
 from headway.store.overview import read_buckets, read_samples

@@ -21,7 +21,7 @@ from headway.control.http.schemas.system_responses import (
     SystemOut,
 )
 from headway.store.events.event_sources import SeenCollector
-from headway.store.hosts.hosts import HOST_LEASE_S
+from headway.store.hosts.host_lease import HOST_LEASE_S
 from headway.store.overview import HealthRow, HostRow
 
 
