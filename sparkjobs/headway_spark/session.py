@@ -162,10 +162,7 @@ def submitted() -> SparkSession:
 
 
 def _session(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
-    builder = builder.appName("headway")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return builder.appName("headway").config(map=dict(settings)).getOrCreate()
 
 
 def has_jvm(session: SparkSession, *, after_s: float = 0.0) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from headway.scaling.measure import BucketRow
 from headway_spark.event_log.schema import EVENTS
@@ -15,15 +16,6 @@ from headway_spark.stream.pipeline import Progress, Stream
 
 BATCHES = 2  # the first takes 3.4 s of a processor, the second 0.6, each further one 0.5
 BOUND_S = 120.0
-
-_KINDS = {
-    "integer": pa.int32(),
-    "long": pa.int64(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "boolean": pa.bool_(),
-}
-_SCHEMA = pa.schema([(field.name, _KINDS[field.dataType.typeName()]) for field in EVENTS.fields])
 
 
 class _Counted:
@@ -81,4 +73,4 @@ def _example() -> pa.Table:
         {"kind": "finished", "job_id": "1", "started_at_s": now_s - 1},
         {"kind": "sample", "waiting_jobs": 1, "in_flight_jobs": 1, "oldest_age_s": 0.5},
     ]
-    return pa.Table.from_pylist([common | row for row in rows], schema=_SCHEMA)
+    return pa.Table.from_pylist([common | row for row in rows], schema=to_arrow_schema(EVENTS))

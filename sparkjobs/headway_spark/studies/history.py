@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, BooleanType, DoubleType, StringType, StructField, StructType
 
 from headway.errors import Misconfigured
@@ -30,16 +31,6 @@ LOADS = StructType(
 )
 """One row a pool: its jobs in order of arrival, in seconds from ``begins_at_s``, which is Unix time. A service time is
 null where no end of the job was seen. ``retries`` says which of them came back for another attempt; empty: none did."""
-
-_ARROW = pa.schema(
-    [
-        ("pool", pa.string()),
-        ("begins_at_s", pa.float64()),
-        ("at_s", pa.list_(pa.float64())),
-        ("service_s", pa.list_(pa.float64())),
-        ("retries", pa.list_(pa.bool_())),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +145,7 @@ def given_loads(session: SparkSession, loads: Sequence[Load], *, folder: Path) -
             "service_s": [pa.array(load.jobs.service_s, pa.float64()) for load in loads],
             "retries": [pa.array(load.jobs.retries, pa.bool_()) for load in loads],
         },
-        schema=_ARROW,
+        schema=to_arrow_schema(LOADS),
     )
     if not str(session.sparkContext.master).startswith("local"):
         return session.createDataFrame(table, LOADS)
