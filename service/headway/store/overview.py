@@ -31,7 +31,7 @@ from headway.store.tables import (
     queue_samples,
 )
 
-_SKETCHES = ("service_sketch", "pickup_sketch")
+SKETCHES = ("service_sketch", "pickup_sketch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,7 +325,7 @@ async def _pipelines(conn: AsyncConnection) -> tuple[PipelineRow, ...]:
 def bucket_row(row: RowMapping, *, span_s: float = BUCKET_S) -> BucketRow:
     """The value that a row of ``queue_buckets``, or of a rollup with spans of ``span_s``, is."""
     values = {name: value for name, value in row.items() if name not in {"revision", "written_at", "job_class"}}
-    for sketch in _SKETCHES:
+    for sketch in SKETCHES:
         values[sketch] = {int(index): count for index, count in values[sketch].items()}
     return BucketRow(**values, job_class=row.get("job_class") or None, span_s=span_s)
 
@@ -334,7 +334,7 @@ _SHOWN_COLUMNS = tuple(column for column in queue_buckets.c if column.name not i
 _NAMES = tuple(column.name for column in _SHOWN_COLUMNS)
 # Sketches come as text, so that they are read in the thread that makes the rows.
 _BUCKETS = select(
-    queue_buckets.c.revision, *(cast(column, Text) if column.name in _SKETCHES else column for column in _SHOWN_COLUMNS)
+    queue_buckets.c.revision, *(cast(column, Text) if column.name in SKETCHES else column for column in _SHOWN_COLUMNS)
 ).order_by(queue_buckets.c.queue, queue_buckets.c.bucket_s)
 
 
@@ -342,11 +342,15 @@ def _bucket_rows(rows: Iterable[Sequence[Any]]) -> list[BucketRow]:
     made = []
     for _, *values in rows:
         row = dict(zip(_NAMES, values, strict=True))
-        for sketch in _SKETCHES:
-            body = row[sketch]
-            row[sketch] = {int(index): jobs for index, jobs in json.loads(body).items()} if body != "{}" else {}
+        for sketch in SKETCHES:
+            row[sketch] = sketch_of(row[sketch])
         made.append(BucketRow(**row))
     return made
+
+
+def sketch_of(text: str) -> dict[int, int]:
+    """A sketch of its text as JSON; most are empty."""
+    return {} if text == "{}" else {int(index): jobs for index, jobs in json.loads(text).items()}
 
 
 def _float(value: Any) -> float | None:

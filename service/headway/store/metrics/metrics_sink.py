@@ -16,6 +16,7 @@ from headway.scaling.measure import BucketRow
 from headway.store.engine import connect_parameters, first_line
 from headway.store.metrics.rollups import VALUES, Rollups
 from headway.store.missing_rights import MissingRights
+from headway.store.overview import SKETCHES
 
 PIPELINE = "main"
 STARTING, READY = "starting", "ready"
@@ -24,7 +25,6 @@ RETRY_BOUND_S = 60.0  # a restart of Postgres takes seconds; beyond a minute a p
 RETRY_PAUSE_S = 0.5
 SINK_NOTICE_BYTES_MAX = 7_999  # what Postgres takes in a notification
 
-_SKETCHES = ("service_sketch", "pickup_sketch")
 _SET = ", ".join(f"{name} = excluded.{name}" for name in VALUES)
 
 # Made once a connection: a table a batch would bloat the catalogue. It has the target's types and none of its rules.
@@ -284,4 +284,4 @@ def wakes(payload: str) -> bool:
 
 def _cell(row: BucketRow, name: str) -> object:
     value = getattr(row, name)
-    return json.dumps(value) if name in _SKETCHES else value
+    return json.dumps(value) if name in SKETCHES else value

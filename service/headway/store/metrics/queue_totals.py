@@ -4,15 +4,16 @@ A total is what ``queue_totals`` has, of all before ``totals_until_s``, and the 
 what no event can change any more from the one to the other, every five minutes and before buckets are deleted.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import psycopg
-from sqlalchemy import Text, cast, func, or_, select
+from sqlalchemy import ColumnElement, Table, Text, cast, func, or_, select
 
 from headway.scaling.metrics.job_totals import JobTotals
 from headway.store.engine import Connection
+from headway.store.overview import SKETCHES, sketch_of
 from headway.store.tables import queue_buckets, queue_totals, rollup_progress
 
 TOTALS_EVERY_S = 300.0
@@ -22,13 +23,14 @@ TOTALS_PART_S = 3600.0  # a transaction: after an outage of the pipeline there m
 _COUNTS = ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs")
 
 
-def _sketch(name: str) -> str:
+def merged_sketch(name: str, *, by: str = "queue") -> str:
+    """The part of a query that merges the sketches ``name`` of its ``part`` by the columns ``by``."""
     return f"""
     {name} as (
-        select queue, jsonb_object_agg(index, jobs) as {name} from (
-            select queue, each.key as index, sum(each.value::bigint)::bigint as jobs
-            from part, jsonb_each_text(part.{name}) as each group by 1, 2
-        ) as counted group by 1
+        select {by}, jsonb_object_agg(index, jobs) as {name} from (
+            select {by}, each.key as index, sum(each.value::bigint)::bigint as jobs
+            from part, jsonb_each_text(part.{name}) as each group by {by}, each.key
+        ) as counted group by {by}
     )"""  # noqa: S608 - names of our own
 
 
@@ -41,8 +43,8 @@ with new as materialized (
     select * from new
     union all select queue, {_VALUES} from queue_totals where queue in (select queue from new)
 ),
-{_sketch("service_sketch")},
-{_sketch("pickup_sketch")},
+{merged_sketch("service_sketch")},
+{merged_sketch("pickup_sketch")},
 sums as (
     select queue, {", ".join(f"sum({name})::bigint as {name}" for name in _COUNTS)}, sum(service_sum_s) as service_sum_s
     from part group by 1
@@ -104,19 +106,7 @@ JobColumns = tuple[int, int, int, int, float, str, str]
 
 async def read_totals(conn: Connection) -> Sequence[TotalsRow]:
     """Each queue's counted total, as ``totals_of`` reads it."""
-    table = queue_totals.c
-    rows = await conn.execute(
-        select(
-            table.queue,
-            table.arrived_jobs,
-            table.started_jobs,
-            table.finished_jobs,
-            table.failed_jobs,
-            table.service_sum_s,
-            cast(table.service_sketch, Text),
-            cast(table.pickup_sketch, Text),
-        )
-    )
+    rows = await conn.execute(select(queue_totals.c.queue, *_job_columns(queue_totals)))
     return [(queue, (*values,)) for queue, *values in rows]
 
 
@@ -130,19 +120,16 @@ async def read_live(conn: Connection, *, from_s: float, after_revision: int) -> 
     is_eventful = or_(*(table[name] > 0 for name in _COUNTS))
     newest = (await conn.execute(select(table.revision).order_by(table.revision.desc()).limit(1))).scalar() or 0
     rows = await conn.execute(
-        select(
-            table.queue,
-            table.bucket_s,
-            table.arrived_jobs,
-            table.started_jobs,
-            table.finished_jobs,
-            table.failed_jobs,
-            table.service_sum_s,
-            cast(table.service_sketch, Text),
-            cast(table.pickup_sketch, Text),
-        ).where(table.bucket_s >= from_s, table.revision > after_revision, is_eventful)
+        select(table.queue, table.bucket_s, *_job_columns(queue_buckets)).where(
+            table.bucket_s >= from_s, table.revision > after_revision, is_eventful
+        )
     )
     return [(queue, float(bucket_s), (*values,)) for queue, bucket_s, *values in rows], newest
+
+
+def _job_columns(table: Table) -> list[ColumnElement[Any]]:
+    plain = (table.c[name] for name in (*_COUNTS, "service_sum_s"))
+    return [*plain, *(cast(table.c[name], Text) for name in SKETCHES)]
 
 
 def totals_of(row: TotalsRow) -> tuple[str, JobTotals]:
@@ -166,10 +153,6 @@ def _jobs(
         finished=finished,
         failed=failed,
         service_sum_s=service_sum_s,
-        service_sketch=_sketch_of(service),
-        pickup_sketch=_sketch_of(pickup),
+        service_sketch=sketch_of(service),
+        pickup_sketch=sketch_of(pickup),
     )
-
-
-def _sketch_of(text: str) -> dict[int, int]:
-    return {} if text == "{}" else {int(index): jobs for index, jobs in json.loads(text).items()}

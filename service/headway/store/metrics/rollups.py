@@ -23,7 +23,7 @@ import psycopg
 
 from headway.scaling.arithmetic import DAY_S, HOUR_S, MINUTE_S
 from headway.store.engine import first_line
-from headway.store.metrics.queue_totals import count_up
+from headway.store.metrics.queue_totals import count_up, merged_sketch
 from headway.store.metrics.seasons import train_due
 from headway.store.missing_rights import MissingRights
 from headway.store.retention import BUCKETS_KEPT_S, BUCKETS_UNCOUNTED_KEPT_S, HOURS_KEPT_S, MINUTES_KEPT_S
@@ -48,23 +48,14 @@ VALUES = (*COUNTS, "service_sum_s", "pickup_max_s", "service_sketch", "pickup_sk
 Connection = psycopg.Connection[tuple[object, ...]]
 
 
-def _sketch_of(name: str) -> str:
-    return f"""
-    {name} as (
-        select queue, job_class, jsonb_object_agg(index, jobs) as {name} from (
-            select queue, job_class, each.key as index, sum(each.value::bigint)::bigint as jobs
-            from part, jsonb_each_text(part.{name}) as each group by 1, 2, 3
-        ) as counted group by 1, 2
-    )"""  # noqa: S608 - names of our own
-
-
 def _merge(source: str, target: str) -> str:
     """Merge the rows of ``source``, a query of the parts of one span, into rows of ``target``."""
     counts = ", ".join(f"sum({name})::bigint as {name}" for name in COUNTS)
+    by = "queue, job_class"
     return f"""
     with part as materialized ({source}),
-    {_sketch_of("service_sketch")},
-    {_sketch_of("pickup_sketch")},
+    {merged_sketch("service_sketch", by=by)},
+    {merged_sketch("pickup_sketch", by=by)},
     sums as (
         select queue, job_class, {counts}, sum(service_sum_s) as service_sum_s, max(pickup_max_s) as pickup_max_s
         from part group by 1, 2

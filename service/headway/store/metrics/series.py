@@ -1,7 +1,6 @@
 """The rows that a series of a queue or pool is made of: its measures at one span, and what decisions recorded."""
 
 import asyncio
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from headway.scaling.metrics.reports.series import (
     Source,
 )
 from headway.store.engine import Connection
+from headway.store.overview import sketch_of
 from headway.store.retention import BUCKETS_KEPT_S, MINUTES_KEPT_S
 from headway.store.tables import queue_buckets, rollup_hours, rollup_minutes, rollup_progress
 
@@ -87,8 +87,7 @@ def _at_span(found: Iterable[tuple[float, Sequence[Any]]], span_s: float) -> lis
 
 def _row(values: Sequence[Any], span_s: float) -> BucketRow:
     *plain, sketch = values
-    pickups = {int(index): jobs for index, jobs in json.loads(sketch).items()} if sketch != "{}" else {}
-    return BucketRow(**dict(zip(_COLUMNS, plain, strict=True)), pickup_sketch=pickups, span_s=span_s)
+    return BucketRow(**dict(zip(_COLUMNS, plain, strict=True)), pickup_sketch=sketch_of(sketch), span_s=span_s)
 
 
 async def read_decided(conn: Connection, *, pool: str, axis: Axis) -> list[DecidedSpan]:
