@@ -40,8 +40,8 @@ CONTROL_IDLE_TRANSACTION_TIMEOUT_S = 10
 # How Postgres notices that a client has vanished without a word; its own defaults take two hours.
 VANISHED = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c tcp_user_timeout=10000"
 # Nobody sends anything on the connection that listens, and what Postgres sends to a dead one is lost: polls are held
-# on.
-LISTENING = {"keepalives_idle": 2, "keepalives_interval": 1, "keepalives_count": 3, "tcp_user_timeout": 5_000}
+# on. A leader whose session is dead leads no longer.
+KEEPALIVES = {"keepalives_idle": 2, "keepalives_interval": 1, "keepalives_count": 3, "tcp_user_timeout": 5_000}
 LISTEN_RETRY_MIN_S = 0.1
 LISTEN_RETRY_MAX_S = 5.0
 
@@ -84,7 +84,7 @@ def connect_parameters(database_url: str, *, idle_transaction_s: int = IDLE_TRAN
 def listen_parameters(database_url: str) -> dict[str, Any]:
     """As ``connect_parameters``, for a connection on which a silent peer must be noticed within seconds."""
     parameters = connect_parameters(database_url)
-    return parameters | {name: min(int(parameters[name]), most) for name, most in LISTENING.items()}
+    return parameters | {name: min(int(parameters[name]), most) for name, most in KEEPALIVES.items()}
 
 
 def create_engine(database_url: str, *, idle_transaction_s: int = IDLE_TRANSACTION_TIMEOUT_S) -> AsyncEngine:
@@ -200,6 +200,11 @@ async def listen(database_url: str, channels: Sequence[str]) -> AsyncIterator[tu
             is_interrupted = True
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, LISTEN_RETRY_MAX_S)
+
+
+async def notify_viewers(connection: AsyncConnection) -> None:
+    """Notify, when this commits, whoever watches decisions, pools and hosts."""
+    await connection.execute(text("select pg_notify('headway_decisions', '')"))
 
 
 def first_line(error: BaseException) -> str:

@@ -19,7 +19,6 @@ import contextlib
 import os
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, LiteralString
 
 import psycopg
@@ -28,7 +27,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Unavailable
-from headway.store.engine import connect_parameters, first_line
+from headway.store.engine import KEEPALIVES, connect_parameters, first_line
 from headway.store.hosts.host_lease import HOST_LEASE_S
 from headway.store.tables import hosts, leader_epoch
 
@@ -39,12 +38,6 @@ SESSION_OPTIONS = (
     "-c tcp_keepalives_idle=2 -c tcp_keepalives_interval=1 -c tcp_keepalives_count=3 -c tcp_user_timeout=5000 "
     "-c statement_timeout=4000"
 )
-OUR_SIDE: dict[str, Any] = {
-    "keepalives_idle": 2,
-    "keepalives_interval": 1,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 5000,
-}
 # A leader that hangs inside a transaction holds the epoch's row: the next one's bump waits for no longer than this.
 FENCED_IDLE_S = 5
 FENCED_LOCK_S = 3  # rather miss one tick than the lease: what holds a host's row is a report, or hangs and is ended
@@ -61,14 +54,6 @@ MOVE_EVERY_S = 900.0
 
 class Superseded(Unavailable):
     """Another leader took a later epoch; nothing of this transaction was written."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Renewed:
-    """The answer to a leader's heartbeat."""
-
-    doubted: tuple[str, ...] = ()
-    """Hosts that report a later epoch and are not believed: they take no assignment."""
 
 
 class LeaderSession:
@@ -135,8 +120,11 @@ class LeaderSession:
         await self.renew(epoch)
         return int(epoch)
 
-    async def renew(self, epoch: int) -> Renewed:
+    async def renew(self, epoch: int) -> tuple[str, ...]:
         """Show that this leader lives.
+
+        Returns:
+            Hosts that report a later epoch and are not believed: they take no assignment.
 
         Raises:
             Superseded: a host has seen a later epoch: no order of this one would be taken there.
@@ -152,7 +140,7 @@ class LeaderSession:
         if seen is not None:
             names = ", ".join(followed[:NAMED_MAX])
             raise Superseded(f"host {names} has seen epoch {seen}, later than {epoch}: this database was restored")
-        return Renewed(doubted=tuple(doubted or ()))
+        return tuple(doubted or ())
 
     async def end_silent_leader(self, *, lease_s: float) -> bool:
         """End the session of a leader that has not renewed for ``lease_s``. Returns whether one was ended.
@@ -203,7 +191,7 @@ def _parameters(database_url: str) -> dict[str, Any]:
     """As everybody's, so that the URL's own options hold for the leader as well, but with less patience."""
     parameters = connect_parameters(database_url)
     options = f"{parameters['options']} {SESSION_OPTIONS}"  # of one that is named twice the last counts
-    return {**parameters, **OUR_SIDE, "options": options, "application_name": "headway leader"}
+    return {**parameters, **KEEPALIVES, "options": options, "application_name": "headway leader"}
 
 
 # Hosts whose rows are locked are read the next time: renewing waits for nobody. What counts for longer than all

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 
 from headway.errors import Unavailable
-from headway.store.leadership import NAMED_MAX, LeaderSession, Renewed
+from headway.store.leadership import NAMED_MAX, LeaderSession
 
 LEADER_STAND_BY_S = 1.0  # a killed leader's lock is free at once: this is the longest it stays untaken
 RENEW_S = 2.0
@@ -93,12 +93,12 @@ class Leadership:
                 log.warning("no tick has gone through for %.0f s: not renewed, so that another may lead", stuck_s)
             self._is_stuck = stuck_s > LEADER_LEASE_S
 
-    def _log_renewal(self, renewed: Renewed) -> None:
+    def _log_renewal(self, doubted: tuple[str, ...]) -> None:
         """Log which hosts are not believed, once a change."""
-        if renewed.doubted and renewed.doubted != self._doubted:
+        if doubted and doubted != self._doubted:
             log.warning(
                 "not followed: hosts=%s report a later epoch than any leader's, or too often, and take no assignment: "
                 "check who calls as them; to begin anew stop their agents, `headway host forget` them and start those",
-                ",".join(renewed.doubted[:NAMED_MAX]),
+                ",".join(doubted[:NAMED_MAX]),
             )
-        self._doubted = renewed.doubted
+        self._doubted = doubted

@@ -6,10 +6,11 @@ Each counts once, however often it is reported: the report of its end deletes it
 import logging
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import bindparam, func, select, text
+from sqlalchemy import bindparam, select, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from headway.store.engine import notify_viewers
 from headway.store.tables import forced_ends
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ async def count_forced(conn: AsyncConnection, gone: Iterable[tuple[str, str]]) -
     for row in counted:
         log.warning("ended by force at the drain deadline host=%s pool=%s workers=%d", row.name, row.pool, row.now)
     if counted:
-        await conn.execute(select(func.pg_notify("headway_decisions", "")))  # who watches the hosts sees it at once
+        await notify_viewers(conn)  # who watches the hosts sees it at once
 
 
 async def read_forced(conn: AsyncConnection) -> dict[str, Mapping[str, int]]:

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headway.errors import Conflict, NotFound
 from headway.scaling.model import HostState
 from headway.store.audit import record_act
+from headway.store.engine import notify_viewers
 from headway.store.hosts.hosts import age_s, state_now, while_shut
 from headway.store.tables import hosts
 
@@ -105,4 +106,4 @@ async def _record(
     conn: AsyncConnection, *, actor: str, action: str, name: str, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> None:
     await record_act(conn, actor=actor, action=action, subject=f"host {name}", before=before, after=after)
-    await conn.execute(select(func.pg_notify("headway_decisions", "")))
+    await notify_viewers(conn)

@@ -36,7 +36,7 @@ from headway.scaling.model import (
 )
 from headway.scaling.policy.stabilization import HOLDS_TICKS
 from headway.scaling.profile_keys.schedule import UTC_NAME, day_of, span_s
-from headway.store.engine import snapshot, transaction
+from headway.store.engine import notify_viewers, snapshot, transaction
 from headway.store.hosts.host_lease import pass_over
 from headway.store.hosts.hosts import load_hosts, now_s
 from headway.store.hosts.worker_hours import worker_hours_since
@@ -198,7 +198,7 @@ async def apply(
             previous = {pool: state.target_workers for pool, state in gathered.states.items()}
             rows = [(decision, epoch, previous.get(decision.pool)) for decision in result.decisions]
             await insert_decisions(connection, rows)
-            await connection.execute(select(func.pg_notify("headway_decisions", "")))
+            await notify_viewers(connection)
         await save_learned(connection, result.learned)
         if recommends_only:
             return

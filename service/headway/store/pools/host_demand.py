@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.allocation.host_demand import HostsWanted, Sign
 from headway.scaling.mapping import to_mapping
+from headway.store.engine import notify_viewers
 from headway.store.tables import hosts_wanted
 
 KEY = "now"
@@ -27,7 +28,7 @@ async def save_hosts_wanted(conn: AsyncConnection, wanted: tuple[HostsWanted, ..
             index_elements=["key"], set_={"body": statement.excluded.body, "since_at": func.now()}
         )
     )
-    await conn.execute(select(func.pg_notify("headway_decisions", "")))
+    await notify_viewers(conn)
 
 
 def _wanted(body: dict[str, Any]) -> HostsWanted:

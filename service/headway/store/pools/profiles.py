@@ -14,6 +14,7 @@ from headway.errors import Conflict, NotFound, Refused
 from headway.scaling.model import Mode
 from headway.scaling.profile import Override, Pause, Profile, profile_from_mapping, profile_to_mapping
 from headway.store.audit import record_act
+from headway.store.engine import notify_viewers
 from headway.store.tables import profile_queues, profiles
 
 Outcome = Literal["created", "updated", "unchanged"]
@@ -227,4 +228,4 @@ async def record_change(
     """Write a line of the audit log, and notify those who watch."""
     await record_act(conn, actor=actor, action=action, subject=f"profile {pool}", before=before, after=after)
     # A dashboard shows a changed profile at once, not with the next decision.
-    await conn.execute(select(func.pg_notify("headway_decisions", "")))
+    await notify_viewers(conn)
