@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from headway.connections import AUTO, ESCAPED, EVERY_S, PROCESSOR_SHARE, Connection, has_password, is_url
-from headway.scaling.mapping import near
+from headway.scaling.mapping import is_number, near
 
 SHARE_MIN, SHARE_MAX = 0.01, 1.0
 EVERY_MIN_S, EVERY_MAX_S = 0.1, 5.0  # what is read less often than a metric bucket is long looks like a broker away
@@ -164,8 +164,7 @@ class _TableReader:
         self, given: Mapping[Any, Any], key: str, unit: str, least: float, most: float, *, default: float
     ) -> float:
         value = given.get(key, default)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not least <= value <= most:
+        if not is_number(value) or not least <= value <= most:
             self.refuse(f"{key}={value!r}: expected {unit} from {least:g} to {most:g}")
             return default
         return float(value)

@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
 from headway.errors import Invalid, Misconfigured
-from headway.scaling.mapping import near
+from headway.scaling.mapping import is_number, near
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
@@ -63,14 +63,10 @@ def _loaded(entry: EntryPoint) -> Strategy:
         raise Misconfigured(f"{_named(entry)}: expected a headway.scaling.strategy.Strategy, got {strategy!r}")
     if strategy.name != entry.name:
         raise Misconfigured(f"{_named(entry)}: it calls itself {strategy.name!r}; the two names must agree")
-    odd = [name for name, value in strategy.options.items() if not _is_number(value)]
+    odd = [name for name, value in strategy.options.items() if not (is_number(value) and math.isfinite(value))]
     if odd:
         raise Misconfigured(f"{_named(entry)}: options must be finite numbers; {', '.join(odd)} is none")
     return strategy
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _named(entry: EntryPoint) -> str:

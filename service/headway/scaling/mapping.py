@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from reprlib import Repr
 from types import UnionType
-from typing import Any, get_args, get_origin
+from typing import Any, TypeGuard, get_args, get_origin
 
 from headway.errors import BREACHES_LISTED_MAX, Invalid
 
@@ -120,6 +120,11 @@ def near(given: Any, known: Iterable[str]) -> str:
     return f" did you mean {str(found[0])!r}?" if found else ""
 
 
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether ``value`` is a number, which True and False are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _is_required(item: Field[Any]) -> bool:
     return item.default is MISSING and item.default_factory is MISSING
 
@@ -132,7 +137,7 @@ def _plain(value: Any, kind: Any) -> Any:
             raise ValueError(f"expected one of {', '.join(kind)}{f';{meant}' if meant else ''}")
         return kind(value)
     if kind is float:
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if not is_number(value):
             raise TypeError("expected a number")
         return float(value)
     if kind is int:

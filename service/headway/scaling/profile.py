@@ -9,7 +9,7 @@ from typing import Any
 
 from headway.errors import Invalid
 from headway.scaling.arithmetic import DAY_S
-from headway.scaling.mapping import Reading, to_mapping
+from headway.scaling.mapping import Reading, is_number, to_mapping
 from headway.scaling.model import FailureLimit, Mode, Objective
 from headway.scaling.profile_keys.pauses import Pause
 from headway.scaling.profile_keys.presets import with_preset
@@ -219,15 +219,11 @@ def _whole(values: Mapping[str, Any]) -> dict[str, Any]:
     members, objective = whole.get("member_objectives"), whole.get("objective", {})
     if isinstance(members, Mapping) and isinstance(objective, Mapping):
         # What is wrong with the pool's objective is reported there, and not again for each member.
-        sound = {item.name: objective[item.name] for item in fields(Objective) if _is_number(objective.get(item.name))}
+        sound = {item.name: objective[item.name] for item in fields(Objective) if is_number(objective.get(item.name))}
         whole["member_objectives"] = {
             queue: {**sound, **given} if isinstance(given, Mapping) else given for queue, given in members.items()
         }
     return whole
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _defaults() -> dict[str, Any]:

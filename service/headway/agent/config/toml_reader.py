@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from headway.scaling.mapping import is_number
+
 EXPECTED_MEMORY = "expected bytes as a number, or a size as in '128MB' or '1.5GiB'"
 NUMBER_MAX = 1e12
 BYTES_MAX = NUMBER_MAX * 1024
@@ -77,7 +79,7 @@ class TomlTable:
         """The number at ``key``, from 0 to ``most``."""
 
         def fits(value: Any) -> bool:
-            return _is_number(value) and 0 <= value <= most
+            return is_number(value) and 0 <= value <= most
 
         expected = "of at least 0" if most == NUMBER_MAX else f"from 0 to {most:.0f}"
         return float(self._value(key, default, fits, f"expected a number {expected}"))
@@ -86,7 +88,7 @@ class TomlTable:
         """The number at ``key``, more than 0 and at most ``most``; ``None`` where the table has none."""
 
         def fits(value: Any) -> bool:
-            return _is_number(value) and 0 < value <= most
+            return is_number(value) and 0 < value <= most
 
         expected = "expected a number of more than 0" + (f", at most {most:.0f}" if most < NUMBER_MAX else "")
         value = self._value(key, None, fits, expected)
@@ -153,10 +155,6 @@ class TomlTable:
             self.breach(f"{key} = {value!r}: {expected}")
             return default
         return value
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_name(value: Any) -> bool:

@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from headway.errors import Invalid
 from headway.scaling.arithmetic import DAY_S
+from headway.scaling.mapping import is_number
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 UTC_NAME = "UTC"
@@ -127,7 +128,7 @@ def bounds_at(
 
 def moment_s(value: object) -> float:
     """Unix seconds, from a number of them or an ISO time with its zone. Raises ``TypeError`` or ``ValueError``."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if is_number(value):
         return float(value)
     if not isinstance(value, str):
         raise TypeError("expected a time as 2026-11-27T08:00+01:00, or Unix seconds")

@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any
 
 from headway.errors import Invalid
+from headway.scaling.mapping import is_number
 from headway.scaling.profile import Profile, profile_from_mapping, profile_to_mapping
 
 FIXED_KEYS = ("pool", "queues", "template", "mode", "pause", "override")
@@ -71,7 +72,7 @@ def shown(value: Any) -> str:
     """A value in a candidate's name; ``auto`` is the key left out."""
     if value is None:
         return "auto"
-    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    return f"{value:g}" if is_number(value) else str(value)
 
 
 def with_base(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
