@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from headway.scaling.allocation.allocate import allocate
+from headway.scaling.allocation.undecided_hosts import found_rows
 from headway.scaling.allocation.unreachable_hosts import (
     ISOLATION_MARGIN_S,
-    found_rows,
     is_surely_gone,
     kept_rows,
     unknown_workers,

@@ -1,13 +1,12 @@
 """How many workers a pool should have, and why. The live loop, the simulator and ``explain`` call this one function."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
 from headway.errors import Invalid
-from headway.scaling.arithmetic import ROUNDING
+from headway.scaling.arithmetic import workers_of
 from headway.scaling.decisions.metrics_notes import metrics_notes
 from headway.scaling.decisions.pool_reading import PoolReading, reading_of
 from headway.scaling.decisions.predicted_pickup import predicted_pickup_of
@@ -56,7 +55,7 @@ def decide(
     reading = reading_of(view, memory, now_s=now_s)
     advice = strategy.advise(reading.queue, reading.estimated, memory.strategy_state, now_s)
     greatest = max(advice.demands, key=lambda demand: demand.slots)
-    wanted_workers = _workers(greatest.slots, view)
+    wanted_workers = workers_of(greatest.slots, slots_per_worker=view.slots_per_worker)
     is_held = wanted_workers > 0 and activation.is_held(reading.shown, memory, last_workers=last_workers, now_s=now_s)
     ground = Ground(
         view=reading.limited,
@@ -69,7 +68,7 @@ def decide(
     # What never was and never will be cannot be held: a burst beyond the ceiling says nothing about the workers below.
     attainable_workers = 0 if is_held else attainable(wanted_workers, ground)
     if advice.enough_slots is not None:
-        enough_workers = _workers(advice.enough_slots, view)
+        enough_workers = workers_of(advice.enough_slots, slots_per_worker=view.slots_per_worker)
         attainable_workers = min(attainable_workers, enough_workers)
         memory = replace(memory, wanted=_at_most(memory.wanted, enough_workers))
     hold_costs = _hold_costs(view, memory, wanted_workers=attainable_workers, now_s=now_s)
@@ -113,10 +112,6 @@ def _strategy(view: PoolView, strategies: Mapping[str, Strategy]) -> Strategy:
             f"profile {view.profile.pool!r}: strategy {name!r} is not known; known: {', '.join(sorted(strategies))}"
         )
     return strategies[name]
-
-
-def _workers(slots: float, view: PoolView) -> int:
-    return math.ceil(slots / view.slots_per_worker - ROUNDING)
 
 
 def _decision(

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from headway.errors import Invalid
 from headway.scaling.allocation.host_demand import HostsWanted
-from headway.scaling.allocation.unreachable_hosts import found_rows
+from headway.scaling.allocation.undecided_hosts import found_rows
 from headway.scaling.measure import BucketRow
 from headway.scaling.model import (
     MEMORY_VERSION,
