@@ -33,6 +33,7 @@ from headway.store.tables import hosts, leader_epoch
 
 LEADER_LOCK = 0x4845_4144  # "HEAD": any number that no other program of this database takes
 
+LEADER_LEASE_S = 8.0  # a leader silent for longer has its session ended by whoever stands by
 LEADER_ANSWER_S = 5.0  # whoever has not answered the leader by then is hung or cut off
 SESSION_OPTIONS = (
     "-c tcp_keepalives_idle=2 -c tcp_keepalives_interval=1 -c tcp_keepalives_count=3 -c tcp_user_timeout=5000 "

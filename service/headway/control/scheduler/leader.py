@@ -9,11 +9,10 @@ import logging
 from collections.abc import Callable
 
 from headway.errors import Unavailable
-from headway.store.leadership import NAMED_MAX, LeaderSession
+from headway.store.leadership import LEADER_LEASE_S, NAMED_MAX, LeaderSession
 
 LEADER_STAND_BY_S = 1.0  # a killed leader's lock is free at once: this is the longest it stays untaken
 RENEW_S = 2.0
-LEADER_LEASE_S = 8.0  # a leader silent for longer has its session ended by whoever stands by
 
 log = logging.getLogger(__name__)
 
