@@ -15,9 +15,9 @@ from typing import Any
 from headway.control.scheduler.bucket_backfill import BucketBackfill
 from headway.control.scheduler.bucket_cache import CACHED_S
 from headway.control.scheduler.evaluator import Evaluator
-from headway.control.scheduler.host_signal import HostSignal
 from headway.control.scheduler.leader import Leadership
 from headway.control.scheduler.maintenance import prepare
+from headway.control.scheduler.missing_hosts import MissingHosts
 from headway.errors import Unavailable
 from headway.scaling.decisions.change_detection import is_new
 from headway.scaling.decisions.outcome import Outcome
@@ -54,7 +54,7 @@ class Ticker:
         self._leadership = leadership
         self._clock = clock
         self._evaluation = Evaluator(strategies)
-        self._hosts = HostSignal()
+        self._hosts = MissingHosts()
         self._epoch: int | None = None
         self._evaluated_until_s: float | None = None
         """By Postgres's clock, the end of the last tick; ``None`` before the first of this lead."""

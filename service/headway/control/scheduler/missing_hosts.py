@@ -11,7 +11,7 @@ from headway.store.pools.evaluation_io import Gathered
 log = logging.getLogger(__name__)
 
 
-class HostSignal:
+class MissingHosts:
     """Works out what hosts are wanted after each tick; spare hosts are searched for once a minute."""
 
     def __init__(self) -> None:
