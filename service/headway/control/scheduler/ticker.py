@@ -25,13 +25,11 @@ from headway.scaling.model import Assignment, Decision
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.store.engine import Engine, transaction
+from headway.store.hosts.host_lease import EVALUATION_PAUSE_S
 from headway.store.leadership import Superseded
 from headway.store.pools.behaviours import Learned, read_learned
 from headway.store.pools.evaluation_io import EvaluationResult, Gathered, PoolState, apply, gather, hold_hosts
 
-# Evaluations are five seconds apart. After a longer pause this process, or Postgres, stood still, or its clock was set
-# on.
-TICKER_PAUSE_S = 15.0
 DECISION_HEARTBEAT_S = 300.0  # a decision that does not change is stored again this often, to show that it still holds
 
 log = logging.getLogger(__name__)
@@ -151,7 +149,7 @@ class Ticker:
         gathered = await read()
         since_s = self._evaluated_until_s
         paused_s = 0.0 if since_s is None else gathered.at_s - since_s - (time.monotonic() - began_at_s)
-        if since_s is not None and paused_s > TICKER_PAUSE_S:
+        if since_s is not None and paused_s > EVALUATION_PAUSE_S:
             log.warning("no evaluation for %.0f s: no host counts as silent for that time", paused_s)
             await prepare(self._engine)  # a day may have come that upkeep did not see coming
             await hold_hosts(self._engine, since_s=since_s, epoch=epoch)

@@ -8,6 +8,9 @@ from sqlalchemy import text
 from headway.store.engine import Connection
 
 HOST_LEASE_S = 45.0  # three reports: one that is lost loses no host
+# Evaluations are five seconds apart. After a longer pause than this a process, or Postgres, stood still, or its clock
+# was set on: that is no silence of a host's.
+EVALUATION_PAUSE_S = 15.0
 
 
 async def pass_over(conn: Connection, *, since_s: float) -> None:
