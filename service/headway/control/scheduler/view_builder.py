@@ -1,7 +1,7 @@
 """What deciding reads, for all pools of a tick: hosts and assignments are counted once, not per pool."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -212,23 +212,23 @@ def _templates(known: Iterable[Host]) -> dict[str, Template]:
 
     Hosts may differ; with the fewest slots and the slowest start every one of them can keep up.
     """
-    found: dict[str, Template] = {}
+    reported: dict[str, list[Template]] = {}
     for host in known:
         for template in host.templates:
-            found[template.name] = _worst(found.get(template.name, template), template)
-    return found
+            reported.setdefault(template.name, []).append(template)
+    return {name: _slowest(templates) for name, templates in reported.items()}
 
 
-def _worst(known: Template, template: Template) -> Template:
+def _slowest(templates: Sequence[Template]) -> Template:
     return replace(
-        template,
-        slots=min(known.slots, template.slots),
-        start_up_s=_greater(known.start_up_s, template.start_up_s),
-        start_up_p95_s=_greater(known.start_up_p95_s, template.start_up_p95_s),
-        start_up_cpu_s=_greater(known.start_up_cpu_s, template.start_up_cpu_s),
-        exit_s=_greater(known.exit_s, template.exit_s),
+        templates[0],
+        slots=min(each.slots for each in templates),
+        start_up_s=_greatest(each.start_up_s for each in templates),
+        start_up_p95_s=_greatest(each.start_up_p95_s for each in templates),
+        start_up_cpu_s=_greatest(each.start_up_cpu_s for each in templates),
+        exit_s=_greatest(each.exit_s for each in templates),
     )
 
 
-def _greater(one: float | None, other: float | None) -> float | None:
-    return max((each for each in (one, other) if each is not None), default=None)
+def _greatest(values: Iterable[float | None]) -> float | None:
+    return max((each for each in values if each is not None), default=None)
