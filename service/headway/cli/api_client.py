@@ -79,14 +79,17 @@ class Api:
         )
 
     def get_all(self, path: str, rows: str, *, by: str = "after", **query: Any) -> dict[str, Any]:
-        """The JSON at ``path`` with the ``rows`` of all its pages; ``by`` names where the next one goes on."""
+        """The JSON at ``path`` with the ``rows`` of all its pages; ``by`` names where the next one goes on.
+
+        ``next`` is ``None``, but after so many pages that something must be wrong.
+        """
         page = answer = self.get(path, **query)
         for _ in range(PAGES_MAX):
             if page.get("next") is None:
                 break
             page = self.get(path, **query, **{by: page["next"]})
             answer[rows] += page[rows]
-        return {**answer, "next": None}
+        return {**answer, "next": page.get("next")}
 
     def body(self, answer: httpx.Response) -> dict[str, Any]:
         """The JSON of an answer. Raises ``Unavailable`` where no Headway gives such a one."""
