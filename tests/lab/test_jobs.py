@@ -9,6 +9,7 @@ import redis
 from rq import SimpleWorker
 
 from lab.jobs import Traffic
+from support.waiting import eventually
 
 QUEUE = "letters"
 
@@ -36,8 +37,7 @@ class Flawed(SimpleWorker):
 def traffic(valkey_url: str, tmp_path: Path) -> Traffic:
     traffic = Traffic(valkey_url, {QUEUE: 1.0}, tmp_path / "jobs.txt", per_s=50.0, rng=random.Random(1))
     traffic.start()
-    while not traffic.sent:
-        pass
+    eventually(lambda: traffic.sent)
     traffic.end()
     return traffic
 
