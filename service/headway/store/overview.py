@@ -4,7 +4,6 @@ Only reads. Times are Unix seconds; whether something is still alive is Postgres
 """
 
 import asyncio
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +18,7 @@ from headway.store.access.tokens import read_expiring
 from headway.store.events.event_sources import read_collectors, shared_connections
 from headway.store.hosts.forced_kills import read_forced
 from headway.store.hosts.hosts import age_s, load_hosts, while_shut
+from headway.store.sketch_columns import SKETCHES, sketch_of
 from headway.store.tables import (
     decisions,
     hosts,
@@ -30,8 +30,6 @@ from headway.store.tables import (
     queue_buckets,
     queue_samples,
 )
-
-SKETCHES = ("service_sketch", "pickup_sketch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,11 +344,6 @@ def _bucket_rows(rows: Iterable[Sequence[Any]]) -> list[BucketRow]:
             row[sketch] = sketch_of(row[sketch])
         made.append(BucketRow(**row))
     return made
-
-
-def sketch_of(text: str) -> dict[int, int]:
-    """A sketch of its text as JSON; most are empty."""
-    return {} if text == "{}" else {int(index): jobs for index, jobs in json.loads(text).items()}
 
 
 def _float(value: Any) -> float | None:

@@ -16,7 +16,7 @@ from headway.scaling.measure import BucketRow
 from headway.store.engine import connect_parameters, first_line
 from headway.store.metrics.rollups import VALUES, Rollups
 from headway.store.missing_rights import MissingRights
-from headway.store.overview import SKETCHES
+from headway.store.sketch_columns import SKETCHES
 
 PIPELINE = "main"
 STARTING, READY = "starting", "ready"

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Table, Text, cast, func, or_, select
 
 from headway.scaling.metrics.job_totals import JobTotals
 from headway.store.engine import Connection
-from headway.store.overview import SKETCHES, sketch_of
+from headway.store.sketch_columns import SKETCHES, sketch_of
 from headway.store.tables import queue_buckets, queue_totals, rollup_progress
 
 TOTALS_EVERY_S = 300.0

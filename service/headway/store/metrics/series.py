@@ -19,8 +19,8 @@ from headway.scaling.metrics.reports.series import (
     Source,
 )
 from headway.store.engine import Connection
-from headway.store.overview import sketch_of
 from headway.store.retention import BUCKETS_KEPT_S, MINUTES_KEPT_S
+from headway.store.sketch_columns import sketch_of
 from headway.store.tables import queue_buckets, rollup_hours, rollup_minutes, rollup_progress
 
 SERIES_MINUTES_MAX = 30_000  # rows of minutes: two seconds of work, in a thread; what has more is read in hours
