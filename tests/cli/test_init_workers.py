@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from headway.agent.config.library_presets import RQ_SAFE
+from headway.agent.config.worker_programs import library_in_title
 from headway.cli.setup import celery_apps
 from headway.cli.setup.broker_candidates import as_read, candidate, place_of
 from headway.cli.setup.broker_survey import FoundBroker
 from headway.cli.setup.celery_apps import CeleryApp
 from headway.cli.setup.pool_drafts import connections
 from headway.cli.setup.running_workers import RunningWorker
-from headway.cli.setup.worker_commands import WorkerCommand, hidden, understood
+from headway.cli.setup.worker_commands import WorkerCommand, understood
 from headway.cli.setup.worker_environment import carried
 from headway.cli.setup.worker_templates import Templates, celery_url
 from headway.collect.libraries import Libraries
@@ -111,9 +112,9 @@ def test_no_secret_of_a_command_line_stays_in_it() -> None:
 
 
 def test_a_worker_that_hides_its_command_line_is_known_by_its_title() -> None:
-    assert hidden("[celeryd: celery@h:MainProcess] -active- (-A shop worker)") == "celery"
-    assert hidden("rq:worker:ab12: Listening on mail") == "rq"
-    assert hidden("/v/bin/python") is None
+    assert library_in_title("[celeryd: celery@h:MainProcess] -active- (-A shop worker)") == "celery"
+    assert library_in_title("rq:worker:ab12: Listening on mail") == "rq"
+    assert library_in_title("/v/bin/python") is None
 
 
 def test_variables_that_say_how_are_taken_and_others_are_named() -> None:

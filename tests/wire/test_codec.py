@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.model import (
+    RUNNING_JOBS_NAMED_MAX,
+    ActivitySource,
     Assignment,
     EventKind,
     Exit,
@@ -19,6 +21,7 @@ from headway.scaling.model import (
     QueueCounts,
     QueueSample,
     Receipt,
+    RunningJob,
     StartUp,
     TelemetryBatch,
     Template,
@@ -64,6 +67,14 @@ EVENTS = st.builds(
     job_class=st.none() | TEXTS,
     attempt=st.none() | st.integers(1, 2**32 - 1),
 )
+RUNNING = st.builds(
+    RunningJob,
+    job_id=TEXTS,
+    queue=TEXTS,
+    job_class=st.none() | TEXTS,
+    attempt=st.none() | st.integers(1, 2**32 - 1),
+    started_at_s=NUMBERS,
+)
 WORKERS = st.builds(
     Worker,
     worker_id=TEXTS,
@@ -79,6 +90,10 @@ WORKERS = st.builds(
     memory_bytes=st.none() | COUNTS,
     is_forced=st.none() | st.booleans(),
     state_since_s=st.none() | st.integers(0, 1000).map(float),
+    activity_source=st.none() | st.sampled_from(ActivitySource),
+    activity_known_at_s=st.none() | st.integers(0, 1000).map(float),
+    running_jobs=st.none() | COUNTS,
+    running=st.lists(RUNNING, max_size=3).map(tuple),
 )
 ASSIGNMENTS = st.builds(
     Assignment,
@@ -157,6 +172,19 @@ def test_a_worker_arrives_as_it_was_sent_its_start_by_the_receivers_clock(worker
     assert codec.worker_from_message(message, now_s=1000.0) == worker
 
 
+def test_a_source_of_evidence_of_a_later_version_is_not_known() -> None:
+    message = agent_pb2.Worker(worker_id="a", state=agent_pb2.WORKER_STATE_RUNNING, activity_source="hearsay")
+    assert codec.worker_from_message(message, now_s=0.0).activity_source is None
+
+
+def test_of_many_running_jobs_only_the_first_are_named() -> None:
+    job = agent_pb2.RunningJob(job_id="j", queue="q", started_at_s=1.0)
+    message = agent_pb2.Worker(worker_id="a", state=agent_pb2.WORKER_STATE_RUNNING, running_jobs=500)
+    message.running.extend([job] * 500)
+    worker = codec.worker_from_message(message, now_s=0.0)
+    assert (worker.running_jobs, len(worker.running)) == (500, RUNNING_JOBS_NAMED_MAX)
+
+
 @given(ASSIGNMENTS)
 def test_an_assignment_arrives_as_it_was_sent(assignment: Assignment) -> None:
     message = over_the_wire(codec.message_of(agent_pb2.Assignment, assignment))
@@ -170,8 +198,9 @@ def test_a_hint_arrives_as_it_was_sent(hint: Hint) -> None:
 
 
 LEARNED_THERE = {"start_up_s", "start_up_p95_s", "start_up_cpu_s", "exit_s"}
-BY_AN_AGE = {"started_at_s", "state_since_s"}
-OF_THE_BROKER = {"busy_since_s", "running_jobs", "state_reported_s"}
+BY_AN_AGE = {"started_at_s", "state_since_s", "activity_known_at_s"}
+AGES = {"age_s", "state_age_s", "activity_age_s"}
+OF_THE_BROKER = {"busy_since_s", "state_reported_s"}
 
 
 @pytest.mark.parametrize(
@@ -190,7 +219,8 @@ OF_THE_BROKER = {"busy_since_s", "running_jobs", "state_reported_s"}
         (Hint, agent_pb2.WorkerHint, set(), set()),
         (Assignment, agent_pb2.Assignment, {"host_id"}, set()),
         (Template, agent_pb2.Template, LEARNED_THERE, set()),
-        (Worker, agent_pb2.Worker, BY_AN_AGE | OF_THE_BROKER, {"age_s", "state_age_s", "exit_code", "is_unrecorded"}),
+        (RunningJob, agent_pb2.RunningJob, set(), set()),
+        (Worker, agent_pb2.Worker, BY_AN_AGE | OF_THE_BROKER, AGES | {"exit_code", "is_unrecorded"}),
     ],
 )
 def test_a_value_and_its_message_share_every_field_but_these(
@@ -253,6 +283,9 @@ def test_what_an_older_side_does_not_say_is_not_known(carried: Any, message: Any
         "ended_jobs",
         "is_forced",
         "is_busy",
+        "activity_source",
+        "activity_known_at_s",
+        "running_jobs",
     )
     optional = {
         name for name in unknown if name in type(value).__dataclass_fields__ and _is_optional(type(value), name)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from headway.scaling.model import Hint
+from headway.scaling.model import ActivitySource, Hint, RunningJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,14 @@ class Activity:
 
     is_busy: bool | None
     busy_since_s: float | None = None
+    source: ActivitySource | None = None
+    """Who says so; ``None``: nobody does."""
+    known_at_s: float | None = None
+    """When that was so, in seconds of the host's clock since boot."""
+    running_jobs: int | None = None
+    """Jobs that it has begun and not ended; ``None``: not known."""
+    running: tuple[RunningJob, ...] = ()
+    """Those of them that its reporter named."""
     memory_bytes: int | None = None
     """What it and its children took when that was last measured."""
     ended_jobs: int | None = None

@@ -23,6 +23,8 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PROC = "/proc"
 PROC_ENVIRONMENT_BYTES_MAX = 2 * 1024 * 1024  # a process may make its own any length
 
+PROC_COMMAND_LINE_BYTES_MAX = 64 * 1024  # the words that name a program come first
+
 
 @dataclass(frozen=True, slots=True)
 class Stat:
@@ -31,6 +33,7 @@ class Stat:
     pid: int
     state: str
     parent_pid: int
+    group: int
     session: int
     cpu_s: float
     """Its own, and that of its children that have ended."""
@@ -96,6 +99,7 @@ def stat(pid: int) -> Stat | None:
         pid=pid,
         state=fields[0].decode(),
         parent_pid=int(fields[1]),
+        group=int(fields[2]),
         session=int(fields[3]),
         cpu_s=sum(map(int, fields[11:15])) / TICKS_PER_S,
         started_ticks=int(fields[19]),
@@ -176,6 +180,16 @@ def _children(pid: int) -> list[int]:
 def _lists_children() -> bool:
     # A kernel may be built without these files.
     return Path(f"{_PROC}/self/task/{os.getpid()}/children").exists()
+
+
+def command_line(pid: int) -> tuple[str, ...]:
+    """The words that the process was started with, or the title that it set in their place; empty where it has none."""
+    try:
+        with open(f"{_PROC}/{pid}/cmdline", "rb", buffering=0) as file:  # noqa: PTH123
+            text = file.read(PROC_COMMAND_LINE_BYTES_MAX) or b""
+    except OSError:
+        return ()
+    return tuple(word.decode(errors="replace") for word in text.rstrip(b"\0").split(b"\0")) if text else ()
 
 
 def environment(pid: int, *, having: str = "") -> dict[str, str]:

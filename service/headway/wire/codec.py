@@ -13,12 +13,15 @@ from google.protobuf.message import Message
 
 from headway.errors import Invalid
 from headway.scaling.model import (
+    RUNNING_JOBS_NAMED_MAX,
+    ActivitySource,
     EventKind,
     HostProblem,
     HostProblemKind,
     JobEvent,
     QueueCounts,
     QueueSample,
+    RunningJob,
     TelemetryBatch,
     Template,
     Worker,
@@ -34,6 +37,8 @@ _KINDS_BACK = {number: kind for kind, number in _KINDS.items()}
 
 _PROBLEMS = {kind: agent_pb2.HostProblemKind.Value(f"HOST_PROBLEM_KIND_{kind.name}") for kind in HostProblemKind}
 _PROBLEMS_BACK = {number: kind for kind, number in _PROBLEMS.items()}
+
+_SOURCES = {source.value: source for source in ActivitySource}
 
 _STATES: dict[WorkerState, agent_pb2.WorkerState.ValueType] = {
     state: agent_pb2.WorkerState.Value(f"WORKER_STATE_{state.name}")
@@ -112,6 +117,8 @@ def worker_to_message(worker: Worker, *, now_s: float, exit_code: int | None = N
         exit_code=exit_code,
         state_age_s=None if worker.state_since_s is None else max(0.0, now_s - worker.state_since_s),
         is_unrecorded=worker.state is WorkerState.UNKNOWN,
+        activity_age_s=None if worker.activity_known_at_s is None else max(0.0, now_s - worker.activity_known_at_s),
+        running=[message_of(agent_pb2.RunningJob, each) for each in worker.running[:RUNNING_JOBS_NAMED_MAX]],
     )
 
 
@@ -126,6 +133,10 @@ def worker_from_message(message: agent_pb2.Worker, *, now_s: float) -> Worker:
         state=WorkerState.UNKNOWN if message.is_unrecorded else state,
         started_at_s=now_s - message.age_s,
         state_since_s=now_s - message.state_age_s if message.HasField("state_age_s") else None,
+        # A source of a later version is none that this one could weigh.
+        activity_source=_SOURCES.get(message.activity_source),
+        activity_known_at_s=now_s - message.activity_age_s if message.HasField("activity_age_s") else None,
+        running=tuple(value_of(RunningJob, each) for each in message.running[:RUNNING_JOBS_NAMED_MAX]),
     )
 
 

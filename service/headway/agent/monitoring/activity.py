@@ -1,25 +1,69 @@
-"""Whether a worker is busy: by the broker's word while it is fresh, else by what its processes do, else not known."""
+"""Whether a worker is busy, by evidence: what somebody said who knows it, and what its processes show.
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+Only the worker's own report and the broker's record of it say that a worker is idle, and only while they are fresh.
+Processor time proves a worker busy, and so does a child where the library forks one per job. Neither proves it idle: a
+job that waits takes no processor time, and a pool's processes are there with and without a job. All else is unknown.
+"""
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from headway.agent.config.worker_programs import has_rq_title, is_rq_worker
 from headway.agent.model import NOT_KNOWN, Activity, ReceivedHint
 from headway.agent.workers.worker_record import Record
 from headway.local import procfs
 from headway.local.procfs import Stat
-from headway.scaling.model import WorkerState
+from headway.scaling.model import ActivitySource, WorkerState
 
 ACTIVITY_HINT_FRESH_S = 12.0  # a change is sent at once and everything every 5 s: two rounds and losses on the way
 BUSY_CPU_FRACTION = 0.05  # of one core; a worker that only asks its broker for jobs takes less than 0.01
 SAMPLE_EVERY_S = 5.0
+SAMPLE_FRESH_S = 12.0  # two polls of the processes, and a late one
+_WATCHED = frozenset({WorkerState.RUNNING, WorkerState.DRAINING})
+
+
+def weighed(*claims: Activity) -> Activity:
+    """What is to be believed of ``claims``, which come in the order of their precedence.
+
+    The first that says anything, unless it says idle and another proved the worker busy no earlier than that.
+    """
+    said = [each for each in claims if each.is_busy is not None]
+    if not said or said[0].is_busy:
+        return said[0] if said else NOT_KNOWN
+    idle = said[0]
+    later = (each for each in said[1:] if each.is_busy and _known_at_s(each) >= _known_at_s(idle))
+    return max(later, key=_known_at_s, default=idle)
 
 
 def by_hint(hint: ReceivedHint | None, *, started_at_s: float, now_s: float) -> Activity:
-    """What a hint reports of the worker that started then. A hint from before its start is about another process."""
+    """What a hint reports of the process that started then. A hint from before its start is about another process."""
     if hint is None or now_s - hint.known_at_s > ACTIVITY_HINT_FRESH_S or hint.known_at_s < started_at_s:
         return NOT_KNOWN
     since_s = None if hint.since_age_s is None else hint.received_at_s - hint.since_age_s
-    return Activity(is_busy=hint.is_busy, busy_since_s=since_s if hint.is_busy else None)
+    return Activity(
+        is_busy=hint.is_busy,
+        busy_since_s=since_s if hint.is_busy else None,
+        source=ActivitySource.BROKER,
+        known_at_s=hint.known_at_s,
+    )
+
+
+def of_family(hinted: Sequence[Activity]) -> Activity:
+    """What the broker says of a worker by what it says of each of the processes that it knows there.
+
+    Busy where one is; idle where all are, as of the oldest word: a worker behind a wrapper may be several.
+    """
+    busy = [each for each in hinted if each.is_busy]
+    if busy:
+        since_s = min((each.busy_since_s for each in busy if each.busy_since_s is not None), default=None)
+        return replace(max(busy, key=_known_at_s), busy_since_s=since_s)
+    if not hinted or any(each.is_busy is None for each in hinted):
+        return NOT_KNOWN
+    return min(hinted, key=_known_at_s)
+
+
+def _known_at_s(claim: Activity) -> float:
+    return float("-inf") if claim.known_at_s is None else claim.known_at_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,39 +72,55 @@ class Sample:
 
     at_s: float
     cpu_s: float
-    children: frozenset[tuple[int, int]]
-    """Pid and start of each."""
+    starts_s: Mapping[int, float]
+    """Pid -> start, by the clock of ``at_s``, of the process that was started and each of its descendants."""
+    has_job_process: bool = False
+    """Whether one of them runs a job and nothing else."""
 
 
-def sampled(process: Stat, children: list[Stat], *, now_s: float) -> Sample:
-    """The sample of a worker's process and its descendants."""
+def sampled(process: Stat, children: Sequence[Stat], *, now_s: float) -> Sample:
+    """The sample of the process that was started, and of its descendants."""
+    family = (process, *children)
     return Sample(
         at_s=now_s,
-        cpu_s=process.cpu_s + sum(child.cpu_s for child in children),
-        children=frozenset((child.pid, child.started_ticks) for child in children),
+        cpu_s=sum(each.cpu_s for each in family),
+        starts_s={each.pid: each.started_at_s for each in family},
+        has_job_process=any(is_work_horse(each) for each in children),
     )
+
+
+def is_work_horse(process: Stat) -> bool:
+    """Whether RQ's worker has forked the process for one job.
+
+    It leads a group of its own, as RQ's scheduler and the workers of RQ's pool do not, and it is a copy of its parent,
+    as a program that a job has started is not.
+    """
+    if process.group != process.pid or process.is_over:
+        return False
+    own, parents = procfs.command_line(process.pid), procfs.command_line(process.parent_pid)
+    return is_rq_worker(parents) and (own == parents or has_rq_title(own))
 
 
 @dataclass(slots=True)
 class ProcessWatch:
     """What is known of one worker from its processes."""
 
-    crew: frozenset[tuple[int, int]] | None = None
-    """The children it keeps while idle, as far as that is known: those it had when it was first seen running."""
     last: Sample | None = None
     activity: Activity = field(default=NOT_KNOWN)
 
     def see(self, sample: Sample) -> None:
-        """Judge by a new sample: a child that is not of the crew works on a job, and so does who takes CPU."""
-        if self.last is None or self.crew is None:
-            self.crew = sample.children
+        """Judge by a new sample: who runs a job in a process of its own is busy, and so is who takes CPU."""
+        if sample.has_job_process:
+            self.activity = Activity(is_busy=True, source=ActivitySource.CHILD, known_at_s=sample.at_s)
+        elif self.last is not None and _takes_cpu(self.last, sample):
+            self.activity = Activity(is_busy=True, source=ActivitySource.CPU, known_at_s=sample.at_s)
         else:
-            used_s = sample.cpu_s - self.last.cpu_s
-            is_working = used_s > BUSY_CPU_FRACTION * (sample.at_s - self.last.at_s)
-            has_hands = not sample.children <= self.crew
-            self.activity = Activity(is_busy=is_working or has_hands)
-            self.crew &= sample.children
+            self.activity = NOT_KNOWN
         self.last = sample
+
+
+def _takes_cpu(before: Sample, now: Sample) -> bool:
+    return now.cpu_s - before.cpu_s > BUSY_CPU_FRACTION * (now.at_s - before.at_s)
 
 
 class ActivityTracker:
@@ -78,7 +138,7 @@ class ActivityTracker:
         """Poll the processes of these workers, and forget all others."""
         watches: dict[str, ProcessWatch] = {}
         for record in records:
-            process = procfs.stat(record.pid) if record.life.state is WorkerState.RUNNING else None
+            process = procfs.stat(record.pid) if record.life.state in _WATCHED else None
             if process is not None:
                 watch = watches[record.worker_id] = self._watches.get(record.worker_id, ProcessWatch())
                 watch.see(sampled(process, procfs.descendants(record.pid), now_s=now_s))
@@ -86,16 +146,24 @@ class ActivityTracker:
 
     def ended_jobs(self, record: Record) -> int | None:
         """Jobs that the worker has ended, by its broker's last word of it, however old: they only grow."""
-        hint = self._hints.get(record.pid)
-        return None if hint is None or hint.known_at_s < record.life.started_at_s else hint.ended_jobs
+        counts = [hint.ended_jobs for hint, _ in self._hints_of(record) if hint.ended_jobs is not None]
+        return sum(counts) if counts else None
 
     def activity(self, record: Record, *, now_s: float) -> Activity:
         """Whether the worker is busy, as far as that is known."""
-        hinted = by_hint(self._hints.get(record.pid), started_at_s=record.life.started_at_s, now_s=now_s)
-        if hinted.is_busy is not None:
-            return hinted
+        hinted = [by_hint(hint, started_at_s=at_s, now_s=now_s) for hint, at_s in self._hints_of(record)]
         watch = self._watches.get(record.worker_id)
-        if watch is None or (record.pid in self._hints and not watch.activity.is_busy):
-            # The broker knows this worker and is silent for now. A job that only waits takes no CPU either.
-            return NOT_KNOWN
-        return watch.activity
+        shown = NOT_KNOWN if watch is None else watch.activity
+        is_fresh = shown.known_at_s is not None and now_s - shown.known_at_s <= SAMPLE_FRESH_S
+        return weighed(of_family(hinted), shown if is_fresh else NOT_KNOWN)
+
+    def _hints_of(self, record: Record) -> list[tuple[ReceivedHint, float]]:
+        """The hints about the worker's processes, each with the start of its process.
+
+        The broker knows the process that takes jobs, which a shell or another wrapper may have started.
+        """
+        watch = self._watches.get(record.worker_id)
+        starts_s = {} if watch is None or watch.last is None else watch.last.starts_s
+        family = {**starts_s, record.pid: record.life.started_at_s}
+        found = ((self._hints[pid], at_s) for pid, at_s in family.items() if pid in self._hints)
+        return [(hint, at_s) for hint, at_s in found if hint.known_at_s >= at_s]

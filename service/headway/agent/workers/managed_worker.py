@@ -46,7 +46,15 @@ class ManagedWorker:
 
     def worker(self, activity: Activity) -> Worker:
         """The worker as the core knows it."""
-        return taken_from(Worker, self.record, self.record.life, activity, state_since_s=self.record.life.since_s)
+        return taken_from(
+            Worker,
+            self.record,
+            self.record.life,
+            activity,
+            state_since_s=self.record.life.since_s,
+            activity_source=activity.source,
+            activity_known_at_s=activity.known_at_s,
+        )
 
     def become(self, life: Life) -> None:
         """Note a move."""

@@ -9,9 +9,10 @@ from pathlib import Path
 import psutil
 
 from headway.agent.config.templates import WORKER_ID
+from headway.agent.config.worker_programs import library_in_title
 from headway.cli.setup import celery_apps
 from headway.cli.setup.celery_apps import CeleryApp
-from headway.cli.setup.worker_commands import WorkerCommand, hidden, understood
+from headway.cli.setup.worker_commands import WorkerCommand, understood
 from headway.local.files import read_regular
 
 SHEBANG_BYTES_MAX = 1_000
@@ -68,7 +69,7 @@ def running() -> tuple[list[RunningWorker], list[Unread]]:
     for process in psutil.process_iter(["cmdline", "ppid"]):
         argv = process.info["cmdline"] or []
         parents[process.pid] = process.info["ppid"]
-        title_of = hidden(argv[0]) if len(argv) >= 1 else None
+        title_of = library_in_title(argv[0]) if len(argv) >= 1 else None
         if title_of:
             unread.append(Unread(pid=process.pid, library=title_of, why="it hides its command line (setproctitle)"))
         elif (command := understood(argv)) is not None:

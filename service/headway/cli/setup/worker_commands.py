@@ -1,18 +1,15 @@
 """Command lines of workers: of which library, for which queues, and which of their words a template may keep. Pure."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from types import MappingProxyType
 
+from headway.agent.config.worker_programs import library_of, program_of
 from headway.cli.setup.worker_options import CELERY, RQ, Options
 from headway.connections import has_password
 
 NAMED_ONLY = frozenset({"arq", "dramatiq", "huey", "procrastinate", "taskiq"})
 """Libraries whose workers Headway starts and whose queues no collector reads."""
-_PROGRAMS = MappingProxyType({"rqworker": "rq", "huey_consumer": "huey", "huey_consumer.py": "huey", "rq.cli": "rq"})
-_PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
 _SHOWN_LEVELS = {"DEBUG", "INFO"}
 
 
@@ -53,9 +50,9 @@ class _Taken:
 
 def understood(argv: Sequence[str]) -> WorkerCommand | None:
     """The worker that ``argv`` starts; ``None``: it starts something else."""
-    program, rest = _program(argv)
+    program, rest = program_of(argv)
     name = PurePath(program[-1]).name if program else ""
-    library = _PROGRAMS.get(name, name)
+    library = library_of(program)
     if name == "manage.py" and rest[:1] == ["rqworker"]:
         return _rq(program, rest)
     if library == "celery":
@@ -65,25 +62,6 @@ def understood(argv: Sequence[str]) -> WorkerCommand | None:
     if library in NAMED_ONLY and (library not in {"procrastinate", "taskiq"} or "worker" in rest):
         return WorkerCommand(library=library, program=program)
     return None
-
-
-def hidden(title: str) -> str | None:
-    """The library of a worker that shows a title in the place of its command line, as with ``setproctitle``."""
-    if re.match(r"\[celeryd: [^\]]*:MainProcess\]", title):
-        return "celery"
-    return "rq" if re.match(r"rq:worker:[^:]*: (?:Listening|Started|\*\*\*)", title) else None
-
-
-def _program(argv: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    if not argv or not argv[0]:
-        return (), []
-    if not _PYTHON.fullmatch(PurePath(argv[0]).name):
-        return (argv[0],), list(argv[1:])
-    at = 1
-    while at < len(argv) and argv[at].startswith("-") and argv[at] != "-m":
-        at += 2 if argv[at] in {"-W", "-X"} else 1
-    at += at < len(argv) and argv[at] == "-m"
-    return (tuple(argv[: at + 1]), list(argv[at + 1 :])) if at < len(argv) else ((), [])
 
 
 def _celery(program: tuple[str, ...], rest: list[str]) -> WorkerCommand | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from headway.control.agents.report_writer import ReportHeartbeat
 from headway.control.bounds import BIGINT_MAX, BREACHES_MAX, TEXT_CHARS_MAX, Bounds
 from headway.errors import Invalid
-from headway.scaling.model import Exit, HostCapacity, StartUp, Template, Worker
+from headway.scaling.model import Exit, HostCapacity, RunningJob, StartUp, Template, Worker
 from headway.scaling.profile_keys.rules import PATH_NAME, is_path_name
 from headway.store.hosts.host_reports import HostReport
 
@@ -155,8 +155,17 @@ def _worker_breaches(worker: Worker, *, now_s: float) -> Iterator[str]:
         yield f"{what}: its age of {now_s - worker.started_at_s} s is no duration"
     if worker.state_since_s is not None and not _is_duration(now_s - worker.state_since_s):
         yield f"{what}: {now_s - worker.state_since_s} s in its state is no duration"
+    if worker.activity_known_at_s is not None and not _is_duration(now_s - worker.activity_known_at_s):
+        yield f"{what}: evidence of what it does that is {now_s - worker.activity_known_at_s} s old has no such age"
+    if not all(map(_is_running_job, worker.running)):
+        yield f"{what}: a running job's id, queue or class is too long or no text, or its start is no time"
     if worker.restart_generation > BIGINT_MAX or (worker.memory_bytes or 0) > BIGINT_MAX:
         yield f"{what}: a number of it exceeds {BIGINT_MAX}"
+
+
+def _is_running_job(job: RunningJob) -> bool:
+    is_named = _is_name(job.job_id) and _is_name(job.queue) and _is_text(job.job_class or "")
+    return is_named and 0.0 <= job.started_at_s <= DURATION_MAX_S
 
 
 def _label_breaches(what: str, labels: Mapping[str, str]) -> Iterator[str]:

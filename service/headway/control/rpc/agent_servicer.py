@@ -195,6 +195,7 @@ def _content(request: agent_pb2.ReportRequest) -> bytes:
     for worker in standing.workers:
         worker.age_s = 0.0
         worker.ClearField("state_age_s")
+        worker.ClearField("activity_age_s")
         worker.memory_bytes //= AGENT_MEMORY_STEP_BYTES
     return hashlib.blake2b(standing.SerializeToString(deterministic=True), digest_size=16).digest()
 

@@ -6,6 +6,8 @@ A value that exists is valid: ``__post_init__`` refuses nonsense. Times called `
 from headway.scaling.model.decision import DayBudget, Decision, Demand, Mode, Step
 from headway.scaling.model.hosts import (
     COUNTED,
+    RUNNING_JOBS_NAMED_MAX,
+    ActivitySource,
     Assignment,
     Exit,
     Hint,
@@ -14,6 +16,7 @@ from headway.scaling.model.hosts import (
     HostProblem,
     HostProblemKind,
     HostState,
+    RunningJob,
     StartUp,
     Template,
     Worker,
@@ -45,6 +48,8 @@ from headway.scaling.model.telemetry import (
 __all__ = [
     "COUNTED",
     "MEMORY_VERSION",
+    "RUNNING_JOBS_NAMED_MAX",
+    "ActivitySource",
     "Arrivals",
     "Assignment",
     "DayBudget",
@@ -73,6 +78,7 @@ __all__ = [
     "QueueMetrics",
     "QueueSample",
     "Receipt",
+    "RunningJob",
     "Sighting",
     "StartUp",
     "Step",

@@ -19,6 +19,21 @@ class WorkerState(StrEnum):
     GONE = "gone"
 
 
+class ActivitySource(StrEnum):
+    """Who says whether a worker is busy. Only the first two may say that it is idle; the others only prove it busy."""
+
+    REPORTER = "reporter"
+    """The worker's own report, through the agent's pipe."""
+    BROKER = "broker"
+    """The broker's record of this worker."""
+    CPU = "cpu"
+    """The processor time that its processes take."""
+    CHILD = "child"
+    """A child process of a library that forks one per job."""
+
+
+RUNNING_JOBS_NAMED_MAX = 100  # of one worker; of more running jobs only the number is told
+
 COUNTED = frozenset({WorkerState.STARTING, WorkerState.RUNNING, WorkerState.BACKING_OFF, WorkerState.UNKNOWN})
 """Of workers that an assignment counts: one that drains is on its way out."""
 
@@ -89,6 +104,19 @@ class HostCapacity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunningJob:
+    """A job that a worker reported to have begun, and not to have ended."""
+
+    job_id: str
+    queue: str
+    job_class: str | None = None
+    attempt: int | None = None
+    """Which attempt of the job it is, 1 the first; ``None``: not known."""
+    started_at_s: float
+    """Unix seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
     """One worker process as its agent last reported it. ``is_busy`` None is unknown and treated as busy."""
 
@@ -102,7 +130,13 @@ class Worker:
     is_busy: bool | None = None
     busy_since_s: float | None = None
     running_jobs: int | None = None
-    """Jobs that it has begun and not ended, by its broker; ``None``: not known."""
+    """Jobs that it has begun and not ended, by its own report or its broker; ``None``: not known."""
+    running: tuple[RunningJob, ...] = ()
+    """Those of them that it named, at most ``RUNNING_JOBS_NAMED_MAX``."""
+    activity_source: ActivitySource | None = None
+    """Who says whether it is busy; ``None``: nobody does."""
+    activity_known_at_s: float | None = None
+    """When that was so, by the clock of ``started_at_s``; ``None``: not known."""
     restart_generation: int = 0
     template_hash: str = ""
     """Of the template that it was started from; empty where that is not known."""

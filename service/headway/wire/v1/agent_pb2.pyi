@@ -474,6 +474,10 @@ class Worker(google.protobuf.message.Message):
     IS_FORCED_FIELD_NUMBER: builtins.int
     STATE_AGE_S_FIELD_NUMBER: builtins.int
     IS_UNRECORDED_FIELD_NUMBER: builtins.int
+    ACTIVITY_SOURCE_FIELD_NUMBER: builtins.int
+    ACTIVITY_AGE_S_FIELD_NUMBER: builtins.int
+    RUNNING_JOBS_FIELD_NUMBER: builtins.int
+    RUNNING_FIELD_NUMBER: builtins.int
     worker_id: builtins.str
     pool: builtins.str
     template: builtins.str
@@ -499,6 +503,18 @@ class Worker(google.protobuf.message.Message):
     """The agent has no record of having started it: it takes a place, and is neither asked to stop nor replaced. Its state
     is told as running.
     """
+    activity_source: builtins.str
+    """Who says whether it is busy: "reporter" (its own report), "broker", "cpu" or "child" (the process of a job). Absent:
+    nobody does.
+    """
+    activity_age_s: builtins.float
+    """How long ago that was so. Absent: not known."""
+    running_jobs: builtins.int
+    """Jobs that it has begun and not ended, by its own report or its broker. Absent: not known."""
+    @property
+    def running(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___RunningJob]:
+        """Those of them that it named, at most 100."""
+
     def __init__(
         self,
         *,
@@ -517,9 +533,17 @@ class Worker(google.protobuf.message.Message):
         is_forced: builtins.bool | None = ...,
         state_age_s: builtins.float | None = ...,
         is_unrecorded: builtins.bool = ...,
+        activity_source: builtins.str | None = ...,
+        activity_age_s: builtins.float | None = ...,
+        running_jobs: builtins.int | None = ...,
+        running: collections.abc.Iterable[global___RunningJob] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_state_age_s", b"_state_age_s", "exit_code", b"exit_code", "is_busy", b"is_busy", "is_forced", b"is_forced", "memory_bytes", b"memory_bytes", "state_age_s", b"state_age_s"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_state_age_s", b"_state_age_s", "age_s", b"age_s", "exit_code", b"exit_code", "is_burst", b"is_burst", "is_busy", b"is_busy", "is_forced", b"is_forced", "is_unrecorded", b"is_unrecorded", "memory_bytes", b"memory_bytes", "pid", b"pid", "pool", b"pool", "restart_generation", b"restart_generation", "state", b"state", "state_age_s", b"state_age_s", "template", b"template", "template_hash", b"template_hash", "worker_id", b"worker_id"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_activity_age_s", b"_activity_age_s", "_activity_source", b"_activity_source", "_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_running_jobs", b"_running_jobs", "_state_age_s", b"_state_age_s", "activity_age_s", b"activity_age_s", "activity_source", b"activity_source", "exit_code", b"exit_code", "is_busy", b"is_busy", "is_forced", b"is_forced", "memory_bytes", b"memory_bytes", "running_jobs", b"running_jobs", "state_age_s", b"state_age_s"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_activity_age_s", b"_activity_age_s", "_activity_source", b"_activity_source", "_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_running_jobs", b"_running_jobs", "_state_age_s", b"_state_age_s", "activity_age_s", b"activity_age_s", "activity_source", b"activity_source", "age_s", b"age_s", "exit_code", b"exit_code", "is_burst", b"is_burst", "is_busy", b"is_busy", "is_forced", b"is_forced", "is_unrecorded", b"is_unrecorded", "memory_bytes", b"memory_bytes", "pid", b"pid", "pool", b"pool", "restart_generation", b"restart_generation", "running", b"running", "running_jobs", b"running_jobs", "state", b"state", "state_age_s", b"state_age_s", "template", b"template", "template_hash", b"template_hash", "worker_id", b"worker_id"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_activity_age_s", b"_activity_age_s"]) -> typing.Literal["activity_age_s"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_activity_source", b"_activity_source"]) -> typing.Literal["activity_source"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_exit_code", b"_exit_code"]) -> typing.Literal["exit_code"] | None: ...
     @typing.overload
@@ -529,9 +553,46 @@ class Worker(google.protobuf.message.Message):
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_memory_bytes", b"_memory_bytes"]) -> typing.Literal["memory_bytes"] | None: ...
     @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_running_jobs", b"_running_jobs"]) -> typing.Literal["running_jobs"] | None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_state_age_s", b"_state_age_s"]) -> typing.Literal["state_age_s"] | None: ...
 
 global___Worker = Worker
+
+@typing.final
+class RunningJob(google.protobuf.message.Message):
+    """A job that a worker reported to have begun, and not to have ended."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    JOB_ID_FIELD_NUMBER: builtins.int
+    QUEUE_FIELD_NUMBER: builtins.int
+    JOB_CLASS_FIELD_NUMBER: builtins.int
+    ATTEMPT_FIELD_NUMBER: builtins.int
+    STARTED_AT_S_FIELD_NUMBER: builtins.int
+    job_id: builtins.str
+    queue: builtins.str
+    job_class: builtins.str
+    attempt: builtins.int
+    """1: the first. Absent: not known."""
+    started_at_s: builtins.float
+    def __init__(
+        self,
+        *,
+        job_id: builtins.str = ...,
+        queue: builtins.str = ...,
+        job_class: builtins.str | None = ...,
+        attempt: builtins.int | None = ...,
+        started_at_s: builtins.float = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_attempt", b"_attempt", "_job_class", b"_job_class", "attempt", b"attempt", "job_class", b"job_class"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_attempt", b"_attempt", "_job_class", b"_job_class", "attempt", b"attempt", "job_class", b"job_class", "job_id", b"job_id", "queue", b"queue", "started_at_s", b"started_at_s"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_attempt", b"_attempt"]) -> typing.Literal["attempt"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_job_class", b"_job_class"]) -> typing.Literal["job_class"] | None: ...
+
+global___RunningJob = RunningJob
 
 @typing.final
 class HostProblem(google.protobuf.message.Message):
