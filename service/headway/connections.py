@@ -12,6 +12,7 @@ AUTO = "auto"
 ESCAPED = "in a password, # is written as %23, / as %2F, ? as %3F, @ as %40 and [ as %5B"
 NAME_CHARS_MAX = 500  # ingest takes no longer ones
 COLLECTOR = "collect-"  # what the producer of a collector begins with, also of one of an earlier version
+AGENT = "agent-"  # and that of a host's agent, which reports the jobs of its workers; the host's id follows
 PROCESSOR_SHARE = 0.15
 EVERY_S = 0.5  # a queue that wakes from nothing is seen within this; a poll costs the broker well under a millisecond
 

@@ -66,6 +66,14 @@ ROWS = {
         "insert into collectors (connection, producer, seen_at) values ('{name}', 'p', now() - interval '{age}')",
         ("connection", "23 hours", "25 hours"),
     ),
+    "released_assignments": (
+        (
+            "insert into hosts (host_id, name, boot_id) values ('{name}', '{name}', 'b'); "
+            "insert into released_assignments (pool, host_id, released_at) "
+            "values ('{name}', '{name}', now() - interval '{age}')"
+        ),
+        ("pool", "6 days", "8 days"),
+    ),
     "queue_counts": (
         (
             "insert into queue_counts (producer, queue, sequence, epoch, received_at_s) "

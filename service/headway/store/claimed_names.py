@@ -43,7 +43,8 @@ class Sender:
     name: str
     sha256: str = ""
     """Of a token of its own; empty of HEADWAY_TOKEN, and where no token is asked for."""
-    is_admin: bool = False
+    takes_over: bool = False
+    """An administrator; or a host, whose producer bears its own id, whatever credential it shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +104,7 @@ async def claim(
 
 
 def _may_send(owner_sha256: str | None, sender: Sender) -> bool:
-    return sender.is_admin or (owner_sha256 or "") == sender.sha256
+    return sender.takes_over or (owner_sha256 or "") == sender.sha256
 
 
 async def touch_producers(conn: AsyncConnection, names: Sequence[str]) -> None:

@@ -27,6 +27,7 @@ ALERTS_KEPT_S = HOURS_KEPT_S  # one that goes on stays
 SILENCES_KEPT_DAYS = 30  # that have ended; the audit log has them for good
 KEYS_KEPT_S = 86_400  # of writes that may be sent again
 REFUSALS_KEPT_DAYS = 90  # programs can have them written at will; what people changed is kept for good
+RELEASED_KEPT_DAYS = 7  # longer than a job takes that its draining worker still reports
 _FORGOTTEN_AT_ONCE = 10_000  # rows a transaction: short locks, and a stop is never far
 
 _NO_PROFILE = "not exists (select from profile_queues where profile_queues.queue = {table}.queue)"
@@ -51,6 +52,7 @@ SERVED: Mapping[str, str] = {
     # Rows of a minute say how long jobs waited meanwhile.
     "listed_workers": f"until_s < extract(epoch from now() - interval '{MINUTES_KEPT_S} seconds')",
     "collectors": f"seen_at < now() - interval '{SOURCES_KEPT_S} seconds'",
+    "released_assignments": f"released_at < now() - interval '{RELEASED_KEPT_DAYS} days'",
     "queue_counts": f"received_at_s < extract(epoch from now() - interval '{CLAIMS_KEPT_DAYS} days')",
     "producers": f"seen_at < now() - interval '{CLAIMS_KEPT_DAYS} days'",
     "queue_seasons": f"trained_at < now() - interval '{SEASONS_KEPT_DAYS} days' "

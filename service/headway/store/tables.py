@@ -592,6 +592,17 @@ assignments = Table(
     Index("ix_assignments_host_id", "host_id"),
 )
 
+released_assignments = Table(
+    "released_assignments",
+    metadata,
+    # What a host no longer runs. A worker that drains reports its jobs until the last of them has ended.
+    Column("pool", Text, nullable=False),
+    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), nullable=False),
+    _stamp("released_at"),
+    PrimaryKeyConstraint("pool", "host_id"),
+    Index("ix_released_assignments_host_id", "host_id"),
+)
+
 # --- what is wrong ---------------------------------------------------------------------------------------------------
 
 alerts = Table(

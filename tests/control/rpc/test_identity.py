@@ -434,7 +434,7 @@ def test_every_method_of_the_wire_says_who_may_call_it() -> None:
         ("AgentService/Enrol", {Role.HOST, Role.JOIN}),  # with a join token in the message nothing else is shown
         ("AgentService/Report", {Role.HOST}),
         ("AgentService/Poll", {Role.HOST}),
-        ("TelemetryService/Ingest", {Role.INGEST, Role.ADMIN}),
+        ("TelemetryService/Ingest", {Role.INGEST, Role.ADMIN, Role.HOST}),
         ("AgentService/Later", set()),  # one that has no row yet
     ],
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from headway import __version__
 from headway.agent.controlplane.rpc import RpcCalls
 from headway.agent.model import Identity, ReceivedHint
-from headway.scaling.model import Assignment, Exit, HostCapacity, HostProblem, StartUp, Template, Worker
+from headway.scaling.model import Assignment, Exit, HostCapacity, HostProblem, PoolQueues, StartUp, Template, Worker
 from headway.wire import codec
 from headway.wire.channel import Tls
 from headway.wire.v1 import agent_pb2
@@ -53,6 +53,8 @@ class PollAnswer:
     revision: int
     assignments: tuple[Assignment, ...]
     hints: tuple[ReceivedHint, ...]
+    pools: tuple[PoolQueues, ...]
+    """The queues of each pool that the host runs, or whose workers may still drain here."""
     asked_at_s: float
     """When it was asked for: nothing of it is older."""
 
@@ -167,6 +169,7 @@ class ControlClient:
                 codec.value_of(Assignment, each, host_id=identity.host_id) for each in response.assignments
             ),
             hints=tuple(codec.value_of(ReceivedHint, hint, received_at_s=received_at_s) for hint in response.hints),
+            pools=tuple(PoolQueues(pool=each.pool, queues=tuple(each.queues)) for each in response.pools),
             asked_at_s=self._calls.held_since_s,
         )
 

@@ -24,6 +24,7 @@ from headway.control.ingest.backpressure import DEFAULT, POLL_S, Backpressure, U
 from headway.control.ingest.batch_validation import Rows, check, items, rows_of
 from headway.control.ingest.clock_skew import WRONG_SHOWN_S, Offsets
 from headway.control.ingest.event_sources import EventSources
+from headway.control.ingest.host_events import HostEvents
 from headway.control.ingest.job_classes import JobClasses
 from headway.control.ingest.job_counts import BATCH_JOBS_MAX, is_odd, rows_of_counts, taken
 from headway.control.ingest.name_claims import NameClaims
@@ -114,6 +115,7 @@ class Ingest:
     ) -> None:
         self._engine = engine
         self.names = NameClaims(engine=engine, bounds=bounds)
+        self._hosts = HostEvents(engine=engine)
         self._event_log = event_log
         self._clock = clock
         self._offsets = Offsets()
@@ -172,7 +174,7 @@ class Ingest:
         once.
 
         Raises:
-            Forbidden: somebody else sends under the producer's name.
+            Forbidden: somebody else sends under the producer's name, or a host sends what is not of its pools.
             Invalid: the batch is too large, holds what can be no value, or only queues that there is no room for.
             Overloaded: too much waits already, here or for the pipeline, or the disk is full.
             Unavailable: Postgres or the event log is not there; nothing is known to be written.
@@ -189,7 +191,8 @@ class Ingest:
                 f"{len(self._queue.batches)} batches with {self._queue.items} items wait to be written: "
                 "send again after a pause"
             )
-        admitted = await self.names.admit(batch, caller)
+        own = await self._hosts.own(batch, caller)
+        admitted = await self.names.admit(own.batch, caller)
         batch, received_at_s = admitted.batch, self._clock()
         waiting = _Waiting(
             batch=batch,
@@ -200,9 +203,9 @@ class Ingest:
         self._queue.add(waiting)
         self._wake.set()
         receipt = await waiting.answer
-        if admitted.refused_items and not receipt.is_duplicate:
-            items_left_out = admitted.refused_items + receipt.refused_items
-            return replace(receipt, refused_items=items_left_out, refused=admitted.why)
+        left_out = own.refused_items + admitted.refused_items
+        if left_out and not receipt.is_duplicate:
+            return replace(receipt, refused_items=left_out + receipt.refused_items, refused=admitted.why or own.why)
         return receipt
 
     def wrong_clocks_s(self) -> list[float]:

@@ -89,7 +89,8 @@ class NameClaims:
         """
         named = {each.queue for each in batch.events} | {each.queue for each in batch.samples}
         named |= {each.queue for each in batch.counts}
-        sender = Sender(name=caller.actor, sha256=caller.sha256, is_admin=caller.role is Role.ADMIN)
+        takes_over = caller.role in {Role.ADMIN, Role.HOST}
+        sender = Sender(name=caller.actor, sha256=caller.sha256, takes_over=takes_over)
         if self._producers.get(batch.producer, (None,))[0] != sender.sha256:
             refused, why = await self._refused(Kind.PRODUCERS, {batch.producer}, sender)
             if refused:

@@ -9,13 +9,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from headway.connections import COLLECTOR
+from headway.connections import AGENT, COLLECTOR
 from headway.scaling.model import EventKind, JobEvent
 
 SOURCES_MAX = 8  # of a connection at a time; further ones share the last place, and count as one
 KEY_BYTES = 8
 EMITTERS = ""
-"""The source of everything that no collector reports: of each job, one program reports each event."""
+"""The source of all programs that are neither collectors nor agents: of each job, one of them reports each event."""
+AGENTS = AGENT
+"""The source of all agents: of each attempt of a job, the agent whose worker runs it reports the events."""
 
 _PLACES = {
     EventKind.ENQUEUED: b"e",
@@ -29,8 +31,10 @@ _COUNT_MAX = (1 << _COUNT_BITS) - 1
 
 
 def source_of(producer: str) -> str:
-    """Who reports what comes from ``producer``: a collector by itself, all other programs together."""
-    return producer if producer.startswith(COLLECTOR) else EMITTERS
+    """Who reports what comes from ``producer``: a collector by itself, all agents together, all others together."""
+    if producer.startswith(COLLECTOR):
+        return producer
+    return AGENTS if producer.startswith(AGENT) else EMITTERS
 
 
 def connection_of(queue: str) -> str:

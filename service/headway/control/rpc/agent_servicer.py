@@ -110,6 +110,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
             revision=standing.revision,
             assignments=[codec.message_of(agent_pb2.Assignment, each) for each in standing.assignments],
             hints=[codec.message_of(agent_pb2.WorkerHint, hint) for hint in standing.hints],
+            pools=[codec.message_of(agent_pb2.PoolQueues, each) for each in standing.pools],
         )
 
     def _bound(self, request: agent_pb2.ReportRequest) -> None:

@@ -15,7 +15,8 @@ RIGHTS: Mapping[str, frozenset[Role]] = {
     ENROL: frozenset({Role.HOST, Role.JOIN}),
     f"{_AGENTS}Report": frozenset({Role.HOST}),
     f"{_AGENTS}Poll": frozenset({Role.HOST}),
-    "/headway.wire.v1.TelemetryService/Ingest": frozenset({Role.INGEST, Role.ADMIN}),
+    # A host sends the events of its own pools: control/ingest/host_events.py.
+    "/headway.wire.v1.TelemetryService/Ingest": frozenset({Role.INGEST, Role.ADMIN, Role.HOST}),
 }
 
 NOBODY = Caller(role=Role.JOIN, name="a host without a credential")

@@ -243,6 +243,14 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PoolQueues:
+    """The queues of one pool, in the profile's order."""
+
+    pool: str
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
     """What the broker says of one worker process of a host."""
 

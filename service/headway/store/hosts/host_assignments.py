@@ -1,17 +1,17 @@
-"""What a host is to run, as its agent receives it."""
+"""What a host is to run, as its agent receives it, and which queues it may speak of."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Select, Text, bindparam, func, literal_column, select
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import ColumnElement, CompoundSelect, Select, Text, bindparam, func, literal_column, select, union
+from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import NotFound
-from headway.scaling.model import Assignment, Hint
+from headway.scaling.model import Assignment, Hint, PoolQueues
 from headway.store.hosts.hosts import age_s, seconds
-from headway.store.tables import assignments, hosts, worker_activities
+from headway.store.tables import assignments, hosts, profile_queues, released_assignments, worker_activities
 
 ASSIGNMENT_HINT_AGE_MAX_S = 30.0  # no agent has a use for older ones
 
@@ -24,6 +24,17 @@ class HostAssignments:
     revision: int
     assignments: tuple[Assignment, ...] = ()
     hints: tuple[Hint, ...] = ()
+    pools: tuple[PoolQueues, ...] = ()
+    """The queues of each pool that the host runs, or whose last workers may still drain there."""
+
+
+async def read_queues(conn: AsyncConnection, host_id: str) -> frozenset[str]:
+    """The queues of which the host may report jobs: those of the pools that it runs, or ran until a while ago."""
+    rows = await conn.execute(
+        select(profile_queues.c.queue).where(profile_queues.c.pool.in_(_pools_of(bindparam("host_id")))),
+        {"host_id": host_id},
+    )
+    return frozenset(rows.scalars())
 
 
 async def read_standings(conn: AsyncConnection, host_ids: Collection[str]) -> dict[str, HostAssignments]:
@@ -35,6 +46,9 @@ async def read_standings(conn: AsyncConnection, host_ids: Collection[str]) -> di
             revision=row.assignment_revision,
             assignments=tuple(sorted((Assignment(**each) for each in row.assignments), key=lambda each: each.pool)),
             hints=tuple(Hint(**each) for each in row.hints),
+            pools=tuple(
+                PoolQueues(pool=pool, queues=tuple(queues)) for pool, queues in sorted(row.pool_queues.items())
+            ),
         )
         for row in rows
     }
@@ -43,6 +57,13 @@ async def read_standings(conn: AsyncConnection, host_ids: Collection[str]) -> di
 def unknown(host_id: str) -> NotFound:
     """What an agent receives whose host nobody knows."""
     return NotFound(f"no host has the id {host_id!r}: its agent must enrol again")
+
+
+def _pools_of(host_id: ColumnElement[str]) -> CompoundSelect[Any]:
+    """The pools that a host runs, and those that it ran."""
+    return union(
+        *(select(table.c.pool).where(table.c.host_id == host_id) for table in (assignments, released_assignments))
+    )
 
 
 def _standings() -> Select[Any]:
@@ -59,12 +80,21 @@ def _standings() -> Select[Any]:
         worker_activities.c.host_name == hosts.c.name,
         worker_activities.c.seen_at > func.now() - seconds(bindparam("hint_age_max_s", ASSIGNMENT_HINT_AGE_MAX_S)),
     )
+    by_pool = (
+        select(profile_queues.c.pool, func.jsonb_agg(aggregate_order_by(profile_queues.c.queue, profile_queues.c.rank)))
+        .where(profile_queues.c.pool.in_(_pools_of(hosts.c.host_id)))
+        .group_by(profile_queues.c.pool)
+        .correlate(hosts)
+        .subquery("by_pool")
+    )
+    queues = func.coalesce(func.jsonb_object_agg(*by_pool.c), literal_column("'{}'::jsonb"))
     return select(
         hosts.c.host_id,
         hosts.c.assignment_epoch,
         hosts.c.assignment_revision,
         select(listed).select_from(rows.correlate(hosts).subquery("listed")).scalar_subquery().label("assignments"),
         select(listed).select_from(seen.correlate(hosts).subquery("listed")).scalar_subquery().label("hints"),
+        select(queues).select_from(by_pool).scalar_subquery().label("pool_queues"),
     ).where(hosts.c.host_id == func.any(bindparam("host_ids", type_=ARRAY(Text))))
 
 

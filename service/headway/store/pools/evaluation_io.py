@@ -350,8 +350,12 @@ async def _save_assignments(
 
 _TAKE_BACK = text(
     """
-    delete from assignments using unnest(cast(:pools as text[]), cast(:host_ids as text[])) as gone(pool, host_id)
-    where assignments.pool = gone.pool and assignments.host_id = gone.host_id
+    with released as (
+        delete from assignments using unnest(cast(:pools as text[]), cast(:host_ids as text[])) as gone(pool, host_id)
+        where assignments.pool = gone.pool and assignments.host_id = gone.host_id
+        returning assignments.pool, assignments.host_id)
+    insert into released_assignments (pool, host_id) select pool, host_id from released
+    on conflict (pool, host_id) do update set released_at = now()
     """
 )
 # One statement whatever the number of hosts: their rows are locked until this commits, and their reports wait for it.

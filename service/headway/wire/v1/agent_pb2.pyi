@@ -267,6 +267,7 @@ class PollResponse(google.protobuf.message.Message):
     REVISION_FIELD_NUMBER: builtins.int
     ASSIGNMENTS_FIELD_NUMBER: builtins.int
     HINTS_FIELD_NUMBER: builtins.int
+    POOLS_FIELD_NUMBER: builtins.int
     cluster_id: builtins.str
     epoch: builtins.int
     revision: builtins.int
@@ -276,6 +277,12 @@ class PollResponse(google.protobuf.message.Message):
     def hints(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___WorkerHint]:
         """What the broker says of this host's workers, so that idle ones leave first."""
 
+    @property
+    def pools(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___PoolQueues]:
+        """The queues of each pool that the host runs, so that the agent can name the queues of the jobs that its workers
+        report.
+        """
+
     def __init__(
         self,
         *,
@@ -284,8 +291,9 @@ class PollResponse(google.protobuf.message.Message):
         revision: builtins.int = ...,
         assignments: collections.abc.Iterable[global___Assignment] | None = ...,
         hints: collections.abc.Iterable[global___WorkerHint] | None = ...,
+        pools: collections.abc.Iterable[global___PoolQueues] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["assignments", b"assignments", "cluster_id", b"cluster_id", "epoch", b"epoch", "hints", b"hints", "revision", b"revision"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["assignments", b"assignments", "cluster_id", b"cluster_id", "epoch", b"epoch", "hints", b"hints", "pools", b"pools", "revision", b"revision"]) -> None: ...
 
 global___PollResponse = PollResponse
 
@@ -322,6 +330,27 @@ class Assignment(google.protobuf.message.Message):
     def ClearField(self, field_name: typing.Literal["base_workers", b"base_workers", "burst_workers", b"burst_workers", "is_exclusive", b"is_exclusive", "pool", b"pool", "restart_generation", b"restart_generation", "template", b"template"]) -> None: ...
 
 global___Assignment = Assignment
+
+@typing.final
+class PoolQueues(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    POOL_FIELD_NUMBER: builtins.int
+    QUEUES_FIELD_NUMBER: builtins.int
+    pool: builtins.str
+    @property
+    def queues(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """"connection/queue", in the profile's order."""
+
+    def __init__(
+        self,
+        *,
+        pool: builtins.str = ...,
+        queues: collections.abc.Iterable[builtins.str] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["pool", b"pool", "queues", b"queues"]) -> None: ...
+
+global___PoolQueues = PoolQueues
 
 @typing.final
 class WorkerHint(google.protobuf.message.Message):
