@@ -29,6 +29,8 @@ TEXTS = {
     "PollResponse.cluster_id": "compared",
     "Assignment.pool": "a label in logs and reports, and the value of HEADWAY_POOL, which marks a worker",
     "Assignment.template": "a key of the host's own templates; one that is not among them starts nothing",
+    "PoolQueues.pool": "compared with the pool of a worker",
+    "PoolQueues.queues": "compared with the queues of jobs that workers report, and sent back with their events",
 }
 
 HOST_FILE = """
@@ -77,6 +79,7 @@ def test_no_field_that_an_agent_receives_is_a_command_line() -> None:
         "PollResponse",
         "Assignment",
         "WorkerHint",
+        "PoolQueues",
     }
 
 

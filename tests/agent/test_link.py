@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from headway.agent.controlplane import rpc
+from headway.agent.controlplane import retry, rpc
 from headway.agent.controlplane import session as links
 from headway.agent.controlplane.client import ControlClient, HostUpdate
 from headway.agent.controlplane.isolation import NEVER_S, Contact
@@ -17,7 +17,7 @@ from headway.agent.desired_state import DesiredState
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers.exit_log import Ended
 from headway.local import procfs
-from headway.scaling.model import HostCapacity, Worker, WorkerState
+from headway.scaling.model import EventKind, HostCapacity, JobEvent, Worker, WorkerState
 from headway.wire import lines
 from headway.wire.v1 import agent_pb2
 from support.fake_control import FakeControl, row, serving
@@ -226,3 +226,50 @@ def test_one_that_cannot_serve_is_borne_with_for_a_while_and_left_for_the_next_t
         assert len(control.peers) == 1, "nobody has to connect anew because Postgres is away"
         monkeypatch.setattr(lines, "LINE_PATIENCE_S", 0.0)
         eventually(lambda: other.reports)
+
+
+def started(job_id: str) -> JobEvent:
+    return JobEvent(queue="celery/mail", job_id=job_id, kind=EventKind.STARTED, at_s=1.0)
+
+
+def test_events_of_jobs_arrive_in_order_under_the_name_of_the_host(tmp_path: Path, control: FakeControl) -> None:
+    with serving(control) as port, linked(tmp_path, port) as (link, _):
+        link.send([started("1"), started("2")])
+        eventually(lambda: len(control.batches) == 1)
+        link.send([started("3")])
+        eventually(lambda: len(control.batches) == 2)
+    assert [each.job_id for batch in control.batches for each in batch.events] == ["1", "2", "3"]
+    assert [batch.sequence for batch in control.batches] == [1, 2]
+    assert {batch.producer.rpartition("-")[0] for batch in control.batches} == {"agent-host-1"}
+
+
+def test_events_of_a_time_without_a_control_plane_arrive_when_it_is_back(tmp_path: Path, control: FakeControl) -> None:
+    control.fails_with = grpc.StatusCode.UNAVAILABLE
+    with serving(control) as port, linked(tmp_path, port) as (link, _):
+        link.send([started("1")])
+        eventually(lambda: control.failed >= 3)
+        control.fails_with = None
+        eventually(lambda: len(control.batches) == 1)
+    assert [each.job_id for each in control.batches[0].events] == ["1"]
+
+
+def test_what_is_refused_holds_up_nothing(
+    tmp_path: Path, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retry, "REFUSED_RETRY_S", 0.1)
+    with serving(control) as port, linked(tmp_path, port) as (link, _):
+        eventually(lambda: bool(control.reports))
+        control.fails_with = grpc.StatusCode.PERMISSION_DENIED
+        link.send([started("1")])
+        eventually(lambda: control.failed >= 1)
+        control.fails_with = None
+        link.send([started("2")])
+        eventually(lambda: len(control.batches) == 1)
+    assert [each.job_id for each in control.batches[0].events] == ["2"]
+
+
+def test_what_is_left_is_sent_before_the_agent_ends(tmp_path: Path, control: FakeControl) -> None:
+    with serving(control) as port, linked(tmp_path, port) as (link, _):
+        eventually(lambda: bool(control.reports))
+        link.send([started("1")])
+    assert [each.job_id for batch in control.batches for each in batch.events] == ["1"]

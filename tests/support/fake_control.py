@@ -10,14 +10,14 @@ from typing import Any
 import grpc
 
 from headway.wire.channel import ANSWERED
-from headway.wire.v1 import agent_pb2, agent_pb2_grpc
+from headway.wire.v1 import agent_pb2, agent_pb2_grpc, telemetry_pb2, telemetry_pb2_grpc
 from support.ports import free_port
 from support.waiting import eventually
 
 WAIT_S = 60.0
 
 
-class FakeControl(agent_pb2_grpc.AgentServiceServicer):
+class FakeControl(agent_pb2_grpc.AgentServiceServicer, telemetry_pb2_grpc.TelemetryServiceServicer):
     """One cluster with one host in it."""
 
     def __init__(self) -> None:
@@ -27,6 +27,7 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer):
         self.knows_host = True
         self.enrolments: list[agent_pb2.EnrolRequest] = []
         self.reports: list[agent_pb2.ReportRequest] = []
+        self.batches: list[telemetry_pb2.IngestRequest] = []
         self.polls: list[agent_pb2.PollRequest] = []
         self.polled_at_s: list[float] = []
         """When each of these arrived."""
@@ -120,6 +121,11 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer):
                 self._changed.wait(0.05)
             return self.answer
 
+    def Ingest(self, request: Any, context: Any) -> telemetry_pb2.IngestResponse:  # noqa: N802
+        self._check(context)
+        self.batches.append(request)
+        return telemetry_pb2.IngestResponse(accepted_events=len(request.events))
+
     def _require_host(self, request: Any, context: Any) -> None:
         if not self.knows_host or request.host_id != self.host_id:
             context.abort(grpc.StatusCode.NOT_FOUND, "no such host: enrol again")
@@ -141,6 +147,7 @@ def serving(control: FakeControl, *, port: int = 0) -> Iterator[int]:
     with ThreadPoolExecutor(8) as threads:
         server = grpc.server(threads, options=[("grpc.so_reuseport", 0)])
         agent_pb2_grpc.add_AgentServiceServicer_to_server(control, server)
+        telemetry_pb2_grpc.add_TelemetryServiceServicer_to_server(control, server)
         bound = server.add_insecure_port(f"127.0.0.1:{port or free_port()}")
         server.start()
         try:

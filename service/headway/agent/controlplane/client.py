@@ -3,14 +3,28 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import grpc
+
 from headway import __version__
 from headway.agent.controlplane.rpc import RpcCalls
 from headway.agent.model import Identity, ReceivedHint
-from headway.scaling.model import Assignment, Exit, HostCapacity, HostProblem, PoolQueues, StartUp, Template, Worker
+from headway.scaling.model import (
+    Assignment,
+    Exit,
+    HostCapacity,
+    HostProblem,
+    PoolQueues,
+    Receipt,
+    StartUp,
+    TelemetryBatch,
+    Template,
+    Worker,
+)
 from headway.wire import codec
 from headway.wire.channel import Tls
 from headway.wire.v1 import agent_pb2
 from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
+from headway.wire.v1.telemetry_pb2_grpc import TelemetryServiceStub
 
 # Long, because every answer without a change costs as much as one with; less than the five minutes after which proxies
 # give up on a silent call. A connection that died is noticed by its keepalive.
@@ -74,6 +88,14 @@ class HostUpdate:
     problems: Sequence[HostProblem] = ()
 
 
+class _Stubs(AgentServiceStub):
+    """The calls of a host: they share one connection."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        super().__init__(channel)
+        self.telemetry = TelemetryServiceStub(channel)
+
+
 class ControlClient:
     """A connection to one of the control planes at ``addresses``. Safe to use from several threads."""
 
@@ -85,7 +107,7 @@ class ControlClient:
         tls: Callable[[], Tls | None] = lambda: None,
     ) -> None:
         self._clock = clock
-        self._calls = RpcCalls(addresses, stub=AgentServiceStub, token=token, clock=clock, tls=tls)
+        self._calls = RpcCalls(addresses, stub=_Stubs, token=token, clock=clock, tls=tls)
 
     @property
     def has_token(self) -> bool:
@@ -172,6 +194,13 @@ class ControlClient:
             pools=tuple(PoolQueues(pool=each.pool, queues=tuple(each.queues)) for each in response.pools),
             asked_at_s=self._calls.held_since_s,
         )
+
+    def send(self, batch: TelemetryBatch, *, identity: Identity) -> Receipt:
+        """Send events of jobs once; return when they can no longer be lost. Raises as ``report`` does."""
+        response = self._calls.call(
+            lambda stub: stub.telemetry.Ingest, codec.batch_to_message(batch), secret=self._secret(identity)
+        )
+        return codec.value_of(Receipt, response)
 
     def give_up_poll(self) -> None:
         """Wait for the answer to the present poll no longer. One that is asked after this returns is not concerned."""

@@ -1,4 +1,4 @@
-"""The two threads that talk with the control plane: one reports, one polls. Neither ever touches a worker.
+"""The threads that talk with the control plane: one reports, one polls, one sends events. None ever touches a worker.
 
 Whatever fails here is tried again; meanwhile the assignment in force stays in force. Errors are logged on state change.
 """
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from headway.agent.controlplane.client import ControlClient, HostUpdate, PollAnswer
 from headway.agent.controlplane.enrolment import Membership
+from headway.agent.controlplane.event_sender import EventSender
 from headway.agent.controlplane.isolation import Contact, isolation_limits_s
 from headway.agent.controlplane.report_queue import ReportQueue
 from headway.agent.controlplane.retry import PAUSE, RetryState
@@ -22,7 +23,7 @@ from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers.exit_log import Ended
 from headway.errors import HeadwayError, NotFound, Unauthenticated
 from headway.local import procfs
-from headway.scaling.model import Exit, StartUp
+from headway.scaling.model import Exit, JobEvent, PoolQueues, StartUp
 
 REPORT_EVERY_S = 15.0
 REPORT_JITTER = 0.2
@@ -35,10 +36,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedState:
-    """The control plane's last answer: the assignment in force and the newest hints."""
+    """The control plane's last answer: assignments in force, the newest hints, and the queues of the host's pools."""
 
     orders: DesiredState
     hints: tuple[ReceivedHint, ...] = ()
+    pools: tuple[PoolQueues, ...] = ()
 
 
 class ControlSession:
@@ -70,6 +72,7 @@ class ControlSession:
             join_token=join_token or "",
             moved=self._moved,
         )
+        self._events = EventSender(client, self.membership)
         # Milliseconds since boot: greater than any sequence an earlier agent of this boot came to, one report a time.
         self._sequence = int(procfs.since_boot_s() * 1000)
         self._changed = threading.Condition()
@@ -96,6 +99,7 @@ class ControlSession:
         """Begin to talk."""
         for thread in self._threads:
             thread.start()
+        self._events.start()
 
     @property
     def received(self) -> ReceivedState:
@@ -119,6 +123,10 @@ class ControlSession:
                 self._is_due = True
                 self._changed.notify_all()
 
+    def send(self, events: Iterable[JobEvent]) -> None:
+        """Hand over what happened to jobs: sent soon, and in this order."""
+        self._events.send(events)
+
     def ask_anew(self) -> None:
         """Ask now what is to run, also where an answer is waited for."""
         self._wanted_at_once += 1
@@ -130,6 +138,7 @@ class ControlSession:
             self._is_closing = True
             self._changed.notify_all()
         self._threads[0].join(within_s)
+        self._events.close(within_s=within_s)
         self._client.close()
         for thread in self._threads:
             thread.join(within_s)
@@ -235,7 +244,7 @@ class ControlSession:
                     revision=answer.revision,
                     assignments=answer.assignments,
                 )
-            self._received = ReceivedState(orders=orders, hints=answer.hints)
+            self._received = ReceivedState(orders=orders, hints=answer.hints, pools=answer.pools)
         if is_newer:
             self._wake()
         return is_newer

@@ -1,0 +1,63 @@
+"""Events of jobs that wait for their way to the control plane. Whoever shares it between threads holds a lock.
+
+empty -> under way      take: the oldest events become the batch of the next number
+under way -> under way  take: the batch failed, and goes again under its number
+under way -> empty      sent: the control plane has it, or never takes it
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice
+from uuid import uuid4
+
+from headway.connections import AGENT
+from headway.scaling.model import JobEvent, TelemetryBatch
+
+EVENTS_KEPT_MAX = 20_000  # some 10 MB; of more, the oldest are dropped
+EVENTS_SENT_MAX = 2_000  # in one batch
+
+
+class EventQueue:
+    """The events of one agent process. A batch keeps its number until it is sent, so that it counts once."""
+
+    def __init__(self) -> None:
+        self._events: deque[JobEvent] = deque()
+        self._under_way: TelemetryBatch | None = None
+        self._life = uuid4().hex
+        """Of the numbers: another process of the agent begins with 1 again, under another producer's name."""
+        self._sequence = 0
+        self.dropped_events = 0
+
+    def __len__(self) -> int:
+        return len(self._events) + (len(self._under_way.events) if self._under_way else 0)
+
+    def add(self, events: Iterable[JobEvent]) -> None:
+        """Take more; beyond ``EVENTS_KEPT_MAX`` the oldest that are not under way are dropped and counted."""
+        self._events.extend(events)
+        while len(self._events) > EVENTS_KEPT_MAX:
+            self._events.popleft()
+            self.dropped_events += 1
+
+    def take(self, *, host_id: str, sent_at_s: float) -> TelemetryBatch | None:
+        """The batch to send now, as ``host_id``; ``None`` where nothing waits."""
+        producer = f"{AGENT}{host_id}-{self._life}"
+        before = self._under_way
+        if before is None and not self._events:
+            return None
+        if before is None or before.producer != producer:  # the host was enrolled anew, under another id
+            events = tuple(before.events) if before else self._oldest()
+            self._sequence += 1
+            before = TelemetryBatch(producer=producer, sequence=self._sequence, sent_at_s=sent_at_s, events=events)
+        self._under_way = before
+        return before
+
+    def sent(self, batch: TelemetryBatch) -> None:
+        """Forget ``batch``, which needs no further try."""
+        if self._under_way is batch:
+            self._under_way = None
+
+    def _oldest(self) -> tuple[JobEvent, ...]:
+        events = tuple(islice(self._events, EVENTS_SENT_MAX))
+        for _ in events:
+            self._events.popleft()
+        return events
