@@ -41,6 +41,7 @@ def sample(**values: Any) -> QueueSample:
         (batch(samples=[sample(oldest_age_s=float("nan"))]), "oldest_age_s=nan is no age"),
         (batch(samples=[sample(poll_interval_s=float("inf"))]), "poll_interval_s=inf is no interval"),
         (batch(samples=[sample(at_s=float("-inf"))]), "at_s=-inf is no Unix time"),
+        (batch(samples=[sample(in_flight_min_jobs=2**63)]), "in_flight_min_jobs=9223372036854775808 is no count"),
         (batch(activities=[WorkerActivity(host="", pid=1, is_busy=True)]), "host '' is no name"),
         (batch(activities=[WorkerActivity(host="a", pid=0, is_busy=True)]), "pid=0 is no process"),
         (batch(activities=[WorkerActivity(host="a", pid=1, is_busy=True, ended_jobs=2**63)]), "is no count"),
@@ -102,6 +103,13 @@ def test_events_and_samples_become_rows_with_nothing_lost() -> None:
     ]  # fmt: skip
     assert made.samples == list(given_batch.samples)
     assert made.corrected_times == 0
+
+
+def test_lower_bounds_become_columns_of_their_own() -> None:
+    given_batch = batch(samples=[sample(waiting_jobs=None, waiting_min_jobs=2, in_flight_min_jobs=1)])
+    (row,) = rows_of(given_batch, received_at_s=NOW_S, offset_s=0.0).rows
+    assert (row.waiting_jobs, row.waiting_min_jobs) == (None, 2)
+    assert (row.in_flight_jobs, row.in_flight_min_jobs) == (None, 1)
 
 
 def test_a_wrong_clock_is_corrected_and_counted_and_durations_stay_what_they_were() -> None:

@@ -409,7 +409,7 @@ def test_every_demand_is_a_number_and_none_forgets_what_is_at_work(pool: PoolVie
 @given(pool=views(sampled_ago_s=st.floats(0, 20)))
 def test_no_more_new_slots_are_asked_for_than_jobs_wait_where_nothing_stands(pool: PoolView) -> None:
     slots = demanded(pool)
-    waiting_jobs = pooled(pool.queues).waiting_jobs or 0
+    waiting_jobs = pooled(pool.queues).waiting_least_jobs
     idle_slots = pool.running_workers * pool.slots_per_worker
     assert slots["backlog_drain"] - slots["work_in_progress"] <= waiting_jobs + idle_slots
 

@@ -51,6 +51,7 @@ def test_a_published_file_has_exactly_the_columns_of_the_log(root: Path) -> None
     log = opened(root)
     name = log.new_name(100.0)
     says = {"reserved_jobs": 2, "oldest_age_max_s": 0.5, "reports_arrivals": False, "reports_ends": True}
+    says |= {"waiting_min_jobs": 1, "in_flight_min_jobs": 4}
     sample = row(2, kind="sample", job_id=None, waiting_jobs=3, oldest_age_s=0.0, **says)
     of_event = [1, "redis/mail", "enqueued", "a", None, 99.5, 100.0, None, 98.0, None, None, None, None, 3]
     of_sample = [1, "redis/mail", "sample", None, None, 99.5, 100.0, None, None, 3, None, None, 0.0, None]
@@ -62,8 +63,8 @@ def test_a_published_file_has_exactly_the_columns_of_the_log(root: Path) -> None
     table = pq.read_table(root / "hot" / name)
     assert table.schema.equals(SCHEMA)
     assert [list(each.values()) for each in table.to_pylist()] == [
-        [*of_event, None, None, None, None, None, "app", 1],
-        [*of_sample, 2, 0.5, False, None, True, "app", 2],
+        [*of_event, None, None, None, None, None, None, None, "app", 1],
+        [*of_sample, 2, 0.5, False, None, True, 1, 4, "app", 2],
     ]
     assert table.column_names == [
         "schema_version",
@@ -85,6 +86,8 @@ def test_a_published_file_has_exactly_the_columns_of_the_log(root: Path) -> None
         "reports_arrivals",
         "reports_starts",
         "reports_ends",
+        "waiting_min_jobs",
+        "in_flight_min_jobs",
         "producer",
         "sequence",
     ]  # fmt: skip

@@ -133,6 +133,14 @@ async def test_a_reading_is_read_as_it_was_written(engine: Engine) -> None:
         assert await read_samples(connection) == {"a": known, "b": sample("b", 10.0, 1)}
 
 
+async def test_a_lower_bound_is_read_as_it_was_written(engine: Engine) -> None:
+    known = QueueSample(queue="a", at_s=12.0, waiting_jobs=None, waiting_min_jobs=7, in_flight_min_jobs=2)
+    async with transaction(engine) as connection:
+        await upsert_samples(connection, [known])
+    async with transaction(engine) as connection:
+        assert await read_samples(connection) == {"a": known}
+
+
 async def test_the_last_word_on_each_worker_process_stays(engine: Engine) -> None:
     busy = WorkerActivity(host="a", pid=7, is_busy=True, busy_since_s=50.0)
     idle = WorkerActivity(host="a", pid=7, is_busy=False, ended_jobs=3, running_jobs=0)

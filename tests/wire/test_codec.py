@@ -127,6 +127,13 @@ SAMPLES = st.builds(
     reports_starts=st.none() | st.booleans(),
     reports_ends=st.none() | st.booleans(),
     poll_interval_s=st.none() | NUMBERS,
+) | st.builds(
+    QueueSample,
+    queue=st.text(min_size=1, max_size=10),
+    at_s=NUMBERS,
+    waiting_jobs=st.none(),
+    waiting_min_jobs=COUNTS,
+    in_flight_min_jobs=st.none() | COUNTS,
 )
 COUNTERS = st.builds(
     QueueCounts,

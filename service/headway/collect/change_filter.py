@@ -50,10 +50,11 @@ class ChangeFilter:
         if known is None or _depths(known) != _depths(sample) or known.listed_workers != sample.listed_workers:
             return True
         passed_s = sample.at_s - known.at_s
-        if sample.waiting_jobs > 0:
+        if sample.waiting_jobs is None or sample.waiting_jobs > 0:
             return passed_s >= UNCHANGED_AGEING_S
         return passed_s >= UNCHANGED_LATELY_S and sample.queue in self._changed_at_s
 
 
 def _depths(sample: QueueSample) -> tuple[int | None, ...]:
-    return sample.waiting_jobs, sample.in_flight_jobs, sample.delayed_jobs
+    exact = sample.waiting_jobs, sample.in_flight_jobs, sample.delayed_jobs
+    return *exact, sample.waiting_min_jobs, sample.in_flight_min_jobs

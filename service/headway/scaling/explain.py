@@ -123,6 +123,10 @@ def _taken(queue: QueueMetrics) -> Sentences:
     sentences = []
     if queue.running_jobs is not None:
         sentences.append(f"{counted(queue.running_jobs, 'job')} {_are(queue.running_jobs)} running")
+    elif queue.in_flight_min_jobs:
+        sentences.append(f"workers have at least {counted(queue.in_flight_min_jobs, 'job')}")
+    elif queue.in_flight_min_jobs is not None:
+        sentences.append("the number of running jobs is unknown")
     if queue.reserved_jobs:
         oldest = "" if queue.waiting_jobs else _oldest(queue)
         sentences.append(
@@ -138,6 +142,9 @@ def _again(queue: QueueMetrics) -> str:
 
 
 def _waiting(queue: QueueMetrics) -> str:
+    if queue.waiting_jobs is None and queue.waiting_min_jobs:
+        are_waiting = "waits" if queue.waiting_min_jobs == 1 else "wait"
+        return f"at least {counted(queue.waiting_min_jobs, 'job')} {are_waiting}{_oldest(queue)}"
     if queue.waiting_jobs is None:
         return "the number of waiting jobs is unknown"
     if not queue.waiting_jobs:

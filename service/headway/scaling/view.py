@@ -110,7 +110,7 @@ def aged(queue: QueueMetrics, *, now_s: float) -> QueueMetrics:
     Waiting goes on between samples.
     """
     if (
-        not (queue.waiting_jobs or queue.reserved_jobs)
+        not (queue.waiting_least_jobs or queue.reserved_jobs)
         or queue.oldest_age_s is None
         or queue.sampled_at_s is None
         or queue.sampled_at_s >= now_s
@@ -143,7 +143,8 @@ def is_fresh(view: PoolView, *, now_s: float) -> bool:
 def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
     """The members seen as one queue: counts and rates add, ages and waits are the greatest.
 
-    The service time is the members' mean weighted by their completions. What no member knows stays ``None``.
+    The service time is the members' mean weighted by their completions. What no member knows stays ``None``. So do the
+    jobs that wait or are in flight where one member does not know them: the others' sum is then a lower bound.
     """
     seen = [queue for queue in queues if is_seen(queue)]
     if len(seen) == 1:
@@ -152,14 +153,16 @@ def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
         queue="+".join(queue.queue for queue in queues),
         sampled_at_s=min((queue.sampled_at_s for queue in seen if queue.sampled_at_s is not None), default=None),
         window_s=max((queue.window_s for queue in seen), default=60.0),
-        waiting_jobs=_total(queue.waiting_jobs for queue in seen),
-        in_flight_jobs=_total(queue.in_flight_jobs for queue in seen),
+        waiting_jobs=_exact(seen, "waiting_jobs"),
+        waiting_min_jobs=_least(seen, "waiting_jobs", "waiting_least_jobs"),
+        in_flight_jobs=_exact(seen, "in_flight_jobs"),
+        in_flight_min_jobs=_least(seen, "in_flight_jobs", "in_flight_least_jobs"),
         delayed_jobs=_total(queue.delayed_jobs for queue in seen),
         reserved_jobs=_total(queue.reserved_jobs for queue in seen),
         oldest_age_s=_greatest(queue.oldest_age_s for queue in seen),
         oldest_age_max_s=_greatest_bound_s(seen),
         has_unknown_rates=any(queue.has_unknown_rates for queue in seen),
-        in_flight_mean_jobs=_total(queue.in_flight_mean_jobs for queue in seen),
+        in_flight_mean_jobs=_exact(seen, "in_flight_mean_jobs"),
         arrived_jobs=_total(queue.arrived_jobs for queue in seen),
         retried_jobs=_total(queue.retried_jobs for queue in seen),
         arrived_until_s=_greatest(queue.arrived_until_s for queue in seen),
@@ -186,6 +189,19 @@ def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
 def _total(values: Iterable[Number | None]) -> Number | None:
     known = [value for value in values if value is not None]
     return sum(known[1:], start=known[0]) if known else None
+
+
+def _exact(queues: Sequence[QueueMetrics], name: str) -> Any:
+    """The sum of a figure; ``None`` where that of a member is not known."""
+    values = [getattr(queue, name) for queue in queues]
+    return None if None in values or not values else sum(values)
+
+
+def _least(queues: Sequence[QueueMetrics], exact: str, least: str) -> int | None:
+    """The sum of what the members have at least; ``None`` where each of them knows its figure."""
+    if all(getattr(queue, exact) is not None for queue in queues):
+        return None
+    return sum([int(getattr(queue, least)) for queue in queues])
 
 
 def _total_rate(queues: Sequence[QueueMetrics], name: str) -> float | None:

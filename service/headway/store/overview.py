@@ -137,6 +137,8 @@ async def read_samples(
         queue_samples.c.reports_ends,
         queue_samples.c.poll_interval_s,
         queue_samples.c.listed_workers,
+        queue_samples.c.waiting_min_jobs,
+        queue_samples.c.in_flight_min_jobs,
     )
     if queues is not None:
         query = query.where(queue_samples.c.queue.in_(queues))

@@ -176,7 +176,8 @@ queue_samples = Table(
     # never lower it.
     Column("queue", Text, primary_key=True),
     Column("sampled_at_s", Double, nullable=False),
-    Column("waiting_jobs", BigInteger, nullable=False),
+    # Null where only a lower bound is known, as the jobs in flight.
+    Column("waiting_jobs", BigInteger),
     Column("in_flight_jobs", BigInteger),
     Column("delayed_jobs", BigInteger),
     Column("oldest_age_s", Double),
@@ -190,6 +191,8 @@ queue_samples = Table(
     # Workers that the broker lists, whoever started them, and since when it has been so many without a gap.
     Column("listed_workers", BigInteger),
     Column("listed_since_s", Double),
+    Column("waiting_min_jobs", BigInteger),
+    Column("in_flight_min_jobs", BigInteger),
 )
 
 listed_workers = Table(

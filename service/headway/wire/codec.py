@@ -82,7 +82,7 @@ def batch_to_message(batch: TelemetryBatch) -> telemetry_pb2.IngestRequest:
         telemetry_pb2.IngestRequest,
         batch,
         events=[message_of(telemetry_pb2.JobEvent, event, kind=_KINDS[event.kind]) for event in batch.events],
-        samples=[message_of(telemetry_pb2.QueueSample, sample) for sample in batch.samples],
+        samples=[_sample_to_message(sample) for sample in batch.samples],
         activities=[message_of(telemetry_pb2.WorkerActivity, activity) for activity in batch.activities],
         counts=[message_of(telemetry_pb2.QueueCounts, counts) for counts in batch.counts],
     )
@@ -94,10 +94,26 @@ def batch_from_message(message: telemetry_pb2.IngestRequest) -> TelemetryBatch:
         TelemetryBatch,
         message,
         events=tuple(_event(event) for event in message.events),
-        samples=tuple(value_of(QueueSample, sample) for sample in message.samples),
+        samples=tuple(map(_sample, message.samples)),
         activities=tuple(value_of(WorkerActivity, activity) for activity in message.activities),
         counts=tuple(value_of(QueueCounts, counts) for counts in message.counts),
     )
+
+
+def _sample_to_message(sample: QueueSample) -> telemetry_pb2.QueueSample:
+    """``waiting_jobs`` cannot be absent in the message: its bound travels only where the number is not known."""
+    is_known = sample.waiting_jobs is not None
+    return message_of(
+        telemetry_pb2.QueueSample,
+        sample,
+        waiting_jobs=sample.waiting_jobs or 0,
+        waiting_min_jobs=None if is_known else sample.waiting_min_jobs,
+    )
+
+
+def _sample(message: telemetry_pb2.QueueSample) -> QueueSample:
+    is_known = message.waiting_jobs > 0 or not message.HasField("waiting_min_jobs")
+    return value_of(QueueSample, message, waiting_jobs=message.waiting_jobs if is_known else None)
 
 
 def _event(message: telemetry_pb2.JobEvent) -> JobEvent:

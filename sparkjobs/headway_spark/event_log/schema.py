@@ -34,6 +34,8 @@ EVENTS = StructType(
         StructField("reports_arrivals", BooleanType()),
         StructField("reports_starts", BooleanType()),
         StructField("reports_ends", BooleanType()),
+        StructField("waiting_min_jobs", LongType()),
+        StructField("in_flight_min_jobs", LongType()),
         StructField("producer", StringType()),
         StructField("sequence", LongType()),
     ]

@@ -11,6 +11,15 @@ from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample,
 from headway.store.events.event_log import EventRow
 
 BATCH_ITEMS_MAX = 10_000  # 2 MB, and 20 ms of work
+_DEPTHS = (
+    "waiting_jobs",
+    "in_flight_jobs",
+    "delayed_jobs",
+    "reserved_jobs",
+    "listed_workers",
+    "waiting_min_jobs",
+    "in_flight_min_jobs",
+)
 _TIME_MAX_S = 1e11  # the year 5138; a time in milliseconds is far beyond
 
 
@@ -77,7 +86,7 @@ def _sample_breaches(sample: QueueSample) -> Iterator[str]:
     for name, kind in (("oldest_age_s", "age"), ("oldest_age_max_s", "age"), ("poll_interval_s", "interval")):
         if not 0 <= (getattr(sample, name) or 0.0) < _TIME_MAX_S:  # which NaN is not
             yield f"sample of queue {sample.queue!r}: {name}={getattr(sample, name)} is no {kind} in seconds"
-    for name in ("waiting_jobs", "in_flight_jobs", "delayed_jobs", "reserved_jobs", "listed_workers"):
+    for name in _DEPTHS:
         if (getattr(sample, name) or 0) > BIGINT_MAX:
             yield f"sample of queue {sample.queue!r}: {name}={getattr(sample, name)} is no count"
 
@@ -203,4 +212,6 @@ def _sample_row(sample: QueueSample, batch: TelemetryBatch, *, received_at_s: fl
         reports_arrivals=sample.reports_arrivals,
         reports_starts=sample.reports_starts,
         reports_ends=sample.reports_ends,
+        waiting_min_jobs=sample.waiting_min_jobs,
+        in_flight_min_jobs=sample.in_flight_min_jobs,
     )

@@ -113,9 +113,10 @@ const DEMANDS = {
 };
 
 function waiting(seen) {
-  const running = seen.in_flight_jobs - (seen.reserved_jobs ?? 0);
+  const running = (seen.in_flight_jobs ?? 0) - (seen.reserved_jobs ?? 0);
   const reserved = seen.reserved_jobs ? ` and ${count(seen.reserved_jobs)} ${seen.reserved_jobs === 1 ? "is" : "are"} reserved` : "";
-  const inFlight = (running > 0 ? ` and ${count(running)} ${running === 1 ? "runs" : "run"}` : "") + reserved;
+  const least = seen.in_flight_min_jobs ? ` and workers have at least ${counted(seen.in_flight_min_jobs, "job")}` : "";
+  const inFlight = (running > 0 ? ` and ${count(running)} ${running === 1 ? "runs" : "run"}` : least) + reserved;
   if (!seen.waiting_jobs) return inFlight ? `No job waits${inFlight}` : "No job waits";
   const oldest = seen.oldest_age_s === null ? "" : `, the oldest for ${duration(seen.oldest_age_s)}`;
   return `${counted(seen.waiting_jobs, "job")} ${seen.waiting_jobs === 1 ? "waits" : "wait"}${oldest}${inFlight}`;
@@ -173,10 +174,14 @@ function totals(decision) {
   const queues = decision.metrics;
   const all = (name) => queues.map((queue) => queue[name] ?? null).filter((value) => value !== null);
   const sum = (name) => (all(name).length ? all(name).reduce((one, other) => one + other, 0) : null);
+  const exact = (name) => (all(name).length === queues.length ? sum(name) : null);
+  const atLeast = (name, bound) =>
+    exact(name) === null ? queues.reduce((total, queue) => total + (queue[name] ?? queue[bound] ?? 0), 0) : null;
   const most = (name) => (all(name).length ? Math.max(...all(name)) : null);
   return {
     waiting_jobs: sum("waiting_jobs"),
-    in_flight_jobs: sum("in_flight_jobs"),
+    in_flight_jobs: exact("in_flight_jobs"),
+    in_flight_min_jobs: atLeast("in_flight_jobs", "in_flight_min_jobs"),
     reserved_jobs: sum("reserved_jobs"),
     oldest_age_s: most("oldest_age_s"),
     arrival_rate_per_s: sum("arrival_rate_per_s"),

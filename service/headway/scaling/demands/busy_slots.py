@@ -19,10 +19,12 @@ def occupied(queue: QueueMetrics, view: PoolView) -> int:
 
 def busy(queue: QueueMetrics, view: PoolView) -> int:
     """Slots that have a job. Where it is not known which, all that run: unknown is treated as busy."""
+    # Whoever has reserved a job and begun none is about to begin it.
+    reserved_slots = min(1, queue.reserved_jobs or 0)
     if queue.running_jobs is not None:
-        # Whoever has reserved a job and begun none is about to begin it.
-        return max(queue.running_jobs, min(1, queue.reserved_jobs or 0))
-    return busy_by_workers(view)
+        return max(queue.running_jobs, reserved_slots)
+    least_slots = queue.in_flight_least_jobs - (queue.reserved_jobs or 0)
+    return max(least_slots, reserved_slots, busy_by_workers(view))
 
 
 def busy_by_workers(view: PoolView) -> int:

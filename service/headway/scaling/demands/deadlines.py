@@ -158,7 +158,7 @@ def waiting(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Du
     do not explain has waited as long as the oldest.
     """
     margin_s = MARGIN_S + slow_start_s(view.profile, start_up_s=start_up_s(view), start_up_p95_s=view.start_up_p95_s)
-    waiting_jobs = queue.waiting_jobs or 0
+    waiting_jobs = queue.waiting_least_jobs
     oldest_s = queue.oldest_age_s if queue.oldest_age_max_s is None else queue.oldest_age_max_s
     found: list[Due] = []
     left_jobs = waiting_jobs
@@ -178,7 +178,7 @@ def waiting(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Du
 
 def taking(queue: QueueMetrics, given: Supply) -> Need:
     """The idle slots that are about to take a waiting job: a sample shows both, and neither is at rest."""
-    return Need(kept_slots=min(given.idle_slots, queue.waiting_jobs or 0))
+    return Need(kept_slots=min(given.idle_slots, queue.waiting_least_jobs))
 
 
 def backlog_drain(due: Iterable[Due], given: Supply, view: PoolView, *, slots_max: int) -> Need:
@@ -225,7 +225,7 @@ def standing(
 
     Source: docs/why/demand.md, "Pre-warmed workers".
     """
-    found, ahead_jobs, from_s, until_s = Need(), float(queue.waiting_jobs or 0), 0.0, exposed_s(view)
+    found, ahead_jobs, from_s, until_s = Need(), float(queue.waiting_least_jobs), 0.0, exposed_s(view)
     while from_s < until_s:
         ahead_jobs += arrivals_per_tick * min(view.tick_s, until_s - from_s) / view.tick_s
         within_s = from_s + view.profile.objective.target_s - MARGIN_S

@@ -29,7 +29,12 @@ def learned(before: PoolDepths | None, view: PoolView) -> PoolDepths | None:
 
     The very ``before`` where no sample is newer.
     """
-    members = [queue for queue in view.queues if queue.has_unknown_rates and queue.sampled_at_s is not None]
+    # Whether a lower bound rose or fell says nothing of the depth.
+    members = [
+        queue
+        for queue in view.queues
+        if queue.has_unknown_rates and queue.sampled_at_s is not None and queue.waiting_jobs is not None
+    ]
     if not members:
         return None
     busy_slots = _busy_slots(view)

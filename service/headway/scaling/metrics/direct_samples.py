@@ -25,4 +25,6 @@ def overlaid(queue: QueueMetrics, sample: QueueSample | None) -> QueueMetrics:
         oldest_age_s=sample.oldest_age_s,
         oldest_age_max_s=sample.oldest_age_max_s,
         reserved_jobs=sample.reserved_jobs,
+        waiting_min_jobs=sample.waiting_min_jobs,
+        in_flight_min_jobs=sample.in_flight_min_jobs,
     )

@@ -1,4 +1,5 @@
-"""What the newest sample of a queue says beside depths: what is reserved, how exact the age is, what is reported.
+"""What the newest sample of a queue says beside depths: what is reserved, what bounds depths and the age have, and
+which events are reported.
 
 It also says how many workers the broker lists.
 
@@ -36,7 +37,7 @@ def with_newest(queue: QueueMetrics, sample: QueueSample | None) -> QueueMetrics
     """``queue`` with what its newest ``sample`` says beside depths; the very ``queue`` where that is nothing."""
     if sample is None or queue.sampled_at_s is None:
         return queue
-    changes = {**_reserved(queue, sample), **_bound(queue, sample), **_rates(queue, sample)}
+    changes = {**_reserved(queue, sample), **_bound(queue, sample), **_least(queue, sample), **_rates(queue, sample)}
     return copied(queue, **changes) if changes else queue
 
 
@@ -45,8 +46,10 @@ def _is_together(queue: QueueMetrics, sample: QueueSample) -> bool:
 
 
 def _reserved(queue: QueueMetrics, sample: QueueSample) -> dict[str, object]:
-    if not sample.reserved_jobs or not queue.in_flight_jobs or not _is_together(queue, sample):
+    if not sample.reserved_jobs or queue.in_flight_jobs == 0 or not _is_together(queue, sample):
         return {}
+    if queue.in_flight_jobs is None:
+        return {"reserved_jobs": sample.reserved_jobs}
     reserved_jobs = min(sample.reserved_jobs, queue.in_flight_jobs)
     mean_jobs = queue.in_flight_mean_jobs
     return {
@@ -61,6 +64,17 @@ def _bound(queue: QueueMetrics, sample: QueueSample) -> dict[str, object]:
         return {}
     width_s = max(0.0, sample.oldest_age_max_s - (sample.oldest_age_s or 0.0))
     return {"oldest_age_max_s": queue.oldest_age_s + width_s}
+
+
+def _least(queue: QueueMetrics, sample: QueueSample) -> dict[str, object]:
+    """The lower bounds of depths that neither the rows nor the sample know exactly."""
+    if not _is_together(queue, sample):
+        return {}
+    return {
+        bound: getattr(sample, bound)
+        for exact, bound in (("waiting_jobs", "waiting_min_jobs"), ("in_flight_jobs", "in_flight_min_jobs"))
+        if getattr(queue, exact) is None and getattr(sample, exact) is None and getattr(sample, bound) is not None
+    }
 
 
 def _rates(queue: QueueMetrics, sample: QueueSample) -> dict[str, object]:

@@ -40,7 +40,11 @@ class QueueMetrics:
     queue: str
     sampled_at_s: float | None = None
     waiting_jobs: int | None = None
+    waiting_min_jobs: int | None = None
+    """At least so many jobs wait, where ``waiting_jobs`` is not known; ``None``: no bound is known either."""
     in_flight_jobs: int | None = None
+    in_flight_min_jobs: int | None = None
+    """Workers have at least so many jobs, where ``in_flight_jobs`` is not known."""
     reserved_jobs: int | None = None
     """Of those in flight, the ones that a worker has taken and not begun: they wait, and no other can have them."""
     delayed_jobs: int | None = None
@@ -79,6 +83,16 @@ class QueueMetrics:
     """The objective's percentile of finished waits over the objective's window."""
     arrivals: tuple[Arrivals, ...] = ()
     """Recent arrivals by span, newest first: with the depth they give the age of every waiting job."""
+
+    @property
+    def waiting_least_jobs(self) -> int:
+        """So many jobs wait, or more where the number is not known."""
+        return (self.waiting_min_jobs or 0) if self.waiting_jobs is None else self.waiting_jobs
+
+    @property
+    def in_flight_least_jobs(self) -> int:
+        """Workers have so many jobs, or more where the number is not known."""
+        return (self.in_flight_min_jobs or 0) if self.in_flight_jobs is None else self.in_flight_jobs
 
     @property
     def running_jobs(self) -> int | None:

@@ -53,8 +53,10 @@ class QueueSample:
 
     queue: str
     at_s: float
-    waiting_jobs: int
+    waiting_jobs: int | None
+    """``None`` where the source knows only ``waiting_min_jobs``."""
     in_flight_jobs: int | None = None
+    """``None`` where the source knows only ``in_flight_min_jobs``, or nothing."""
     delayed_jobs: int | None = None
     oldest_age_s: float | None = None
     reserved_jobs: int | None = None
@@ -69,9 +71,15 @@ class QueueSample:
     """From one reading of the queue to the next, by now; ``None``: the source does not say."""
     listed_workers: int | None = None
     """Workers that serve the queue, whoever started them, as the broker lists them; ``None``: it cannot say."""
+    waiting_min_jobs: int | None = None
+    """At least so many jobs wait, where ``waiting_jobs`` is not known."""
+    in_flight_min_jobs: int | None = None
+    """Workers have at least so many jobs, where ``in_flight_jobs`` is not known."""
 
     def __post_init__(self) -> None:
         breaches = [] if self.queue else ["queue is empty"]
+        if self.waiting_jobs is None and self.waiting_min_jobs is None:
+            breaches.append(f"sample of queue {self.queue!r}: give waiting_jobs, or at least waiting_min_jobs")
         for name in (
             "waiting_jobs",
             "in_flight_jobs",
@@ -81,10 +89,20 @@ class QueueSample:
             "oldest_age_max_s",
             "poll_interval_s",
             "listed_workers",
+            "waiting_min_jobs",
+            "in_flight_min_jobs",
         ):
             value = getattr(self, name)
             if value is not None and value < 0:
                 breaches.append(f"sample of queue {self.queue!r}: {name}={value} is negative")
+        breaches += [
+            f"sample of queue {self.queue!r}: {name}_min_jobs={least} exceeds {name}_jobs={exact}"
+            for name, least, exact in (
+                ("waiting", self.waiting_min_jobs, self.waiting_jobs),
+                ("in_flight", self.in_flight_min_jobs, self.in_flight_jobs),
+            )
+            if least is not None and exact is not None and least > exact
+        ]
         if breaches:
             raise Invalid(*breaches)
 

@@ -72,12 +72,12 @@ def _wait_s(view: PoolView, queue: str) -> float:
 
 def _jobs(queue: QueueMetrics) -> int:
     """Jobs that wait, and those that were taken and have not ended: these are work as well."""
-    return (queue.waiting_jobs or 0) + (queue.in_flight_jobs or 0)
+    return queue.waiting_least_jobs + queue.in_flight_least_jobs
 
 
 def _waited_s(queue: QueueMetrics, *, unknown_s: float) -> float:
     """How long the oldest job has waited; where the broker does not say, for as long as the pool has been held."""
     if not _jobs(queue):
         return 0.0
-    is_known = queue.waiting_jobs and queue.oldest_age_s is not None
+    is_known = queue.waiting_least_jobs and queue.oldest_age_s is not None
     return (queue.oldest_age_s or 0.0) if is_known else unknown_s

@@ -204,7 +204,7 @@ def _service_s(account: Account, view: PoolView) -> float:
 
     Infinite until it is known or guessed.
     """
-    waiting = [queue for queue in view.queues if queue.waiting_jobs]
+    waiting = [queue for queue in view.queues if queue.waiting_least_jobs]
     queue = pooled(waiting or view.queues)
     if queue.service_time_s is None and account.paid.service_s is not None:
         return account.paid.service_s

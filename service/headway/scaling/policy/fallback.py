@@ -23,10 +23,13 @@ def hold_stale(count: int, ground: Ground) -> int:
 
 
 def is_unread(view: PoolView, *, now_s: float) -> bool:
-    """Whether a queue that was seen has no sample of the newest span: that nothing arrived in it is not known then.
+    """Whether a queue that was seen has no sample of the newest span, or only a lower bound of its waiting jobs.
 
-    A broker that hangs looks like one in which nothing happens, long before metrics are as old as ``stale_after_s``.
+    That nothing arrived in it is not known then. A broker that hangs looks like one in which nothing happens, long
+    before metrics are as old as ``stale_after_s``.
     """
+    if any(queue.waiting_jobs is None and queue.waiting_min_jobs is not None for queue in view.queues):
+        return True
     age_s = metrics_age_s(view, now_s=now_s)
     return age_s is not None and age_s > UNREAD_S
 

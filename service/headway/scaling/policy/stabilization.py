@@ -147,7 +147,7 @@ def hold_overdue(count: int, ground: Ground) -> int:
 def is_overdue(view: PoolView) -> bool:
     """Whether a waiting job of any member has used up its objective."""
     return any(
-        (queue.waiting_jobs or queue.reserved_jobs)
+        (queue.waiting_least_jobs or queue.reserved_jobs)
         and (queue.oldest_age_s or 0.0) >= view.profile.objective_of(queue.queue).target_s
         for queue in view.queues
     )

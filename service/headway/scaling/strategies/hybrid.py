@@ -133,10 +133,12 @@ def _drain_of_wave(queue: QueueMetrics, given: Supply, view: PoolView, *, slots:
     oldest_left_s = view.profile.objective.target_s - MARGIN_S - (queue.oldest_age_s or 0.0)
     if given.busy_slots + given.idle_slots + coming_slots < slots or oldest_left_s <= 0 or len(view.queues) > 1:
         return None
-    if not queue.waiting_jobs:
+    if not queue.waiting_least_jobs:
         return Need()
     sure = replace(given, caution=0.0)  # what the rhythm needs was counted without, and a burst's scatter with
-    newest = need(queue.waiting_jobs, view.profile.objective.target_s - MARGIN_S, sure, start_up_s=start_up_s(view))
+    newest = need(
+        queue.waiting_least_jobs, view.profile.objective.target_s - MARGIN_S, sure, start_up_s=start_up_s(view)
+    )
     return greatest((taking(queue, given), newest))
 
 
@@ -151,7 +153,7 @@ def _serves(queue: QueueMetrics, view: PoolView) -> int:
 
 def _is_asleep(queue: QueueMetrics, view: PoolView) -> bool:
     """Whether jobs wait and nobody is there: the first worker comes at once, also where the objective lets it wait."""
-    return bool(queue.waiting_jobs) and not view.running_workers and not view.starting_workers
+    return bool(queue.waiting_least_jobs) and not view.running_workers and not view.starting_workers
 
 
 def _drain(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int) -> Need:

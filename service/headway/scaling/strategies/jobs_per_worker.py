@@ -27,7 +27,7 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     """Once a minute what the backlog wants, if that is more than there are; else those there are, less the idle."""
     evaluated_at_s = state.get("looked_at_s")
     is_due = evaluated_at_s is None or now_s - evaluated_at_s >= view.options["every_s"]
-    for_backlog = math.ceil((queue.waiting_jobs or 0) / view.options["jobs_per_worker"]) if is_due else 0
+    for_backlog = math.ceil(queue.waiting_least_jobs / view.options["jobs_per_worker"]) if is_due else 0
     there = seen_workers(view)
     base = int(view.options["base_workers"])
     workers = for_backlog if for_backlog > there else max(base, there - idle_workers(view))

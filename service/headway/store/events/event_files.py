@@ -27,6 +27,8 @@ SCHEMA = pa.schema(
         pa.field("reports_arrivals", pa.bool_()),
         pa.field("reports_starts", pa.bool_()),
         pa.field("reports_ends", pa.bool_()),
+        pa.field("waiting_min_jobs", pa.int64()),
+        pa.field("in_flight_min_jobs", pa.int64()),
         pa.field("producer", pa.string(), nullable=False),
         pa.field("sequence", pa.int64(), nullable=False),
     ]

@@ -50,6 +50,8 @@ class EventRow(NamedTuple):
     reports_arrivals: bool | None = None
     reports_starts: bool | None = None
     reports_ends: bool | None = None
+    waiting_min_jobs: int | None = None
+    in_flight_min_jobs: int | None = None
     schema_version: int = SCHEMA_VERSION
 
 

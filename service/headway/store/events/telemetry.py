@@ -22,6 +22,8 @@ _SAMPLED = {
     "reports_ends": "boolean",
     "poll_interval_s": "double precision",
     "listed_workers": "bigint",
+    "waiting_min_jobs": "bigint",
+    "in_flight_min_jobs": "bigint",
 }
 """What a sample says of its queue, and the type of each column."""
 

@@ -182,10 +182,14 @@ class QueueSample(google.protobuf.message.Message):
     REPORTS_ENDS_FIELD_NUMBER: builtins.int
     POLL_INTERVAL_S_FIELD_NUMBER: builtins.int
     LISTED_WORKERS_FIELD_NUMBER: builtins.int
+    WAITING_MIN_JOBS_FIELD_NUMBER: builtins.int
+    IN_FLIGHT_MIN_JOBS_FIELD_NUMBER: builtins.int
     queue: builtins.str
     at_s: builtins.float
     waiting_jobs: builtins.int
+    """0 also where waiting_min_jobs is given instead: then the exact number is not known."""
     in_flight_jobs: builtins.int
+    """Jobs that workers have. Absent where the source cannot know the number."""
     delayed_jobs: builtins.int
     oldest_age_s: builtins.float
     """0 when nothing waits, absent when it cannot be known. Reserved jobs wait as well."""
@@ -203,6 +207,9 @@ class QueueSample(google.protobuf.message.Message):
     """From one reading of the queue to the next, by now. Absent: the source does not say."""
     listed_workers: builtins.int
     """Workers that serve the queue, whoever started them, as the broker lists them. Absent: the broker cannot say."""
+    waiting_min_jobs: builtins.int
+    """At least so many jobs, where the exact number is not known."""
+    in_flight_min_jobs: builtins.int
     def __init__(
         self,
         *,
@@ -219,13 +226,17 @@ class QueueSample(google.protobuf.message.Message):
         reports_ends: builtins.bool | None = ...,
         poll_interval_s: builtins.float | None = ...,
         listed_workers: builtins.int | None = ...,
+        waiting_min_jobs: builtins.int | None = ...,
+        in_flight_min_jobs: builtins.int | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_listed_workers", b"_listed_workers", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "listed_workers", b"listed_workers", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_listed_workers", b"_listed_workers", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "at_s", b"at_s", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "listed_workers", b"listed_workers", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "queue", b"queue", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs", "waiting_jobs", b"waiting_jobs"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_in_flight_min_jobs", b"_in_flight_min_jobs", "_listed_workers", b"_listed_workers", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "_waiting_min_jobs", b"_waiting_min_jobs", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "in_flight_min_jobs", b"in_flight_min_jobs", "listed_workers", b"listed_workers", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs", "waiting_min_jobs", b"waiting_min_jobs"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_in_flight_min_jobs", b"_in_flight_min_jobs", "_listed_workers", b"_listed_workers", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "_waiting_min_jobs", b"_waiting_min_jobs", "at_s", b"at_s", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "in_flight_min_jobs", b"in_flight_min_jobs", "listed_workers", b"listed_workers", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "queue", b"queue", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs", "waiting_jobs", b"waiting_jobs", "waiting_min_jobs", b"waiting_min_jobs"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_delayed_jobs", b"_delayed_jobs"]) -> typing.Literal["delayed_jobs"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_in_flight_jobs", b"_in_flight_jobs"]) -> typing.Literal["in_flight_jobs"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_in_flight_min_jobs", b"_in_flight_min_jobs"]) -> typing.Literal["in_flight_min_jobs"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_listed_workers", b"_listed_workers"]) -> typing.Literal["listed_workers"] | None: ...
     @typing.overload
@@ -242,6 +253,8 @@ class QueueSample(google.protobuf.message.Message):
     def WhichOneof(self, oneof_group: typing.Literal["_reports_starts", b"_reports_starts"]) -> typing.Literal["reports_starts"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_reserved_jobs", b"_reserved_jobs"]) -> typing.Literal["reserved_jobs"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_waiting_min_jobs", b"_waiting_min_jobs"]) -> typing.Literal["waiting_min_jobs"] | None: ...
 
 global___QueueSample = QueueSample
 

@@ -187,6 +187,11 @@ OF_BUDGETS: Figures[DayBudget] = (
 OF_QUEUES: Figures[QueueOut] = (
     ("waiting_jobs", "Jobs that could be taken now.", lambda queue: queue.metrics.waiting_jobs),
     ("in_flight_jobs", "Jobs taken and not finished.", lambda queue: queue.metrics.in_flight_jobs),
+    (
+        "in_flight_min_jobs",
+        "Jobs taken and not finished at least, where the number is not known.",
+        lambda queue: queue.metrics.in_flight_min_jobs,
+    ),
     ("oldest_age_seconds", "Age of the oldest waiting job.", lambda queue: queue.metrics.oldest_age_s),
     ("sample_age_seconds", "Since the broker was last read.", lambda queue: queue.sample_age_s),
     ("arrivals_per_second", "Jobs that arrive.", lambda queue: queue.metrics.arrival_rate_per_s),

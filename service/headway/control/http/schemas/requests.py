@@ -90,8 +90,10 @@ class SampleBody(Taken):
 
     queue: Text
     at_s: Seconds
-    waiting_jobs: Count
+    waiting_jobs: Count | None = None
+    """Absent only where `waiting_min_jobs` is given."""
     in_flight_jobs: Count | None = None
+    """Jobs that workers have; absent: the source cannot know the number."""
     delayed_jobs: Count | None = None
     oldest_age_s: Duration | None = None
     reserved_jobs: Count | None = None
@@ -106,6 +108,10 @@ class SampleBody(Taken):
     """From one reading of the queue to the next, by now; absent: the source does not say."""
     listed_workers: Count | None = None
     """Workers that serve the queue, whoever started them; absent: the source cannot say."""
+    waiting_min_jobs: Count | None = None
+    """At least so many jobs wait, where the number is not known."""
+    in_flight_min_jobs: Count | None = None
+    """Workers have at least so many jobs, where the number is not known."""
 
 
 class CountsBody(Taken):

@@ -21,12 +21,12 @@ Load = Callable[[QueueMetrics], float]
 
 def time_to_clear_s(queue: QueueMetrics) -> float:
     """What one worker needs for the jobs that wait; nothing while no job's time is known."""
-    return (queue.waiting_jobs or 0) * (queue.service_time_s or 0.0)
+    return queue.waiting_least_jobs * (queue.service_time_s or 0.0)
 
 
 def size(queue: QueueMetrics) -> float:
     """The jobs that wait."""
-    return float(queue.waiting_jobs or 0)
+    return float(queue.waiting_least_jobs)
 
 
 def shares(queues: Sequence[QueueMetrics], load: Load, *, workers_min: int, workers_max: int) -> dict[str, int]:
@@ -35,7 +35,7 @@ def shares(queues: Sequence[QueueMetrics], load: Load, *, workers_min: int, work
     Where nothing can be cleared, all for each queue with jobs, of which no time is known, and the least for the others.
     """
     if sum(time_to_clear_s(queue) for queue in queues) <= 0:
-        return {queue.queue: workers_max if queue.waiting_jobs else workers_min for queue in queues}
+        return {queue.queue: workers_max if queue.waiting_least_jobs else workers_min for queue in queues}
     total = sum(load(queue) for queue in queues)
     return {queue.queue: math.ceil(workers_max * load(queue) / total) for queue in queues}
 

@@ -45,7 +45,7 @@ def _sight(queue: QueueMetrics, view: PoolView, *, now_s: float) -> Sight:
     ended_jobs = served_per_s(queue) * view.profile.objective.window_s
     return Sight(
         at_s=now_s,
-        backlog_jobs=queue.waiting_jobs or 0,
+        backlog_jobs=queue.waiting_least_jobs,
         oldest_age_s=queue.oldest_age_s or 0.0,
         served_per_s=served_per_s(queue),
         measured_s=queue.service_time_s or 0.0,

@@ -10,7 +10,7 @@ def polled(queue: QueueMetrics, view: PoolView) -> Polled:
     """What the predecessor's formulas take, by the options of the pool's strategy."""
     return Polled(
         rate_per_s=served_per_s(queue),
-        backlog_jobs=queue.waiting_jobs or 0,
+        backlog_jobs=queue.waiting_least_jobs,
         oldest_age_s=queue.oldest_age_s or 0.0,
         objective_s=view.profile.objective.target_s,
         threshold=view.options.get("breach_threshold", 0.0),

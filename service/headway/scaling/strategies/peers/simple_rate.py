@@ -20,7 +20,7 @@ OPTIONS = MappingProxyType({"cooldown_s": 60.0, "first_workers": 1.0, "service_g
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape
     """What keeps busy what is finished, and the first worker."""
     sized = target_sizing.simple_rate(polled(queue, view))
-    first = in_workers("first_worker", view.options["first_workers"] if queue.waiting_jobs else 0.0, view)
+    first = in_workers("first_worker", view.options["first_workers"] if queue.waiting_least_jobs else 0.0, view)
     return Advice(demands=(Demand(name="steady_state", slots=sized.steady), first))
 
 
