@@ -1,13 +1,13 @@
 """Lower bounds of waiting jobs and of jobs in flight, where the exact numbers are not known.
 
-Revision ID: 0044
+Revision ID: 0045
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0044"
-down_revision = "0043"
+revision = "0045"
+down_revision = "0044"
 branch_labels = None
 depends_on = None
 
