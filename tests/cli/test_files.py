@@ -131,6 +131,7 @@ pools:
         ("pools:\n  emails: {}\n  emails: {}\n", " line 3: 'emails' stands there twice, first in line 2"),
         ("\tpools: 1", " line 1: found character '\\t' that cannot start any token"),
         ("- a\n", "the file: expected keys and values, got list"),
+        ("pools:\n  ? [a, b]\n  : 1\n", " line 2: a key must be a word, not a list or a mapping"),
     ],
 )
 def test_what_is_no_yaml_is_one_sentence_with_the_line(loaded, text: str, message: str) -> None:

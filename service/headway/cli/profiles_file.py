@@ -76,6 +76,10 @@ class _Loader(yaml.SafeLoader):
 def _mapping_once(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     lines: dict[Any, int] = {}
     for key_node, _ in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise yaml.constructor.ConstructorError(
+                None, None, "a key must be a word, not a list or a mapping", key_node.start_mark
+            )
         key, line = key_node.value, key_node.start_mark.line + 1
         if key in lines and key_node.tag != "tag:yaml.org,2002:merge":
             raise yaml.constructor.ConstructorError(
