@@ -9,7 +9,7 @@ from headway.__main__ import main
 from headway.cli.backtesting.candidate_files import read_candidates, read_grid, refuse_unfit
 from headway.cli.backtesting.history_source import Asked, past_of
 from headway.cli.terminal.units import moment_s
-from headway.errors import Invalid
+from headway.errors import Invalid, Misconfigured
 from headway.scaling.model import Mode
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
@@ -106,6 +106,45 @@ def test_a_file_of_candidates_names_what_each_sets(tmp_path: Path) -> None:
     with pytest.raises(Invalid) as refused:
         read_candidates(path)
     assert len(refused.value.breaches) == 2
+
+
+def nested(depth: int, mapping: str) -> str:
+    """A candidate in ``depth`` lines, each of which holds the one before nine times."""
+    lines = [f"l{n}: &l{n} {mapping.format(', '.join([f'*l{n - 1}'] * 9))}" for n in range(1, depth + 1)]
+    return "\n".join(["l0: &l0 {risk: 1}", *lines])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (nested(6, "{{<<: [{}]}}"), "more than 10000 keys come together here"),
+        ("calm: " + "[" * 20_000, "nested too deeply"),
+        ("calm: {risk: 2}\ncalm: {risk: 3}", "'calm' stands there twice, first in line 1"),
+        ("calm: [risk", "expected ',' or ']', but got '<stream end>'"),
+    ],
+)
+def test_a_file_of_candidates_is_read_with_the_bounds_of_profiles(tmp_path: Path, text: str, message: str) -> None:
+    """Six lines of merges became half a million keys, and brackets in brackets a trace."""
+    path = tmp_path / "candidates.yaml"
+    path.write_text(text)
+    with pytest.raises(Invalid, match=message.replace("[", r"\[")) as refused:
+        read_candidates(path)
+    assert len(str(refused.value)) < 1_000
+
+
+def test_a_few_lines_of_aliases_in_a_file_of_candidates_make_no_endless_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "candidates.yaml"
+    lists = nested(6, "{{risk: [{}]}}")  # a candidate each, of which the last one is read
+    path.write_text(f"{lists}\ncalm: {{risk: [*l6, *l6]}}\n")
+    profile = Profile(pool="mail", queues=("redis/mail",), template="rq")
+    with pytest.raises(Invalid) as refused:
+        read_candidates(path)[-1].of(profile)
+    assert sum(map(len, refused.value.breaches)) < 10_000
+
+
+def test_a_file_of_candidates_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match=r"none\.yaml cannot be read: No such file.*--candidates"):
+        read_candidates(tmp_path / "none.yaml")
 
 
 def test_a_candidate_changes_what_it_names_and_nothing_else() -> None:

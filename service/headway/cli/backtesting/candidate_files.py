@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from headway.errors import Invalid, Misconfigured
+from headway.cli.profiles_file import parsed
+from headway.errors import Invalid
 from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
 from headway.simulate.studies.candidates import Candidate, grid
@@ -20,18 +19,9 @@ def read_candidates(path: Path) -> tuple[Candidate, ...]:
 
     Raises:
         Misconfigured: it cannot be read.
-        Invalid: with every candidate that is none.
+        Invalid: it is no YAML, or with every candidate that is none.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise Misconfigured(f"--candidates={path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise Invalid(f"--candidates={path} is no YAML: it is not text") from error
-    try:
-        top = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise Invalid(f"--candidates={path} is no YAML: {' '.join(str(error).split())}") from error
+    top = parsed(path, hint="name a file of candidates with --candidates")
     if not isinstance(top, dict) or not top:
         raise Invalid(f"--candidates={path}: expected names and what each sets, as in `calm: {{risk: 2}}`")
     found: list[Candidate] = []
