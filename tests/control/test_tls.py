@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from headway.__main__ import main
@@ -25,6 +26,7 @@ from headway.control.auth.certificates import Certificates
 from headway.control.auth.pki import LEAF_DAYS, make_client, make_server, read_ca, write_pair
 from headway.control.http.app import App
 from headway.control.http.http_server import HttpServer
+from headway.control.http.middleware import RequestGuard
 from headway.control.rpc.agent_servicer import AgentServicer
 from headway.control.rpc.grpc_server import RpcServer, serve
 from headway.environment import ClientTls
@@ -245,6 +247,26 @@ async def test_the_http_server_speaks_tls_and_reloads_a_renewed_certificate(keys
     with pytest.raises(Misconfigured, match="shows a certificate that has expired: make another one there"):
         await asyncio.to_thread(get, keys)
     await server.stop()
+
+
+async def test_a_browser_is_told_to_use_tls_only_where_the_server_itself_speaks_it(keys: Keys) -> None:
+    """Behind a proxy, what a browser may use is the proxy's to say; and a client cannot make the server say it."""
+    for certificates in (keys.served(), None):
+        app = App()
+        app.add_api_route("/v1/health", _healthy)
+        app.close = _nothing  # type: ignore[method-assign]
+        app.add_middleware(RequestGuard, callers=Authenticator(token="t"), bound_host="127.0.0.1")
+        server = HttpServer(app, address=LOOPBACK, tls=certificates.context if certificates else None)
+        await server.start()
+        url = f"http{'s' if certificates else ''}://127.0.0.1:{server.port}"
+        trusted = http_context(ClientTls(ca=keys.ca, certificate=None, key=None))
+        async with httpx.AsyncClient(base_url=url, verify=trusted, headers={"X-Forwarded-Proto": "https"}) as client:
+            found = [
+                (await client.get(path)).headers.get("Strict-Transport-Security")
+                for path in ("/v1/health", "/v1/profiles")
+            ]
+        assert found == ["max-age=31536000" if certificates else None] * 2
+        await server.stop()
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,8 @@ SECURITY_HEADERS: Mapping[str, str] = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+HSTS = ("Strict-Transport-Security", "max-age=31536000")
+"""A browser that has it asks for no page of this host name without TLS for a year. Subdomains are not this server's."""
 
 
 class RequestGuard:
@@ -71,6 +73,8 @@ class RequestGuard:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(SECURITY_HEADERS)
+                if scope["scheme"] == "https":  # of this very connection: no header of a proxy is read
+                    MutableHeaders(scope=message).append(*HSTS)
                 if _has_two_lengths(Headers(scope=scope)):
                     MutableHeaders(scope=message)["Connection"] = "close"  # what follows may be of the body
                 if message["status"] in HELD_BACK:
