@@ -8,7 +8,18 @@ import pytest
 from sqlalchemy import text
 
 from headway.errors import Conflict, NotFound
-from headway.scaling.model import Assignment, Exit, Hint, HostCapacity, StartUp, Template, Worker, WorkerState
+from headway.scaling.model import (
+    ActivitySource,
+    Assignment,
+    Exit,
+    Hint,
+    HostCapacity,
+    RunningJob,
+    StartUp,
+    Template,
+    Worker,
+    WorkerState,
+)
 from headway.store.engine import Connection, Engine, transaction
 from headway.store.hosts.forced_kills import read_forced
 from headway.store.hosts.host_reports import HostReport, record_reports
@@ -458,3 +469,51 @@ async def test_a_worker_that_did_not_change_is_not_written_again(conn: Connectio
     after = dict((await conn.execute(versions)).all())
     assert after["w1"] == before["w1"]
     assert after["w2"] != before["w2"]
+
+
+REPORTED = {"activity_source": ActivitySource.REPORTER, "activity_known_at_s": NOW_S - 1.0}
+SHOWN_BY_CPU = {"activity_source": ActivitySource.CPU, "activity_known_at_s": NOW_S - 1.0}
+
+
+@pytest.mark.parametrize(
+    ("reported", "said", "is_busy", "source"),
+    [
+        ({"is_busy": True, **REPORTED}, {"is_busy": False}, True, ActivitySource.REPORTER),  # it speaks for itself
+        ({"is_busy": False, **REPORTED}, {"is_busy": False}, False, ActivitySource.REPORTER),
+        # A proof of work beats an older claim of idleness, and no newer one.
+        ({"is_busy": False, **REPORTED}, {"is_busy": True, "seen_s": 0.0}, True, ActivitySource.BROKER),
+        ({"is_busy": False, **REPORTED}, {"is_busy": True, "seen_s": 8.0}, False, ActivitySource.REPORTER),
+        ({"is_busy": True, **SHOWN_BY_CPU}, {"is_busy": False, "seen_s": 8.0}, True, ActivitySource.CPU),
+        ({"is_busy": True, **SHOWN_BY_CPU}, {"is_busy": False, "seen_s": 0.0}, False, ActivitySource.BROKER),
+        ({"is_busy": None}, {"is_busy": False}, False, ActivitySource.BROKER),
+        ({"is_busy": None}, {"is_busy": False, "seen_s": 16.0}, None, None),  # too old to say anything of now
+    ],
+)
+async def test_of_several_sources_that_one_counts_which_knows_the_worker_best(
+    conn: Connection,
+    reported: dict[str, Any],
+    said: dict[str, Any],
+    is_busy: bool | None,
+    source: ActivitySource | None,
+) -> None:
+    host_id = await enrolled(conn)
+    await record_report(conn, report(host_id, workers=(worker(pid=7, started_at_s=NOW_S - 60.0, **reported),)))
+    await active(conn, 7, **said)
+    (host,) = await load_hosts(conn)
+    assert (host.workers[0].is_busy, host.workers[0].activity_source) == (is_busy, source)
+
+
+async def test_a_workers_jobs_and_the_age_of_its_evidence_are_those_of_its_report(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    jobs = (
+        RunningJob(job_id="j1", queue="mail", job_class="shop.send", attempt=2, started_at_s=NOW_S - 30.0),
+        RunningJob(job_id="j2", queue="mail", started_at_s=NOW_S - 90.0),
+    )
+    busy = worker(is_busy=True, running_jobs=2, running=jobs, **REPORTED)
+    await record_report(conn, report(host_id, workers=(busy,)))
+    (host,) = await load_hosts(conn)
+    found = host.workers[0]
+    assert (found.running, found.running_jobs, found.busy_since_s) == (jobs, 2, NOW_S - 90.0)
+    assert found.activity_known_at_s is not None
+    now_s = float((await conn.execute(text("select extract(epoch from now())"))).scalar_one())
+    assert now_s - found.activity_known_at_s == pytest.approx(5.0, abs=0.5), "ages are rounded up to 5 s"

@@ -474,6 +474,12 @@ workers = Table(
     # When it came into its state, by what its agent says of how long that was ago, and when that was known here.
     Column("state_since", DateTime(timezone=True)),
     Column("state_reported_at", DateTime(timezone=True)),
+    # Who says whether it is busy, and how old that was when its host reported last.
+    Column("activity_source", Text),
+    Column("activity_age_s", Double),
+    Column("running_jobs", BigInteger),
+    # Those of its running jobs that it named: id, queue, class, attempt and start of each.
+    Column("running", JSONB, nullable=False, server_default="[]"),
 )
 
 template_start_ups = Table(

@@ -12,7 +12,7 @@ from headway.cli.api_client import Api, connected, path_of
 from headway.cli.operator.completion import names
 from headway.cli.operator.pools_table import running_of
 from headway.cli.operator.queue import queues_of
-from headway.cli.terminal.cells import UNKNOWN, ago, count, duration, failed, mib, rate, table, within
+from headway.cli.terminal.cells import UNKNOWN, ago, count, duration, evidence, failed, mib, rate, table, within
 from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WITHIN
 from headway.cli.terminal.live_behaviour import predicted
 from headway.cli.terminal.mode_labels import mode_of, paused
@@ -213,7 +213,7 @@ def _of_host(known: Body) -> Iterator[Part]:
         empty="no templates: its host.toml names none",
     )
     yield table(
-        ("worker", "pool", "pid", "state", "for", "busy for", "memory"),
+        ("worker", "pool", "pid", "state", "for", "busy for", "evidence", "memory"),
         (
             (
                 each["worker_id"],
@@ -222,6 +222,7 @@ def _of_host(known: Body) -> Iterator[Part]:
                 each["state"],
                 _since(each["started_at_s"]),
                 _busy(each),
+                evidence(each),
                 UNKNOWN if each["memory_bytes"] is None else mib(each["memory_bytes"]),
             )
             for each in row["workers"]

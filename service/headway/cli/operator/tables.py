@@ -15,6 +15,7 @@ from headway.cli.terminal.cells import (
     count,
     duration,
     events_from,
+    evidence,
     failed,
     mib,
     rate,
@@ -133,7 +134,21 @@ def hosts(answer: dict[str, Any], wide: Columns = NOTHING_BESIDE) -> Table | str
 def workers(answer: dict[str, Any], wide: Columns = NOTHING_BESIDE) -> Table | str:
     """Worker processes, by id. One whose host does not report may be gone."""
     return table(
-        ("worker", "pool", "host", "template", "pid", "state", "busy", "jobs", "memory", "started", "reported", *wide),
+        (
+            "worker",
+            "pool",
+            "host",
+            "template",
+            "pid",
+            "state",
+            "busy",
+            "evidence",
+            "jobs",
+            "memory",
+            "started",
+            "reported",
+            *wide,
+        ),
         (
             (
                 row["worker_id"],
@@ -143,6 +158,7 @@ def workers(answer: dict[str, Any], wide: Columns = NOTHING_BESIDE) -> Table | s
                 str(row["pid"]),
                 row["state"].replace("_", " ") if row["is_reachable"] else f"{UNKNOWN} (was {row['state']})",
                 _busy(row),
+                evidence(row),
                 count(row["running_jobs"]),
                 UNKNOWN if row["memory_bytes"] is None else mib(row["memory_bytes"]),
                 ago(row["started_s"]),

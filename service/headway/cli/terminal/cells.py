@@ -102,3 +102,12 @@ def ago(at_s: float) -> str:
 def mib(value: int) -> str:
     """Bytes of memory."""
     return f"{value / 2**30:.1f} GiB" if value >= 2**30 else f"{value / 2**20:.0f} MiB"
+
+
+def evidence(row: dict[str, Any]) -> str:
+    """Who says whether a worker is busy, and how long ago that was so."""
+    if row["is_busy"] is None or row["activity_source"] is None:
+        return "none"
+    if row["activity_known_at_s"] is None:
+        return str(row["activity_source"])
+    return f"{row['activity_source']}, {duration(max(0.0, time.time() - row['activity_known_at_s']))} ago"

@@ -4,8 +4,9 @@ A host is known while its lease holds, by Postgres's clock. Agents report durati
 """
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Text, bindparam, func, select, text
@@ -25,6 +26,9 @@ from headway.store.tables import audit_log, hosts
 
 REFUSED = "host report refused"  # the audit log's word for labels and templates that the join token does not allow
 AUDITED_EVERY_S = 3600.0
+EVIDENCE_STEP_S = (
+    5.0  # ages are rounded up to it: evidence about as fresh as before is no change that has to be written
+)
 
 log = logging.getLogger(__name__)
 
@@ -254,28 +258,36 @@ _UPSERT = text(
     """
     insert into workers as known
         (worker_id, host_id, pool, template, pid, state, is_burst, is_busy, restart_generation, template_hash,
-         memory_bytes, started_at, state_since, state_reported_at)
+         memory_bytes, activity_source, activity_age_s, running_jobs, running, started_at, state_since,
+         state_reported_at)
     select distinct on (worker_id) worker_id, host_id, pool, template, pid, state, is_burst, is_busy,
-        restart_generation, template_hash, memory_bytes, now() - make_interval(secs => age_s),
-        now() - make_interval(secs => coalesce(state_age_s, 0)), now()
+        restart_generation, template_hash, memory_bytes, activity_source, activity_age_s, running_jobs, running,
+        now() - make_interval(secs => age_s), now() - make_interval(secs => coalesce(state_age_s, 0)), now()
     from jsonb_to_recordset(:rows) as given(
         worker_id text, host_id text, pool text, template text, pid bigint, state text, is_burst boolean,
         is_busy boolean, restart_generation bigint, template_hash text, memory_bytes bigint, age_s double precision,
+        activity_source text, activity_age_s double precision, running_jobs bigint, running jsonb,
         state_age_s double precision)
     order by worker_id, host_id
     on conflict (worker_id) do update set
         pid = excluded.pid, state = excluded.state, is_busy = excluded.is_busy,
-        memory_bytes = excluded.memory_bytes, reported_at = now(),
+        memory_bytes = excluded.memory_bytes, activity_source = excluded.activity_source,
+        activity_age_s = excluded.activity_age_s, running_jobs = excluded.running_jobs, running = excluded.running,
+        reported_at = now(),
         state_since = case when known.state = excluded.state then known.state_since else excluded.state_since end,
         state_reported_at = case when known.state = excluded.state then known.state_reported_at else now() end
     where known.host_id = excluded.host_id
-        and (known.pid, known.state, known.is_busy, known.memory_bytes)
-            is distinct from (excluded.pid, excluded.state, excluded.is_busy, excluded.memory_bytes)
+        and (known.pid, known.state, known.is_busy, known.memory_bytes, known.activity_source, known.activity_age_s,
+             known.running_jobs, known.running)
+            is distinct from (excluded.pid, excluded.state, excluded.is_busy, excluded.memory_bytes,
+             excluded.activity_source, excluded.activity_age_s, excluded.running_jobs, excluded.running)
     """
 ).bindparams(bindparam("rows", type_=JSONB))
 
 
 def _worker_to_json(worker: Worker, *, now_s: float) -> Mapping[str, Any]:
+    known_at_s = worker.activity_known_at_s
+    activity_age_s = None if known_at_s is None else EVIDENCE_STEP_S * math.ceil((now_s - known_at_s) / EVIDENCE_STEP_S)
     return {
         "worker_id": worker.worker_id,
         "pool": worker.pool,
@@ -287,6 +299,10 @@ def _worker_to_json(worker: Worker, *, now_s: float) -> Mapping[str, Any]:
         "restart_generation": worker.restart_generation,
         "template_hash": worker.template_hash,
         "memory_bytes": worker.memory_bytes,
+        "activity_source": worker.activity_source,
+        "activity_age_s": None if activity_age_s is None else max(0.0, activity_age_s),
+        "running_jobs": worker.running_jobs,
+        "running": [asdict(job) for job in worker.running],
         "age_s": max(0.0, now_s - worker.started_at_s),
         "state_age_s": None if worker.state_since_s is None else max(0.0, now_s - worker.state_since_s),
     }

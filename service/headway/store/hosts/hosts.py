@@ -35,11 +35,13 @@ from headway.errors import Conflict, Invalid
 from headway.scaling.fields import taken_from
 from headway.scaling.mapping import to_mapping
 from headway.scaling.model import (
+    ActivitySource,
     Host,
     HostCapacity,
     HostProblem,
     HostProblemKind,
     HostState,
+    RunningJob,
     Template,
     Worker,
     WorkerState,
@@ -234,14 +236,42 @@ _HOSTS = select(
 ).order_by(hosts.c.host_id)
 
 
+_OLDEST_STARTED_S = (
+    select(func.min(cast(literal_column("job ->> 'started_at_s'"), Double)))
+    .select_from(func.jsonb_array_elements(workers.c.running).alias("job"))
+    .scalar_subquery()
+)
+"""Since when a worker has been busy, by the jobs that it named."""
+
+
+def _counts_broker(*, is_newer: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Whether the broker's word of a worker counts, and not its agent's.
+
+    The worker's own report counts before the broker's, and that before what its processes show. A proof that it is busy
+    counts before an older claim that it is idle, whoever says so.
+    """
+    said, reported = worker_activities.c.is_busy, workers.c.is_busy
+    is_own = func.coalesce(workers.c.activity_source == ActivitySource.REPORTER.value, False)
+    return case(
+        (said.is_(None), False),
+        (reported.is_(None), True),
+        (said == reported, not_(is_own)),
+        (said == true(), or_(is_newer, not_(is_own))),
+        else_=and_(is_newer, not_(is_own)),
+    )
+
+
 def _running() -> Select[Any]:
-    """The workers of every host, oldest first. What the broker just said of one counts more than its agent's guess."""
+    """The workers of every host, oldest first, each with the evidence that counts: ``_counts_broker`` chooses it."""
     said = and_(
         worker_activities.c.host_name == hosts.c.name,
         worker_activities.c.pid == workers.c.pid,
         worker_activities.c.seen_at > func.now() - seconds(bindparam("activity_fresh_s", HOST_ACTIVITY_FRESH_S)),
         worker_activities.c.seen_at > workers.c.started_at,  # before that its pid was another process's
     )
+    seen_at_s = cast(func.extract("epoch", worker_activities.c.seen_at), Double)
+    reported_known_s = cast(func.extract("epoch", hosts.c.reported_at), Double) - workers.c.activity_age_s
+    by_broker = _counts_broker(is_newer=seen_at_s >= func.coalesce(reported_known_s, 0.0))
     return (
         select(
             workers.c.host_id,
@@ -252,9 +282,15 @@ def _running() -> Select[Any]:
             workers.c.state,
             cast(func.extract("epoch", workers.c.started_at), Double).label("started_at_s"),
             workers.c.is_burst,
-            func.coalesce(worker_activities.c.is_busy, workers.c.is_busy).label("is_busy"),
-            case((worker_activities.c.is_busy == true(), worker_activities.c.busy_since_s)).label("busy_since_s"),
-            worker_activities.c.running_jobs,
+            case((by_broker, worker_activities.c.is_busy), else_=workers.c.is_busy).label("is_busy"),
+            case(
+                (and_(by_broker, worker_activities.c.is_busy == true()), worker_activities.c.busy_since_s),
+                (workers.c.is_busy == true(), _OLDEST_STARTED_S),
+            ).label("busy_since_s"),
+            case((by_broker, worker_activities.c.running_jobs), else_=workers.c.running_jobs).label("running_jobs"),
+            case((by_broker, ActivitySource.BROKER.value), else_=workers.c.activity_source).label("activity_source"),
+            case((by_broker, seen_at_s), else_=reported_known_s).label("activity_known_at_s"),
+            cast(workers.c.running, Text).label("running"),
             workers.c.restart_generation,
             workers.c.template_hash,
             workers.c.memory_bytes,
@@ -308,9 +344,7 @@ async def list_workers(
     found = []
     for row in await conn.execute(query):
         _, *values, name, is_reachable, seen_age_s = row
-        worker = dict(zip(_OF_WORKERS, values, strict=True))
-        worker["state"] = WorkerState(worker["state"])
-        found.append(WorkerRow(worker=Worker(**worker), host=name, is_reachable=is_reachable, seen_age_s=seen_age_s))
+        found.append(WorkerRow(worker=_worker(values), host=name, is_reachable=is_reachable, seen_age_s=seen_age_s))
     return found
 
 
@@ -318,13 +352,20 @@ _RUNNING = _running()
 _OF_WORKERS = tuple(column.name for column in _RUNNING.selected_columns)[1:]
 
 
+def _worker(values: Sequence[Any]) -> Worker:
+    worker = dict(zip(_OF_WORKERS, values, strict=True))
+    source, running = worker["activity_source"], worker["running"]
+    worker["state"] = WorkerState(worker["state"])
+    worker["activity_source"] = None if source is None else ActivitySource(source)
+    worker["running"] = tuple(RunningJob(**job) for job in json.loads(running)) if running != "[]" else ()
+    return Worker(**worker)
+
+
 def _hosts(known: Sequence[Any], running: Sequence[Any], timings: Mapping[tuple[str, str], Any]) -> tuple[Host, ...]:
     workers_of: dict[str, list[Worker]] = {}
     for row in running:
         host_id, *values = row
-        worker = dict(zip(_OF_WORKERS, values, strict=True))
-        worker["state"] = WorkerState(worker["state"])
-        workers_of.setdefault(host_id, []).append(Worker(**worker))
+        workers_of.setdefault(host_id, []).append(_worker(values))
     return tuple(
         taken_from(
             Host,

@@ -1,7 +1,7 @@
 """Worker processes, as agents and brokers report them."""
 
 from headway.control.http.schemas.schema_base import Given
-from headway.scaling.model import WorkerState
+from headway.scaling.model import ActivitySource, RunningJob, WorkerState
 from headway.store.hosts.hosts import WorkerRow
 
 
@@ -17,9 +17,15 @@ class WorkerOut(Given):
     started_s: float
     is_burst: bool
     is_busy: bool | None
+    """Null is treated as busy."""
     busy_since_s: float | None
-    """By what its broker says, as `running_jobs`."""
     running_jobs: int | None
+    running: tuple[RunningJob, ...]
+    """Those of its running jobs that the worker named."""
+    activity_source: ActivitySource | None
+    """Who says whether it is busy: only the worker's own report and its broker may say that it is idle."""
+    activity_known_at_s: float | None
+    """When that was so, Unix seconds."""
     memory_bytes: int | None
     state_since_s: float | None
     restart_generation: int

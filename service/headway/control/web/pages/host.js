@@ -8,7 +8,7 @@ import { condition, cordon } from "../hosts.js";
 import { heading, nothing, table } from "../loading.js";
 import { send } from "../session.js";
 
-const COLUMNS = [{ label: "Worker" }, { label: "Pool" }, { label: "Template" }, { label: "State" }, { label: "At a job" }, { label: "Process", isNumber: true }, { label: "Memory", isNumber: true }, { label: "Runs for", isNumber: true }];
+const COLUMNS = [{ label: "Worker" }, { label: "Pool" }, { label: "Template" }, { label: "State" }, { label: "At a job" }, { label: "Evidence" }, { label: "Process", isNumber: true }, { label: "Memory", isNumber: true }, { label: "Runs for", isNumber: true }];
 
 export const page = {
   render(root, context) {
@@ -73,6 +73,13 @@ function facts(host) {
   return el("dl", { class: "card facts" }, ...entries.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)]));
 }
 
+// Who says whether a worker is busy, and how long ago that was so.
+function evidence(worker, moment_s) {
+  if (worker.is_busy === null || worker.activity_source === null) return "none";
+  if (worker.activity_known_at_s === null) return worker.activity_source;
+  return `${worker.activity_source}, ${duration(Math.max(0, moment_s - worker.activity_known_at_s))} ago`;
+}
+
 function workers(host, moment_s) {
   if (!host.workers.length) return nothing("No worker runs here.", host.is_known ? "None is placed here, or each has ended." : "None was reported before the agent became unreachable.");
   return el("div", { class: "card" }, table(`Workers of ${host.name}`, COLUMNS, host.workers.map((worker) => [
@@ -81,6 +88,7 @@ function workers(host, moment_s) {
     worker.template,
     worker.state.replaceAll("_", " "),
     worker.is_busy === null ? "unknown" : !worker.is_busy ? "no" : worker.busy_since_s === null ? "yes" : `for ${duration(Math.max(0, moment_s - worker.busy_since_s))}`,
+    evidence(worker, moment_s),
     String(worker.pid),
     worker.memory_bytes === null ? "not measured" : bytes(worker.memory_bytes),
     duration(Math.max(0, moment_s - worker.started_at_s)),
