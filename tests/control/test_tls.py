@@ -249,7 +249,7 @@ async def test_the_http_server_speaks_tls_and_reloads_a_renewed_certificate(keys
     await server.stop()
 
 
-async def test_a_browser_is_told_to_use_tls_only_where_the_server_itself_speaks_it(keys: Keys) -> None:
+async def test_a_browser_must_use_tls_only_where_the_server_itself_speaks_it(keys: Keys) -> None:
     """Behind a proxy, what a browser may use is the proxy's to say; and a client cannot make the server say it."""
     for certificates in (keys.served(), None):
         app = App()

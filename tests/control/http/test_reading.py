@@ -152,7 +152,10 @@ async def test_a_batch_is_received_once_however_often_it_is_sent(client: httpx.A
         ({"events": [{**BATCH["events"][0], "kind": "sample"}]}, "events.0.kind"),
         ({"events": [{**BATCH["events"][0], "job_id": "a\0"}]}, "events.0.job_id"),
         ({"samples": [{"queue": "redis/mail", "at_s": NOW_S, "waiting_jobs": -3}]}, "samples.0.waiting_jobs"),
-        ({"samples": [{"queue": "redis/mail", "at_s": NOW_S, "waiting_jobs": None}]}, "samples.0.waiting_jobs"),
+        (
+            {"samples": [{"queue": "redis/mail", "at_s": NOW_S, "waiting_jobs": None}]},
+            "give waiting_jobs, or at least waiting_min_jobs",
+        ),
     ],
 )
 async def test_a_wrong_batch_is_refused_by_name(client: httpx.AsyncClient, change: dict[str, Any], says: str) -> None:
