@@ -130,6 +130,44 @@ async def test_an_answer_that_never_arrived_can_be_asked_for_again_by_the_same_a
         await served.enrol(client, Proof(join_token=token))
 
 
+async def test_a_reusable_join_token_takes_no_host_that_has_not_used_its_credential_yet(served: AgentEndpoint) -> None:
+    """By the name, or by the id under another name, its holder became a host between its enrolment and first report."""
+    token, client = await served.join_token(uses=9), served.client()
+    given = await served.enrol(client, Proof(join_token=token))
+    for name, host_id in (("a", ""), ("a", given.host_id), ("b", given.host_id)):
+        with pytest.raises((Forbidden, Conflict), match="host 'a' has a credential of its own"):
+            await served.enrol(client, Proof(join_token=token), name, agent_id="thief", host_id=host_id)
+    assert [row.name for row in await served.rows("select name from hosts")] == ["a"]
+    await served.report(client, identity_of(given))
+
+
+async def test_the_agent_that_enrolled_may_use_a_reusable_join_token_again(served: AgentEndpoint) -> None:
+    """Its answer was lost for longer than the ten minutes for which a use stays open."""
+    token, client = await served.join_token(uses=2), served.client()
+    await served.enrol(client, Proof(join_token=token))
+    await _execute(served, "update credentials set created_at = now() - interval '11 minutes' where role = 'host'")
+    await served.report(client, identity_of(await served.enrol(client, Proof(join_token=token))))
+
+
+async def test_a_join_token_for_the_host_lets_in_another_agent_before_the_first_ones_first_report(
+    served: AgentEndpoint,
+) -> None:
+    """The machine was lost between its enrolment and its first report, its state folder with it."""
+    client = served.client()
+    lost = await served.enrol(client, Proof(join_token=await served.join_token(uses=9)))
+    token = await served.join_token(host_name="a")
+    await served.report(client, identity_of(await served.enrol(client, Proof(join_token=token), agent_id="new")))
+    with pytest.raises(Unauthenticated):
+        await served.report(client, identity_of(lost))
+
+
+async def test_what_the_shared_token_gave_is_its_agents_too(served: AgentEndpoint) -> None:
+    given = await served.enrol(served.client(SHARED), Proof())
+    with pytest.raises(Forbidden, match="host 'a' has a credential of its own"):
+        await served.enrol(served.client(), Proof(join_token=await served.join_token(uses=9)), agent_id="thief")
+    await served.report(served.client(), identity_of(given))
+
+
 async def test_after_ten_minutes_nobody_can_ask_again(served: AgentEndpoint) -> None:
     token, client = await served.join_token(), served.client()
     await served.enrol(client, Proof(join_token=token))

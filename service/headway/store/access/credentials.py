@@ -144,6 +144,16 @@ async def host_facts(conn: AsyncConnection, host_id: str) -> tuple[str, bool]:
     return row.name, row.has_own
 
 
+async def is_held_by_other(conn: AsyncConnection, host_id: str, *, agent_id: str) -> bool:
+    """Whether a credential of the host was shown, or waits to be shown by another agent than ``agent_id``, a digest.
+
+    One without an agent's id was given by an earlier version, or to an agent of one: whose it is cannot be known.
+    """
+    waits = and_(credentials.c.agent_id.not_in(("", agent_id)), is_valid())
+    held = select(credentials.c.sha256).where(of_host(host_id), or_(credentials.c.used_at.is_not(None), waits))
+    return (await conn.execute(held.limit(1))).first() is not None
+
+
 # --- credentials of hosts --------------------------------------------------------------------------------------------
 
 

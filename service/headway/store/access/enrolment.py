@@ -14,6 +14,7 @@ from headway.store.access.credentials import (
     end,
     find,
     host_facts,
+    is_held_by_other,
     is_valid,
     issue,
     move,
@@ -80,7 +81,7 @@ async def join(conn: AsyncConnection, enrolment: Enrolment, *, caller: Known | N
     host_id = await enrolled(conn, enrolment)
     if (await host_facts(conn, host_id))[1]:
         raise Forbidden(_has_own(enrolment.name))
-    credential = await issue(conn, host_id, created_by="HEADWAY_TOKEN")
+    credential = await issue(conn, host_id, created_by="HEADWAY_TOKEN", agent_id=_agent_of(enrolment))
     await _record(conn, enrolment, host_id, actor="HEADWAY_TOKEN")
     return Joined(host_id=host_id, credential=credential)
 
@@ -108,7 +109,7 @@ async def _join_by_token(conn: AsyncConnection, enrolment: Enrolment) -> Joined:
         )
     await _require_unclaimed(conn, enrolment)
     host_id = await enrolled(conn, enrolment)
-    if (await host_facts(conn, host_id))[1]:
+    if await is_held_by_other(conn, host_id, agent_id=_agent_of(enrolment)):
         if row.host_name is None:
             raise Forbidden(_has_own(enrolment.name))
         await end(conn, of_host(host_id))
@@ -118,7 +119,7 @@ async def _join_by_token(conn: AsyncConnection, enrolment: Enrolment) -> Joined:
         host_id,
         created_by=f"join token {row.name}",
         joined_by=row.credential_id,
-        agent_id=digest(enrolment.agent_id) if enrolment.agent_id else "",
+        agent_id=_agent_of(enrolment),
     )
     await _record(conn, enrolment, host_id, actor=f"join token {row.name}", allowed=row.allowed)
     return Joined(host_id=host_id, credential=joined)
@@ -134,8 +135,13 @@ async def _require_unclaimed(conn: AsyncConnection, enrolment: Enrolment) -> Non
     """Refuse the id of a host of another name that has a credential: whoever reads an id must not become its host."""
     host_id, name = enrolment.host_id, enrolment.name
     found = (await conn.execute(select(hosts.c.name).where(hosts.c.host_id == host_id, hosts.c.name != name))).scalar()
-    if found is not None and (await host_facts(conn, host_id))[1]:
+    if found is not None and await is_held_by_other(conn, host_id, agent_id=_agent_of(enrolment)):
         raise Forbidden(_has_own(found))
+
+
+def _agent_of(enrolment: Enrolment) -> str:
+    """What is kept of the agent's own secret; empty where it has none."""
+    return digest(enrolment.agent_id) if enrolment.agent_id else ""
 
 
 async def _asks_again(conn: AsyncConnection, token: Row[Any], enrolment: Enrolment) -> bool:
@@ -144,7 +150,7 @@ async def _asks_again(conn: AsyncConnection, token: Row[Any], enrolment: Enrolme
         return False
     given = select(credentials.c.sha256).where(
         credentials.c.joined_by == token.credential_id,
-        credentials.c.agent_id == digest(enrolment.agent_id),
+        credentials.c.agent_id == _agent_of(enrolment),
         credentials.c.used_at.is_(None),
         credentials.c.revoked_at.is_(None),
         credentials.c.created_at > func.now() - seconds(ENROLMENT_ASK_AGAIN_S),
