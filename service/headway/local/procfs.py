@@ -54,7 +54,7 @@ class Stat:
 def boot_id() -> str:
     """Names this run of the kernel and the clock that counts from its begin: a time namespace has another one."""
     kernel = Path(_PROC, "sys/kernel/random/boot_id").read_text().strip()
-    ahead_s = _ahead_of_boot_s()
+    ahead_s = ahead_of_boot_s()
     return f"{kernel}{ahead_s:+d}" if ahead_s else kernel
 
 
@@ -72,7 +72,8 @@ def _kernel_and_ahead_s(boot: str) -> tuple[str, int]:
     return (found[1], int(found[2])) if found else (boot, 0)
 
 
-def _ahead_of_boot_s() -> int:
+def ahead_of_boot_s() -> int:
+    """By how many seconds this process's boot clock is ahead of the kernel's own; 0 outside of time namespaces."""
     with suppress(OSError):  # a kernel without time namespaces
         for line in Path(_PROC, "self/timens_offsets").read_text().splitlines():
             clock, seconds, _ = line.split()
