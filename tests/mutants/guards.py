@@ -15,7 +15,7 @@ EMIT, COLLECT, LOCAL, CLI, SPARK = (
     "sparkjobs/headway_spark",
 )
 
-FLEET = ("agent/test_fleet.py", "agent/test_begun.py", "agent/test_output.py")
+FLEET = ("agent/test_fleet.py", "agent/test_begun.py", "agent/test_boot_clocks.py", "agent/test_output.py")
 WRITTEN = ("agent/test_written_first.py", "agent/test_folder.py", "agent/test_link.py", "agent/test_isolation.py")
 OUTBOX = ("emit/test_outbox.py", "collect/test_loop.py")
 INGEST = ("control/test_ingest.py", "store/test_event_log.py", "store/test_telemetry.py")
@@ -64,6 +64,9 @@ GUARDS = (
         ("workers/recovery.py", "if len(mains) != 1:", "if not mains:"),
         ("workers/recovery.py", "return is_in_time and place.uid", "return place.uid"),
         ("workers/recovery.py", "if each.pid not in children]", "]"),
+        ("workers/recovery.py", "if not worker_marks.prints_to(", "if (lambda *_: False)("),
+        ("workers/recovery.py", "or self._by_marks(record, started_as=record.uid)", ""),
+        ("workers/recovery.py", "or self._by_output(record)", ""),
         ("workers/journal.py", "is_durable=is_durable or was_refused", "is_durable=is_durable"),
         ("workers/journal.py", "is_durable=is_durable or was_refused", "is_durable=False"),
     ),

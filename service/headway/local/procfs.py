@@ -20,6 +20,9 @@ from functools import lru_cache
 from pathlib import Path
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+NS_PER_TICK = 1_000_000_000 // TICKS_PER_S
+NS_WRAP = 2**64
+TICKS_APART_MAX = 1  # the same start, read by two boot clocks: see signed_ticks
 _PROC = "/proc"
 PROC_ENVIRONMENT_BYTES_MAX = 2 * 1024 * 1024  # a process may make its own any length
 
@@ -38,6 +41,7 @@ class Stat:
     cpu_s: float
     """Its own, and that of its children that have ended."""
     started_ticks: int
+    """Below 0 for a process that is older than the boot of this time namespace."""
 
     @property
     def is_over(self) -> bool:
@@ -103,8 +107,19 @@ def stat(pid: int) -> Stat | None:
         group=int(fields[2]),
         session=int(fields[3]),
         cpu_s=sum(map(int, fields[11:15])) / TICKS_PER_S,
-        started_ticks=int(fields[19]),
+        started_ticks=signed_ticks(int(fields[19])),
     )
+
+
+def signed_ticks(printed: int) -> int:
+    """Ticks from boot to the start of a process, from the number in ``/proc/PID/stat``.
+
+    The kernel adds the offset of the reader's time namespace to the start in ns, modulo 2^64, and then divides by the
+    ns per tick. So a start before the namespace's boot is a number just below 2^64 ns in ticks (1844674407370 at 100
+    ticks per second). 2^64 is no multiple of a tick: the result may be one tick early, never late.
+    """
+    printed_ns = printed * NS_PER_TICK
+    return printed if printed_ns < NS_WRAP // 2 else (printed_ns - NS_WRAP) // NS_PER_TICK
 
 
 def is_there(pid: int, started_ticks: int) -> bool:

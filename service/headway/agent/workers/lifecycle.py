@@ -18,7 +18,7 @@
     starting     -> gone           a burst worker that found nothing to do, and ended well
     running      -> gone           the same
 
-Seconds are of the host's clock since boot, which never steps.
+Seconds are of the host's clock since boot, which never steps; below 0 before the boot of the agent's time namespace.
 """
 
 from dataclasses import dataclass, replace

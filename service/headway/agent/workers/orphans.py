@@ -86,6 +86,7 @@ class OrphanProcesses:
             process = procfs.stat(pid) if record is not None else None
             if record is None or process is None or process.is_over:
                 continue
-            if process.started_ticks >= record.started_ticks and worker_record.may_run_as(record.uid, procfs.uid(pid)):
+            is_younger = process.started_ticks >= record.started_ticks - procfs.TICKS_APART_MAX
+            if is_younger and worker_record.may_run_as(record.uid, procfs.uid(pid)):
                 found.append((process, record))
         return found

@@ -41,6 +41,7 @@ class Record:
     life: Life
     pid: int = 0
     started_ticks: int = 0
+    """By the boot clock of the agent: below 0 where its time namespace was booted later."""
     gpus: tuple[int, ...] = ()
     """The numbers of those that it has to itself."""
     uid: int | None = None
@@ -189,7 +190,7 @@ def _sound(read: Callable[[Mapping[str, Any]], _Row], rows: Iterable[Mapping[str
 def _left(body: Mapping[str, Any]) -> OrphanRecord:
     left = OrphanRecord(**{**body, "gpus": tuple(body.get("gpus", ()))})
     _check_process(left)
-    _check_numbers(left.ends_by_s)
+    _check_times(left.ends_by_s)
     return left
 
 
@@ -217,23 +218,26 @@ def record_from_json(body: Mapping[str, Any]) -> Record:
     )
     _check_process(record)
     ready, stop = record.ready, record.stop
-    _check_numbers(ready.after_s, ready.timeout_s, stop.drain_timeout_s, record.life.started_at_s, record.life.since_s)
-    _check_numbers(record.restart_generation, record.uid or 0)
+    _check_numbers(ready.after_s, ready.timeout_s, stop.drain_timeout_s, record.restart_generation, record.uid or 0)
+    _check_times(record.life.started_at_s, record.life.since_s)
     signal.Signals(stop.stop_signal), signal.Signals(stop.force_signal)
     re.compile(ready.pattern or "")
     return record
 
 
-def moved(record: Record, seconds: int) -> Record:
-    """The record as a clock counts that is ahead by so many seconds of the one it was written by."""
+def moved(record: Record, seconds: float) -> Record:
+    """The record as a clock counts that is ahead by so many seconds of the one it was written by.
+
+    Times are below 0 where a time namespace was booted after them.
+    """
     life = record.life
-    started_at_s, since_s = (max(0.0, at_s + seconds) for at_s in (life.started_at_s, life.since_s))
-    life = replace(life, started_at_s=started_at_s, since_s=since_s) if seconds else life
+    life = replace(life, started_at_s=life.started_at_s + seconds, since_s=life.since_s + seconds)
     return replace(record, started_ticks=_ticks(record, seconds), life=life)
 
 
-def _ticks(row: Record | OrphanRecord | Unrecorded, moved_s: int) -> int:
-    return row.started_ticks + moved_s * procfs.TICKS_PER_S if row.pid else row.started_ticks
+def _ticks(row: Record | OrphanRecord | Unrecorded, moved_s: float) -> int:
+    # Earlier versions have written starts as the kernel prints them.
+    return procfs.signed_ticks(row.started_ticks) + round(moved_s * procfs.TICKS_PER_S) if row.pid else 0
 
 
 def is_worker_id(value: Any) -> bool:
@@ -251,10 +255,19 @@ def _check_process(row: Record | OrphanRecord | Unrecorded) -> None:
         raise ValueError("its worker_id is none")
     if not (isinstance(row.pool, str) and isinstance(row.template, str)):
         raise TypeError("its pool or its template is no text")
-    _check_numbers(row.pid, row.started_ticks, *row.gpus)
+    _check_numbers(row.pid, *row.gpus)
+    _check_times(row.started_ticks)
 
 
 def _check_numbers(*values: Any) -> None:
+    _check_times(*values)
     for value in values:
-        if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-            raise ValueError(f"{value!r} is no number of at least 0")
+        if value < 0:
+            raise ValueError(f"{value!r} is less than 0")
+
+
+def _check_times(*values: Any) -> None:
+    """Times by a boot clock are below 0 before the boot of its time namespace."""
+    for value in values:
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            raise ValueError(f"{value!r} is no number")
