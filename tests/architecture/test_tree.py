@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shape import MODULES_MAX, ROOTS, classes_of, folders_of
-from support.tree import SERVICE, SPARK, modules
+from support.tree import ON_PYTHONPATH, SERVICE, SPARK, modules
 from vocabulary import is_generated
 
 PACKAGES = [folder for root in (SERVICE, SPARK) for folder in sorted({path.parent for path in root.rglob("*.py")})]
@@ -19,7 +19,8 @@ OWN = tuple(f"{root}." for root in ROOTS)
 def test_a_folder_has_few_modules_and_says_who_lives_there(folder: Path) -> None:
     if not is_generated(folder):
         assert len(list(folder.glob("*.py"))) <= MODULES_MAX
-        assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
+        named = folder.glob("*.py") if folder in ON_PYTHONPATH else [folder / "__init__.py"]
+        assert all(ast.get_docstring(ast.parse(path.read_text())) for path in named)
 
 
 @pytest.mark.parametrize("package", folders_of(SERVICE.parents[1]), ids=str)

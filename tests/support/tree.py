@@ -7,6 +7,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SERVICE = ROOT / "service" / "headway"
 SPARK = ROOT / "sparkjobs" / "headway_spark"
+ON_PYTHONPATH = (SERVICE / "workers" / "celery_reporter",)
+"""Folders that worker processes import from. As a package, such a folder would make ``__init__`` importable there."""
 
 
 def modules(folder: Path) -> Iterator[tuple[Path, ast.Module]]:

@@ -1,0 +1,601 @@
+"""Reports what a Celery worker does to the agent that started the worker, through a named pipe.
+
+The agent puts this module's folder on PYTHONPATH and loads the module by ``celery worker --include
+headway_celery_reporter``. The module needs the standard library and Celery 5.2 or later, and Python 3.8 or later.
+Without ``HEADWAY_REPORTER_PIPE``, the path of the pipe, it does nothing. No error of it reaches Celery or a job, and it
+never waits: a line that the pipe does not take immediately is dropped and counted.
+
+Protocol. A line is one JSON object in ASCII, at most 4,096 bytes with its line feed. One call writes it, so that lines
+of several processes do not mix. Times are Unix seconds of the host. Readers ignore keys that they do not know.
+
+``{"v":1,"t":"received","id","queue","class","attempt","at_s","redelivered"[,"entered_at_s"][,"eta_s"]}``
+    The worker took a message. ``entered_at_s`` is when the job entered the queue, if the message says so.
+``{"v":1,"t":"begun",… the same keys …}``
+    A job begins, in the process that runs it.
+``{"v":1,"t":"ended","id","queue","class","attempt","at_s","outcome"[,"started_at_s"][,"requeued":true]}``
+    A job ended: "finished", "failed", "retried", "rejected" or "revoked". ``requeued`` says that a rejected job is in
+    its queue again. A job that is revoked or expires before it begins has no ``started_at_s``. If the process of a job
+    dies, the main process reports the end. A second end of a job that has ended means nothing.
+``{"v":1,"t":"beat","n","part","parts","running":[[id,queue,class,attempt,started_at_s],…],"queues":[…],"begun","ended",
+"slots","slots_max","pool","connected","stopping","loop","lost","at_s"}``
+    The whole state, from the main process: when the worker is ready, every 2 s, and when it begins to stop. A state
+    that is too long for one line comes in ``parts`` lines with the same ``n``: ``running`` and ``queues`` are the
+    concatenation of the parts, the other keys are equal.
+
+    ``running`` has each job that began before ``at_s`` and has not ended, also a job that is being terminated.
+    ``begun`` and ``ended`` count jobs since the worker started. ``slots`` is the size of the pool now, ``slots_max``
+    what it grows to by itself (``--autoscale``). ``queues`` are the queues that the worker consumes; without a
+    connection to the broker (``connected``), the queues that it will consume. ``loop`` rises while Celery's own loop
+    turns, at least every 4 s. It stands in a solo pool that runs a job, while the broker is away, and while the worker
+    stops. ``lost`` counts the lines that the main process dropped; the lines of other processes have a ``lost`` of
+    their own. ``null`` is unknown.
+
+A text whose JSON is longer than 1,000 bytes keeps 80 characters, ``~`` and 16 digits of its SHA-256.
+
+The beat comes from a thread of the operating system, also under gevent and eventlet: it goes on while a job keeps the
+event loop busy. A call into C that holds Python's interpreter lock stops the beat; meanwhile the worker is unknown.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from contextlib import suppress
+from fcntl import fcntl
+from functools import lru_cache, wraps
+from hashlib import sha256
+from importlib import import_module
+from itertools import count
+from json.encoder import encode_basestring_ascii
+from posix import write  # gevent and eventlet do not replace this one
+from typing import Any, Callable, Iterator, Mapping, Sequence
+
+from celery import bootsteps, signals
+from celery.exceptions import Terminated, TimeLimitExceeded, WorkerLostError
+from celery.utils.time import maybe_iso8601, maybe_make_aware
+from celery.worker import state as celery_state
+
+PIPE_VARIABLE = "HEADWAY_REPORTER_PIPE"
+ENTERED_HEADER = "headway_enqueued_at_s"  # of headway.emit.celery
+RABBITMQ_HEADER = "timestamp_in_ms"  # of RabbitMQ's interceptor; the timestamp of AMQP has whole seconds only
+
+LINE_BYTES_MAX = 4096  # PIPE_BUF: a longer write may mix with another process's
+STATE_BYTES_MAX = 512  # of a beat's line, without running jobs and queues
+TEXT_BYTES_MAX = 1000  # three in a line
+TEXT_CHARACTERS_KEPT = 80  # of a longer text: 12 bytes each at most
+BEAT_INTERVAL_S = 2.0
+LOOP_INTERVAL_S = 1.0
+KNOWN_IDS_MAX = 10_000
+OPENS_MAX = 3
+WATCHED = "is_watched_by_headway"
+PIPE_BYTES = 256 * 1024  # a second of 300 jobs; more counts against what the user's other pipes may have
+F_SETPIPE_SZ = 1031  # fcntl has the name from Python 3.10
+
+OUTCOMES = {
+    "SUCCESS": "finished",
+    "IGNORED": "finished",
+    "FAILURE": "failed",
+    "RETRY": "retried",
+    "REJECTED": "rejected",
+}
+STOPPED_PROCESS = (WorkerLostError, Terminated, TimeLimitExceeded, SystemExit, KeyboardInterrupt)
+"""Why the main process ends a job in place of the process that ran it."""
+
+
+def _never_raises(act: Callable[..., Any]) -> Callable[..., Any]:
+    """``act`` without its exceptions: they would be in the application's log, or end its worker."""
+
+    @wraps(act)
+    def quiet(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return act(*args, **kwargs)
+        except Exception:  # noqa: BLE001 - of whatever kind it is
+            return None
+
+    return quiet
+
+
+# --- lines ---
+
+
+def json_text(text: object) -> str:
+    """``text`` as a JSON string of ASCII, at most ``TEXT_BYTES_MAX`` long."""
+    whole = text if isinstance(text, str) else str(text)
+    quoted = encode_basestring_ascii(whole)
+    if "\\ud" in quoted:  # half a surrogate pair is no text for most readers
+        quoted = encode_basestring_ascii(whole.encode("utf-8", "replace").decode())
+    if len(quoted) <= TEXT_BYTES_MAX:
+        return quoted
+    digest = sha256(whole.encode("utf-8", "replace")).hexdigest()[:16]
+    return json_text(f"{whole[:TEXT_CHARACTERS_KEPT]}~{digest}")
+
+
+_name = lru_cache(maxsize=1024)(json_text)
+"""For queues and classes, of which there are few."""
+
+
+def beat_lines(number: int, state: str, running: Sequence[str], queues: Sequence[str]) -> list[bytes]:
+    """The lines of one beat.
+
+    Args:
+        number: of the beat.
+        state: the JSON of the other keys, without braces, at most ``STATE_BYTES_MAX`` - 100 long.
+        running: the JSON of each running job.
+        queues: the JSON of each queue.
+    """
+    parts: list[tuple[list[str], list[str]]] = [([], [])]
+    left_bytes = LINE_BYTES_MAX - STATE_BYTES_MAX
+    for kind, items in enumerate((running, queues)):
+        for item in items:
+            if len(item) + 1 > left_bytes:
+                parts.append(([], []))
+                left_bytes = LINE_BYTES_MAX - STATE_BYTES_MAX
+            parts[-1][kind].append(item)
+            left_bytes -= len(item) + 1
+    return [
+        f'{{"v":1,"t":"beat","n":{number},"part":{part},"parts":{len(parts)},'
+        f'"running":[{",".join(some)}],"queues":[{",".join(others)}],{state}}}\n'.encode()
+        for part, (some, others) in enumerate(parts)
+    ]
+
+
+class _Pipe:
+    """The agent's named pipe, open both ways: so it takes lines, or is full, whether the agent lives or not."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: int | None = None
+        self._identity: tuple[int, int] | None = None
+        self._opens_left = OPENS_MAX
+        self.lost_lines = 0
+
+    def open(self) -> None:
+        """Open the pipe; leaves it closed if there is none."""
+        if self._file is not None or not self._opens_left:
+            return
+        self._opens_left -= 1
+        file = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        opened = os.fstat(file)
+        if not stat.S_ISFIFO(opened.st_mode):
+            os.close(file)
+            return
+        self._file, self._identity = file, (opened.st_dev, opened.st_ino)
+        with suppress(OSError):  # it stays as large as it is
+            fcntl(file, F_SETPIPE_SZ, PIPE_BYTES)
+
+    @property
+    def is_open(self) -> bool:
+        return self._file is not None
+
+    def write(self, line: bytes) -> None:
+        """Write ``line`` if there is room for it now, else count it as lost."""
+        try:
+            if self._file is None:
+                self.open()
+            elif not self._is_still_open(self._file):
+                # A job that closes all files may have opened another one under this number.
+                self._file = None
+                self.open()
+            if self._file is not None and write(self._file, line) == len(line):
+                return
+        except OSError:
+            pass
+        self.lost_lines += 1
+
+    def _is_still_open(self, file: int) -> bool:
+        try:
+            opened = os.fstat(file)
+        except OSError:
+            return False
+        return (opened.st_dev, opened.st_ino) == self._identity
+
+
+_pipe = _Pipe(os.environ.get(PIPE_VARIABLE, ""))
+
+
+# --- jobs ---
+
+
+def topic_matches(pattern: Sequence[str], key: Sequence[str]) -> bool:
+    """Whether a message with the words ``key`` reaches a topic binding: ``*`` is one word, ``#`` any number."""
+    reached = {0}
+    for word in pattern:
+        if word == "#":
+            reached = set(range(min(reached), len(key) + 1))
+        else:
+            reached = {used + 1 for used in reached if used < len(key) and word in ("*", key[used])}
+        if not reached:
+            return False
+    return len(key) in reached
+
+
+def _leads(bound: Any, exchange: str, routing_key: str) -> bool:
+    if bound.exchange is None or bound.exchange.name != exchange:
+        return False
+    if bound.exchange.type == "topic":
+        return topic_matches((bound.routing_key or "").split("."), routing_key.split("."))
+    return bool((bound.routing_key or "") == routing_key)
+
+
+def queue_of(app: Any, sent: Mapping[str, Any] | None) -> str:
+    """The queue of a message that was sent with this ``exchange`` and ``routing_key``."""
+    queues = app.amqp.queues
+    exchange, routing_key = (sent or {}).get("exchange") or "", (sent or {}).get("routing_key") or ""
+    return _found_queue(app, str(exchange), str(routing_key), len(queues), len(queues.consume_from))
+
+
+@lru_cache(maxsize=1024)
+def _found_queue(app: Any, exchange: str, routing_key: str, _queues: int, consumed: int) -> str:
+    queues = app.amqp.queues
+    for queue in tuple(queues.values()) if exchange else ():
+        if any(_leads(bound, exchange, routing_key) for bound in (queue, *queue.bindings)):
+            return str(queue.name)
+    # The nameless exchange sends to the queue that the key names. A message of an exchange that the application does
+    # not know came from a queue that this worker consumes.
+    if exchange and consumed == 1:
+        return str(next(iter(queues.consume_from)))
+    return routing_key or str(app.conf.task_default_queue)
+
+
+def _job(app: Any, job_id: object, sent: Mapping[str, Any] | None, job_class: object, retries: Any) -> tuple[str, ...]:
+    """The JSON of a job's id, queue, class and attempt."""
+    return json_text(job_id), _name(queue_of(app, sent)), _name(job_class), str(int(retries or 0) + 1)
+
+
+def _job_of(request: Any) -> tuple[str, ...]:
+    """The job of a request of the main process."""
+    retries = request.request_dict.get("retries")
+    return _job(request.app, request.id, request.delivery_info, request.task.name, retries)
+
+
+def _entered(headers: Mapping[str, Any], retries: Any) -> str:
+    """``,"entered_at_s":…``; empty where the message does not say when it entered the queue."""
+    # A retry carries the headers of the first attempt, unless whoever sets them is in this worker, too.
+    if retries and "headway.emit.celery" not in sys.modules:
+        return ""
+    more = headers.get("headers") or {}
+    entered_at_s = headers.get(ENTERED_HEADER) or more.get(ENTERED_HEADER)
+    if entered_at_s is None:
+        entered_at_ms = headers.get(RABBITMQ_HEADER) or more.get(RABBITMQ_HEADER)
+        entered_at_s = entered_at_ms and float(entered_at_ms) / 1000
+    return f',"entered_at_s":{float(entered_at_s):.6f}' if entered_at_s else ""
+
+
+def _due(eta: Any) -> str:
+    """``,"eta_s":…``; empty where the job may begin at any time."""
+    if not eta:
+        return ""
+    return f',"eta_s":{maybe_make_aware(maybe_iso8601(eta)).timestamp():.6f}'
+
+
+def _write_taken(kind: str, job: tuple[str, ...], at_s: float, sent: Mapping[str, Any] | None, more: str) -> None:
+    """Write that a job was received or begins."""
+    job_id, queue, job_class, attempt = job
+    redelivered = "true" if (sent or {}).get("redelivered") else "false"
+    _write_line(
+        f'{{"v":1,"t":"{kind}","id":{job_id},"queue":{queue},"class":{job_class},"attempt":{attempt},'
+        f'"at_s":{at_s:.6f},"redelivered":{redelivered}{more}'
+    )
+
+
+def _write_end(job: tuple[str, ...], outcome: str, started_at_s: float | None, *, requeued: bool = False) -> None:
+    job_id, queue, job_class, attempt = job
+    more = "" if started_at_s is None else f',"started_at_s":{started_at_s:.6f}'
+    more += ',"requeued":true' if requeued else ""
+    _write_line(
+        f'{{"v":1,"t":"ended","id":{job_id},"queue":{queue},"class":{job_class},"attempt":{attempt},'
+        f'"at_s":{time.time():.6f},"outcome":"{outcome}"{more}'
+    )
+
+
+def _write_line(unclosed: str) -> None:
+    lost = f',"lost":{_pipe.lost_lines}' if _pipe.lost_lines and not _main.is_this_process else ""
+    _pipe.write(f"{unclosed}{lost}}}\n".encode())
+
+
+# --- what Celery says of a job ---
+
+_begun: dict[int, tuple[object, tuple[str, ...], float]] = {}
+"""Id, job and start of what runs in this process, by the identity of its request."""
+_known_ids: dict[object, None] = {}
+"""Of messages that were received, the oldest first."""
+
+
+@_never_raises
+def _received(request: Any, **_: Any) -> None:
+    _known_ids[request.id] = None
+    if len(_known_ids) > KNOWN_IDS_MAX:
+        for old in tuple(_known_ids)[: KNOWN_IDS_MAX // 10]:  # one by one, Python passes all that were removed before
+            _known_ids.pop(old, None)
+    more = _entered(request.request_dict, request.request_dict.get("retries")) + _due(request.eta)
+    _write_taken("received", _job_of(request), time.time(), request.delivery_info, more)
+
+
+@_never_raises
+def _begins(task: Any, **_: Any) -> None:
+    request = task.request
+    if request.is_eager:  # called where it is, and never in a queue
+        return
+    at_s, sent, retries = time.time(), request.delivery_info, request.retries
+    job = _job(task.app, request.id, sent, task.name, retries)
+    _begun[id(request)] = (request.id, job, at_s)
+    _write_taken("begun", job, at_s, sent, _entered(vars(request), retries) + _due(request.eta))
+
+
+@_never_raises
+def _ends(task: Any, state: str | None = None, retval: object = None, **_: Any) -> None:
+    request = task.request
+    if request.is_eager:
+        return
+    begun = _begun.pop(id(request), None)
+    outcome = OUTCOMES.get(state or "")
+    if outcome is None:
+        # The job left by an exception that ends a process, or a greenlet. If it ends a process, the main process
+        # reports the end.
+        if not _main.is_this_process:
+            return
+        outcome = "revoked" if request.id in celery_state.revoked else "failed"
+    job = _job(task.app, request.id, request.delivery_info, task.name, request.retries) if begun is None else begun[1]
+    # A message that was acknowledged as its job began cannot be put back.
+    requeued = outcome == "rejected" and bool(getattr(retval, "requeue", False) and task.acks_late)
+    _write_end(job, outcome, begun and begun[2], requeued=requeued)
+
+
+@_never_raises
+def _revoked(sender: Any, request: Any, *, terminated: bool = False, **_: Any) -> None:
+    """A job ends before it begins. One that is terminated while it runs ends later."""
+    if terminated:
+        return
+    job = _job(sender.app, request.id, request.delivery_info, sender.name, request.retries)
+    if request.id not in _known_ids:  # Celery looks for what is revoked or expired before it says that it received it
+        _write_taken("received", job, time.time(), request.delivery_info, _due(request.eta))
+    _write_end(job, "revoked", None)
+
+
+@_never_raises
+def _stopped(request: Any, raised: Any) -> None:
+    """The main process ends a job, since the process that ran it did not."""
+    error = getattr(raised, "exc", raised)  # billiard wraps what it brings from another process
+    if not isinstance(error, STOPPED_PROCESS):
+        return  # the process that ran it has reported its end
+    task, is_lost = request.task, not isinstance(error, (Terminated, TimeLimitExceeded))
+    requeued = False
+    if getattr(request, "_already_cancelled", False):  # since the connection to the broker was lost
+        outcome = "retried"
+    elif isinstance(error, Terminated) or getattr(request, "_already_revoked", False):
+        outcome = "revoked"
+    elif is_lost and task.acks_late and task.reject_on_worker_lost:
+        outcome, requeued = "rejected", True
+    else:
+        outcome = "retried" if is_lost and getattr(task, "retry_on_worker_lost", False) else "failed"
+    _write_end(_job_of(request), outcome, request.time_start, requeued=requeued)
+
+
+def _watch_stopped_processes() -> None:
+    """Have ``_stopped`` called for each job whose process was killed, or died: of some, Celery sends no signal."""
+    from celery.worker.request import Request
+
+    original = Request.on_failure
+    if getattr(original, WATCHED, False):
+        return
+
+    @wraps(original)
+    def on_failure(request: Any, exc_info: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(request, exc_info, *args, **kwargs)
+        finally:
+            if not kwargs.get("return_ok"):  # else a job that failed, in a process that lives
+                _stopped(request, getattr(exc_info, "exception", None))
+
+    setattr(on_failure, WATCHED, True)
+    Request.on_failure = on_failure
+
+
+# --- what the worker does ---
+
+
+class _Main:
+    """The main process of a worker."""
+
+    def __init__(self) -> None:
+        self.process_id: int | None = None
+        self.worker: Any = None
+        self.is_stopping = False
+        self.loop_turns = 0
+        self._numbers = count(1)
+        self._beats = False
+
+    @property
+    def is_this_process(self) -> bool:
+        return self.process_id == os.getpid()
+
+    def begin(self, worker: Any) -> None:
+        """Take ``worker``, which has not started yet."""
+        self.process_id, self.worker = os.getpid(), worker
+        _pipe.open()
+        _watch_stopped_processes()
+        worker.app.steps["consumer"].add(_LoopStep)
+
+    def begin_beats(self) -> None:
+        """Write a beat now, and one every ``BEAT_INTERVAL_S``."""
+        if self._beats or not self.is_this_process or not _pipe.is_open:
+            return
+        self._beats = True
+        sleep = _original("time", "sleep")
+
+        def beat_forever() -> None:
+            while True:
+                self.beat()
+                sleep(BEAT_INTERVAL_S)
+
+        # Neither the application nor Celery counts or joins this thread, and the process ends without it.
+        _original("_thread", "start_new_thread")(_never_raises(beat_forever), ())
+
+    @_never_raises
+    def beat(self) -> None:
+        """Write the whole state."""
+        at_s, worker, consumer = time.time(), self.worker, self.worker.consumer
+        requests = _requests_in(worker.pool)
+        jobs = [_running(_job_of(request), request.time_start) for request in requests]
+        ids = {request.id for request in requests}
+        jobs += [_running(job, at_s) for job_id, job, at_s in tuple(_begun.values()) if job_id not in ids]
+        begun_jobs = celery_state.all_total_count[0]
+        queues, is_connected = _consumed_queues(worker.app, consumer)
+        slots = _slots(worker.pool)
+        state = (
+            f'"begun":{begun_jobs},"ended":{max(begun_jobs - len(_active_requests()), 0)},'
+            f'"slots":{_number(slots)},"slots_max":{_number(_slots_max(worker, slots))},'
+            f'"pool":{json_text(type(worker.pool).__module__.rpartition(".")[2][:20])},'
+            f'"connected":{"true" if is_connected else "false"},'
+            f'"stopping":{"true" if self.is_leaving() else "false"},'
+            f'"loop":{self.loop_turns},"lost":{_pipe.lost_lines},"at_s":{at_s:.6f}'
+        )
+        for line in beat_lines(next(self._numbers), state, jobs, [_name(queue) for queue in queues]):
+            _pipe.write(line)
+
+    def is_leaving(self) -> bool:
+        """Whether the worker takes no further job, and ends."""
+        if self.is_stopping or self.worker.blueprint.state in (bootsteps.CLOSE, bootsteps.TERMINATE):
+            return True
+        return any(flag is not None and flag is not False for flag in _flags())
+
+
+def _flags() -> Iterator[object]:
+    yield celery_state.should_stop
+    yield celery_state.should_terminate
+
+
+def _original(module: str, name: str) -> Any:
+    """A function that gevent or eventlet may have replaced by one that waits in their own loop."""
+    gevent, eventlet = sys.modules.get("gevent.monkey"), sys.modules.get("eventlet.patcher")
+    if gevent is not None:
+        return gevent.get_original(module, name)
+    if eventlet is not None:
+        return getattr(eventlet.original(module), name)
+    return getattr(import_module(module), name)
+
+
+def _running(job: tuple[str, ...], started_at_s: float | None) -> str:
+    at_s = time.time() if started_at_s is None else started_at_s
+    return f"[{','.join(job)},{at_s:.6f}]"
+
+
+def _number(value: Any) -> str:
+    return "null" if value is None else str(int(value))
+
+
+def _active_requests() -> list[Any]:
+    # Other threads change the set: a list of its weak references is made in one step.
+    return [
+        request for request in (known() for known in list(celery_state.active_requests.data)) if request is not None
+    ]
+
+
+def _requests_in(pool: Any) -> list[Any]:
+    """The jobs that the worker has in its pool: those that Celery calls active, and those of which only the pool knows.
+
+    A job is with a process before Celery calls it active, and stays with it after Celery gave it up, until it ends.
+    """
+    requests = {id(request): request for request in _active_requests()}
+    processes = getattr(pool, "_pool", None)
+    cache = getattr(processes, "_cache", None)
+    has_buffer = hasattr(processes, "outbound_buffer")  # of jobs that no process has yet
+    for result in list(cache.values()) if isinstance(cache, dict) else ():
+        is_sent = result._accepted or not has_buffer or getattr(result, "_scheduled_for", None) is not None
+        request = getattr(result._accept_callback, "__self__", None)
+        if is_sent and not result.ready() and hasattr(request, "request_dict"):
+            requests[id(request)] = request
+    return list(requests.values())
+
+
+def _slots(pool: Any) -> int | None:
+    """How many jobs the pool can run at once, now."""
+    # ``num_processes`` of some pools counts those at work.
+    slots = getattr(getattr(pool, "_pool", None), "_processes", None)
+    slots = slots if isinstance(slots, int) else getattr(pool, "limit", None)
+    return slots if isinstance(slots, int) else None
+
+
+def _slots_max(worker: Any, slots: int | None) -> int | None:
+    grown = getattr(getattr(worker, "autoscaler", None), "max_concurrency", None)
+    return slots if slots is None or not isinstance(grown, int) else max(slots, grown)
+
+
+def _consumed_queues(app: Any, consumer: Any) -> tuple[list[str], bool]:
+    """The queues that the worker consumes, and whether it is connected to its broker."""
+    tasks = getattr(consumer, "task_consumer", None)
+    if tasks is None or consumer.connection is None:
+        return [str(name) for name in list(app.amqp.queues.consume_from)], False
+    return [str(name) for name in list(tasks._active_tags)], True
+
+
+class _LoopStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
+    """Counts the turns of Celery's own loop, anew with each connection to the broker."""
+
+    requires = ("celery.worker.consumer.connection:Connection",)
+    _connections = 0
+
+    @_never_raises
+    def start(self, parent: Any) -> None:
+        self._connections += 1
+        self._turn(parent, self._connections)
+
+    def stop(self, parent: Any) -> None:  # noqa: ARG002 - Celery's signature
+        self._connections += 1  # the timer that runs is of no connection any more
+
+    @_never_raises
+    def _turn(self, consumer: Any, connection: int) -> None:
+        if connection != self._connections:
+            return
+        if consumer.hub is None:  # the timer has a thread or greenlet of its own, and the loop calls what it is given
+            if not self._is_awaited:
+                self._is_awaited = True
+                consumer.call_soon(self._count)
+        else:
+            self._count()
+        consumer.timer.call_after(LOOP_INTERVAL_S, self._turn, (consumer, connection))
+
+    _is_awaited = False
+
+    def _count(self) -> None:
+        self._is_awaited = False
+        _main.loop_turns += 1
+
+
+_main = _Main()
+
+
+@_never_raises
+def _worker_begins(sender: Any, **_: Any) -> None:
+    _main.begin(sender)
+
+
+@_never_raises
+def _worker_is_ready(**_: Any) -> None:
+    _main.begin_beats()
+
+
+@_never_raises
+def _worker_stops(**_: Any) -> None:
+    _main.is_stopping = True
+    if _main.is_this_process and _pipe.is_open:
+        _main.beat()
+
+
+def _connect() -> None:
+    for signal, act in (
+        (signals.worker_init, _worker_begins),
+        (signals.worker_ready, _worker_is_ready),
+        (signals.worker_shutting_down, _worker_stops),
+        (signals.task_received, _received),
+        (signals.task_prerun, _begins),
+        (signals.task_postrun, _ends),
+        (signals.task_revoked, _revoked),
+    ):
+        signal.connect(act, weak=False, dispatch_uid=f"headway_celery_reporter.{act.__name__}")
+
+
+if PIPE_VARIABLE in os.environ:
+    _connect()

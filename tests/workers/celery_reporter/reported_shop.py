@@ -1,0 +1,113 @@
+"""An application that knows nothing of Headway; its jobs write their own beginning and end into a log."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from celery import Celery
+from celery.exceptions import Ignore, Reject
+
+app = Celery("shop", broker=os.environ["BROKER"])
+app.conf.task_acks_late = bool(os.environ.get("ACKS_LATE"))
+
+
+@app.task(name="works", bind=True)
+def works(self, for_s=0.05):
+    with (Path(os.environ["LOG"]) / "jobs.log").open("a") as log:
+        log.write(f"{self.request.id} begins\n")
+        log.flush()
+        time.sleep(for_s)
+        log.write(f"{self.request.id} ends\n")
+
+
+@app.task(name="fails")
+def fails():
+    raise ValueError
+
+
+@app.task(name="retries", bind=True)
+def retries(self):
+    if not self.request.retries:
+        raise self.retry(countdown=0.1)
+
+
+@app.task(name="ignored")
+def ignored():
+    raise Ignore
+
+
+@app.task(name="rejected", acks_late=True)
+def rejected():
+    raise Reject("for good", requeue=False)
+
+
+@app.task(name="put back", bind=True, acks_late=True)
+def put_back(self):
+    if not self.request.delivery_info["redelivered"]:
+        raise Reject("for now", requeue=True)
+
+
+@app.task(name="calls")
+def calls():
+    works.apply((0,), task_id="called here")
+    works(0)
+
+
+@app.task(name="killed", acks_late=False)
+def killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.task(name="lost", acks_late=True, reject_on_worker_lost=True, bind=True)
+def lost(self):
+    if not self.request.delivery_info["redelivered"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.task(name="late", time_limit=1)
+def late():
+    time.sleep(60)
+
+
+@app.task(name="softly late", soft_time_limit=1)
+def softly_late():
+    time.sleep(60)
+
+
+@app.task(name="leaves")
+def leaves():
+    raise SystemExit(3)
+
+
+@app.task(name="terminated", bind=True)
+def terminated(self):
+    app.control.revoke(self.request.id, terminate=True)
+    time.sleep(60)
+
+
+@app.task(name="lingers", bind=True)
+def lingers(self, for_s):
+    """Terminated, it still cleans up for a while."""
+    app.control.revoke(self.request.id, terminate=True)
+    try:
+        time.sleep(60)
+    finally:
+        time.sleep(for_s)
+
+
+@app.task(name="spins")
+def spins(for_s):
+    """Keeps the interpreter, and with it the event loop of a greenlet pool, busy."""
+    until_s = time.monotonic() + for_s
+    while time.monotonic() < until_s:
+        sum(range(1000))
+
+
+@app.task(name="reopens")
+def reopens():
+    """Closes the reporter's pipe, and opens a file of its own, which gets the same number."""
+    pipes = [path for path in Path("/proc/self/fd").iterdir() if path.is_symlink() and ".pipe" in str(path.readlink())]
+    os.close(int(pipes[0].name))
+    own = os.open(Path(os.environ["LOG"]) / "own", os.O_CREAT | os.O_WRONLY)
+    assert own == int(pipes[0].name)

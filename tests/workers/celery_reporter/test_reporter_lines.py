@@ -1,0 +1,243 @@
+"""The lines that the reporter writes: their length, their texts, and how a long state is divided."""
+
+import ast
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from celery import Celery
+from hypothesis import given
+from hypothesis import strategies as st
+from kombu import Exchange, Queue, binding
+
+from headway.local.topic_pattern import topic_matches
+from workers.celery_reporter.reporting import FOLDER, LINE_BYTES_MAX, Line
+
+MODULE = FOLDER / "headway_celery_reporter.py"
+IMPORTED_OF_CELERY = {"celery"}
+LONGEST_STATE = (
+    f'"begun":{10**15},"ended":{10**15},"slots":{10**6},"slots_max":{10**6},"pool":"{"x" * 20}","connected":false,'
+    f'"stopping":false,"loop":{10**15},"lost":{10**15},"at_s":1795844766.031779'
+)
+texts = st.text(max_size=2000) | st.text(st.characters(categories=["Cs", "Cc", "So"]), max_size=300)
+
+
+@pytest.fixture(scope="module")
+def reporter() -> ModuleType:
+    """The module, as a program imports it that no agent has started."""
+    spec = importlib.util.spec_from_file_location("headway_celery_reporter_of_test", MODULE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def pipe(reporter: ModuleType, tmp_path: Path) -> Iterator[int]:
+    """The reading end of the pipe that the module writes into."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    file = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    before = reporter._pipe
+    reporter._pipe = reporter._Pipe(str(path))
+    yield file
+    reporter._pipe = before
+    os.close(file)
+
+
+def whole(lines: list[bytes]) -> Line:
+    """What a reader makes of the parts of one beat."""
+    parts = [json.loads(line) for line in lines]
+    assert [part["part"] for part in parts] == list(range(len(parts)))
+    assert {part["parts"] for part in parts} == {len(parts)}
+    assert len({json.dumps({**part, "part": 0, "running": [], "queues": []}) for part in parts}) == 1
+    return {**parts[0], **{key: [item for part in parts for item in part[key]] for key in ("running", "queues")}}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "queues", "parts_max"),
+    [
+        (0, 0, 1),
+        (4, 2, 1),
+        (30, 2, 1),
+        (2_000, 3, 60),  # 2,000 × 77 bytes + 60 × 512
+        (10_000, 300, 300),
+    ],
+)
+def test_a_beat_has_every_job_and_queue_in_lines_that_a_pipe_takes_whole(
+    reporter: ModuleType, jobs: int, queues: int, parts_max: int
+) -> None:
+    running = [[f"{number:036}", "celery", "shop.mail", 1, 1795844766.25] for number in range(jobs)]
+    names = [f"queue {number}" for number in range(queues)]
+    lines = reporter.beat_lines(
+        7, LONGEST_STATE, [json.dumps(job) for job in running], [json.dumps(name) for name in names]
+    )
+    assert len(lines) <= parts_max
+    assert all(len(line) <= LINE_BYTES_MAX and line.endswith(b"}\n") for line in lines)
+    beat = whole(lines)
+    assert (beat["running"], beat["queues"], beat["n"]) == (running, names, 7)
+
+
+@given(jobs=st.lists(st.tuples(texts, texts, texts), max_size=8), queues=st.lists(texts, max_size=4))
+def test_whatever_jobs_are_called_each_line_is_short_and_can_be_read(
+    reporter: ModuleType, jobs: list[tuple[str, str, str]], queues: list[str]
+) -> None:
+    running = [reporter._running((*map(reporter.json_text, job), "4294967296"), 1e10) for job in jobs]
+    lines = reporter.beat_lines(10**15, LONGEST_STATE, running, [reporter.json_text(queue) for queue in queues])
+    assert all(len(line) <= LINE_BYTES_MAX for line in lines)
+    beat = whole(lines)
+    assert (len(beat["running"]), len(beat["queues"])) == (len(jobs), len(queues))
+
+
+@given(job=st.tuples(texts, texts, texts))
+def test_every_line_of_a_job_is_short(reporter: ModuleType, job: tuple[str, str, str]) -> None:
+    written: list[str] = []
+    before, reporter._write_line = reporter._write_line, written.append
+    try:
+        said = (*map(reporter.json_text, job), "4294967296")
+        more = reporter._entered({"headway_enqueued_at_s": 1e10}, 0) + ',"eta_s":10000000000.000000'
+        reporter._write_taken("received", said, 1e10, {"redelivered": False}, more)
+        reporter._write_end(said, "rejected", 1e10, requeued=True)
+    finally:
+        reporter._write_line = before
+    for unclosed in written:
+        line = f'{unclosed},"lost":1000000000000000}}\n'.encode()
+        assert len(line) <= LINE_BYTES_MAX
+        assert json.loads(line)["v"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000001"),
+        ("später 🙂", "später 🙂"),
+        ('a "quoted"\nname', 'a "quoted"\nname'),
+        ("half \ud83d", "half ?"),
+        (17, "17"),
+        ("x" * 998, "x" * 998),
+        ("", ""),
+    ],
+)
+def test_a_text_is_said_as_it_is(reporter: ModuleType, text: object, said: str) -> None:
+    assert json.loads(reporter.json_text(text)) == said
+
+
+def test_a_long_text_keeps_its_beginning_and_differs_from_others(reporter: ModuleType) -> None:
+    one, other = (json.loads(reporter.json_text("x" * 5000 + last)) for last in "ab")
+    assert one[:81] == other[:81] == "x" * 80 + "~"
+    assert one != other
+    assert json.loads(reporter.json_text("x" * 5000 + "a")) == one
+
+
+@pytest.mark.parametrize(
+    ("exchange", "routing_key", "queue"),
+    [
+        ("feeds", "feed.import", "feeds"),
+        ("feeds", "feed", "feeds"),  # "#" is no word, too
+        ("feeds", "news.today.now", "news"),
+        ("media", "large", "pictures"),
+        ("of others", "large", "large"),
+        ("", "mail", "mail"),
+        (None, None, "celery"),
+    ],
+)
+def test_a_job_is_of_the_queue_that_its_route_leads_to(
+    reporter: ModuleType, exchange: str | None, routing_key: str | None, queue: str
+) -> None:
+    feeds, media = Exchange("feeds", type="topic"), Exchange("media")
+    pictures = [binding(media, routing_key="small"), binding(media, routing_key="large")]
+    app = Celery("shop")
+    app.conf.task_queues = [
+        Queue("feeds", feeds, routing_key="feed.#"),
+        Queue("news", feeds, routing_key="news.*.now"),
+        Queue("pictures", bindings=pictures),
+    ]
+    assert reporter.queue_of(app, {"exchange": exchange, "routing_key": routing_key}) == queue
+
+
+def test_a_job_of_an_exchange_that_the_application_does_not_know_is_of_the_only_queue(reporter: ModuleType) -> None:
+    app = Celery("shop")
+    app.amqp.queues.select(["mail"])
+    assert reporter.queue_of(app, {"exchange": "of others", "routing_key": "some.key"}) == "mail"
+
+
+@given(
+    pattern=st.lists(st.sampled_from(["a", "b", "*", "#"]), max_size=5),
+    key=st.lists(st.sampled_from(["a", "b", "c"]), max_size=5),
+)
+def test_bindings_match_as_headways_own(reporter: ModuleType, pattern: list[str], key: list[str]) -> None:
+    assert reporter.topic_matches(pattern, key) == topic_matches(pattern, key)
+
+
+@pytest.mark.parametrize(
+    ("headers", "retries", "entered_at_s"),
+    [
+        ({"headway_enqueued_at_s": 12.5}, 0, 12.5),
+        ({"headers": {"headway_enqueued_at_s": 12.5}}, None, 12.5),
+        ({"timestamp_in_ms": 12500}, 0, 12.5),
+        ({"headers": {"timestamp_in_ms": 12500}}, 0, 12.5),
+        ({"timestamp": 12}, 0, None),  # whole seconds
+        ({}, 0, None),
+        ({"headway_enqueued_at_s": 12.5}, 1, None),  # a retry has the header of the first attempt
+    ],
+)
+def test_a_job_entered_its_queue_when_its_message_says(
+    reporter: ModuleType, headers: dict[str, object], retries: int | None, entered_at_s: float | None
+) -> None:
+    said = reporter._entered(headers, retries)
+    assert json.loads("{" + said.removeprefix(",") + "}").get("entered_at_s") == entered_at_s
+
+
+def test_a_line_that_finds_no_room_is_counted_and_the_next_one_is_whole(reporter: ModuleType, pipe: int) -> None:
+    line = b"x" * 4000 + b"\n"
+    for _ in range(1000):
+        reporter._pipe.write(line)
+    lost = reporter._pipe.lost_lines
+    assert 0 < lost < 1000
+    taken = b""
+    while len(taken) < (1000 - lost) * len(line):
+        taken += os.read(pipe, 1 << 20)
+    assert taken == line * (1000 - lost)
+    reporter._pipe.write(b"again\n")
+    assert os.read(pipe, 100) == b"again\n"
+    assert reporter._pipe.lost_lines == lost
+
+
+def test_a_pipe_is_not_left_to_programs_that_a_job_starts(reporter: ModuleType, pipe: int) -> None:
+    reporter._pipe.write(b"\n")
+    assert not os.get_inheritable(reporter._pipe._file)
+
+
+def test_it_loads_on_python_3_8_and_needs_only_celery() -> None:
+    tree = ast.parse(MODULE.read_text(), feature_version=(3, 8))
+    imported = {
+        name.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""])
+    }
+    assert imported - sys.stdlib_module_names == IMPORTED_OF_CELERY
+
+
+def test_the_folder_makes_nothing_else_importable() -> None:
+    assert [path.name for path in FOLDER.iterdir() if path.name != "__pycache__"] == [MODULE.name]
+
+
+def test_without_a_pipe_it_listens_to_nothing() -> None:
+    code = """
+import headway_celery_reporter
+from celery import signals
+from celery.worker.request import Request
+assert not signals.task_prerun.receivers and not signals.worker_init.receivers
+assert not hasattr(Request.on_failure, "__wrapped__")
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "HEADWAY_REPORTER_PIPE"}
+    environment["PYTHONPATH"] = str(FOLDER)
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
