@@ -1,5 +1,6 @@
 """`headway up` as a user runs it, in a folder with profiles.yaml and host.toml, and what its commands answer."""
 
+import json
 import os
 import subprocess
 import sys
@@ -72,6 +73,11 @@ class RunningUp:
         """How many workers of the pool were started so far."""
         log = (self._folder / ".headway" / "logs" / "agent.log").read_text()
         return sum(f"started pool={pool} " in line for line in log.splitlines())
+
+    def pid_of(self, role: str) -> int:
+        """The process id of a child, as ``agent`` or ``control``."""
+        rows = json.loads((self._folder / ".headway" / "children.json").read_text())
+        return int(next(row["pid"] for row in rows if row["name"] == role))
 
     def decision(self, pool: str) -> dict[str, Any]:
         """The newest; nothing before the first."""

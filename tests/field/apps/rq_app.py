@@ -1,0 +1,3 @@
+from job_log import work
+
+__all__ = ["work"]
