@@ -10,14 +10,14 @@ INSTALLED := $(VENV)/.installed
 BENCHMARKS := agent agents decide simulate wake
 UV_VERSION := 0.13.8
 ARGS ?=
-SLOW := spark or e2e or install or browser
+SLOW := spark or e2e or install or browser or field
 ONLY_SLOW := browser e2e install
 FAST_TESTS := -m "not proof and not ($(SLOW))" $(ONLY_SLOW:%=--ignore=tests/%)
 # The tests begin a thousand Pythons: what one has compiled, the others need not.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install api demo test check quick proof proof-queues screenshots format lint types contracts compiled classes fast docs docs-run docs-links proto proto-check bench wheel release image clean
+.PHONY: help install api demo test check quick field proof proof-field proof-queues screenshots format lint types contracts compiled classes fast docs docs-run docs-links proto proto-check bench wheel release image clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -47,7 +47,7 @@ demo: install ## the whole of Headway on this machine, with real jobs (ARGS="--f
 
 test: install ## every kind of test once, small seeds (15 minutes at most)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target classes types lint contracts proto-check compiled
-	@$(BIN)/pytest -m "not proof" --numprocesses auto --dist loadgroup --durations 25 $(ARGS)
+	@$(BIN)/pytest -m "not proof and not field" --numprocesses auto --dist loadgroup --durations 25 $(ARGS)
 
 check: install ## format, lint, types, contracts and the fast tests (3 minutes at most)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types lint contracts proto-check compiled
@@ -56,8 +56,14 @@ check: install ## format, lint, types, contracts and the fast tests (3 minutes a
 quick: install ## lint, types, and the tests of what changed since main: a minute at most
 	@$(BIN)/python tools/quick.py
 
+field: install ## real workers with jobs of more than a minute while pools shrink: 18 kinds of workers in one `up` (6 minutes at most)
+	@$(BIN)/pytest -m field --durations 1 $(ARGS) tests/field
+
 proof: install ## kills, soaks and storms (ARGS="--proof-minutes 60"); resumable, figures go to tests/proof/results/
 	@HYPOTHESIS_PROFILE=searching $(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/proof tests/scaling
+
+proof-field: install ## the same of every kind of worker, 15 times `up`; resumable, writes docs/proofs/field.md (90 minutes)
+	@$(BIN)/pytest --timeout=0 -m proof --proof-minutes 1000 $(ARGS) tests/proof/test_field.py tests/field
 
 proof-queues: install ## twenty stories of 300 moves a library; every source against every fault of its broker; bursts of every library
 	@$(BIN)/pytest --timeout=0 -m proof --proof-minutes 1000 $(ARGS) tests/proof/test_queues.py

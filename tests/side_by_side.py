@@ -37,7 +37,7 @@ GROUPS = {
 }
 """How a test's name begins -> its group, or ``None`` where it stands alone. The first that fits is it."""
 
-SLOW = ("spark", "e2e", "install", "browser")
+SLOW = ("spark", "e2e", "install", "browser", "field")
 NAMES_SLOW = re.compile(rf"mark\.({'|'.join(SLOW)})\b|\bIN_A_BROWSER\b")
 SHARED = re.compile(r'scope="module"|\bshared_plane\b')  # what its tests have a fixture of the module's by
 TESTS = Path(__file__).parent

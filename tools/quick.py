@@ -27,7 +27,7 @@ BIN = Path(sys.executable).parent
 WITHIN_S = 60.0
 ENDING_S = 12.0  # from the end of the last test to that of pytest: servers stop, also on a busy machine
 KILLED_AFTER_S = WITHIN_S - 1.5  # whatever runs then has not ended by itself
-SLOW = "proof or spark or e2e or install or browser"
+SLOW = "proof or field or spark or e2e or install or browser"
 PURE = ("tests/scaling", "tests/simulate")
 
 # What was changed -> the tests that judge it. The first that fits; a package has a folder of its name.
