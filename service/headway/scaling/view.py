@@ -63,11 +63,19 @@ class PoolView:
     is_failing: bool = False
     """Wherever a worker of the pool could be, its template's workers have, of late, only ended too early."""
     busy_workers: int | None = None
-    """Running workers that have a job; ``None`` where it is not known."""
+    """Running workers that have a job, at most; ``None`` where it is not known."""
     busy_slots: int | None = None
-    """Jobs that running workers run, by their brokers; of a worker without such a word, all of its slots while it has a
-    job. ``None`` where it is not known.
+    """Jobs that running workers run, at most: by the workers' or the broker's word of each, else all of its slots where
+    it is not known to be idle. ``None`` where it is not known.
     """
+    undated_jobs: int = 0
+    """Jobs that running workers certainly run, where nobody says since when: samples may have missed them. One whose
+    beginning is known is in a later sample, or has ended, or is in ``taken_jobs``.
+    """
+    idle_workers: int | None = None
+    """Running workers that are known to be idle; ``None``: nobody reports what workers do."""
+    unknown_activity_workers: int = 0
+    """Running workers of which nobody knows whether they have a job. They are treated as busy."""
     taken_jobs: int = 0
     """Jobs that running workers have begun since the newest sample: there they still wait, or are not yet to be seen.
 

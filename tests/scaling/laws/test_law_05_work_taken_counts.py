@@ -45,7 +45,9 @@ def test_every_job_in_flight_has_a_slot_in_the_demand(view: PoolView, memory: Me
 @LAW
 @given(view=views(sampled_ago_s=FRESH_AGO_S), memory=MEMORIES, taken=st.integers(1, 200))
 def test_a_prediction_waits_for_work_in_flight_too(view: PoolView, memory: Memory, taken: int) -> None:
-    seen = replace(by("hybrid", view), assigned_workers=0)  # nobody stays for being busy: the target is the same
+    known = tuple(replace(queue, in_flight_jobs=queue.in_flight_jobs or 0) for queue in view.queues)
+    # Nobody stays for being busy: the target is the same.
+    seen = replace(by("hybrid", view), assigned_workers=0, queues=known)
     first, *others = seen.queues
     fuller = replace(seen, queues=(replace(first, in_flight_jobs=(first.in_flight_jobs or 0) + taken), *others))
     fixed = replace(memory, target_workers=30)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from headway.control.scheduler.bucket_cache import BucketCache
@@ -12,21 +12,25 @@ from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknow
 from headway.scaling.arithmetic import MINUTE_S
 from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.history.daily import minute_of
-from headway.scaling.metrics.newest_sample import listed_workers, with_newest
+from headway.scaling.metrics.newest_sample import listed_workers, with_newest, with_unlisted_workers
 from headway.scaling.metrics.sampling_instant import (
     NOTHING_RECENT,
     SAMPLE_RECENT_S,
     WorkersAtInstant,
     counted,
+    instant_s,
     recent_of,
 )
-from headway.scaling.model import Host, HostState, Mode, Template, Worker, WorkerState
+from headway.scaling.metrics.worker_evidence import WorkerEvidence, evidence_of
+from headway.scaling.model import Host, HostState, Mode, QueueMetrics, Template, Worker, WorkerState
 from headway.scaling.placement.host_capacity import is_open
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.profile import Profile
 from headway.scaling.view import LAG_S, PoolView, is_seen
 from headway.store.pools.evaluation_io import Gathered
 from headway.zones import zones_of
+
+LISTED_WITHIN_S = 10.0  # from a ready worker to the broker's list of it: some heartbeats, and a reading
 
 
 class ViewBuilder:
@@ -63,9 +67,11 @@ class ViewBuilder:
                     self._kept[row.pool] += row.workers
         self._states = Counter((worker.pool, worker.state) for host in known for worker in host.workers)
         running = [worker for host in known for worker in host.workers if worker.state is WorkerState.RUNNING]
-        # Unknown is treated as busy.
-        self._busy = Counter(worker.pool for worker in running if worker.is_busy is not False)
-        self._at_work = _at_work(running)
+        self._running: dict[str, list[Worker]] = {}
+        for worker in running:
+            self._running.setdefault(worker.pool, []).append(worker)
+        self._ahead_s = now_s - gathered.at_s
+        """What the clock of workers' states is behind."""
         self._recently = recent_of(
             (worker for host in known for worker in host.workers),
             since_s=now_s - SAMPLE_RECENT_S,
@@ -77,11 +83,17 @@ class ViewBuilder:
         """The view of the pool of ``profile``."""
         pool, template, direct = profile.pool, profile.template, self._gathered.direct
         facts = self._templates.get(template, _UNREPORTED)
-        queues = tuple(
-            with_newest(
-                self._recent.metrics(queue, now_s=self._now_s, objective=profile.objective_of(queue)), direct.get(queue)
-            )
-            for queue in profile.queues
+        queues = with_unlisted_workers(
+            [
+                with_newest(
+                    self._recent.metrics(queue, now_s=self._now_s, objective=profile.objective_of(queue)),
+                    direct.get(queue),
+                )
+                for queue in profile.queues
+            ],
+            direct,
+            running_workers=len(self._ready(pool, by_s=self._now_s - LISTED_WITHIN_S)),
+            now_s=self._now_s,
         )
         present = counted(
             queues,
@@ -96,6 +108,8 @@ class ViewBuilder:
             is_running_known = True
         # Where the source of a queue does not count the jobs in flight, what is known of workers stands in for it.
         is_uncounted = any(is_seen(queue) and queue.in_flight_jobs is None for queue in queues)
+        running_workers = present.running_workers
+        evidence = self._evidence(profile, queues, running_workers=running_workers)
         view = PoolView(
             profile=profile,
             queues=queues,
@@ -108,10 +122,14 @@ class ViewBuilder:
             dispatch_overhead_s=self._learning.overhead_s(pool),
             capacity_workers=self._capacity(profile),
             assigned_workers=self._assigned[pool],
-            running_workers=present.running_workers,
+            running_workers=running_workers,
             is_running_known=is_running_known,
-            busy_workers=min(self._busy[pool], present.running_workers) if is_uncounted else None,
-            busy_slots=self._at_work[pool].slots(facts.slots) if is_uncounted and pool in self._at_work else None,
+            busy_workers=evidence.may_be_busy_workers if is_uncounted else None,
+            busy_slots=min(evidence.most_slots(facts.slots), running_workers * facts.slots) if is_uncounted else None,
+            undated_jobs=evidence.undated_jobs,
+            idle_workers=evidence.idle_workers,
+            # A recommendation asks nobody to leave.
+            unknown_activity_workers=0 if profile.mode is Mode.RECOMMEND else evidence.unknown_workers,
             starting_workers=present.starting_workers,
             taken_jobs=present.taken_jobs,
             unknown_workers=self._unknown[pool],
@@ -123,6 +141,21 @@ class ViewBuilder:
         )
         ahead_s = exposed_s(view)
         return view if ahead_s == 0 else self._with_past(view, ahead_s)
+
+    def _evidence(self, profile: Profile, queues: Sequence[QueueMetrics], *, running_workers: int) -> WorkerEvidence:
+        """What ``running_workers`` do; of a pool that others scale, only what those do that agents report."""
+        ready = self._ready(profile.pool, by_s=instant_s(queues))
+        if profile.mode is Mode.RECOMMEND:
+            running_workers = min(running_workers, len(ready))
+        return evidence_of(ready, running_workers=running_workers)
+
+    def _ready(self, pool: str, *, by_s: float | None) -> list[Worker]:
+        """The running workers of ``pool`` that were ready by then; all of them without a time."""
+        running = self._running.get(pool, [])
+        if by_s is None:
+            return running
+        until_s = by_s - self._ahead_s
+        return [worker for worker in running if worker.state_since_s is None or worker.state_since_s <= until_s]
 
     def _listed(self, profile: Profile, present: WorkersAtInstant) -> tuple[WorkersAtInstant, bool]:
         """What runs of a pool that others scale, and whether that is known.
@@ -175,33 +208,6 @@ class ViewBuilder:
             self._capacities[kind] = self._rooms.capacity(kind)
         room = self._capacities[kind]
         return None if room is None else room + self._kept[profile.pool]
-
-
-@dataclass(slots=True)
-class _AtWork:
-    """What the running workers of a pool do, by what their broker says of each."""
-
-    jobs: int = 0
-    silent_workers: int = 0
-    """Those that are busy, and of which it is not known how many jobs they run."""
-
-    def slots(self, slots_per_worker: int) -> int:
-        """Slots that have a job; all of a worker's where it is not known which."""
-        return self.jobs + self.silent_workers * slots_per_worker
-
-
-def _at_work(running: Iterable[Worker]) -> dict[str, _AtWork]:
-    """By pool, of those of which a broker says how many jobs a worker runs."""
-    found: dict[str, _AtWork] = {}
-    saying = set()
-    for worker in running:
-        at_work = found.setdefault(worker.pool, _AtWork())
-        if worker.running_jobs is not None:
-            at_work.jobs += worker.running_jobs
-            saying.add(worker.pool)
-        elif worker.is_busy is not False:
-            at_work.silent_workers += 1
-    return {pool: found[pool] for pool in saying}
 
 
 _UNREPORTED = Template(name="", content_hash="")

@@ -1,5 +1,6 @@
 """How long a job that arrives now will wait: only workers that will exist are counted on. It is scored afterwards."""
 
+from headway.scaling.demands.busy_slots import busy
 from headway.scaling.demands.deadlines import service_time_s, start_up_s
 from headway.scaling.model import QueueMetrics
 from headway.scaling.view import PoolView, pooled
@@ -23,6 +24,9 @@ def predicted_pickup_of(queue: QueueMetrics, view: PoolView, *, target_workers: 
     if slots == 0:
         return None
     first_free_s = 0.0 if view.running_workers else start_up_s(view)
-    ahead_jobs = queue.waiting_jobs + (queue.in_flight_jobs or 0) + 1 - slots
+    taken_jobs = queue.in_flight_jobs
+    if taken_jobs is None:
+        taken_jobs = busy(queue, view) + (queue.reserved_jobs or 0)
+    ahead_jobs = queue.waiting_jobs + taken_jobs + 1 - slots
     cycle_s = service_time_s(queue, view) + (view.dispatch_overhead_s or 0.0)
     return first_free_s + max(0, ahead_jobs) / slots * cycle_s

@@ -7,7 +7,7 @@ Rows come by way of the pipeline, which keeps depths of a sample and no more. Th
 ingest: it is newer by what the pipeline takes, a second or so.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from headway.scaling.model import QueueMetrics, QueueSample
@@ -115,6 +115,35 @@ def listed_workers(queues: Iterable[str], samples: Mapping[str, QueueSample], *,
     counts = [_listed(samples.get(queue), now_s) for queue in queues]
     known = [count for count in counts if count is not None]
     return max(known) if known and len(known) == len(counts) else None
+
+
+def with_unlisted_workers(
+    queues: Sequence[QueueMetrics], samples: Mapping[str, QueueSample], *, running_workers: int, now_s: float
+) -> tuple[QueueMetrics, ...]:
+    """``queues`` with the jobs in flight as a lower bound where the broker lists fewer workers than run.
+
+    What the others have, such a broker does not see: a Celery worker without heartbeats, for example.
+
+    Args:
+        queues: Of one pool.
+        samples: The newest reading of each queue, by name.
+        running_workers: Workers of the pool that have run for long enough to be listed.
+        now_s: Unix seconds.
+    """
+    listed = listed_workers((queue.queue for queue in queues), samples, now_s=now_s)
+    if listed is None or listed >= running_workers:
+        return tuple(queues)
+    return tuple(
+        copied(
+            queue,
+            in_flight_jobs=None,
+            in_flight_min_jobs=queue.in_flight_least_jobs,
+            in_flight_mean_jobs=None,
+        )
+        if queue.in_flight_jobs is not None
+        else queue
+        for queue in queues
+    )
 
 
 def _listed(sample: QueueSample | None, now_s: float) -> int | None:

@@ -164,8 +164,11 @@ def _drain(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int
     ]
     if len(view.queues) > 1 or view.profile.member_objectives:
         for member in view.queues:
-            busy_slots = member.running_jobs or 0
-            alone = replace(given, busy_slots=busy_slots, completions_per_s=completions_per_s(member, view, busy_slots))
+            # Which slots run an unknown number of its jobs, nobody knows: any of them may, and few of them need.
+            least_slots = max(0, member.in_flight_least_jobs - (member.reserved_jobs or 0))
+            busy_slots = given.busy_slots if member.running_jobs is None else member.running_jobs
+            per_s = completions_per_s(member, view, least_slots)
+            alone = replace(given, busy_slots=busy_slots, completions_per_s=per_s)
             target_s = view.profile.objective_of(member.queue).target_s
             needs.append(_drain_of(member, alone, view, target_s=target_s, slots_max=slots_max))
     return greatest(needs)

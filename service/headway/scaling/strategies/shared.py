@@ -4,6 +4,7 @@ finely.
 Each is monotone: more waiting, longer waiting, slower jobs or more arrivals never lower it.
 """
 
+from headway.scaling.demands.busy_slots import busy
 from headway.scaling.demands.deadlines import service_time_s, start_up_s
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.view import PoolView
@@ -29,7 +30,7 @@ def backlog_drain(queue: QueueMetrics, view: PoolView) -> Demand:
     Returns:
         Slots, fractional, at least 0. Never falls as the oldest age rises, through the breach and past it.
     """
-    waiting_jobs, running_jobs = queue.waiting_least_jobs, queue.running_jobs or 0
+    waiting_jobs, running_jobs = queue.waiting_least_jobs, busy(queue, view)
     left_s = view.profile.objective.target_s - (queue.oldest_age_s or 0.0) - MARGIN_S
     busy_starts = max(0.0, left_s) / service_time_s(queue, view)
     new_starts = 1 + max(0.0, left_s - start_up_s(view)) / service_time_s(queue, view)
