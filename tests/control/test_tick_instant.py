@@ -53,13 +53,18 @@ class Worked(Database):
         """So many jobs of a worker have begun, by its broker."""
         self._rows.execute("update worker_activities set running_jobs = %s where pid = %s", [jobs, number])
 
-    def sample(self, *, at_s: float, in_flight_jobs: int, reserved_jobs: int) -> None:
+    def sample(self, *, at_s: float, **known: int) -> None:
         """The newest reading of the queue of the pool ``mail``, straight from ingest."""
+        names = ", ".join(("queue", "sampled_at_s", "waiting_jobs", *known))
+        places = ", ".join(["%s"] * (3 + len(known)))
         self._rows.execute(
-            "insert into queue_samples (queue, sampled_at_s, waiting_jobs, in_flight_jobs, reserved_jobs) "
-            "values ('redis/mail', %s, 0, %s, %s)",
-            [at_s, in_flight_jobs, reserved_jobs],
+            f"insert into queue_samples ({names}) values ({places})", ["redis/mail", at_s, 0, *known.values()]
         )
+
+    def forget_activities(self) -> None:
+        """Nobody knows any more what workers do."""
+        self._rows.execute("update workers set is_busy = null")
+        self._rows.execute("delete from worker_activities")
 
     def assign(self, workers: int) -> None:
         self._rows.execute(
@@ -181,6 +186,36 @@ async def test_slots_of_a_worker_are_busy_as_its_broker_counts_them(migrated_url
     await ticked(migrated_url)
     demands = {each.name: each.slots for each in worked.decision().demands}
     assert demands["work_in_progress"] == 2 + 4
+
+
+async def test_workers_of_which_nobody_knows_what_they_do_are_work_and_leave_one_at_a_time(
+    migrated_url: str, worked: Worked
+) -> None:
+    worked.bucket(at_s=NOW_S - SAMPLED_AGO_S, in_flight_jobs=None)
+    worked.sample(at_s=NOW_S - SAMPLED_AGO_S / 2, in_flight_min_jobs=1)
+    for number in (1, 2, 3):
+        worked.worker(number, ready_ago_s=60.0)
+    worked.forget_activities()
+    worked.assign(3)
+    await ticked(migrated_url)
+    decision = worked.decision()
+    assert (decision.target_workers, decision.binding) == (2, "may_be_busy")
+    assert (decision.metrics[0].in_flight_jobs, decision.metrics[0].in_flight_min_jobs) == (None, 1)
+
+
+async def test_a_broker_that_lists_fewer_workers_than_run_does_not_know_that_none_works(
+    migrated_url: str, worked: Worked
+) -> None:
+    """Two of three publish that they are idle; the third may have taken any job."""
+    worked.bucket(at_s=NOW_S - SAMPLED_AGO_S)
+    worked.sample(at_s=NOW_S - SAMPLED_AGO_S / 2, in_flight_jobs=0, listed_workers=2)
+    for number in (1, 2, 3):
+        worked.worker(number, ready_ago_s=60.0)
+    worked.run("update workers set is_busy = null where worker_id = 'w3'")
+    worked.assign(3)
+    await ticked(migrated_url)
+    decision = worked.decision()
+    assert (decision.target_workers, decision.metrics[0].in_flight_jobs) == (1, None)
 
 
 async def test_what_a_worker_has_reserved_asks_for_no_other(migrated_url: str, worked: Worked) -> None:

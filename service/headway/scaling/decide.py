@@ -10,6 +10,7 @@ from headway.scaling.arithmetic import workers_of
 from headway.scaling.decisions.metrics_notes import metrics_notes
 from headway.scaling.decisions.pool_reading import PoolReading, reading_of
 from headway.scaling.decisions.predicted_pickup import predicted_pickup_of
+from headway.scaling.demands.busy_slots import with_unknown_as_idle
 from headway.scaling.demands.deadlines import start_up_s
 from headway.scaling.model import (
     MEMORY_VERSION,
@@ -53,7 +54,7 @@ def decide(
         memory = Memory()
     last_workers = view.assigned_workers if memory.target_workers is None else memory.target_workers
     reading = reading_of(view, memory, now_s=now_s)
-    advice = strategy.advise(reading.queue, reading.estimated, memory.strategy_state, now_s)
+    advice = _advised(strategy, reading, memory, now_s=now_s)
     greatest = max(advice.demands, key=lambda demand: demand.slots)
     wanted_workers = workers_of(greatest.slots, slots_per_worker=view.slots_per_worker)
     is_held = wanted_workers > 0 and activation.is_held(reading.shown, memory, last_workers=last_workers, now_s=now_s)
@@ -112,6 +113,24 @@ def _strategy(view: PoolView, strategies: Mapping[str, Strategy]) -> Strategy:
             f"profile {view.profile.pool!r}: strategy {name!r} is not known; known: {', '.join(sorted(strategies))}"
         )
     return strategies[name]
+
+
+def _advised(strategy: Strategy, reading: PoolReading, memory: Memory, *, now_s: float) -> Advice:
+    """What the strategy asks for, with every worker of unknown activity taken to be busy.
+
+    Where that asks for no more workers than there are, it is asked once more with these workers taken to be idle: the
+    limit ``may_be_busy`` then says how many leave. Otherwise a pool whose workers report nothing would never come down.
+    """
+    queue, view = reading.queue, reading.estimated
+    advice = strategy.advise(queue, view, memory.strategy_state, now_s)
+    if not view.unknown_activity_workers or queue.running_jobs is not None:
+        return advice
+    slots = max(demand.slots for demand in advice.demands)
+    there = view.running_workers + view.starting_workers
+    if workers_of(slots, slots_per_worker=view.slots_per_worker) > there:
+        return advice
+    least = strategy.advise(queue, with_unknown_as_idle(view), memory.strategy_state, now_s)
+    return replace(least, state=advice.state)
 
 
 def _decision(

@@ -271,6 +271,9 @@ LIMITS: Mapping[str, Wording] = MappingProxyType(
         "activation": lambda before, _, __: (
             f"Too few jobs wait to wake the pool from zero: none of {before.workers} starts yet."
         ),
+        "may_be_busy": lambda before, after, _: (
+            f"{counted(after.workers - before.workers, 'worker')} may be busy: kept. Such workers leave one at a time."
+        ),
         "cooldown": lambda before, after, _: (
             f"{before.workers} are needed, but the strategy's cooldown allows no change yet: {after.workers} stay."
         ),

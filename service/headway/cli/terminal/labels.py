@@ -44,6 +44,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "tolerance": "too small a change",
         "anti_flapping": "anti-flapping",
         "crash_loop": "crash loop",
+        "may_be_busy": "workers that may be busy",
         "activation": "too few jobs to wake for",
         "override": "manual override",
         "workers_min": "profile's minimum",

@@ -24,6 +24,7 @@ CLOCKLESS_LIMITS = frozenset(
         "hold_up",  # remembers something new at every evaluation, if it is in use: then nothing is reusable
         "step",
         "crash_loop",
+        "may_be_busy",
         "activation",  # of jobs that are there, and while any is held back nothing stands
         "fallback",  # of stale metrics only
         "pause",  # compared at both times

@@ -10,7 +10,7 @@ from itertools import islice
 from operator import attrgetter
 
 from headway.scaling.placement.host_capacity import RemainingCapacity
-from headway.scaling.placement.pool_parts import Part
+from headway.scaling.placement.pool_parts import Doing, Part
 from headway.scaling.placement.worker_placer import Placing
 
 DISPLACEMENT_OFFERS_MAX = 32  # of so many hosts the best is taken, those that are least full first
@@ -25,12 +25,12 @@ class _Leaver:
     """A worker that may leave a host; the order is that in which they are asked."""
 
     part: Part
-    is_busy: bool = False
+    doing: Doing = Doing.NOTHING
     is_exchanged: bool = False
     """For one of the same part that was freed elsewhere."""
 
 
-_order = attrgetter("is_busy", "part.target.priority", "part.target.pool")
+_order = attrgetter("doing", "part.target.priority", "part.target.pool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,13 @@ class _Offer:
     leavers: list[_Leaver]
 
     @property
-    def cost(self) -> tuple[int, int]:
-        return sum(leaver.is_busy for leaver in self.leavers), len(self.leavers)
+    def cost(self) -> tuple[int, int, int]:
+        busy = sum(leaver.doing is Doing.WORK for leaver in self.leavers)
+        unknown = sum(leaver.doing is Doing.UNKNOWN for leaver in self.leavers)
+        return busy, unknown, len(self.leavers)
 
 
-BEST = (0, 1)
+BEST = (0, 0, 1)
 
 
 class Takeover:
@@ -78,7 +80,7 @@ class Takeover:
         return offer.room.host_id
 
     def _best(self, part: Part, *, is_guarantee: bool) -> _Offer | None:
-        """Of the hosts that are least full the one that the fewest busy workers must leave, then the fewest."""
+        """Of the hosts that are least full the one that the fewest busy workers must leave, then the fewest others."""
         best = None
         for offer in islice(self._offers(part, is_guarantee=is_guarantee), DISPLACEMENT_OFFERS_MAX):
             if best is None or offer.cost < best.cost:
@@ -121,11 +123,14 @@ class Takeover:
             if not there or pool == part.target.pool:
                 continue
             idle = there - self._placing.busy.workers(giver, room.host_id)
+            not_at_work = there - self._placing.busy.at_work(giver, room.host_id)
             if is_guarantee or giver.target.priority < part.target.priority:
                 left = spare.setdefault(pool, self._placing.placed(pool) - self._keeps.get(pool, 0))
                 count = max(0, min(there if is_guarantee else idle, left))
                 spare[pool] -= count
-                yield from (_Leaver(part=giver, is_busy=number >= idle) for number in range(count))
+                for number in range(count):
+                    known = Doing.UNKNOWN if number < not_at_work else Doing.WORK
+                    yield _Leaver(part=giver, doing=Doing.NOTHING if number < idle else known)
             elif giver in self._freed:
                 count = min(idle, sum(workers for _, workers in self._places_to_return(giver, room)))
                 yield from (_Leaver(part=giver, is_exchanged=True) for _ in range(count))

@@ -152,7 +152,7 @@ def _leave(placing: Placing, parts: Sequence[Part], workers: int, *, staying: Ma
     """Let go ``workers`` of a pool, of open hosts on which it has more than are ``staying``, idle ones first."""
     for _ in range(workers):
         going = [
-            (placing.busy.does_next_work(part, host_id), host_id, part)
+            (placing.busy.next_does(part, host_id), host_id, part)
             for part in parts
             for host_id, there in part.by_host.items()
             if there

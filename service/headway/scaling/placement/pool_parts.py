@@ -1,11 +1,13 @@
-"""The parts of pools that are placed, and which of their workers are busy.
+"""The parts of pools that are placed, and which of their workers are, or may be, busy.
 
 Base and burst workers of a pool are two parts that are placed apart: a worker that exits by itself never turns into one
 that stays.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from headway.errors import Invalid
 from headway.scaling.model import Assignment, Host, WorkerState
@@ -60,6 +62,14 @@ class Part:
         return counts
 
 
+class Doing(IntEnum):
+    """What a worker does, in the order in which workers leave."""
+
+    NOTHING = 0
+    UNKNOWN = 1
+    WORK = 2
+
+
 class Busy:
     """Busy workers by part and host, as hosts report them; counted when first asked for: most evaluations take nobody
     away.
@@ -67,23 +77,34 @@ class Busy:
 
     def __init__(self, hosts: Sequence[Host]) -> None:
         self._hosts = hosts
-        self._counts: dict[tuple[str, str, bool], int] | None = None
+        self._counts: Mapping[tuple[str, str, bool, bool | None], int] | None = None
 
     def workers(self, part: Part, host_id: str) -> int:
-        """How many of ``part`` on a host have a job."""
-        if self._counts is None:
-            self._counts = {}
-            for host in self._hosts:
-                for worker in host.workers:
-                    # One that starts has hardly had the time to take a job. Unknown is treated as busy.
-                    if worker.state is WorkerState.RUNNING and worker.is_busy is not False:
-                        key = (worker.pool, host.host_id, worker.is_burst)
-                        self._counts[key] = self._counts.get(key, 0) + 1
-        return min(part.by_host.get(host_id, 0), self._counts.get((part.target.pool, host_id, part.is_burst), 0))
+        """How many of ``part`` on a host have a job, or may have one: unknown is treated as busy."""
+        there = part.by_host.get(host_id, 0)
+        return min(there, self._count(part, host_id, is_busy=True) + self._count(part, host_id, is_busy=None))
 
-    def does_next_work(self, part: Part, host_id: str) -> bool:
-        """Whether the next of ``part`` to leave a host is busy: places without a busy worker are left first."""
-        return part.by_host[host_id] <= self.workers(part, host_id)
+    def at_work(self, part: Part, host_id: str) -> int:
+        """How many of ``part`` on a host are known to have a job."""
+        return min(part.by_host.get(host_id, 0), self._count(part, host_id, is_busy=True))
+
+    def next_does(self, part: Part, host_id: str) -> Doing:
+        """What the next of ``part`` to leave a host does: places without a busy worker are left first."""
+        there = part.by_host[host_id]
+        if there > self.workers(part, host_id):
+            return Doing.NOTHING
+        return Doing.UNKNOWN if there > self.at_work(part, host_id) else Doing.WORK
+
+    def _count(self, part: Part, host_id: str, *, is_busy: bool | None) -> int:
+        if self._counts is None:
+            # One that starts has hardly had the time to take a job.
+            self._counts = Counter(
+                (worker.pool, host.host_id, worker.is_burst, worker.is_busy)
+                for host in self._hosts
+                for worker in host.workers
+                if worker.state is WorkerState.RUNNING
+            )
+        return self._counts.get((part.target.pool, host_id, part.is_burst, is_busy), 0)
 
 
 def parts_of(target: PoolTarget, present: Sequence[Assignment], rooms: HostCapacities) -> Iterator[Part]:

@@ -13,7 +13,7 @@ from operator import attrgetter
 from headway.scaling.model import Assignment, Host, HostState
 from headway.scaling.placement.host_capacity import RemainingCapacity
 from headway.scaling.placement.host_choice import HostCapacities
-from headway.scaling.placement.pool_parts import Busy, Part, PoolTarget, parts_of, rows_of
+from headway.scaling.placement.pool_parts import Busy, Doing, Part, PoolTarget, parts_of, rows_of
 
 _host_id = attrgetter("host_id")
 
@@ -105,16 +105,23 @@ class Placing:
             self.parts_on(host_id), key=lambda part: (-part.target.priority, part.target.pool, part.is_burst)
         )
         loose = [part.by_host[host_id] - (fixed or {}).get(part, 0) for part in there]
-        busy = [max(0, self.busy.workers(part, host_id) - (fixed or {}).get(part, 0)) for part in there]
+        # Those at work stay first, then those that may be, then all others.
+        staying = [
+            [max(0, workers(part, host_id) - (fixed or {}).get(part, 0)) for part in there]
+            for workers in (self.busy.at_work, self.busy.workers)
+        ]
         for part, workers in zip(there, loose, strict=True):
             self.put(part, host_id, -workers)
-        for part, workers in zip(there, busy, strict=True):
-            self.put(part, host_id, min(workers, room.fitting(part.kind)))
-        for part, workers, working in zip(there, loose, busy, strict=True):
-            self.put(part, host_id, min(workers - working, room.fitting(part.kind)))
+        before = [0] * len(there)
+        for upto in (*staying, loose):
+            for part, workers, less in zip(there, upto, before, strict=True):
+                self.put(part, host_id, min(workers - less, room.fitting(part.kind)))
+            before = upto
 
     def shrink(self, part: Part, workers: int, *, may_stay_shut: bool = False) -> dict[str, int]:
         """Let ``workers`` of a part go: places without a busy worker first, then one by one from the fullest host.
+
+        Workers of which nobody knows what they do go after idle ones and before busy ones.
 
         Args:
             part: whose.
@@ -145,12 +152,12 @@ class Placing:
                 heapq.heappop(fullest)
         return left
 
-    def _cost_of_leaving(self, part: Part, host_id: str) -> tuple[bool, int, float, str]:
+    def _cost_of_leaving(self, part: Part, host_id: str) -> tuple[Doing, int, float, str]:
         """Least where one should leave first: where a place has no worker yet, or one without a job."""
         beside = 0
         if (key := part.target.spread) is not None:
             beside = part.spread_counts(self.rooms).get(self.rooms.spread_value(host_id, key), 0)
-        return self.busy.does_next_work(part, host_id), -beside, -self.rooms.by_host[host_id].load, host_id
+        return self.busy.next_does(part, host_id), -beside, -self.rooms.by_host[host_id].load, host_id
 
     def bare_rooms(self) -> HostCapacities:
         """Rooms with nothing in them but what is held, and what is on hosts that get nothing new."""

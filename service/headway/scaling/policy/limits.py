@@ -47,6 +47,20 @@ def activation(count: int, ground: Ground) -> int:
     return 0 if ground.is_held else count
 
 
+def may_be_busy(count: int, ground: Ground) -> int:
+    """Down only by workers that are known to be idle; without one, by one worker whose activity is unknown.
+
+    The next of these is asked once the one before has ended: the stop signal lets it finish a job that it may have.
+    """
+    view = ground.view
+    if not view.unknown_activity_workers or count >= ground.last_workers:
+        return count
+    idle_workers = view.idle_workers or 0
+    kept = view.running_workers + view.starting_workers - idle_workers
+    is_next_due = not (idle_workers or view.starting_workers or view.leaving_workers)
+    return max(count, min(ground.last_workers, kept - is_next_due))
+
+
 def _step(workers: int | None, fraction: float | None, last_workers: int) -> int | None:
     """The more of the two, and never none: a pool must be able to leave zero."""
     if workers is None and fraction is None:
@@ -78,7 +92,10 @@ def busy_workers(ground: Ground) -> int:
     there = min(view.assigned_workers, view.running_workers + view.starting_workers)
     # Hosts and brokers report at different moments: neither makes a worker idle that was busy for the other.
     seen = (pooled(view.queues).running_jobs, view.busy_workers) if ground.is_fresh else ()
-    return min(there, max((known for known in seen if known is not None), default=there))
+    known = [count for count in seen if count is not None]
+    if known and view.idle_workers is not None:
+        known.append(view.running_workers - view.idle_workers - view.unknown_activity_workers)
+    return min(there, max(known, default=there))
 
 
 def override(count: int, ground: Ground) -> int:
@@ -189,7 +206,7 @@ def in_order(come_down: Limit) -> tuple[Limit, ...]:
     """Every limit, in the order in which they fold; ``come_down`` is the strategy's own way to take a lower count."""
     # A strategy with a way down of its own answers for it.
     downs = (hold_overdue, hold_down) if come_down is hold_down else (come_down,)
-    taming = (hold_stale, tolerance, hold_up, *downs, step, crash_loop, activation)
+    taming = (hold_stale, tolerance, hold_up, *downs, step, crash_loop, activation, may_be_busy)
     said = (fallback, pause, override, schedule, workers_min)
     never_exceeded = (workers_max, pinned, rate_limit, budget, capacity)
     return (*taming, *said, *never_exceeded)
@@ -201,14 +218,14 @@ def in_force(view: PoolView, come_down: Limit, *, is_held: bool = False) -> tupl
     What is not set could not move the count: leaving it out keeps decisions short.
     """
     profile = view.profile
-    of_moment = (view.is_failing, is_overdue(view), is_held)
+    of_moment = (view.is_failing, is_overdue(view), is_held, view.unknown_activity_workers > 0)
     return _without((*[is_set(profile) for _, is_set in OPTIONAL], *of_moment), come_down)
 
 
 @lru_cache(maxsize=1024)  # an installation has a handful of sorts of profile
 def _without(are_set: tuple[bool, ...], come_down: Limit) -> tuple[Limit, ...]:
     """Every limit but those of ``OPTIONAL`` that are not set, and those of the moment where they have no ground."""
-    optional = (*(limit for limit, _ in OPTIONAL), crash_loop, hold_overdue, activation)
+    optional = (*(limit for limit, _ in OPTIONAL), crash_loop, hold_overdue, activation, may_be_busy)
     idle = {limit for limit, is_set in zip(optional, are_set, strict=True) if not is_set}
     return tuple(limit for limit in in_order(come_down) if limit not in idle)
 

@@ -1,0 +1,179 @@
+"""Workers of which nobody knows what they do: they come down one at a time, and none of them is taken to be idle."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from headway.scaling.decide import decide
+from headway.scaling.explain import explained
+from headway.scaling.metrics.worker_evidence import evidence_of
+from headway.scaling.model import Assignment, Decision, Memory, QueueMetrics, Worker, WorkerState
+from headway.scaling.policy.ground import Ground
+from headway.scaling.policy.limits import may_be_busy
+from headway.scaling.profile import Override, Profile
+from headway.scaling.reconcile import Drain, reconcile
+from headway.scaling.view import PoolView
+from support.pools import NOW_S, profile, queue, view
+
+TICK_S = 5.0
+EXIT_S = 2.0
+
+
+def unknown(workers: int = 0, *, last: int = 0, idle: int = 0, busy: int = 0, **values: Any) -> Ground:
+    """A pool with so many running workers of unknown activity, beside idle and busy ones."""
+    running = workers + idle + busy
+    seen = view(running_workers=running, idle_workers=idle, unknown_activity_workers=workers, **values)
+    return Ground(view=seen, memory=Memory(), last_workers=last or running, is_fresh=True, now_s=NOW_S)
+
+
+@pytest.mark.parametrize(
+    ("pool", "wanted", "left"),
+    [
+        (unknown(6), 0, 5),  # the first is asked
+        (unknown(5, last=5, leaving_workers=1), 0, 5),  # the next only once that one has ended
+        (unknown(2, idle=3), 0, 2),  # idle ones go first, all of them at once
+        (unknown(2, idle=3), 4, 4),
+        (unknown(1, idle=1, busy=2), 0, 3),
+        (unknown(1, busy=3), 0, 3),
+        (unknown(4, starting_workers=1, last=5), 0, 5),  # one that starts is about to do something
+        (unknown(6), 7, 7),
+        (unknown(6, last=3), 0, 3),  # whoever was told to go by others, stays told
+        (unknown(0, idle=4), 0, 0),
+        (unknown(0, busy=4), 0, 0),  # where each is known, the demand holds the busy ones
+    ],
+)
+def test_down_by_idle_workers_and_then_by_one_unknown_one(pool: Ground, wanted: int, left: int) -> None:
+    assert may_be_busy(wanted, pool) == left
+
+
+# --- a pool from evaluation to evaluation ----------------------------------------------------------------------------
+
+
+@dataclass
+class Fleet:
+    """One pool on one host, whose broker knows nothing of running jobs; evaluated and reconciled every 5 s."""
+
+    profile: Profile
+    ends_s: dict[str, float]
+    """Worker -> when its job ends; 0 for one without."""
+    known: bool = False
+    """Whether workers report what they do."""
+    now_s: float = NOW_S
+    memory: Memory = field(default_factory=Memory)
+    asked_s: dict[str, float] = field(default_factory=dict)
+    decision: Decision | None = None
+
+    def __post_init__(self) -> None:
+        self.memory = Memory(target_workers=len(self.ends_s))
+        self.assigned = len(self.ends_s)
+
+    def worker(self, name: str) -> Worker:
+        is_busy = self.ends_s[name] > self.now_s if self.known else None
+        state = WorkerState.DRAINING if name in self.asked_s else WorkerState.RUNNING
+        return Worker(
+            worker_id=name, pool="mail", template="mail", pid=1, state=state, started_at_s=0.0, is_busy=is_busy
+        )
+
+    def step(self) -> list[str]:
+        """Who is asked to leave at this evaluation."""
+        for name, at_s in list(self.asked_s.items()):
+            if max(at_s, self.ends_s[name]) + EXIT_S <= self.now_s:
+                del self.ends_s[name], self.asked_s[name]
+        workers = [self.worker(name) for name in sorted(self.ends_s)]
+        running = [each for each in workers if each.state is WorkerState.RUNNING]
+        evidence = evidence_of(running, running_workers=len(running))
+        seen = view(
+            queue(in_flight_jobs=None, in_flight_min_jobs=0, sampled_at_s=self.now_s),
+            profile=self.profile,
+            assigned_workers=self.assigned,
+            running_workers=len(running),
+            leaving_workers=len(self.asked_s),
+            idle_workers=evidence.idle_workers,
+            unknown_activity_workers=evidence.unknown_workers,
+            undated_jobs=evidence.undated_jobs,
+            busy_workers=evidence.may_be_busy_workers,
+            busy_slots=evidence.most_slots(1),
+        )
+        self.decision, self.memory = decide(seen, self.memory, now_s=self.now_s)
+        self.assigned = self.decision.target_workers
+        row = Assignment(pool="mail", host_id="a", template="mail", base_workers=self.assigned)
+        asked = [action.worker_id for action in reconcile(workers, [row]) if isinstance(action, Drain)]
+        self.asked_s |= dict.fromkeys(asked, self.now_s)
+        self.now_s += TICK_S
+        return asked
+
+
+def fleet(*ends_s: float, known: bool = False, **values: Any) -> Fleet:
+    names = {f"w{number}": NOW_S + end_s if end_s else 0.0 for number, end_s in enumerate(ends_s)}
+    return Fleet(profile=profile(**values), ends_s=names, known=known)
+
+
+def test_an_idle_pool_of_unknown_workers_comes_down_to_its_floor_within_15_s_a_worker() -> None:
+    pool = fleet(*[0.0] * 6, workers_min=1)
+    while len(pool.ends_s) > 1:
+        assert len(pool.step()) <= 1
+        assert pool.now_s - NOW_S <= 15 * 6
+    assert [pool.step() for _ in range(4)] == [[]] * 4
+
+
+def test_an_idle_pool_whose_workers_report_comes_down_at_once() -> None:
+    pool = fleet(*[0.0] * 6, known=True, workers_min=1)
+    assert len(pool.step()) == 5
+
+
+def test_while_long_jobs_run_unseen_one_worker_at_most_is_asked() -> None:
+    pool = fleet(*[180.0] * 6)
+    asked = [name for _ in range(35) for name in pool.step()]
+    assert len(asked) == 1
+    assert len(pool.ends_s) == 6  # that one finishes its job
+    while pool.ends_s:
+        assert len(pool.step()) <= 1
+        assert pool.now_s - NOW_S <= 180 + 15 * 6
+
+
+def test_no_busy_worker_is_asked_while_an_idle_one_is_there() -> None:
+    pool = fleet(180.0, 0.0, 180.0, 0.0, known=True)
+    assert sorted(pool.step()) == ["w1", "w3"]
+    assert [pool.step() for _ in range(10)] == [[]] * 10
+
+
+def test_a_decision_says_how_many_it_keeps_because_they_may_be_busy() -> None:
+    pool = fleet(*[180.0] * 3)
+    pool.step()
+    assert pool.decision is not None
+    assert (pool.decision.target_workers, pool.decision.binding) == (2, "may_be_busy")
+    assert "2 workers may be busy: kept. Such workers leave one at a time." in explained(pool.decision)
+
+
+@pytest.mark.parametrize(
+    "said", [{"workers_max": 1}, {"override": Override(workers=1, until_s=NOW_S + 60, reason="x")}]
+)
+def test_what_a_person_says_is_done_at_once(said: dict[str, Any]) -> None:
+    assert len(fleet(*[180.0] * 4, **said).step()) == 3
+
+
+def test_jobs_that_wait_ask_for_workers_as_if_every_unknown_one_were_busy() -> None:
+    """Four workers may each have a job of minutes, and three more jobs have no time left."""
+    waits: dict[str, Any] = {"waiting_jobs": 3, "oldest_age_s": 9.0, "service_time_s": 180.0}
+    seen = workers_unknown(queue(in_flight_jobs=None, in_flight_min_jobs=0, **waits), 4)
+    assert decide(seen, Memory(target_workers=4), now_s=NOW_S)[0].target_workers == 7
+
+
+def workers_unknown(known: QueueMetrics, workers: int) -> PoolView:
+    return view(
+        known,
+        assigned_workers=workers,
+        running_workers=workers,
+        idle_workers=0,
+        unknown_activity_workers=workers,
+        busy_workers=workers,
+        busy_slots=workers,
+    )
+
+
+def test_a_figure_that_is_lost_lowers_no_target_by_more_than_the_one_that_is_asked() -> None:
+    exact = workers_unknown(queue(in_flight_jobs=4), 4)
+    lost = replace(exact, queues=(queue(in_flight_jobs=None, in_flight_min_jobs=1),))
+    assert decide(exact, Memory(target_workers=4), now_s=NOW_S)[0].target_workers == 4
+    assert decide(lost, Memory(target_workers=4), now_s=NOW_S)[0].target_workers == 3
