@@ -1,9 +1,10 @@
 """Many agents on one control plane: held polls, reports every 15 s, changes to one and to all, a storm after a crash.
 
-The agents speak with the real agent's messages, codec, waits and back-off, a hundred over one connection, from a
-process of their own; what is measured is a real `headway control`, a process beside its embedded Postgres. This program
-leads in its place and writes assignments as a tick does, so that the control plane under test answers agents and
-decides nothing; what its own ticks cost with so many hosts is measured last.
+The agents speak with the real agent's messages, codec, waits and back-off, from a process of their own. A hundred share
+a connection, or as many as the server's limit of concurrent streams makes necessary. What is measured is a real
+`headway control`, a process beside its embedded Postgres. This program leads in its place and writes assignments as a
+tick does, so that the control plane under test answers agents and decides nothing; what its own ticks cost with so many
+hosts is measured last.
 
     python benchmarks/agents.py --agents 1000 10000 --seconds 60
 """

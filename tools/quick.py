@@ -41,6 +41,7 @@ TESTS = (
     (r"sparkjobs/.*", "tests/spark"),
     (r"migrations/.*", "tests/store/test_migrate.py"),
     (r"proto/.*", "tests/wire"),
+    (r"benchmarks/.*", "tests/benchmarks"),
     (
         r"[\w-]+\.md|docs/.*|Dockerfile|docker-compose\.yml|pyproject\.toml|Makefile|tools/.*|\.\w.*",
         "tests/architecture",

@@ -19,10 +19,12 @@ ACK = END_STREAM = 0x1
 END_HEADERS = 0x4
 INITIAL_WINDOW_BYTES = 65_535
 LARGEST = 2**31 - 1
-CANCEL = 8
+MAX_CONCURRENT_STREAMS = 3  # of the settings
+REFUSED_STREAM, CANCEL = 7, 8
 STATUSES = {code.value[0]: code for code in StatusCode}
 # gRPC's own pauses between tries to connect, with the agent's bounds.
 CONNECT_PAUSE_S, CONNECT_PAUSE_MAX_S, CONNECT_FACTOR, CONNECT_JITTER = 0.2, 4.0, 1.6, 0.2
+CONNECT_WITHIN_S = 20.0  # gRPC's own bound, from the first packet to the server's settings
 
 
 class Failed(Exception):
@@ -31,6 +33,10 @@ class Failed(Exception):
     def __init__(self, code: StatusCode, details: str = "") -> None:
         super().__init__(f"{code.name}: {details}")
         self.code = code
+
+
+class NotTaken(Exception):
+    """A call that the server refused before it did anything for it: it may be made again."""
 
 
 class Call:
@@ -45,42 +51,57 @@ class Call:
 
 
 class Channel:
-    """A connection that is made when a call needs it. While a try to make it has failed, calls fail at once."""
+    """The connections to one server: one more is made whenever the server allows no further call on those there are.
+
+    While a try to connect has just failed, calls that would need a new connection fail immediately.
+    """
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self._wire: Wire | None = None
-        self._connecting: asyncio.Task[Wire] | None = None
+        self._wires: list[Wire] = []
+        self._connecting: asyncio.Task[None] | None = None
         self._pause_s, self._next_try_s = CONNECT_PAUSE_S, 0.0
+
+    @property
+    def connections(self) -> int:
+        """How many connections take calls now."""
+        return sum(not wire.is_closed for wire in self._wires)
 
     async def call(self, path: str, message: bytes, *, timeout_s: float) -> bytes:
         """The answer to ``message``. Raises ``Failed``."""
-        wire = self._wire
-        if wire is None or wire.is_closed:
-            wire = await self._connected()
-        return await wire.call(path, message, timeout_s=timeout_s)
+        refused: list[Wire] = []
+        while True:
+            wire = next((wire for wire in self._wires if wire.has_room and wire not in refused), None)
+            if wire is None:
+                await self._connected()
+                continue
+            try:
+                return await wire.call(path, message, timeout_s=timeout_s)
+            except NotTaken:  # a busy server counts a call for a while after its answer has come
+                refused.append(wire)
 
     def close(self) -> None:
         """Hang up."""
-        if self._wire is not None and not self._wire.is_closed:
-            self._wire.transport.close()
+        for wire in self._wires:
+            wire.transport.close()
 
-    async def _connected(self) -> "Wire":
+    async def _connected(self) -> None:
+        """Return once there is one more connection, which calls that wait for the same share."""
         loop = asyncio.get_running_loop()
         if self._connecting is None:
             if loop.time() < self._next_try_s:
                 raise Failed(StatusCode.UNAVAILABLE, "connecting failed just now")
             self._connecting = loop.create_task(self._connect())
         try:
-            return await asyncio.shield(self._connecting)
+            await asyncio.shield(self._connecting)
         except OSError as error:
             raise Failed(StatusCode.UNAVAILABLE, str(error)) from error
 
-    async def _connect(self) -> "Wire":
+    async def _connect(self) -> None:
         loop = asyncio.get_running_loop()
-        host, port = self._address.split(":")
         try:
-            _, self._wire = await loop.create_connection(lambda: Wire(self._address), host, int(port))
+            async with asyncio.timeout(CONNECT_WITHIN_S):
+                wire = await self._ready_wire()
         except OSError:
             self._next_try_s = loop.time() + self._pause_s * random.uniform(1 - CONNECT_JITTER, 1 + CONNECT_JITTER)
             self._pause_s = min(CONNECT_PAUSE_MAX_S, self._pause_s * CONNECT_FACTOR)
@@ -88,7 +109,17 @@ class Channel:
         finally:
             self._connecting = None
         self._pause_s = CONNECT_PAUSE_S
-        return self._wire
+        self._wires = [*(each for each in self._wires if not each.is_lost), wire]
+
+    async def _ready_wire(self) -> "Wire":
+        host, port = self._address.split(":")
+        _, wire = await asyncio.get_running_loop().create_connection(lambda: Wire(self._address), host, int(port))
+        try:
+            await wire.wait_ready()
+        except (OSError, asyncio.CancelledError):  # the latter is what a timeout is here
+            wire.transport.close()
+            raise
+        return wire
 
 
 class Frame(NamedTuple):
@@ -101,17 +132,30 @@ class Frame(NamedTuple):
 
 
 class Wire(asyncio.Protocol):
-    """One HTTP/2 connection."""
+    """One HTTP/2 connection. No call may be made before the server's first settings have come."""
 
     def __init__(self, authority: str) -> None:
-        self.is_closed = False
+        self.is_closed = self.is_lost = False
         self._loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self._streams_max = LARGEST
         self._headers = HeaderTable(authority)
         self._calls: dict[int, Call] = {}
         self._stream = 1
         self._buffer = b""
         self._window_bytes = INITIAL_WINDOW_BYTES
         self._waiting: deque[bytes] = deque()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the server takes one more call on this connection."""
+        return not self.is_closed and len(self._calls) < self._streams_max
+
+    async def wait_ready(self) -> None:
+        """Return once the server has said how many calls it takes. Raises ``ConnectionError`` if it takes none."""
+        await self._ready
+        if self._streams_max < 1:
+            raise ConnectionRefusedError("the server allows no call on a connection")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Say how we want to be spoken to: headers in full each time, and as much at once as there is."""
@@ -122,12 +166,14 @@ class Wire(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Fail what waits for an answer."""
-        self.is_closed = True
+        self.is_closed = self.is_lost = True
+        if not self._ready.done():
+            self._ready.set_exception(ConnectionResetError(f"the connection broke: {exc}"))
         for stream in list(self._calls):
             self._fail(stream, StatusCode.UNAVAILABLE, f"the connection broke: {exc}")
 
     async def call(self, path: str, message: bytes, *, timeout_s: float) -> bytes:
-        """The answer to ``message``. Raises ``Failed``."""
+        """The answer to ``message``. Raises ``Failed`` or ``NotTaken``."""
         stream, self._stream = self._stream, self._stream + 2
         call = self._calls[stream] = Call(self._loop.create_future())
         call.timer = self._loop.call_later(timeout_s, self._expire, stream)
@@ -156,8 +202,7 @@ class Wire(asyncio.Protocol):
             if came.flags & END_STREAM:
                 self._ended(came.stream, came.payload)
         elif came.kind == RST_STREAM:
-            is_cancelled = struct.unpack(">I", came.payload)[0] == CANCEL
-            self._fail(came.stream, StatusCode.CANCELLED if is_cancelled else StatusCode.UNAVAILABLE, "reset")
+            self._reset(came.stream, *struct.unpack(">I", came.payload))
         elif came.stream == 0:
             return self._of_connection(came)
         return b""
@@ -170,7 +215,16 @@ class Wire(asyncio.Protocol):
             self.is_closed = True
         if came.flags & ACK or came.kind not in {PING, SETTINGS}:
             return b""
+        if came.kind == SETTINGS:
+            self._take_settings(came.payload)
         return frame(came.kind, ACK, 0, came.payload if came.kind == PING else b"")
+
+    def _take_settings(self, payload: bytes) -> None:
+        for name, value in struct.iter_unpack(">HI", payload):
+            if name == MAX_CONCURRENT_STREAMS:
+                self._streams_max = value
+        if not self._ready.done():
+            self._ready.set_result(None)
 
     def _frames(self, data: bytes) -> Iterator[Frame]:
         buffer = self._buffer + data if self._buffer else data
@@ -203,9 +257,18 @@ class Wire(asyncio.Protocol):
         self.transport.write(frame(RST_STREAM, 0, stream, struct.pack(">I", CANCEL)))
         self._fail(stream, StatusCode.DEADLINE_EXCEEDED, "no answer in time")
 
+    def _reset(self, stream: int, reason: int) -> None:
+        if reason == REFUSED_STREAM:
+            self._raise(stream, NotTaken())
+        else:
+            self._fail(stream, StatusCode.CANCELLED if reason == CANCEL else StatusCode.UNAVAILABLE, "reset")
+
     def _fail(self, stream: int, code: StatusCode, details: str) -> None:
+        self._raise(stream, Failed(code, details))
+
+    def _raise(self, stream: int, error: Exception) -> None:
         if (call := self._end(stream)) is not None:
-            call.answer.set_exception(Failed(code, details))
+            call.answer.set_exception(error)
 
     def _end(self, stream: int) -> Call | None:
         """The call of the stream, if somebody still waits for it."""

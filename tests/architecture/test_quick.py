@@ -26,6 +26,7 @@ from support.tree import ROOT, SERVICE
         (["tests/test_loading_strategies.py"], ["tests/test_loading_strategies.py"]),
         (["docs/how-to/install.md", "Makefile", ".ci/run"], ["tests/architecture"]),
         (["sparkjobs/headway_spark/stream/buckets.py"], ["tests/spark"]),
+        (["benchmarks/many_agents/http2.py"], ["tests/benchmarks"]),
         (["tests/agent/test_that_was_deleted.py"], []),
         (["LICENSE"], []),
     ],
