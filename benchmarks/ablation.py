@@ -4,6 +4,9 @@
 
 Every row leaves out one term and runs all traces in a scenario that the term is for. Finished rows are kept in
 ``--cells`` and not run again, so an interrupted run goes on where it ended; delete the folder after a change of code.
+``--only`` takes some of the traces: the shortest is quick to run without every term.
+
+    python benchmarks/ablation.py --traces service/headway/simulate/traces --only bursty_llm_code --cells DIR
 """
 
 import argparse
@@ -11,16 +14,17 @@ import json
 import math
 import multiprocessing
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from closed_loop.cells import Cell, Figures, load, run
+from closed_loop.patches import Patch
 from closed_loop.reference import TRACES, oracle_worker_hours
 
 from headway.scaling import decide
 from headway.scaling.demands import deadlines, safety_stock
-from headway.scaling.demands.deadlines import Due, Need, Supply, greatest, need, start_up_s
+from headway.scaling.demands.deadlines import Due, Need, Supply, cycle_s, greatest, need, start_up_s, waiting
 from headway.scaling.model import QueueMetrics
 from headway.scaling.policy import stabilization
 from headway.scaling.strategies import hybrid
@@ -31,7 +35,7 @@ PAGE = ROOT / "docs" / "reference" / "ablation.md"
 REACTIVE, EXPOSED = "sla10", "sla10-boot8"
 
 
-def no_deferral(due: Iterable[Due], given: Supply, view: PoolView) -> Need:
+def no_deferral(due: Iterable[Due], given: Supply, view: PoolView, *, slots_max: int) -> Need:  # noqa: ARG001
     """The backlog drained as if there were no next evaluation."""
     found, ahead_jobs = Need(), 0.0
     for each in due:
@@ -42,65 +46,58 @@ def no_deferral(due: Iterable[Due], given: Supply, view: PoolView) -> Need:
 
 def no_cohorts(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Due, ...]:
     """All waiting jobs as old as the oldest."""
-    margin_s = deadlines.MARGIN_S + deadlines.START_UP_SPREAD * start_up_s(view)
-    if not queue.waiting_jobs:
-        return ()
-    return (Due(jobs=queue.waiting_jobs, within_s=target_s - (queue.oldest_age_s or 0.0) - margin_s),)
+    return waiting(replace(queue, arrivals=()), view, target_s=target_s)
 
 
-def mean_completions(queue: QueueMetrics, busy_slots: int) -> float:
+def mean_completions(queue: QueueMetrics, view: PoolView, busy_slots: int) -> float:
     """Completions by the mean service time."""
-    return busy_slots / queue.service_time_s if queue.service_time_s else 0.0
-
-
-def _put(module: object, name: str, value: object) -> Callable[[], None]:
-    return lambda: setattr(module, name, value)
+    return busy_slots / cycle_s(queue, view)
 
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """A term, the scenario it is for, and what takes it out."""
+    """A term, the scenario it is for, and the patches that take it out."""
 
     term: str
     scenario: str
-    take_out: tuple[Callable[[], None], ...] = ()
+    patches: tuple[Patch, ...] = ()
 
 
 ABLATIONS = (
     Ablation("nothing", REACTIVE),
-    Ablation("waiting for the next look", REACTIVE, (_put(hybrid, "backlog_drain", no_deferral),)),
-    Ablation("the age of each cohort", REACTIVE, (_put(hybrid, "waiting", no_cohorts),)),
-    Ablation("caution about completions", REACTIVE, (_put(hybrid, "CAUTION", 0.0),)),
+    Ablation("waiting for the next look", REACTIVE, (Patch(hybrid, "backlog_drain", no_deferral),)),
+    Ablation("the age of each cohort", REACTIVE, (Patch(hybrid, "waiting", no_cohorts),)),
+    Ablation("caution about completions", REACTIVE, (Patch(hybrid, "CAUTION", 0.0),)),
     Ablation(
         "completions as seen of late",
         REACTIVE,
-        (_put(hybrid, "completions_per_s", mean_completions), _put(deadlines, "completions_per_s", mean_completions)),
+        (Patch(hybrid, "completions_per_s", mean_completions), Patch(deadlines, "completions_per_s", mean_completions)),
     ),
-    Ablation("the margin for a slow start", REACTIVE, (_put(deadlines, "START_UP_SPREAD", 0.0),)),
-    Ablation("waking at once", REACTIVE, (_put(hybrid, "_is_asleep", lambda _queue, _view: False),)),
+    Ablation("the margin for a slow start", REACTIVE, (Patch(deadlines, "START_UP_SPREAD", 0.0),)),
+    Ablation("waking at once", REACTIVE, (Patch(hybrid, "_is_asleep", lambda _queue, _view: False),)),
     Ablation(
-        "the cheapest hold: none instead", REACTIVE, (_put(decide, "kept_workers", lambda costs: costs.levels[0]),)
+        "the cheapest hold: none instead", REACTIVE, (Patch(decide, "kept_workers", lambda costs: costs.levels[0]),)
     ),
     Ablation(
-        "the cheapest hold: 15 s instead", REACTIVE, (_put(decide, "kept_workers", lambda costs: costs.levels[3]),)
+        "the cheapest hold: 15 s instead", REACTIVE, (Patch(decide, "kept_workers", lambda costs: costs.levels[3]),)
     ),
     Ablation("nothing", EXPOSED),
-    Ablation("standing workers", EXPOSED, (_put(hybrid, "exposed_s", lambda _view: 0.0),)),
-    Ablation("the spare", EXPOSED, (_put(hybrid, "spare_jobs", lambda *_, **__: 0.0),)),
-    Ablation("earlier days", EXPOSED, (_put(safety_stock, "_is_recall_known", lambda _view: False),)),
-    Ablation("earlier days only where they help", EXPOSED, (_put(safety_stock, "_pays", lambda *_: True),)),
-    Ablation("learning from late jobs", EXPOSED, (_put(safety_stock, "STOCK_LEARNING_STEP", 0.0),)),
+    Ablation("standing workers", EXPOSED, (Patch(hybrid, "exposed_s", lambda _view: 0.0),)),
+    Ablation("the spare", EXPOSED, (Patch(hybrid, "spare_jobs", lambda *_, **__: 0.0),)),
+    Ablation("earlier days", EXPOSED, (Patch(safety_stock, "_is_recall_known", lambda _view: False),)),
+    Ablation("earlier days only where they help", EXPOSED, (Patch(safety_stock, "_pays", lambda *_: True),)),
+    Ablation("learning from late jobs", EXPOSED, (Patch(safety_stock, "STOCK_LEARNING_STEP", 0.0),)),
     Ablation(
         "what standing is worth",
         EXPOSED,
-        (_put(safety_stock, "LATE_JOB_WORKER_S", math.inf), _put(safety_stock, "STOCK_FIRST_DAY_WORKER_S", math.inf)),
+        (Patch(safety_stock, "LATE_JOB_WORKER_S", math.inf), Patch(safety_stock, "STOCK_FIRST_DAY_WORKER_S", math.inf)),
     ),
     Ablation(
         "the price of the first day",
         EXPOSED,
-        (_put(safety_stock, "STOCK_FIRST_DAY_WORKER_S", safety_stock.LATE_JOB_WORKER_S),),
+        (Patch(safety_stock, "STOCK_FIRST_DAY_WORKER_S", safety_stock.LATE_JOB_WORKER_S),),
     ),
-    Ablation("the start-up in a start's price", EXPOSED, (_put(stabilization, "HOLD_START_UP_SHARE", 0.0),)),
+    Ablation("the start-up in a start's price", EXPOSED, (Patch(stabilization, "HOLD_START_UP_SHARE", 0.0),)),
 )
 
 
@@ -111,31 +108,35 @@ def main() -> None:
     parser.add_argument(
         "--cells", type=Path, default=ROOT / ".headway" / "ablation", help="where finished rows are kept"
     )
+    parser.add_argument("--only", nargs="+", choices=TRACES, default=list(TRACES), help="traces; default: all")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--page", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     options = parser.parse_args()
+    if options.page and set(options.only) < set(TRACES):
+        parser.error("--page is of all traces: leave --only out")
     options.cells.mkdir(parents=True, exist_ok=True)
-    tasks = [(number, options.traces, options.cells) for number in range(len(ABLATIONS))]
+    tasks = [(number, options.only, options.traces, options.cells) for number in range(len(ABLATIONS))]
     with multiprocessing.Pool(options.processes, maxtasksperchild=1) as pool:
         rows = list(pool.imap(_row, tasks, chunksize=1))
-    text = "\n".join(_page(rows)) + "\n"
+    text = "\n".join(_page(rows, options.only)) + "\n"
     if options.page:
         PAGE.write_text(text)
     else:
         print(text)
 
 
-def _row(task: tuple[int, Path, Path]) -> list[Figures]:
-    """One ablation on every trace, in a process of its own: what is taken out stays out there."""
-    number, folder, cells = task
+def _row(task: tuple[int, Sequence[str], Path, Path]) -> list[Figures]:
+    """One ablation on ``traces``, in a process of its own: what is taken out stays out there."""
+    number, traces, folder, cells = task
     ablation = ABLATIONS[number]
-    kept = cells / f"{ablation.scenario}-{ablation.term.replace(' ', '-').replace(':', '')}.json"
+    names = (ablation.scenario, ablation.term.replace(" ", "-").replace(":", ""), *_named(traces))
+    kept = cells / f"{'-'.join(names)}.json"
     if kept.exists():
         return [Figures(**figures) for figures in json.loads(kept.read_text())]
-    for take_out in ablation.take_out:
-        take_out()
+    for patch in ablation.patches:
+        patch.apply()
     found = []
-    for trace in TRACES:
+    for trace in traces:
         load(folder, trace)
         found.append(run(Cell(scenario=ablation.scenario, trace=trace, strategy="hybrid"), folder))
     kept.write_text(json.dumps([{name: getattr(each, name) for name in Figures.__slots__} for each in found]))
@@ -143,12 +144,16 @@ def _row(task: tuple[int, Path, Path]) -> list[Figures]:
     return found
 
 
-def _page(rows: list[list[Figures]]) -> Iterator[str]:
+def _named(traces: Sequence[str]) -> Sequence[str]:
+    return () if set(traces) == set(TRACES) else traces
+
+
+def _page(rows: list[list[Figures]], traces: Sequence[str]) -> Iterator[str]:
     yield "# What each term of hybrid is worth"
     yield ""
     yield (
         "Written by `python benchmarks/ablation.py --traces DIR --page`; do not edit. Each row leaves out one term "
-        "of `hybrid` and runs all traces; "
+        f"of `hybrid` and runs {', '.join(_named(traces)) or 'all traces'}; "
         "cost is the geometric mean of worker-hours as a multiple of the oracle's. Of `cron_flights` "
         "the days from the second on count as a trace where the start-up is 8 s."
     )
@@ -162,17 +167,17 @@ def _page(rows: list[list[Figures]]) -> Iterator[str]:
         yield "|---|--:|--:|--:|--:|--:|--:|"
         for ablation, figures in zip(ABLATIONS, rows, strict=True):
             if ablation.scenario == scenario:
-                yield _line(ablation, figures)
+                yield _line(ablation, figures, traces)
 
 
-def _line(ablation: Ablation, figures: list[Figures]) -> str:
+def _line(ablation: Ablation, figures: list[Figures], traces: Sequence[str]) -> str:
     costs = [
         each.worker_hours / oracle_worker_hours(trace, ablation.scenario)
-        for trace, each in zip(TRACES, figures, strict=True)
+        for trace, each in zip(traces, figures, strict=True)
     ]
     counted = [
         each.later_percent if trace == "cron_flights" and ablation.scenario == EXPOSED else each.percent
-        for trace, each in zip(TRACES, figures, strict=True)
+        for trace, each in zip(traces, figures, strict=True)
     ]
     mean = sum(each.percent for each in figures) / len(figures)
     geometric = math.exp(sum(map(math.log, costs)) / len(costs))
