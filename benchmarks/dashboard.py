@@ -10,7 +10,6 @@ buckets, hosts report every five seconds, and viewers are notified every second,
 import argparse
 import asyncio
 import json
-import shutil
 import subprocess
 import sys
 import threading
@@ -27,6 +26,8 @@ import psycopg
 from bench import database, machine
 from playwright.sync_api import sync_playwright
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
 from headway.control.http.app import create_app
 from headway.control.http.http_server import HttpServer
 from headway.control.http.overview.broadcaster import Feed
@@ -36,6 +37,7 @@ from headway.scaling.profile import Profile, profile_to_mapping
 from headway.settings import Address
 from headway.store.engine import create_engine
 from headway.store.events.event_log import EventLog
+from support.chromium import CHROMIUM, MISSING
 
 ACTIVE_POOLS = 20
 HOSTS = 50
@@ -230,9 +232,7 @@ LONGEST = """() => {
 def painted(port: int, *, seconds: float) -> tuple[float, float, float]:
     """Milliseconds to the first row, of the longest task afterwards, and of main thread a second."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         inspector = page.context.new_cdp_session(page)
         inspector.send("Performance.enable")
@@ -297,6 +297,8 @@ def main() -> None:
     if given.serve:
         asyncio.run(serve(given.serve, given.folder))
         return
+    if CHROMIUM is None:
+        parser.error(MISSING)
     with database(is_durable=False) as (url, folder):
         with psycopg.connect(url, autocommit=True) as db:
             filled(db, pools=given.pools)

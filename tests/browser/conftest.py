@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
-from browser.pages import CHROMIUM, QUIETLY
+from browser.pages import QUIETLY
 from headway.control.http.app import create_app
 from headway.control.http.http_server import HttpServer
 from headway.control.http.overview.broadcaster import Feed
@@ -21,6 +21,7 @@ from headway.control.ingest.ingest import Ingest
 from headway.settings import Address
 from headway.store.engine import Engine, create_engine
 from headway.store.events.event_log import EventLog
+from support.chromium import CHROMIUM
 
 HERE = Path(__file__).parent
 

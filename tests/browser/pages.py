@@ -1,6 +1,5 @@
 """Chromium, and pages in it."""
 
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-# The shell has no window to draw, and takes two thirds of the processor time.
-CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+from support.chromium import CHROMIUM, MISSING
+
 QUIETLY = [
     "--no-sandbox",
     "--disable-gpu",
@@ -30,7 +29,7 @@ TOKEN = "k7Qm2vX9tL4pZ8sR3wN6yB1c"  # of the control plane itself
 
 IN_A_BROWSER = [
     pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is on the PATH: apt-get install chromium-headless-shell"),
+    pytest.mark.skipif(CHROMIUM is None, reason=MISSING),
 ]
 
 
