@@ -141,7 +141,7 @@ def test_cut_off_for_too_long_only_templates_that_may_not_go_on_are_drained_and_
         host.host_file.write_text(
             SLEEP.format(seconds=600)
             + SLEEP.format(seconds=601).replace("sleep]", "pinned]")
-            + "isolation_drain_after_s = 12\n"
+            + "isolation_drain_after_s = 12\ndrain_timeout_s = 9\n"
         )
         host.agent()
         control.assign(row(1), row(1, pool="ledger", template="pinned"))

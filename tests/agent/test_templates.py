@@ -42,6 +42,7 @@ labels = { zone = "a" }
 [templates.train]
 argv = ["sh"]
 isolation_drain_after_s = 30
+drain_timeout_s = 120
 labels = { kind = "gpu" }
 resources = { gpus = 2, measured = false }
 recycle = { after_s = 3600, jobs = 500, memory_bytes = "300MB" }

@@ -121,7 +121,7 @@ def test_what_a_report_promises_is_written_down_before_it_is_sent(tmp_path: Path
     """The control plane goes by it once it has arrived, and the next agent must, too."""
     control = Promised(tmp_path / "state")
     with serving(control) as port:
-        host_file = '[templates.t]\nargv = ["sleep", "600"]\nisolation_drain_after_s = 77.0\n'
+        host_file = '[templates.t]\nargv = ["sleep", "600"]\nisolation_drain_after_s = 77.0\ndrain_timeout_s = 9\n'
         host = Host(tmp_path, control, port, host_file)
         try:
             host.agent()

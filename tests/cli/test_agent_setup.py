@@ -104,6 +104,7 @@ def test_check_shows_who_workers_run_as_and_when_they_are_replaced(capsys: pytes
         argv = ["sh"]
         user = "{getpass.getuser()}"
         isolation_drain_after_s = 30
+        drain_timeout_s = 120
         resources = {{ cpu_cores = 0, memory_bytes = 0, gpus = 2 }}
         recycle = {{ after_s = 3600, jobs = 500, memory_bytes = "300MB" }}
         """

@@ -105,8 +105,7 @@ def test_the_agent_can_read_the_host_file_and_workers_in_it_have_time_for_their_
         else:
             assert template.environment["DEMO_BROKER_URL"] == url
             assert template.environment["HEADWAY_URL"] == "http://h:1"
-        assert template.stop.drain_timeout_s == demo.DEMO_DRAIN_S
-        assert max(job.service_s for job in lane.jobs) < demo.DEMO_DRAIN_S, "no job is cut short by its worker's drain"
+        assert template.stop.drain_timeout_s is None, "no job is cut by its worker's drain"
     cores = sum(templates[lane.profile.template].cpu_cores * lane.profile.workers_max for lane in workload.lanes)
     assert cores < 1, "two cores have room for all workers"
     assert tomllib.loads(text)

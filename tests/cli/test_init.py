@@ -62,7 +62,7 @@ def test_what_it_writes_is_read_by_up_and_by_the_agent(
     assert emails.argv == (str(Path(sys.executable).with_name("rq")), "worker", *SAFE, "--url", broker, "emails")
     assert emails.burst_arguments == ("--burst",)
     assert emails.working_directory == str(tmp_path)
-    assert (emails.ready.pattern, emails.stop.stop_signal, emails.stop.drain_timeout_s) == ("Listening on", 15, 180.0)
+    assert (emails.ready.pattern, emails.stop.stop_signal, emails.stop.drain_timeout_s) == ("Listening on", 15, None)
     assert capsys.readouterr().out == (
         f"queues of RQ in {broker}: 2\n"
         "  redis/emails  waiting jobs: 1  workers: 0  unserved\n"

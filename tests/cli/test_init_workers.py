@@ -157,7 +157,7 @@ def test_a_template_is_as_the_worker_is(tmp_path: Path) -> None:
     assert made.argv[-8:-2] == ("--queues", "mail,news", "--concurrency", "8", "--prefetch-multiplier", "1")
     assert made.argv[-2:] == ("--hostname", "worker-$(HEADWAY_WORKER_ID)@%h")
     assert (made.slots, made.cpu_cores, made.memory) == (8, 0.8, "512MB")
-    assert (made.working_directory, made.user, made.drain_timeout_s) == ("/srv/shop", "shop", 305)
+    assert (made.working_directory, made.user) == ("/srv/shop", "shop")
     assert made.stop_signal == "INT"  # TERM is remapped, and would end its jobs
     assert made.environment["CELERY_BROKER_URL"] == found.given  # the same broker, by the URL that was typed here
 

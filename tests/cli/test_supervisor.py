@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from headway.cli.local import process_orphans
+from headway.cli.local import process_orphans, supervisor
 from headway.cli.local.data_dir import DataDir
 from headway.cli.local.supervisor import Child, Supervisor
 from headway.cli.process.shutdown import Stopped, Stopping
 from headway.errors import Refused, Unavailable
+from headway.local import procfs
 from support.processes import runs
 from support.waiting import eventually
 
@@ -257,6 +259,31 @@ def test_a_child_that_will_not_stop_is_killed_with_its_whole_session(stage, tmp_
     stage.stop()
     assert "did not stop within 0.2 s: killed" in stage.said[-1]
     eventually(lambda: not runs(int(family.read_text())))
+
+
+def test_a_child_that_waits_for_jobs_is_waited_for_by_name_and_asked_again_where_this_process_is(stage, monkeypatch):
+    code = """
+        import signal, time
+        asked = []
+        signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+        while len(asked) < 2:
+            time.sleep(0.01)
+    """
+    waits = stage.child("agent", code, stop_within_s=float("inf"), awaited=lambda: "waiting for mail (process 7)")
+    stage.supervisor.start(waits)
+    pid = stage.supervisor.pid("agent")
+    eventually(lambda: not procfs.would_die_of(pid, signal.SIGTERM))
+    stage.stopping.signals_received = 1
+    monkeypatch.setattr(supervisor, "AWAITED_EVERY_S", 0.05)
+    ending = threading.Thread(target=stage.stop)
+    ending.start()
+    line = "waiting for mail (process 7); Ctrl-C again kills them, and cuts their jobs"
+    eventually(lambda: stage.said[-2:] == [line, line])
+    assert runs(pid)
+    stage.stopping.signals_received = 2
+    ending.join(30.0)
+    assert not runs(pid)
+    assert not any("killed" in each for each in stage.said)
 
 
 def test_what_a_child_leaves_in_its_session_ends_with_it(stage, tmp_path):

@@ -139,7 +139,9 @@ class Site:
         text = self._host_file.read_text()
         text = text.replace('"APP', f'"{self.shop.library}_app').replace('"QUEUE"', f'"{QUEUE}"')
         text = text.replace('working_directory = "."', f'working_directory = "{APPS}"')
-        self._host_file.write_text(re.sub(r"drain_timeout_s = \d+", f"drain_timeout_s = {drain_timeout_s}", text))
+        self._host_file.write_text(
+            re.sub("^stop_signal", f"drain_timeout_s = {drain_timeout_s}\nstop_signal", text, flags=re.MULTILINE)
+        )
 
     def _headway(self, *words: str) -> subprocess.Popen[bytes]:
         with self._log.open("ab") as log:

@@ -16,6 +16,7 @@ from headway.agent.controlplane.client import ControlClient, HostUpdate
 from headway.agent.controlplane.isolation import Contact, Isolation, unisolated
 from headway.agent.controlplane.session import ControlSession
 from headway.agent.desired_state import Bound, within
+from headway.agent.fleet_end import FleetEnd
 from headway.agent.monitoring.monitor import Monitor
 from headway.agent.policy.recycling import Recycling
 from headway.agent.policy.rollout import held_back, surplus, upkeep
@@ -32,7 +33,6 @@ from headway.scaling.reconcile import Upkeep, reconcile
 from headway.wire.channel import Tls
 
 POLL_S = 0.5
-END_MARGIN_S = 10.0  # from the force signal to the end of the last process
 LAST_REPORT_S = 2.0
 
 log = logging.getLogger(__name__)
@@ -73,8 +73,8 @@ class Agent:
         self._has_waiting = False
         """Whether there are starts that there was no room for, or too much doubt."""
         self._bound = Bound()
-        self._ends_by_s: float | None = None
-        """Until when workers may drain; ``None`` while this agent is not about to end them."""
+        self._end: FleetEnd | None = None
+        """The end of all workers; ``None`` while this agent is not about to end them."""
 
     @property
     def _host_file(self) -> HostFile:
@@ -138,28 +138,27 @@ class Agent:
                 self._bound_logs(fleet)
             if is_measured or is_news:
                 self._publish(fleet, link, is_urgent=is_news)
-            if self._is_over(fleet):
+            if self._is_over():
                 return
             is_first = False
             self._wakes.wait(min(POLL_S, fleet.next_check_s()), fleet.watchable())
 
     def _begin_to_end(self, fleet: WorkerManager) -> bool:
         """Whether this is the moment: this process was asked to stop, and its workers end with it."""
-        if not (self._wakes.stops_asked and self._setup.stops_workers) or self._ends_by_s is not None:
+        if not (self._wakes.stops_asked and self._setup.stops_workers) or self._end is not None:
             return False
         log.info("stopping workers=%d", len(fleet.running()))
-        fleet.drain_all()
-        self._ends_by_s = self._clock() + drain_bound_s(fleet, now_s=self._clock())
+        self._end = FleetEnd(fleet, self._setup.folder, clock=self._clock, activity=self._measures.activity)
         return True
 
-    def _is_over(self, fleet: WorkerManager) -> bool:
+    def _is_over(self) -> bool:
         if not self._wakes.stops_asked:
             return False
-        if self._ends_by_s is None:
+        if self._end is None:
             return not self._setup.stops_workers
-        # Asked a second time by a person who has no patience: the workers have their stop signal, and end without us.
-        is_pressed = self._wakes.stops_asked > 1
-        return not (fleet.running() or fleet.remains.left) or is_pressed or self._clock() > self._ends_by_s
+        if self._wakes.stops_asked > 1:
+            self._end.force()
+        return self._end.is_over()
 
     def _take_orders(self, fleet: WorkerManager, link: ControlSession) -> bool:
         received = link.received
@@ -181,7 +180,7 @@ class Agent:
 
     def _reconcile(self, fleet: WorkerManager, link: ControlSession, contact: Contact) -> bool:
         """Do what is to be done. Returns whether that was anything: without orders it never is, silence is not zero."""
-        if fleet.orders.assignments is None or self._ends_by_s is not None:
+        if fleet.orders.assignments is None or self._end is not None:
             return False
         host_file = self._host_file
         limits_s = contact.limits_s(host_file.templates)
@@ -250,8 +249,16 @@ def _within(assignments: Iterable[Assignment], host_file: HostFile) -> tuple[Ass
     return within(assignments, workers_max=host_file.workers_max, templates=host_file.templates)
 
 
-def stop_left(folder: StateFolder, *, wakes: WakePipe, clock: Callable[[], float] = procfs.since_boot_s) -> int:
+def stop_left(
+    folder: StateFolder,
+    *,
+    wakes: WakePipe,
+    is_forced: bool = False,
+    clock: Callable[[], float] = procfs.since_boot_s,
+) -> int:
     """End every worker that an agent has left behind. Returns how many still run: when asked to stop, or of no record.
+
+    ``is_forced`` kills them, and cuts their jobs.
 
     Raises:
         Refused: an agent works there, which would start them again; or none ever did.
@@ -263,18 +270,12 @@ def stop_left(folder: StateFolder, *, wakes: WakePipe, clock: Callable[[], float
             folder, host_file=HostFile(templates={}), agent_id=folder.identity().agent_id, environment={}, clock=clock
         )
         fleet.adopt()
-        fleet.drain_all()
-        ends_by_s = clock() + drain_bound_s(fleet, now_s=clock())
-        while (
-            (left := len(fleet.running()) + len(fleet.remains.left)) and not wakes.stops_asked and clock() < ends_by_s
-        ):
+        end = FleetEnd(fleet, folder, clock=clock)
+        if is_forced:
+            end.force()
+        while not (wakes.stops_asked or end.is_over()):
             fleet.scan()
             wakes.wait(min(POLL_S, fleet.next_check_s()), fleet.watchable())
+        left = end.left + len(fleet.unrecorded.found)
         fleet.close()
-        return left + len(fleet.unrecorded.found)
-
-
-def drain_bound_s(fleet: WorkerManager, *, now_s: float) -> float:
-    """Seconds after which every worker that was asked to stop has ended, by force if need be, and what was left."""
-    drains_s = (record.stop.drain_timeout_s * (1 + record.life.is_being_told) for record in fleet.running())
-    return max([*drains_s, *fleet.remains.time_left_s(now_s=now_s)], default=0.0) + END_MARGIN_S
+        return left

@@ -140,6 +140,7 @@ def _template(name: str, table: TomlTable, *, folder: Path, gpus: int) -> Templa
     )
     resources.close()
     table.close()
+    _check_isolation(template, table)
     _check_gpus(template, table, gpus=gpus)
     _check_program(template, table)
     return template
@@ -182,7 +183,7 @@ def _ready(table: TomlTable) -> Ready:
 def _stop(table: TomlTable) -> Stop:
     given = Stop(
         stop_signal=table.signal("stop_signal", default=signal.SIGTERM),
-        drain_timeout_s=table.number("drain_timeout_s", default=templates.DRAIN_TIMEOUT_S, most=DURATION_MAX_S),
+        drain_timeout_s=table.number_if_any("drain_timeout_s", most=DURATION_MAX_S, is_zero_allowed=True),
         force_signal=table.signal("force_signal", default=signal.SIGKILL),
     )
     if given.stop_signal == signal.SIGKILL:
@@ -209,6 +210,15 @@ def _log(table: TomlTable) -> Log:
         table.breach(f"bytes_max must be at least {HOST_FILE_LOG_BYTES_MIN}")
     table.close()
     return given
+
+
+def _check_isolation(template: Template, table: TomlTable) -> None:
+    """Without a deadline nobody knows when the workers of a partitioned host have ended: no other host may run them."""
+    if template.isolation_drain_after_s is not None and not table.has("drain_timeout_s"):
+        table.breach(
+            "isolation_drain_after_s needs a drain_timeout_s, after which workers that have not finished are killed: "
+            "set one that is longer than the longest job, or leave isolation_drain_after_s out"
+        )
 
 
 def _check_gpus(template: Template, table: TomlTable, *, gpus: int) -> None:

@@ -36,7 +36,6 @@ class LibraryPreset:
     user: str | None = None
     ready_pattern: str
     stop_signal: str = "TERM"
-    drain_timeout_s: int
     cpu_cores: float = 0.1
     memory: str
     notes: Mapping[str, str]
@@ -53,7 +52,6 @@ NOTES = MappingProxyType(
         "working_directory": "where your code is found; relative to this file's folder",
         "ready_pattern": "printed when the worker begins to take jobs",
         "stop_signal": "finishes the jobs that it has, then ends",
-        "drain_timeout_s": "more than your longest job takes; then force_signal",
         "cpu_cores": "what one worker needs; the host takes no more workers than fit",
         "memory_bytes": "add what your jobs need",
     }
@@ -69,12 +67,10 @@ RQ = LibraryPreset(
     argv=("rq", "worker", *RQ_SAFE, "QUEUE"),
     burst_arguments=("--burst",),
     ready_pattern="Listening on",
-    drain_timeout_s=180,
     memory="128MB",
     notes=_noted(
         argv="RQ's own worker can lose a job that it has just taken when it is asked to stop; this one, which Headway "
         "brings, cannot",
-        drain_timeout_s="as long as RQ lets a job run by default; then force_signal",
         memory_bytes="RQ's worker and the process of its job; add what your jobs need",
     ),
 )
@@ -86,7 +82,6 @@ STARTERS: Mapping[str, LibraryPreset] = MappingProxyType(
             burst_arguments=("--burst",),
             slots=10,
             ready_pattern="Starting worker for",
-            drain_timeout_s=60,
             memory="128MB",
             notes=_noted(
                 slots="as many as max_jobs of your WorkerSettings",
@@ -100,7 +95,6 @@ STARTERS: Mapping[str, LibraryPreset] = MappingProxyType(
             ),
             slots=4,
             ready_pattern=r" ready\.$",
-            drain_timeout_s=60,
             cpu_cores=0.4,
             memory="256MB",
             notes=_noted(argv="without --prefetch-multiplier 1 a worker hoards four jobs for each that it runs"),
@@ -109,17 +103,18 @@ STARTERS: Mapping[str, LibraryPreset] = MappingProxyType(
             argv=("dramatiq", "APP", "--queues", "QUEUE", "--processes", "1", "--threads", "4"),
             slots=4,
             ready_pattern="Worker process is ready for action",
-            drain_timeout_s=660,
             cpu_cores=0.4,
             memory="128MB",
-            notes=_noted(drain_timeout_s="Dramatiq itself waits 600 s (--worker-shutdown-timeout); then force_signal"),
+            notes=_noted(
+                stop_signal="finishes the jobs that it has, for 600 s unless --worker-shutdown-timeout says otherwise; "
+                "then Dramatiq interrupts them"
+            ),
         ),
         "huey": LibraryPreset(
             argv=("huey_consumer", "APP.huey", "--workers", "1"),
             environment=_UNBUFFERED,
             ready_pattern="Huey consumer started",
             stop_signal="INT",
-            drain_timeout_s=60,
             memory="128MB",
             notes=_noted(stop_signal="INT, not TERM, which ends Huey at once and loses its running jobs"),
         ),
@@ -127,16 +122,14 @@ STARTERS: Mapping[str, LibraryPreset] = MappingProxyType(
             argv=("php", "artisan", "queue:work", "redis", "--queue", "QUEUE", "--tries", "3", "--timeout", "60"),
             burst_arguments=("--stop-when-empty",),
             ready_pattern="Processing jobs from",
-            drain_timeout_s=75,
             memory="128MB",
-            notes=_noted(drain_timeout_s="more than --timeout, and less than the connection's retry_after"),
+            notes=_noted(argv="a job that runs for longer than --timeout is killed, whether its worker stops or not"),
         ),
         "procrastinate": LibraryPreset(
             argv=("procrastinate", "--app", "APP.app", "worker", "--queues", "QUEUE", "--concurrency", "1"),
             environment={"PYTHONPATH": "."},
             burst_arguments=("--one-shot",),
             ready_pattern="Starting worker on",
-            drain_timeout_s=60,
             memory="128MB",
             notes=_noted(environment="Procrastinate itself does not search the folder it is started in for your code"),
         ),
@@ -145,16 +138,14 @@ STARTERS: Mapping[str, LibraryPreset] = MappingProxyType(
             argv=("bundle", "exec", "sidekiq", "--queue", "QUEUE", "--concurrency", "5", "--timeout", "60"),
             slots=5,
             ready_pattern="Starting processing",
-            drain_timeout_s=75,
             cpu_cores=0.5,
             memory="512MB",
-            notes=_noted(drain_timeout_s="more than --timeout, after which Sidekiq gives back what still runs"),
+            notes=_noted(argv="--timeout is Sidekiq's own: so long after stop_signal it gives back the jobs that run"),
         ),
         "taskiq": LibraryPreset(
             argv=("taskiq", "worker", "APP:broker", "--workers", "1", "--max-async-tasks", "10"),
             slots=10,
             ready_pattern="Listening started",
-            drain_timeout_s=60,
             memory="128MB",
             notes=_noted(),
         ),
@@ -186,8 +177,6 @@ def template_text(name: str, starter: LibraryPreset, *, is_first: bool) -> str:
         "ready_pattern": toml(starter.ready_pattern),
         "ready_timeout_s": "60",
         "stop_signal": toml(starter.stop_signal),
-        "drain_timeout_s": str(starter.drain_timeout_s),
-        "force_signal": toml("KILL"),
     }
     resources = {"cpu_cores": f"{starter.cpu_cores:g}", "memory_bytes": toml(starter.memory)}
     lines = [

@@ -17,7 +17,6 @@ from headway.scaling.fields import taken_from
 
 TEMPLATE_READY_AFTER_S = 1.0  # a program that cannot run as it was called has usually failed by then
 READY_TIMEOUT_S = 60.0
-DRAIN_TIMEOUT_S = 60.0  # twice what Celery, RQ and Sidekiq call a long job in their defaults
 CPU_CORES = 0.1
 MEMORY_BYTES = 128 * 1024 * 1024
 LOG_BYTES_MAX = 10 * 1024 * 1024
@@ -48,7 +47,8 @@ class Stop:
     """How a worker is ended: ``stop_signal`` lets it finish its jobs, ``force_signal`` ends it when time is over."""
 
     stop_signal: int = signal.SIGTERM
-    drain_timeout_s: float = DRAIN_TIMEOUT_S
+    drain_timeout_s: float | None = None
+    """``None``: nobody has set a deadline, and a worker may take any time to finish its jobs."""
     force_signal: int = signal.SIGKILL
 
 

@@ -84,13 +84,14 @@ class TomlTable:
         expected = "of at least 0" if most == NUMBER_MAX else f"from 0 to {most:.0f}"
         return float(self._value(key, default, fits, f"expected a number {expected}"))
 
-    def number_if_any(self, key: str, *, most: float = NUMBER_MAX) -> float | None:
-        """The number at ``key``, more than 0 and at most ``most``; ``None`` where the table has none."""
+    def number_if_any(self, key: str, *, most: float = NUMBER_MAX, is_zero_allowed: bool = False) -> float | None:
+        """The number at ``key``, from 0 or more than 0 to ``most``; ``None`` if the table has none."""
 
         def fits(value: Any) -> bool:
-            return is_number(value) and 0 < value <= most
+            return is_number(value) and (0 < value <= most or (is_zero_allowed and value == 0))
 
-        expected = "expected a number of more than 0" + (f", at most {most:.0f}" if most < NUMBER_MAX else "")
+        bounds = "of more than 0" + (f", at most {most:.0f}" if most < NUMBER_MAX else "")
+        expected = f"expected a number {f'from 0 to {most:.0f}' if is_zero_allowed else bounds}"
         value = self._value(key, None, fits, expected)
         return None if value is None else float(value)
 

@@ -4,6 +4,7 @@
     identity.json   this agent, and how the control plane calls its host
     workers.json    the assignment in force and every worker, so that the next agent goes on where this one ended
     starts.jsonl    a line for each worker that was started, written at once
+    awaited.txt     for which workers an agent waits that ends with its workers: what a parent process shows
     workers/        what each worker has printed
 
 Files are written whole or not at all, and readable by their owner only.
@@ -25,7 +26,7 @@ from headway.agent.state.instance_lock import hold
 from headway.errors import Misconfigured
 from headway.local.files import write_whole
 
-IDENTITY, WORKERS, LOGS = "identity.json", "workers.json", "workers"
+IDENTITY, WORKERS, LOGS, AWAITED = "identity.json", "workers.json", "workers", "awaited.txt"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 log = logging.getLogger(__name__)

@@ -101,8 +101,13 @@ def forced(life: Life) -> Life:
     return replace(life, is_forced=True)
 
 
-def drain_ends_s(life: Life, *, drain_timeout_s: float, now_s: float) -> float:
-    """The drain deadline: before it, no worker is forced to end. Of one that does not drain yet, it begins now."""
+def drain_ends_s(life: Life, *, drain_timeout_s: float | None, now_s: float) -> float:
+    """The drain deadline: before it, no worker is forced to end. Of one that does not drain yet, it begins now.
+
+    Endless where nobody has set one.
+    """
+    if drain_timeout_s is None:
+        return float("inf")
     return (life.since_s if life.state is WorkerState.DRAINING else now_s) + drain_timeout_s
 
 

@@ -136,17 +136,12 @@ class ManagedWorker:
             waited_s=None if had is None else min(took_s, had.waited_s),
         )
 
-    def force(self, *, now_s: float) -> None:
+    def force(self, *, now_s: float, why: str) -> None:
         """End its process and all of its family."""
         record = self.record
         if not record.life.is_forced:
             self.become(lifecycle.forced(record.life))
-            log.warning(
-                "forcing pool=%s pid=%d: it did not end within %g s",
-                record.pool,
-                record.pid,
-                record.stop.drain_timeout_s,
-            )
+            log.warning("forcing pool=%s pid=%d: %s", record.pool, record.pid, why)
         self.forced_at_s = now_s
         if self.process is not None:
             self.process.send_to_all(record.stop.force_signal)

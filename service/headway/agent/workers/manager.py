@@ -130,6 +130,22 @@ class WorkerManager:
         due_s = (self._due_s(held, now_s) for held in self._held.values())
         return max(0.0, min(due_s, default=now_s + LATER_S) - now_s)
 
+    def drain_bound_s(self) -> float:
+        """Seconds until the last worker that drains, and the last process that one has left, is ended by force.
+
+        Endless if one of them has no drain deadline.
+        """
+        now_s = self._clock()
+        drains_s = (
+            float("inf")
+            if (timeout_s := held.record.stop.drain_timeout_s) is None
+            else timeout_s * (1 + held.record.life.is_being_told)
+            for held in self._held.values()
+            if held.process is not None
+        )
+        remains_s = (float("inf") if left.ends_by_s is None else left.ends_by_s - now_s for left in self.remains.left)
+        return max([*drains_s, *remains_s], default=0.0)
+
     # --- what happens ------------------------------------------------------------------------------------------------
 
     def obey(self, orders: DesiredState) -> None:
@@ -142,12 +158,11 @@ class WorkerManager:
     def use(self, host_file: HostFile) -> None:
         """Go by ``host_file`` from now on. Earlier failures do not count for what is started otherwise now."""
         self._host_file = host_file
-        longest_s = max((each.stop.drain_timeout_s for each in host_file.templates.values()), default=0.0)
         for held in self._held.values():
             template = host_file.templates.get(held.record.template)
             if template is None:
                 if not held.record.template:  # nobody knows how it was started, and its job may be a long one
-                    held.record = replace(held.record, stop=replace(held.record.stop, drain_timeout_s=longest_s))
+                    held.record = replace(held.record, stop=replace(held.record.stop, drain_timeout_s=None))
                 continue
             if template.content_hash == held.record.template_hash:
                 held.record = replace(held.record, stop=template.stop)
@@ -197,6 +212,16 @@ class WorkerManager:
     def drain_all(self) -> None:
         """Ask every worker to end."""
         self.act([Drain(worker_id=key) for key, held in self._held.items() if held.state is not WorkerState.DRAINING])
+
+    def kill_all(self, *, why: str) -> None:
+        """End every worker by force, and all that workers have left."""
+        self.drain_all()
+        now_s = self._clock()
+        for held in self._held.values():
+            if held.process is not None:
+                held.force(now_s=now_s, why=why)
+        self.remains.kill()
+        self.save()
 
     def close(self) -> None:
         """Let go of every worker; they run on."""
@@ -318,7 +343,7 @@ class WorkerManager:
             if life.is_being_told and not life.is_forced and not self._must_end_in_time(held):
                 held.become(lifecycle.stop_repeated(life, now_s=now_s))
                 return True
-            held.force(now_s=now_s)
+            held.force(now_s=now_s, why=f"it did not end by its drain deadline of {held.record.stop.drain_timeout_s} s")
         return False
 
     def _seen(self) -> tuple[dict[str, Record], list[OrphanRecord], list[Unrecorded], tuple[HostProblem, ...]]:

@@ -1,11 +1,12 @@
 """What a worker leaves that ends otherwise than well: children that outlive it, perhaps with a job in their hands.
 
-They are given the time that a drain is given, and then ended: nobody else would ever do it. Meanwhile they count as one
+They are given the time that a drain is given: without a deadline for ever, else until then. Meanwhile they count as one
 worker that drains: of a pool of which no two may run, no other is started. They are known by the marks that they have
 inherited, or by where they print to; the kernel shows no parent any more.
 """
 
 import logging
+import math
 import signal
 
 from headway.agent.workers import lifecycle, worker_marks, worker_process, worker_record
@@ -46,10 +47,6 @@ class OrphanProcesses:
             for left in first.values()
         )
 
-    def time_left_s(self, *, now_s: float) -> list[float]:
-        """Seconds until each is ended."""
-        return [each.ends_by_s - now_s for each in self.left]
-
     def scan(self, *, now_s: float) -> None:
         """Find what was left since the last scan, and end what has had its time."""
         if self._ended:
@@ -57,23 +54,30 @@ class OrphanProcesses:
             self._ended = {}
         self.left = [each for each in self.left if procfs.is_there(each.pid, each.started_ticks)]
         for each in self.left:
-            process = worker_process.adopt(each.pid, each.started_ticks) if now_s >= each.ends_by_s else None
-            if process is not None:
-                process.send(signal.SIGKILL)
-                process.close()
+            if each.ends_by_s is not None and now_s >= each.ends_by_s:
+                self._kill(each)
+
+    def kill(self) -> None:
+        """End all that was left, whatever it does."""
+        for each in self.left:
+            self._kill(each)
+
+    @staticmethod
+    def _kill(left: OrphanRecord) -> None:
+        process = worker_process.adopt(left.pid, left.started_ticks)
+        if process is not None:
+            process.send(signal.SIGKILL)
+            process.close()
 
     def _found(self, *, now_s: float) -> list[OrphanRecord]:
         found = []
         for process, record in self._marked():
             # For one that was asked to stop, the time began then: the control plane may rely on its end.
-            ends_by_s = lifecycle.drain_ends_s(record.life, drain_timeout_s=record.stop.drain_timeout_s, now_s=now_s)
-            log.warning(
-                "left behind pool=%s pid=%d by pid=%d: ended in %.0f s unless it ends by itself",
-                record.pool,
-                process.pid,
-                record.pid,
-                max(0.0, ends_by_s - now_s),
-            )
+            ends_by_s = _deadline_s(record, now_s=now_s)
+            end = "runs until it ends by itself"
+            if ends_by_s is not None:
+                end = f"ended in {max(0.0, ends_by_s - now_s):.0f} s unless it ends by itself"
+            log.warning("left behind pool=%s pid=%d by pid=%d: %s", record.pool, process.pid, record.pid, end)
             found.append(taken_from(OrphanRecord, process, record, ends_by_s=ends_by_s))
         return found
 
@@ -90,3 +94,9 @@ class OrphanProcesses:
             if is_younger and worker_record.may_run_as(record.uid, procfs.uid(pid)):
                 found.append((process, record))
         return found
+
+
+def _deadline_s(record: Record, *, now_s: float) -> float | None:
+    """When what the worker has left is killed; ``None`` where nobody has set a deadline."""
+    ends_s = lifecycle.drain_ends_s(record.life, drain_timeout_s=record.stop.drain_timeout_s, now_s=now_s)
+    return ends_s if math.isfinite(ends_s) else None

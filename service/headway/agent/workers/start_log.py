@@ -52,7 +52,7 @@ class StartLog:
         for line in lines:
             try:
                 body = json.loads(line)
-                record = worker_record.record_from_json(body["worker"])
+                record = worker_record.record_of(body, body["worker"])
             except (ValueError, TypeError, KeyError, RecursionError):
                 continue
             moved_s = procfs.moved_s(str(body.get("boot_id")), self._boot_id)
@@ -61,5 +61,5 @@ class StartLog:
         return found
 
     def _line(self, record: Record) -> str:
-        body = {"boot_id": self._boot_id, "worker": asdict(record)}
+        body = {"boot_id": self._boot_id, worker_record.DEADLINES: True, "worker": asdict(record)}
         return json.dumps(body, separators=(",", ":")) + os.linesep

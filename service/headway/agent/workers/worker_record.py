@@ -9,6 +9,7 @@ import re
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -21,6 +22,9 @@ from headway.scaling.model import Assignment, WorkerState
 from headway.scaling.reconcile import Start
 
 VERSION = 1
+FORMER_DRAIN_TIMEOUT_S = 60.0  # what earlier versions wrote where nobody had set a deadline
+DEADLINES = "has_set_deadlines_only"
+"""The key by which this version says that each deadline in a record was set by a person."""
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +64,8 @@ class OrphanRecord:
     worker_id: str
     pid: int
     started_ticks: int
-    ends_by_s: float
-    """When it is ended unless it has ended by itself."""
+    ends_by_s: float | None
+    """When it is ended unless it has ended by itself; ``None``: never, for nobody has set a deadline."""
     pool: str = ""
     template: str = ""
     gpus: tuple[int, ...] = ()
@@ -125,6 +129,7 @@ def to_json(ledger: Ledger, *, boot_id: str) -> dict[str, Any]:
     """The ledger as it is written."""
     return {
         "version": VERSION,
+        DEADLINES: True,
         "boot_id": boot_id,
         "orders": asdict(ledger.orders),
         "spent": dict(ledger.spent),
@@ -158,9 +163,13 @@ def from_json(body: Mapping[str, Any], *, boot_id: str) -> Ledger:
                 (pool, template): Pause(failures=failures, until_s=until_s + moved_s)
                 for pool, template, failures, until_s in body["pauses"]
             },
-            records=tuple(moved(each, moved_s) for each in _sound(record_from_json, body["workers"])),
+            records=tuple(moved(each, moved_s) for each in _sound(partial(record_of, body), body["workers"])),
             remains=tuple(
-                replace(each, started_ticks=_ticks(each, moved_s), ends_by_s=each.ends_by_s + moved_s)
+                replace(
+                    each,
+                    started_ticks=_ticks(each, moved_s),
+                    ends_by_s=None if each.ends_by_s is None else each.ends_by_s + moved_s,
+                )
                 for each in _sound(_left, body.get("remains", ()))
             ),
             ended=tuple(body.get("ended", ())),
@@ -190,7 +199,7 @@ def _sound(read: Callable[[Mapping[str, Any]], _Row], rows: Iterable[Mapping[str
 def _left(body: Mapping[str, Any]) -> OrphanRecord:
     left = OrphanRecord(**{**body, "gpus": tuple(body.get("gpus", ()))})
     _check_process(left)
-    _check_times(left.ends_by_s)
+    _check_times(0.0 if left.ends_by_s is None else left.ends_by_s)
     return left
 
 
@@ -198,6 +207,17 @@ def _unrecorded(body: Mapping[str, Any]) -> Unrecorded:
     found = Unrecorded(**{**body, "gpus": tuple(body.get("gpus", ()))})
     _check_process(found)
     return found
+
+
+def record_of(document: Mapping[str, Any], body: Mapping[str, Any]) -> Record:
+    """The record that ``record_from_json`` reads, without the deadline that an earlier version gave to every worker.
+
+    ``document`` is the ledger or the line that holds it. Raises as ``record_from_json`` does.
+    """
+    record = record_from_json(body)
+    if DEADLINES in document or record.stop.drain_timeout_s != FORMER_DRAIN_TIMEOUT_S:
+        return record
+    return replace(record, stop=replace(record.stop, drain_timeout_s=None))
 
 
 def record_from_json(body: Mapping[str, Any]) -> Record:
@@ -218,7 +238,8 @@ def record_from_json(body: Mapping[str, Any]) -> Record:
     )
     _check_process(record)
     ready, stop = record.ready, record.stop
-    _check_numbers(ready.after_s, ready.timeout_s, stop.drain_timeout_s, record.restart_generation, record.uid or 0)
+    _check_numbers(ready.after_s, ready.timeout_s, 0 if stop.drain_timeout_s is None else stop.drain_timeout_s)
+    _check_numbers(record.restart_generation, record.uid or 0)
     _check_times(record.life.started_at_s, record.life.since_s)
     signal.Signals(stop.stop_signal), signal.Signals(stop.force_signal)
     re.compile(ready.pattern or "")

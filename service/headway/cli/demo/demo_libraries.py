@@ -11,15 +11,12 @@ from headway.cli.demo.demo_jobs import DemoJobs, OpenJobs
 from headway.cli.demo.demo_workloads import CONNECTION
 from headway.errors import Misconfigured
 
-DEMO_DRAIN_S = 50.0  # how long a worker may finish its job once it shall go: the longest recorded job takes 48 s
-
 # A worker that waits for a model uses little of a processor: most of the core figure is its start.
 TEMPLATE = """\
 [templates.{template}]
 argv = {argv}
 environment = {{{environment}}}
 ready_pattern = {ready_pattern}
-drain_timeout_s = {drain_s}
 resources = {{cpu_cores = 0.02, memory_bytes = {memory}}}
 """
 
@@ -65,7 +62,6 @@ class DemoLibrary:
             argv=toml_list(worker.argv),
             environment=", ".join(f"{key} = {toml(value)}" for key, value in worker.environment.items()),
             ready_pattern=toml(self.ready_pattern),
-            drain_s=DEMO_DRAIN_S,
             memory=toml(self.memory),
         )
 

@@ -8,6 +8,7 @@ from headway.local import procfs
 
 
 def left_workers(layout: DataDir) -> list[dict[str, Any]]:
-    """The records of those that still run: ``pool``, ``pid`` and more."""
-    rows = (StateFolder(layout.state("agent")).read(WORKERS) or {}).get("workers", [])
+    """The records of those that still run, and of what workers have left: ``pool``, ``pid`` and more."""
+    ledger = StateFolder(layout.state("agent")).read(WORKERS) or {}
+    rows = [*ledger.get("workers", ()), *ledger.get("remains", ())]
     return [row for row in rows if row["pid"] and procfs.is_there(row["pid"], row["started_ticks"])]

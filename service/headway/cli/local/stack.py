@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from headway.agent.state.state_dir import AWAITED, StateFolder
 from headway.cli.api_client import Api
 from headway.cli.local.data_dir import DataDir
 from headway.cli.local.left_workers import left_workers
 from headway.cli.local.live_view import Terminal
-from headway.cli.local.supervisor import Child, Supervisor
+from headway.cli.local.supervisor import PRESSED_END_S, Child, Supervisor
 from headway.cli.process import heartbeat
 from headway.cli.process.shutdown import Stopping
 from headway.connection_tables import as_toml
@@ -32,6 +33,7 @@ NEEDED_BY: Mapping[str, frozenset[str]] = {
     "HEADWAY_JOIN_TOKEN": frozenset({"agent"}),
 }
 """Credential -> the roles that are given it."""
+KILLING = "asked a second time: killing the workers that have not finished, which cuts their jobs"
 STACK_JAVA_WITHIN_S = 420.0  # 15 s of two cores, of which others may leave a tenth; a cold disk
 
 
@@ -130,8 +132,12 @@ class Stack:
     def stop_children(self, *, but: str | None = None) -> None:
         """End every role, or all ``but`` one; where workers end with the agent, also those that it has left."""
         self.supervisor.stop_children(but=but)
-        if self.plan.stops_workers and left_workers(self.plan.layout):
-            self.supervisor.finish(self._role("agent", "stop-workers", stop_within_s=self.plan.agent_stop_within_s))
+        if not self.plan.stops_workers:
+            return
+        if self._stopping.signals_received < 2 and left_workers(self.plan.layout):
+            self.supervisor.finish(self._stop_workers(stop_within_s=self.plan.agent_stop_within_s))
+        if self._stopping.signals_received > 1 and left_workers(self.plan.layout):
+            self.supervisor.finish(self._stop_workers("--kill", stop_within_s=PRESSED_END_S))
 
     def ask(self, path: str, **query: str | int) -> dict[str, Any]:
         """What the control plane answers; nothing where it does not, as between two lives."""
@@ -168,8 +174,18 @@ class Stack:
             *(("--stop-workers",) if self.plan.stops_workers else ()),
             is_ready=self.has_agent,
             stop_within_s=self.plan.agent_stop_within_s,
+            awaited=self._awaited if self.plan.stops_workers else None,
             needs=("control",),
         )
+
+    def _stop_workers(self, *words: str, stop_within_s: float) -> Child:
+        return self._role("agent", "stop-workers", *words, stop_within_s=stop_within_s, awaited=self._awaited)
+
+    def _awaited(self) -> str:
+        """For which workers the agent waits, as it has written it."""
+        with suppress(OSError, ValueError):
+            return StateFolder(self.plan.layout.state("agent")).text(AWAITED)
+        return ""
 
     def _role(self, name: str, *words: str, **more: Any) -> Child:
         return Child(

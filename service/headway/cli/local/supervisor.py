@@ -5,7 +5,8 @@
     starting -> waiting        it ended: again after a pause, at most START_ATTEMPTS times before it was ever ready
     ready -> waiting           it ended: again after a pause, for ever
     any -> waiting             its heartbeat stopped: it is killed, and again after a pause
-    any -> ended               the parent ends: SIGTERM, a bounded wait, SIGKILL to its session
+    any -> ended               the parent ends: SIGTERM, a wait (bounded, or for jobs that the child names),
+                               SIGKILL to its session; a second signal to the parent is passed on
 
 Children have sessions of their own, so a terminal's Ctrl-C reaches the parent only, and they share a pipe with it that
 closes when the parent dies, however it dies (see ``parent``).
@@ -38,6 +39,8 @@ SUPERVISOR_RESET_S = 60.0  # a child that ran this long has shown that it can: i
 START_ATTEMPTS = 3
 SUPERVISOR_GAP_S = 2.0  # between two polls: this process was stopped itself, and knows nothing of the time between
 SERVER_STOP_S = 10.0
+AWAITED_EVERY_S = 5.0
+PRESSED_END_S = 20.0  # what a child takes to end that was asked a second time: it kills what it waited for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,10 @@ class Child:
     """For one that nothing can be asked: how long it must live to count as ready."""
     ready_within_s: float = 60.0
     stop_within_s: float = 5.0
+    """Endless for one that waits for jobs of which nobody knows how long they take."""
+    awaited: Callable[[], str] | None = None
+    """For one that may take long to stop: a line that says for what it waits, empty for nothing. Such a child is asked
+    a second time where this process is."""
     heartbeat: Path | None = None
     """The file that it touches every second for as long as it answers. Once it does not, it is replaced."""
     needs: tuple[str, ...] = ()
@@ -104,7 +111,17 @@ class _Held:
     pulse: Pulse | None = None
     retries: _Retries = field(default_factory=_Retries)
     stop_requested_at_s: float | None = None
+    pressed_at_s: float | None = None
+    """When it was asked a second time to stop."""
+    said_at_s: float = 0.0
     is_killed: bool = False
+
+    @property
+    def stop_late_at_s(self) -> float:
+        """When it should have stopped."""
+        if self.pressed_at_s is not None:
+            return self.pressed_at_s + PRESSED_END_S
+        return (self.stop_requested_at_s or 0.0) + self.child.stop_within_s
 
 
 @dataclass(slots=True)
@@ -174,8 +191,9 @@ class Supervisor:
         self._held[child.name] = held
         self._spawn(held)
         assert held.process is not None
-        until_s = self._clock() + child.stop_within_s
-        while (status := _ended(held.process)) is None and self._clock() < until_s:
+        held.stop_requested_at_s = held.said_at_s = self._clock()
+        while (status := _ended(held.process)) is None and self._clock() < held.stop_late_at_s:
+            self._await_end(held, held.process)
             time.sleep(POLL_S / 2)
         if status is None:
             self._say(f"{child.name} (process {held.process.pid}) is not done after {child.stop_within_s:g} s: killed")
@@ -311,12 +329,27 @@ class Supervisor:
         name, now_s = held.child.name, self._clock()
         if held.stop_requested_at_s is None:
             if not any(other.process and name in other.child.needs for other in self._held.values()):
-                held.stop_requested_at_s = now_s
+                held.stop_requested_at_s = held.said_at_s = now_s
                 process.terminate()
-        elif not held.is_killed and now_s - held.stop_requested_at_s > held.child.stop_within_s:
-            self._say(f"{name} (process {process.pid}) did not stop within {held.child.stop_within_s:g} s: killed")
+        elif not held.is_killed and now_s > held.stop_late_at_s:
+            within_s = held.child.stop_within_s if held.pressed_at_s is None else PRESSED_END_S
+            self._say(f"{name} (process {process.pid}) did not stop within {within_s:g} s: killed")
             held.is_killed = True
             os.killpg(process.pid, signal.SIGKILL)  # safe: not reaped yet, so the id is still this child's
+        else:
+            self._await_end(held, process)
+
+    def _await_end(self, held: _Held, process: subprocess.Popen[bytes]) -> None:
+        """Say now and then for what a child waits that was asked to stop; pass on that a person waits no longer."""
+        if held.child.awaited is None:
+            return
+        if self._stopping.signals_received > 1 and held.pressed_at_s is None:
+            held.pressed_at_s = self._clock()
+            process.terminate()
+        elif held.pressed_at_s is None and self._clock() - held.said_at_s >= AWAITED_EVERY_S:
+            held.said_at_s = self._clock()
+            if line := held.child.awaited():
+                self._say(f"{line}; Ctrl-C again kills them, and cuts their jobs")
 
     def _record(self) -> None:
         running = [held.started for held in self._held.values() if held.started]

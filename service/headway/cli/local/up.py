@@ -14,7 +14,7 @@ from headway.cli.local.data_dir import DataDir
 from headway.cli.local.left_workers import left_workers
 from headway.cli.local.live_view import Terminal
 from headway.cli.local.ports import free_address, require_free
-from headway.cli.local.stack import Plan, Stack, address_lines
+from headway.cli.local.stack import KILLING, Plan, Stack, address_lines
 from headway.cli.operator.apply import apply_profiles
 from headway.cli.process.process_privacy import keep_private
 from headway.cli.process.role_options import add_data_dir, add_machine_flags, control_settings
@@ -42,7 +42,7 @@ def main(words: list[str]) -> int:
         _require_file(path)  # in the wrong folder nothing is left behind
     layout, stopping = DataDir(options.data_dir.absolute()), Stopping()
     with Terminal(is_plain=options.plain) as terminal:
-        again = "stopping already; no need to ask twice"
+        again = KILLING if options.stop_workers else "stopping already; no need to ask twice"
         with stopping.listening(repeated=lambda: terminal.say(again)):
             layout.create()
             with process_orphans.only_parent(layout), suppress(Stopped):
@@ -138,7 +138,6 @@ def _plan(options: argparse.Namespace, layout: DataDir, host: host_file.HostFile
     settings = control_settings(options, os.environ, database_url="postgresql://embedded")
     require_free(settings.http, flag="--http-address", setting="HEADWAY_HTTP_ADDRESS")
     require_free(settings.grpc, flag="--grpc-address", setting="HEADWAY_GRPC_ADDRESS")
-    drain_s = max((each.stop.drain_timeout_s for each in host.templates.values()), default=0.0) if host else 0.0
     return Plan(
         layout=layout,
         http=free_address(settings.http),  # itself, but for port 0
@@ -147,10 +146,16 @@ def _plan(options: argparse.Namespace, layout: DataDir, host: host_file.HostFile
         database_url=database_url_of(os.environ),
         host_file=None if host is None else str(options.host_file.absolute()),
         stops_workers=options.stop_workers,
-        agent_stop_within_s=UP_AGENT_STOP_S + (drain_s if options.stop_workers else 0.0),
+        agent_stop_within_s=UP_AGENT_STOP_S + (_longest_drain_s(host) if options.stop_workers and host else 0.0),
         is_encrypted=settings.tls is not None,
         tls=_trusted(settings),
     )
+
+
+def _longest_drain_s(host: host_file.HostFile) -> float:
+    """How long a worker may take to finish its jobs: endless where a template sets no deadline."""
+    deadlines_s = (each.stop.drain_timeout_s for each in host.templates.values())
+    return max((float("inf") if each is None else each for each in deadlines_s), default=0.0)
 
 
 def _trusted(settings: ControlSettings) -> ClientTls | None:

@@ -35,6 +35,8 @@ class Stopping:
         self.signal_number: int | None = None
         """The first signal that came."""
         self.is_asked = False
+        self.signals_received = 0
+        """By a second one a person says not to wait any longer."""
         self._repeated: Callable[[], None] = lambda: None
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
@@ -53,6 +55,7 @@ class Stopping:
                 signal.signal(number, handler)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
+        self.signals_received += 1
         if self.signal_number is not None:
             self._repeated()
             return

@@ -41,7 +41,7 @@ def main(words: list[str]) -> int:
         return agent_setup.unit(settings, user=given.user, environment_file=given.environment_file)
     log_to_stderr()
     if action == "stop-workers":
-        return _stop_workers(settings)
+        return _stop_workers(settings, is_forced=given.kill)
     keep_private()
     return _run(settings, env, given)
 
@@ -60,6 +60,7 @@ def _options(words: list[str]) -> argparse.Namespace:
     unit = actions.add_parser("unit", help="print a systemd unit")
     agent_setup.add_unit(unit)
     stop = actions.add_parser("stop-workers", help="stop the remaining workers of an agent")
+    stop.add_argument("--kill", action="store_true", help="do not wait for their jobs: the jobs are cut")
     for each, is_whole in ((run, True), (check, True), (unit, True), (stop, False)):
         _add_settings(each, is_whole=is_whole)
     if not words or (words[0].startswith("-") and words[0] not in {"-h", "--help"}):
@@ -76,9 +77,9 @@ def _add_settings(parser: argparse.ArgumentParser, *, is_whole: bool) -> None:
         parser.add_argument("--host-name", dest="HEADWAY_HOST_NAME", metavar="NAME", help="the name of this host")
 
 
-def _stop_workers(settings: AgentSettings) -> int:
+def _stop_workers(settings: AgentSettings, *, is_forced: bool) -> int:
     wakes = WakePipe()
-    left = stop_left(StateFolder(settings.state_dir), wakes=wakes)
+    left = stop_left(StateFolder(settings.state_dir), wakes=wakes, is_forced=is_forced)
     log.info("workers still running: %d", left) if left else log.info("no worker runs any more")
     return (ended_by(wakes.signal_number) or 1) if left else 0
 

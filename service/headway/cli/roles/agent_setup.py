@@ -113,10 +113,10 @@ def _template_lines(template: Template, room: HostCapacity) -> Iterable[str]:
     yield f"    program          {_program(template)}"
     yield f"    jobs at once     {template.slots}"
     yield f"    ready when       {pattern or f'it has lived for {ready.after_s:g} s'}"
-    yield (
-        f"    stopped by       {signal.Signals(stop.stop_signal).name}, and by "
-        f"{signal.Signals(stop.force_signal).name} after {stop.drain_timeout_s:g} s"
-    )
+    deadline = "; never killed, for it sets no drain_timeout_s"
+    if stop.drain_timeout_s is not None:
+        deadline = f", and by {signal.Signals(stop.force_signal).name} after {stop.drain_timeout_s:g} s"
+    yield f"    stopped by       {signal.Signals(stop.stop_signal).name}{deadline}"
     needed = f"{template.cpu_cores:g} cores, {_size(template.memory_bytes)}" + _gpus(template)
     yield f"    needs            {needed}: {_fitting(template, room)} fit when nothing else runs"
     yield from _maintenance_lines(template)

@@ -97,9 +97,10 @@ class _Described(TomlTable):
         self._put(key, {"type": "number", "minimum": 0, "maximum": most}, default=default)
         return super().number(key, default=default, most=most)
 
-    def number_if_any(self, key: str, *, most: float = NUMBER_MAX) -> float | None:
-        self._put(key, {"type": "number", "exclusiveMinimum": 0, "maximum": most})
-        return super().number_if_any(key, most=most)
+    def number_if_any(self, key: str, *, most: float = NUMBER_MAX, is_zero_allowed: bool = False) -> float | None:
+        least = "minimum" if is_zero_allowed else "exclusiveMinimum"
+        self._put(key, {"type": "number", least: 0, "maximum": most})
+        return super().number_if_any(key, most=most, is_zero_allowed=is_zero_allowed)
 
     def flag(self, key: str, *, default: bool) -> bool:
         self._put(key, {"type": "boolean"}, default=default)

@@ -33,7 +33,6 @@ class WorkerCommand:
     """Where it changes to, if it says so."""
     app: str | None = None
     worker_class: str | None = None
-    time_limit_s: int | None = None
     remarks: tuple[str, ...] = ()
     """What was left out and is missed, a sentence each."""
 
@@ -84,7 +83,6 @@ def _celery(program: tuple[str, ...], rest: list[str]) -> WorkerCommand | None:
         is_single=pool == "solo",
         folder=values.get("--workdir"),
         app=values.get("--app"),
-        time_limit_s=_number(values.get("--time-limit")),
         remarks=tuple(spare),
     )
 

@@ -141,7 +141,6 @@ class Templates:
             slots=slots,
             # With this variable, TERM ends its jobs at once.
             stop_signal="INT" if variables.get("REMAP_SIGTERM") else preset.stop_signal,
-            drain_timeout_s=max(preset.drain_timeout_s, (command.time_limit_s or 0) + 5),
             cpu_cores=round(CELERY_SLOT_CPU_CORES * slots, 3),
             memory=f"{CELERY_SLOT_MEMORY_MB * slots}MB",
         )
