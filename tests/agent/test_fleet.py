@@ -368,7 +368,7 @@ def test_a_worker_that_cannot_be_signalled_is_logged_once_and_ends_no_agent(
         assert caplog.text.count("cannot be signalled: it runs as another user") == 1
 
 
-def test_what_a_worker_leaves_that_ends_well_is_its_own_affair(stage: Stage) -> None:
+def test_what_a_worker_leaves_that_ends_well_is_ended_by_nobody(stage: Stage) -> None:
     with stage.fleet(template(CHILD)) as fleet:
         fleet.act([start()])
         fleet.scan()
@@ -382,8 +382,11 @@ def test_what_a_worker_leaves_that_ends_well_is_its_own_affair(stage: Stage) -> 
 
 
 @pytest.mark.parametrize("is_log_kept", [True, False])
-def test_what_a_worker_leaves_that_ends_well_is_no_worker_of_the_next_agent(stage: Stage, is_log_kept: bool) -> None:
-    """As a program that a job has sent to the background: it would hold a worker's place, and be asked to stop."""
+def test_what_a_job_leaves_of_a_worker_that_ends_well_is_no_worker_of_the_next_agent(
+    stage: Stage, is_log_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a program that was sent to the background: it would hold a worker's place, and be asked to stop."""
+    monkeypatch.setattr("headway.agent.workers.ends.orphans.CRASH_WITHIN_S", 0.0)  # as if it had begun later
     with stage.fleet(template(CHILD)) as fleet:
         fleet.act([start()])
         fleet.scan()

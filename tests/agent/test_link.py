@@ -15,7 +15,7 @@ from headway.agent.controlplane.isolation import NEVER_S, Contact
 from headway.agent.controlplane.session import ControlSession
 from headway.agent.desired_state import DesiredState
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.workers.exit_log import Ended
+from headway.agent.workers.ends.exit_log import Ended
 from headway.local import procfs
 from headway.scaling.model import EventKind, HostCapacity, JobEvent, Worker, WorkerState
 from headway.wire import lines

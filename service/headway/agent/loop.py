@@ -135,6 +135,7 @@ class Agent:
             if is_news:
                 fleet.save(is_durable=has_orders)
             if is_measured:
+                fleet.note_mains()
                 self._bound_logs(fleet)
             if is_measured or is_news:
                 self._publish(fleet, link, is_urgent=is_news)
@@ -215,6 +216,7 @@ class Agent:
             capacity=self._measures.capacity,
             free_gpus=len(fleet.free_gpus()),
             worn=self._recycling.worn(seen, host_file.templates, now_s=now_s),
+            keeping_places=fleet.keeping_places(),
             now_s=now_s,
         )
 

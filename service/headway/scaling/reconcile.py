@@ -48,6 +48,8 @@ class Upkeep:
     """Templates of which no worker more than wanted has room: there one goes first and is replaced then."""
     unproven: Collection[str] = frozenset()
     """Ids of workers that have not run for long enough to show that they stay."""
+    keeping_places: Collection[str] = frozenset()
+    """Ids of workers that drain, or that one has left, without anybody's word: no other is started in their place."""
 
 
 AS_IS = Upkeep()
@@ -79,12 +81,15 @@ def reconcile(
     present: dict[tuple[str, bool], list[Worker]] = {}
     draining: dict[tuple[str, bool], int] = {}
     unknown: dict[tuple[str, bool], int] = {}
+    kept: dict[tuple[str, bool], int] = {}
     existing: dict[str, int] = {}
     for worker in workers:
         place = (worker.pool, worker.is_burst)
         if worker.state is not WorkerState.GONE:
             existing[worker.pool] = existing.get(worker.pool, 0) + 1
-        if worker.state is WorkerState.UNKNOWN:
+        if worker.worker_id in upkeep.keeping_places:
+            kept[place] = kept.get(place, 0) + 1
+        elif worker.state is WorkerState.UNKNOWN:
             unknown[place] = unknown.get(place, 0) + 1
         elif worker.state in COUNTED:
             present.setdefault(place, []).append(worker)
@@ -102,7 +107,10 @@ def reconcile(
         finishing = draining.get((pool, is_burst), 0)
         free = row.workers - existing.get(pool, 0) if row.is_exclusive else None
         due = _of_one_place(_Place.of(there, start, count=count, draining=finishing, free=free, upkeep=upkeep))
-        due = _without_starts(due, unknown.get((pool, is_burst), 0))
+        # A worker that failed and left something backs off in the place that its remains keep: it is one place.
+        backing_off = sum(worker.state is WorkerState.BACKING_OFF for worker in there)
+        taken = max(0, kept.get((pool, is_burst), 0) - backing_off)
+        due = _without_starts(due, unknown.get((pool, is_burst), 0) + taken)
         existing[pool] = existing.get(pool, 0) + sum(isinstance(action, Start) for action in due)
         actions += due
     # Of what may be any pool's, nobody knows where it takes a place.

@@ -15,9 +15,12 @@ from headway.errors import Invalid
 from headway.scaling.model import (
     RUNNING_JOBS_NAMED_MAX,
     ActivitySource,
+    CutCause,
+    CutJob,
     EventKind,
     HostProblem,
     HostProblemKind,
+    Inability,
     JobEvent,
     QueueCounts,
     QueueSample,
@@ -39,6 +42,8 @@ _PROBLEMS = {kind: agent_pb2.HostProblemKind.Value(f"HOST_PROBLEM_KIND_{kind.nam
 _PROBLEMS_BACK = {number: kind for kind, number in _PROBLEMS.items()}
 
 _SOURCES = {source.value: source for source in ActivitySource}
+_INABILITIES = {each.value: each for each in Inability}
+_CAUSES = {cause.value: cause for cause in CutCause}
 
 _STATES: dict[WorkerState, agent_pb2.WorkerState.ValueType] = {
     state: agent_pb2.WorkerState.Value(f"WORKER_STATE_{state.name}")
@@ -135,6 +140,7 @@ def worker_to_message(worker: Worker, *, now_s: float, exit_code: int | None = N
         is_unrecorded=worker.state is WorkerState.UNKNOWN,
         activity_age_s=None if worker.activity_known_at_s is None else max(0.0, now_s - worker.activity_known_at_s),
         running=[message_of(agent_pb2.RunningJob, each) for each in worker.running[:RUNNING_JOBS_NAMED_MAX]],
+        inability="" if worker.inability is None else worker.inability.value,
     )
 
 
@@ -153,6 +159,30 @@ def worker_from_message(message: agent_pb2.Worker, *, now_s: float) -> Worker:
         activity_source=_SOURCES.get(message.activity_source),
         activity_known_at_s=now_s - message.activity_age_s if message.HasField("activity_age_s") else None,
         running=tuple(value_of(RunningJob, each) for each in message.running[:RUNNING_JOBS_NAMED_MAX]),
+        inability=_INABILITIES.get(message.inability),
+    )
+
+
+def cut_to_message(cut: CutJob, *, now_s: float) -> agent_pb2.CutJob:
+    """The message that reports ``cut``; its time becomes an age."""
+    return message_of(
+        agent_pb2.CutJob,
+        cut,
+        cause=cut.cause.value,
+        age_s=None if cut.cut_at_s is None else max(0.0, now_s - cut.cut_at_s),
+        job=None if cut.job is None else message_of(agent_pb2.RunningJob, cut.job),
+    )
+
+
+def cut_from_message(message: agent_pb2.CutJob, *, now_s: float) -> CutJob:
+    """The cut that ``message`` reports; its age becomes a time on the receiver's clock."""
+    return value_of(
+        CutJob,
+        message,
+        # What a later version distinguishes was no end of the worker's own either.
+        cause=_CAUSES.get(message.cause, CutCause.VANISHED),
+        cut_at_s=now_s - message.age_s if message.HasField("age_s") else None,
+        job=value_of(RunningJob, message.job) if message.HasField("job") else None,
     )
 
 

@@ -1,13 +1,27 @@
 """What the first words of a command line start: which program, and of which queue library its worker is. Pure."""
 
 import re
-from collections.abc import Sequence
+import signal
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from types import MappingProxyType
 
 _LIBRARIES = MappingProxyType({"rqworker": "rq", "huey_consumer": "huey", "huey_consumer.py": "huey", "rq.cli": "rq"})
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
 _RQ_VERBS = frozenset({"worker", "worker-pool", "rqworker"})
+_ARTISAN_VERBS = frozenset({"queue:work", "queue:listen", "horizon", "horizon:supervisor", "horizon:work"})
+_WORKER_VERBS: Mapping[str, str | None] = MappingProxyType(
+    {
+        "arq": None,
+        "celery": "worker",
+        "dramatiq": None,
+        "huey": None,
+        "procrastinate": "worker",
+        "sidekiq": None,
+        "taskiq": "worker",
+    }
+)
+"""Library -> the word of its program that begins a worker; ``None``: the program is nothing else."""
 
 
 def program_of(argv: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
@@ -50,3 +64,29 @@ def is_rq_worker(argv: Sequence[str]) -> bool:
     if library == "manage.py":
         return words[:1] == ["rqworker"]
     return library == "rq" and (PurePath(program[-1]).name == "rqworker" or not _RQ_VERBS.isdisjoint(words))
+
+
+def starts_worker(argv: Sequence[str]) -> bool:
+    """Whether a process with this command line, or this title in its place, is a worker of a library known here.
+
+    So is each copy that the worker forks of itself: of a family, the eldest is the main process.
+    """
+    if library_in_title(argv[0] if argv else "") is not None or is_rq_worker(argv):
+        return True
+    program, words = program_of(argv)
+    library = library_of(program)
+    if library == "php":
+        return any(PurePath(word).name == "artisan" for word in words) and not _ARTISAN_VERBS.isdisjoint(words)
+    if library in _WORKER_VERBS:
+        return _WORKER_VERBS[library] is None or _WORKER_VERBS[library] in words
+    return library.startswith("sidekiq ")  # the title that it sets itself
+
+
+def bears_second_stop(argv: Sequence[str], number: int) -> bool:
+    """Whether a worker with this command line still finishes its jobs if the stop signal reaches it twice.
+
+    Celery's does on TERM: each only says again that it shall stop. To others, and on INT, a second one is "at once".
+    """
+    program, _ = program_of(argv)
+    is_celery = library_of(program) == "celery" or library_in_title(argv[0] if argv else "") == "celery"
+    return is_celery and number == signal.SIGTERM

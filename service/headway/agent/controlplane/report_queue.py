@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from headway.agent.controlplane.client import HostUpdate
-from headway.agent.workers.exit_log import Ended
+from headway.agent.workers.ends.exit_log import Ended
 from headway.scaling.model import Exit, StartUp, WorkerState
 
 PENDING_MAX = 1_000

@@ -20,7 +20,7 @@ from headway.agent.controlplane.rpc import GivenUp
 from headway.agent.desired_state import DesiredState
 from headway.agent.model import Identity, ReceivedHint
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.workers.exit_log import Ended
+from headway.agent.workers.ends.exit_log import Ended
 from headway.errors import HeadwayError, NotFound, Unauthenticated
 from headway.local import procfs
 from headway.scaling.model import Exit, JobEvent, PoolQueues, StartUp

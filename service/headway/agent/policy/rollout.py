@@ -18,6 +18,7 @@ def upkeep(
     capacity: HostCapacity,
     free_gpus: int,
     worn: Collection[str],
+    keeping_places: Collection[str] = frozenset(),
     now_s: float,
 ) -> Upkeep:
     """What makes workers outdated here, and of which templates one more than wanted has no room.
@@ -29,6 +30,7 @@ def upkeep(
         capacity: what the host can give to workers.
         free_gpus: GPUs that no worker has.
         worn: ids of workers that have served for long enough.
+        keeping_places: ids of workers in whose place nothing is started before they have ended.
         now_s: on the clock of their starts.
     """
     workers = tuple(workers)
@@ -40,6 +42,7 @@ def upkeep(
     return Upkeep(
         template_hashes={name: template.content_hash for name, template in host_file.templates.items()},
         worn=worn,
+        keeping_places=keeping_places,
         unproven={worker.worker_id for worker in workers if now_s - worker.started_at_s < CRASH_WITHIN_S},
         cramped={
             name

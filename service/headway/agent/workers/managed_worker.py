@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 
 from headway.agent.model import Activity
 from headway.agent.workers import lifecycle
+from headway.agent.workers.crash_backoff import CRASH_WITHIN_S
 from headway.agent.workers.lifecycle import Life
+from headway.agent.workers.main_process import main_processes
 from headway.agent.workers.worker_logs import Tail, WorkerLogs
 from headway.agent.workers.worker_process import Process
 from headway.agent.workers.worker_record import Record
@@ -43,6 +45,16 @@ class ManagedWorker:
     def state(self) -> WorkerState:
         """Where it is in its life."""
         return self.record.life.state
+
+    @property
+    def is_late_to_end(self) -> bool:
+        """Whether it failed to get ready, was asked to stop for that, and has not ended."""
+        return self.process is not None and self.state is WorkerState.DRAINING and self.record.life.has_failed
+
+    def may_leave(self, *, now_s: float) -> bool:
+        """Whether something may have stayed that it started, though it ended well: it is a wrapper, or hardly began."""
+        is_young = now_s - self.record.life.started_at_s < CRASH_WITHIN_S
+        return is_young or any(each.pid != self.record.pid for each in self.record.mains) or not self.record.mains
 
     def worker(self, activity: Activity) -> Worker:
         """The worker as the core knows it."""
@@ -110,8 +122,20 @@ class ManagedWorker:
         if self.process is not None:
             log.info("draining pool=%s pid=%d", self.record.pool, self.record.pid)
             self.asked = procfs.scheduled(self.process.pid) if self.was_idle else None
-            self.process.ask_to_end(self.record.stop.stop_signal)
-            self.become(lifecycle.signalled(self.record.life))
+            self.note_mains()
+            asked = self.process.ask_to_end(self.record.stop.stop_signal)
+            mains = tuple(replace(each, is_asked=each.is_asked or each.pid in asked) for each in self.record.mains)
+            self.record = replace(self.record, mains=mains, life=lifecycle.signalled(self.record.life))
+
+    def note_mains(self) -> None:
+        """Note which of its processes take jobs, while the one that was started is there to find them by."""
+        if self.process is None or self.process.has_ended():
+            return
+        asked = {(each.pid, each.started_ticks) for each in self.record.mains if each.is_asked}
+        found = main_processes(self.process.pid)
+        mains = tuple(replace(each, is_asked=(each.pid, each.started_ticks) in asked) for each in found)
+        if mains and mains != self.record.mains:
+            self.record = replace(self.record, mains=mains)
 
     def note_processors(self) -> None:
         """Note what it has had of processors, for when it has ended: the kernel forgets that with its exit code."""

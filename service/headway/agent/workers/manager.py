@@ -18,10 +18,10 @@ from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import gpus
 from headway.agent.workers import lifecycle, worker_process, worker_record
 from headway.agent.workers.crash_backoff import Backoff
-from headway.agent.workers.exit_log import Ended, ExitLog
+from headway.agent.workers.ends.exit_log import Ended, ExitLog
+from headway.agent.workers.ends.orphans import OrphanProcesses
 from headway.agent.workers.journal import WorkerJournal
 from headway.agent.workers.managed_worker import LATER_S, ManagedWorker
-from headway.agent.workers.orphans import OrphanProcesses
 from headway.agent.workers.recovery import left_behind
 from headway.agent.workers.start_log import StartLog
 from headway.agent.workers.storage_check import StorageCheck
@@ -97,6 +97,14 @@ class WorkerManager:
     def running(self) -> tuple[Record, ...]:
         """The workers that have a process."""
         return tuple(held.record for held in self._held.values() if held.process is not None)
+
+    def keeping_places(self) -> frozenset[str]:
+        """The ids of workers in whose place no other is started before they have ended.
+
+        They failed to get ready and have not ended, or are what a worker has left that nobody had asked to stop.
+        """
+        late = (worker_id for worker_id, held in self._held.items() if held.is_late_to_end)
+        return self.remains.keeping_places() | frozenset(late)
 
     def free_gpus(self) -> tuple[int, ...]:
         """The numbers of the GPUs that no worker has, nor what one has left, nor what may be one."""
@@ -176,7 +184,10 @@ class WorkerManager:
         self._request_stops([held for held in list(self._held.values()) if self._check(held, now_s)])
         if self._is_first_process:
             worker_process.reap_orphans({held.record.pid for held in self._held.values()})
-        self.remains.scan(now_s=now_s)
+        if self.remains.scan(now_s=now_s):
+            due = self.remains.note_asked()
+            self.save()
+            self.remains.ask(due)
         self.unrecorded.scan()
         if self._logbook.is_behind:
             self.save()
@@ -208,6 +219,11 @@ class WorkerManager:
             else:
                 del self._held[held.record.worker_id]
         self.save()
+
+    def note_mains(self) -> None:
+        """Note which processes of each worker take jobs: where a wrapper leaves one, it is known by that."""
+        for held in self._held.values():
+            held.note_mains()
 
     def drain_all(self) -> None:
         """Ask every worker to end."""
@@ -277,7 +293,7 @@ class WorkerManager:
         template = self._host_file.templates.get(start.template)
         if template is None and not self._backoff.holds(kind, now_s=now_s):
             self._fail(kind, f"host.toml has no template {start.template!r}", started_at_s=now_s, now_s=now_s)
-        begin = lifecycle.held_back if self._backoff.holds(kind, now_s=now_s) else lifecycle.spawned
+        begin = lifecycle.held_back if self._is_held(kind, now_s) else lifecycle.spawned
         life = begin(now_s=now_s, is_burst=start.is_burst)
         record = worker_record.placed(start, template, life=life, own_gpus=self.free_gpus())
         self._held[record.worker_id] = ManagedWorker(record=record)
@@ -332,7 +348,7 @@ class WorkerManager:
         life = held.record.life
         held.note_processors()
         if held.process is None:
-            if not self._backoff.holds(held.record.kind, now_s=now_s):
+            if not self._is_held(held.record.kind, now_s):
                 held.become(lifecycle.over(life, now_s=now_s))
                 self._forget_if_gone(held)
         elif held.process.has_ended():
@@ -378,8 +394,8 @@ class WorkerManager:
         self.output.release(record.worker_id)
         held.become(life)
         self._ends.note(Ended(worker=held.worker(NOT_KNOWN), exit_code=exit_code), is_spent=life.is_spent)
-        if exit_code != 0:
-            self.remains.note(record)
+        if exit_code != 0 or held.may_leave(now_s=now_s):
+            self.remains.note(record, exit_code=exit_code)
         summary = f"pid={record.pid} exit={'unknown' if exit_code is None else exit_code}"
         summary += f" after_s={now_s - life.started_at_s:.1f}"
         if life.state is WorkerState.BACKING_OFF:
@@ -399,6 +415,12 @@ class WorkerManager:
         if held.state is WorkerState.GONE:
             del self._held[held.record.worker_id]
 
+    def _is_held(self, kind: tuple[str, str], now_s: float) -> bool:
+        """Whether nothing of the kind may be started now."""
+        return self._backoff.holds(kind, now_s=now_s) or self.remains.in_background(kind[1]) is not None
+
     def _due_s(self, held: ManagedWorker, now_s: float) -> float:
+        if held.state is WorkerState.BACKING_OFF and self.remains.in_background(held.record.template) is not None:
+            return now_s + LATER_S
         pause_until_s = self._backoff.until_s(held.record.kind)
         return held.due_s(now_s=now_s, pause_until_s=now_s if pause_until_s is None else pause_until_s)

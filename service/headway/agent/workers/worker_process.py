@@ -9,12 +9,13 @@ import os
 import select
 import signal
 import subprocess
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from headway.agent.config.templates import WORKER_ID, WORKER_ID_IN_ARGV, Template
 from headway.agent.system.users import account
+from headway.agent.workers.main_process import unreached
 from headway.errors import Unavailable
 from headway.local import procfs
 
@@ -84,16 +85,17 @@ class Process:
                 self._is_out_of_reach = True
                 log.error("pid=%d cannot be signalled: it runs as another user than this agent", self.pid)  # noqa: TRY400
 
-    def ask_to_end(self, number: int) -> None:
-        """Send the signal to the process itself, and in its name to children that it does not signal.
+    def ask_to_end(self, number: int) -> frozenset[int]:
+        """Send the signal to the process itself, and to descendants that it does not reach. Returns the ids of all.
 
         A shell that has started the worker dies of the signal, and the worker, which has received nothing, works on.
         """
         if self.has_ended():
-            return
-        unsignalled = _unsignalled(self.pid, number)
+            return frozenset()
+        others = unreached(self.pid, number)
         self.send(number)
-        _signal(unsignalled, number)
+        send_to_each(others, number)
+        return frozenset({self.pid, *(each.pid for each in others)})
 
     def send_to_all(self, number: int) -> None:
         """Send the signal to the process, its group and every descendant: some of them lead groups of their own."""
@@ -103,7 +105,7 @@ class Process:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
         self.send(number)
-        _signal(family, number)
+        send_to_each(family, number)
 
     def close(self) -> None:
         """Let go of it; it runs on if it runs."""
@@ -114,19 +116,12 @@ class Process:
             self._child.returncode = 0  # it outlives us on purpose: the standard library shall not warn of that
 
 
-def _signal(processes: Sequence[procfs.Stat], number: int) -> None:
+def send_to_each(processes: Iterable[procfs.Stat], number: int) -> None:
+    """Send the signal to those of the processes that are still there."""
     for each in processes:
         if procfs.is_there(each.pid, each.started_ticks):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(each.pid, number)
-
-
-def _unsignalled(pid: int, number: int) -> list[procfs.Stat]:
-    """Children of a process that dies of the signal, theirs where they do, and so on."""
-    if not procfs.would_die_of(pid, number):
-        return []
-    children = procfs.children(pid)
-    return [*children, *(each for child in children for each in _unsignalled(child.pid, number))]
 
 
 def spawn(

@@ -17,6 +17,7 @@ from headway.agent.config.templates import Ready, Stop, Template, uid_of
 from headway.agent.desired_state import DesiredState
 from headway.agent.workers.crash_backoff import Pause
 from headway.agent.workers.lifecycle import Life
+from headway.agent.workers.main_process import MainProcess
 from headway.local import procfs
 from headway.scaling.model import Assignment, WorkerState
 from headway.scaling.reconcile import Start
@@ -50,6 +51,8 @@ class Record:
     """The numbers of those that it has to itself."""
     uid: int | None = None
     """Who it was started as, or is about to be; ``None`` in records of earlier versions."""
+    mains: tuple[MainProcess, ...] = ()
+    """The main processes of its library when they were last searched for: what to ask where a wrapper leaves one."""
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -70,6 +73,14 @@ class OrphanRecord:
     template: str = ""
     gpus: tuple[int, ...] = ()
     """The numbers of those that its worker had to itself."""
+    is_burst: bool = False
+    stop_signal: int = signal.SIGTERM
+    must_be_asked: bool = False
+    """It is the main process of a library, and nobody has asked it to stop."""
+    keeps_place: bool = False
+    """Its worker ended without having been asked: no other is started in its place before this one has ended."""
+    is_background: bool = False
+    """Its worker ended well as soon as it was started: it goes to the background, as each further one would."""
 
 
 def placed(start: Start, template: Template | None, *, life: Life, own_gpus: Sequence[int]) -> Record:
@@ -200,6 +211,7 @@ def _left(body: Mapping[str, Any]) -> OrphanRecord:
     left = OrphanRecord(**{**body, "gpus": tuple(body.get("gpus", ()))})
     _check_process(left)
     _check_times(0.0 if left.ends_by_s is None else left.ends_by_s)
+    signal.Signals(left.stop_signal)
     return left
 
 
@@ -234,9 +246,12 @@ def record_from_json(body: Mapping[str, Any]) -> Record:
             "stop": Stop(**body["stop"]),
             "life": Life(**life),
             "gpus": tuple(body.get("gpus", ())),
+            "mains": tuple(MainProcess(**each) for each in body.get("mains", ())),
         }
     )
     _check_process(record)
+    _check_numbers(*(each.pid for each in record.mains))
+    _check_times(*(each.started_ticks for each in record.mains))
     ready, stop = record.ready, record.stop
     _check_numbers(ready.after_s, ready.timeout_s, 0 if stop.drain_timeout_s is None else stop.drain_timeout_s)
     _check_numbers(record.restart_generation, record.uid or 0)
@@ -253,10 +268,11 @@ def moved(record: Record, seconds: float) -> Record:
     """
     life = record.life
     life = replace(life, started_at_s=life.started_at_s + seconds, since_s=life.since_s + seconds)
-    return replace(record, started_ticks=_ticks(record, seconds), life=life)
+    mains = tuple(replace(each, started_ticks=_ticks(each, seconds)) for each in record.mains)
+    return replace(record, started_ticks=_ticks(record, seconds), life=life, mains=mains)
 
 
-def _ticks(row: Record | OrphanRecord | Unrecorded, moved_s: float) -> int:
+def _ticks(row: Record | OrphanRecord | Unrecorded | MainProcess, moved_s: float) -> int:
     # Earlier versions have written starts as the kernel prints them.
     return procfs.signed_ticks(row.started_ticks) + round(moved_s * procfs.TICKS_PER_S) if row.pid else 0
 

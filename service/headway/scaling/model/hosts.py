@@ -32,6 +32,34 @@ class ActivitySource(StrEnum):
     """A child process of a library that forks one per job."""
 
 
+class Inability(StrEnum):
+    """Why a worker takes no jobs."""
+
+    STOPPED = "stopped"
+    """Its process was stopped by a signal, as by a debugger."""
+    ZOMBIE = "zombie"
+    """Its main process has ended, and the process that started it takes no note."""
+    CONSUMERS_CANCELLED = "consumers_cancelled"
+    """It consumes none of its queues."""
+    POOL_SHRUNK = "pool_shrunk"
+    """It runs fewer jobs at once than its template says."""
+
+
+class CutCause(StrEnum):
+    """What ended a worker that may have had a job."""
+
+    DRAIN_DEADLINE = "drain_deadline"
+    """The deadline that a person has set for such workers."""
+    KILLED = "killed"
+    """A person, who asked Headway for it."""
+    SIGNAL = "signal"
+    """A signal that Headway did not send, as that of a kernel that is short of memory."""
+    VANISHED = "vanished"
+    """It was gone when its agent came back."""
+    REBOOT = "reboot"
+    """Its host booted."""
+
+
 RUNNING_JOBS_NAMED_MAX = 100  # of one worker; of more running jobs only the number is told
 
 COUNTED = frozenset({WorkerState.STARTING, WorkerState.RUNNING, WorkerState.BACKING_OFF, WorkerState.UNKNOWN})
@@ -148,6 +176,37 @@ class Worker:
     """When it came into its state, by the clock of ``started_at_s``; ``None``: not known."""
     state_reported_s: float | None = None
     """When that was known here."""
+    is_left_behind: bool = False
+    """It is what a worker has left that ended: it counts until it is gone."""
+    inability: Inability | None = None
+    """Why it takes no jobs; ``None``: it can, as far as is known."""
+    goes_to_background: bool = False
+    """A start that ended well has left it: no further worker of its template is started while it is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutJob:
+    """The end of a worker that had a job, or may have had one, by other means than the worker's own."""
+
+    cut_id: str
+    worker_id: str
+    pool: str
+    template: str
+    cause: CutCause
+    is_certain: bool
+    """Whether the worker had the job for certain; else nobody knows whether it had one."""
+    cut_at_s: float | None = None
+    """When that was, by the clock of the workers' starts; ``None``: not known."""
+    job: RunningJob | None = None
+    """``None``: not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillOrder:
+    """A worker that a person wants to be killed."""
+
+    worker_id: str
+    requested_by: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

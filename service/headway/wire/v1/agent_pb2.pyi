@@ -155,6 +155,7 @@ class ReportRequest(google.protobuf.message.Message):
     LABELS_FIELD_NUMBER: builtins.int
     EXITS_FIELD_NUMBER: builtins.int
     PROBLEMS_FIELD_NUMBER: builtins.int
+    CUTS_FIELD_NUMBER: builtins.int
     cluster_id: builtins.str
     host_id: builtins.str
     boot_id: builtins.str
@@ -185,6 +186,10 @@ class ReportRequest(google.protobuf.message.Message):
     def problems(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___HostProblem]:
         """What keeps the agent from its work here; while there is any, it starts no worker that it could not record."""
 
+    @property
+    def cuts(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___CutJob]:
+        """Jobs that were cut, or may have been, since the last report that was answered. Sent until one is: each counts once."""
+
     def __init__(
         self,
         *,
@@ -201,11 +206,64 @@ class ReportRequest(google.protobuf.message.Message):
         labels: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
         exits: collections.abc.Iterable[global___Exit] | None = ...,
         problems: collections.abc.Iterable[global___HostProblem] | None = ...,
+        cuts: collections.abc.Iterable[global___CutJob] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["capacity", b"capacity"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["boot_id", b"boot_id", "capacity", b"capacity", "cluster_id", b"cluster_id", "epoch_seen", b"epoch_seen", "exits", b"exits", "host_id", b"host_id", "host_name", b"host_name", "labels", b"labels", "problems", b"problems", "sequence", b"sequence", "start_ups", b"start_ups", "templates", b"templates", "workers", b"workers"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["boot_id", b"boot_id", "capacity", b"capacity", "cluster_id", b"cluster_id", "cuts", b"cuts", "epoch_seen", b"epoch_seen", "exits", b"exits", "host_id", b"host_id", "host_name", b"host_name", "labels", b"labels", "problems", b"problems", "sequence", b"sequence", "start_ups", b"start_ups", "templates", b"templates", "workers", b"workers"]) -> None: ...
 
 global___ReportRequest = ReportRequest
+
+@typing.final
+class CutJob(google.protobuf.message.Message):
+    """The end of a worker that had a job, or may have had one, by other means than the worker's own."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    CUT_ID_FIELD_NUMBER: builtins.int
+    WORKER_ID_FIELD_NUMBER: builtins.int
+    POOL_FIELD_NUMBER: builtins.int
+    TEMPLATE_FIELD_NUMBER: builtins.int
+    CAUSE_FIELD_NUMBER: builtins.int
+    AGE_S_FIELD_NUMBER: builtins.int
+    IS_CERTAIN_FIELD_NUMBER: builtins.int
+    JOB_FIELD_NUMBER: builtins.int
+    cut_id: builtins.str
+    """Of this end and job: the same whenever it is sent again."""
+    worker_id: builtins.str
+    pool: builtins.str
+    template: builtins.str
+    cause: builtins.str
+    """"drain_deadline", "killed" (a person asked for it), "signal" (one that the agent did not send, as where memory is
+    short), "vanished" (while no agent watched) or "reboot".
+    """
+    age_s: builtins.float
+    """How long ago that was. Absent: not known, as of an end that no agent saw."""
+    is_certain: builtins.bool
+    """Whether the worker had the job for certain. Else nobody knows whether it had one."""
+    @property
+    def job(self) -> global___RunningJob:
+        """Absent: not known."""
+
+    def __init__(
+        self,
+        *,
+        cut_id: builtins.str = ...,
+        worker_id: builtins.str = ...,
+        pool: builtins.str = ...,
+        template: builtins.str = ...,
+        cause: builtins.str = ...,
+        age_s: builtins.float | None = ...,
+        is_certain: builtins.bool = ...,
+        job: global___RunningJob | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_age_s", b"_age_s", "_job", b"_job", "age_s", b"age_s", "job", b"job"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_age_s", b"_age_s", "_job", b"_job", "age_s", b"age_s", "cause", b"cause", "cut_id", b"cut_id", "is_certain", b"is_certain", "job", b"job", "pool", b"pool", "template", b"template", "worker_id", b"worker_id"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_age_s", b"_age_s"]) -> typing.Literal["age_s"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_job", b"_job"]) -> typing.Literal["job"] | None: ...
+
+global___CutJob = CutJob
 
 @typing.final
 class ReportResponse(google.protobuf.message.Message):
@@ -267,6 +325,7 @@ class PollResponse(google.protobuf.message.Message):
     REVISION_FIELD_NUMBER: builtins.int
     ASSIGNMENTS_FIELD_NUMBER: builtins.int
     HINTS_FIELD_NUMBER: builtins.int
+    KILLS_FIELD_NUMBER: builtins.int
     POOLS_FIELD_NUMBER: builtins.int
     cluster_id: builtins.str
     epoch: builtins.int
@@ -276,6 +335,10 @@ class PollResponse(google.protobuf.message.Message):
     @property
     def hints(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___WorkerHint]:
         """What the broker says of this host's workers, so that idle ones leave first."""
+
+    @property
+    def kills(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___KillOrder]:
+        """Sent until the host reports the worker as gone."""
 
     @property
     def pools(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___PoolQueues]:
@@ -291,11 +354,32 @@ class PollResponse(google.protobuf.message.Message):
         revision: builtins.int = ...,
         assignments: collections.abc.Iterable[global___Assignment] | None = ...,
         hints: collections.abc.Iterable[global___WorkerHint] | None = ...,
+        kills: collections.abc.Iterable[global___KillOrder] | None = ...,
         pools: collections.abc.Iterable[global___PoolQueues] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["assignments", b"assignments", "cluster_id", b"cluster_id", "epoch", b"epoch", "hints", b"hints", "pools", b"pools", "revision", b"revision"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["assignments", b"assignments", "cluster_id", b"cluster_id", "epoch", b"epoch", "hints", b"hints", "kills", b"kills", "pools", b"pools", "revision", b"revision"]) -> None: ...
 
 global___PollResponse = PollResponse
+
+@typing.final
+class KillOrder(google.protobuf.message.Message):
+    """A worker that a person wants to be killed. The agent kills none but its own, and answers by the report of its end."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    WORKER_ID_FIELD_NUMBER: builtins.int
+    REQUESTED_BY_FIELD_NUMBER: builtins.int
+    worker_id: builtins.str
+    requested_by: builtins.str
+    def __init__(
+        self,
+        *,
+        worker_id: builtins.str = ...,
+        requested_by: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["requested_by", b"requested_by", "worker_id", b"worker_id"]) -> None: ...
+
+global___KillOrder = KillOrder
 
 @typing.final
 class Assignment(google.protobuf.message.Message):
@@ -507,6 +591,9 @@ class Worker(google.protobuf.message.Message):
     ACTIVITY_AGE_S_FIELD_NUMBER: builtins.int
     RUNNING_JOBS_FIELD_NUMBER: builtins.int
     RUNNING_FIELD_NUMBER: builtins.int
+    IS_LEFT_BEHIND_FIELD_NUMBER: builtins.int
+    INABILITY_FIELD_NUMBER: builtins.int
+    GOES_TO_BACKGROUND_FIELD_NUMBER: builtins.int
     worker_id: builtins.str
     pool: builtins.str
     template: builtins.str
@@ -540,6 +627,12 @@ class Worker(google.protobuf.message.Message):
     """How long ago that was so. Absent: not known."""
     running_jobs: builtins.int
     """Jobs that it has begun and not ended, by its own report or its broker. Absent: not known."""
+    is_left_behind: builtins.bool
+    """It is what a worker that has ended has left: it counts until it is gone, and nothing is started for it."""
+    inability: builtins.str
+    """Why it takes no jobs: "stopped", "zombie", "consumers_cancelled" or "pool_shrunk". Empty: it can, as far as is known."""
+    goes_to_background: builtins.bool
+    """A start that ended well and left it: no further worker of the template is started while it is there."""
     @property
     def running(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___RunningJob]:
         """Those of them that it named, at most 100."""
@@ -566,9 +659,12 @@ class Worker(google.protobuf.message.Message):
         activity_age_s: builtins.float | None = ...,
         running_jobs: builtins.int | None = ...,
         running: collections.abc.Iterable[global___RunningJob] | None = ...,
+        is_left_behind: builtins.bool = ...,
+        inability: builtins.str = ...,
+        goes_to_background: builtins.bool = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_activity_age_s", b"_activity_age_s", "_activity_source", b"_activity_source", "_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_running_jobs", b"_running_jobs", "_state_age_s", b"_state_age_s", "activity_age_s", b"activity_age_s", "activity_source", b"activity_source", "exit_code", b"exit_code", "is_busy", b"is_busy", "is_forced", b"is_forced", "memory_bytes", b"memory_bytes", "running_jobs", b"running_jobs", "state_age_s", b"state_age_s"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_activity_age_s", b"_activity_age_s", "_activity_source", b"_activity_source", "_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_running_jobs", b"_running_jobs", "_state_age_s", b"_state_age_s", "activity_age_s", b"activity_age_s", "activity_source", b"activity_source", "age_s", b"age_s", "exit_code", b"exit_code", "is_burst", b"is_burst", "is_busy", b"is_busy", "is_forced", b"is_forced", "is_unrecorded", b"is_unrecorded", "memory_bytes", b"memory_bytes", "pid", b"pid", "pool", b"pool", "restart_generation", b"restart_generation", "running", b"running", "running_jobs", b"running_jobs", "state", b"state", "state_age_s", b"state_age_s", "template", b"template", "template_hash", b"template_hash", "worker_id", b"worker_id"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_activity_age_s", b"_activity_age_s", "_activity_source", b"_activity_source", "_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_running_jobs", b"_running_jobs", "_state_age_s", b"_state_age_s", "activity_age_s", b"activity_age_s", "activity_source", b"activity_source", "age_s", b"age_s", "exit_code", b"exit_code", "goes_to_background", b"goes_to_background", "inability", b"inability", "is_burst", b"is_burst", "is_busy", b"is_busy", "is_forced", b"is_forced", "is_left_behind", b"is_left_behind", "is_unrecorded", b"is_unrecorded", "memory_bytes", b"memory_bytes", "pid", b"pid", "pool", b"pool", "restart_generation", b"restart_generation", "running", b"running", "running_jobs", b"running_jobs", "state", b"state", "state_age_s", b"state_age_s", "template", b"template", "template_hash", b"template_hash", "worker_id", b"worker_id"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_activity_age_s", b"_activity_age_s"]) -> typing.Literal["activity_age_s"] | None: ...
     @typing.overload

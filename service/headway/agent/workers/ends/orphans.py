@@ -1,0 +1,235 @@
+"""What a worker leaves whose process has ended: children that outlive it, perhaps with a job in their hands.
+
+    npm run worker    ends, and the worker that it has started takes jobs on
+    celery --detach   ends well at once: what takes jobs is another process
+    celery worker     is killed, and its pool finishes what it has begun
+
+They count as one worker that drains, until they are gone: of a pool of which no two may run, no other is started. Where
+their worker was not asked to stop, they keep its place. The main process of a library that nobody has asked is asked
+once; all others only finish, for the signal would kill them. None is killed before a deadline that a person has set.
+
+They are known by the marks that they have inherited, or by where they print to; the kernel shows no parent any more.
+"""
+
+import logging
+import math
+import signal
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from headway.agent.config.worker_programs import bears_second_stop, starts_worker
+from headway.agent.workers import lifecycle, worker_marks, worker_process, worker_record
+from headway.agent.workers.crash_backoff import CRASH_WITHIN_S
+from headway.agent.workers.worker_logs import WorkerLogs
+from headway.agent.workers.worker_record import OrphanRecord, Record
+from headway.local import procfs
+from headway.local.procfs import Stat
+from headway.scaling.fields import taken_from
+from headway.scaling.model import Worker, WorkerState
+
+LEFT_ID = "{}-left"
+"""By what id the remains of a worker are reported: the worker's own is reported as ended."""
+
+log = logging.getLogger(__name__)
+
+
+class OrphanProcesses:
+    """The processes that workers have left, until they have ended."""
+
+    def __init__(self, agent_id: str, output: WorkerLogs) -> None:
+        self._agent_id = agent_id
+        self._output = output
+        self._ended: dict[str, tuple[Record, int | None]] = {}
+        self.left: list[OrphanRecord] = []
+        """What is known of, for the next agent to go on with."""
+
+    def note(self, record: Record, *, exit_code: int | None) -> None:
+        """Search, in the next scan, for processes that this worker has left."""
+        self._ended[record.worker_id] = record, exit_code
+
+    def workers(self) -> tuple[Worker, ...]:
+        """What is left of each worker, as one that drains, under an id of its own."""
+        return tuple(
+            taken_from(
+                Worker,
+                left,
+                worker_id=LEFT_ID.format(left.worker_id),
+                state=WorkerState.DRAINING,
+                started_at_s=left.started_ticks / procfs.TICKS_PER_S,
+                is_left_behind=True,
+                goes_to_background=left.is_background,
+            )
+            for left in self._first_of_each()
+        )
+
+    def keeping_places(self) -> frozenset[str]:
+        """The ids of those in ``workers`` in whose place no other is started."""
+        return frozenset(LEFT_ID.format(each.worker_id) for each in self._first_of_each() if each.keeps_place)
+
+    def in_background(self, template: str) -> OrphanRecord | None:
+        """What a worker of the template left that ended well as soon as it was started."""
+        return next((each for each in self.left if each.is_background and each.template == template), None)
+
+    def scan(self, *, now_s: float) -> bool:
+        """Find what was left since the last scan, and end what has had its time. Returns whether any is to be asked."""
+        if self._ended:
+            self.left = [*self.left, *self._found(now_s=now_s)]
+            self._ended = {}
+        self.left = [each for each in self.left if procfs.is_there(each.pid, each.started_ticks)]
+        for each in self.left:
+            if each.ends_by_s is not None and now_s >= each.ends_by_s:
+                _kill(each)
+        return any(each.must_be_asked for each in self.left)
+
+    def note_asked(self) -> list[OrphanRecord]:
+        """Those to be asked to stop, noted as asked: to many a second signal means to drop what they are doing."""
+        due = [each for each in self.left if each.must_be_asked]
+        self.left = [replace(each, must_be_asked=False) for each in self.left]
+        return due
+
+    @staticmethod
+    def ask(due: Iterable[OrphanRecord]) -> None:
+        """Ask main processes to finish their jobs and end."""
+        for each in due:
+            log.info("draining pool=%s pid=%d, which a worker has left", each.pool, each.pid)
+            process = procfs.stat(each.pid)
+            if process is not None and abs(process.started_ticks - each.started_ticks) <= procfs.TICKS_APART_MAX:
+                worker_process.send_to_each([process], each.stop_signal)
+
+    def kill(self, worker_id: str | None = None) -> bool:
+        """Kill what is left, of one worker or of all. Returns whether there was anything."""
+        named = [each for each in self.left if worker_id in {None, each.worker_id, LEFT_ID.format(each.worker_id)}]
+        for each in named:
+            _kill(each)
+        return bool(named)
+
+    def _first_of_each(self) -> Sequence[OrphanRecord]:
+        """One of the processes that each worker has left: the main process where there is one, else the eldest."""
+        first: dict[str, OrphanRecord] = {}
+        for each in self.left:
+            first.setdefault(each.worker_id, each)
+        return tuple(first.values())
+
+    def _found(self, *, now_s: float) -> list[OrphanRecord]:
+        families: dict[str, list[Stat]] = {}
+        for process, record in self._marked():
+            families.setdefault(record.worker_id, []).append(process)
+        found = []
+        for worker_id, family in families.items():
+            record, exit_code = self._ended[worker_id]
+            mains = _mains(family, record, exit_code=exit_code)
+            for process in sorted(family, key=lambda each: (each.pid not in mains, each.started_ticks, each.pid)):
+                is_main = process.pid in mains
+                if exit_code == 0 and not is_main and not _began_with(process, record):
+                    continue  # what a job of a worker that ended well has sent to the background is its own affair
+                found.append(_orphan(process, record, is_main=is_main, exit_code=exit_code, now_s=now_s))
+        return found
+
+    def _marked(self) -> list[tuple[Stat, Record]]:
+        """The processes that the ended ones have left: one walk through all for however many workers."""
+        found = []
+        for pid in procfs.pids():
+            worker_id, _ = worker_marks.marked(pid, self._agent_id, self._output)
+            record, _ = self._ended.get(worker_id, (None, None))
+            process = procfs.stat(pid) if record is not None else None
+            if record is None or process is None or process.is_over:
+                continue
+            is_younger = process.started_ticks >= record.started_ticks - procfs.TICKS_APART_MAX
+            if is_younger and worker_record.may_run_as(record.uid, procfs.uid(pid)):
+                found.append((process, record))
+        return found
+
+
+def _orphan(process: Stat, record: Record, *, is_main: bool, exit_code: int | None, now_s: float) -> OrphanRecord:
+    ends_by_s = _deadline_s(record, now_s=now_s)
+    is_background = exit_code == 0 and _is_young(record, now_s=now_s) and _began_with(process, record)
+    must_be_asked = is_main and _must_be_asked(process, record)
+    _log(process, record, is_background=is_background, must_be_asked=must_be_asked, ends_by_s=ends_by_s, now_s=now_s)
+    return taken_from(
+        OrphanRecord,
+        process,
+        record,
+        record.life,
+        record.stop,
+        ends_by_s=ends_by_s,
+        must_be_asked=must_be_asked,
+        # A worker that was asked has left its place, and the control plane knows: another may be there already.
+        keeps_place=not _was_asked(record) or record.life.has_failed,
+        is_background=is_background,
+    )
+
+
+def _log(
+    process: Stat,
+    record: Record,
+    *,
+    is_background: bool,
+    must_be_asked: bool,
+    ends_by_s: float | None,
+    now_s: float,
+) -> None:
+    if is_background:
+        log.warning(
+            "pool=%s template=%s: it ended with 0 and left process %d: it goes to the background. Remove --detach, or "
+            "the & of a shell, from its argv; nothing of the template is started before that process has ended",
+            *record.kind,
+            process.pid,
+        )
+        return
+    end = "runs until it ends by itself"
+    if ends_by_s is not None:
+        end = f"ended in {max(0.0, ends_by_s - now_s):.0f} s unless it ends by itself"
+    asked = "asked to stop, " if must_be_asked else ""
+    log.warning("left behind pool=%s pid=%d by pid=%d: %s%s", record.pool, process.pid, record.pid, asked, end)
+
+
+def _mains(family: Sequence[Stat], record: Record, *, exit_code: int | None) -> frozenset[int]:
+    """The ids of the main processes of libraries among those that the worker has left."""
+    known = {(each.pid, each.started_ticks) for each in record.mains}
+    found = {each.pid for each in family if (each.pid, each.started_ticks) in known}
+    if found or exit_code != 0:
+        return frozenset(found)
+    # A main process that ends well has no copies left: what is there is another one, and its copies are its children.
+    pids = {each.pid for each in family}
+    eldest = [each for each in family if each.parent_pid not in pids and starts_worker(procfs.command_line(each.pid))]
+    return frozenset(each.pid for each in eldest) if len(eldest) == 1 else frozenset()
+
+
+def _must_be_asked(process: Stat, record: Record) -> bool:
+    """Whether nobody has asked the main process to stop, or a second signal cuts none of its jobs.
+
+    Of one below a wrapper that handles the signal nobody knows whether the wrapper has passed it on.
+    """
+    main = next((each for each in record.mains if each.pid == process.pid), None)
+    if main is not None and main.is_asked:
+        return False
+    return not _was_asked(record) or bears_second_stop(procfs.command_line(process.pid), record.stop.stop_signal)
+
+
+def _was_asked(record: Record) -> bool:
+    return record.life.state is WorkerState.DRAINING
+
+
+def _is_young(record: Record, *, now_s: float) -> bool:
+    return record.life.state is WorkerState.STARTING or now_s - record.life.started_at_s < CRASH_WITHIN_S
+
+
+def _began_with(process: Stat, record: Record) -> bool:
+    """Whether the process began as its worker did: what begins later is a job's."""
+    return (process.started_ticks - record.started_ticks) / procfs.TICKS_PER_S < CRASH_WITHIN_S
+
+
+def _deadline_s(record: Record, *, now_s: float) -> float | None:
+    """When what the worker has left is killed; ``None`` where nobody has set a deadline.
+
+    For a worker that was asked to stop, the time began then: the control plane may rely on its end.
+    """
+    ends_s = lifecycle.drain_ends_s(record.life, drain_timeout_s=record.stop.drain_timeout_s, now_s=now_s)
+    return ends_s if math.isfinite(ends_s) else None
+
+
+def _kill(left: OrphanRecord) -> None:
+    process = worker_process.adopt(left.pid, left.started_ticks)
+    if process is not None:
+        process.send_to_all(signal.SIGKILL)
+        process.close()

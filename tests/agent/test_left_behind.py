@@ -1,0 +1,367 @@
+"""What a worker start leaves: found, counted, shown, and asked to stop once where that cuts no job.
+
+The programs have the names of libraries, for a main process is known by its command line.
+"""
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from headway.agent.config.templates import Stop, Template
+from headway.agent.config.worker_programs import bears_second_stop, starts_worker
+from headway.agent.workers.manager import WorkerManager
+from headway.local import procfs
+from headway.scaling.model import Assignment, WorkerState
+from headway.scaling.reconcile import Drain, Start, Upkeep, reconcile
+from support.processes import runs
+from support.waiting import eventually
+from support.workers import PRINTS_READY, Stage, printed, reconcile_until, start, states, template
+
+# Hears each signal to stop, and finishes its job when the file is there. With a fork, it has a copy that does the job.
+WORKER = """
+import os, pathlib, signal, sys, time
+told = []
+def hear(*_):
+    told.append(1)
+    print('told', os.getpid(), flush=True)
+if {forks!r}:
+    if os.fork() == 0:  # dies of the signal, as the children of a pool do
+        print('copy', os.getpid(), flush=True)
+        while not pathlib.Path({done!r}).exists():
+            time.sleep(0.01)
+        os._exit(0)
+signal.signal(signal.SIGTERM, hear)
+print('ready', os.getpid(), flush=True)
+while not (told and pathlib.Path({done!r}).exists()):
+    time.sleep(0.01)
+print('done', flush=True)
+"""
+# As npm: hands the signal on to its child, which is a shell, and ends when that has died of it.
+NPM = """
+import signal, subprocess, sys
+child = subprocess.Popen(['sh', '-c', sys.argv[1] + '; true'])
+signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+child.wait()
+sys.exit({status})
+"""
+
+
+class Programs:
+    """A program with the name of a library's, and what wraps it."""
+
+    def __init__(self, folder: Path, library: str, *, forks: bool = False) -> None:
+        self.done = folder / "done"
+        self._program = folder / library
+        self._program.write_text(WORKER.format(done=str(self.done), forks=forks))
+        self.words = (sys.executable, str(self._program), "worker")
+        self.line = shlex.join(self.words)
+
+    def template(self, argv: Sequence[str], **values: object) -> Template:
+        return replace(template(ready=PRINTS_READY, **values), argv=tuple(argv))
+
+    def behind_npm(self, *, status: int = 0) -> Template:
+        return self.template((sys.executable, "-c", NPM.format(status=status), self.line))
+
+
+def stops_of(stage: Stage, worker_id: str) -> list[int]:
+    return [int(line.split()[1]) for line in printed(stage, worker_id).splitlines() if line.startswith("told")]
+
+
+def said(stage: Stage, worker_id: str, word: str) -> int:
+    line = eventually(
+        lambda: next((each for each in printed(stage, worker_id).splitlines() if each.startswith(word)), None)
+    )
+    return int(line.split()[1])
+
+
+def running(fleet: WorkerManager) -> None:
+    reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+
+
+def due(fleet: WorkerManager, *, workers: int) -> tuple[object, ...]:
+    """What the agent would do for so many workers of the pool."""
+    wanted = Assignment(pool="mail", host_id="h", template="py", base_workers=workers)
+    return reconcile(fleet.all_workers(), [wanted], upkeep=Upkeep(keeping_places=fleet.keeping_places()))
+
+
+# --- asked to stop ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["celery", "dramatiq", "rq"])
+@pytest.mark.parametrize("status", [0, 143])
+def test_a_worker_behind_npm_is_asked_once_and_finishes_its_job(
+    stage: Stage, tmp_path: Path, library: str, status: int
+) -> None:
+    """Npm signals its shell alone, which dies of it: the worker took jobs for another minute, and was killed at one."""
+    programs = Programs(tmp_path, library, forks=True)
+    with stage.fleet(programs.behind_npm(status=status)) as fleet:
+        fleet.act([start()])
+        running(fleet)
+        (npm,) = fleet.workers()
+        main = said(stage, npm.worker_id, "ready")
+        fleet.act([Drain(worker_id=npm.worker_id)])
+        reconcile_until(fleet, lambda: fleet.workers() == ())
+        assert stops_of(stage, npm.worker_id) == [main]
+        (left,) = fleet.remains.workers()
+        assert (left.pid, left.state, left.is_left_behind) == (main, WorkerState.DRAINING, True)
+    with stage.fleet(programs.behind_npm()) as fleet:  # and an agent that comes then asks no second time
+        fleet.scan()
+        programs.done.touch()
+        reconcile_until(fleet, lambda: fleet.remains.workers() == ())
+    assert stops_of(stage, npm.worker_id) == [main]
+    assert printed(stage, npm.worker_id).splitlines()[-1] == "done"
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_the_main_process_that_a_killed_wrapper_leaves_is_asked_once(
+    stage: Stage, tmp_path: Path, is_restarted: bool
+) -> None:
+    programs = Programs(tmp_path, "celery", forks=True)
+    with stage.fleet(programs.behind_npm()) as fleet:
+        fleet.act([start()])
+        running(fleet)
+        fleet.note_mains()
+        (npm,) = fleet.workers()
+        main, copy = said(stage, npm.worker_id, "ready"), said(stage, npm.worker_id, "copy")
+        if not is_restarted:
+            os.kill(npm.pid, signal.SIGKILL)
+            reconcile_until(fleet, lambda: fleet.remains.workers())
+    if is_restarted:
+        os.kill(npm.pid, signal.SIGKILL)
+        os.waitpid(npm.pid, 0)
+    with stage.fleet(programs.behind_npm()) as fleet:
+        reconcile_until(fleet, lambda: stops_of(stage, npm.worker_id) == [main])
+        assert runs(copy), "the signal would have killed it, with its job"
+        (left,) = fleet.remains.workers()
+        assert left.pid == main
+        for _ in range(3):
+            fleet.scan()
+        programs.done.touch()
+        reconcile_until(fleet, lambda: fleet.remains.workers() == ())
+    assert stops_of(stage, npm.worker_id) == [main]
+
+
+@pytest.mark.parametrize("library", ["celery", "rq", "unknown"])
+def test_copies_that_a_killed_worker_leaves_are_not_asked(stage: Stage, tmp_path: Path, library: str) -> None:
+    """The children of a pool, and RQ's process of a job, die of the signal."""
+    programs = Programs(tmp_path, library, forks=True)
+    with stage.fleet(programs.template(programs.words)) as fleet:
+        fleet.act([start()])
+        running(fleet)
+        fleet.note_mains()
+        (worker,) = fleet.workers()
+        copy = said(stage, worker.worker_id, "copy")
+        os.kill(worker.pid, signal.SIGKILL)
+        reconcile_until(fleet, lambda: fleet.remains.workers())
+        for _ in range(3):
+            fleet.scan()
+        assert runs(copy)
+        programs.done.touch()
+        reconcile_until(fleet, lambda: fleet.remains.workers() == ())
+    assert "told" not in printed(stage, worker.worker_id)
+
+
+@pytest.mark.parametrize(
+    ("library", "is_asked_again"),
+    [
+        ("celery", True),  # to which a second TERM is harmless
+        ("rq", False),  # which drops its job at a second one
+    ],
+)
+def test_a_wrapper_that_has_perhaps_passed_the_signal_on_is_not_doubled_where_that_cuts_a_job(
+    stage: Stage, tmp_path: Path, library: str, is_asked_again: bool
+) -> None:
+    """As an entry point whose trap sends the signal to its child, and which ends without waiting."""
+    programs = Programs(tmp_path, library)
+    passes_on = f"trap 'kill -TERM $pid' TERM; {programs.line} & pid=$!; wait $pid"
+    with stage.fleet(programs.template(("sh", "-c", passes_on))) as fleet:
+        fleet.act([start()])
+        running(fleet)
+        (worker,) = fleet.workers()
+        main = said(stage, worker.worker_id, "ready")
+        fleet.act([Drain(worker_id=worker.worker_id)])
+        reconcile_until(fleet, lambda: fleet.remains.workers())
+        expected = [main] * (1 + is_asked_again)
+        reconcile_until(fleet, lambda: stops_of(stage, worker.worker_id) == expected)
+        for _ in range(3):
+            fleet.scan()
+        programs.done.touch()
+        reconcile_until(fleet, lambda: fleet.remains.workers() == ())
+    assert stops_of(stage, worker.worker_id) == expected
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
+def test_celery_behind_the_real_npm_leaves_when_it_is_asked(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "tasks.py").write_text("from celery import Celery\napp = Celery(broker='memory://')\n")
+    celery = f"{sys.executable} -m celery -A tasks worker -c 1 --loglevel INFO --without-mingle --without-gossip"
+    (tmp_path / "package.json").write_text(json.dumps({"scripts": {"worker": celery}}))
+    behind = replace(
+        template(ready=replace(PRINTS_READY, pattern=r" ready\.$")),
+        argv=("npm", "run", "worker"),
+        working_directory=str(tmp_path),
+    )
+    with stage.fleet(behind) as fleet:
+        fleet.act([start()])
+        running(fleet)
+        (worker,) = fleet.workers()
+        fleet.drain_all()
+        reconcile_until(fleet, lambda: fleet.all_workers() == ())
+    assert printed(stage, worker.worker_id).count("Warm shutdown (MainProcess)") == 1
+
+
+# --- counted ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_left_of_a_worker_that_nobody_asked_keeps_its_place(stage: Stage, tmp_path: Path) -> None:
+    programs = Programs(tmp_path, "rq", forks=True)
+    with stage.fleet(programs.template(programs.words)) as fleet:
+        fleet.act([start()])
+        running(fleet)
+        (worker,) = fleet.workers()
+        said(stage, worker.worker_id, "copy")
+        stage.clock.ahead_s += 11.0
+        os.kill(worker.pid, signal.SIGKILL)
+        reconcile_until(fleet, lambda: fleet.remains.workers())
+        assert due(fleet, workers=1) == ()
+        assert due(fleet, workers=2) == (Start(pool="mail", template="py"),)
+    with stage.fleet(programs.template(programs.words)) as fleet:  # the next agent knows it, too
+        assert due(fleet, workers=1) == ()
+        programs.done.touch()
+        reconcile_until(fleet, lambda: due(fleet, workers=1) == (Start(pool="mail", template="py"),))
+
+
+def test_what_is_left_of_a_worker_that_was_asked_has_no_place_to_keep(stage: Stage, tmp_path: Path) -> None:
+    """Its place was taken from it before: what the control plane wants now is wanted beside it."""
+    programs = Programs(tmp_path, "celery")
+    with stage.fleet(programs.behind_npm()) as fleet:
+        fleet.act([start()])
+        running(fleet)
+        fleet.drain_all()
+        reconcile_until(fleet, lambda: fleet.remains.workers())
+        assert due(fleet, workers=1) == (Start(pool="mail", template="py"),)
+        programs.done.touch()
+        reconcile_until(fleet, lambda: fleet.all_workers() == ())
+
+
+def test_a_worker_that_did_not_get_ready_keeps_its_place_until_it_has_ended(stage: Stage, tmp_path: Path) -> None:
+    """One that ignores the signal would be there for ever, and every minute another beside it."""
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('x', flush=True); time.sleep(600)"
+    with stage.fleet(template(code, ready=replace(PRINTS_READY, timeout_s=5.0))) as fleet:
+        fleet.act([start()])
+        (worker,) = fleet.workers()
+        eventually(lambda: "x" in printed(stage, worker.worker_id))
+        stage.clock.ahead_s += 6.0
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.DRAINING])
+        assert due(fleet, workers=1) == ()
+        os.kill(worker.pid, signal.SIGKILL)
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+
+
+# --- into the background ---------------------------------------------------------------------------------------------
+
+
+def test_a_start_that_goes_to_the_background_is_the_last_until_that_process_has_ended(
+    stage: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A pool of two had 25 of them: each start ended well and left another one, which nobody listed."""
+    programs = Programs(tmp_path, "celery", forks=True)
+    detached = programs.template(("sh", "-c", f"setsid {programs.line} & sleep 0.5; exit 0"))
+    with stage.fleet(detached) as fleet:
+        fleet.act([start()])
+        reconcile_until(fleet, lambda: fleet.remains.workers())
+        (left,) = fleet.remains.workers()
+        assert left.goes_to_background
+        assert left.is_left_behind
+        assert (
+            f"pool=mail template=py: it ended with 0 and left process {left.pid}: it goes to the background. "
+            "Remove --detach, or the & of a shell, from its argv; nothing of the template is started before that "
+            "process has ended"
+        ) in caplog.text
+        stage.clock.ahead_s += 400.0
+        fleet.scan()
+        (worker_id,) = {path.stem for path in stage.folder.logs.glob("*.log")}
+        reconcile_until(fleet, lambda: stops_of(stage, worker_id) == [left.pid])
+    with stage.fleet(detached) as fleet:
+        fleet.act([start()])
+        assert (states(fleet)[-1], fleet.running()) == (WorkerState.BACKING_OFF, ())
+        assert fleet.next_check_s() > 1.0
+        programs.done.touch()
+        reconcile_until(fleet, lambda: fleet.all_workers() == ())
+        assert due(fleet, workers=1) == (Start(pool="mail", template="py"),)
+
+
+def test_what_a_job_of_a_worker_that_ends_well_has_sent_to_the_background_is_its_own_affair(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would hold a worker's place for as long as it lives."""
+    monkeypatch.setattr("headway.agent.workers.ends.orphans.CRASH_WITHIN_S", 0.2)
+    later = "import subprocess, sys, time; time.sleep(1.0); subprocess.Popen([sys.executable, '-c', {!r}])"
+    with stage.fleet(template(later.format("import time; time.sleep(600)"), stop=Stop())) as fleet:
+        fleet.act([start()])
+        fleet.scan()
+        (worker,) = fleet.workers()
+        stage.clock.ahead_s += 11.0
+        reconcile_until(fleet, lambda: fleet.workers() == ())
+        fleet.scan()
+        assert fleet.remains.workers() == ()
+    (child,) = [pid for pid in procfs.pids() if worker.worker_id in procfs.environment(pid).values()]
+    os.kill(child, signal.SIGKILL)
+
+
+# --- by command line -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "is_worker"),
+    [
+        ("celery --app shop worker -Q mail", True),
+        ("/srv/venv/bin/python3 /srv/venv/bin/celery -A shop worker", True),
+        ("python -m celery -A shop worker", True),
+        ("celery -A shop beat", False),
+        ("rq worker mail", True),
+        ("python manage.py rqworker mail", True),
+        ("rq info", False),
+        ("dramatiq shop.tasks", True),
+        ("python -m dramatiq shop.tasks", True),
+        ("arq shop.WorkerSettings", True),
+        ("huey_consumer shop.huey", True),
+        ("procrastinate --app shop.app worker", True),
+        ("procrastinate --app shop.app schema", False),
+        ("taskiq worker shop:broker", True),
+        ("php artisan queue:work redis", True),
+        ("php artisan serve", False),
+        ("bundle exec sidekiq", False),  # Ruby becomes sidekiq itself, under a title of its own
+        ("sh -c celery", False),
+        ("npm run worker", False),
+        ("node worker.js", False),
+    ],
+)
+def test_workers_of_the_known_libraries_are_recognized(line: str, is_worker: bool) -> None:
+    assert starts_worker(line.split()) == is_worker
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "bears"),
+    [
+        ("celery -A shop worker", signal.SIGTERM, True),
+        ("celery -A shop worker", signal.SIGINT, False),  # the second INT is a cold shutdown
+        ("rq worker mail", signal.SIGTERM, False),
+        ("dramatiq shop", signal.SIGTERM, False),
+    ],
+)
+def test_only_celery_bears_a_second_term(line: str, number: int, bears: bool) -> None:
+    assert bears_second_stop(line.split(), number) == bears
+
+
+def test_a_title_that_sidekiq_sets_is_recognized() -> None:
+    assert starts_worker(["sidekiq 7.2.4 shop [0 of 5 busy]"])
+    assert starts_worker(["[celeryd: worker@h:MainProcess] -active- (worker)"])
+    assert not starts_worker(["[celeryd: worker@h:ForkPoolWorker-1]"])
