@@ -21,6 +21,7 @@ from pathlib import Path
 from closed_loop.cells import Cell, Figures, load, run
 from closed_loop.patches import Patch
 from closed_loop.reference import TRACES, oracle_worker_hours
+from options import positive_count
 
 from headway.scaling import decide
 from headway.scaling.demands import deadlines, safety_stock
@@ -109,7 +110,7 @@ def main() -> None:
         "--cells", type=Path, default=ROOT / ".headway" / "ablation", help="where finished rows are kept"
     )
     parser.add_argument("--only", nargs="+", choices=TRACES, default=list(TRACES), help="traces; default: all")
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--processes", type=positive_count, default=2)
     parser.add_argument("--page", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     options = parser.parse_args()
     if options.page and set(options.only) < set(TRACES):

@@ -23,6 +23,7 @@ from typing import Any
 
 import grpc
 import psutil
+from options import positive_count
 
 from headway.local import procfs
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
@@ -188,7 +189,7 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workers", type=int, default=100)
+    parser.add_argument("--workers", type=positive_count, default=100)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long processor time is taken for")
     parser.add_argument("--json", type=Path, help="write the figures there")
     args = parser.parse_args()

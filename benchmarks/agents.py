@@ -31,6 +31,7 @@ from many_agents.crowd import WORKERS_A_HOST, CrowdProcess, run
 from many_agents.leader import Leader
 from many_agents.page import table
 from many_agents.served import Control, Used
+from options import positive_count
 
 from headway.control.agents.agent_service import AGENT_HINTED_WAIT_S
 from headway.store.embedded import ensure_postgres
@@ -228,7 +229,7 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--agents", type=int, nargs="+", default=[1_000, 10_000])
+    parser.add_argument("--agents", type=positive_count, nargs="+", default=[1_000, 10_000])
     parser.add_argument(
         "--seconds",
         type=float,

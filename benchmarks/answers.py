@@ -20,6 +20,7 @@ from pathlib import Path
 import httpx
 import psycopg
 from bench import database, machine
+from options import positive_count
 
 from headway.control.http.app import App, create_app
 from headway.control.http.overview.broadcaster import Feed
@@ -195,10 +196,12 @@ async def measured(url: str, folder: Path, requests: list[tuple[str, str]], runs
 def main() -> None:
     """Fill a database, and print how long each answer takes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pools", type=int, default=1_000)
-    parser.add_argument("--queues-with-history", type=int, default=20, help="of which hours and minutes are kept")
-    parser.add_argument("--decision-days", type=int, default=3, help="of the 14 that are kept")
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--pools", type=positive_count, default=1_000)
+    parser.add_argument(
+        "--queues-with-history", type=positive_count, default=20, help="of which hours and minutes are kept"
+    )
+    parser.add_argument("--decision-days", type=positive_count, default=3, help="of the 14 that are kept")
+    parser.add_argument("--runs", type=positive_count, default=5)
     given = parser.parse_args()
     now_s = time.time()
     with database(is_durable=False) as (url, folder):

@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 
 from bench import machine
+from options import positive_count
 
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
@@ -63,9 +64,9 @@ def alone(loads: list[Load], candidates: tuple[Candidate, ...]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pools", type=int, default=10)
-    parser.add_argument("--candidates", type=int, default=24)
-    parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--pools", type=positive_count, default=10)
+    parser.add_argument("--candidates", type=positive_count, default=24)
+    parser.add_argument("--cores", type=positive_count, default=os.cpu_count() or 1)
     options = parser.parse_args()
     candidates = with_base(DEFAULT_GRID)[: options.candidates]
     loads = [pool(number) for number in range(options.pools)]

@@ -26,6 +26,7 @@ import numpy as np
 import psutil
 import pyarrow.parquet as pq
 from event_files import events
+from options import positive_count
 from pyspark.sql import DataFrame, SparkSession
 
 from headway_spark.event_log.schema import EVENTS
@@ -44,11 +45,11 @@ NO_COUNTS = ("service_sketch", "pickup_sketch", "sample")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--millions", type=int, default=4, help="of events")
-    parser.add_argument("--queues", type=int, default=1000)
+    parser.add_argument("--millions", type=positive_count, default=4, help="of events")
+    parser.add_argument("--queues", type=positive_count, default=1000)
     parser.add_argument("--classes", type=int, default=0, help="job classes of a queue; each such event counts twice")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--cores", type=int, default=2, help="tasks at a time")
+    parser.add_argument("--rounds", type=positive_count, default=5)
+    parser.add_argument("--cores", type=positive_count, default=2, help="tasks at a time")
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--one", nargs=2, metavar=("KIND", "FOLDER"), help=argparse.SUPPRESS)
     args = parser.parse_args()

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import httpx
 from bench import database, machine
+from options import positive_count
 
 GOAL_MS = 300.0
 CALLS: Sequence[Sequence[str]] = (
@@ -53,8 +54,8 @@ def report_queues(url: str, count: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--queues", type=int, default=50)
-    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--queues", type=positive_count, default=50)
+    parser.add_argument("--runs", type=positive_count, default=20)
     given = parser.parse_args()
     print(machine())
     with database(is_durable=False) as (database_url, folder):

@@ -24,6 +24,7 @@ import httpx
 import psutil
 import psycopg
 from bench import database, machine
+from options import positive_count
 from playwright.sync_api import sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -288,7 +289,7 @@ def measured(url: str, folder: Path, *, seconds: float, path: str) -> bool:
 def main() -> None:
     """Fill a database, and print what watching it costs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pools", type=int, default=1_000)
+    parser.add_argument("--pools", type=positive_count, default=1_000)
     parser.add_argument("--seconds", type=float, default=30.0, help="that each figure is measured for")
     parser.add_argument("--path", default="/v1/events?changes=true", help="of the stream; /v1/events sends it whole")
     parser.add_argument("--serve", help=argparse.SUPPRESS)

@@ -25,6 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from options import positive_count
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from headway.control.gc_tuning import collect_rarely
@@ -392,7 +394,7 @@ def middle(spent: Sequence[Spent]) -> Spent:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--runs", type=positive_count, default=5)
     parser.add_argument("--json", type=Path, help="write the figures there")
     args = parser.parse_args()
     collect_rarely()  # as the control plane does

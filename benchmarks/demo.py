@@ -22,6 +22,7 @@ from statistics import median
 from typing import Any
 
 from bench import machine
+from options import positive_count
 
 LEDGER = Path(__file__).parent / "results" / "demo.jsonl"
 RUN_WITHIN_S = 1200.0
@@ -32,7 +33,9 @@ Line = dict[str, Any]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=5, help="how many of this commit the ledger shall have (5)")
+    parser.add_argument(
+        "--runs", type=positive_count, default=5, help="how many of this commit the ledger shall have (5)"
+    )
     parser.add_argument("--words", default="", help="more words for `headway demo`, as in '--workload bursts'")
     parser.add_argument("--ledger", type=Path, default=LEDGER, help=f"where runs are kept ({LEDGER.name})")
     options = parser.parse_args()

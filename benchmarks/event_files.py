@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from options import positive_count
 
 from headway.store.events.event_files import SCHEMA
 from headway.store.events.event_log import SCHEMA_VERSION
@@ -58,8 +59,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="of the event log")
     parser.add_argument("--rate", type=float, default=5000.0, help="events a second")
-    parser.add_argument("--queues", type=int, default=200)
-    parser.add_argument("--classes", type=int, default=1, help="job classes of a queue")
+    parser.add_argument("--queues", type=positive_count, default=200)
+    parser.add_argument("--classes", type=positive_count, default=1, help="job classes of a queue")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()

@@ -26,6 +26,7 @@ from live_runs.live import TICK_S, LiveRun, live_run
 from live_runs.page import document, table
 from live_runs.system import System, installation
 from live_runs.workloads import CALIBRATION, WORKLOADS, Workload
+from options import positive_count
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "why" / "fidelity.md"
@@ -50,7 +51,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=5, help="that are compared, of each workload (5)")
+    parser.add_argument("--runs", type=positive_count, default=5, help="that are compared, of each workload (5)")
     parser.add_argument(
         "--only", type=lambda text: text.split(","), default=[*WORKLOADS], help=f"of {', '.join(WORKLOADS)}"
     )

@@ -28,6 +28,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from options import positive_count
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from headway.scaling.model import Objective
@@ -180,7 +182,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", type=_listed, default=[*LOADS], help="loads; default: all")
     parser.add_argument("--strategies", type=_listed, default=[], help="beside hybrid; default: all")
     parser.add_argument("--start-ups", type=_seconds, default=[*START_UPS_S], help="seconds; default: 2,8")
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--processes", type=positive_count, default=2)
     parser.add_argument("--page", action="store_true", help=f"keep the tables as {PAGE.name}, for the targets page")
     options = parser.parse_args()
     if options.page and (len(options.only) < len(LOADS) or options.strategies or options.start_ups != [*START_UPS_S]):

@@ -11,6 +11,7 @@ import time
 from random import Random
 
 from bench import machine
+from options import positive_count
 
 from headway.scaling.strategies import BUILT_IN
 from headway.simulate import Controller, Observation
@@ -44,7 +45,7 @@ def timed(plan: PoolPlan, controller: Stepping) -> tuple[Result, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=400_000)
+    parser.add_argument("--jobs", type=positive_count, default=400_000)
     parser.add_argument("--strategies", default=",".join(name for name in BUILT_IN if name != "fixed"))
     options = parser.parse_args()
     print(machine())

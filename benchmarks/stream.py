@@ -28,6 +28,7 @@ from typing import Any
 import psutil
 import psycopg
 from event_files import FILE_S, PROBE
+from options import positive_count
 
 from headway.store.embedded import ensure_postgres
 from headway.store.migrate import upgrade
@@ -112,7 +113,7 @@ class Meter:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", nargs="+", default=CELLS, help="events a second x queues")
-    parser.add_argument("--classes", type=int, default=1, help="job classes of a queue")
+    parser.add_argument("--classes", type=positive_count, default=1, help="job classes of a queue")
     parser.add_argument("--warm", type=float, default=40.0, help="seconds before what is measured")
     parser.add_argument("--seconds", type=float, default=40.0, help="seconds that are measured")
     parser.add_argument("--minutes", type=float, help="measure for so long instead, and print each minute")

@@ -15,6 +15,7 @@ from pathlib import Path
 from closed_loop import page
 from closed_loop.cells import Cell, Figures, Kept, code_version, load, run
 from closed_loop.reference import SCENARIOS, TRACES, oracle_worker_hours
+from options import positive_count
 
 from headway.scaling.strategies import BUILT_IN
 
@@ -56,7 +57,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--strategies", type=_listed, default=[], help="default: all")
     parser.add_argument("--scenarios", type=_listed, default=[scenario.name for scenario in SCENARIOS])
     parser.add_argument("--only", dest="traces_only", type=_listed, default=[*TRACES], help="traces; default: all")
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--processes", type=positive_count, default=2)
     parser.add_argument("--frontier", action="store_true", help="also sweep the risk knob")
     parser.add_argument("--any-code", action="store_true", help="take kept cells of other code as they are")
     parser.add_argument("--no-run", action="store_true", help="only show what is kept, of whatever code")

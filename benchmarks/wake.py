@@ -30,6 +30,7 @@ import psutil
 import psycopg
 import redis
 import rq
+from options import positive_count
 
 from headway.store.embedded import ensure_postgres, ensure_valkey
 
@@ -70,7 +71,7 @@ class Ear:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=25)
+    parser.add_argument("--runs", type=positive_count, default=25)
     parser.add_argument("--quiet", type=int, default=20, help="queues beside, in which nothing happens")
     parser.add_argument("--busy", type=int, default=0, help="processes that keep a core busy meanwhile")
     parser.add_argument("--json", type=Path, help="write the figures there")
