@@ -4,8 +4,8 @@
 
 Each workload has a calibration run with other jobs, from which behaviour is learned, and ``--runs`` runs that are
 compared, each with its first tick at another moment of the workload. Every run is a line of ``--ledger``: interrupted,
-it goes on where it ended. Let the machine do nothing else meanwhile. ``--only NAME`` takes one workload, and
-``--no-run`` shows what is in the ledger, rehearsed by the code as it is now.
+it goes on where it ended. Let the machine do nothing else meanwhile. ``--only NAME`` takes one workload, ``--jobs N``
+the first jobs of each, and ``--no-run`` shows what is in the ledger, rehearsed by the code as it is now.
 """
 
 import argparse
@@ -39,11 +39,11 @@ def main() -> None:
     """Run what is missing, then print or write what all of it came to."""
     options = _options()
     ledger = Ledger(options.ledger)
-    workloads = [WORKLOADS[name] for name in options.only]
+    workloads = {name: each.beginning(options.jobs) if options.jobs else each for name, each in WORKLOADS.items()}
     if not options.no_run:
-        for workload in workloads:
-            _run(workload, ledger, runs=options.runs, folder=options.folder)
-    found = [each for workload in WORKLOADS.values() if (each := _compared(workload, ledger)) is not None]
+        for name in options.only:
+            _run(workloads[name], ledger, runs=options.runs, folder=options.folder)
+    found = [each for workload in workloads.values() if (each := _compared(workload, ledger)) is not None]
     print("\n".join(table(found)))
     if options.page:
         PAGE.write_text("\n".join(document(found, machine=_machine(), beside=options.beside)) + "\n")
@@ -55,12 +55,16 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only", type=lambda text: text.split(","), default=[*WORKLOADS], help=f"of {', '.join(WORKLOADS)}"
     )
+    parser.add_argument("--jobs", type=positive_count, help="take only the first so many jobs of each workload")
     parser.add_argument("--ledger", type=Path, default=FOLDER / "ledger.jsonl", help="a line for each run")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where installations keep their data")
     parser.add_argument("--no-run", action="store_true", help="only show what is in the ledger")
     parser.add_argument("--beside", default="nothing else", help="what else the machine does, for the page")
     parser.add_argument("--page", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.page and options.jobs:
+        parser.error("--page is of whole workloads: leave --jobs out")
+    return options
 
 
 class Ledger:

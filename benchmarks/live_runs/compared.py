@@ -11,7 +11,6 @@ from headway.scaling.metrics.behaviour import Behaviour, behaviour_from_mapping
 from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.simulate.workloads.jobs import Jobs
 from live_runs.cores import CORES, busy_cores
-from live_runs.live import GOES_ON_S
 from live_runs.workloads import Workload
 
 FIGURES = ("attainment_percent", "worker_s", "starts")
@@ -98,7 +97,7 @@ def _rehearsed(workload: Workload, row: Mapping[str, Any], seed: int, **setting:
     result = rehearse(
         Jobs.of(workload.jobs()),
         workload.profile(POOL, QUEUE),
-        Setting(tick_phase_s=row["phase_s"], seed=seed, goes_on_s=GOES_ON_S, **setting),
+        Setting(tick_phase_s=row["phase_s"], seed=seed, goes_on_s=workload.goes_on_s, **setting),
         begins_at_s=row["began_at_s"],
     )
     return {

@@ -16,8 +16,6 @@ TICK_S = 5.0
 ASK_S = 0.25
 FIRST_DECISION_WITHIN_S = 30.0
 DONE_WITHIN_S = 180.0
-GOES_ON_S = 60.0
-"""How long after the last job workers are still counted; what is held longer costs every run the same."""
 LEFT_WITHIN_S = 120.0
 
 
@@ -80,8 +78,8 @@ def live_run(
         sent.send(jobs, at_s=began_at_s)
         _wait(lambda: sent.are_sent, within_s=jobs[-1].at_s + 60.0, what="all jobs to be sent")
         _wait(lambda: sent.are_done, within_s=DONE_WITHIN_S, what="all jobs to be done")
-        ended_at_s = max(job.ended_at_s or 0.0 for job in sent.records()) + GOES_ON_S
-        _wait(lambda: time.time() > ended_at_s, within_s=GOES_ON_S + ASK_S, what="the end")
+        ended_at_s = max(job.ended_at_s or 0.0 for job in sent.records()) + workload.goes_on_s
+        _wait(lambda: time.time() > ended_at_s, within_s=workload.goes_on_s + ASK_S, what="the end")
         decisions = system.decisions(name)
         system.apply(replace(profile, workers_max=0))
         _wait(lambda: not watch.present, within_s=LEFT_WITHIN_S, what="all workers to leave")

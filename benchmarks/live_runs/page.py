@@ -6,7 +6,7 @@ from statistics import mean, median
 
 from headway.scaling.metrics.behaviour import Spread
 from live_runs.compared import FIGURES, TOLERANCES, Comparison
-from live_runs.live import GOES_ON_S
+from live_runs.workloads import GOES_ON_S
 
 ROWS = (
     ("start-up", "start_up"),

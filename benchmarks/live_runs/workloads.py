@@ -1,7 +1,7 @@
 """The workloads that are run live and rehearsed: some minutes each, made of a seed or cut from a recording."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 from statistics import median
@@ -13,6 +13,9 @@ from headway.simulate.traces import BURSTY_LLM_CODE, load
 
 CALIBRATION = -1
 """The number of the run that behaviour is learned on: its jobs are others than those that are compared."""
+GOES_ON_S = 60.0
+"""How long after the last job workers are still counted; what is held longer costs every run the same."""
+SHORT_GOES_ON_S = 5.0
 WAKES, WAKE_EACH_S = 4, 41.3  # a pool is at zero again well before, and no two of them come at the same time of a tick
 
 
@@ -30,6 +33,7 @@ class Workload:
     workers_max: int
     worker_class: str
     service_time_guess_s: float | None = None
+    goes_on_s: float = GOES_ON_S
 
     def profile(self, pool: str, queue: str) -> Profile:
         """The policy of one run's pool."""
@@ -40,6 +44,17 @@ class Workload:
             objective=self.objective,
             workers_max=self.workers_max,
             service_time_guess_s=self.service_time_guess_s,
+        )
+
+    def beginning(self, jobs: int) -> "Workload":
+        """Its first ``jobs`` under a name of their own, with a short time after them: they are other figures."""
+        return replace(
+            self,
+            name=f"{self.name}-{jobs}",
+            what=f"the first {jobs} jobs of {self.what}",
+            jobs=lambda: self.jobs()[:jobs],
+            other_jobs=lambda: self.other_jobs()[:jobs],
+            goes_on_s=SHORT_GOES_ON_S,
         )
 
 
