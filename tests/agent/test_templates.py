@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from headway.agent.config.host_file import DURATION_MAX_S, HOST_CORES_MAX, HostFile, load
-from headway.agent.config.templates import Log, Recycle
+from headway.agent.config.templates import Log, Recycle, Reporter
 from headway.agent.config.toml_reader import EXPECTED_MEMORY, memory_bytes, signal_number
 from headway.control.agents.report_validation import check_report
 from headway.errors import Invalid, Misconfigured
@@ -108,6 +108,7 @@ def test_mistakes_in_how_workers_are_maintained_are_reported_too(tmp_path: Path)
         resources = { gpus = 1, measured = "no" }
         recycle = { after_s = -1, jobs = 0, memory = 1 }
         log = { bytes_max = 10, files = 1000 }
+        reporter = "rq"
         """,
     )
     assert reported == [
@@ -120,6 +121,7 @@ def test_mistakes_in_how_workers_are_maintained_are_reported_too(tmp_path: Path)
         "template 'train': resources: measured = 'no': expected true or false",
         "template 'train': labels = 'gpu': expected a table",
         "template 'train': isolation_drain_after_s = 0: expected a number of more than 0, at most 10000000000",
+        "template 'train': reporter = 'rq': expected one of celery, none",
         "template 'train': resources: gpus = 1, but [host] says gpus = 0: no worker would fit",
         "template 'train': environment sets CUDA_VISIBLE_DEVICES, which the agent gives to each worker that needs gpus",
         "[host]: labels: 'zone' must be a name and have a text of at most 200 characters, as in labels = {zone = 'a'}",
@@ -285,10 +287,29 @@ def test_a_change_of_how_workers_are_maintained_changes_no_hash(tmp_path: Path) 
     after = written(
         tmp_path,
         "[templates.a]\nargv = ['sh']\ndrain_timeout_s = 9\nready_after_s = 3\nlabels = {zone = 'a'}\n"
-        "recycle = {jobs = 5}\nlog = {files = 3}\nresources = {memory_bytes = 5}\nisolation_drain_after_s = 9\n",
+        "recycle = {jobs = 5}\nlog = {files = 3}\nresources = {memory_bytes = 5}\nisolation_drain_after_s = 9\n"
+        "reporter = 'celery'\n",
     ).templates["a"]
     assert before != after
     assert before.content_hash == after.content_hash
+
+
+@pytest.mark.parametrize(
+    ("given", "reporter"),
+    [
+        ("argv = ['bin/celery', '-A', 'shop', 'worker']", Reporter.CELERY),
+        ("argv = ['bin/celery', '-A', 'shop', 'worker']\nreporter = 'none'", Reporter.NONE),
+        ("argv = ['bin/celery', '-A', 'shop', 'beat']", Reporter.NONE),
+        ("argv = ['sh']", Reporter.NONE),
+        ("argv = ['sh']\nreporter = 'celery'", Reporter.CELERY),
+    ],
+)
+def test_celery_reports_where_argv_itself_is_celery_unless_the_file_says_otherwise(
+    tmp_path: Path, given: str, reporter: Reporter
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "celery").touch(mode=0o755)
+    assert written(tmp_path, f"[templates.a]\n{given}\n").templates["a"].reporter is reporter
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from headway.agent.monitoring.monitor import Monitor
 from headway.agent.policy.recycling import Recycling
 from headway.agent.policy.rollout import held_back, surplus, upkeep
 from headway.agent.policy.start_throttle import admitted, starting_max, uncounted
+from headway.agent.reporting.reading_wait import wait_reading
 from headway.agent.state.instance_lock import as_host
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system.wake_pipe import WakePipe
@@ -102,6 +103,7 @@ class Agent:
             )
             fleet.adopt()
             fleet.use(self._host_file)
+            self._measures.listen_to(fleet.reporters)
             contact = Contact(setup.folder, clock=self._clock)
             link = ControlSession(
                 ControlClient(*setup.control, token=setup.token, clock=self._clock, tls=setup.tls),
@@ -125,6 +127,7 @@ class Agent:
     def _maintain(self, fleet: WorkerManager, link: ControlSession, contact: Contact) -> None:
         is_first = True
         while True:
+            fleet.reporters.read()  # first: who has just begun a job is not asked to leave for being idle
             is_ending = self._begin_to_end(fleet)
             has_orders = self._take_orders(fleet, link)
             is_measured = self._measures.scan(fleet.running(), self._host_file)
@@ -142,7 +145,7 @@ class Agent:
             if self._is_over():
                 return
             is_first = False
-            self._wakes.wait(min(POLL_S, fleet.next_check_s()), fleet.watchable())
+            wait_reading(self._wakes, fleet.reporters, min(POLL_S, fleet.next_check_s()), fds=fleet.watchable)
 
     def _begin_to_end(self, fleet: WorkerManager) -> bool:
         """Whether this is the moment: this process was asked to stop, and its workers end with it."""

@@ -9,9 +9,14 @@ from pathlib import Path
 
 
 def write_whole(
-    path: Path | str, content: str | bytes | Iterable[bytes], *, is_durable: bool = True, folder: int | None = None
+    path: Path | str,
+    content: str | bytes | Iterable[bytes],
+    *,
+    is_durable: bool = True,
+    folder: int | None = None,
+    mode: int = 0o600,
 ) -> None:
-    """Replace the file in one step: who opens it finds all of the old or all of the new. Its owner only may read it.
+    """Replace the file in one step: who opens it finds all of the old or all of the new, in ``mode``.
 
     If it is to be durable, that holds after a power cut, too; which of the two it is then, ``sync_folder`` decides.
     Relative to the open ``folder``, where that is given. No link is followed. Raises ``OSError``.
@@ -22,6 +27,7 @@ def write_whole(
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     file = os.open(fresh, flags, 0o600, dir_fd=folder)
     with os.fdopen(file, "wb") as writing:
+        os.fchmod(file, mode)
         if isinstance(content, str):
             content = content.encode()
         writing.writelines([content] if isinstance(content, bytes) else content)

@@ -5,13 +5,14 @@ import re
 import shutil
 import signal
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from headway.agent.config import templates
-from headway.agent.config.templates import MARKS, VISIBLE_GPUS, Log, Ready, Recycle, Stop, Template
+from headway.agent.config.celery_command import worker_word
+from headway.agent.config.templates import MARKS, VISIBLE_GPUS, Log, Ready, Recycle, Reporter, Stop, Template
 from headway.agent.config.toml_reader import TOML_NAME_CHARS_MAX, TomlTable, is_name
 from headway.agent.system.users import account
 from headway.errors import Invalid, Misconfigured
@@ -118,9 +119,10 @@ def _template(name: str, table: TomlTable, *, folder: Path, gpus: int) -> Templa
     if not is_name(name):
         table.breach(f"its name must have 1 to {TOML_NAME_CHARS_MAX} characters, none of them zero")
     resources = table.inner("resources")
+    argv = table.words("argv", is_needed=True)
     template = Template(
         name=name,
-        argv=table.words("argv", is_needed=True),
+        argv=argv,
         burst_arguments=table.words("burst_arguments"),
         working_directory=str(folder / (table.text("working_directory") or ".")),
         slots=table.whole("slots", default=1, least=1, most=10_000),
@@ -137,6 +139,7 @@ def _template(name: str, table: TomlTable, *, folder: Path, gpus: int) -> Templa
         niceness=table.whole("niceness", default=0, least=0, most=19),
         labels=table.labels("labels"),
         isolation_drain_after_s=table.number_if_any("isolation_drain_after_s", most=DURATION_MAX_S),
+        reporter=_reporter(table, argv),
     )
     resources.close()
     table.close()
@@ -189,6 +192,11 @@ def _stop(table: TomlTable) -> Stop:
     if given.stop_signal == signal.SIGKILL:
         table.breach("stop_signal KILL would let no job finish: name the signal that the worker drains on")
     return given
+
+
+def _reporter(table: TomlTable, argv: Sequence[str]) -> Reporter:
+    by_argv = Reporter.NONE if worker_word(argv) is None else Reporter.CELERY
+    return Reporter(table.choice_if_any("reporter", Reporter) or by_argv)
 
 
 def _recycle(table: TomlTable) -> Recycle:

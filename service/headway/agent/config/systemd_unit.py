@@ -9,6 +9,7 @@ STATE_NAME = "headway-agent"
 ROOT_CAPABILITIES = (
     "CAP_SETUID",  # become the users of templates
     "CAP_SETGID",
+    "CAP_CHOWN",  # give each worker the pipe that it reports through
     "CAP_KILL",  # signal their workers
     "CAP_SYS_NICE",  # set their niceness
     "CAP_DAC_READ_SEARCH",  # enter their folders, and read the kernel's facts about their processes

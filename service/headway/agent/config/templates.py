@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from headway.agent.system.users import account
@@ -29,8 +30,16 @@ AGENT_ID = "HEADWAY_AGENT_ID"
 STARTED_AS = "HEADWAY_STARTED_AS"
 GPUS = "HEADWAY_GPUS"
 VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
-MARKS = frozenset({WORKER_ID, POOL, AGENT_ID, STARTED_AS, GPUS})
+REPORTER_PIPE = "HEADWAY_REPORTER_PIPE"
+MARKS = frozenset({WORKER_ID, POOL, AGENT_ID, STARTED_AS, GPUS, REPORTER_PIPE})
 """What the agent itself puts into a worker's environment."""
+
+
+class Reporter(StrEnum):
+    """What a worker loads to report its jobs to the agent, or that it loads nothing."""
+
+    CELERY = "celery"
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +103,7 @@ class Template:
     niceness: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
     isolation_drain_after_s: float | None = None
+    reporter: Reporter = Reporter.NONE
 
     @property
     def content_hash(self) -> str:

@@ -2,7 +2,7 @@
 
 import re
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -103,6 +103,14 @@ class TomlTable:
     def flag(self, key: str, *, default: bool) -> bool:
         """Whether ``key`` is true."""
         return bool(self._value(key, default, lambda value: isinstance(value, bool), "expected true or false"))
+
+    def choice_if_any(self, key: str, choices: Iterable[str]) -> str | None:
+        """The text at ``key``, one of ``choices``; ``None`` where the table has none."""
+        known = [str(each) for each in choices]
+        value: str | None = self._value(
+            key, None, lambda value: isinstance(value, str) and value in known, f"expected one of {', '.join(known)}"
+        )
+        return value
 
     def whole(self, key: str, *, default: int, least: int, most: int) -> int:
         """The whole number at ``key``."""

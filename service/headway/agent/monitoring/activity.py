@@ -25,14 +25,15 @@ _WATCHED = frozenset({WorkerState.RUNNING, WorkerState.DRAINING})
 def weighed(*claims: Activity) -> Activity:
     """What is to be believed of ``claims``, which come in the order of their precedence.
 
-    The first that says anything, unless it says idle and another proved the worker busy no earlier than that.
+    The first that somebody made, unless another proved the worker busy since. Where that leaves it open, as a reporter
+    does that is silent, nobody else knows better that the worker is idle.
     """
-    said = [each for each in claims if each.is_busy is not None]
-    if not said or said[0].is_busy:
-        return said[0] if said else NOT_KNOWN
-    idle = said[0]
-    later = (each for each in said[1:] if each.is_busy and _known_at_s(each) >= _known_at_s(idle))
-    return max(later, key=_known_at_s, default=idle)
+    first = next((each for each in claims if each.source is not None), NOT_KNOWN)
+    if first.is_busy:
+        return first
+    after_s = _known_at_s(first) if first.is_busy is False else float("-inf")
+    proofs = (each for each in claims if each.is_busy and _known_at_s(each) >= after_s)
+    return max(proofs, key=_known_at_s, default=first)
 
 
 def by_hint(hint: ReceivedHint | None, *, started_at_s: float, now_s: float) -> Activity:
@@ -149,13 +150,13 @@ class ActivityTracker:
         counts = [hint.ended_jobs for hint, _ in self._hints_of(record) if hint.ended_jobs is not None]
         return sum(counts) if counts else None
 
-    def activity(self, record: Record, *, now_s: float) -> Activity:
-        """Whether the worker is busy, as far as that is known."""
+    def activity(self, record: Record, *, now_s: float, reported: Activity = NOT_KNOWN) -> Activity:
+        """Whether the worker is busy, as far as that is known; ``reported`` is what it says itself."""
         hinted = [by_hint(hint, started_at_s=at_s, now_s=now_s) for hint, at_s in self._hints_of(record)]
         watch = self._watches.get(record.worker_id)
         shown = NOT_KNOWN if watch is None else watch.activity
         is_fresh = shown.known_at_s is not None and now_s - shown.known_at_s <= SAMPLE_FRESH_S
-        return weighed(of_family(hinted), shown if is_fresh else NOT_KNOWN)
+        return weighed(reported, of_family(hinted), shown if is_fresh else NOT_KNOWN)
 
     def _hints_of(self, record: Record) -> list[tuple[ReceivedHint, float]]:
         """The hints about the worker's processes, each with the start of its process.

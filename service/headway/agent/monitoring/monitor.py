@@ -6,10 +6,11 @@ from dataclasses import asdict, replace
 from math import ceil
 
 from headway.agent.config.host_file import HostFile
-from headway.agent.model import Activity, ReceivedHint
+from headway.agent.model import NOT_KNOWN, Activity, ReceivedHint
 from headway.agent.monitoring.activity import SAMPLE_EVERY_S, ActivityTracker
 from headway.agent.monitoring.cost_model import COST_WARM_UP_S, Cost, CostModel
 from headway.agent.monitoring.resource_usage import ResourceUsage
+from headway.agent.reporting.reporters import Reporters
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system.capacity import capacity, measure, pressure, steadied
 from headway.agent.workers.worker_record import Record
@@ -27,12 +28,17 @@ class Monitor:
         self._folder = folder
         self._clock = clock
         self._activities = ActivityTracker()
+        self._reporters: Reporters | None = None
         self._scales = ResourceUsage()
         self._costs = CostModel(self._kept())
         self._room: HostCapacity | None = None
         self._measured_at_s = self._weighed_at_s = float("-inf")
         self.capacity = HostCapacity(cpu_cores=0.0, memory_bytes=0)
         """What the host can give to workers."""
+
+    def listen_to(self, reporters: Reporters) -> None:
+        """Go by what these workers report, too."""
+        self._reporters = reporters
 
     def receive(self, hints: tuple[ReceivedHint, ...]) -> None:
         """Take the broker's hints about workers."""
@@ -57,11 +63,13 @@ class Monitor:
     def activity(self, record: Record) -> Activity:
         """What is known of what the worker does and takes."""
         weight = self._scales.weight(record.worker_id)
-        seen = self._activities.activity(record, now_s=self._clock())
+        reporters = self._reporters
+        reported = NOT_KNOWN if reporters is None else reporters.activity(record.worker_id)
+        beat = None if reporters is None else reporters.beat(record.worker_id)
         return replace(
-            seen,
+            self._activities.activity(record, now_s=self._clock(), reported=reported),
             memory_bytes=weight.memory_bytes if weight else None,
-            ended_jobs=self._activities.ended_jobs(record),
+            ended_jobs=self._activities.ended_jobs(record) if beat is None or beat.ended is None else beat.ended,
         )
 
     def templates(self, host_file: HostFile) -> tuple[model.Template, ...]:

@@ -37,15 +37,19 @@ class WakePipe:
         asked, self._is_reload_asked = self._is_reload_asked, False
         return asked
 
-    def wait(self, seconds: float, fds: Iterable[int] = ()) -> None:
-        """Return when something has happened, or after ``seconds``."""
+    def wait(self, seconds: float, fds: Iterable[int] = ()) -> frozenset[int]:
+        """Return when something has happened, or after ``seconds``: the descriptors that are readable.
+
+        Beside those of ``fds`` there is one where ``wake`` was called, or a signal came.
+        """
         poll = select.poll()
         for fd in (self._reader, *fds):
             poll.register(fd, select.POLLIN)
-        poll.poll(max(0.0, seconds) * 1000)
+        readable = frozenset(fd for fd, _ in poll.poll(max(0.0, seconds) * 1000))
         with suppress(BlockingIOError):
             while os.read(self._reader, 4096):
                 pass
+        return readable
 
     @contextmanager
     def listening(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ from functools import partial
 from headway.agent.config.host_file import HostFile
 from headway.agent.desired_state import DesiredState
 from headway.agent.model import NOT_KNOWN, Activity
+from headway.agent.reporting.reporters import Reporters
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import gpus
 from headway.agent.workers import lifecycle, worker_process, worker_record
@@ -65,6 +66,7 @@ class WorkerManager:
         self._orders = DesiredState()
         self.remains = OrphanProcesses(agent_id, self.output)
         self.unrecorded = UnrecordedWorkers()
+        self.reporters = Reporters(folder, agent_id=agent_id, environment=environment, clock=clock)
         self._is_first_process = os.getpid() == 1
         self._ends = ExitLog()
         self._start_ups: list[StartUp] = []
@@ -166,6 +168,7 @@ class WorkerManager:
     def use(self, host_file: HostFile) -> None:
         """Go by ``host_file`` from now on. Earlier failures do not count for what is started otherwise now."""
         self._host_file = host_file
+        self.reporters.use_other_file()
         for held in self._held.values():
             template = host_file.templates.get(held.record.template)
             if template is None:
@@ -244,6 +247,7 @@ class WorkerManager:
         self.save()
         for held in self._held.values():
             held.let_go()
+        self.reporters.close()
         self.output.close()
 
     def save(self, *, is_durable: bool = False) -> None:
@@ -268,6 +272,10 @@ class WorkerManager:
         self._ends = ExitLog(spent=ledger.spent, worker_ids=ledger.ended)
         self.remains.left, self.unrecorded.found = list(ledger.remains), list(ledger.unrecorded)
         now_s = self._clock()
+        self.reporters.take_over(
+            {each.worker_id: each.pool for each in ledger.records if each.life.is_alive},
+            others={each.worker_id for each in ledger.unrecorded},
+        )
         for record in ledger.records:
             self._adopt(record, now_s)
         if self._held:
@@ -300,20 +308,23 @@ class WorkerManager:
         return self._held[record.worker_id]
 
     def _spawn(self, held: ManagedWorker, now_s: float) -> None:
-        record = held.record
+        record, template = held.record, self._host_file.templates[held.record.template]
         try:
             process = worker_process.spawn(
-                self._host_file.templates[record.template],
+                template,
                 marks=marks_of(record, agent_id=self._agent_id),
                 environment=self._environment,
                 log=partial(self.output.create, record.worker_id),
                 is_burst=record.life.is_burst,
+                loading=self.reporters.prepare(record.worker_id, record.pool, template, uid=record.uid),
             )
         except NoOutput as error:  # says nothing of the template
+            self.reporters.end(record.worker_id)
             del self._held[record.worker_id]
             self.storage.note_no_log(error.why)
             return
         except Unavailable as error:
+            self.reporters.end(record.worker_id)
             held.become(lifecycle.held_back(now_s=now_s, is_burst=record.life.is_burst))
             self._fail(record.kind, str(error), started_at_s=record.life.started_at_s, now_s=now_s)
             return
@@ -378,6 +389,7 @@ class WorkerManager:
         if held.is_ready(now_s=now_s):
             held.tail = None
             held.become(lifecycle.ready(life, now_s=now_s))
+            self.reporters.note_ready(held.record.worker_id, held.record.template)
             if held.is_ours and held.was_seen_ready:
                 self._start_ups.append(held.start_up(now_s=now_s))
         elif held.is_late(now_s=now_s):
@@ -387,6 +399,11 @@ class WorkerManager:
 
     def _take_note_of_end(self, held: ManagedWorker, *, exit_code: int | None, now_s: float) -> None:
         record = held.record
+        is_repeated = bool(exit_code) and self._is_the_reporters_fault(record)
+        self.reporters.end(record.worker_id)
+        if is_repeated:
+            self._repeat(held)
+            return
         if record.life.state is WorkerState.DRAINING and held.was_idle and not record.life.is_forced:
             self._exits.append(held.exit(now_s=now_s))
         life = lifecycle.ended(record.life, exit_code=exit_code, now_s=now_s)
@@ -405,6 +422,19 @@ class WorkerManager:
         else:
             log.info("ended pool=%s template=%s %s", *record.kind, summary)
         self._forget_if_gone(held)
+
+    def _is_the_reporters_fault(self, record: Record) -> bool:
+        """Whether its start may have ended for the reporter's sake: then it is no failure, and is repeated without."""
+        return record.life.state is WorkerState.STARTING and self.reporters.note_unready_end(
+            record.worker_id, record.template, why=self.output.last_words(record.worker_id)
+        )
+
+    def _repeat(self, held: ManagedWorker) -> None:
+        """Free the place of a start, so that another is made at once."""
+        held.let_go()
+        self.output.release(held.record.worker_id)
+        self.remains.note(held.record)
+        del self._held[held.record.worker_id]
 
     def _fail(self, kind: tuple[str, str], why: str, *, started_at_s: float, now_s: float) -> None:
         self._backoff = self._backoff.failed(kind, started_at_s=started_at_s, now_s=now_s)

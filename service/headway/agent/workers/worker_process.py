@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from headway.agent.config.templates import WORKER_ID, WORKER_ID_IN_ARGV, Template
+from headway.agent.reporting.loading import Loading
 from headway.agent.system.users import account
 from headway.agent.workers.main_process import unreached
 from headway.errors import Unavailable
@@ -131,19 +132,22 @@ def spawn(
     environment: Mapping[str, str],
     log: Callable[[], int],
     is_burst: bool,
+    loading: Loading | None = None,
 ) -> Process:
-    """A new process of ``template``, its output in what ``log`` opens.
+    """A new process of ``template``, its output in what ``log`` opens; with ``loading`` it reports what it does.
 
     Raises:
         NoOutput: ``log`` cannot open it.
         Unavailable: it cannot be started.
     """
     words = [*template.argv, *(template.burst_arguments if is_burst else ())]
+    words = list(loading.argv(words)) if loading else words
     argv = [word.replace(WORKER_ID_IN_ARGV, marks[WORKER_ID]) for word in words]
     inherited = {name: value for name, value in environment.items() if not name.startswith(OWN_VARIABLES)}
     try:
         login, who = _login(template.user)
         output = _output(log)
+        variables = {**inherited, **login, **template.environment, **marks}
         try:
             # No preexec_fn: slow, and unsafe beside threads. No death signal: it would come when a thread of ours ends.
             child = subprocess.Popen(
@@ -152,7 +156,7 @@ def spawn(
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=template.working_directory,
-                env={**inherited, **login, **template.environment, **marks},
+                env=loading.environment(variables) if loading else variables,
                 start_new_session=True,
                 **who,
             )

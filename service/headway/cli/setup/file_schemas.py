@@ -5,7 +5,7 @@ Neither is written twice: that of a profile is the API's, and that of host.toml 
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +92,10 @@ class _Described(TomlTable):
         if is_needed:
             self.schema["required"] = [*self.schema.get("required", []), key]
         return super().words(key, is_needed=is_needed)
+
+    def choice_if_any(self, key: str, choices: Iterable[str]) -> str | None:
+        self._put(key, {"enum": [str(each) for each in choices]})
+        return super().choice_if_any(key, choices)
 
     def number(self, key: str, *, default: float, most: float = NUMBER_MAX) -> float:
         self._put(key, {"type": "number", "minimum": 0, "maximum": most}, default=default)

@@ -1,0 +1,199 @@
+"""The reporters of one host's workers: their pipes, from before the start of a worker until after its end."""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+
+from headway.agent.config.templates import Reporter, Template
+from headway.agent.model import NOT_KNOWN, Activity
+from headway.agent.reporting.loading import Loading, LoadingDoubts
+from headway.agent.reporting.report_lines import JobReport
+from headway.agent.reporting.report_pipe import ReportPipe, make_pipe, open_pipe
+from headway.agent.reporting.run_folder import PIPES, RunFolder
+from headway.agent.reporting.worker_report import Beat
+from headway.agent.state.state_dir import StateFolder
+from headway.errors import printable
+
+BYTES_PER_SCAN_MAX = 1024 * 1024  # of all pipes; those that were not read come first in the next scan
+LAST_READS_MAX = 8  # of a worker that has ended: all that its pipe can hold
+EVENTS_HELD_MAX = 50_000  # of all workers together
+EVENTS_PER_WORKER_MIN, EVENTS_PER_WORKER_MAX = 200, 5_000
+
+log = logging.getLogger(__name__)
+
+
+class Reporters:
+    """What the workers of this host report. Nothing here waits, and a worker's lines count for that worker alone."""
+
+    def __init__(
+        self,
+        state: StateFolder,
+        *,
+        agent_id: str,
+        environment: Mapping[str, str],
+        clock: Callable[[], float],
+        unix_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._folder = RunFolder(state, agent_id=agent_id, environment=environment)
+        self._clock = clock
+        self._unix_clock = unix_clock
+        self._doubts = LoadingDoubts()
+        self._pipes: dict[str, ReportPipe] = {}
+        self._have_loaded: set[str] = set()
+        """Workers whose command line the agent added the reporter to."""
+        self._left: dict[str, list[JobReport]] = {}
+        """What workers have reported that have ended since."""
+        self._is_ill = False
+        """Whether the last pipe could not be made, which is logged once."""
+
+    # --- the life of a worker ----------------------------------------------------------------------------------------
+
+    def take_over(self, pools: Mapping[str, str], *, others: Collection[str] = ()) -> None:
+        """Read what the workers of an earlier agent report, by their ids and pools; remove the pipes of none of them.
+
+        ``others`` are the ids of what may be workers: their pipes stay, and are not read.
+        """
+        self._folder.find()
+        try:
+            folder = self._folder.opened_pipes()
+        except OSError:
+            return  # no worker of this boot reports
+        try:
+            for name in os.listdir(folder):  # noqa: PTH208 - of an open folder
+                with suppress(OSError):
+                    if name in pools:
+                        self._pipes[name] = open_pipe(name, folder=folder, pool=pools[name])
+                    elif name not in others:
+                        os.unlink(name, dir_fd=folder)
+        finally:
+            os.close(folder)
+
+    def use_other_file(self) -> None:
+        """Note that host.toml is another now: templates that did without the reporter are tried with it again."""
+        self._doubts.forget()
+
+    def prepare(self, worker_id: str, pool: str, template: Template, *, uid: int | None) -> Loading | None:
+        """What is added to the start of the worker, which runs as ``uid``; ``None``: nothing, it does not report."""
+        if template.reporter is Reporter.NONE or not self._doubts.allows(template.name):
+            return None
+        try:
+            folder = self._folder.make()
+            pipes = self._folder.opened_pipes()
+            try:
+                self._pipes[worker_id] = make_pipe(
+                    worker_id, folder=pipes, pool=pool, uid=os.geteuid() if uid is None else uid
+                )
+            finally:
+                os.close(pipes)
+        except OSError as error:
+            if not self._is_ill:
+                self._is_ill = True
+                log.warning(
+                    "not reporting template=%s: the pipe of a worker cannot be made: %s%s",
+                    template.name,
+                    error,
+                    _CURE if isinstance(error, PermissionError) and os.geteuid() == 0 else "",
+                )
+            return None
+        self._is_ill = False
+        loading = Loading(module=self._folder.module, pipe=folder / PIPES / worker_id)
+        if loading.argv(template.argv) != template.argv:
+            self._have_loaded.add(worker_id)
+        return loading
+
+    def note_ready(self, worker_id: str, template: str) -> None:
+        """Take note that a worker has become ready."""
+        self._doubts.note_ready(template, has_loaded=worker_id in self._have_loaded)
+
+    def note_unready_end(self, worker_id: str, template: str, *, why: str) -> bool:
+        """Take note of a start that ended before it was ready. Returns whether to repeat it without the reporter."""
+        return self._doubts.note_end(template, has_loaded=worker_id in self._have_loaded, why=why)
+
+    def end(self, worker_id: str) -> Activity:
+        """The last that a worker has reported that has ended. Its pipe is removed."""
+        pipe = self._pipes.pop(worker_id, None)
+        self._have_loaded.discard(worker_id)
+        if pipe is None:
+            return NOT_KNOWN
+        for _ in range(LAST_READS_MAX):
+            if not self._read(worker_id, pipe):
+                break
+        last = self._activity(pipe)
+        if events := pipe.report.take_events():
+            self._left[worker_id] = events
+            while sum(map(len, self._left.values())) > EVENTS_HELD_MAX:
+                self._left.pop(next(iter(self._left)))
+        pipe.close()
+        with suppress(OSError):
+            folder = self._folder.opened_pipes()
+            try:
+                os.unlink(worker_id, dir_fd=folder)
+            finally:
+                os.close(folder)
+        return last
+
+    def close(self) -> None:
+        """Let go of the pipes. Those of workers that run on stay, for the next agent."""
+        for pipe in self._pipes.values():
+            pipe.close()
+        self._pipes.clear()
+        self._folder.clear()
+
+    # --- what they say -----------------------------------------------------------------------------------------------
+
+    def watchable(self) -> frozenset[int]:
+        """File descriptors that are readable when a worker has reported something."""
+        return frozenset(pipe.fd for pipe in self._pipes.values() if not pipe.is_hung_up)
+
+    def read(self, fds: Collection[int] | None = None) -> None:
+        """Take what workers have reported: all of them, or those whose descriptors are ``fds``."""
+        due = [worker_id for worker_id, pipe in self._pipes.items() if fds is None or pipe.fd in fds]
+        bytes_left = BYTES_PER_SCAN_MAX
+        for worker_id in due:
+            if bytes_left <= 0:
+                return
+            if taken_bytes := self._read(worker_id, self._pipes[worker_id]):
+                bytes_left -= taken_bytes
+                self._pipes[worker_id] = self._pipes.pop(worker_id)  # the others come first next time
+
+    def activity(self, worker_id: str) -> Activity:
+        """What the worker says of itself; unknown where it does not report."""
+        pipe = self._pipes.get(worker_id)
+        return NOT_KNOWN if pipe is None else self._activity(pipe)
+
+    def beat(self, worker_id: str) -> Beat | None:
+        """The worker's last whole beat; ``None``: there was none."""
+        pipe = self._pipes.get(worker_id)
+        return None if pipe is None else pipe.report.beat
+
+    def take_events(self) -> dict[str, list[JobReport]]:
+        """What workers have reported of jobs since the last call, by worker id."""
+        taken, self._left = self._left, {}
+        for worker_id, pipe in self._pipes.items():
+            if events := pipe.report.take_events():
+                taken[worker_id] = events
+        return taken
+
+    def _activity(self, pipe: ReportPipe) -> Activity:
+        now_s = self._clock()
+        return pipe.report.activity(now_s=now_s, unix_ahead_s=self._unix_clock() - now_s)
+
+    def _read(self, worker_id: str, pipe: ReportPipe) -> int:
+        """Take what is in one pipe. Returns how many bytes that was."""
+        share = EVENTS_HELD_MAX // max(1, len(self._pipes))
+        events_max = min(EVENTS_PER_WORKER_MAX, max(EVENTS_PER_WORKER_MIN, share))
+        before = pipe.refusal
+        taken_bytes = pipe.read(now_s=self._clock(), unix_s=self._unix_clock(), events_max=events_max)
+        if before is None and pipe.refusal is not None:
+            log.warning(
+                "not understood pool=%s worker=%s: what it reports is no line of the protocol: %s",
+                pipe.pool,
+                worker_id,
+                printable(pipe.refusal),
+            )
+        return taken_bytes
+
+
+_CURE = "; an agent of root needs CAP_CHOWN in its unit: `headway agent unit` prints the present one"

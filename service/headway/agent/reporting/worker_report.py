@@ -1,0 +1,226 @@
+"""What one worker's reporter has said so far: its last beat, the jobs that run, and what it proves. Bounded.
+
+A job that was reported to begin runs until its end is reported, or until beats no longer list it: the processes of a
+pool write their own lines, so that a beat may be older than a start which came before it.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from headway.agent.model import Activity
+from headway.agent.reporting.report_lines import BeatPart, JobReport, ReportKind
+from headway.scaling.model import RUNNING_JOBS_NAMED_MAX, ActivitySource, RunningJob
+
+BEAT_FRESH_S = 6.0  # three beats
+LOOP_STILL_S = 5.0  # a loop that turns counts every 4 s at the latest
+QUEUES_NAMED_MAX = 100
+RUNNING_JOBS_MAX = 10_000  # of a worker, as slots in host.toml
+BEATS_WITHOUT_START = 2  # that list none of it end a start; one may have been written just before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """A worker's whole state, as its reporter said it. ``None`` is unknown."""
+
+    received_at_s: float
+    """When that was so, by the host's clock since boot."""
+    running: tuple[RunningJob, ...]
+    """Jobs that have begun and not ended, the first ``RUNNING_JOBS_NAMED_MAX`` of them."""
+    running_jobs: int
+    """All of them."""
+    begun: int | None
+    """Jobs since the worker started."""
+    ended: int | None
+    slots: int | None
+    """Jobs that it can run at once now."""
+    queues: tuple[str, ...]
+    """Those that it consumes, by their own names, the first ``QUEUES_NAMED_MAX`` of them."""
+    is_stopping: bool
+    loop: int | None
+    """Rises while the library's own loop turns."""
+    lost: int
+    """Lines that its main process could not write so far."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A job that runs."""
+
+    job: RunningJob
+    is_listed: bool
+    """A beat has listed it: the first that does not, ends it."""
+    missed_beats: int = 0
+
+
+@dataclass(slots=True)
+class _Gathering:
+    """A beat of which some parts have come."""
+
+    number: int
+    parts: int
+    next_part: int = 0
+    ids: set[str] | None = None
+    others: int = 0
+    queues: tuple[str, ...] = ()
+
+
+class WorkerReport:
+    """The newest that one worker has reported of itself."""
+
+    def __init__(self) -> None:
+        self.beat: Beat | None = None
+        self.unread_lines = 0
+        """Lines that were refused: too many, too long, or no lines of the protocol."""
+        self.lost_reports = 0
+        """Reports of jobs for which there was no room."""
+        self._open: dict[str, _Open] = {}
+        self._unnamed_jobs = 0
+        """Jobs that run beside those in ``_open``."""
+        self._gathering: _Gathering | None = None
+        self._is_whole = False
+        """Whether nothing is missing since the beat before the last."""
+        self._loop_moved_at_s = float("-inf")
+        self._known_at_s: float | None = None
+        self._events: deque[JobReport] = deque()
+
+    @property
+    def running_jobs(self) -> int:
+        """Jobs that have begun and not ended, as far as was reported."""
+        return min(RUNNING_JOBS_MAX, len(self._open) + self._unnamed_jobs)
+
+    @property
+    def running(self) -> tuple[RunningJob, ...]:
+        """Those of them that are named."""
+        return tuple(each.job for each in self._open.values())
+
+    def activity(self, *, now_s: float, unix_ahead_s: float) -> Activity:
+        """What the report says of the worker; unknown before it says anything, and where it may lack something.
+
+        ``unix_ahead_s`` is how far Unix time is ahead of the host's clock.
+        """
+        if self._known_at_s is None:
+            return Activity(is_busy=None)
+        said = Activity(is_busy=None, source=ActivitySource.REPORTER, known_at_s=self._known_at_s)
+        if self.running_jobs:
+            since_s = min((each.started_at_s for each in self.running), default=None)
+            return replace(
+                said,
+                is_busy=True,
+                busy_since_s=None if since_s is None else min(now_s, since_s - unix_ahead_s),
+                running_jobs=self.running_jobs,
+                running=self.running,
+            )
+        return replace(said, is_busy=False, running_jobs=0) if self._is_idle(now_s) else said
+
+    def _is_idle(self, now_s: float) -> bool:
+        beat = self.beat
+        if beat is None or not self._is_whole or now_s - beat.received_at_s > BEAT_FRESH_S:
+            return False
+        return beat.loop is not None and beat.received_at_s - self._loop_moved_at_s < LOOP_STILL_S
+
+    def take_events(self) -> list[JobReport]:
+        """What was reported of jobs since the last call."""
+        taken, self._events = list(self._events), deque()
+        return taken
+
+    # --- what comes --------------------------------------------------------------------------------------------------
+
+    def miss(self, lines: int = 1) -> None:
+        """Note lines that nobody read. Until the next whole beat, a start may be among them."""
+        self.unread_lines += lines
+        self._is_whole = False
+
+    def take(self, said: JobReport | BeatPart, *, at_s: float, events_max: int) -> None:
+        """Take what a line said, which was so at ``at_s`` by the host's clock since boot."""
+        if isinstance(said, BeatPart):
+            self._take_part(said, at_s)
+            return
+        if len(self._events) < events_max:
+            self._events.append(said)
+        else:
+            self.lost_reports += 1
+        if said.kind is ReportKind.BEGUN:
+            self._begin(said)
+            self._known_at_s = at_s
+        elif said.kind is ReportKind.ENDED:
+            self._end(said.job_id)
+            self._known_at_s = at_s
+
+    def _begin(self, said: JobReport) -> None:
+        if said.job_id not in self._open and len(self._open) >= RUNNING_JOBS_NAMED_MAX:
+            self._unnamed_jobs = min(RUNNING_JOBS_MAX, self._unnamed_jobs + 1)
+            return
+        job = RunningJob(
+            job_id=said.job_id,
+            queue=said.queue,
+            job_class=said.job_class,
+            attempt=said.attempt,
+            started_at_s=said.at_s,
+        )
+        self._open[said.job_id] = _Open(job=job, is_listed=False)
+
+    def _end(self, job_id: str) -> None:
+        if self._open.pop(job_id, None) is None and self._unnamed_jobs:
+            self._unnamed_jobs -= 1
+
+    def _take_part(self, said: BeatPart, at_s: float) -> None:
+        if said.part == 0:
+            self._gathering = _Gathering(number=said.number, parts=said.parts, ids=set())
+        gathering = self._gathering
+        if gathering is None or (said.number, said.part, said.parts) != (
+            gathering.number,
+            gathering.next_part,
+            gathering.parts,
+        ):
+            self._gathering = None  # a part is missing: the next beat is soon
+            return
+        gathering.next_part += 1
+        gathering.queues = (*gathering.queues, *said.queues)[:QUEUES_NAMED_MAX]
+        self._list(gathering, said.running)
+        if gathering.next_part == gathering.parts:
+            self._gathering = None
+            self._conclude(gathering, said, at_s)
+
+    def _list(self, gathering: _Gathering, jobs: Iterable[RunningJob]) -> None:
+        """Take the jobs of one part of a beat."""
+        ids = gathering.ids
+        assert ids is not None
+        for job in jobs:
+            known = self._open.get(job.job_id)
+            if known is None and len(self._open) >= RUNNING_JOBS_NAMED_MAX:
+                gathering.others = min(RUNNING_JOBS_MAX, gathering.others + 1)
+                continue
+            ids.add(job.job_id)
+            if known is None:
+                self._open[job.job_id] = _Open(job=job, is_listed=True)
+            else:
+                known.is_listed, known.missed_beats = True, 0
+
+    def _conclude(self, gathering: _Gathering, last: BeatPart, at_s: float) -> None:
+        """All parts of a beat have come."""
+        ids = gathering.ids or set()
+        for job_id in [job_id for job_id in self._open if job_id not in ids]:
+            known = self._open[job_id]
+            known.missed_beats += 1
+            if known.is_listed or known.missed_beats >= BEATS_WITHOUT_START:
+                del self._open[job_id]
+        self._unnamed_jobs = gathering.others
+        before = self.beat
+        if before is not None and last.loop != before.loop:  # one that stood still before this agent came has not moved
+            self._loop_moved_at_s = at_s
+        # What was lost since the beat before was perhaps a start that this beat is too early for.
+        self._is_whole = before is None or last.lost <= before.lost
+        self._known_at_s = at_s
+        self.beat = Beat(
+            received_at_s=at_s,
+            running=self.running,
+            running_jobs=self.running_jobs,
+            begun=last.begun,
+            ended=last.ended,
+            slots=last.slots,
+            queues=gathering.queues,
+            is_stopping=last.is_stopping,
+            loop=last.loop,
+            lost=last.lost,
+        )

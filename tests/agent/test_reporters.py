@@ -1,0 +1,299 @@
+"""Workers that report to their agent: how they come to, what is believed, and what happens where it goes wrong."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headway.agent.config.celery_command import including, worker_word
+from headway.agent.config.host_file import HostFile
+from headway.agent.config.templates import Reporter
+from headway.agent.monitoring.monitor import Monitor
+from headway.agent.reporting import run_folder
+from headway.agent.reporting.loading import Loading
+from headway.agent.workers.manager import WorkerManager
+from headway.local import procfs
+from headway.scaling.model import ActivitySource, WorkerState
+from headway.scaling.reconcile import Drain
+from support.fake_celery import DIES_NAMED, DIES_UNNAMED, REPORTER, celery_template
+from support.waiting import eventually
+from support.workers import Stage, printed, reconcile_until, start, states
+
+Say = Callable[[str], None]
+
+
+@pytest.fixture(autouse=True)
+def reporter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Say:
+    """What the agent's installation has for a reporter, which a test may change."""
+    content = [REPORTER]
+    place = tmp_path / "run"
+    place.mkdir()
+    monkeypatch.setattr(run_folder, "_roots", lambda _: iter([place]))
+    monkeypatch.setattr(run_folder, "reporter_source", lambda: content[0].encode())
+    return lambda text: content.__setitem__(0, text)
+
+
+def pipes(tmp_path: Path) -> list[str]:
+    return [each.name for each in (tmp_path / "run").glob("*/pipes/*")]
+
+
+def watch(stage: Stage, fleet: WorkerManager) -> Monitor:
+    monitor = Monitor(stage.folder, clock=stage.clock)
+    monitor.listen_to(fleet.reporters)
+    return monitor
+
+
+def is_idle(fleet: WorkerManager, monitor: Monitor) -> bool:
+    fleet.reporters.read()
+    (record,) = fleet.running()
+    activity = monitor.activity(record)
+    return activity.is_busy is False and activity.source is ActivitySource.REPORTER
+
+
+def run_one(fleet: WorkerManager) -> str:
+    """Start a worker. Its id, once it is ready."""
+    fleet.act([start()])
+    reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+    return fleet.running()[0].worker_id
+
+
+def words_of(stage: Stage, worker_id: str) -> str:
+    return next(each for each in printed(stage, worker_id).splitlines() if each.startswith("words"))
+
+
+def test_a_worker_reports_with_no_word_in_its_template(stage: Stage, tmp_path: Path) -> None:
+    with stage.fleet(celery_template(tmp_path, "-Q", "mail", environment={"PYTHONPATH": "src"})) as fleet:
+        worker_id = run_one(fleet)
+        monitor = watch(stage, fleet)
+        eventually(lambda: is_idle(fleet, monitor))
+        assert words_of(stage, worker_id) == f"words --app shop worker --include {run_folder.REPORTER} -Q mail"
+        environment = procfs.environment(fleet.running()[0].pid)
+        module = fleet.reporters._folder.module
+        assert environment["PYTHONPATH"] == f"src:{module}"
+        assert environment["HEADWAY_REPORTER_PIPE"] == str(module.parent / "pipes" / worker_id)
+        (worker,) = fleet.workers(monitor.activity)
+        assert (worker.is_busy, worker.activity_source, worker.running_jobs) == (False, ActivitySource.REPORTER, 0)
+        assert worker.activity_known_at_s == pytest.approx(stage.clock(), abs=60.0)
+
+
+@pytest.mark.parametrize("reporter_key", Reporter)
+def test_whether_a_worker_reports_replaces_no_worker(tmp_path: Path, reporter_key: Reporter) -> None:
+    template = celery_template(tmp_path, reporter=reporter_key)
+    assert template.content_hash == celery_template(tmp_path).content_hash
+
+
+def test_a_template_without_a_reporter_has_no_word_of_it(stage: Stage, tmp_path: Path) -> None:
+    with stage.fleet(celery_template(tmp_path, reporter=Reporter.NONE)) as fleet:
+        worker_id = run_one(fleet)
+        assert words_of(stage, worker_id) == "words --app shop worker"
+        assert not {"PYTHONPATH", "HEADWAY_REPORTER_PIPE"} & set(procfs.environment(fleet.running()[0].pid)) - set(
+            stage.environment
+        )
+    assert not list((tmp_path / "run").iterdir())
+
+
+def test_behind_a_shell_a_person_adds_the_word_and_the_rest_is_there(stage: Stage, tmp_path: Path) -> None:
+    template = celery_template(tmp_path)
+    inner = f"{template.argv[0]} worker --include {run_folder.REPORTER}; exit 0"
+    with stage.fleet(celery_template(tmp_path, argv=("sh", "-c", inner))) as fleet:
+        run_one(fleet)
+        monitor = watch(stage, fleet)
+        eventually(lambda: is_idle(fleet, monitor))
+
+
+def test_a_pipe_goes_with_its_worker(stage: Stage, tmp_path: Path) -> None:
+    with stage.fleet(celery_template(tmp_path)) as fleet:
+        worker_id = run_one(fleet)
+        assert pipes(tmp_path) == [worker_id]
+        fleet.act([Drain(worker_id=worker_id)])
+        reconcile_until(fleet, lambda: not fleet.workers())
+        assert pipes(tmp_path) == []
+    assert not list((tmp_path / "run").iterdir())
+
+
+def test_the_next_agent_reads_the_workers_of_the_last(stage: Stage, tmp_path: Path) -> None:
+    template = celery_template(tmp_path)
+    with stage.fleet(template) as fleet:
+        worker_id = run_one(fleet)
+    assert pipes(tmp_path) == [worker_id]
+    with stage.fleet(template) as fleet:
+        monitor = watch(stage, fleet)
+        assert monitor.activity(fleet.running()[0]).is_busy is None
+        eventually(lambda: is_idle(fleet, monitor))
+
+
+def test_the_next_agent_removes_the_pipe_of_a_worker_that_is_gone(stage: Stage, tmp_path: Path) -> None:
+    template = celery_template(tmp_path)
+    with stage.fleet(template) as fleet:
+        run_one(fleet)
+        pid = fleet.running()[0].pid
+    os.killpg(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    with stage.fleet(template):
+        assert pipes(tmp_path) == []
+
+
+def test_a_worker_of_an_agent_without_pipes_is_not_known(stage: Stage, tmp_path: Path) -> None:
+    with stage.fleet(celery_template(tmp_path, reporter=Reporter.NONE)) as fleet:
+        run_one(fleet)
+    with stage.fleet(celery_template(tmp_path)) as fleet:
+        monitor = watch(stage, fleet)
+        fleet.reporters.read()
+        assert monitor.activity(fleet.running()[0]).source is None
+
+
+def test_a_pipe_that_cannot_be_made_starts_the_worker_without(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(run_folder, "_roots", lambda _: iter([tmp_path / "none"]))
+    with stage.fleet(celery_template(tmp_path)) as fleet:
+        fleet.act([start(), start()])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING] * 2)
+    assert sum("the pipe of a worker cannot be made" in each for each in caplog.messages) == 1
+
+
+# --- a reporter that the worker cannot load ---
+
+
+@pytest.mark.parametrize("broken", [DIES_NAMED, DIES_UNNAMED])
+def test_a_start_that_the_reporter_ends_is_repeated_without_and_is_no_failure(
+    stage: Stage, tmp_path: Path, reporter: Say, broken: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    reporter(broken)
+    template = celery_template(tmp_path)
+    with stage.fleet(template) as fleet:
+        with_it, without = _started_twice(fleet)
+        assert run_folder.REPORTER in words_of(stage, with_it)
+        assert run_folder.REPORTER not in words_of(stage, without)
+        assert not fleet._backoff.pauses
+        assert fleet.take_ended() == []
+        third = run_another(fleet)
+        assert run_folder.REPORTER not in words_of(stage, third)
+        assert sum("started again without its reporter" in each for each in caplog.messages) == 1
+        assert not any("failed pool=" in each for each in caplog.messages)
+        reporter(REPORTER)
+        fleet.use(HostFile(templates={template.name: template}))
+        assert run_folder.REPORTER in words_of(stage, run_another(fleet)), "host.toml is another: it is tried again"
+
+
+def test_a_start_that_ends_with_and_without_the_reporter_is_one_failure(
+    stage: Stage, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with stage.fleet(celery_template(tmp_path, "--broken")) as fleet:
+        fleet.act([start()])
+        reconcile_until(fleet, lambda: not fleet.workers())
+        fleet.act([start()])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+        (pause,) = fleet._backoff.pauses.values()
+        assert pause.failures == 1
+        assert fleet.reporters._doubts.allows("py"), "its workers end without the reporter, too"
+
+
+def test_a_start_that_ends_well_before_it_is_ready_is_not_repeated(stage: Stage, tmp_path: Path) -> None:
+    """As a burst worker that finds nothing to do, or one that goes to the background."""
+    template = celery_template(tmp_path)
+    Path(template.argv[0]).write_text("#!/bin/sh\nexit 0\n")
+    with stage.fleet(template) as fleet:
+        fleet.act([start()])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+
+
+def _started_twice(fleet: WorkerManager) -> tuple[str, str]:
+    """The ids of a first start, which ends, and of the second, which becomes ready."""
+    fleet.act([start()])
+    (first,) = fleet.running()
+    reconcile_until(fleet, lambda: not fleet.workers())
+    return first.worker_id, run_one(fleet)
+
+
+def run_another(fleet: WorkerManager) -> str:
+    before = {each.worker_id for each in fleet.running()}
+    fleet.act([start()])
+    reconcile_until(fleet, lambda: set(states(fleet)) == {WorkerState.RUNNING})
+    return next(each.worker_id for each in fleet.running() if each.worker_id not in before)
+
+
+# --- what is read, and when ---
+
+
+def test_what_a_worker_reported_last_is_not_lost_with_it(stage: Stage, tmp_path: Path, reporter: Say) -> None:
+    reporter(
+        REPORTER
+        + """
+line(t="begun", id="a", queue="mail")
+"""
+    )
+    with stage.fleet(celery_template(tmp_path)) as fleet:
+        worker_id = run_one(fleet)
+        os.killpg(fleet.running()[0].pid, signal.SIGKILL)
+        reconcile_until(fleet, lambda: not fleet.workers())
+        assert [each.job_id for each in fleet.reporters.take_events()[worker_id]] == ["a"]
+        assert fleet.reporters.take_events() == {}
+
+
+def test_of_pipes_that_are_full_each_has_its_turn(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much some write, one reading takes so much, and begins the next time where it left off."""
+    monkeypatch.setattr("headway.agent.reporting.reporters.BYTES_PER_SCAN_MAX", 1)
+    with stage.fleet() as fleet:
+        template = celery_template(tmp_path)
+        for name in "abc":
+            fleet.reporters.prepare(name, "mail", template, uid=None)
+        writers = {name: os.open(next((tmp_path / "run").glob(f"*/pipes/{name}")), os.O_RDWR) for name in "abc"}
+        for _ in range(3):
+            for writer in writers.values():
+                os.write(writer, b'{"v":1,"t":"begun","id":"j","queue":"q","at_s":1}\n')
+            fleet.reporters.read()
+        assert {name: fleet.reporters.activity(name).is_busy for name in "abc"} == dict.fromkeys("abc", True)
+        for name, writer in writers.items():
+            os.close(writer)
+            fleet.reporters.end(name)
+
+
+@pytest.mark.parametrize(
+    ("argv", "loads"),
+    [
+        (("celery", "worker"), True),
+        (("/v/bin/python3.12", "-m", "celery", "-A", "shop", "worker"), True),
+        (("/v/bin/python", "/v/bin/celery", "-A", "worker", "worker"), True),
+        (("python", "-W", "error::E", "-m", "celery", "worker"), True),
+        (("python", "-E", "-m", "celery", "worker"), False),
+        (("python", "-sI", "-m", "celery", "worker"), False),
+        (("sudo", "-u", "app", "celery", "worker"), False),
+        (("sh", "-c", "celery worker"), False),
+        (("npm", "run", "worker"), False),
+        (("./app.pex", "-m", "celery", "worker"), False),
+        (("docker", "run", "shop", "celery", "worker"), False),
+        (("celery", "-A", "shop", "beat"), False),
+        (("celery", "-A", "worker"), False),
+        (("celery", "multi", "start", "worker"), False),
+    ],
+)
+def test_the_agent_adds_its_word_where_argv_itself_is_celery(argv: tuple[str, ...], loads: bool) -> None:
+    assert (worker_word(argv) is not None) is loads
+    assert (including(argv, "reporter") != argv) is loads
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("celery worker -Q a", "celery worker --include reporter -Q a"),
+        ("celery worker --include shop.more -Q a", "celery worker --include shop.more,reporter -Q a"),
+        ("celery worker --include=x,y", "celery worker --include=x,y,reporter"),
+        ("celery worker -I x -I y", "celery worker -I x -I y,reporter"),  # Celery takes the last
+        ("celery worker -Ix", "celery worker -Ix,reporter"),
+        ("celery worker --include", "celery worker --include reporter --include"),
+    ],
+)
+def test_what_a_template_includes_itself_stays_included(words: str, found: str) -> None:
+    assert " ".join(including(words.split(), "reporter")) == found
+
+
+def test_the_reporters_folder_takes_no_modules_place(tmp_path: Path) -> None:
+    loading = Loading(module=tmp_path / "module", pipe=tmp_path / "pipe")
+    assert loading.environment({})["PYTHONPATH"] == str(tmp_path / "module")
+    assert loading.environment({"PYTHONPATH": ""})["PYTHONPATH"] == str(tmp_path / "module")
+    assert loading.environment({"PYTHONPATH": "a:"})["PYTHONPATH"] == f"a::{tmp_path / 'module'}"
