@@ -29,6 +29,8 @@ def test_the_agent_reads_what_is_written_for_every_library(tmp_path: Path) -> No
         assert found[name].burst_arguments == tuple(starter.burst_arguments)
         assert found[name].slots == starter.slots
         assert found[name].ready.pattern == starter.ready_pattern
+        assert found[name].reporter == (starter.reporter or "none")
+    assert host_text(STARTERS).count('reporter = "celery"') == 1
 
 
 @pytest.mark.usefixtures("programs")

@@ -2,6 +2,7 @@
 
 import configparser
 import getpass
+import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -168,3 +169,37 @@ def test_a_unit_refuses_what_systemd_would_read_as_its_own(
     assert (
         "'/srv/my app/host.toml' has a character that a systemd unit would read as its own" in capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        (
+            'argv = ["celery", "worker"]',
+            "reports its jobs to the agent, which adds `--include headway_celery_reporter`",
+        ),
+        ('argv = ["celery", "worker"]\nreporter = "none"', 'reports nothing: reporter = "none"'),
+        (
+            'argv = ["sh", "-c", "exec celery -A shop worker"]',
+            (
+                "reports nothing: give Celery the words `--include headway_celery_reporter`, and the template "
+                '`reporter = "celery"`; it needs PYTHONPATH and HEADWAY_REPORTER_PIPE of the agent'
+            ),
+        ),
+        ('argv = ["python3", "-E", "-m", "celery", "worker"]', "reports nothing: give Celery the words"),
+        (
+            'argv = ["sh", "-c", "celery worker --include headway_celery_reporter"]\nreporter = "celery"',
+            "reports its jobs to the agent, once Celery has `--include headway_celery_reporter` among its words",
+        ),
+        ('argv = ["sh", "-c", "npm run worker"]', None),
+        ('argv = ["rq", "worker"]', None),
+    ],
+)
+def test_check_says_whether_workers_report_and_the_words_to_add(
+    template: str, said: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    Path("host.toml").write_text(f"[templates.t]\n{template}\n")
+    assert main(["agent", "check", "--offline"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert said in printed if said else "reports" not in printed

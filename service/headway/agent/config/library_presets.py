@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from headway.agent.config.templates import WORKER_ID_IN_ARGV
+from headway.agent.config.templates import WORKER_ID_IN_ARGV, Reporter
 from headway.errors import printable
 
 HOST_HEAD = """\
@@ -38,6 +38,8 @@ class LibraryPreset:
     stop_signal: str = "TERM"
     cpu_cores: float = 0.1
     memory: str
+    reporter: Reporter | None = None
+    """What its workers load to report their jobs; ``None``: there is none for them."""
     notes: Mapping[str, str]
     """Key -> what is to be known of it."""
     remarks: Sequence[str] = ()
@@ -54,6 +56,7 @@ NOTES = MappingProxyType(
         "stop_signal": "finishes the jobs that it has, then ends",
         "cpu_cores": "what one worker needs; the host takes no more workers than fit",
         "memory_bytes": "add what your jobs need",
+        "reporter": 'the agent loads it into each worker and knows which jobs run; "none": it loads nothing',
     }
 )
 
@@ -97,6 +100,7 @@ STARTERS: Mapping[str, LibraryPreset] = MappingProxyType(
             ready_pattern=r" ready\.$",
             cpu_cores=0.4,
             memory="256MB",
+            reporter=Reporter.CELERY,
             notes=_noted(argv="without --prefetch-multiplier 1 a worker hoards four jobs for each that it runs"),
         ),
         "dramatiq": LibraryPreset(
@@ -177,6 +181,7 @@ def template_text(name: str, starter: LibraryPreset, *, is_first: bool) -> str:
         "ready_pattern": toml(starter.ready_pattern),
         "ready_timeout_s": "60",
         "stop_signal": toml(starter.stop_signal),
+        **({"reporter": toml(starter.reporter)} if starter.reporter else {}),
     }
     resources = {"cpu_cores": f"{starter.cpu_cores:g}", "memory_bytes": toml(starter.memory)}
     lines = [

@@ -11,12 +11,15 @@ from pathlib import Path
 
 import grpc
 
+from headway.agent.config.celery_command import INCLUDE, is_celery_inside, worker_word
 from headway.agent.config.folder_permissions import movers
 from headway.agent.config.host_file import HostFile, load
 from headway.agent.config.library_presets import STARTERS, host_text
 from headway.agent.config.redaction import shown as shown_command
 from headway.agent.config.systemd_unit import Unit, unit_text
-from headway.agent.config.templates import Template, uid_of
+from headway.agent.config.templates import REPORTER_PIPE, Reporter, Template, uid_of
+from headway.agent.reporting.loading import PYTHONPATH, loads_by_itself
+from headway.agent.reporting.run_folder import REPORTER
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system.capacity import capacity, measure
 from headway.cli.roles.grpc_tls import grpc_tls
@@ -119,7 +122,24 @@ def _template_lines(template: Template, room: HostCapacity) -> Iterable[str]:
     yield f"    stopped by       {signal.Signals(stop.stop_signal).name}{deadline}"
     needed = f"{template.cpu_cores:g} cores, {_size(template.memory_bytes)}" + _gpus(template)
     yield f"    needs            {needed}: {_fitting(template, room)} fit when nothing else runs"
+    if reporting := _reporting(template):
+        yield f"    reports          {reporting}"
     yield from _maintenance_lines(template)
+
+
+def _reporting(template: Template) -> str | None:
+    """Whether its workers report what they do; ``None`` where nothing is known that would let them."""
+    if loads_by_itself(template):
+        return f"its jobs to the agent, which adds `{INCLUDE} {REPORTER}`"
+    if template.reporter is Reporter.CELERY:
+        return f"its jobs to the agent, once Celery has `{INCLUDE} {REPORTER}` among its words; {_PASSED_ON}"
+    if is_celery_inside(template.argv):
+        words = f'give Celery the words `{INCLUDE} {REPORTER}`, and the template `reporter = "celery"`'
+        return f"nothing: {words}; {_PASSED_ON}"
+    return 'nothing: reporter = "none"' if worker_word(template.argv) is not None else None
+
+
+_PASSED_ON = f"it needs {PYTHONPATH} and {REPORTER_PIPE} of the agent, which sudo, a container, -E and -I keep from it"
 
 
 def _gpus(template: Template) -> str:
