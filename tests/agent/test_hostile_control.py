@@ -29,6 +29,8 @@ TEXTS = {
     "PollResponse.cluster_id": "compared",
     "Assignment.pool": "a label in logs and reports, and the value of HEADWAY_POOL, which marks a worker",
     "Assignment.template": "a key of the host's own templates; one that is not among them starts nothing",
+    "KillOrder.worker_id": "compared with the ids of the host's own workers; one that is none of these ends nothing",
+    "KillOrder.requested_by": "printed in the log",
     "PoolQueues.pool": "compared with the pool of a worker",
     "PoolQueues.queues": "compared with the queues of jobs that workers report, and sent back with their events",
 }
@@ -80,6 +82,7 @@ def test_no_field_that_an_agent_receives_is_a_command_line() -> None:
         "Assignment",
         "WorkerHint",
         "PoolQueues",
+        "KillOrder",
     }
 
 
