@@ -229,7 +229,7 @@ line(t="begun", id="a", queue="mail")
         worker_id = run_one(fleet)
         os.killpg(fleet.running()[0].pid, signal.SIGKILL)
         reconcile_until(fleet, lambda: not fleet.workers())
-        assert [each.job_id for each in fleet.reporters.take_events()[worker_id]] == ["a"]
+        assert [each.job_id for each in fleet.reporters.take_events()[worker_id].reports] == ["a"]
         assert fleet.reporters.take_events() == {}
 
 

@@ -115,7 +115,7 @@ def test_a_flood_is_read_a_bounded_part_at_a_time_and_the_honest_worker_is_read(
         pipes.flood(FORGER, job("begun", f"j{number}", at_s=999.0))
         pipes.say(HONEST, beat(at_s=1_000.0 + number / 1_000, n=10_000 + number, loop=10_000 + number))
     events = pipes.reporters.take_events()
-    assert len(events[FORGER]) <= EVENTS_PER_WORKER_MAX
+    assert len(events[FORGER].reports) <= EVENTS_PER_WORKER_MAX
     assert pipes.reporters.beat(HONEST).loop == 10_019
 
 
@@ -176,7 +176,7 @@ def test_times_of_the_future_and_of_the_past_are_this_moment_and_stale(pipes: Pi
 def test_what_is_held_for_all_workers_together_is_bounded(pipes: Pipes) -> None:
     for number in range(3 * EVENTS_PER_WORKER_MAX // 100):
         pipes.say(FORGER, *(job("received", f"{number}-{each}", at_s=1.0) for each in range(100)))
-    assert len(pipes.reporters.take_events()[FORGER]) == EVENTS_PER_WORKER_MAX <= EVENTS_HELD_MAX
+    assert len(pipes.reporters.take_events()[FORGER].reports) == EVENTS_PER_WORKER_MAX <= EVENTS_HELD_MAX
 
 
 ATTACKS = """

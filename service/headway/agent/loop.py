@@ -21,6 +21,7 @@ from headway.agent.monitoring.monitor import Monitor
 from headway.agent.policy.recycling import Recycling
 from headway.agent.policy.rollout import held_back, surplus, upkeep
 from headway.agent.policy.start_throttle import admitted, starting_max, uncounted
+from headway.agent.reporting.job_events import events_of, queues_of
 from headway.agent.reporting.reading_wait import wait_reading
 from headway.agent.state.instance_lock import as_host
 from headway.agent.state.state_dir import StateFolder
@@ -74,6 +75,8 @@ class Agent:
         self._has_waiting = False
         """Whether there are starts that there was no room for, or too much doubt."""
         self._bound = Bound()
+        self._idle: frozenset[str] = frozenset()
+        """Workers that were idle when that was last counted."""
         self._end: FleetEnd | None = None
         """The end of all workers; ``None`` while this agent is not about to end them."""
 
@@ -119,6 +122,7 @@ class Agent:
             try:
                 self._maintain(fleet, link, contact)
             finally:
+                self._send_events(fleet, link)
                 link.close(within_s=LAST_REPORT_S)
                 left = fleet.running()
                 fleet.close()
@@ -128,6 +132,7 @@ class Agent:
         is_first = True
         while True:
             fleet.reporters.read()  # first: who has just begun a job is not asked to leave for being idle
+            self._send_events(fleet, link)
             is_ending = self._begin_to_end(fleet)
             has_orders = self._take_orders(fleet, link)
             is_measured = self._measures.scan(fleet.running(), self._host_file)
@@ -141,7 +146,7 @@ class Agent:
                 fleet.note_mains()
                 self._bound_logs(fleet)
             if is_measured or is_news:
-                self._publish(fleet, link, is_urgent=is_news)
+                self._publish(fleet, link, is_urgent=is_news or (is_measured and self._has_more_idle(fleet)))
             if self._is_over():
                 return
             is_first = False
@@ -223,6 +228,14 @@ class Agent:
             now_s=now_s,
         )
 
+    def _send_events(self, fleet: WorkerManager, link: ControlSession) -> None:
+        """Send what workers have reported of jobs. What comes before the queues of a pool are known is not sent."""
+        reported = fleet.reporters.take_events()
+        if not reported:
+            return
+        queues = queues_of(link.received.pools)
+        link.send(event for each in reported.values() for event in events_of(each.pool, each.reports, queues))
+
     def _bound_logs(self, fleet: WorkerManager) -> None:
         templates = self._host_file.templates
         running = fleet.running()
@@ -230,6 +243,12 @@ class Agent:
             {each.worker_id: templates[each.template].log if each.template in templates else Log() for each in running}
         )
         fleet.output.clear(fleet.printing())
+
+    def _has_more_idle(self, fleet: WorkerManager) -> bool:
+        """Whether a worker is idle now that was not when this was last asked: a pool comes down by such reports."""
+        before, running = self._idle, fleet.running()
+        self._idle = frozenset(each.worker_id for each in running if self._measures.activity(each).is_busy is False)
+        return not self._idle <= before
 
     def _mistakes(self) -> tuple[HostProblem, ...]:
         return (HostProblem(kind=HostProblemKind.HOST_FILE),) if self._setup.host_file.has_mistakes else ()

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 
 from headway.agent.config.templates import Reporter, Template
 from headway.agent.model import NOT_KNOWN, Activity
@@ -22,6 +23,14 @@ EVENTS_HELD_MAX = 50_000  # of all workers together
 EVENTS_PER_WORKER_MIN, EVENTS_PER_WORKER_MAX = 200, 5_000
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReports:
+    """What one worker has reported of jobs, and its pool."""
+
+    pool: str
+    reports: tuple[JobReport, ...]
 
 
 class Reporters:
@@ -43,7 +52,7 @@ class Reporters:
         self._pipes: dict[str, ReportPipe] = {}
         self._have_loaded: set[str] = set()
         """Workers whose command line the agent added the reporter to."""
-        self._left: dict[str, list[JobReport]] = {}
+        self._left: dict[str, JobReports] = {}
         """What workers have reported that have ended since."""
         self._is_ill = False
         """Whether the last pipe could not be made, which is logged once."""
@@ -122,8 +131,8 @@ class Reporters:
                 break
         last = self._activity(pipe)
         if events := pipe.report.take_events():
-            self._left[worker_id] = events
-            while sum(map(len, self._left.values())) > EVENTS_HELD_MAX:
+            self._left[worker_id] = JobReports(pool=pipe.pool, reports=tuple(events))
+            while sum(len(each.reports) for each in self._left.values()) > EVENTS_HELD_MAX:
                 self._left.pop(next(iter(self._left)))
         pipe.close()
         with suppress(OSError):
@@ -168,12 +177,12 @@ class Reporters:
         pipe = self._pipes.get(worker_id)
         return None if pipe is None else pipe.report.beat
 
-    def take_events(self) -> dict[str, list[JobReport]]:
+    def take_events(self) -> dict[str, JobReports]:
         """What workers have reported of jobs since the last call, by worker id."""
         taken, self._left = self._left, {}
         for worker_id, pipe in self._pipes.items():
             if events := pipe.report.take_events():
-                taken[worker_id] = events
+                taken[worker_id] = JobReports(pool=pipe.pool, reports=tuple(events))
         return taken
 
     def _activity(self, pipe: ReportPipe) -> Activity:

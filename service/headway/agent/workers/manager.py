@@ -402,7 +402,7 @@ class WorkerManager:
         is_repeated = bool(exit_code) and self._is_the_reporters_fault(record)
         self.reporters.end(record.worker_id)
         if is_repeated:
-            self._repeat(held)
+            self._repeat(held, exit_code=exit_code)
             return
         if record.life.state is WorkerState.DRAINING and held.was_idle and not record.life.is_forced:
             self._exits.append(held.exit(now_s=now_s))
@@ -429,11 +429,11 @@ class WorkerManager:
             record.worker_id, record.template, why=self.output.last_words(record.worker_id)
         )
 
-    def _repeat(self, held: ManagedWorker) -> None:
+    def _repeat(self, held: ManagedWorker, *, exit_code: int | None) -> None:
         """Free the place of a start, so that another is made at once."""
         held.let_go()
         self.output.release(held.record.worker_id)
-        self.remains.note(held.record)
+        self.remains.note(held.record, exit_code=exit_code)
         del self._held[held.record.worker_id]
 
     def _fail(self, kind: tuple[str, str], why: str, *, started_at_s: float, now_s: float) -> None:
