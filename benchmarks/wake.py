@@ -2,7 +2,7 @@
 
 The whole of `headway up` runs as a user would run it, with quiet queues beside those that are woken. Each run wakes a
 queue of its own, so that no run meets the workers of another. Before the runs, the CPU time of the quiet system is
-taken over a minute.
+taken over a minute (``--idle``).
 
     python benchmarks/wake.py --runs 25 --quiet 20 --busy 2
 """
@@ -32,11 +32,15 @@ import redis
 import rq
 from options import positive_count
 
+from headway.cli.local.ports import free_address
+from headway.local import procfs
+from headway.settings import Address
 from headway.store.embedded import ensure_postgres, ensure_valkey
 
 STAGES = ("sampled and durable", "in Spark's rows", "decided", "process exists")
 CHANNELS = ("headway_metrics", "headway_decisions", "headway_assignments")
-QUIET_S = 60.0
+IDLE_S = 60.0
+SETTLING_PART = 1 / 3  # of that time: the JVM goes on compiling for a while after it is ready
 WAKE_BOUND_S = 60.0
 
 
@@ -60,8 +64,9 @@ class Ear:
         with psycopg.connect(self._url, autocommit=True) as connection:
             for channel in CHANNELS:
                 connection.execute(f"listen {channel}")
-            for notification in connection.notifies():
-                self.notices.append(Notice(notification.channel, time.time()))
+            with contextlib.suppress(psycopg.OperationalError):  # Postgres ends before we do
+                for notification in connection.notifies():
+                    self.notices.append(Notice(notification.channel, time.time()))
 
     def first(self, channel: str, *, from_s: float, to_s: float) -> float | None:
         """When ``channel`` was last notified before ``to_s``, at ``from_s`` or later."""
@@ -74,6 +79,7 @@ def main() -> int:
     parser.add_argument("--runs", type=positive_count, default=25)
     parser.add_argument("--quiet", type=int, default=20, help="queues beside, in which nothing happens")
     parser.add_argument("--busy", type=int, default=0, help="processes that keep a core busy meanwhile")
+    parser.add_argument("--idle", type=float, default=IDLE_S, help="seconds that the quiet system is measured for (60)")
     parser.add_argument("--json", type=Path, help="write the figures there")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="headway-wake-") as folder, contextlib.ExitStack() as stack:
@@ -91,7 +97,7 @@ def _measure(folder: Path, args: argparse.Namespace, stack: contextlib.ExitStack
     names = [f"wake{number}" for number in range(args.runs)]
     _write_files(folder, valkey.url, [*names, *(f"quiet{number}" for number in range(args.quiet))])
     up = stack.enter_context(_up(folder))
-    idle = _idle_cpu(up)
+    idle = _idle_cpu(up, seconds=args.idle)
     database = ensure_postgres(folder / ".headway" / "postgres")
     stack.callback(database.release)
     ear = Ear(database.url)
@@ -135,15 +141,17 @@ def _write_files(folder: Path, broker_url: str, queues: list[str]) -> None:
 @contextlib.contextmanager
 def _up(folder: Path) -> Iterator[psutil.Process]:
     """`headway up` in ``folder``, ready, as a process; stopped with its workers at the end."""
+    http, grpc = (free_address(Address(host="127.0.0.1", port=0)) for _ in range(2))
+    words = ["up", "--stop-workers", "--http-address", str(http), "--grpc-address", str(grpc)]
     child = subprocess.Popen(
-        [sys.executable, "-m", "headway", "up", "--stop-workers"],
+        [sys.executable, "-m", "headway", *words],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=sys.stderr,
     )
     try:
         deadline_s = time.monotonic() + 180
-        while not _is_ready():
+        while not _is_ready(http):
             if child.poll() is not None or time.monotonic() > deadline_s:
                 raise SystemExit("headway up did not become ready")
             time.sleep(0.5)
@@ -153,19 +161,19 @@ def _up(folder: Path) -> Iterator[psutil.Process]:
         child.wait(60)
 
 
-def _is_ready() -> bool:
+def _is_ready(http: Address) -> bool:
     try:
-        with urllib.request.urlopen("http://127.0.0.1:8460/v1/health", timeout=2) as answer:
+        with urllib.request.urlopen(f"http://{http}/v1/health", timeout=2) as answer:
             return bool(json.load(answer)["status"] == "ok")
     except OSError:
         return False
 
 
-def _idle_cpu(up: psutil.Process) -> dict[str, float]:
-    """Cores used over a quiet minute, by what uses them."""
-    time.sleep(20)  # the JVM goes on compiling for a while after it is ready
+def _idle_cpu(up: psutil.Process, *, seconds: float) -> dict[str, float]:
+    """Cores used while nothing happens, by what uses them."""
+    time.sleep(SETTLING_PART * seconds)
     before, at_s = _cpu_seconds(up), time.monotonic()
-    time.sleep(QUIET_S)
+    time.sleep(seconds)
     after, span_s = _cpu_seconds(up), time.monotonic() - at_s
     used = {name: round((after[name] - before.get(name, 0.0)) / span_s, 4) for name in after}
     return {**used, "all": round(sum(used.values()), 4)}
@@ -215,9 +223,10 @@ def _wake(name: str, broker: redis.Redis, connection: psycopg.Connection[Any], e
 
 def _started_at_s(pid: int) -> float:
     """When a process began, to 10 ms: the boot time of the system is of whole seconds, so it is not used."""
-    ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
-    since_boot_s = ticks / os.sysconf("SC_CLK_TCK")
-    return time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - since_boot_s)
+    known = procfs.stat(pid)
+    if known is None:
+        raise SystemExit(f"worker {pid} ended before its start was read")
+    return time.time() - (procfs.since_boot_s() - known.started_at_s)
 
 
 def _worker(name: str, connection: psycopg.Connection[Any], *, until_s: float) -> int:
