@@ -14,6 +14,7 @@ import redis
 from celery import Celery
 from kombu import Exchange, Queue, pools
 
+from headway.collect.celery.acknowledgements import SHOWN_AFTER_S
 from headway.collect.celery.celery_source import CELERY, HEAD_JOBS, CelerySource
 from headway.collect.libraries import Libraries
 from headway.collect.source import Figure
@@ -79,12 +80,13 @@ class Shop:
         cursor = {"acknowledges_early": acknowledges_early, "queues": ["mail"]}
         self.source = CelerySource(Connection(name="shop", url=self.url, library="celery"), cursor)
 
-    def counts(self, queue: str = "mail") -> tuple[int | None, ...]:
-        """Waiting, in flight, of these reserved, delayed."""
+    def counts(self, queue: str = "mail") -> tuple[int | str | None, ...]:
+        """Waiting, in flight ("2+": at least two), of these reserved, delayed."""
         sample = self.samples()[queue]
-        return sample.waiting_jobs, sample.in_flight_jobs, sample.reserved_jobs, sample.delayed_jobs
+        in_flight = f"{sample.in_flight_min_jobs}+" if sample.in_flight_jobs is None else sample.in_flight_jobs
+        return sample.waiting_jobs, in_flight, sample.reserved_jobs, sample.delayed_jobs
 
-    def comes_to(self, *counts: int) -> None:
+    def comes_to(self, *counts: int | str) -> None:
         """Poll until it is so, as a collector does."""
         seen = []
 
@@ -221,11 +223,14 @@ def test_behind_many_that_were_put_back_the_oldest_is_unknown_until_few_are_left
 
 
 def test_what_a_worker_took_and_did_not_begin_is_reserved(shop: Shop) -> None:
-    """Early acknowledgements: what runs is nowhere in the broker, which is not known before more run than are held."""
+    """Early acknowledgements: what runs is nowhere in the broker, which is not known before more run than are held.
+
+    Until then what is seen is a lower bound: ten are in flight, and eight are held.
+    """
     for number in range(16):
         shop.send(f"{number}")
     worker = shop.work("-c", "2")
-    shop.comes_to(6, 8, 6, 0)  # two run, 4 × 2 more were taken, six wait for whoever comes
+    shop.comes_to(6, "8+", 6, 0)  # two run, 4 × 2 more were taken, six wait for whoever comes
     reading = shop.source.poll(time.time())
     ((host, pid, is_busy, ended),) = [
         (each.host, each.pid, each.is_busy, each.ended_jobs) for each in reading.activities
@@ -247,11 +252,11 @@ def test_what_a_worker_took_of_a_topic_exchange_is_in_flight(shop: Shop) -> None
     feeds = Queue("mail", Exchange("feeds", type="topic"), routing_key="feed.#")
     for key in ("feed.import", "feed.import.deep"):
         shop.send(queue=feeds, routing_key=key)
-    assert shop.counts() == (2, 0, None, 0)
+    assert shop.counts() == (2, "0+", None, 0)
     shop.take("mail", at_s=time.time())
-    assert shop.counts() == (1, 1, None, 0)
+    assert shop.counts() == (1, "1+", None, 0)
     shop.take("mail", at_s=time.time())
-    assert shop.counts() == (0, 2, None, 0)
+    assert shop.counts() == (0, "2+", None, 0)
 
 
 def test_late_acknowledgements_count_no_running_job_twice(shop: Shop) -> None:
@@ -259,9 +264,53 @@ def test_late_acknowledgements_count_no_running_job_twice(shop: Shop) -> None:
         shop.send(f"{number}")
     shop.work("-c", "2", "--prefetch-multiplier", "1", late=True)
     eventually(lambda: shop.redis.llen("began") == 2)
-    shop.comes_to(4, 2, 0, 0)
+    shop.comes_to(4, "2+", 0, 0)
     shop.redis.rpush("go", *range(6))
     shop.comes_to(0, 0, 0, 0)
+
+
+def test_late_acknowledgements_show_where_jobs_end_and_none_begins(shop: Shop) -> None:
+    """Then so many fewer are held; from then on what is held is what is in flight."""
+    shop.work("-c", "2", "--prefetch-multiplier", "1", late=True)
+    for number in range(2):
+        shop.send(f"{number}")
+    shop.comes_to(0, "2+", 0, 0)
+    settled_s = time.monotonic() + SHOWN_AFTER_S + 2.5  # a heartbeat before, and one poll after
+    eventually(lambda: shop.counts() == (0, "2+", 0, 0) and time.monotonic() > settled_s)
+    shop.redis.rpush("go", 0)
+    eventually(lambda: shop.counts() and shop.source.cursor()["acknowledges_late"])
+    shop.comes_to(0, 1, 0, 0)
+    shop.redis.rpush("go", 1)
+    shop.comes_to(0, 0, 0, 0)
+
+
+def test_what_workers_without_heartbeats_run_is_not_known(shop: Shop) -> None:
+    shop.send()
+    shop.work("-c", "1", "--without-heartbeat")
+    eventually(lambda: shop.redis.llen("began") == 1)
+    shop.comes_to(0, "0+", None, 0)
+    assert shop.source.poll(time.time() + 60.0).activities == ()
+    shop.redis.rpush("go", 0)
+
+
+def test_of_several_queues_nobody_knows_what_runs_in_which(shop: Shop) -> None:
+    shop.send(queue="news")
+    shop.send()
+    shop.work("-c", "1")
+    eventually(lambda: shop.redis.llen("began") == 1)
+    shop.comes_to(0, "0+", None, 0)
+    eventually(lambda: [each.running_jobs for each in shop.source.poll(time.time()).activities] == [1])
+    shop.redis.rpush("go", 0)
+
+
+def test_a_worker_whose_heartbeat_is_overdue_is_not_said_to_be_idle(shop: Shop) -> None:
+    """One whose only thread runs a task publishes none meanwhile."""
+    shop.samples(1000.0)
+    published(shop, "a", active=0)
+    published(shop, "b", active=1)
+    eventually(lambda: len(shop.source.poll(1000.0).activities) == 2)
+    assert {each.host: each.is_busy for each in shop.source.poll(1002.0).activities} == {"a": False, "b": True}
+    assert {each.host: each.is_busy for each in shop.source.poll(1005.0).activities} == {"b": True}
 
 
 def test_workers_of_one_host_that_share_a_name_count_apart(shop: Shop) -> None:
@@ -269,7 +318,7 @@ def test_workers_of_one_host_that_share_a_name_count_apart(shop: Shop) -> None:
     workers = [shop.work("-c", "1", "--prefetch-multiplier", "1", late=True) for _ in range(2)]
     for number in range(3):
         shop.send(f"{number}")
-    shop.comes_to(1, 2, 0, 0)
+    shop.comes_to(1, "2+", 0, 0)
     activities = shop.source.poll(time.time()).activities
     assert {each.pid: each.running_jobs for each in activities} == {worker.pid: 1 for worker in workers}
     workers[0].terminate()  # it has a job to finish, and says that it is off when it has
@@ -323,7 +372,8 @@ def test_what_is_held_waits_from_the_first_poll_on_where_workers_acknowledge_ear
     shop.take("mail", at_s=time.time())
     shop.restart(acknowledges_early=True)
     sample = shop.samples()["mail"]
-    assert (sample.waiting_jobs, sample.in_flight_jobs, sample.reserved_jobs) == (0, 1, 1)
+    assert (sample.waiting_jobs, sample.in_flight_jobs, sample.reserved_jobs) == (0, None, 1)
+    assert sample.in_flight_min_jobs == 1
     assert sample.oldest_age_s is None  # and not 0: it was there before
 
 
@@ -362,7 +412,7 @@ def test_of_a_backlog_that_was_there_before_the_age_is_unknown(shop: Shop) -> No
 
 def test_flushed_queues_are_empty_and_a_broker_that_is_away_is_unknown(shop: Shop) -> None:
     shop.send()
-    assert shop.counts() == (1, 0, None, 0)
+    assert shop.counts() == (1, "0+", None, 0)
     shop.redis.flushall()
     assert shop.samples()["mail"].waiting_jobs == 0
     again = CelerySource(Connection(name="shop", url=shop.url), json.loads(json.dumps(shop.source.cursor())))
@@ -443,7 +493,7 @@ def test_messages_that_are_none_wait_like_others(shop: Shop) -> None:
     shop.redis.zadd("unacked_index", {"a": 1, "b": 2, "c": 3, "d": 4})
     shop.redis.lpush("mail", b"\xfe")
     for _ in range(2):  # the second time, what came last is looked for by its bytes
-        assert shop.counts() == (8, 0, None, 0)
+        assert shop.counts() == (8, "0+", None, 0)
     shop.redis.publish("/0.celeryev/worker.heartbeat", "{")
     shop.redis.publish("/0.celeryev/worker.heartbeat", '{"body": "x", "properties": {"body_encoding": "base64"}}')
     assert shop.counts()[0] == 8

@@ -55,7 +55,7 @@ def test_faults_of_a_body_are_not_seen_and_a_purged_queue_is_empty(shop: Shop) -
         (found,) = source.poll(time.time()).samples
         return found
 
-    assert (sample().waiting_jobs, sample().in_flight_jobs) == (4, 0)
+    assert (sample().waiting_jobs, sample().in_flight_min_jobs) == (4, 0)
     shop.channel.queue_purge("mail")
     assert (sample().waiting_jobs, sample().oldest_age_s) == (0, 0.0)
     shop.channel.queue_delete("mail")

@@ -35,7 +35,7 @@ class CeleryOnRabbitmq(CeleryScene):
         """The broker does."""
 
     def held_as_sampled(self, sample: QueueSample) -> tuple[int | None, ...]:
-        return (sample.in_flight_jobs,)
+        return (sample.in_flight_min_jobs,)
 
     def held_as_inspected(self, own: dict[str, int]) -> tuple[int, ...]:
         """What is due later, workers hold as well."""

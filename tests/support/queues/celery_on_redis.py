@@ -41,7 +41,12 @@ class CeleryOnRedis(CeleryScene):
 
     def opened(self, cursor: Cursor | None) -> CelerySource:
         # What a collector learns in its first ten seconds: tests/collect/test_celery.py.
-        first = {"acknowledges_early": not self.is_late, "queues": ["mail"]}
+        first = {
+            "acknowledges_early": not self.is_late,
+            "acknowledges_late": self.is_late,
+            "workers_publish": True,
+            "queues": ["mail"],
+        }
         return CelerySource(self._connection, first if cursor is None else cursor)
 
     def changes(self) -> int:

@@ -1,7 +1,8 @@
 """Celery's queues in RabbitMQ: counted, without taking a message and without a queue of Headway's own.
 
 Workers publish heartbeats here, too, but to have them one would declare a queue and bind it to ``celeryev``: a write.
-So what runs is what workers have not acknowledged, and with early acknowledgements workers report it themselves:
+So what workers have not acknowledged is a lower bound of the jobs in flight: with early acknowledgements, Celery's
+default, a job that runs is not among it. Workers report it themselves:
 docs/decisions/0027-nothing-declared-in-rabbitmq.md.
 """
 
@@ -20,6 +21,10 @@ INTERNAL = re.compile(r"celeryev\..*|.*\.celery\.pidbox|.*\.reply\.celery\.pidbo
 
 class CeleryOnRabbitmq(RabbitmqSource):
     """The queues of one virtual host that are Celery's. One thread polls."""
+
+    acknowledges_ends = (
+        False  # by default a task is acknowledged before it runs, and the broker cannot tell which it is
+    )
 
     def discover(self) -> tuple[FoundQueue, ...]:
         """The queues that an application has declared. A worker is one consumer of each queue that it serves."""
@@ -72,7 +77,7 @@ CELERY_ON_RABBITMQ = Library(
     accuracy={
         Figure.WAITING: bounded("5 s, of more than 50 quorum queues"),
         Figure.IN_FLIGHT: bounded(
-            "what workers have not acknowledged; with early acknowledgements that is what they have not begun",
+            "a lower bound: what workers have not acknowledged; with early acknowledgements what runs is not among it",
             remedy=REMEDY,
         ),
         Figure.DELAYED: bounded("5 s, where the virtual host has one quorum queue; else unknown"),

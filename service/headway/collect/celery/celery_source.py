@@ -4,8 +4,9 @@ A poll is two round trips, and a third where jobs wait, however many queues ther
 their lists and what workers hold; both ends of those lists, and the envelopes of what was taken since.
 
 Workers publish a heartbeat every 2 s that says how many jobs they run. Where they acknowledge late, these are among
-what they hold; where early, as by default, a job that runs is nowhere in the broker. Which it is, shows when more run
-than are held; until then the lower figures are reported, in which no job counts twice.
+what they hold; where early, as by default, a job that runs is nowhere in the broker. Until it shows which of both it
+is, and where heartbeats are missing or the broker has several queues, the number in flight is not known: what is seen
+is reported as a lower bound.
 """
 
 import logging
@@ -17,6 +18,7 @@ from typing import Any
 
 import redis
 
+from headway.collect.celery.acknowledgements import Acknowledgements, HeldAndRunning
 from headway.collect.celery.celery_message import Message, message_from
 from headway.collect.celery.held_messages import HELD_MAX, HeldMessages, HeldOfQueue
 from headway.collect.celery.queue_bindings import SEPARATOR, QueueBindings
@@ -34,7 +36,6 @@ HEAD_JOBS = 20  # of those that are next in a list, the ones due later are count
 NOTHING_HELD = HeldOfQueue()
 ASKED_TOGETHER = 50
 ENVELOPES_MAX = 2_000  # a poll; the rest is read by the next
-SHOWN_AFTER_S = 5.0  # two heartbeats
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,15 @@ class _QueueCount:
     delayed_jobs: int = 0
     oldest: tuple[Entered, ...] = ()
     is_age_known: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Taken:
+    """What workers have of a queue, those that they run and those that they hold."""
+
+    in_flight_jobs: int | None
+    least_jobs: int
+    reserved_jobs: int | None
 
 
 class _Groups:
@@ -69,11 +79,17 @@ class CelerySource:
         self._client = connect(connection, on_connect=self._connected)
         self._prefix = connection.prefix or ""
         database = self._client.connection_pool.connection_kwargs.get("db") or 0
-        self._heartbeats = WorkerHeartbeats(self._client, prefix=self._prefix, database=int(database))
-        self._acknowledges_early: bool = bool(cursor and cursor.get("acknowledges_early"))
-        self._more_run_since_s: float | None = None
-        """Since when more jobs run than workers hold; for a moment an old heartbeat shows so, too."""
-        self._bindings = QueueBindings(self._client, connection, known=(cursor or {}).get("queues", ()))
+        before = cursor or {}
+        self._heartbeats = WorkerHeartbeats(
+            self._client,
+            prefix=self._prefix,
+            database=int(database),
+            have_published=bool(before.get("workers_publish")),
+        )
+        self._acknowledgements = Acknowledgements(
+            is_early=bool(before.get("acknowledges_early")), is_late=bool(before.get("acknowledges_late"))
+        )
+        self._bindings = QueueBindings(self._client, connection, known=before.get("queues", ()))
         self._groups: _Groups | None = None
         self._lists_of: dict[str, tuple[str, ...]] = {}
         self._marks: dict[str, ListMarks] = {}
@@ -89,7 +105,12 @@ class CelerySource:
 
     def cursor(self) -> dict[str, Any]:
         """What was learned; nothing is reported job by job, so nothing can be reported twice."""
-        return {"acknowledges_early": self._acknowledges_early, "queues": list(self._bindings.queues)}
+        return {
+            "acknowledges_early": self._acknowledgements.is_early,
+            "acknowledges_late": self._acknowledgements.is_late,
+            "workers_publish": self._heartbeats.have_published,
+            "queues": list(self._bindings.queues),
+        }
 
     def discover(self) -> tuple[FoundQueue, ...]:
         """The queues that Celery has bound here, by name."""
@@ -140,7 +161,7 @@ class CelerySource:
         return Reading(
             at_s=at_s,
             samples=tuple(self._samples(counts, taken_at_s, at_s)),
-            activities=tuple(self._heartbeats.activities()),
+            activities=tuple(self._heartbeats.activities(at_s)),
         )
 
     def _read_lengths(self) -> tuple[dict[str, dict[str, int]], dict[str, float]]:
@@ -288,43 +309,46 @@ class CelerySource:
         self, counts: dict[str, _QueueCount], taken_at_s: dict[str, float], at_s: float
     ) -> Iterator[QueueSample]:
         held = self._held.of_queues(taken_at_s, at_s=at_s)
-        running = self._running(held, at_s)
+        is_only = len(self._bindings.queues) == 1
+        running = self._running(held, counts, at_s) if is_only else None
         # A heartbeat does not say which queues its worker serves: of several, nobody knows.
         listed = None if running is None else self._heartbeats.listed_workers
         for queue, count in counts.items():
             of_queue = held.get(queue, NOTHING_HELD)
             count.delayed_jobs += of_queue.delayed_jobs
-            yield replace(self._sample(queue, count, of_queue.due, running, at_s), listed_workers=listed)
+            taken = self._taken(len(of_queue.due), running, is_only=is_only)
+            yield replace(self._sample(queue, count, of_queue.due, taken, at_s), listed_workers=listed)
 
-    def _running(self, held: dict[str, HeldOfQueue], at_s: float) -> int | None:
-        """Jobs that run in the only queue; ``None`` where there are several, or not every worker has published yet."""
-        if len(self._bindings.queues) != 1 or not self._heartbeats.is_whole(at_s):
+    def _running(self, held: dict[str, HeldOfQueue], counts: dict[str, _QueueCount], at_s: float) -> int | None:
+        """Jobs that run in the only queue by the workers that publish; ``None`` where not each of them has by now."""
+        if not self._heartbeats.is_whole(at_s) or self._heartbeats.listed_workers is None:
             return None
-        running = self._heartbeats.running_jobs
-        if running <= sum(len(each.due) for each in held.values()):
-            self._more_run_since_s = None
-        elif self._more_run_since_s is None:
-            self._more_run_since_s = at_s
-        elif at_s - self._more_run_since_s > SHOWN_AFTER_S:
-            self._acknowledges_early = True
-        return running
+        running_jobs = self._heartbeats.running_jobs
+        seen = HeldAndRunning(
+            waiting_jobs=sum(count.waiting_jobs for count in counts.values()),
+            held_jobs=sum(len(each.due) for each in held.values()),
+            running_jobs=running_jobs,
+            begun_jobs=self._heartbeats.begun_jobs,
+        )
+        self._acknowledgements.see(seen, at_s=at_s)
+        return running_jobs
 
-    def _sample(
-        self, queue: str, count: _QueueCount, due: list[Entered], running: int | None, at_s: float
-    ) -> QueueSample:
-        reserved: int | None = None
-        in_flight: int | None = len(due)
-        if self._acknowledges_early and len(self._bindings.queues) == 1:
-            in_flight = None  # what runs is nowhere in the broker, and its workers have not published yet
+    def _taken(self, held_jobs: int, running_jobs: int | None, *, is_only: bool) -> _Taken:
+        """What workers have of a queue of which they hold ``held_jobs``."""
+        known = self._acknowledgements
+        if known.is_early:
+            in_flight = None if running_jobs is None else running_jobs + held_jobs
+            return _Taken(in_flight_jobs=in_flight, least_jobs=held_jobs, reserved_jobs=held_jobs)
+        reserved = None if running_jobs is None else max(0, held_jobs - running_jobs)
+        least = max(held_jobs, running_jobs or 0)
+        # With nothing that runs, or nothing that is held, both ways of acknowledging are the same.
+        is_exact = known.is_late if running_jobs is None else known.is_late or not (running_jobs and held_jobs)
+        return _Taken(in_flight_jobs=least if is_exact and is_only else None, least_jobs=least, reserved_jobs=reserved)
+
+    def _sample(self, queue: str, count: _QueueCount, due: list[Entered], taken: _Taken, at_s: float) -> QueueSample:
         oldest = count.oldest
-        if self._acknowledges_early:
-            reserved = len(due)
-        elif running is not None:
-            reserved = max(0, len(due) - running)
-        if running is not None:
-            in_flight = max(len(due), running + (reserved or 0))
-        if reserved:
-            oldest += tuple(due[len(due) - reserved :])  # who was taken first runs first
+        if taken.reserved_jobs:
+            oldest += tuple(due[len(due) - taken.reserved_jobs :])  # who was taken first runs first
         is_known = count.is_age_known and all(each.after_s is not None for each in oldest)
         age_s = max((at_s - each.until_s for each in oldest), default=0.0)
         bound_s = max((at_s - each.after_s for each in oldest if each.after_s is not None), default=0.0)
@@ -332,9 +356,10 @@ class CelerySource:
             queue=self._connection.queue(queue),
             at_s=at_s,
             waiting_jobs=count.waiting_jobs,
-            in_flight_jobs=in_flight,
+            in_flight_jobs=taken.in_flight_jobs,
+            in_flight_min_jobs=taken.least_jobs if taken.in_flight_jobs is None else None,
             delayed_jobs=count.delayed_jobs,
-            reserved_jobs=reserved,
+            reserved_jobs=taken.reserved_jobs,
             oldest_age_s=max(0.0, age_s) if is_known else None,
             oldest_age_max_s=max(0.0, age_s, bound_s) if is_known and oldest else None,
             reports_arrivals=False,
@@ -382,7 +407,11 @@ CELERY = Library(
     open=CelerySource,
     accuracy={
         Figure.WAITING: bounded(f"jobs due later behind the first {HEAD_JOBS} of a list, while no worker takes them"),
-        Figure.IN_FLIGHT: bounded("2 s, from one heartbeat to the next; of several queues, to what workers hold"),
+        Figure.IN_FLIGHT: bounded(
+            "2 s, from one heartbeat to the next; a lower bound in a broker with several queues, of workers without "
+            "heartbeats, and until it shows whether workers acknowledge early",
+            remedy="one queue a database",
+        ),
         Figure.DELAYED: bounded(f"jobs due later behind the first {HEAD_JOBS} of a list, while no worker takes them"),
         Figure.OLDEST_AGE: bounded("one poll, or 4 % of the age"),
         Figure.ENTRIES: unseen(remedy="import headway.emit.celery where tasks are sent"),

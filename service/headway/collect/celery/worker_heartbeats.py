@@ -12,6 +12,7 @@ from headway.collect.reply_bounds import begin_anew
 from headway.connections import as_text
 from headway.scaling.model import WorkerActivity
 
+OVERDUE_S = 3.0  # one heartbeat is missing
 LATE_S = 7.0  # three heartbeats are missing: it has ended, or is cut off
 WHOLE_AFTER_S = 2.5  # by then every worker has published one that was connected all the time
 RETURN_S = 30.0  # after the broker was away workers wait longer and longer before they connect again
@@ -35,8 +36,10 @@ class Heartbeat:
 class WorkerHeartbeats:
     """The workers of one broker, as far as their heartbeats came."""
 
-    def __init__(self, client: "redis.Redis", *, prefix: str, database: int) -> None:
+    def __init__(self, client: "redis.Redis", *, prefix: str, database: int, have_published: bool = False) -> None:
         self._client = client
+        self.have_published = have_published
+        """Whether a worker of this broker has ever published a heartbeat; else they may run ``--without-heartbeat``."""
         events = f"{prefix}/{database}.celeryev"
         # By name: a login that may subscribe to some channels may not use a pattern that names them another way.
         self._channels = (events, f"{events}/worker.heartbeat", f"{events}/worker.offline")
@@ -80,13 +83,23 @@ class WorkerHeartbeats:
         return sum(each.running_jobs for each in self._workers.values())
 
     @property
-    def listed_workers(self) -> int | None:
-        """Workers whose heartbeats come; ``None`` without any: they may run ``--without-heartbeat``."""
-        return len(self._workers) or None
+    def begun_jobs(self) -> int:
+        """Jobs that the workers have begun, of all together."""
+        return sum(each.begun_jobs for each in self._workers.values())
 
-    def activities(self) -> Iterator[WorkerActivity]:
-        """Each worker whose heartbeats come."""
+    @property
+    def listed_workers(self) -> int | None:
+        """Workers whose heartbeats come; ``None`` where none ever did: they may run ``--without-heartbeat``."""
+        return len(self._workers) if self.have_published else None
+
+    def activities(self, at_s: float) -> Iterator[WorkerActivity]:
+        """Each worker whose heartbeats come. That one was idle is said only while its next heartbeat is not overdue.
+
+        A worker whose only thread runs a task publishes none, so a late heartbeat may mean a job.
+        """
         for each in self._workers.values():
+            if not each.running_jobs and at_s - each.received_s > OVERDUE_S:
+                continue
             yield WorkerActivity(
                 host=each.host,
                 pid=each.pid,
@@ -113,6 +126,7 @@ class WorkerHeartbeats:
                 self._awaited.discard(worker)
             elif kind == "worker-heartbeat" and (heartbeat := _heartbeat(name, event, at_s)) is not None:
                 worker = (name, heartbeat.pid)
+                self.have_published = True
                 if worker in self._workers or len(self._workers) < WORKERS_MAX:
                     self._workers[worker] = heartbeat
                 self._awaited.discard(worker)

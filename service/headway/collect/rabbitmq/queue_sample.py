@@ -21,8 +21,10 @@ def serves_workers(queue: ListedQueue, connection: Connection) -> bool:
 class QueueSamples:
     """Makes the samples of one connection's queues."""
 
-    def __init__(self, connection: Connection, heads: HeadTimes) -> None:
+    def __init__(self, connection: Connection, heads: HeadTimes, *, acknowledges_ends: bool) -> None:
+        """``acknowledges_ends``: consumers hold a job until it has ended; else they may run others as well."""
         self._connection = connection
+        self._acknowledges_ends = acknowledges_ends
         self._heads = heads
         self._empty: dict[str, tuple[QueueCount, QueueSample]] = {}
         """Of queues in which nothing waits: most of a thousand are as they were, but for the time."""
@@ -43,7 +45,8 @@ class QueueSamples:
     def _sample(self, name: str, count: QueueCount, delayed_jobs: int | None, at_s: float) -> QueueSample:
         """What consumers hold is in flight: which of it has begun, the broker does not know.
 
-        Each consumer counts as a worker: the broker knows no processes.
+        Where they acknowledge before they run a job, it is a lower bound. Each consumer counts as a worker: the broker
+        knows no processes.
         """
         known, before = self._empty.get(name, (None, None))
         if before is not None and known is count and before.delayed_jobs == delayed_jobs:
@@ -53,7 +56,8 @@ class QueueSamples:
             queue=self._connection.queue(name),
             at_s=at_s,
             waiting_jobs=count.ready_jobs,
-            in_flight_jobs=count.unacked_jobs,
+            in_flight_jobs=count.unacked_jobs if self._acknowledges_ends else None,
+            in_flight_min_jobs=None if self._acknowledges_ends else count.unacked_jobs,
             delayed_jobs=delayed_jobs,
             oldest_age_s=age.age_s,
             oldest_age_max_s=age.age_max_s,

@@ -16,11 +16,16 @@ TIMESTAMPS = "set message_interceptors.incoming.set_header_timestamp.overwrite =
 class RabbitmqSource:
     """The queues of one virtual host. One thread polls."""
 
+    acknowledges_ends = True
+    """Whether consumers are taken to acknowledge a job when it has ended."""
+
     def __init__(self, connection: Connection, cursor: Cursor | None) -> None:
         """Go on with the queues of ``cursor``: one that was deleted since is empty."""
         self._connection = connection
         self._reader = BrokerReader(connection, self._is_read, known=known_from(cursor))
-        self._samples = QueueSamples(connection, HeadTimes(self._reader.head_time_s))
+        self._samples = QueueSamples(
+            connection, HeadTimes(self._reader.head_time_s), acknowledges_ends=self.acknowledges_ends
+        )
 
     def cursor(self) -> dict[str, Any]:
         """The queues that were seen; nothing is reported job by job, so nothing can be reported twice."""
@@ -54,7 +59,11 @@ RABBITMQ = Library(
     is_first_choice=True,
     accuracy={
         Figure.WAITING: bounded("5 s, of more than 50 quorum queues"),
-        Figure.IN_FLIGHT: bounded("5 s, of quorum queues; unknown without the management API"),
+        Figure.IN_FLIGHT: bounded(
+            "5 s, of quorum queues; jobs of consumers that acknowledge before a job ends, or never; unknown without "
+            "the management API",
+            remedy="acknowledge a job when it has ended",
+        ),
         Figure.DELAYED: unseen(),
         Figure.OLDEST_AGE: bounded(
             "5 s, of classic queues whose messages have a timestamp; else unknown", remedy=TIMESTAMPS
