@@ -42,10 +42,14 @@ class Run:
     gone_s: float | None = None
     """When its worker was first seen to be gone; ``None``: its worker stayed, or the job ended."""
 
+    @property
+    def over_s(self) -> float | None:
+        """When it ended, or was cut; ``None``: neither was seen."""
+        return self.gone_s if self.end_s is None else self.end_s
+
     def is_open(self, at_s: float) -> bool:
         """Whether it had begun, and neither it nor its worker had ended."""
-        over_s = self.gone_s if self.end_s is None else self.end_s
-        return self.start_s <= at_s and (over_s is None or at_s < over_s)
+        return self.start_s <= at_s and (self.over_s is None or at_s < self.over_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +210,7 @@ def blind_spots(recording: Recording, runs: Sequence[Run]) -> Iterator[str]:
     if not runs:
         yield "no job was seen"
         return
-    begin_s, end_s = runs[0].start_s, max(run.end_s or run.start_s for run in runs)
+    begin_s, end_s = runs[0].start_s, max(run.over_s or run.start_s for run in runs)
     for name, times in (("answer", recording.answers), ("list of processes", recording.processes)):
         moments = [begin_s, *(each.at_s for each in times if begin_s <= each.at_s <= end_s), end_s]
         gap_s = max(after - before for before, after in pairwise(moments))
@@ -259,5 +263,4 @@ def _living(recording: Recording, at_s: float) -> frozenset[str]:
 
 
 def _last_end_s(runs: Sequence[Run]) -> float | None:
-    ends = [run.end_s for run in runs if run.end_s is not None]
-    return max(ends, default=None)
+    return max((run.over_s for run in runs if run.over_s is not None), default=None)

@@ -193,6 +193,11 @@ def test_a_pool_comes_down_to_its_floor_in_time() -> None:
     assert Story(lives={**LIVES, "w2": (0, UNTIL_S)}).faults(replace(RULES, floor=1)) == []
 
 
+def test_a_cut_job_keeps_the_pool_up_until_its_worker_is_gone() -> None:
+    log = without("82 end w2 long-1", "86 asked w2")
+    assert Story(log=log, lives={**LIVES, "w2": (0, 125)}).faults() == ["long-1 was cut on w2"]
+
+
 def test_without_reporters_each_worker_has_time_to_leave() -> None:
     rules = replace(RULES, has_reporter=False)
     four = {**LIVES, "w3": (0, 122), "w4": (0, 125)}  # 43 s after the last end, and four of them may take 60 s

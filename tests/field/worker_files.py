@@ -58,8 +58,8 @@ class Place:
 
 
 def host_file(places: Iterable[Place], *, starting_max: int) -> str:
-    """``host.toml`` with a template per case."""
-    head = f"[host]\nname = 'field'\nstarting_max = {starting_max}\n"
+    """``host.toml`` with a template per case. The host has the machine's name, as workers report it to their broker."""
+    head = f"[host]\nstarting_max = {starting_max}\n"
     return head + "".join(_template(place) for place in places)
 
 

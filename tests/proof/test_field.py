@@ -36,7 +36,9 @@ def test_field(proof: Proof) -> None:
         outcomes = play(batch_of(seed), folder, story=story_of(rng), rng=rng)
         wrong = {case.name: outcome for case, outcome in outcomes.items() if outcome.verdict.faults}
         if wrong:
-            failures += [f"round {seed}, {folder}:", *(line for name in wrong for line in _story(name, wrong[name]))]
+            lines = [line for name in wrong for line in _story(name, wrong[name])]
+            (folder / "faults.txt").write_text("\n".join(lines))
+            failures += [f"round {seed}, {folder}:", *lines]
             continue
         sums: Counter[str] = Counter()
         for outcome in outcomes.values():
