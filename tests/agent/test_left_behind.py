@@ -71,14 +71,17 @@ class Programs:
         return self.template((sys.executable, "-c", NPM.format(status=status), self.line))
 
 
+def whole_lines(stage: Stage, worker_id: str) -> list[str]:
+    """What was printed, without a line that is being printed just now."""
+    return printed(stage, worker_id).split("\n")[:-1]
+
+
 def stops_of(stage: Stage, worker_id: str) -> list[int]:
-    return [int(line.split()[1]) for line in printed(stage, worker_id).splitlines() if line.startswith("told")]
+    return [int(line.split()[1]) for line in whole_lines(stage, worker_id) if line.startswith("told")]
 
 
 def said(stage: Stage, worker_id: str, word: str) -> int:
-    line = eventually(
-        lambda: next((each for each in printed(stage, worker_id).splitlines() if each.startswith(word)), None)
-    )
+    line = eventually(lambda: next((each for each in whole_lines(stage, worker_id) if each.startswith(word)), None))
     return int(line.split()[1])
 
 
