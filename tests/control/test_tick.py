@@ -145,6 +145,27 @@ async def test_a_profile_that_cannot_be_read_touches_no_other_pool(migrated_url:
     assert database.assigned() == {("mail", "a"): 4}
 
 
+@pytest.mark.parametrize("age_s", [math.nan, math.inf, -math.inf])
+async def test_an_age_that_is_no_number_touches_no_other_pool(
+    migrated_url: str, database: Database, age_s: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All pools of a tick are compared where capacity is short, and written together."""
+    for pool in ("odd", "mail"):
+        database.profile(pool)
+    database.host(cpu_cores=0.6)
+    database.bucket(**LATE)
+    database.bucket("odd", waiting_jobs=2, oldest_age_s=60.0)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        assert database.assigned() == {("mail", "a"): 4, ("odd", "a"): 2}
+        database.bucket(at_s=NOW_S + 5.0, waiting_jobs=9, oldest_age_s=60.0)
+        database.bucket("odd", at_s=NOW_S + 5.0, waiting_jobs=9, oldest_age_s=age_s)
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.assigned() == {("mail", "a"): 4, ("odd", "a"): 2}, "what has failed keeps its workers"
+    assert "share" in {binding for pool, _, binding in database.decisions() if pool == "mail"}, "the other is decided"
+    assert f"not decided, target held: pool=odd reason=oldest_age_s={age_s} of queue 'redis/odd'" in caplog.text
+
+
 @pytest.mark.parametrize(
     "left",
     [

@@ -255,6 +255,9 @@ def _workers_max(before: Step, after: Step, decision: Decision) -> str:
 
 LIMITS: Mapping[str, Wording] = MappingProxyType(
     {
+        "failed": lambda before, after, _: (
+            f"A figure of the pool is no finite number, so the pool keeps {after.workers}, not {before.workers}."
+        ),
         "hold_stale": lambda before, after, _: (
             f"The metrics are stale, so the count does not fall: {after.workers} stay, where {before.workers} "
             f"would be enough."

@@ -10,10 +10,11 @@ from headway.control.scheduler.bucket_cache import BucketCache
 from headway.control.scheduler.history_cache import HistoryCache
 from headway.control.scheduler.learning import Learning
 from headway.control.scheduler.view_builder import ViewBuilder
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, Invalid
 from headway.scaling.allocation.allocate import allocate
 from headway.scaling.allocation.rollout import rolled
 from headway.scaling.decide import decide
+from headway.scaling.decisions.finite_figures import non_finite_decided, non_finite_in
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.decisions.reuse import is_reusable
 from headway.scaling.model import Assignment, Memory, Mode
@@ -102,14 +103,17 @@ class Evaluator:
             strategy = self._strategies.get(profile.strategy)
             if last and strategy and is_reusable(last, view, memory, now_s=now_s, strategy=strategy):
                 return last
+            _require_finite(non_finite_in(view))
             decision, after = decide(view, memory, now_s=now_s, strategies=self._strategies)
+            outcome = Outcome(view=view, before=memory, decision=decision, memory=after)
+            _require_finite(non_finite_decided(outcome))
             if strategy is not BUILT_IN.get(profile.strategy):
                 require_storable(decision, after)
         except Exception as error:  # noqa: BLE001 - whatever it was, it is this pool's alone (law 10)
             self._failed(pool, error)
             return None
         self._failures.pop(pool, None)
-        return Outcome(view=view, before=memory, decision=decision, memory=after)
+        return outcome
 
     def _last(self, pool: str, body: Mapping[str, Any]) -> Outcome | None:
         """What was decided for a pool that is not due, while its profile is the same."""
@@ -131,3 +135,9 @@ class Evaluator:
         self._failures[pool] = str(error)
         is_bug = not isinstance(error, HeadwayError)
         log.error("not decided, target held: pool=%s reason=%s", pool, error, exc_info=error if is_bug else None)
+
+
+def _require_finite(figure: str | None) -> None:
+    """Raise ``Invalid`` for a figure that is not finite: all pools of a tick are compared, and stored together."""
+    if figure is not None:
+        raise Invalid(f"{figure} is no finite number")

@@ -124,6 +124,7 @@ function waiting(seen) {
 }
 
 const LIMITS = {
+  failed: (count_) => `A figure of the pool is no finite number, so its workers stay: held at ${count_}.`,
   hold_stale: (count_) => `Metrics are stale, so the count does not fall: held at ${count_}.`,
   tolerance: (count_) => `The change is too small: held at ${count_}.`,
   hold_up: (count_) => `More are needed, but not yet for long enough: ${count_} for now.`,

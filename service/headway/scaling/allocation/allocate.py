@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
+from headway.scaling.allocation.failed_pools import failed_outcome, failures
 from headway.scaling.allocation.fair_share import Claim, urgency, waited
 from headway.scaling.allocation.grants import Allotment, allotted
 from headway.scaling.allocation.handover import startable
@@ -35,7 +36,9 @@ def allocate(
 ) -> tuple[tuple[Outcome, ...], tuple[Assignment, ...]]:
     """The outcomes with what ``share`` left each, and where every worker of theirs goes.
 
-    A pool that only gets advice takes part in nothing: its decision stays and its rows are not among the result.
+    A pool that only gets advice takes part in nothing: its decision stays and its rows are not among the result. A pool
+    with a figure that is NaN or infinite has failed: it keeps its rows, its decision says so, and the other pools are
+    allocated beside these rows.
 
     Args:
         outcomes: one a pool, decided as if it were alone.
@@ -43,7 +46,28 @@ def allocate(
         current: what is in place.
         held: rows of pools that were not decided and stay as they are; they are not returned.
     """
-    held = tuple(held)
+    failed = failures(_acting(outcomes, current))
+    if not failed:
+        return _allocated(outcomes, hosts, current, held=tuple(held))
+    kept = tuple(row for row in current if row.pool in failed)
+    left, rows = _allocated(
+        [each for each in outcomes if each.decision.pool not in failed],
+        hosts,
+        [row for row in current if row.pool not in failed],
+        held=(*held, *kept),
+    )
+    others = iter(left)
+    merged = (
+        failed_outcome(each, kept, figure=failed[pool]) if (pool := each.decision.pool) in failed else next(others)
+        for each in outcomes
+    )
+    return tuple(merged), (*rows, *kept)
+
+
+def _allocated(
+    outcomes: Sequence[Outcome], hosts: Sequence[Host], current: Sequence[Assignment], *, held: tuple[Assignment, ...]
+) -> tuple[tuple[Outcome, ...], tuple[Assignment, ...]]:
+    """The same of pools whose figures are finite."""
     outcomes = _unexchanged(outcomes, current)
     acting = _acting(outcomes, current)
     moves = _moves(acting, hosts, current)

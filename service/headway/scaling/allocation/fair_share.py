@@ -23,6 +23,7 @@ from headway.scaling.view import is_seen
 # weight that followed every second of waiting would move workers at every tick; no more than four times, because a pool
 # that cannot be saved must not take everything from those that can.
 URGENCY_STEPS = ((0.5, 2.0), (1.0, 4.0))
+WAITED_MAX = 2.0**100  # objectives: beyond it, who has waited longer makes no difference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +195,9 @@ def _turn(claim: Claim, granted_workers: int, *, pace: float) -> tuple[float, in
 
 def _doublings(waited: float) -> int:
     """1 from half an objective on, 2 from a whole one, 3 from two, 4 from four: so a place seldom passes on."""
-    return 0 if waited < URGENCY_STEPS[0][0] else 1 + math.floor(math.log2(waited / URGENCY_STEPS[0][0]))
+    if waited < URGENCY_STEPS[0][0]:
+        return 0
+    return 1 + math.floor(math.log2(min(waited, WAITED_MAX) / URGENCY_STEPS[0][0]))
 
 
 def pace_of(claim: Claim, rooms: HostCapacities, kind: str) -> float:
