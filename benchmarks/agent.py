@@ -28,7 +28,7 @@ from options import positive_count
 from headway.local import procfs
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
 
-DECISIONS = 100
+SETTLES_S = 10.0  # after a hundred workers were started at once
 WAIT_MAX_S = 60.0
 CLUSTER = "cluster"
 HOST_FILE = """
@@ -106,10 +106,10 @@ def starts(agent: psutil.Process) -> list[float]:
     return sorted(each.started_at_s for each in found if each is not None)
 
 
-def decisions(control: Control, agent: psutil.Process) -> list[float]:
+def decisions(control: Control, agent: psutil.Process, count: int) -> list[float]:
     """Milliseconds from each of many decisions to its process."""
     took_ms = []
-    for workers in range(1, DECISIONS + 1):
+    for workers in range(1, count + 1):
         time.sleep(0.05)
         polls = control.polls
         said_at_s = control.want(workers)
@@ -140,7 +140,7 @@ def at_once(control: Control, agent: psutil.Process, workers: int) -> dict[str, 
 
 def idle(control: Control, agent: psutil.Process, seconds: float) -> dict[str, float]:
     """What the agent takes while its workers just run."""
-    time.sleep(10)
+    time.sleep(min(SETTLES_S, seconds))
     before, reports, at_s = sum(agent.cpu_times()[:2]), len(control.reports), time.monotonic()
     time.sleep(seconds)
     span_s = time.monotonic() - at_s
@@ -171,7 +171,7 @@ def measured(folder: Path, port: int, control: Control, args: argparse.Namespace
             "load_before": os.getloadavg(),
             "rss_without_workers_mb": agent.memory_info().rss / 1e6,
         }
-        figures["decision_to_process_ms"] = percentiles(decisions(control, agent))
+        figures["decision_to_process_ms"] = percentiles(decisions(control, agent, args.decisions))
         figures["at_once"] = [at_once(control, agent, args.workers) for _ in range(3)]
         figures["with_workers"] = {"workers": len(children(agent)), **idle(control, agent, args.seconds)}
         figures["load_after"] = os.getloadavg()
@@ -190,6 +190,7 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=positive_count, default=100)
+    parser.add_argument("--decisions", type=positive_count, default=100, help="each for one worker more, one at a time")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long processor time is taken for")
     parser.add_argument("--json", type=Path, help="write the figures there")
     args = parser.parse_args()

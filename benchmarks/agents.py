@@ -38,7 +38,6 @@ from headway.store.embedded import ensure_postgres
 from headway.store.engine import create_engine
 from headway.store.migrate import upgrade
 
-CHANGES_TO_ONE = 200
 CHANGES_TO_ALL = 3
 WAIT_MAX_S = 120.0
 WARM_UP_S = 16.0  # until every agent has reported
@@ -47,11 +46,12 @@ WARM_UP_S = 16.0  # until every agent has reported
 class Bench:
     """One crowd, one control plane and its leader."""
 
-    def __init__(self, crowd: CrowdProcess, control: Control, leader: Leader, *, seconds: float) -> None:
+    def __init__(self, crowd: CrowdProcess, control: Control, leader: Leader, *, seconds: float, changes: int) -> None:
         self._crowd = crowd
         self._control = control
         self._leader = leader
         self._seconds = seconds
+        self._changes = changes
         self._everybody: list[str] = []
         self.figures: dict[str, Any] = {}
 
@@ -143,7 +143,7 @@ class Bench:
 
     async def _changes_to_one(self) -> dict[str, float]:
         took_ms = []
-        for _ in range(CHANGES_TO_ONE):
+        for _ in range(self._changes):
             committed_s, revisions = await self._leader.change([random.choice(self._everybody)])
             (received_at_s,) = await self._received(revisions)
             took_ms.append(max(0.0, received_at_s - committed_s) * 1000)
@@ -166,7 +166,7 @@ class Bench:
         }
 
 
-async def measured(count: int, *, seconds: float, folder: Path) -> dict[str, Any]:
+async def measured(count: int, *, seconds: float, changes: int, folder: Path) -> dict[str, Any]:
     """The figures for ``count`` agents."""
     server = ensure_postgres(folder / "postgres")
     engine = create_engine(server.url)
@@ -176,7 +176,7 @@ async def measured(count: int, *, seconds: float, folder: Path) -> dict[str, Any
     try:
         await asyncio.to_thread(upgrade, server.url)
         with crowded(control.address, count) as crowd:
-            bench = Bench(crowd, control, leader, seconds=seconds)
+            bench = Bench(crowd, control, leader, seconds=seconds, changes=changes)
             bench.figures = figures
             async with leader.leading():
                 await control.start()
@@ -236,13 +236,14 @@ def main() -> int:
         default=60.0,
         help="how long reports are measured; held polls a third of it",
     )
+    parser.add_argument("--changes", type=positive_count, default=200, help="of one host's orders, one after the other")
     parser.add_argument("--json", type=Path, help="write the figures there")
     args = parser.parse_args()
     found = []
     for count in args.agents:
         say(f"{count} agents")
         with _folder() as folder:
-            found.append(uvloop.run(measured(count, seconds=args.seconds, folder=folder)))
+            found.append(uvloop.run(measured(count, seconds=args.seconds, changes=args.changes, folder=folder)))
         print(json.dumps(found[-1], indent=1), flush=True)
     print(table(found))
     if args.json:

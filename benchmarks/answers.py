@@ -20,6 +20,7 @@ from pathlib import Path
 import httpx
 import psycopg
 from bench import database, machine
+from exit_statuses import GOAL_MISSED
 from options import positive_count
 
 from headway.control.http.app import App, create_app
@@ -212,7 +213,7 @@ def main() -> None:
         print(f"{machine()}, {vars(given)}")
         print(f"filled in {time.time() - now_s:.0f} s", flush=True)
         is_good = asyncio.run(measured(url, folder, asked(now_s), given.runs))
-    sys.exit(0 if is_good else 1)
+    sys.exit(0 if is_good else GOAL_MISSED)
 
 
 if __name__ == "__main__":

@@ -45,11 +45,12 @@ NO_COUNTS = ("service_sketch", "pickup_sketch", "sample")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--millions", type=positive_count, default=4, help="of events")
+    parser.add_argument("--millions", type=_millions, default=4.0, help="of events, in steps of 0.1")
     parser.add_argument("--queues", type=positive_count, default=1000)
     parser.add_argument("--classes", type=int, default=0, help="job classes of a queue; each such event counts twice")
     parser.add_argument("--rounds", type=positive_count, default=5)
     parser.add_argument("--cores", type=positive_count, default=2, help="tasks at a time")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="default: all")
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--one", nargs=2, metavar=("KIND", "FOLDER"), help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -67,12 +68,17 @@ def main() -> int:
     }
     with tempfile.TemporaryDirectory(prefix="headway-bulk-") as folder:
         _write(Path(folder) / "log" / "hot", args)
-        for kind in KINDS:
+        for kind in args.kinds:
             figures[kind] = _in_a_process(kind, folder)
     print(json.dumps(figures, indent=2))
     if args.json:
         args.json.write_text(json.dumps(figures, indent=2) + "\n")
     return 0
+
+
+def _millions(text: str) -> float:
+    files = positive_count(f"{float(text) * 1_000_000 / FILE_EVENTS:.0f}")
+    return files * FILE_EVENTS / 1_000_000
 
 
 def _in_a_process(kind: str, folder: str) -> dict[str, Any]:
@@ -87,7 +93,7 @@ def _write(hot: Path, args: argparse.Namespace) -> None:
     hot.mkdir(parents=True)
     rng = np.random.default_rng(1)
     span_s = FILE_EVENTS / EVENTS_PER_S
-    files = args.millions * 1_000_000 // FILE_EVENTS
+    files = round(args.millions * 1_000_000 / FILE_EVENTS)
     began_s = time.time() - files * span_s
     for number in range(files):
         from_s = began_s + number * span_s

@@ -24,6 +24,7 @@ import httpx
 import psutil
 import psycopg
 from bench import database, machine
+from exit_statuses import GOAL_MISSED, NOT_HERE
 from options import positive_count
 from playwright.sync_api import sync_playwright
 
@@ -299,13 +300,14 @@ def main() -> None:
         asyncio.run(serve(given.serve, given.folder))
         return
     if CHROMIUM is None:
-        parser.error(MISSING)
+        print(MISSING, file=sys.stderr)
+        sys.exit(NOT_HERE)
     with database(is_durable=False) as (url, folder):
         with psycopg.connect(url, autocommit=True) as db:
             filled(db, pools=given.pools)
         print(f"{machine()}, {given.pools} pools")
         is_good = measured(url, folder, seconds=given.seconds, path=given.path)
-    sys.exit(0 if is_good else 1)
+    sys.exit(0 if is_good else GOAL_MISSED)
 
 
 if __name__ == "__main__":

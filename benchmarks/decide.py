@@ -66,17 +66,38 @@ MIXED_HOSTS = 1_000
 MIXED_GOAL_MS = 1_000
 MIXED_CORES = (4, 8, 16, 32, 64)  # of a host
 MIXED_SIZES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # cores of a worker
-GOALS_MS = {
-    "1,000 pools, 200 hosts, all changed": 200,
-    "10,000 pools, all changed": 2_000,
-    "10,000 pools, 10 % changed": 400,
-}
+MOST_POOLS = 10_000
+GOALS_MS = (200, 2_000, 400)  # of the scenes, at so many pools
 
 
 @dataclass(frozen=True)
 class Spent:
     wall_ms: float
     cpu_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """A tick at which ``changed`` of ``pools`` have changed."""
+
+    name: str
+    pools: int
+    changed: int
+    goal_ms: int
+
+
+def scenes(most_pools: int) -> Sequence[Scene]:
+    """Three ticks of an installation of that size and of a tenth of it."""
+    tenth = max(1, most_pools // 10)
+    named = (
+        (f"{tenth:,} pools, {HOSTS} hosts, all changed", tenth, tenth),
+        (f"{most_pools:,} pools, all changed", most_pools, most_pools),
+        (f"{most_pools:,} pools, 10 % changed", most_pools, tenth),
+    )
+    return [
+        Scene(name=name, pools=pools, changed=changed, goal_ms=goal_ms)
+        for (name, pools, changed), goal_ms in zip(named, GOALS_MS, strict=True)
+    ]
 
 
 class Made:
@@ -395,31 +416,34 @@ def middle(spent: Sequence[Spent]) -> Spent:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=positive_count, default=5)
+    parser.add_argument(
+        "--pools", type=positive_count, default=MOST_POOLS, help=f"of the largest scenes; goals are of {MOST_POOLS:,}"
+    )
     parser.add_argument("--json", type=Path, help="write the figures there")
     args = parser.parse_args()
     collect_rarely()  # as the control plane does
-    scenes = zip(GOALS_MS, ((1_000, 1_000), (10_000, 10_000), (10_000, 1_000)), strict=True)
     figures: dict[str, Any] = {
         "machine": {"python": platform.python_version(), "cores": os.cpu_count(), "load_average": os.getloadavg()},
         "ticks": {},
-        "parts_of_1000_pools_ms": {},
+        "parts_of_a_tenth_ms": {},
     }
     print(f"{'':<58}{'wall ms':>9}{'CPU ms':>9}{'goal':>8}")
-    for name, (pools, changed) in scenes:
-        halves, more = ticks(pools, changed, args.runs)
-        print(f"{name}: {more}")
-        figures["ticks"][name] = {**more, "goal_ms": GOALS_MS[name]}
+    for scene in scenes(args.pools):
+        halves, more = ticks(scene.pools, scene.changed, args.runs)
+        print(f"{scene.name}: {more}")
+        figures["ticks"][scene.name] = {**more, "goal_ms": scene.goal_ms}
         for half, spent in halves.items():
-            goal = GOALS_MS[name] if half != "views" else ""
+            goal = scene.goal_ms if half != "views" else ""
             print(f"  {half:<56}{spent.wall_ms:>9.0f}{spent.cpu_ms:>9.0f}{goal:>8}")
-            figures["ticks"][name][half] = asdict(spent)
-    print("\nparts, 1,000 pools on 200 hosts, all changed")
-    for name, spent in parts(1_000, args.runs).items():
+            figures["ticks"][scene.name][half] = asdict(spent)
+    tenth, hosts = max(1, args.pools // 10), max(1, args.pools * MIXED_HOSTS // MOST_POOLS)
+    print(f"\nparts, {tenth:,} pools on {HOSTS} hosts, all changed")
+    for name, spent in parts(tenth, args.runs).items():
         print(f"{name:<58}{spent.wall_ms:>9.0f}{spent.cpu_ms:>9.0f}")
-        figures["parts_of_1000_pools_ms"][name] = asdict(spent)
-    print(f"\nallocate, 10,000 pools on {MIXED_HOSTS:,} hosts of mixed sizes")
+        figures["parts_of_a_tenth_ms"][name] = asdict(spent)
+    print(f"\nallocate, {args.pools:,} pools on {hosts:,} hosts of mixed sizes")
     figures["allocate_mixed_sizes"] = {"goal_ms": MIXED_GOAL_MS}
-    for name, spent in mixed(10_000, MIXED_HOSTS, args.runs).items():
+    for name, spent in mixed(args.pools, hosts, args.runs).items():
         print(f"{name:<58}{spent.wall_ms:>9.0f}{spent.cpu_ms:>9.0f}{MIXED_GOAL_MS:>8}")
         figures["allocate_mixed_sizes"][name] = asdict(spent)
     yardstick = repeated(lambda: sum(number for number in range(5_000_000)), 3)

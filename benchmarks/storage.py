@@ -1,19 +1,20 @@
 """What a queue's metrics take a day at each level: a busy queue, a steady one, a slow one, and one that only waits.
 
-    python benchmarks/storage.py [hours]
+    python benchmarks/storage.py [HOURS] [--kinds "25 jobs/s" "1 job/s"]
 
 Writes made-up hours of buckets as the pipeline does, rolls them up as it does, and prints what `headway pipeline` logs
 of each level for each kind of queue, and the time it took to roll up a minute.
 """
 
+import argparse
 import random
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import psycopg
 from bench import database
+from options import positive_count
 
 from headway.scaling.measure import BucketRow, merged, sketch_index
 from headway.store.metrics.metrics_sink import MetricsSink
@@ -40,10 +41,13 @@ KINDS = {"25 jobs/s": 25.0, "1 job/s": 1.0, "1 job a minute": 1 / 60, "sampled o
 
 def main() -> None:
     """Measure each kind of queue."""
-    hours = int(sys.argv[1]) if len(sys.argv) > 1 else HOURS
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("hours", type=positive_count, nargs="?", default=HOURS, help=f"of each kind ({HOURS})")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=[*KINDS], help="of queues; default: all")
+    options = parser.parse_args()
     with database() as (url, _):
-        for name, rate_per_s in KINDS.items():
-            measure(url, name, rate_per_s, hours=hours)
+        for name in options.kinds:
+            measure(url, name, KINDS[name], hours=options.hours)
 
 
 def measure(url: str, name: str, rate_per_s: float, *, hours: int) -> None:
