@@ -6,9 +6,10 @@ would not end by then does not begin, and a test that runs at that moment is cut
 
 How long a test takes is what it took the last time, which every run writes into pytest's cache. What the cache does not
 know is in ``durations.json`` beside this file, so that a new clone begins no long test that it would have to cut off:
-``python tools/in_time.py`` writes it anew, from the cache, after a run of the fast tests.
+``python tools/in_time.py`` writes it again, from the cache, after a run of the fast tests.
 """
 
+import argparse
 import json
 import math
 import os
@@ -198,15 +199,19 @@ def _is_in(name: str, path: str) -> bool:
 
 def main() -> int:
     """Write the table from pytest's cache. Returns the exit status."""
+    parser = argparse.ArgumentParser(description="Write how long the tests take that take long.")
     cache = Path(__file__).parents[1] / ".pytest_cache" / "v" / CACHED
-    if not cache.exists():
+    parser.add_argument("--cache", type=Path, default=cache, help="JSON: test -> seconds; default: pytest's own")
+    parser.add_argument("--table", type=Path, default=TABLE, help="is written; default: the one that runs read")
+    given = parser.parse_args()
+    if not given.cache.exists():
         print("headway: no run of the tests is recorded here; `make fast` records one", file=sys.stderr)
         return 1
-    taken_s = json.loads(cache.read_text()).items()
+    taken_s = json.loads(given.cache.read_text()).items()
     fast = {name: s for name, s in taken_s if not name.startswith(SLOW_FOLDERS) and is_there(name)}
     long = {name: round(s) for name, s in fast.items() if s >= LONG_S}
-    TABLE.write_text(f"{json.dumps(long, indent=1, ensure_ascii=False, sort_keys=True)}\n")
-    print(f"{TABLE.name}: {len(long)} tests take {LONG_S:g} s or longer")
+    given.table.write_text(f"{json.dumps(long, indent=1, ensure_ascii=False, sort_keys=True)}\n")
+    print(f"{given.table.name}: {len(long)} tests take {LONG_S:g} s or longer")
     return 0
 
 

@@ -6,8 +6,11 @@ kinds that start a JVM, a browser or whole systems.
 
 The exit status is 0 where lint, types and every test of what changed ended and passed, 1 where something failed, and
 ``NOT_ALL_RAN`` where nothing failed and something of these did not end. The pure tests that follow may be left out.
+
+    .venv/bin/python tools/quick.py [--within SECONDS]
 """
 
+import argparse
 import os
 import re
 import signal
@@ -26,7 +29,7 @@ BIN = Path(sys.executable).parent
 
 WITHIN_S = 60.0
 ENDING_S = 12.0  # from the end of the last test to that of pytest: servers stop, also on a busy machine
-KILLED_AFTER_S = WITHIN_S - 1.5  # whatever runs then has not ended by itself
+KILLING_S = 1.5  # whatever runs so long before the end has not ended by itself
 SLOW = "proof or field or spark or e2e or install or browser"
 PURE = ("tests/scaling", "tests/simulate")
 
@@ -50,14 +53,17 @@ TESTS = (
 
 
 def main() -> int:
-    """Run what fits into a minute. Returns the exit status."""
+    """Run what fits into the time, a minute. Returns the exit status."""
     began_s = time.monotonic()
+    parser = argparse.ArgumentParser(description="Whether a change is on its way, within a minute.")
+    parser.add_argument("--within", type=float, default=WITHIN_S, help="seconds that it may take (60)")
+    within_s = parser.parse_args().within
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # not without ending what it began
     changed = changed_files()
     touched = tests_of(changed)
     checks = {name: begun(*words) for name, words in _checks().items()}
-    tests = _tests_begun(touched, end_by_s=time.time() + WITHIN_S - ENDING_S)
-    with killed_in_time((*checks.values(), tests), began_s):
+    tests = _tests_begun(touched, end_by_s=time.time() + within_s - ENDING_S)
+    with killed_in_time((*checks.values(), tests), began_s + within_s - KILLING_S):
         statuses = [_ended(name, process, began_s) for name, process in checks.items()]
         since = f"{len(changed)} files changed since {_base()[0]}"
         print(
@@ -76,7 +82,7 @@ def main() -> int:
 def status_of_all(statuses: Iterable[int]) -> int:
     unlike = {status for status in statuses if status}
     if unlike == {NOT_ALL_RAN}:
-        print("quick: nothing failed, but not all of it ended within a minute: `make check` judges the rest")
+        print("quick: nothing failed, but not all of it ended in time: `make check` judges the rest")
         return NOT_ALL_RAN
     return 1 if unlike else 0
 
@@ -144,8 +150,8 @@ def status_of(process: "subprocess.Popen[str]") -> int:
 
 
 @contextmanager
-def killed_in_time(processes: Iterable["subprocess.Popen[str]"], began_s: float) -> Iterator[None]:
-    """Kill what has not ended by itself when the minute is over, or at the end of this one."""
+def killed_in_time(processes: Iterable["subprocess.Popen[str]"], kill_at_s: float) -> Iterator[None]:
+    """Kill what has not ended by itself at that moment of the monotonic clock, or at the end of the block."""
 
     def kill() -> None:
         for process in processes:
@@ -153,7 +159,7 @@ def killed_in_time(processes: Iterable["subprocess.Popen[str]"], began_s: float)
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
 
-    timer = threading.Timer(began_s + KILLED_AFTER_S - time.monotonic(), kill)
+    timer = threading.Timer(kill_at_s - time.monotonic(), kill)
     timer.daemon = True
     timer.start()
     try:

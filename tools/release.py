@@ -1,6 +1,6 @@
 """Make a release: version, changelog, wheel, sdist, SBOM, site, checksums, image, commit and tag.
 
-    make release VERSION=1.2.0 [ARGS=--dry-run]
+    make release VERSION=1.2.0 [ARGS=--dry-run]     # or --check: only whether it can be made
 
 Everything is made in a clone of this repository's last commit. Only when all of it is there do the commit and the tag
 come back, and the files go to dist/VERSION/. With --dry-run nothing comes back: the files are made, listed and thrown
@@ -32,6 +32,9 @@ VERSION_FILES = {
 WHEEL = "headway-{}-py3-none-any.whl"
 
 
+REFUSED = 3  # the exit status of a release that cannot be made
+
+
 class CannotRelease(Exception):
     """What stands in the way of a release, in one sentence."""
 
@@ -40,16 +43,21 @@ def main(words: Sequence[str] | None = None) -> int:
     """Make the release that the arguments name. Returns the exit status."""
     given = _options(words)
     try:
-        _release(given.version, root=given.root.resolve(), is_dry=given.dry_run, has_image=not given.no_image)
+        if given.check:
+            check(given.version, root=given.root.resolve())
+            print(f"release: {given.version} can be made")
+        else:
+            _release(given.version, root=given.root.resolve(), is_dry=given.dry_run, has_image=not given.no_image)
     except CannotRelease as error:
         print(f"release: {error}", file=sys.stderr)
-        return 1
+        return REFUSED
     return 0
 
 
 def _options(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make release", description="Make a release of the last commit.")
     parser.add_argument("version", help="the new version, as 1.2.0")
+    parser.add_argument("--check", action="store_true", help="only say whether it can be made")
     parser.add_argument("--dry-run", action="store_true", help="make everything, keep nothing")
     parser.add_argument("--no-image", action="store_true", help="build no container image, even where an engine runs")
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository (this one)")

@@ -69,6 +69,8 @@ def test_a_dry_run_keeps_nothing(
 ) -> None:
     monkeypatch.setattr(release, "_build", lambda *_, **__: [])  # the same as above, and half a minute
     before = git(repository, "rev-parse", "HEAD")
+    assert release.main([NEXT, "--check", "--root", str(repository)]) == 0
+    assert f"{NEXT} can be made" in capsys.readouterr().out
     assert release.main([NEXT, "--dry-run", "--no-image", "--root", str(repository)]) == 0
     assert "nothing is kept" in capsys.readouterr().out
     assert git(repository, "rev-parse", "HEAD") == before
@@ -95,7 +97,9 @@ def test_what_cannot_be_released_is_refused_in_one_sentence(
     repository: Path, version: str, change: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     subprocess.run(["bash", "-ec", change], cwd=repository, check=True)
-    assert release.main([version, "--root", str(repository)]) == 1
+    assert release.main([version, "--check", "--root", str(repository)]) == release.REFUSED
+    assert says in capsys.readouterr().err
+    assert release.main([version, "--root", str(repository)]) == release.REFUSED
     said = capsys.readouterr().err
     assert says in said
     assert said.count("\n") == 1
@@ -105,6 +109,6 @@ def test_a_build_that_fails_changes_nothing(repository: Path, capsys: pytest.Cap
     (repository / "uv.lock").write_text("version = 1\n")
     git(repository, "commit", "--quiet", "--all", "--message", "all: break")
     before = git(repository, "rev-parse", "HEAD")
-    assert release.main([NEXT, "--no-image", "--root", str(repository)]) == 1
+    assert release.main([NEXT, "--no-image", "--root", str(repository)]) == release.REFUSED
     assert "uv.lock has" in capsys.readouterr().err
     assert (git(repository, "rev-parse", "HEAD"), git(repository, "status", "--porcelain")) == (before, "")
