@@ -75,8 +75,6 @@ class Agent:
         self._has_waiting = False
         """Whether there are starts that there was no room for, or too much doubt."""
         self._bound = Bound()
-        self._idle: frozenset[str] = frozenset()
-        """Workers that were idle when that was last counted."""
         self._end: FleetEnd | None = None
         """The end of all workers; ``None`` while this agent is not about to end them."""
 
@@ -146,7 +144,7 @@ class Agent:
                 fleet.note_mains()
                 self._bound_logs(fleet)
             if is_measured or is_news:
-                self._publish(fleet, link, is_urgent=is_news or (is_measured and self._has_more_idle(fleet)))
+                self._publish(fleet, link, is_urgent=is_news)
             if self._is_over():
                 return
             is_first = False
@@ -243,12 +241,6 @@ class Agent:
             {each.worker_id: templates[each.template].log if each.template in templates else Log() for each in running}
         )
         fleet.output.clear(fleet.printing())
-
-    def _has_more_idle(self, fleet: WorkerManager) -> bool:
-        """Whether a worker is idle now that was not when this was last asked: a pool comes down by such reports."""
-        before, running = self._idle, fleet.running()
-        self._idle = frozenset(each.worker_id for each in running if self._measures.activity(each).is_busy is False)
-        return not self._idle <= before
 
     def _mistakes(self) -> tuple[HostProblem, ...]:
         return (HostProblem(kind=HostProblemKind.HOST_FILE),) if self._setup.host_file.has_mistakes else ()
