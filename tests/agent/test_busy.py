@@ -72,10 +72,14 @@ def test_the_brokers_word_counts_while_it_is_fresh_and_about_this_worker(
         ([said(BY_BROKER, False, 5.0), said(BY_CPU, True, 8.0)], (True, BY_CPU)),
         ([said(BY_BROKER, False, 9.0), said(BY_CHILD, True, 8.0)], (False, BY_BROKER)),
         ([NOT_KNOWN, NOT_KNOWN, said(BY_CHILD, True, 8.0)], (True, BY_CHILD)),
+        # A reporter that is silent, or lost lines: nobody else may say idle.
+        ([said(BY_REPORTER, None, 5.0), said(BY_BROKER, False, 9.0)], (None, BY_REPORTER)),
+        ([said(BY_REPORTER, None, 5.0), said(BY_BROKER, True, 4.0)], (True, BY_BROKER)),
+        ([said(BY_REPORTER, None, 5.0), NOT_KNOWN, said(BY_CPU, True, 4.0)], (True, BY_CPU)),
     ],
 )
 def test_a_proof_of_work_counts_more_than_an_older_word_that_there_is_none(
-    claims: list[Activity], believed: tuple[bool, ActivitySource] | None
+    claims: list[Activity], believed: tuple[bool | None, ActivitySource] | None
 ) -> None:
     found = weighed(*claims)
     assert (found.is_busy, found.source) == (believed or (None, None))

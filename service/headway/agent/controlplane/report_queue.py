@@ -28,6 +28,19 @@ class ReportQueue:
         self._ended: dict[str, Ended] = {}
         self._start_ups: list[StartUp] = []
         self._exits: list[Exit] = []
+        self._idle: frozenset[str] = frozenset()
+        """Workers that are known to be idle."""
+        self._steadily_idle: frozenset[str] = frozenset()
+        """Those of them that were so in the update before."""
+        self._reported_idle: frozenset[str] = frozenset()
+
+    @property
+    def has_idle_news(self) -> bool:
+        """Whether the control plane goes by it that a busy worker is idle, or one that is idle for a while is not.
+
+        It decides how many workers stay by that. A worker of short jobs is idle for moments, which are no news.
+        """
+        return bool(self._reported_idle - self._idle or self._steadily_idle - self._reported_idle)
 
     @property
     def has_update(self) -> bool:
@@ -39,6 +52,8 @@ class ReportQueue:
     ) -> None:
         """Note how the host is now, and what has happened since."""
         self._update = update
+        before, self._idle = self._idle, _idle(update)
+        self._steadily_idle = before & self._idle
         self._ended |= {each.worker.worker_id: each for each in ended}
         self._start_ups += start_ups
         # After a long partition, the oldest are forgotten: what counts is what runs.
@@ -64,7 +79,12 @@ class ReportQueue:
 
     def reported(self, batch: ReportBatch) -> None:
         """Forget what was reported; what has come since stays."""
+        self._reported_idle = _idle(batch.update)
         for key in batch.ended:
             self._ended.pop(key, None)
         del self._start_ups[: batch.start_ups]
         del self._exits[: batch.exits]
+
+
+def _idle(update: HostUpdate) -> frozenset[str]:
+    return frozenset(each.worker_id for each in update.workers if each.is_busy is False)

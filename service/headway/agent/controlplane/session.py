@@ -116,10 +116,13 @@ class ControlSession:
         exits: Iterable[Exit] = (),
         is_urgent: bool,
     ) -> None:
-        """Hand over what the next report contains, beside these ends, start-ups and exits: at once if it is urgent."""
+        """Hand over what the next report contains, beside these ends, start-ups and exits: at once if it is urgent.
+
+        It is urgent, too, where other workers are idle than was reported.
+        """
         with self._changed:
             self._pending.add(update, ended=ended, start_ups=start_ups, exits=exits)
-            if is_urgent:
+            if is_urgent or self._pending.has_idle_news:
                 self._is_due = True
                 self._changed.notify_all()
 
