@@ -43,7 +43,14 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer, telemetry_pb2_grpc.Teleme
 
     # --- what a test says --------------------------------------------------------------------------------------------
 
-    def assign(self, *rows: agent_pb2.Assignment, epoch: int = 1, revision: int | None = None, hints: Any = ()) -> None:
+    def assign(
+        self,
+        *rows: agent_pb2.Assignment,
+        epoch: int = 1,
+        revision: int | None = None,
+        hints: Any = (),
+        kills: Any = (),
+    ) -> None:
         """Give the host these rows under the next revision, or the one given."""
         with self._changed:
             self.answer = agent_pb2.PollResponse(
@@ -52,6 +59,7 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer, telemetry_pb2_grpc.Teleme
                 revision=self.answer.revision + 1 if revision is None else revision,
                 assignments=rows,
                 hints=hints,
+                kills=kills,
             )
             self._changed.notify_all()
 

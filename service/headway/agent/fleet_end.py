@@ -36,6 +36,7 @@ class FleetEnd:
         self._folder = folder
         self._clock = clock
         self._activity = activity
+        fleet.is_ending = True
         fleet.drain_all()
         self._ends_by_s = clock() + fleet.drain_bound_s() + END_MARGIN_S
         self._said_at_s = clock()

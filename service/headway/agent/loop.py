@@ -28,7 +28,7 @@ from headway.agent.state.state_dir import StateFolder
 from headway.agent.system.wake_pipe import WakePipe
 from headway.agent.workers.manager import WorkerManager
 from headway.agent.workers.worker_record import Record
-from headway.errors import Refused
+from headway.errors import Refused, printable
 from headway.local import procfs
 from headway.scaling.model import Assignment, HostProblem, HostProblemKind, Worker
 from headway.scaling.reconcile import Upkeep, reconcile
@@ -105,6 +105,7 @@ class Agent:
             fleet.adopt()
             fleet.use(self._host_file)
             self._measures.listen_to(fleet.reporters)
+            fleet.cuts.go_by(self._measures.activity)
             contact = Contact(setup.folder, clock=self._clock)
             link = ControlSession(
                 ControlClient(*setup.control, token=setup.token, clock=self._clock, tls=setup.tls),
@@ -115,6 +116,7 @@ class Agent:
                 wake=self._wakes.wake,
                 join_token=setup.join_token,
                 contact=contact,
+                cuts_reported=fleet.cuts.log.forget,
             )
             link.start()
             try:
@@ -142,6 +144,7 @@ class Agent:
                 fleet.save(is_durable=has_orders)
             if is_measured:
                 fleet.note_mains()
+                fleet.cuts.keep(fleet.running())
                 self._bound_logs(fleet)
             if is_measured or is_news:
                 self._publish(fleet, link, is_urgent=is_news)
@@ -170,6 +173,8 @@ class Agent:
     def _take_orders(self, fleet: WorkerManager, link: ControlSession) -> bool:
         received = link.received
         self._measures.receive(received.hints)
+        for order in received.kills:
+            fleet.kill(order.worker_id, why=f"{printable(order.requested_by)} asked for it")
         if received.orders is fleet.orders:
             return False
         fleet.obey(received.orders)
@@ -253,6 +258,7 @@ class Agent:
                 workers=fleet.all_workers(self._measures.activity),
                 labels=self._host_file.labels,
                 problems=(*fleet.storage.problems, *self._mistakes()),
+                cuts=fleet.cuts.log.unsent,
             ),
             ended=fleet.take_ended(),
             start_ups=fleet.take_start_ups(),

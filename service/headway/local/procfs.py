@@ -20,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+SIGNALS_MAX = 64
 NS_PER_TICK = 1_000_000_000 // TICKS_PER_S
 NS_WRAP = 2**64
 TICKS_APART_MAX = 1  # the same start, read by two boot clocks: see signed_ticks
@@ -84,6 +85,18 @@ def ahead_of_boot_s() -> int:
             if clock == "boottime":
                 return int(seconds)
     return 0
+
+
+def processes_id() -> str:
+    """Names the processes among which this one runs, as those of one run of a container; empty where it cannot be read.
+
+    Once it is another, all that ran under the one before have been killed.
+    """
+    first = stat(1)
+    with suppress(OSError):
+        namespace = os.readlink(f"{_PROC}/self/ns/pid")  # noqa: PTH115
+        return "" if first is None else f"{namespace} {first.started_ticks}"
+    return ""
 
 
 def since_boot_s() -> float:

@@ -10,9 +10,11 @@ from headway.agent.controlplane.rpc import RpcCalls
 from headway.agent.model import Identity, ReceivedHint
 from headway.scaling.model import (
     Assignment,
+    CutJob,
     Exit,
     HostCapacity,
     HostProblem,
+    KillOrder,
     PoolQueues,
     Receipt,
     StartUp,
@@ -71,6 +73,8 @@ class PollAnswer:
     """The queues of each pool that the host runs, or whose workers may still drain here."""
     asked_at_s: float
     """When it was asked for: nothing of it is older."""
+    kills: tuple[KillOrder, ...] = ()
+    """Workers of this host that people want to be killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,8 @@ class HostUpdate:
     exits: Sequence[Exit] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     problems: Sequence[HostProblem] = ()
+    cuts: Sequence[CutJob] = ()
+    """What ends of workers have cut, and no answered report has contained."""
 
 
 class _Stubs(AgentServiceStub):
@@ -164,6 +170,7 @@ class ControlClient:
             exits=[codec.message_of(agent_pb2.Exit, each) for each in update.exits],
             labels=update.labels,
             problems=codec.problems_to_messages(update.problems),
+            cuts=[codec.cut_to_message(cut, now_s=now_s) for cut in update.cuts],
         )
         response = self._calls.call(lambda stub: stub.Report, request, secret=self._secret(identity))
         return codec.value_of(ReportAnswer, response)
@@ -193,6 +200,7 @@ class ControlClient:
             hints=tuple(codec.value_of(ReceivedHint, hint, received_at_s=received_at_s) for hint in response.hints),
             pools=tuple(PoolQueues(pool=each.pool, queues=tuple(each.queues)) for each in response.pools),
             asked_at_s=self._calls.held_since_s,
+            kills=tuple(codec.value_of(KillOrder, each) for each in response.kills),
         )
 
     def send(self, batch: TelemetryBatch, *, identity: Identity) -> Receipt:

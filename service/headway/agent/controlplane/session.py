@@ -7,7 +7,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from headway.agent.controlplane.client import ControlClient, HostUpdate, PollAnswer
@@ -23,7 +23,7 @@ from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers.ends.exit_log import Ended
 from headway.errors import HeadwayError, NotFound, Unauthenticated
 from headway.local import procfs
-from headway.scaling.model import Exit, JobEvent, PoolQueues, StartUp
+from headway.scaling.model import Exit, JobEvent, KillOrder, PoolQueues, StartUp
 
 REPORT_EVERY_S = 15.0
 REPORT_JITTER = 0.2
@@ -40,11 +40,16 @@ class ReceivedState:
 
     orders: DesiredState
     hints: tuple[ReceivedHint, ...] = ()
+    kills: tuple[KillOrder, ...] = ()
     pools: tuple[PoolQueues, ...] = ()
 
 
 class ControlSession:
-    """The connection of one agent. ``wake`` is called, from a thread of its own, when new orders have come."""
+    """The connection of one agent.
+
+    From threads of its own it calls ``wake`` when new orders have come, and ``cuts_reported`` with the ids of cuts that
+    the control plane knows now.
+    """
 
     def __init__(
         self,
@@ -57,9 +62,11 @@ class ControlSession:
         wake: Callable[[], None],
         join_token: str | None = None,
         contact: Contact,
+        cuts_reported: Callable[[Collection[str]], None] = lambda _: None,
     ) -> None:
         self._client = client
         self._contact = contact
+        self._cuts_reported = cuts_reported
         self._host_name = host_name
         self._wake = wake
         self._boot_id = procfs.boot_id()
@@ -199,6 +206,7 @@ class ControlSession:
         self._contact.received(sent_at_s=sent_at_s)
         if received.credential:
             self.membership.renew(identity, received.credential)
+        self._cuts_reported({each.cut_id for each in batch.update.cuts})
         with self._changed:
             self._pending.reported(batch)
 
@@ -247,8 +255,8 @@ class ControlSession:
                     revision=answer.revision,
                     assignments=answer.assignments,
                 )
-            self._received = ReceivedState(orders=orders, hints=answer.hints, pools=answer.pools)
-        if is_newer:
+            self._received = ReceivedState(orders=orders, hints=answer.hints, pools=answer.pools, kills=answer.kills)
+        if is_newer or answer.kills:
             self._wake()
         return is_newer
 

@@ -12,6 +12,7 @@
     draining     -> draining       signalled
     draining     -> draining       its time is over: forced
     draining     -> draining       perhaps never signalled, and its time is over: asked again
+    draining     -> draining       it reports that it does not stop: asked again
     draining     -> gone           ended
     draining     -> backing_off    ended, when it had failed to get ready
     backing_off  -> gone           its pause is over, or nobody wants it any more
@@ -90,7 +91,7 @@ def signalled(life: Life) -> Life:
 
 
 def stop_repeated(life: Life, *, now_s: float) -> Life:
-    """Draining -> draining, with all its time again: perhaps it was never signalled, and works on."""
+    """Draining -> draining, with all its time again: perhaps, or by its own report, it was never signalled."""
     assert life.state is WorkerState.DRAINING, life
     return replace(life, since_s=now_s, is_being_told=True)
 

@@ -31,6 +31,8 @@ class ManagedWorker:
     tail: Tail | None = None
     is_ours: bool = True
     """Whether this agent started it, and so knows how long that took."""
+    asked_at_s: float = 0.0
+    """When its process was sent the stop signal last, or when this agent took it over."""
     forced_at_s: float = 0.0
     was_idle: bool = False
     """It had no job when it was asked to stop."""
@@ -116,9 +118,10 @@ class ManagedWorker:
         )
         self.become(lifecycle.late(record.life, now_s=now_s))
 
-    def request_stop(self) -> None:
+    def request_stop(self, *, now_s: float) -> None:
         """Ask its process to finish what it is doing and end."""
         self.tail = None
+        self.asked_at_s = now_s
         if self.process is not None:
             log.info("draining pool=%s pid=%d", self.record.pool, self.record.pid)
             self.asked = procfs.scheduled(self.process.pid) if self.was_idle else None

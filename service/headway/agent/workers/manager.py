@@ -19,6 +19,7 @@ from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import gpus
 from headway.agent.workers import lifecycle, worker_process, worker_record
 from headway.agent.workers.crash_backoff import Backoff
+from headway.agent.workers.ends.cut_watch import CutWatch
 from headway.agent.workers.ends.exit_log import Ended, ExitLog
 from headway.agent.workers.ends.orphans import OrphanProcesses
 from headway.agent.workers.journal import WorkerJournal
@@ -33,8 +34,10 @@ from headway.agent.workers.worker_process import NoOutput
 from headway.agent.workers.worker_record import Ledger, OrphanRecord, Record, Unrecorded
 from headway.errors import Unavailable
 from headway.local import procfs
-from headway.scaling.model import Exit, HostProblem, StartUp, Worker, WorkerState
+from headway.scaling.model import CutCause, Exit, HostProblem, StartUp, Worker, WorkerState
 from headway.scaling.reconcile import Action, Drain, Start
+
+STOP_REPEATED_AFTER_S = 5.0  # beats come every 2 s, and a handler may wait for the present instruction
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +67,9 @@ class WorkerManager:
         self._held: dict[str, ManagedWorker] = {}
         self._backoff = Backoff({})
         self._orders = DesiredState()
+        self.cuts = CutWatch(folder, boot_id=procfs.boot_id(), clock=clock)
+        self.is_ending = False
+        """Whether all workers are to end with this agent, which the next one has to know if that was killed at it."""
         self.remains = OrphanProcesses(agent_id, self.output)
         self.unrecorded = UnrecordedWorkers()
         self.reporters = Reporters(folder, agent_id=agent_id, environment=environment, clock=clock)
@@ -187,6 +193,8 @@ class WorkerManager:
         self._request_stops([held for held in list(self._held.values()) if self._check(held, now_s)])
         if self._is_first_process:
             worker_process.reap_orphans({held.record.pid for held in self._held.values()})
+        for left in self.remains.overdue(now_s=now_s):
+            self.cuts.note_kill(left, cause=CutCause.DRAIN_DEADLINE, said=self.reporters.activity(left.worker_id))
         if self.remains.scan(now_s=now_s):
             due = self.remains.note_asked()
             self.save()
@@ -238,12 +246,42 @@ class WorkerManager:
         now_s = self._clock()
         for held in self._held.values():
             if held.process is not None:
-                held.force(now_s=now_s, why=why)
-        self.remains.kill()
+                self._force(held, now_s, why=why, cause=CutCause.KILLED)
+        self._kill_remains(self.remains.named())
         self.save()
+
+    def kill(self, worker_id: str, *, why: str) -> bool:
+        """Kill one worker, or what one has left. Returns whether it is there and was not being killed already.
+
+        A process that this agent has no record of is nobody's to kill.
+        """
+        held = self._held.get(worker_id)
+        if held is None or held.process is None:
+            left = self.remains.named(worker_id)
+            self._kill_remains(left)
+            return bool(left)
+        if held.record.life.is_forced:
+            return False
+        now_s = self._clock()
+        if held.state is not WorkerState.DRAINING:
+            held.become(lifecycle.signalled(lifecycle.stop_requested(held.record.life, now_s=now_s)))
+        self._force(held, now_s, why=why, cause=CutCause.KILLED)
+        self.save()
+        return True
+
+    def _kill_remains(self, left: Sequence[OrphanRecord]) -> None:
+        for each in left:
+            self.cuts.note_kill(each, cause=CutCause.KILLED, said=self.reporters.activity(each.worker_id))
+        self.remains.kill(left)
+
+    def _force(self, held: ManagedWorker, now_s: float, *, why: str, cause: CutCause) -> None:
+        if not held.record.life.is_forced:
+            self.cuts.note_kill(held.record, cause=cause)
+        held.force(now_s=now_s, why=why)
 
     def close(self) -> None:
         """Let go of every worker; they run on."""
+        self.is_ending = False
         self.save()
         for held in self._held.values():
             held.let_go()
@@ -260,6 +298,8 @@ class WorkerManager:
             remains=self.remains.left,
             ended=tuple(self._ends.worker_ids),
             unrecorded=tuple(self.unrecorded.found),
+            processes_id=procfs.processes_id(),
+            is_ending=self.is_ending,
         )
         self._logbook.write(ledger, is_durable=is_durable)
 
@@ -276,21 +316,25 @@ class WorkerManager:
             {each.worker_id: each.pool for each in ledger.records if each.life.is_alive},
             others={each.worker_id for each in ledger.unrecorded},
         )
+        self.cuts.note_reboot(ledger.before_boot)
+        were_all_killed = ledger.is_ending or ledger.processes_id not in {"", procfs.processes_id()}
         for record in ledger.records:
-            self._adopt(record, now_s)
+            self._adopt(record, now_s, were_all_killed=were_all_killed)
         if self._held:
             log.info("took over workers=%d of an earlier agent", len(self.running()))
         self.save()
         self._renew_starts()
 
-    def _adopt(self, record: Record, now_s: float) -> None:
+    def _adopt(self, record: Record, now_s: float, *, were_all_killed: bool) -> None:
         held = self._held[record.worker_id] = ManagedWorker(record=record, is_ours=False)
         if not record.life.is_alive:
             return
         process = worker_process.adopt(record.pid, record.started_ticks)
         if process is None:
+            self.cuts.note_gone(record, were_all_killed=were_all_killed)
             self._take_note_of_end(held, exit_code=None, now_s=now_s)
         else:
+            held.asked_at_s = now_s
             held.runs_as(process, self.output)
 
     # --- one worker --------------------------------------------------------------------------------------------------
@@ -351,7 +395,7 @@ class WorkerManager:
             return
         self.save()
         for held in to_stop:
-            held.request_stop()
+            held.request_stop(now_s=self._clock())
         self.save()
 
     def _check(self, held: ManagedWorker, now_s: float) -> bool:
@@ -370,8 +414,23 @@ class WorkerManager:
             if life.is_being_told and not life.is_forced and not self._must_end_in_time(held):
                 held.become(lifecycle.stop_repeated(life, now_s=now_s))
                 return True
-            held.force(now_s=now_s, why=f"it did not end by its drain deadline of {held.record.stop.drain_timeout_s} s")
+            why = f"it did not end by its drain deadline of {held.record.stop.drain_timeout_s} s"
+            self._force(held, now_s, why=why, cause=CutCause.DRAIN_DEADLINE)
+        elif life.state is WorkerState.DRAINING and not life.is_forced and self._works_on(held):
+            if not self._must_end_in_time(held):
+                held.become(lifecycle.stop_repeated(life, now_s=now_s))
+            log.warning(
+                "draining again pool=%s pid=%d: it reports that it does not stop", held.record.pool, held.record.pid
+            )
+            return True
         return False
+
+    def _works_on(self, held: ManagedWorker) -> bool:
+        """Whether the worker reports, some seconds after the stop signal, that it has not received it."""
+        beat = self.reporters.beat(held.record.worker_id)
+        return (
+            beat is not None and not beat.is_stopping and beat.received_at_s - held.asked_at_s >= STOP_REPEATED_AFTER_S
+        )
 
     def _seen(self) -> tuple[dict[str, Record], list[OrphanRecord], list[Unrecorded], tuple[HostProblem, ...]]:
         """What a scan may change."""
@@ -400,7 +459,9 @@ class WorkerManager:
     def _take_note_of_end(self, held: ManagedWorker, *, exit_code: int | None, now_s: float) -> None:
         record = held.record
         is_repeated = bool(exit_code) and self._is_the_reporters_fault(record)
-        self.reporters.end(record.worker_id)
+        said = self.reporters.end(record.worker_id)
+        if exit_code is not None:
+            self.cuts.note_end(record, exit_code=exit_code, said=said)
         if is_repeated:
             self._repeat(held, exit_code=exit_code)
             return

@@ -131,6 +131,12 @@ class Ledger:
     """The ids of workers that ended of late: what bears one of them is no worker."""
     unrecorded: Sequence[Unrecorded] = ()
     """What may be workers, and has no record but this."""
+    processes_id: str = ""
+    """Names the processes among which they run; empty: not known."""
+    is_ending: bool = False
+    """The agent was asked to end with its workers, and has not ended yet."""
+    before_boot: Sequence[Record] = ()
+    """Workers that ran before the host booted: they are gone."""
 
 
 EMPTY = Ledger(orders=DesiredState(), spent={}, pauses={}, records=())
@@ -149,6 +155,8 @@ def to_json(ledger: Ledger, *, boot_id: str) -> dict[str, Any]:
         "remains": [asdict(left) for left in ledger.remains],
         "ended": list(ledger.ended),
         "unrecorded": [asdict(each) for each in ledger.unrecorded],
+        "processes_id": ledger.processes_id,
+        "is_ending": ledger.is_ending,
     }
 
 
@@ -166,7 +174,8 @@ def from_json(body: Mapping[str, Any], *, boot_id: str) -> Ledger:
         orders = _orders(body["orders"])
         moved_s = procfs.moved_s(body["boot_id"], boot_id)
         if moved_s is None:
-            return Ledger(orders=orders, spent=body["spent"], pauses={}, records=())
+            before = tuple(each for each in _sound(partial(record_of, body), body["workers"]) if each.pid)
+            return Ledger(orders=orders, spent=body["spent"], pauses={}, records=(), before_boot=before)
         return Ledger(
             orders=orders,
             spent=body["spent"],
@@ -188,6 +197,8 @@ def from_json(body: Mapping[str, Any], *, boot_id: str) -> Ledger:
                 replace(each, started_ticks=_ticks(each, moved_s))
                 for each in _sound(_unrecorded, body.get("unrecorded", ()))
             ),
+            processes_id=str(body.get("processes_id", "")),
+            is_ending=body.get("is_ending") is True,
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"it is not as this version writes it: {error}") from error

@@ -76,10 +76,17 @@ class OrphanProcesses:
             self.left = [*self.left, *self._found(now_s=now_s)]
             self._ended = {}
         self.left = [each for each in self.left if procfs.is_there(each.pid, each.started_ticks)]
-        for each in self.left:
-            if each.ends_by_s is not None and now_s >= each.ends_by_s:
-                _kill(each)
+        for each in self.overdue(now_s=now_s):
+            _kill(each)
         return any(each.must_be_asked for each in self.left)
+
+    def overdue(self, *, now_s: float) -> list[OrphanRecord]:
+        """Those whose drain deadline is over."""
+        return [each for each in self.left if each.ends_by_s is not None and now_s >= each.ends_by_s]
+
+    def named(self, worker_id: str | None = None) -> list[OrphanRecord]:
+        """What one worker has left, by its own id or by the one under which that is reported, or all workers."""
+        return [each for each in self.left if worker_id in {None, each.worker_id, LEFT_ID.format(each.worker_id)}]
 
     def note_asked(self) -> list[OrphanRecord]:
         """Those to be asked to stop, noted as asked: to many a second signal means to drop what they are doing."""
@@ -96,12 +103,11 @@ class OrphanProcesses:
             if process is not None and abs(process.started_ticks - each.started_ticks) <= procfs.TICKS_APART_MAX:
                 worker_process.send_to_each([process], each.stop_signal)
 
-    def kill(self, worker_id: str | None = None) -> bool:
-        """Kill what is left, of one worker or of all. Returns whether there was anything."""
-        named = [each for each in self.left if worker_id in {None, each.worker_id, LEFT_ID.format(each.worker_id)}]
-        for each in named:
+    @staticmethod
+    def kill(left: Iterable[OrphanRecord]) -> None:
+        """Kill these, with their families."""
+        for each in left:
             _kill(each)
-        return bool(named)
 
     def _first_of_each(self) -> Sequence[OrphanRecord]:
         """One of the processes that each worker has left: the main process where there is one, else the eldest."""

@@ -1,0 +1,121 @@
+"""The jobs that the ends of workers have cut, or may have: kept in the state folder until the control plane knows them.
+
+A worker that was known to be idle has lost nothing. Of one that nobody knew anything about, nobody knows it.
+"""
+
+import hashlib
+import logging
+import threading
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import Any
+
+from headway.agent.model import Activity
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.workers.worker_record import OrphanRecord, Record
+from headway.local import procfs
+from headway.scaling.model import CutCause, CutJob, RunningJob
+
+FILE = "cuts.json"
+CUTS_KEPT_MAX = 1_000  # unsent ones; the newest stay
+
+log = logging.getLogger(__name__)
+
+
+def cuts_of(
+    worker: Record | OrphanRecord, activity: Activity, *, cause: CutCause, at_s: float | None
+) -> tuple[CutJob, ...]:
+    """The jobs that the end of a worker has cut, by the last that was known of it; none if it was idle.
+
+    ``at_s`` is when it ended, in seconds of the host's clock since boot; ``None``: not known.
+    """
+    if activity.is_busy is False:
+        return ()
+    jobs: tuple[RunningJob | None, ...] = activity.running or (None,)
+    return tuple(
+        CutJob(
+            cut_id=_cut_id(worker.worker_id, job),
+            worker_id=worker.worker_id,
+            pool=worker.pool,
+            template=worker.template,
+            cause=cause,
+            is_certain=activity.is_busy is True,
+            cut_at_s=at_s,
+            job=job,
+        )
+        for job in jobs
+    )
+
+
+def _cut_id(worker_id: str, job: RunningJob | None) -> str:
+    return worker_id if job is None else f"{worker_id}-{hashlib.sha256(job.job_id.encode()).hexdigest()[:16]}"
+
+
+class CutLog:
+    """The cuts that no answered report has contained yet."""
+
+    def __init__(self, folder: StateFolder, *, boot_id: str) -> None:
+        self._folder = folder
+        self._boot_id = boot_id
+        self._lock = threading.Lock()
+        self._unsent: dict[str, CutJob] = {each.cut_id: each for each in self._kept()}
+        self._noted: deque[str] = deque(self._unsent, maxlen=CUTS_KEPT_MAX)
+
+    @property
+    def unsent(self) -> tuple[CutJob, ...]:
+        """Those to be reported. From any thread."""
+        with self._lock:
+            return tuple(self._unsent.values())
+
+    def note(self, cuts: Iterable[CutJob]) -> None:
+        """Keep what an end has cut, also if the power goes once this returns."""
+        new = [each for each in cuts if each.cut_id not in self._noted]
+        if not new:
+            return
+        for each in new:
+            log.warning(
+                "%s pool=%s worker=%s cause=%s%s",
+                "cut a job" if each.is_certain else "perhaps cut a job",
+                each.pool,
+                each.worker_id,
+                each.cause,
+                f" job={each.job.job_id} class={each.job.job_class or 'unknown'}" if each.job else "",
+            )
+        with self._lock:
+            self._noted.extend(each.cut_id for each in new)
+            self._unsent |= {each.cut_id: each for each in new}
+            self._unsent = dict(list(self._unsent.items())[-CUTS_KEPT_MAX:])
+        self._write(is_durable=True)
+
+    def forget(self, cut_ids: Collection[str]) -> None:
+        """Take note that the control plane knows these. From any thread."""
+        with self._lock:
+            left = {key: each for key, each in self._unsent.items() if key not in cut_ids}
+            if left == self._unsent:
+                return
+            self._unsent = left
+        self._write(is_durable=False)
+
+    def _write(self, *, is_durable: bool) -> None:
+        with self._lock:
+            body = {"boot_id": self._boot_id, "cuts": [asdict(each) for each in self._unsent.values()]}
+        with suppress(OSError):  # a disk that takes nothing: they are reported by this agent, if not by the next
+            self._folder.write(FILE, body, is_durable=is_durable)
+
+    def _kept(self) -> Iterator[CutJob]:
+        body = self._folder.read(FILE) or {}
+        moved_s = procfs.moved_s(str(body.get("boot_id")), self._boot_id)
+        rows = body.get("cuts")
+        for row in rows if isinstance(rows, list) else ():
+            with suppress(ValueError, TypeError, KeyError):
+                cut = _cut_from_json(row)
+                # Of an earlier boot nobody knows any more how long ago that was.
+                at_s = None if moved_s is None or cut.cut_at_s is None else cut.cut_at_s + moved_s
+                yield replace(cut, cut_at_s=at_s)
+
+
+def _cut_from_json(row: Mapping[str, Any]) -> CutJob:
+    job = row["job"]
+    return CutJob(**{**row, "cause": CutCause(row["cause"]), "job": None if job is None else RunningJob(**job)})

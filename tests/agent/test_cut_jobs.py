@@ -1,0 +1,339 @@
+"""An end of a worker that had a job, or may have had one, is noted with the job until the control plane knows it."""
+
+import json
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from headway.agent.config.templates import Reporter, Stop
+from headway.agent.fleet_end import FleetEnd
+from headway.agent.model import NOT_KNOWN, Activity
+from headway.agent.workers.ends.cut_jobs import CUTS_KEPT_MAX, CutLog, cuts_of
+from headway.agent.workers.manager import WorkerManager
+from headway.local import procfs
+from headway.scaling.model import ActivitySource, CutCause, RunningJob, WorkerState
+from headway.scaling.reconcile import Drain
+from headway.wire.v1 import agent_pb2
+from support.agent_host import Host, one_host
+from support.fake_control import row
+from support.processes import runs
+from support.waiting import eventually
+from support.workers import PRINTS_READY, SLEEP, STUBBORN, Stage, reconcile_until, record, start, states, template
+
+JOB = RunningJob(job_id="j1", queue="redis/mail", job_class="shop.send", attempt=1, started_at_s=1_000.0)
+OTHER_JOB = RunningJob(job_id="j2", queue="redis/mail", started_at_s=1_001.0)
+BUSY = Activity(is_busy=True, source=ActivitySource.REPORTER, running=(JOB,))
+IDLE = Activity(is_busy=False, source=ActivitySource.REPORTER)
+READY = "print('ready', flush=True);"
+
+
+def cuts(fleet: WorkerManager) -> list[tuple[CutCause, str | None, bool]]:
+    return [(each.cause, each.job and each.job.job_id, each.is_certain) for each in fleet.cuts.log.unsent]
+
+
+def running(fleet: WorkerManager, activity: Activity) -> int:
+    """The pid of a worker that runs and of which that is known."""
+    fleet.cuts.go_by(lambda _: activity)
+    fleet.act([start()])
+    reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+    return fleet.workers()[0].pid
+
+
+# --- which ends cut a job --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("activity", "found"),
+    [
+        (BUSY, [(CutCause.SIGNAL, "j1", True)]),
+        (replace(BUSY, running=(JOB, OTHER_JOB)), [(CutCause.SIGNAL, "j1", True), (CutCause.SIGNAL, "j2", True)]),
+        (Activity(is_busy=True, source=ActivitySource.CPU), [(CutCause.SIGNAL, None, True)]),
+        (NOT_KNOWN, [(CutCause.SIGNAL, None, False)]),
+        (IDLE, []),
+    ],
+)
+def test_a_worker_that_is_killed_from_outside_has_lost_what_it_had(
+    stage: Stage, activity: Activity, found: list[tuple[CutCause, str | None, bool]]
+) -> None:
+    """As by a kernel that is short of memory."""
+    with stage.fleet(template(READY + SLEEP, ready=PRINTS_READY)) as fleet:
+        os.kill(running(fleet, activity), signal.SIGKILL)
+        reconcile_until(fleet, lambda: fleet.running() == ())
+        assert cuts(fleet) == found
+    with stage.fleet(template()) as fleet:
+        assert cuts(fleet) == found, "until a report was answered"
+        fleet.cuts.log.forget({each.cut_id for each in fleet.cuts.log.unsent})
+    with stage.fleet(template()) as fleet:
+        assert cuts(fleet) == []
+
+
+@pytest.mark.parametrize("code", ["raise SystemExit(0)", "raise SystemExit(1)"])
+def test_a_worker_that_ends_by_itself_has_lost_nothing(stage: Stage, code: str) -> None:
+    finishes = f"{READY}import time; time.sleep(0.3); {code}"
+    with stage.fleet(template(finishes, ready=PRINTS_READY)) as fleet:
+        running(fleet, BUSY)
+        reconcile_until(fleet, lambda: fleet.running() == ())
+        assert cuts(fleet) == []
+
+
+def test_a_worker_that_dies_of_the_signal_to_stop_did_as_it_was_asked(stage: Stage) -> None:
+    with stage.fleet(template(READY + SLEEP, ready=PRINTS_READY)) as fleet:
+        running(fleet, NOT_KNOWN)
+        fleet.drain_all()
+        reconcile_until(fleet, lambda: fleet.workers() == ())
+        assert cuts(fleet) == []
+
+
+def test_a_kill_at_the_drain_deadline_cuts_what_the_worker_had(stage: Stage) -> None:
+    with stage.fleet(template(STUBBORN, ready=PRINTS_READY, stop=Stop(drain_timeout_s=40.0))) as fleet:
+        running(fleet, BUSY)
+        fleet.drain_all()
+        stage.clock.ahead_s += 41.0
+        fleet.scan()
+        assert cuts(fleet) == [(CutCause.DRAIN_DEADLINE, "j1", True)]
+        reconcile_until(fleet, lambda: fleet.workers() == ())
+        assert cuts(fleet) == [(CutCause.DRAIN_DEADLINE, "j1", True)]
+
+
+def test_behind_a_shell_the_worker_is_killed_and_not_the_shell_alone(stage: Stage) -> None:
+    """A shell ends with 128 and the signal's number where its child was killed."""
+    words = shlex.join([sys.executable, "-c", READY + SLEEP])
+    behind = replace(template(ready=PRINTS_READY), argv=("bash", "-c", f"(exec -a celery {words} worker); exit $?"))
+    with stage.fleet(behind) as fleet:
+        shell = running(fleet, BUSY)
+        fleet.note_mains()
+        (main,) = fleet.running()[0].mains
+        assert main.pid != shell
+        os.kill(main.pid, signal.SIGKILL)
+        reconcile_until(fleet, lambda: fleet.running() == ())
+        assert cuts(fleet) == [(CutCause.SIGNAL, "j1", True)]
+
+
+def test_a_killed_wrapper_whose_worker_works_on_has_cut_nothing(stage: Stage) -> None:
+    words = shlex.join([sys.executable, "-c", READY + SLEEP])
+    behind = replace(template(ready=PRINTS_READY), argv=("bash", "-c", f"(exec -a celery {words} worker); exit $?"))
+    with stage.fleet(behind) as fleet:
+        shell = running(fleet, BUSY)
+        fleet.note_mains()
+        os.kill(shell, signal.SIGKILL)
+        reconcile_until(fleet, lambda: fleet.remains.workers())
+        assert cuts(fleet) == []
+
+
+# --- killed by a person ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_draining", [False, True])
+def test_a_person_may_kill_a_worker(stage: Stage, is_draining: bool, caplog: pytest.LogCaptureFixture) -> None:
+    with stage.fleet(template(STUBBORN, ready=PRINTS_READY)) as fleet:
+        pid = running(fleet, BUSY)
+        (worker,) = fleet.workers()
+        if is_draining:
+            fleet.drain_all()
+        assert fleet.kill(worker.worker_id, why="anna asked for it")
+        assert not fleet.kill(worker.worker_id, why="anna asked for it")
+        assert f"forcing pool=mail pid={pid}: anna asked for it" in caplog.text
+        reconcile_until(fleet, lambda: fleet.workers() == ())
+        assert cuts(fleet) == [(CutCause.KILLED, "j1", True)]
+        assert fleet.take_ended()[0].worker.is_forced
+        assert not fleet.kill(worker.worker_id, why="anna asked for it")
+
+
+def test_nothing_is_killed_that_the_agent_has_no_record_of(stage: Stage) -> None:
+    with stage.fleet(template(READY + SLEEP, ready=PRINTS_READY)) as fleet:
+        pid = running(fleet, BUSY)
+        for name in ("", "f" * 32, str(pid)):
+            assert not fleet.kill(name, why="")
+        fleet.scan()
+        assert states(fleet) == [WorkerState.RUNNING]
+
+
+@pytest.mark.parametrize("suffix", ["", "-left"])
+def test_what_a_worker_has_left_may_be_killed_by_either_id(stage: Stage, suffix: str) -> None:
+    child = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {STUBBORN!r}], start_new_session=True);"
+    with stage.fleet(template(child + SLEEP, ready=PRINTS_READY)) as fleet:
+        pid = running(fleet, IDLE)
+        (worker,) = fleet.workers()
+        os.kill(pid, signal.SIGKILL)
+        reconcile_until(fleet, lambda: fleet.remains.workers())
+        (left,) = fleet.remains.workers()
+        assert fleet.kill(worker.worker_id + suffix, why="anna asked for it")
+        reconcile_until(fleet, lambda: not fleet.remains.workers())
+        assert not runs(left.pid)
+        assert cuts(fleet) == [(CutCause.KILLED, None, False)]
+
+
+# --- gone while nobody watched ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("activity", "found"),
+    [(BUSY, [(CutCause.VANISHED, "j1", True)]), (NOT_KNOWN, [(CutCause.VANISHED, None, False)]), (IDLE, [])],
+)
+def test_a_worker_that_is_gone_when_its_agent_comes_back_has_lost_what_it_had(
+    stage: Stage, activity: Activity, found: list[tuple[CutCause, str | None, bool]]
+) -> None:
+    with stage.fleet(template(READY + SLEEP, ready=PRINTS_READY)) as fleet:
+        pid = running(fleet, activity)
+        fleet.cuts.keep(fleet.running())
+    killed(pid)
+    with stage.fleet(template()) as fleet:
+        assert cuts(fleet) == found
+
+
+def killed(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def test_a_worker_that_was_asked_to_stop_may_have_ended_meanwhile(stage: Stage) -> None:
+    with stage.fleet(template(STUBBORN, ready=PRINTS_READY)) as fleet:
+        pid = running(fleet, BUSY)
+        fleet.cuts.keep(fleet.running())
+        fleet.drain_all()
+    killed(pid)
+    with stage.fleet(template()) as fleet:
+        assert cuts(fleet) == []
+
+
+def in_another_container(body: dict[str, object]) -> None:
+    body["processes_id"] = "of the container before"
+
+
+def killed_at_its_end(body: dict[str, object]) -> None:
+    body["is_ending"] = True
+
+
+@pytest.mark.parametrize("change", [in_another_container, killed_at_its_end])
+def test_unless_it_was_killed_together_with_its_agent(
+    stage: Stage, change: Callable[[dict[str, object]], None]
+) -> None:
+    """As by `docker stop`, and where a service manager's time to stop is over."""
+    with stage.fleet(template(STUBBORN, ready=PRINTS_READY)) as fleet:
+        pid = running(fleet, BUSY)
+        fleet.cuts.keep(fleet.running())
+        fleet.drain_all()
+    killed(pid)
+    body = json.loads(stage.folder.workers.read_text())
+    change(body)
+    stage.folder.workers.write_text(json.dumps(body))
+    with stage.fleet(template()) as fleet:
+        assert cuts(fleet) == [(CutCause.VANISHED, "j1", True)]
+
+
+def test_an_agent_that_is_killed_as_it_ends_its_workers_has_written_that_down(stage: Stage) -> None:
+    with stage.fleet(template(STUBBORN, ready=PRINTS_READY)) as fleet:
+        running(fleet, BUSY)
+        FleetEnd(fleet, stage.folder, clock=stage.clock)
+        assert json.loads(stage.folder.workers.read_text())["is_ending"] is True
+    assert json.loads(stage.folder.workers.read_text())["is_ending"] is False, "it ended in its own time"
+
+
+def test_after_a_reboot_what_ran_before_has_lost_what_it_had(stage: Stage) -> None:
+    with stage.fleet(template(READY + SLEEP, ready=PRINTS_READY)) as fleet:
+        pid = running(fleet, BUSY)
+        fleet.cuts.keep(fleet.running())
+        fleet.drain_all()
+    os.waitpid(pid, 0)
+    body = json.loads(stage.folder.workers.read_text())
+    stage.folder.workers.write_text(json.dumps({**body, "boot_id": "of-the-boot-before"}))
+    with stage.fleet(template()) as fleet:
+        assert cuts(fleet) == [(CutCause.REBOOT, "j1", True)]
+        (cut,) = fleet.cuts.log.unsent
+        assert (cut.pool, cut.template, cut.cut_at_s, cut.job) == ("mail", "py", None, JOB)
+
+
+# --- kept ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_newest_cuts_are_kept_and_each_counts_once(stage: Stage) -> None:
+    with stage.folder.only_agent():
+        log = CutLog(stage.folder, boot_id=procfs.boot_id())
+        for number in range(CUTS_KEPT_MAX + 5):
+            worker = record(f"{number:032x}", pid=1, started_ticks=1)
+            for _ in range(2):
+                log.note(cuts_of(worker, NOT_KNOWN, cause=CutCause.SIGNAL, at_s=5.0))
+        unsent = log.unsent
+        assert len({each.cut_id for each in unsent}) == len(unsent) == CUTS_KEPT_MAX
+        assert unsent[-1].worker_id == f"{CUTS_KEPT_MAX + 4:032x}"
+        assert CutLog(stage.folder, boot_id=procfs.boot_id()).unsent == unsent
+        (stage.folder.root / "cuts.json").write_text('{"cuts": [{"cut_id": 1}, 5], "boot_id": 7}')
+        assert CutLog(stage.folder, boot_id=procfs.boot_id()).unsent == ()
+
+
+# --- through the wire ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    with one_host(tmp_path) as host:
+        yield host
+
+
+@pytest.mark.e2e
+def test_an_order_kills_the_worker_and_its_report_says_what_that_cut(host: Host) -> None:
+    host.agent()
+    host.control.assign(row(1, template="stubborn"))
+    (pid,) = host.control.running(1)
+    (worker,) = host.control.workers()
+    order = agent_pb2.KillOrder(worker_id=worker.worker_id, requested_by="anna")
+    host.control.assign(row(0, template="stubborn"), kills=(order,))
+    eventually(lambda: not runs(pid))
+    cut = eventually(lambda: next((cut for report in host.control.reports for cut in report.cuts), None))
+    assert (cut.worker_id, cut.pool, cut.cause) == (worker.worker_id, "mail", "killed")
+    assert (cut.is_certain, cut.HasField("job"), cut.HasField("age_s")) == (False, False, True)
+    eventually(lambda: host.control.reports[-1].workers == [])
+    eventually(lambda: not host.control.reports[-1].cuts, within_s=90.0)  # once a report of it was answered
+    assert "anna asked for it" in host.logged()
+
+
+# --- a lost signal ---------------------------------------------------------------------------------------------------
+
+REPORTS = """
+import json, os, pathlib, signal, time
+asked = []
+signal.signal(signal.SIGTERM, lambda *_: (asked.append(1), print('asked', flush=True)))
+pipe = os.open(os.environ['HEADWAY_REPORTER_PIPE'], os.O_RDWR | os.O_NONBLOCK)
+print('ready', flush=True)
+n = 0
+while len(asked) < 2:
+    n += 1
+    os.write(pipe, json.dumps({'v': 1, 't': 'beat', 'n': n, 'part': 0, 'parts': 1, 'running': [], 'queues': ['mail'],
+        'begun': 0, 'ended': 0, 'slots': 1, 'stopping': %s, 'loop': n, 'lost': 0, 'at_s': time.time()}).encode()
+        + b'\\n')
+    time.sleep(0.05)
+"""
+
+
+@pytest.mark.parametrize(("stopping", "is_repeated"), [("False", True), ("bool(asked)", False)])
+def test_the_signal_is_repeated_where_the_worker_reports_that_it_does_not_stop(
+    stage: Stage, stopping: str, is_repeated: bool
+) -> None:
+    with stage.fleet(template(REPORTS % stopping, ready=PRINTS_READY, reporter=Reporter.CELERY)) as fleet:
+        running(fleet, NOT_KNOWN)
+        (worker,) = fleet.workers()
+        fleet.act([Drain(worker_id=worker.worker_id)])
+
+        def has_beat(after_s: float) -> bool:
+            fleet.reporters.read()
+            beat = fleet.reporters.beat(worker.worker_id)
+            return beat is not None and beat.received_at_s > after_s
+
+        asked_at_s = stage.clock()
+        eventually(lambda: has_beat(asked_at_s))
+        fleet.scan()
+        assert fleet.running(), "a handler may take a moment"
+        stage.clock.ahead_s += 6.0
+        since_s = stage.clock()
+        eventually(lambda: has_beat(since_s))
+        fleet.scan()
+        if is_repeated:
+            reconcile_until(fleet, lambda: fleet.workers() == ())
+        else:
+            assert fleet.running()
