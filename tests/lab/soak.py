@@ -46,13 +46,16 @@ class Findings:
 
 
 class Soak:
-    """One installation under fire. ``only`` names the kinds of faults that may come; ``None``: all of them."""
+    """One installation under fire. ``only`` names the kinds of faults that may come; ``None``: all of them.
+
+    It may change between rounds.
+    """
 
     def __init__(self, lab: Installation, rng: random.Random, *, only: Collection[str] | None = None) -> None:
         self.found = Findings()
         self._lab = lab
         self._rng = rng
-        self._only = only
+        self.only = only
         self._watch = Watch(lab.hosts, exclusive=EXCLUSIVE)
         self._started: Counter[str] = Counter()
         self._centre: list[Fault] = []
@@ -179,7 +182,7 @@ class Soak:
 
     def _some_of(self, faults: list[Fault], had: Counter[str]) -> list[Fault]:
         """One of what can go wrong with one thing, or two at a time."""
-        faults = [fault for fault in faults if self._only is None or fault.kind in self._only]
+        faults = [fault for fault in faults if self.only is None or fault.kind in self.only]
         if not faults:
             return []
         found = [least_seen(faults, had, self._rng)]
