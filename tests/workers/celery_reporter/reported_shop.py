@@ -106,8 +106,8 @@ def spins(for_s):
 
 @app.task(name="reopens")
 def reopens():
-    """Closes the reporter's pipe, and opens a file of its own, which gets the same number."""
+    """Closes the reporter's pipe, and opens files of its own."""
     pipes = [path for path in Path("/proc/self/fd").iterdir() if path.is_symlink() and ".pipe" in str(path.readlink())]
     os.close(int(pipes[0].name))
-    own = os.open(Path(os.environ["LOG"]) / "own", os.O_CREAT | os.O_WRONLY)
-    assert own == int(pipes[0].name)
+    for number in range(8):
+        os.open(Path(os.environ["LOG"]) / f"own {number}", os.O_CREAT | os.O_WRONLY)

@@ -19,6 +19,14 @@ FOLDER = SERVICE / "workers" / "celery_reporter"
 LINE_BYTES_MAX = 4096
 SHOP = Path(__file__).with_name("reported_shop.py")
 Line = dict[str, Any]
+POOLS = {
+    "prefork": ("--pool=prefork", "--concurrency=2"),
+    "threads": ("--pool=threads", "--concurrency=2"),
+    "solo": ("--pool=solo",),
+    "gevent": ("--pool=gevent", "--concurrency=2"),
+    "eventlet": ("--pool=eventlet", "--concurrency=2"),
+}
+FINISHED = ["received", "begun", "finished"]
 
 
 class ReportingWorker:
@@ -52,7 +60,9 @@ class ReportingWorker:
                 start_new_session=True,
             )
 
-    def send(self, name: str, *args: object, job_id: str | None = None, queue: str = "celery", **options: Any) -> None:
+    def send(
+        self, name: str, *args: object, job_id: str | None = None, queue: str | None = "celery", **options: Any
+    ) -> None:
         self.app.send_task(name, args, task_id=job_id or name, queue=queue, **options)
 
     @property
@@ -83,8 +93,8 @@ class ReportingWorker:
         return [line for line in self.lines if line["t"] != "beat" and line["id"] == job_id]
 
     def life(self, job_id: str) -> list[str]:
-        """What became of a job, in the order of time: a child's line may overtake one of the main process."""
-        events = sorted(self.events(job_id), key=lambda line: line["at_s"])
+        """What became of a job, attempt by attempt: the next may be received before a child has reported its retry."""
+        events = sorted(self.events(job_id), key=lambda line: (line["attempt"], line["at_s"]))
         return [line.get("outcome", line["t"]) for line in events]
 
     def next_beat(self) -> Line:
@@ -121,14 +131,22 @@ def reporting(
 def unreported(worker: ReportingWorker) -> list[tuple[int, str]]:
     """Number of a beat, and the id of a job that is not in it, began before it, and reported its end after it."""
     lines = list(worker.lines)
-    ends = {(line["id"], line["attempt"]): place for place, line in enumerate(lines) if line["t"] == "ended"}
-    begins = [line for line in lines if line["t"] == "begun"]
     last_parts = {line["n"]: place for place, line in enumerate(lines) if line["t"] == "beat"}
+    runs = [(line, _end_of(lines, place)) for place, line in enumerate(lines) if line["t"] == "begun"]
     return [
-        (beat["n"], line["id"])
+        (beat["n"], begun["id"])
         for beat in worker.beats
-        for line in begins
-        if line["at_s"] < beat["at_s"]
-        and ends.get((line["id"], line["attempt"]), len(lines)) > last_parts[beat["n"]]
-        and line["id"] not in {job[0] for job in beat["running"]}
+        for begun, end in runs
+        if begun["at_s"] < beat["at_s"]
+        and last_parts[beat["n"]] < end
+        and begun["id"] not in {job[0] for job in beat["running"]}
     ]
+
+
+def _end_of(lines: list[Line], begun: int) -> int:
+    """The place of the line that ends a job, after that of all lines if there is none."""
+    job_id = lines[begun]["id"]
+    ends = (
+        place for place in range(begun, len(lines)) if lines[place]["t"] == "ended" and lines[place]["id"] == job_id
+    )
+    return next(ends, len(lines))

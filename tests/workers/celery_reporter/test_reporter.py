@@ -8,18 +8,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from support.waiting import eventually
-from workers.celery_reporter.reporting import ReportingWorker, reporting, unreported
+from workers.celery_reporter.reporting import FINISHED, POOLS, ReportingWorker, reporting, unreported
 
 pytestmark = pytest.mark.e2e
 
-POOLS = {
-    "prefork": ("--pool=prefork", "--concurrency=2"),
-    "threads": ("--pool=threads", "--concurrency=2"),
-    "solo": ("--pool=solo",),
-    "gevent": ("--pool=gevent", "--concurrency=2"),
-    "eventlet": ("--pool=eventlet", "--concurrency=2"),
-}
-FINISHED, FAILED = ["received", "begun", "finished"], ["received", "begun", "failed"]
+FAILED = ["received", "begun", "failed"]
 LIVES = {
     "works": FINISHED,
     "fails": FAILED,
@@ -69,7 +62,7 @@ def test_each_life_of_a_job_is_reported(pool: str, acks: str, broker: str, tmp_p
         assert (beat["connected"], beat["stopping"], beat["lost"]) == (True, False, 0)
         assert not unreported(worker)
 
-        assert [line["attempt"] for line in worker.events("retries")] == [1, 1, 1, 2, 2, 2]
+        assert sorted(line["attempt"] for line in worker.events("retries")) == [1, 1, 1, 2, 2, 2]
         assert [line["redelivered"] for line in worker.events("put back") if line["t"] == "begun"] == [False, True]
         assert [line["requeued"] for line in worker.events("put back") if "requeued" in line] == [True]
         (received, begins, ends) = worker.events("later é")
@@ -114,10 +107,11 @@ def test_no_beat_misses_a_job_that_runs(pool: str, broker: str, tmp_path: Path) 
 def test_a_job_that_is_terminated_runs_until_its_process_has_ended(broker: str, tmp_path: Path) -> None:
     with reporting(tmp_path, broker, POOLS["prefork"]) as worker:
         worker.send("lingers", 5.0)
-        eventually(lambda: "Terminating lingers" in worker.log.read_text())
-        for _ in range(2):
-            assert [job[0] for job in worker.next_beat()["running"]] == ["lingers"]
         eventually(lambda: worker.life("lingers") == ["received", "begun", "revoked"])
+        _, begun, ended = worker.events("lingers")
+        assert ended["at_s"] - begun["at_s"] >= 5.0
+        assert sum(begun["at_s"] < beat["at_s"] < ended["at_s"] for beat in worker.beats) >= 2
+        assert not unreported(worker)
         assert worker.next_beat()["running"] == []
 
 
@@ -169,14 +163,12 @@ def test_a_worker_that_remote_control_stops_says_so(broker: str, tmp_path: Path)
         assert worker.life("works") == FINISHED
 
 
-def test_a_job_that_closes_every_file_gets_no_line_in_its_own(broker: str, tmp_path: Path) -> None:
-    """The number of the pipe may then be another file's."""
+def test_a_job_that_closes_the_pipe_is_reported_and_gets_no_line_in_its_own_files(broker: str, tmp_path: Path) -> None:
     with reporting(tmp_path, broker, ("--pool=prefork", "--concurrency=1")) as worker:
         worker.send("reopens")
         worker.send("works")
-        eventually(lambda: worker.life("works") == FINISHED)
-        assert worker.life("reopens")[:2] == ["received", "begun"]
-        assert (tmp_path / "own").read_text() == ""
+        eventually(lambda: worker.life("works") == worker.life("reopens") == FINISHED)
+        assert {(tmp_path / f"own {number}").read_text() for number in range(8)} == {""}
 
 
 @pytest.mark.parametrize("pool", ["prefork", "threads", "solo", "gevent"])

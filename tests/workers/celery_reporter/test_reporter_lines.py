@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from celery import Celery
@@ -52,7 +53,7 @@ def pipe(reporter: ModuleType, tmp_path: Path) -> Iterator[int]:
     os.close(file)
 
 
-def whole(lines: list[bytes]) -> Line:
+def whole(lines: list[str]) -> Line:
     """What a reader makes of the parts of one beat."""
     parts = [json.loads(line) for line in lines]
     assert [part["part"] for part in parts] == list(range(len(parts)))
@@ -80,7 +81,7 @@ def test_a_beat_has_every_job_and_queue_in_lines_that_a_pipe_takes_whole(
         7, LONGEST_STATE, [json.dumps(job) for job in running], [json.dumps(name) for name in names]
     )
     assert len(lines) <= parts_max
-    assert all(len(line) <= LINE_BYTES_MAX and line.endswith(b"}\n") for line in lines)
+    assert all(len(line) <= LINE_BYTES_MAX and line.endswith("}\n") for line in lines)
     beat = whole(lines)
     assert (beat["running"], beat["queues"], beat["n"]) == (running, names, 7)
 
@@ -99,18 +100,18 @@ def test_whatever_jobs_are_called_each_line_is_short_and_can_be_read(
 @given(job=st.tuples(texts, texts, texts))
 def test_every_line_of_a_job_is_short(reporter: ModuleType, job: tuple[str, str, str]) -> None:
     written: list[str] = []
-    before, reporter._write_line = reporter._write_line, written.append
+    before, reporter._pipe = reporter._pipe, SimpleNamespace(write=written.append, end=',"lost":1000000000000000}\n')
     try:
         said = (*map(reporter.json_text, job), "4294967296")
-        more = reporter._entered({"headway_enqueued_at_s": 1e10}, 0) + ',"eta_s":10000000000.000000'
-        reporter._write_taken("received", said, 1e10, {"redelivered": False}, more)
-        reporter._write_end(said, "rejected", 1e10, requeued=True)
+        more = reporter._times({"headway_enqueued_at_s": 1e10, "eta": datetime(9999, 1, 1, tzinfo=UTC)})
+        reporter._pipe.write(reporter.TAKEN % ("received", *said, 1e10, "false", more, reporter._pipe.end))
+        reporter._write_end(said, "rejected", 1e10, reporter.REQUEUED)
     finally:
-        reporter._write_line = before
-    for unclosed in written:
-        line = f'{unclosed},"lost":1000000000000000}}\n'.encode()
+        reporter._pipe = before
+    assert len(written) == 2
+    for line in written:
         assert len(line) <= LINE_BYTES_MAX
-        assert json.loads(line)["v"] == 1
+        assert json.loads(line)["lost"] == 10**15
 
 
 @pytest.mark.parametrize(
@@ -145,11 +146,11 @@ def test_a_long_text_keeps_its_beginning_and_differs_from_others(reporter: Modul
         ("media", "large", "pictures"),
         ("of others", "large", "large"),
         ("", "mail", "mail"),
-        (None, None, "celery"),
+        ("", "", "celery"),
     ],
 )
 def test_a_job_is_of_the_queue_that_its_route_leads_to(
-    reporter: ModuleType, exchange: str | None, routing_key: str | None, queue: str
+    reporter: ModuleType, exchange: str, routing_key: str, queue: str
 ) -> None:
     feeds, media = Exchange("feeds", type="topic"), Exchange("media")
     pictures = [binding(media, routing_key="small"), binding(media, routing_key="large")]
@@ -159,13 +160,13 @@ def test_a_job_is_of_the_queue_that_its_route_leads_to(
         Queue("news", feeds, routing_key="news.*.now"),
         Queue("pictures", bindings=pictures),
     ]
-    assert reporter.queue_of(app, {"exchange": exchange, "routing_key": routing_key}) == queue
+    assert reporter.queue_of(app, exchange, routing_key) == queue
 
 
 def test_a_job_of_an_exchange_that_the_application_does_not_know_is_of_the_only_queue(reporter: ModuleType) -> None:
     app = Celery("shop")
     app.amqp.queues.select(["mail"])
-    assert reporter.queue_of(app, {"exchange": "of others", "routing_key": "some.key"}) == "mail"
+    assert reporter.queue_of(app, "of others", "some.key") == "mail"
 
 
 @given(
@@ -177,41 +178,56 @@ def test_bindings_match_as_headways_own(reporter: ModuleType, pattern: list[str]
 
 
 @pytest.mark.parametrize(
-    ("headers", "retries", "entered_at_s"),
+    ("headers", "retries", "eta", "said"),
     [
-        ({"headway_enqueued_at_s": 12.5}, 0, 12.5),
-        ({"headers": {"headway_enqueued_at_s": 12.5}}, None, 12.5),
-        ({"timestamp_in_ms": 12500}, 0, 12.5),
-        ({"headers": {"timestamp_in_ms": 12500}}, 0, 12.5),
-        ({"timestamp": 12}, 0, None),  # whole seconds
-        ({}, 0, None),
-        ({"headway_enqueued_at_s": 12.5}, 1, None),  # a retry has the header of the first attempt
+        ({"headway_enqueued_at_s": 12.5}, 0, None, {"entered_at_s": 12.5}),
+        ({"headers": {"headway_enqueued_at_s": 12.5}}, None, None, {"entered_at_s": 12.5}),
+        ({"timestamp_in_ms": 12500}, 0, None, {"entered_at_s": 12.5}),
+        ({"headers": {"timestamp_in_ms": 12500}}, 0, None, {"entered_at_s": 12.5}),
+        ({"timestamp": 12}, 0, None, {}),  # whole seconds
+        ({}, 0, None, {}),
+        ({"headway_enqueued_at_s": 12.5}, 1, None, {}),  # a retry has the header of the first attempt
+        ({"headway_enqueued_at_s": 12.5}, 1, "1970-01-01T00:00:20.5+00:00", {"eta_s": 20.5}),
+        ({}, 0, "1970-01-01T00:00:20.5", {"eta_s": 20.5}),
+        ({}, 0, datetime(1970, 1, 1, 0, 0, 20, tzinfo=UTC), {"eta_s": 20.0}),
+        ({"headway_enqueued_at_s": "soon"}, 0, "later", {}),  # an application's own
+        ({"headway_enqueued_at_s": float("nan"), "timestamp_in_ms": []}, 0, None, {}),
+        ({"headway_enqueued_at_s": float("inf")}, 0, None, {}),
     ],
 )
-def test_a_job_entered_its_queue_when_its_message_says(
-    reporter: ModuleType, headers: dict[str, object], retries: int | None, entered_at_s: float | None
+def test_a_job_entered_its_queue_and_is_due_when_its_message_says(
+    reporter: ModuleType, headers: dict[str, object], retries: int | None, eta: object, said: dict[str, float]
 ) -> None:
-    said = reporter._entered(headers, retries)
-    assert json.loads("{" + said.removeprefix(",") + "}").get("entered_at_s") == entered_at_s
+    message = {**headers, "retries": retries, "eta": eta}
+    assert json.loads("{" + reporter._times(message).removeprefix(",") + "}") == said
+
+
+@pytest.mark.parametrize(
+    ("retries", "attempt"), [(None, 1), (0, 1), (2, 3), (-1, 1), ("2", 1), (2**40, 1), (True, 2), ([], 1)]
+)
+def test_an_attempt_is_a_small_number(reporter: ModuleType, retries: object, attempt: int) -> None:
+    task = SimpleNamespace(name="send", app=Celery("shop"))
+    assert reporter._job(task, "id", {"routing_key": "mail"}, retries)[3] == str(attempt)
 
 
 def test_a_line_that_finds_no_room_is_counted_and_the_next_one_is_whole(reporter: ModuleType, pipe: int) -> None:
-    line = b"x" * 4000 + b"\n"
+    line = "x" * 4000 + "\n"
     for _ in range(1000):
         reporter._pipe.write(line)
     lost = reporter._pipe.lost_lines
     assert 0 < lost < 1000
+    assert json.loads('{"v":1' + reporter._pipe.end) == {"v": 1, "lost": lost}
     taken = b""
     while len(taken) < (1000 - lost) * len(line):
         taken += os.read(pipe, 1 << 20)
-    assert taken == line * (1000 - lost)
-    reporter._pipe.write(b"again\n")
+    assert taken.decode() == line * (1000 - lost)
+    reporter._pipe.write("again\n")
     assert os.read(pipe, 100) == b"again\n"
     assert reporter._pipe.lost_lines == lost
 
 
 def test_a_pipe_is_not_left_to_programs_that_a_job_starts(reporter: ModuleType, pipe: int) -> None:
-    reporter._pipe.write(b"\n")
+    reporter._pipe.write("\n")
     assert not os.get_inheritable(reporter._pipe._file)
 
 

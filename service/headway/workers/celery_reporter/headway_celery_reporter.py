@@ -27,8 +27,8 @@ of several processes do not mix. Times are Unix seconds of the host. Readers ign
     what it grows to by itself (``--autoscale``). ``queues`` are the queues that the worker consumes; without a
     connection to the broker (``connected``), the queues that it will consume. ``loop`` rises while Celery's own loop
     turns, at least every 4 s. It stands in a solo pool that runs a job, while the broker is away, and while the worker
-    stops. ``lost`` counts the lines that the main process dropped; the lines of other processes have a ``lost`` of
-    their own. ``null`` is unknown.
+    stops. ``lost`` counts the lines that the main process dropped; a line of a job has the ``lost`` of its process, if
+    that is not 0. ``null`` is unknown.
 
 A text whose JSON is longer than 1,000 bytes keeps 80 characters, ``~`` and 16 digits of its SHA-256.
 
@@ -42,14 +42,15 @@ import os
 import stat
 import sys
 import time
-from contextlib import suppress
-from fcntl import fcntl
+from errno import EBADF
+from fcntl import F_DUPFD_CLOEXEC, fcntl
 from functools import lru_cache, wraps
 from hashlib import sha256
 from importlib import import_module
 from itertools import count
 from json.encoder import encode_basestring_ascii
-from posix import write  # gevent and eventlet do not replace this one
+from posix import fstat, write  # gevent and eventlet do not replace these
+from resource import RLIMIT_NOFILE, getrlimit
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from celery import bootsteps, signals
@@ -68,7 +69,11 @@ TEXT_CHARACTERS_KEPT = 80  # of a longer text: 12 bytes each at most
 BEAT_INTERVAL_S = 2.0
 LOOP_INTERVAL_S = 1.0
 KNOWN_IDS_MAX = 10_000
+ATTEMPTS_MAX = 2**31
+QUEUES_MAX = 1000
 OPENS_MAX = 3
+CLOSED = -1  # to write to it is an error
+HIGH_NUMBER = 500  # of a file: below what select takes
 WATCHED = "is_watched_by_headway"
 PIPE_BYTES = 256 * 1024  # a second of 300 jobs; more counts against what the user's other pipes may have
 F_SETPIPE_SZ = 1031  # fcntl has the name from Python 3.10
@@ -80,6 +85,10 @@ OUTCOMES = {
     "RETRY": "retried",
     "REJECTED": "rejected",
 }
+TAKEN = '{"v":1,"t":"%s","id":%s,"queue":%s,"class":%s,"attempt":%s,"at_s":%.6f,"redelivered":%s%s%s'
+ENDED = '{"v":1,"t":"ended","id":%s,"queue":%s,"class":%s,"attempt":%s,"at_s":%.6f,"outcome":"%s"%s%s'
+NOTHING: Mapping[str, Any] = {}
+REQUEUED = ',"requeued":true'
 STOPPED_PROCESS = (WorkerLostError, Terminated, TimeLimitExceeded, SystemExit, KeyboardInterrupt)
 """Why the main process ends a job in place of the process that ran it."""
 
@@ -116,7 +125,7 @@ _name = lru_cache(maxsize=1024)(json_text)
 """For queues and classes, of which there are few."""
 
 
-def beat_lines(number: int, state: str, running: Sequence[str], queues: Sequence[str]) -> list[bytes]:
+def beat_lines(number: int, state: str, running: Sequence[str], queues: Sequence[str]) -> list[str]:
     """The lines of one beat.
 
     Args:
@@ -136,7 +145,7 @@ def beat_lines(number: int, state: str, running: Sequence[str], queues: Sequence
             left_bytes -= len(item) + 1
     return [
         f'{{"v":1,"t":"beat","n":{number},"part":{part},"parts":{len(parts)},'
-        f'"running":[{",".join(some)}],"queues":[{",".join(others)}],{state}}}\n'.encode()
+        f'"running":[{",".join(some)}],"queues":[{",".join(others)}],{state}}}\n'
         for part, (some, others) in enumerate(parts)
     ]
 
@@ -146,50 +155,66 @@ class _Pipe:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file: int | None = None
-        self._identity: tuple[int, int] | None = None
+        self._file = CLOSED
+        self._identity = (0, 0)
         self._opens_left = OPENS_MAX
         self.lost_lines = 0
+        self.end = "}\n"
+        """How each line of a job ends."""
 
     def open(self) -> None:
         """Open the pipe; leaves it closed if there is none."""
-        if self._file is not None or not self._opens_left:
+        self._file = CLOSED
+        if not self._opens_left:
             return
         self._opens_left -= 1
-        file = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        opened = os.fstat(file)
-        if not stat.S_ISFIFO(opened.st_mode):
-            os.close(file)
+        try:
+            low = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
             return
-        self._file, self._identity = file, (opened.st_dev, opened.st_ino)
-        with suppress(OSError):  # it stays as large as it is
-            fcntl(file, F_SETPIPE_SZ, PIPE_BYTES)
+        try:
+            opened = fstat(low)
+            if stat.S_ISFIFO(opened.st_mode):
+                # A job that closes files it does not know opens its own under the lowest numbers.
+                self._file, self._identity = fcntl(low, F_DUPFD_CLOEXEC, _high_number()), (opened.st_dev, opened.st_ino)
+                fcntl(self._file, F_SETPIPE_SZ, PIPE_BYTES)
+        except OSError:
+            pass  # the pipe stays as large as it is
+        finally:
+            os.close(low)
 
     @property
     def is_open(self) -> bool:
-        return self._file is not None
+        return self._file != CLOSED
 
-    def write(self, line: bytes) -> None:
+    def write(self, line: str) -> None:
         """Write ``line`` if there is room for it now, else count it as lost."""
         try:
-            if self._file is None:
+            write(self._file, line.encode())  # the whole line or none of it: no line is longer than PIPE_BUF
+        except OSError as error:
+            if error.errno == EBADF and self._opens_left:  # closed by a job, or this process was not forked
                 self.open()
-            elif not self._is_still_open(self._file):
-                # A job that closes all files may have opened another one under this number.
-                self._file = None
-                self.open()
-            if self._file is not None and write(self._file, line) == len(line):
+                self.write(line)
+                return
+            self.lost_lines += 1
+            self.end = f',"lost":{self.lost_lines}}}\n'
+
+    def check(self) -> None:
+        """Open the pipe again if its number is another file's."""
+        if self._file == CLOSED:
+            return
+        try:
+            opened = fstat(self._file)
+            if (opened.st_dev, opened.st_ino) == self._identity:
                 return
         except OSError:
             pass
-        self.lost_lines += 1
+        self.open()
 
-    def _is_still_open(self, file: int) -> bool:
-        try:
-            opened = os.fstat(file)
-        except OSError:
-            return False
-        return (opened.st_dev, opened.st_ino) == self._identity
+
+def _high_number() -> int:
+    numbers, _ = getrlimit(RLIMIT_NOFILE)
+    return HIGH_NUMBER if not 0 <= numbers <= 2 * HIGH_NUMBER else int(numbers) // 2
 
 
 _pipe = _Pipe(os.environ.get(PIPE_VARIABLE, ""))
@@ -219,80 +244,72 @@ def _leads(bound: Any, exchange: str, routing_key: str) -> bool:
     return bool((bound.routing_key or "") == routing_key)
 
 
-def queue_of(app: Any, sent: Mapping[str, Any] | None) -> str:
-    """The queue of a message that was sent with this ``exchange`` and ``routing_key``."""
-    queues = app.amqp.queues
-    exchange, routing_key = (sent or {}).get("exchange") or "", (sent or {}).get("routing_key") or ""
-    return _found_queue(app, str(exchange), str(routing_key), len(queues), len(queues.consume_from))
-
-
-@lru_cache(maxsize=1024)
-def _found_queue(app: Any, exchange: str, routing_key: str, _queues: int, consumed: int) -> str:
+def queue_of(app: Any, exchange: str, routing_key: str) -> str:
+    """The queue of a message that was sent to this exchange, with this key."""
     queues = app.amqp.queues
     for queue in tuple(queues.values()) if exchange else ():
         if any(_leads(bound, exchange, routing_key) for bound in (queue, *queue.bindings)):
             return str(queue.name)
     # The nameless exchange sends to the queue that the key names. A message of an exchange that the application does
     # not know came from a queue that this worker consumes.
-    if exchange and consumed == 1:
+    if exchange and len(queues.consume_from) == 1:
         return str(next(iter(queues.consume_from)))
-    return routing_key or str(app.conf.task_default_queue)
+    return str(routing_key or app.conf.task_default_queue)
 
 
-def _job(app: Any, job_id: object, sent: Mapping[str, Any] | None, job_class: object, retries: Any) -> tuple[str, ...]:
+_queues: dict[tuple[Any, Any], str] = {}
+"""The JSON of the queue of each exchange and key. Each beat empties it: remote control adds and removes queues."""
+
+
+def _job(task: Any, job_id: Any, sent: Mapping[str, Any], retries: Any) -> tuple[str, ...]:
     """The JSON of a job's id, queue, class and attempt."""
-    return json_text(job_id), _name(queue_of(app, sent)), _name(job_class), str(int(retries or 0) + 1)
+    # Few steps, because a job waits for them: each call of a function costs a microsecond, and several after a pause.
+    route = (sent.get("exchange"), sent.get("routing_key"))
+    queue = _queues.get(route)
+    if queue is None:
+        if len(_queues) >= QUEUES_MAX:
+            _queues.clear()
+        queue = _queues[route] = json_text(queue_of(task.app, str(route[0] or ""), str(route[1] or "")))
+    quoted = encode_basestring_ascii(job_id) if job_id.__class__ is str else ""
+    if not 0 < len(quoted) <= TEXT_BYTES_MAX or "\\ud" in quoted:
+        quoted = json_text(job_id)
+    return quoted, queue, _name(task.name), "1" if not retries else _attempt(retries)
 
 
 def _job_of(request: Any) -> tuple[str, ...]:
     """The job of a request of the main process."""
-    retries = request.request_dict.get("retries")
-    return _job(request.app, request.id, request.delivery_info, request.task.name, retries)
+    return _job(request.task, request.id, request.delivery_info, request.request_dict.get("retries"))
 
 
-def _entered(headers: Mapping[str, Any], retries: Any) -> str:
-    """``,"entered_at_s":…``; empty where the message does not say when it entered the queue."""
+def _attempt(retries: Any) -> str:
+    return str(retries + 1) if isinstance(retries, int) and 0 < retries < ATTEMPTS_MAX else "1"
+
+
+def _times(message: Mapping[str, Any]) -> str:
+    """``,"entered_at_s":…,"eta_s":…``, without what the message does not say, or says so that it cannot be read."""
+    headers, retries, eta = message.get("headers") or message, message.get("retries"), message.get("eta")
+    entered_at_s = message.get(ENTERED_HEADER) or headers.get(ENTERED_HEADER)
+    entered_at_ms = message.get(RABBITMQ_HEADER) or headers.get(RABBITMQ_HEADER)
+    if not (entered_at_s or entered_at_ms or eta):
+        return ""
+    said = ""
     # A retry carries the headers of the first attempt, unless whoever sets them is in this worker, too.
-    if retries and "headway.emit.celery" not in sys.modules:
+    if not retries or "headway.emit.celery" in sys.modules:
+        said += _time("entered_at_s", lambda: float(entered_at_s or float(entered_at_ms or "") / 1000))
+    return said + _time("eta_s", lambda: maybe_make_aware(maybe_iso8601(eta)).timestamp())
+
+
+def _time(key: str, at_s: Callable[[], float]) -> str:
+    try:
+        return f',"{key}":{int(1e6 * at_s()) / 1e6:.6f}'  # no int is NaN or infinite
+    except Exception:  # noqa: BLE001 - the message may have anything
         return ""
-    more = headers.get("headers") or {}
-    entered_at_s = headers.get(ENTERED_HEADER) or more.get(ENTERED_HEADER)
-    if entered_at_s is None:
-        entered_at_ms = headers.get(RABBITMQ_HEADER) or more.get(RABBITMQ_HEADER)
-        entered_at_s = entered_at_ms and float(entered_at_ms) / 1000
-    return f',"entered_at_s":{float(entered_at_s):.6f}' if entered_at_s else ""
 
 
-def _due(eta: Any) -> str:
-    """``,"eta_s":…``; empty where the job may begin at any time."""
-    if not eta:
-        return ""
-    return f',"eta_s":{maybe_make_aware(maybe_iso8601(eta)).timestamp():.6f}'
-
-
-def _write_taken(kind: str, job: tuple[str, ...], at_s: float, sent: Mapping[str, Any] | None, more: str) -> None:
-    """Write that a job was received or begins."""
-    job_id, queue, job_class, attempt = job
-    redelivered = "true" if (sent or {}).get("redelivered") else "false"
-    _write_line(
-        f'{{"v":1,"t":"{kind}","id":{job_id},"queue":{queue},"class":{job_class},"attempt":{attempt},'
-        f'"at_s":{at_s:.6f},"redelivered":{redelivered}{more}'
-    )
-
-
-def _write_end(job: tuple[str, ...], outcome: str, started_at_s: float | None, *, requeued: bool = False) -> None:
-    job_id, queue, job_class, attempt = job
-    more = "" if started_at_s is None else f',"started_at_s":{started_at_s:.6f}'
-    more += ',"requeued":true' if requeued else ""
-    _write_line(
-        f'{{"v":1,"t":"ended","id":{job_id},"queue":{queue},"class":{job_class},"attempt":{attempt},'
-        f'"at_s":{time.time():.6f},"outcome":"{outcome}"{more}'
-    )
-
-
-def _write_line(unclosed: str) -> None:
-    lost = f',"lost":{_pipe.lost_lines}' if _pipe.lost_lines and not _main.is_this_process else ""
-    _pipe.write(f"{unclosed}{lost}}}\n".encode())
+def _write_end(job: tuple[str, ...], outcome: str, started_at_s: float | None, more: str = "") -> None:
+    if started_at_s is not None:
+        more = f',"started_at_s":{started_at_s:.6f}{more}'
+    _pipe.write(ENDED % (*job, time.time(), outcome, more, _pipe.end))
 
 
 # --- what Celery says of a job ---
@@ -305,12 +322,19 @@ _known_ids: dict[object, None] = {}
 
 @_never_raises
 def _received(request: Any, **_: Any) -> None:
-    _known_ids[request.id] = None
+    message, job_id = request.request_dict, request.id
+    sent: Mapping[str, Any] = message.get("delivery_info") or NOTHING
+    job = _job(request.task, job_id, sent, message.get("retries"))
+    _known_ids[job_id] = None
     if len(_known_ids) > KNOWN_IDS_MAX:
-        for old in tuple(_known_ids)[: KNOWN_IDS_MAX // 10]:  # one by one, Python passes all that were removed before
-            _known_ids.pop(old, None)
-    more = _entered(request.request_dict, request.request_dict.get("retries")) + _due(request.eta)
-    _write_taken("received", _job_of(request), time.time(), request.delivery_info, more)
+        _forget_ids()
+    redelivered = "true" if sent.get("redelivered") else "false"
+    _pipe.write(TAKEN % ("received", *job, time.time(), redelivered, _times(message), _pipe.end))
+
+
+def _forget_ids() -> None:
+    for old in tuple(_known_ids)[: KNOWN_IDS_MAX // 10]:  # one by one, Python passes all that were removed before
+        _known_ids.pop(old, None)
 
 
 @_never_raises
@@ -318,10 +342,12 @@ def _begins(task: Any, **_: Any) -> None:
     request = task.request
     if request.is_eager:  # called where it is, and never in a queue
         return
-    at_s, sent, retries = time.time(), request.delivery_info, request.retries
-    job = _job(task.app, request.id, sent, task.name, retries)
+    at_s = time.time()
+    sent: Mapping[str, Any] = request.delivery_info or NOTHING
+    job = _job(task, request.id, sent, request.retries)
     _begun[id(request)] = (request.id, job, at_s)
-    _write_taken("begun", job, at_s, sent, _entered(vars(request), retries) + _due(request.eta))
+    redelivered = "true" if sent.get("redelivered") else "false"
+    _pipe.write(TAKEN % ("begun", *job, at_s, redelivered, _times(request.__dict__), _pipe.end))
 
 
 @_never_raises
@@ -337,10 +363,10 @@ def _ends(task: Any, state: str | None = None, retval: object = None, **_: Any) 
         if not _main.is_this_process:
             return
         outcome = "revoked" if request.id in celery_state.revoked else "failed"
-    job = _job(task.app, request.id, request.delivery_info, task.name, request.retries) if begun is None else begun[1]
+    job = _job(task, request.id, request.delivery_info or NOTHING, request.retries) if begun is None else begun[1]
     # A message that was acknowledged as its job began cannot be put back.
-    requeued = outcome == "rejected" and bool(getattr(retval, "requeue", False) and task.acks_late)
-    _write_end(job, outcome, begun and begun[2], requeued=requeued)
+    is_put_back = outcome == "rejected" and getattr(retval, "requeue", False) and task.acks_late
+    _write_end(job, outcome, begun and begun[2], REQUEUED if is_put_back else "")
 
 
 @_never_raises
@@ -348,9 +374,10 @@ def _revoked(sender: Any, request: Any, *, terminated: bool = False, **_: Any) -
     """A job ends before it begins. One that is terminated while it runs ends later."""
     if terminated:
         return
-    job = _job(sender.app, request.id, request.delivery_info, sender.name, request.retries)
+    sent = request.delivery_info or NOTHING
+    job = _job(sender, request.id, sent, request.retries)
     if request.id not in _known_ids:  # Celery looks for what is revoked or expired before it says that it received it
-        _write_taken("received", job, time.time(), request.delivery_info, _due(request.eta))
+        _pipe.write(TAKEN % ("received", *job, time.time(), "false", _times(vars(request)), _pipe.end))
     _write_end(job, "revoked", None)
 
 
@@ -361,16 +388,16 @@ def _stopped(request: Any, raised: Any) -> None:
     if not isinstance(error, STOPPED_PROCESS):
         return  # the process that ran it has reported its end
     task, is_lost = request.task, not isinstance(error, (Terminated, TimeLimitExceeded))
-    requeued = False
+    more = ""
     if getattr(request, "_already_cancelled", False):  # since the connection to the broker was lost
         outcome = "retried"
     elif isinstance(error, Terminated) or getattr(request, "_already_revoked", False):
         outcome = "revoked"
     elif is_lost and task.acks_late and task.reject_on_worker_lost:
-        outcome, requeued = "rejected", True
+        outcome, more = "rejected", REQUEUED
     else:
         outcome = "retried" if is_lost and getattr(task, "retry_on_worker_lost", False) else "failed"
-    _write_end(_job_of(request), outcome, request.time_start, requeued=requeued)
+    _write_end(_job_of(request), outcome, request.time_start, more)
 
 
 def _watch_stopped_processes() -> None:
@@ -441,6 +468,7 @@ class _Main:
         jobs = [_running(_job_of(request), request.time_start) for request in requests]
         ids = {request.id for request in requests}
         jobs += [_running(job, at_s) for job_id, job, at_s in tuple(_begun.values()) if job_id not in ids]
+        _queues.clear()
         begun_jobs = celery_state.all_total_count[0]
         queues, is_connected = _consumed_queues(worker.app, consumer)
         slots = _slots(worker.pool)
@@ -452,6 +480,7 @@ class _Main:
             f'"stopping":{"true" if self.is_leaving() else "false"},'
             f'"loop":{self.loop_turns},"lost":{_pipe.lost_lines},"at_s":{at_s:.6f}'
         )
+        _pipe.check()
         for line in beat_lines(next(self._numbers), state, jobs, [_name(queue) for queue in queues]):
             _pipe.write(line)
 

@@ -1,0 +1,93 @@
+"""Workers on RabbitMQ report as those on Redis do, and what they do while either broker is away."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from kombu import Connection, Exchange, Queue
+
+from headway.store.embedded import ensure_valkey
+from support.rabbitmq import RabbitServer
+from support.waiting import eventually
+from workers.celery_reporter.reporting import FINISHED, POOLS, reporting, unreported
+
+pytestmark = pytest.mark.e2e
+
+RECONNECTED_WITHIN_S = 180.0  # Celery's pauses grow by 2 s
+Restart = tuple[str, Callable[[], object], Callable[[], object]]
+
+
+@pytest.fixture(scope="module")
+def rabbitmq(data_folder: Path) -> Iterator[RabbitServer]:
+    server = RabbitServer(data_folder / "rabbitmq-of-reporters")
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def restarted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Restart]:
+    """The URL of a broker of the kind that the test asks for, and what stops and starts it."""
+    if request.param == "rabbitmq":
+        server: RabbitServer = request.getfixturevalue("rabbitmq")
+        yield server.url, server.kill, server.start
+        return
+    valkey = ensure_valkey(tmp_path / "valkey")
+    url = f"redis+socket://{urlsplit(valkey.url).path}"
+    yield url, valkey.wait_stopped, lambda: ensure_valkey(tmp_path / "valkey")
+    ensure_valkey(tmp_path / "valkey").wait_stopped()
+
+
+@pytest.mark.parametrize(
+    ("pool", "acks"),
+    [("prefork", "early"), ("prefork", "late"), ("threads", "late"), ("solo", "early"), ("gevent", "late")],
+)
+def test_jobs_from_rabbitmq_are_reported_with_their_queues(
+    pool: str, acks: str, rabbitmq: RabbitServer, tmp_path: Path
+) -> None:
+    """Also those of an exchange that the application does not know, since the worker has one queue only."""
+    name = f"{pool} {acks}"
+    queue = Queue(name, Exchange("of others", type="headers"), binding_arguments={"to": name, "x-match": "all"})
+    with Connection(rabbitmq.url) as connection:
+        queue(connection.default_channel).declare()
+    environment = {"ACKS_LATE": "1"} if acks == "late" else {}
+    with reporting(tmp_path, rabbitmq.url, (*POOLS[pool], f"--queues={name}"), environment) as worker:
+        names = [f"job {number}" for number in range(10)]
+        for each in names:
+            worker.send(
+                "works", 0.5, job_id=each, queue=None, exchange="of others", routing_key="any", headers={"to": name}
+            )
+        eventually(lambda: all(worker.life(each) == FINISHED for each in names))
+        assert {line["queue"] for line in worker.lines if line["t"] != "beat"} == {name}
+        beat = worker.next_beat()
+        assert (beat["queues"], beat["begun"], beat["ended"], beat["running"]) == ([name], 10, 10, [])
+        assert not unreported(worker)
+        assert worker.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("restarted", "pool"),
+    [("rabbitmq", "prefork"), ("redis", "prefork"), ("redis", "gevent")],
+    indirect=["restarted"],
+)
+def test_a_job_is_running_also_while_the_broker_is_away(pool: str, restarted: Restart, tmp_path: Path) -> None:
+    url, stop, start = restarted
+    with reporting(tmp_path, url, POOLS[pool]) as worker:
+        worker.send("works", 12.0)
+        eventually(lambda: worker.beats[-1]["running"])
+        stop()
+        eventually(lambda: not worker.beats[-1]["connected"])
+        away = worker.next_beat()
+        assert [job[0] for job in away["running"]] == ["works"]
+        assert away["queues"] == ["celery"]
+        start()
+        eventually(lambda: worker.beats[-1]["connected"], within_s=RECONNECTED_WITHIN_S)
+        back = worker.next_beat()
+        eventually(lambda: worker.beats[-1]["loop"] > back["loop"])
+        eventually(lambda: worker.life("works")[:3] == FINISHED)
+        worker.send("works", job_id="next")
+        eventually(lambda: worker.life("next") == FINISHED)
+        assert not unreported(worker)
