@@ -1,0 +1,109 @@
+"""Celery's own workers report to a real agent: early acknowledgement, no heartbeat, no word of it in the application."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from celery import Celery
+
+from headway.wire.v1 import agent_pb2
+from support.agent_host import Host, ended, one_host
+from support.fake_control import row
+from support.processes import runs
+from support.waiting import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+APP = """
+import os, pathlib, time
+from celery import Celery
+app = Celery("shop", broker=os.environ["BROKER_URL"])
+
+@app.task(name="work")
+def work(path):
+    pathlib.Path(path).with_suffix(".begun").touch()
+    while not pathlib.Path(path).exists():
+        time.sleep(0.05)
+    pathlib.Path(path).with_suffix(".ended").touch()
+"""
+POOLS = {"prefork": 2, "threads": 4, "gevent": 4, "solo": 1}
+
+
+@pytest.fixture
+def broker_url(valkey_url: str) -> str:
+    parts = urlsplit(valkey_url)
+    return valkey_url if parts.scheme == "redis" else f"redis+socket://{parts.path}?virtual_host=0"
+
+
+@pytest.fixture(params=POOLS)
+def host(request: pytest.FixtureRequest, tmp_path: Path, broker_url: str) -> Iterator[Host]:
+    (tmp_path / "shop.py").write_text(APP)
+    host_file = f"""
+    [templates.celery]
+    argv = ["{Path(sys.executable).with_name("celery")}", "--app", "shop", "worker", "--pool", "{request.param}",
+        "--concurrency", "{POOLS[request.param]}", "--loglevel", "INFO", "--without-heartbeat", "--without-mingle",
+        "--without-gossip", "--hostname", "w-$(HEADWAY_WORKER_ID)@%h", "--prefetch-multiplier", "1"]
+    environment = {{ BROKER_URL = "{broker_url}" }}
+    slots = {POOLS[request.param]}
+    ready_pattern = ' ready\\.$'
+    ready_timeout_s = 300
+    """
+    with one_host(tmp_path, host_file) as host:
+        yield host
+
+
+def reported(host: Host, holds: Callable[[list[agent_pb2.Worker]], bool]) -> list[agent_pb2.Worker]:
+    """The workers of the last report, once it says so. Who is idle is reported within seconds, the rest with others."""
+
+    def found() -> list[agent_pb2.Worker] | None:
+        workers = host.control.workers()
+        return workers if holds(workers) else None
+
+    return eventually(found, within_s=200.0)
+
+
+def are_idle(*workers: agent_pb2.Worker) -> bool:
+    return all(
+        (each.HasField("is_busy"), each.is_busy, each.activity_source, each.running_jobs)
+        == (True, False, "reporter", 0)
+        for each in workers
+    )
+
+
+def test_a_running_job_is_known_over_a_restart_and_the_idle_worker_leaves(
+    host: Host, tmp_path: Path, broker_url: str
+) -> None:
+    first = host.agent()
+    host.control.assign(row(2, template="celery"))
+    both = reported(host, lambda workers: len(workers) == 2 and are_idle(*workers))
+    with Celery("shop", broker=broker_url) as app:
+        app.send_task("work", (str(tmp_path / "go"),), task_id="job-1")
+    eventually(lambda: (tmp_path / "go.begun").exists(), within_s=60.0)
+
+    def is_known(workers: list[agent_pb2.Worker]) -> bool:
+        busy = [each for each in workers if each.is_busy]
+        others = [each for each in workers if not each.is_busy]
+        named = [(job.job_id, job.queue, job.job_class) for each in busy for job in each.running]
+        return named == [("job-1", "celery", "work")] and len(others) == 1 and are_idle(*others)
+
+    (busy,) = (each for each in reported(host, is_known) if each.is_busy)
+    (idle,) = (each for each in both if each.worker_id != busy.worker_id)
+    assert (busy.activity_source, busy.running_jobs) == ("reporter", 1)
+
+    first.kill()
+    first.wait()
+    host.control.reports.clear()
+    second = host.agent()
+    reported(host, is_known)
+    host.control.assign(row(1, template="celery"))
+    eventually(lambda: not runs(idle.pid), within_s=60.0)
+    assert runs(busy.pid)
+    (tmp_path / "go").touch()
+    eventually(lambda: (tmp_path / "go.ended").exists(), within_s=60.0)
+    (left,) = reported(host, lambda workers: len(workers) == 1 and are_idle(*workers))
+    assert left.worker_id == busy.worker_id
+    host.control.assign(row(0, template="celery"))
+    eventually(lambda: not host.control.workers(), within_s=60.0)
+    assert ended(second) == 0
