@@ -1,29 +1,28 @@
 """Workers of which nobody knows what they do: they come down one at a time, and none of them is taken to be idle."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from headway.scaling.decide import decide
 from headway.scaling.explain import explained
-from headway.scaling.metrics.worker_evidence import evidence_of
-from headway.scaling.model import Assignment, Decision, Memory, QueueMetrics, Worker, WorkerState
+from headway.scaling.model import Memory, QueueMetrics
 from headway.scaling.policy.ground import Ground
 from headway.scaling.policy.limits import may_be_busy
-from headway.scaling.profile import Override, Profile
-from headway.scaling.reconcile import Drain, reconcile
+from headway.scaling.profile import Override
 from headway.scaling.view import PoolView
+from scaling.unseen import UnseenPool
 from support.pools import NOW_S, profile, queue, view
 
-TICK_S = 5.0
-EXIT_S = 2.0
 
-
-def unknown(workers: int = 0, *, last: int = 0, idle: int = 0, busy: int = 0, **values: Any) -> Ground:
+def unknown(
+    workers: int = 0, *, last: int = 0, idle: int = 0, busy: int = 0, waiting_jobs: int = 0, **values: Any
+) -> Ground:
     """A pool with so many running workers of unknown activity, beside idle and busy ones."""
     running = workers + idle + busy
-    seen = view(running_workers=running, idle_workers=idle, unknown_activity_workers=workers, **values)
+    member = queue(waiting_jobs=waiting_jobs)
+    seen = view(member, running_workers=running, idle_workers=idle, unknown_activity_workers=workers, **values)
     return Ground(view=seen, memory=Memory(), last_workers=last or running, is_fresh=True, now_s=NOW_S)
 
 
@@ -37,8 +36,9 @@ def unknown(workers: int = 0, *, last: int = 0, idle: int = 0, busy: int = 0, **
         (unknown(1, idle=1, busy=2), 0, 3),
         (unknown(1, busy=3), 0, 3),
         (unknown(4, starting_workers=1, last=5), 0, 5),  # one that starts is about to do something
+        (unknown(6, waiting_jobs=1), 0, 6),  # where a job waits, all may be busy
         (unknown(6), 7, 7),
-        (unknown(6, last=3), 0, 3),  # whoever was told to go by others, stays told
+        (unknown(6, last=5), 0, 5),  # the first has yet to hear of it
         (unknown(0, idle=4), 0, 0),
         (unknown(0, busy=4), 0, 0),  # where each is known, the demand holds the busy ones
     ],
@@ -47,66 +47,13 @@ def test_down_by_idle_workers_and_then_by_one_unknown_one(pool: Ground, wanted: 
     assert may_be_busy(wanted, pool) == left
 
 
-# --- a pool from evaluation to evaluation ----------------------------------------------------------------------------
+# --- from evaluation to evaluation ------------------------------------------------------------------------------------
 
 
-@dataclass
-class Fleet:
-    """One pool on one host, whose broker knows nothing of running jobs; evaluated and reconciled every 5 s."""
-
-    profile: Profile
-    ends_s: dict[str, float]
-    """Worker -> when its job ends; 0 for one without."""
-    known: bool = False
-    """Whether workers report what they do."""
-    now_s: float = NOW_S
-    memory: Memory = field(default_factory=Memory)
-    asked_s: dict[str, float] = field(default_factory=dict)
-    decision: Decision | None = None
-
-    def __post_init__(self) -> None:
-        self.memory = Memory(target_workers=len(self.ends_s))
-        self.assigned = len(self.ends_s)
-
-    def worker(self, name: str) -> Worker:
-        is_busy = self.ends_s[name] > self.now_s if self.known else None
-        state = WorkerState.DRAINING if name in self.asked_s else WorkerState.RUNNING
-        return Worker(
-            worker_id=name, pool="mail", template="mail", pid=1, state=state, started_at_s=0.0, is_busy=is_busy
-        )
-
-    def step(self) -> list[str]:
-        """Who is asked to leave at this evaluation."""
-        for name, at_s in list(self.asked_s.items()):
-            if max(at_s, self.ends_s[name]) + EXIT_S <= self.now_s:
-                del self.ends_s[name], self.asked_s[name]
-        workers = [self.worker(name) for name in sorted(self.ends_s)]
-        running = [each for each in workers if each.state is WorkerState.RUNNING]
-        evidence = evidence_of(running, running_workers=len(running))
-        seen = view(
-            queue(in_flight_jobs=None, in_flight_min_jobs=0, sampled_at_s=self.now_s),
-            profile=self.profile,
-            assigned_workers=self.assigned,
-            running_workers=len(running),
-            leaving_workers=len(self.asked_s),
-            idle_workers=evidence.idle_workers,
-            unknown_activity_workers=evidence.unknown_workers,
-            undated_jobs=evidence.undated_jobs,
-            busy_workers=evidence.may_be_busy_workers,
-            busy_slots=evidence.most_slots(1),
-        )
-        self.decision, self.memory = decide(seen, self.memory, now_s=self.now_s)
-        self.assigned = self.decision.target_workers
-        row = Assignment(pool="mail", host_id="a", template="mail", base_workers=self.assigned)
-        asked = [action.worker_id for action in reconcile(workers, [row]) if isinstance(action, Drain)]
-        self.asked_s |= dict.fromkeys(asked, self.now_s)
-        self.now_s += TICK_S
-        return asked
-
-
-def fleet(*ends_s: float, known: bool = False, **values: Any) -> Fleet:
+def fleet(*ends_s: float, known: bool = False, **values: Any) -> UnseenPool:
     names = {f"w{number}": NOW_S + end_s if end_s else 0.0 for number, end_s in enumerate(ends_s)}
-    return Fleet(profile=profile(**values), ends_s=names, known=known)
+    reporting = frozenset(names) if known else frozenset[str]()
+    return UnseenPool(profile=profile(**values), ends_s=names, reporting=reporting)
 
 
 def test_an_idle_pool_of_unknown_workers_comes_down_to_its_floor_within_15_s_a_worker() -> None:
@@ -124,7 +71,7 @@ def test_an_idle_pool_whose_workers_report_comes_down_at_once() -> None:
 
 def test_while_long_jobs_run_unseen_one_worker_at_most_is_asked() -> None:
     pool = fleet(*[180.0] * 6)
-    asked = [name for _ in range(35) for name in pool.step()]
+    asked = [worker for _ in range(35) for worker in pool.step()]
     assert len(asked) == 1
     assert len(pool.ends_s) == 6  # that one finishes its job
     while pool.ends_s:
@@ -134,7 +81,7 @@ def test_while_long_jobs_run_unseen_one_worker_at_most_is_asked() -> None:
 
 def test_no_busy_worker_is_asked_while_an_idle_one_is_there() -> None:
     pool = fleet(180.0, 0.0, 180.0, 0.0, known=True)
-    assert sorted(pool.step()) == ["w1", "w3"]
+    assert sorted(worker.worker_id for worker in pool.step()) == ["w1", "w3"]
     assert [pool.step() for _ in range(10)] == [[]] * 10
 
 

@@ -54,7 +54,7 @@ def decide(
         memory = Memory()
     last_workers = view.assigned_workers if memory.target_workers is None else memory.target_workers
     reading = reading_of(view, memory, now_s=now_s)
-    advice = _advised(strategy, reading, memory, now_s=now_s)
+    advice, most_workers = _advised(strategy, reading, memory, now_s=now_s)
     greatest = max(advice.demands, key=lambda demand: demand.slots)
     wanted_workers = workers_of(greatest.slots, slots_per_worker=view.slots_per_worker)
     is_held = wanted_workers > 0 and activation.is_held(reading.shown, memory, last_workers=last_workers, now_s=now_s)
@@ -64,6 +64,7 @@ def decide(
         last_workers=last_workers,
         is_fresh=reading.is_fresh,
         now_s=now_s,
+        most_workers=most_workers,
         is_held=is_held,
     )
     # What never was and never will be cannot be held: a burst beyond the ceiling says nothing about the workers below.
@@ -115,22 +116,23 @@ def _strategy(view: PoolView, strategies: Mapping[str, Strategy]) -> Strategy:
     return strategies[name]
 
 
-def _advised(strategy: Strategy, reading: PoolReading, memory: Memory, *, now_s: float) -> Advice:
+def _advised(strategy: Strategy, reading: PoolReading, memory: Memory, *, now_s: float) -> tuple[Advice, int]:
     """What the strategy asks for, with every worker of unknown activity taken to be busy.
 
-    Where that asks for no more workers than there are, it is asked once more with these workers taken to be idle: the
-    limit ``may_be_busy`` then says how many leave. Otherwise a pool whose workers report nothing would never come down.
+    Where that asks for no more workers than there are, it is asked once more with these workers taken to be idle, and
+    the first count comes along: the limit ``may_be_busy`` says how many leave. Otherwise a pool whose workers report
+    nothing would never come down.
     """
     queue, view = reading.queue, reading.estimated
     advice = strategy.advise(queue, view, memory.strategy_state, now_s)
     if not view.unknown_activity_workers or queue.running_jobs is not None:
-        return advice
+        return advice, 0
     slots = max(demand.slots for demand in advice.demands)
-    there = view.running_workers + view.starting_workers
-    if workers_of(slots, slots_per_worker=view.slots_per_worker) > there:
-        return advice
+    most_workers = workers_of(slots, slots_per_worker=view.slots_per_worker)
+    if most_workers > view.running_workers + view.starting_workers:
+        return advice, 0
     least = strategy.advise(queue, with_unknown_as_idle(view), memory.strategy_state, now_s)
-    return replace(least, state=advice.state)
+    return replace(least, state=advice.state), most_workers
 
 
 def _decision(

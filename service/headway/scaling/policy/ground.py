@@ -18,6 +18,8 @@ class Ground:
     now_s: float
     kept_workers: int = 0
     """What the cheapest holds keep up, where the profile sets none."""
+    most_workers: int = 0
+    """What demands ask for if every worker of unknown activity is busy, where the count is that of idle ones."""
     is_held: bool = False
     """At zero with too few jobs to wake for."""
 

@@ -48,17 +48,21 @@ def activation(count: int, ground: Ground) -> int:
 
 
 def may_be_busy(count: int, ground: Ground) -> int:
-    """Down only by workers that are known to be idle; without one, by one worker whose activity is unknown.
+    """Down only by workers that are known to be idle, and not needed if all unknown ones are busy; without one, by one
+    worker whose activity is unknown.
 
     The next of these is asked once the one before has ended: the stop signal lets it finish a job that it may have.
+    While a job waits none is asked, as all may be busy.
     """
     view = ground.view
-    if not view.unknown_activity_workers or count >= ground.last_workers:
+    if not view.unknown_activity_workers:
         return count
     idle_workers = view.idle_workers or 0
-    kept = view.running_workers + view.starting_workers - idle_workers
-    is_next_due = not (idle_workers or view.starting_workers or view.leaving_workers)
-    return max(count, min(ground.last_workers, kept - is_next_due))
+    may_be_busy_workers = view.running_workers + view.starting_workers - idle_workers
+    kept = max(may_be_busy_workers, ground.most_workers)
+    does_any_job_wait = any(queue.waiting_least_jobs for queue in view.queues)
+    is_next_due = not (idle_workers or view.starting_workers or view.leaving_workers or does_any_job_wait)
+    return max(count, kept - is_next_due)
 
 
 def _step(workers: int | None, fraction: float | None, last_workers: int) -> int | None:
