@@ -1,4 +1,4 @@
-"""Celery's own workers report to a real agent: early acknowledgement, no heartbeat, no word of it in the application."""
+"""Celery's own workers report to a real agent: early acknowledgement, no heartbeat, nothing in the application."""
 
 import sys
 from collections.abc import Callable, Iterator
