@@ -17,7 +17,7 @@ FAST_TESTS := -m "not proof and not ($(SLOW))" $(ONLY_SLOW:%=--ignore=tests/%)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install api demo test check quick field proof proof-field proof-queues screenshots format lint types contracts compiled classes fast docs docs-run docs-links proto proto-check bench wheel release image clean
+.PHONY: help install api demo test scripts check quick field proof proof-field proof-queues screenshots format lint types contracts compiled classes fast docs docs-run docs-links proto proto-check bench wheel release image clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -48,6 +48,9 @@ demo: install ## the whole of Headway on this machine, with real jobs (ARGS="--f
 test: install ## every kind of test once, small seeds (15 minutes at most)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target classes types lint contracts proto-check compiled
 	@$(BIN)/pytest -m "not proof and not field" --numprocesses auto --dist loadgroup --durations 25 $(ARGS)
+
+scripts: install ## every script of benchmarks/ and tools/ at its smallest size (10 minutes at most; ARGS="benchmarks/wake.py" for one)
+	@$(BIN)/python tools/smallest_runs.py $(ARGS)
 
 check: install ## format, lint, types, contracts and the fast tests (3 minutes at most)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types lint contracts proto-check compiled

@@ -204,7 +204,7 @@ class RedisBench:
             "server_ms": round(server_ms, 1),
             "idle_share": round(idle_share, 4),
             "busy_share": round(busy_share, 4),
-            "stored_p95_s": round(waits_s[int(0.95 * len(waits_s))], 3),
+            "stored_p95_s": round(waits_s[int(0.95 * len(waits_s))], 3) if waits_s else None,
             "stored_jobs": len(waits_s),
             "resident_mb": round(resident_mb, 1),
         }
