@@ -118,6 +118,6 @@ def test_a_job_longer_than_the_deadline_is_killed_after_it_and_that_is_reported(
         site.scale(0)
         eventually(lambda: not any(map(runs, family)))
         assert procfs.since_boot_s() - asked_at_s >= DEADLINE_S
-        eventually(lambda: f"forcing pool=mail pid={pid}: it did not end within {DEADLINE_S} s" in site.logged())
+        eventually(lambda: f"forcing pool=mail pid={pid}: it did not end by its drain deadline" in site.logged())
         eventually(lambda: site.exit_codes() == {worker_id: -signal.SIGKILL})
         assert site.count("end") == {}
