@@ -4,20 +4,27 @@ import asyncio
 import re
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import grpc.aio
 import pytest
 
 from control.telemetry import batch, ingesting
-from headway.control.rpc import stranger_connections
+from headway.control.rpc import stranger_calls, stranger_connections
 from headway.control.rpc.grpc_server import RpcServer, serve
+from headway.control.rpc.stranger_calls import (
+    EXCEEDING_MAX,
+    EXCEEDING_S,
+    STRANGER_CALLS_MAX,
+    StrangerCalls,
+)
 from headway.control.rpc.stranger_connections import UNASKED_BYTES_MAX
 from headway.control.rpc.telemetry_servicer import TelemetryServicer
 from headway.settings import Address
 from headway.wire import codec
-from headway.wire.v1 import telemetry_pb2_grpc
+from headway.wire.v1 import agent_pb2, agent_pb2_grpc, telemetry_pb2_grpc
 from support.sockets import is_ended
 from support.waiting import eventually_of
 
@@ -37,14 +44,38 @@ def headers_of_a_call(token: str) -> bytes:
     return len(block).to_bytes(3, "big") + b"\x01\x04\0\0\0\x01" + block
 
 
+def half_calls(count: int, method: str = "AgentService/Enrol") -> bytes:
+    """Calls without a credential and without their messages."""
+    named = {
+        ":path": f"/headway.wire.v1.{method}",
+        ":authority": "a",
+        "content-type": "application/grpc",
+        "te": "trailers",
+    }
+    block = b"\x83\x86" + b"".join(b"\0%c%s%c%s" % (len(k), k.encode(), len(v), v.encode()) for k, v in named.items())
+    head = len(block).to_bytes(3, "big") + b"\x01\x04"
+    return b"".join(head + (2 * number + 1).to_bytes(4, "big") + block for number in range(count))
+
+
 def on_stream_3(frame: bytes) -> bytes:
     return frame[:8] + b"\x03" + frame[9:]
+
+
+class Enrolling(agent_pb2_grpc.AgentServiceServicer):
+    """Lets in whoever asks, as with a join token."""
+
+    def add_to(self, server: grpc.aio.Server) -> None:
+        agent_pb2_grpc.add_AgentServiceServicer_to_server(self, server)
+
+    async def Enrol(self, _request: Any, _context: Any) -> agent_pb2.EnrolResponse:  # noqa: N802
+        return agent_pb2.EnrolResponse()
 
 
 @pytest.fixture
 async def server(migrated_url: str, tmp_path: Path) -> AsyncIterator[RpcServer]:
     async with ingesting(migrated_url, tmp_path) as ingest:
-        server = await serve([TelemetryServicer(ingest)], address=Address(host="127.0.0.1", port=0), token=TOKEN)
+        servicers = [TelemetryServicer(ingest), Enrolling()]
+        server = await serve(servicers, address=Address(host="127.0.0.1", port=0), token=TOKEN)
         yield server
         await server.stop(0)
 
@@ -143,3 +174,77 @@ async def test_a_refusal_reaches_a_stranger_with_a_large_message(server: RpcServ
             assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
             await server.strangers.sweep(server.port)
     assert server.strangers.ended == 0
+
+
+# --- many calls without a credential ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["AgentService/Enrol", "AgentService/Report", "TelemetryService/Ingest"])
+async def test_a_connection_with_many_calls_without_a_credential_is_ended(
+    server: RpcServer, caplog: pytest.LogCaptureFixture, method: str
+) -> None:
+    """1,000 connections with 100 halves of a call each, 1.6 MB, took 1 GB and three quarters of a core."""
+    with connection(server) as each, connection(server) as other:
+        other.sendall(half_calls(STRANGER_CALLS_MAX))
+        each.sendall(half_calls(100, method))  # each refusal takes its time
+        assert await asyncio.to_thread(is_ended, each)
+        assert await eventually_of(lambda: server.strangers.ended) == 1
+    assert "too many calls without a credential come from there" in caplog.text
+
+
+async def test_an_address_of_which_several_connections_have_too_many_calls_loses_them_all(server: RpcServer) -> None:
+    with ExitStack() as stack:
+        several = [stack.enter_context(connection(server)) for _ in range(EXCEEDING_MAX + 3)]
+        for each in several[: EXCEEDING_MAX + 1]:
+            each.sendall(half_calls(100))
+        assert await eventually_of(lambda: server.strangers.ended == len(several))
+
+
+async def test_many_connections_with_few_calls_each_are_ended_together(
+    server: RpcServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stranger_calls, "STRANGERS_CALLS_MAX", 20)
+    with ExitStack() as stack:
+        several = [stack.enter_context(connection(server)) for _ in range(4)]
+        for each in several:
+            each.sendall(half_calls(STRANGER_CALLS_MAX))
+        assert await eventually_of(lambda: server.strangers.ended == len(several))
+
+
+async def test_of_several_addresses_the_one_with_the_most_calls_floods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stranger_calls, "STRANGERS_CALLS_MAX", 5)
+    calls = StrangerCalls()
+    with ExitStack() as stack:
+        for host, port in (("192.0.2.1", 1), ("2001:db8::1", 1), ("2001:db8::2", 2), ("2001:db8::3", 3)):
+            assert stack.enter_context(calls.counted((host, port)))
+        assert not calls.has_any_to_end.is_set()
+        for port in (2, 3):
+            stack.enter_context(calls.counted(("192.0.2.2", port)))
+        assert calls.has_any_to_end.is_set()
+        to_end = calls.take()
+        assert [to_end.has((host, 9)) for host in ("2001:db8::9", "2001:db9::9", "192.0.2.2")] == [True, False, False]
+    with calls.counted(("192.0.2.1", 1)):
+        assert not calls.has_any_to_end.is_set()
+
+
+async def test_connections_that_exceeded_long_ago_make_no_flood() -> None:
+    now = [0.0]
+    calls = StrangerCalls(clock=lambda: now[0])
+    for port in range(2 * EXCEEDING_MAX):
+        now[0] += EXCEEDING_S
+        with ExitStack() as stack:
+            for _ in range(STRANGER_CALLS_MAX + 1):
+                stack.enter_context(calls.counted(("192.0.2.1", port)))
+    assert not calls.take().addresses
+
+
+@pytest.mark.parametrize("shown", [(("authorization", f"Bearer {TOKEN}"),), ()], ids=["a credential", "a join token"])
+async def test_a_connection_on_which_somebody_was_let_in_stays(server: RpcServer, shown: Any) -> None:
+    """A proxy passes on calls of hosts that are known, and of others that are not yet."""
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        await agent_pb2_grpc.AgentServiceStub(channel).Enrol(agent_pb2.EnrolRequest(), metadata=shown)
+        call = channel.stream_unary("/headway.wire.v1.AgentService/Enrol")
+        halves = [call(timeout=BOUND_S) for _ in range(3 * STRANGER_CALLS_MAX)]
+        codes = {await half.code() for half in halves}
+        assert codes == {grpc.StatusCode.INVALID_ARGUMENT}  # each has a second for its message
+        assert server.strangers.ended == 0

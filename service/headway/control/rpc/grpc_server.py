@@ -18,8 +18,9 @@ from headway.control.rpc.grpc_errors import status_of
 from headway.control.rpc.message_intake import Intake
 from headway.control.rpc.paced_call import PacedCall
 from headway.control.rpc.peer_address import address_of_call
+from headway.control.rpc.stranger_calls import STRANGER_CALLS_MAX
 from headway.control.rpc.stranger_connections import StrangerConnections
-from headway.errors import HeadwayError, Misconfigured
+from headway.errors import HeadwayError, Misconfigured, Overloaded
 from headway.store.access.credentials import Role
 from headway.wire.channel import ANSWERED
 
@@ -27,10 +28,10 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 SETTING = "HEADWAY_GRPC_ADDRESS"
 OPTIONS: tuple[tuple[str, int], ...] = (
-    # When every agent reconnects at once, calls wait their turn. With gRPC's own bounds thousands of them come back as
-    # CANCELLED, which a client takes for its own doing.
-    ("grpc.server.max_pending_requests", 50_000),
-    ("grpc.server.max_pending_requests_hard_limit", 60_000),
+    # When every agent reconnects at once, calls wait their turn, of each method as many, and each takes 15 KB. Beyond
+    # that, gRPC answers CANCELLED, and an agent comes again. With gRPC's own 1,000, too many agents would have to.
+    ("grpc.server.max_pending_requests", 3_000),
+    ("grpc.server.max_pending_requests_hard_limit", 4_000),
     # Of one connection: an agent has two calls under way, and a proxy opens more connections. HTTP/2 advises no fewer.
     # Whoever has that many waits for an answer before it calls again, and a refusal takes its time.
     ("grpc.max_concurrent_streams", 100),
@@ -54,6 +55,8 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.max_receive_message_length", 8 * 1024 * 1024),  # a full batch is 2 MB
+    # Then it is another connection's turn. With gRPC's own 32, calls of those who are known wait behind a flood.
+    ("grpc.http2.max_requests_per_read", 4),
     # Two servers on one port would each get half of the agents.
     ("grpc.so_reuseport", 0),
 )
@@ -164,15 +167,31 @@ class CallerCheck(grpc.aio.ServerInterceptor):
         try:
             caller = await self._entitled(method, secret, address=paced.who)
             paced.who = caller.paced_as(paced.who)
-            if caller.role is not Role.JOIN:
-                self._strangers.authenticated(paced.peer())
-            if handler is None:
-                return await paced.abort(grpc.StatusCode.UNIMPLEMENTED, "there is no such method", (ANSWERED,))
-            CALLER.set(caller)
-            request = await self._intake.read(handler, paced, caller)
+            if caller.role is Role.JOIN:
+                return await self._joined(handler, paced, caller)
+            self._strangers.authenticated(paced.peer())
+            return await self._handled(handler, paced, caller)
         except HeadwayError as error:
-            return await paced.abort(status_of(error), str(error), (ANSWERED,))
-        return await handler.unary_unary(request, paced)
+            with self._strangers.unauthenticated(paced.peer()):
+                return await paced.abort(status_of(error), str(error), (ANSWERED,))
+
+    async def _joined(self, handler: Any, paced: PacedCall, caller: Caller) -> Any:
+        """The answer to a host that shows its join token in the message."""
+        with self._strangers.unauthenticated(paced.peer()) as has_room:
+            if not has_room:
+                raise Overloaded(
+                    f"{STRANGER_CALLS_MAX} calls without a credential wait on this connection: wait for one of them"
+                )
+            answer = await self._handled(handler, paced, caller)
+        self._strangers.authenticated(paced.peer())
+        return answer
+
+    async def _handled(self, handler: Any, paced: PacedCall, caller: Caller) -> Any:
+        """The answer of the method, once the call has brought its message."""
+        if handler is None:
+            return await paced.abort(grpc.StatusCode.UNIMPLEMENTED, "there is no such method", (ANSWERED,))
+        CALLER.set(caller)
+        return await handler.unary_unary(await self._intake.read(handler, paced, caller), paced)
 
     async def _entitled(self, method: str, secret: str | None, *, address: str) -> Caller:
         if method == ENROL and secret is None and not self._callers.is_open:

@@ -1,4 +1,4 @@
-"""Connections of the gRPC port that bring bytes and no call: they are ended, those without a credential soon.
+"""Connections of the gRPC port that are ended: with many bytes and no call, or with many calls and no credential.
 
 gRPC takes the headers of a call for as long as they come. Of CONTINUATION frames without an end it keeps some bytes of
 each until the connection ends: it has no bound for these, and shows neither its sockets nor what comes over them. But
@@ -23,6 +23,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from headway.control.log_throttle import LogThrottle
+from headway.control.rpc.stranger_calls import Peer, StrangerCalls, ToEnd
 
 STRANGER_SWEEP_S = 1.0
 # What comes within that second counts, too: a sweep begins at once where memory has grown by as much since the last.
@@ -37,13 +38,13 @@ STRANGERS_BYTES_MAX = 64 * 1024 * 1024  # of all together; the largest end first
 KNOWN_BYTES_MAX = 64 * 1024 * 1024
 KNOWNS_BYTES_MAX = 256 * 1024 * 1024  # of all with a credential
 FEW_BYTES = 32 * 1024  # the handshake of TLS and the headers of a call are 10 KB: whoever has sent no more is spared
+UNASKED = "no call came with them"
+FLOODS = "too many calls without a credential come from there"
 FD_FOLDER = Path("/proc/self/fd")
 HAS_FDS = FD_FOLDER.is_dir()  # Linux
 STATM = Path("/proc/self/statm")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _BYTES_RECEIVED_AT, _BYTES_RECEIVED_LENGTH = 128, 8  # in Linux's struct tcp_info, since 4.1
-
-Peer = tuple[str, int]
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,8 @@ class _Connection:
 
     peer: Peer | None
     is_known: bool = False
+    is_ended: bool = False
+    """Shut down here; gRPC lets go of it when it comes to it."""
     bytes_at_call: int = 0
 
 
@@ -68,17 +71,23 @@ class _Inbound(NamedTuple):
 
 
 class _CallsSinceSweep(NamedTuple):
-    """Who called since the last sweep: a call began or ended, one began, one showed a credential; and who calls now."""
+    """Who called since the last sweep: a call began or ended, one began, one showed a credential; who calls now.
+
+    And what has had too many calls.
+    """
 
     called: AbstractSet[Peer]
     begun: AbstractSet[Peer]
     known: AbstractSet[Peer]
     now: AbstractSet[Peer]
+    to_end: ToEnd
 
     def bytes_max(self, connection: _Connection) -> int:
         """How much may come over it without a call."""
         if connection.is_known:
             return KNOWN_BYTES_MAX
+        if connection.peer is not None and self.to_end.has(connection.peer):
+            return -1  # not even none
         is_calling = connection.peer in self.called or connection.peer in self.now
         return CALLING_BYTES_MAX if is_calling else UNASKED_BYTES_MAX
 
@@ -93,6 +102,9 @@ class StrangerConnections:
         self._called: set[Peer] = set()
         self._begun: set[Peer] = set()
         self._known: set[Peer] = set()
+        self._known_before: AbstractSet[Peer] = frozenset()
+        """Those of which that was known before the last sweep, as long as their connections are open."""
+        self._of_strangers = StrangerCalls()
         self._throttle = LogThrottle()
         self.ended = 0
         """How many were ended."""
@@ -112,12 +124,28 @@ class StrangerConnections:
             if not self._calling[place]:
                 del self._calling[place]
 
+    @contextmanager
+    def unauthenticated(self, peer: str) -> Iterator[bool]:
+        """A call from ``peer`` that shows no credential, until the end of the block; whether there is room for it.
+
+        Over a connection on which another call has shown one, there is.
+        """
+        place = _peer_of(peer)
+        if place in self._known or place in self._known_before:
+            yield True
+            return
+        with self._of_strangers.counted(place) as has_room:
+            yield has_room
+
     def authenticated(self, peer: str) -> None:
         """A caller there has shown a credential: as long as the connection is open, it is no stranger's."""
         self._known.add(_peer_of(peer))
 
     async def sweep_for_ever(self, port: int) -> None:
-        """``sweep`` each second, and as memory grows. Where the kernel does not show what it counts, return."""
+        """``sweep`` each second, as memory grows, and when one has too many calls.
+
+        Where the kernel does not show what it counts, return.
+        """
         while HAS_FDS:
             await self._pause()
             with suppress(OSError):  # no descriptor is left to read the folder by; one may be a second later
@@ -126,22 +154,25 @@ class StrangerConnections:
     async def _pause(self) -> None:
         until_s = time.monotonic() + STRANGER_SWEEP_S
         before_bytes = _resident_bytes()
-        while time.monotonic() < until_s:
-            await asyncio.sleep(GROWTH_CHECK_S)
-            if _resident_bytes() > before_bytes + GROWTH_BYTES:
-                return
+        while time.monotonic() < until_s and _resident_bytes() <= before_bytes + GROWTH_BYTES:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GROWTH_CHECK_S):
+                    await self._of_strangers.has_any_to_end.wait()
+                    return
 
     async def sweep(self, port: int) -> None:
-        """End the connections of ``port`` over which too much has come."""
-        calls = _CallsSinceSweep(self._called, self._begun, self._known, frozenset(self._calling))
+        """End the connections of ``port`` over which too much has come, and those with too many calls."""
+        to_end = self._of_strangers.take()
+        calls = _CallsSinceSweep(self._called, self._begun, self._known, frozenset(self._calling), to_end)
+        self._known_before |= self._known
         self._called, self._begun, self._known = set(), set(), set()
         # In a thread: there may be 20,000 of them.
         for peer, unasked_bytes in await asyncio.to_thread(self._swept, port, calls):
             self.ended += 1
             if (left_out := self._throttle.due()) is not None:
                 log.warning(
-                    "connection ended address=%s bytes=%d left_out=%d: no call came with them",
-                    *(peer[0], unasked_bytes, left_out),
+                    "connection ended address=%s bytes=%d left_out=%d: %s",
+                    *(peer[0], unasked_bytes, left_out, FLOODS if to_end.has(peer) else UNASKED),
                 )
 
     def _swept(self, port: int, calls: _CallsSinceSweep) -> list[tuple[Peer, int]]:
@@ -152,17 +183,22 @@ class StrangerConnections:
         for fd, inode in _sockets():
             each = self._open.get(inode) or _Connection(peer=_peer_at(fd, port))
             still_open[inode] = each
-            if each.peer is None:
+            if each.peer is None or each.is_ended:
                 continue
-            each.is_known = each.is_known or each.peer in calls.known
+            # Or meanwhile: where others flood, one that has just shown a credential is not ended with them.
+            each.is_known = each.is_known or each.peer in calls.known or each.peer in self._known
             received_bytes = _received_bytes(fd)
             seen = _Inbound(received_bytes - each.bytes_at_call, fd, inode, each.peer, calls.bytes_max(each))
             (knowns if each.is_known else strangers).append(seen)
             if each.peer in (calls.begun if each.is_known else calls.called):
                 each.bytes_at_call = received_bytes
         self._open = still_open
+        self._known_before = {each.peer for each in still_open.values() if each.is_known and each.peer is not None}
         found = (*_too_many(strangers, STRANGERS_BYTES_MAX), *_too_many(knowns, KNOWNS_BYTES_MAX))
-        return [(each.peer, each.unasked_bytes) for each in found if _end(each.fd, each.inode)]
+        ended = [one for one in found if _end(one.fd, one.inode)]
+        for one in ended:
+            still_open[one.inode].is_ended = True
+        return [(one.peer, one.unasked_bytes) for one in ended]
 
 
 def _too_many(connections: list[_Inbound], all_bytes_max: int) -> Iterator[_Inbound]:
