@@ -9,6 +9,8 @@ from headway.scaling.model import WorkerState
 from lab.hosts import Recorded, Seen
 
 LEADER_SILENT_S = 4.0  # two renewals
+HOST_SILENT_S = 20.0  # a report, and a retry
+LOST_WITHIN_S = 8.0  # from the end of a host's lease to the evaluation that takes note of it
 
 
 def astray(
@@ -54,6 +56,11 @@ def not_known(database_url: str, standing: Iterable[str], *, wanted: Mapping[str
             rows = connection.execute(
                 "select pool, sum(base_workers + burst_workers)::int from assignments group by pool"
             ).fetchall()
+            pending = connection.execute(
+                "select name from hosts where reported_at < clock_timestamp() - make_interval(secs => %s) "
+                "and lease_ends_at > clock_timestamp() - make_interval(secs => %s) order by name",
+                [HOST_SILENT_S, LOST_WITHIN_S],
+            ).fetchall()
             silent_s = connection.execute(
                 "select extract(epoch from clock_timestamp() - renewed_at) from leader_heartbeat"
             ).fetchone()
@@ -63,6 +70,7 @@ def not_known(database_url: str, standing: Iterable[str], *, wanted: Mapping[str
     assigned, differing = dict(rows), {worker_id for (worker_id,) in known} ^ set(standing)
     return [
         *([] if silent_s[0] < LEADER_SILENT_S else [f"nobody has led for {silent_s[0]:.0f} s"]),
+        *(f"host {name} is silent, and not yet lost" for (name,) in pending),
         *(
             f"pool {pool}: {assigned.get(pool, 0)} assigned, {count} wanted"
             for pool, count in wanted.items()
