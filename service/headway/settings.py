@@ -36,6 +36,7 @@ BOUNDS: Mapping[str, tuple[str, int]] = {
     "HEADWAY_START_UPS_PER_REPORT": ("start_ups_per_report_max", 1_000),
     "HEADWAY_HTTP_CONNECTIONS": ("http_connections_max", 1_000),
     "HEADWAY_GRPC_CONNECTIONS": ("grpc_connections_max", 20_000),
+    "HEADWAY_GRPC_CALLS_PER_CONNECTION": ("grpc_calls_per_connection_max", 1_000),
     "HEADWAY_VIEWERS": ("viewers_max", 200),
     "HEADWAY_VIEWERS_PER_TOKEN": ("viewers_per_token_max", 50),
     "HEADWAY_METRICS_SERIES": ("metrics_series_max", 100_000),

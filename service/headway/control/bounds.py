@@ -30,6 +30,8 @@ class Bounds:
     """And exits; of more the newest are taken."""
     http_connections_max: int = 1_000
     grpc_connections_max: int = 20_000
+    grpc_calls_per_connection_max: int = 1_000
+    """At once. An agent has two; a proxy may pass on those of many hosts over one connection."""
     viewers_max: int = 200
     """At `/v1/events`."""
     viewers_per_token_max: int = 50

@@ -116,7 +116,7 @@ async def _serve(
             token=settings.token,
             callers=callers,
             certificates=certificates,
-            connections_max=bounds.grpc_connections_max,
+            bounds=bounds,
         )
         stack.push_async_callback(rpc.stop, STOP_GRACE_S)
         connections = Connections(bounds.http_connections_max)

@@ -26,6 +26,7 @@ from headway.control.bounds import DEFAULT, Bounds
 from headway.control.log_throttle import LogThrottle
 from headway.control.rpc.call_permissions import CALLER
 from headway.control.rpc.grpc_errors import with_status
+from headway.control.rpc.held_polls import HeldPolls
 from headway.control.rpc.peer_address import address_of_call
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.model import Exit, HostCapacity, StartUp
@@ -49,6 +50,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         self._reports = reports
         self._admission = admission
         self._bounds = bounds
+        self._polls = HeldPolls(calls_max=bounds.grpc_calls_per_connection_max)
         self._throttle = LogThrottle()
 
     def add_to(self, server: grpc.aio.Server) -> None:
@@ -103,7 +105,8 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
             raise Invalid("max_wait_s=nan is no time in seconds: ask for one from 0 to 300")
         caller = await self._entitled(request, context)
         having = codec.value_of(AppliedAssignment, request)
-        standing = await self._reports.poll(having, wait_s=request.max_wait_s, recheck=self._recheck(caller))
+        with self._polls.held(context.peer()):
+            standing = await self._reports.poll(having, wait_s=request.max_wait_s, recheck=self._recheck(caller))
         return agent_pb2.PollResponse(
             cluster_id=await self._reports.cluster_id(),
             epoch=standing.epoch,

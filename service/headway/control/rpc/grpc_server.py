@@ -11,7 +11,7 @@ import grpc.aio
 
 from headway.control.auth.authenticator import Authenticator, Caller
 from headway.control.auth.certificates import Certificates
-from headway.control.bounds import DEFAULT
+from headway.control.bounds import DEFAULT, Bounds
 from headway.control.listen_address import ListenAddress
 from headway.control.rpc.call_permissions import CALLER, ENROL, NOBODY, may_call
 from headway.control.rpc.grpc_errors import status_of
@@ -32,9 +32,6 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     # that, gRPC answers CANCELLED, and an agent comes again. With gRPC's own 1,000, too many agents would have to.
     ("grpc.server.max_pending_requests", 3_000),
     ("grpc.server.max_pending_requests_hard_limit", 4_000),
-    # Of one connection: an agent has two calls under way, and a proxy opens more connections. HTTP/2 advises no fewer.
-    # Whoever has that many waits for an answer before it calls again, and a refusal takes its time.
-    ("grpc.max_concurrent_streams", 100),
     # Who connects and then says nothing, or has nothing to ask, makes room: agents hold a call, and others come again.
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_connection_idle_ms", 120_000),
@@ -92,7 +89,7 @@ async def serve(
     token: str | None,
     callers: Authenticator | None = None,
     certificates: Certificates | None = None,
-    connections_max: int = DEFAULT.grpc_connections_max,
+    bounds: Bounds = DEFAULT,
 ) -> RpcServer:
     """A running server that answers for ``servicers``.
 
@@ -104,7 +101,13 @@ async def serve(
     strangers = StrangerConnections()
     server = grpc.aio.server(
         interceptors=[CallerCheck(callers or Authenticator(token=token), strangers)],
-        options=(*OPTIONS, ("grpc.max_allowed_incoming_connections", connections_max)),
+        options=(
+            *OPTIONS,
+            ("grpc.max_allowed_incoming_connections", bounds.grpc_connections_max),
+            # A caller with that many waits for an answer before it calls again, and a refusal takes its time. gRPC has
+            # one bound for all connections: how many calls strangers have is counted by ``StrangerCalls``.
+            ("grpc.max_concurrent_streams", bounds.grpc_calls_per_connection_max),
+        ),
     )
     for servicer in servicers:
         servicer.add_to(server)
