@@ -10,12 +10,14 @@ import os
 import sys
 import time
 from array import array
+from collections.abc import Iterable, Iterator
 
 from celery import Celery, signals
 from celery.worker.request import Request
 from kombu.message import Message
 
 HOT_JOBS = 2000  # without a pause, so that processor caches have what reporting needs
+BARE_S = 3.0  # of jobs without the reporter, to compare with
 LATE_S = 0.1  # a job that reporting held up for as long
 JOB_SIGNALS = (signals.task_received, signals.task_prerun, signals.task_postrun)
 
@@ -66,12 +68,26 @@ def signalled_s(request: Request) -> float:
     return took_s
 
 
+def paced(seconds: float, jobs_per_s: float) -> Iterator[float]:
+    """How long the signals of each job take, of so many jobs that begin when they are due."""
+    began_s = time.monotonic()
+    for number in range(int(seconds * jobs_per_s)):
+        time.sleep(max(0.0, began_s + number / jobs_per_s - time.monotonic()))
+        yield signalled_s(request_of(number))
+
+
+def mean_s(durations_s: Iterable[float]) -> float:
+    each = tuple(durations_s)
+    return sum(each) / len(each)
+
+
 def main(seconds: float, jobs_per_s: float) -> None:
     """Report for as long."""
     took_s = array("d", [0.0]) * int(seconds * jobs_per_s)  # in memory from the beginning, so that none of it counts
-    for number in range(1000):
+    for number in range(HOT_JOBS):
         signalled_s(request_of(number))
-    bare_s = sum(signalled_s(request_of(number)) for number in range(1000)) / 1000
+    bare_s = mean_s(paced(BARE_S, jobs_per_s))
+    bare_hot_s = mean_s(signalled_s(request_of(number)) for number in range(HOT_JOBS))
     worker = app.Worker(pool="solo", concurrency=1, quiet=True)
     worker.consumer = Consumer()
     before_bytes, began_s = resident_bytes(), time.perf_counter()
@@ -82,12 +98,10 @@ def main(seconds: float, jobs_per_s: float) -> None:
     start_up_s = time.perf_counter() - began_s
     assert all(signal.receivers for signal in JOB_SIGNALS)
     print("ready", flush=True)
-    began_s = time.monotonic()
-    for number in range(len(took_s)):
-        time.sleep(max(0.0, began_s + number / jobs_per_s - time.monotonic()))
-        took_s[number] = signalled_s(request_of(number)) - bare_s
+    for number, signalled in enumerate(paced(seconds, jobs_per_s)):
+        took_s[number] = signalled - bare_s
     lost_lines = headway_celery_reporter._pipe.lost_lines  # noqa: SLF001 - it has no public name for programs
-    hot_s = sum(signalled_s(request_of(number)) - bare_s for number in range(HOT_JOBS)) / HOT_JOBS
+    hot_s = mean_s(signalled_s(request_of(number)) for number in range(HOT_JOBS)) - bare_hot_s
     took = sorted(took_s)
     figures = {
         "jobs": len(took),
