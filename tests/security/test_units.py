@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 from architecture.roles import read_by
 from headway.agent.config.systemd_unit import ROOT_CAPABILITIES, Unit, unit_text
@@ -108,6 +109,21 @@ def test_a_role_is_closed_as_far_as_it_can_stand(name: str) -> None:
     for left_out in ("MemoryDenyWriteExecute", "ProcSubset", "IPAddressAllow"):
         assert left_out not in service
         assert f"| `{left_out}" in PAGE, "and the page says why"
+
+
+@pytest.mark.parametrize("name", list(ROLES))
+def test_the_memory_that_the_threat_model_relies_on_is_bounded_alike_in_unit_page_and_container(name: str) -> None:
+    role = ROLES[name]
+    (bound,) = service_of(UNITS[name])["MemoryMax"]
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    assert compose[role]["mem_limit"] == bound.lower()
+    assert f"| {role} | {bound.removesuffix('G')} GB |" in PAGE
+
+
+def test_an_agents_unit_bounds_no_memory_because_its_workers_have_it() -> None:
+    for user in ("deploy", "root"):
+        assert not {key for key in service_of(agents(user)) if key.startswith("Memory")}
+    assert "| `MemoryMax` | " in PAGE, "and the page says why"
 
 
 @pytest.mark.parametrize("name", list(ROLES))

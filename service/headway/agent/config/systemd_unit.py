@@ -71,8 +71,9 @@ TimeoutStopSec=30
 OOMPolicy=continue
 TasksMax=infinity
 LimitNOFILE=65536
-# What holds for the agent holds for its workers: docs/how-to/systemd-units.md lists the omitted options and the
-# reasons. With the next two lines no worker can call sudo, or another program that becomes another user.
+# What holds for the agent holds for its workers, and MemoryMax= would, too: docs/how-to/systemd-units.md lists the
+# omitted options and the reasons. With the next two lines no worker can call sudo, or another program that becomes
+# another user.
 NoNewPrivileges=yes
 CapabilityBoundingSet={capabilities}
 ProtectSystem=full
