@@ -35,6 +35,7 @@ def names(wheel: Path) -> set[str]:
         "headway/control/web/index.html",
         "headway/client/v1/api/queues/list_pools.py",
         "headway/client/v1/models/problem.py",
+        "headway/workers/celery_reporter/headway_celery_reporter.py",
     ],
 )
 def test_the_wheel_carries(names: set[str], name: str) -> None:
