@@ -135,7 +135,7 @@ def test_an_agent_whose_boot_is_after_its_workers_start_takes_them_over_and_so_d
         known = [procfs.stat(each.pid).started_ticks for each in fleet.running()]
         assert [each.started_ticks for each in fleet.running()] == known
         started_at_s = [each.life.started_at_s for each in fleet.running()]
-        # The start is noted before the process begins, on a busy machine by seconds; another clock would be minutes off.
+        # The start is noted before the process begins: seconds, on a busy machine. Another clock would be minutes off.
         assert started_at_s == pytest.approx([ticks / procfs.TICKS_PER_S for ticks in known], abs=5.0)
     for _, pid, _, _ in found:
         _end(pid)
