@@ -104,7 +104,16 @@ def test_jobs_that_wait_ask_for_workers_as_if_every_unknown_one_were_busy() -> N
     """Four workers may each have a job of minutes, and three more jobs have no time left."""
     waits: dict[str, Any] = {"waiting_jobs": 3, "oldest_age_s": 9.0, "service_time_s": 180.0}
     seen = workers_unknown(queue(in_flight_jobs=None, in_flight_min_jobs=0, **waits), 4)
-    assert decide(seen, Memory(target_workers=4), now_s=NOW_S)[0].target_workers == 7
+    decision, _ = decide(seen, Memory(target_workers=4), now_s=NOW_S)
+    assert (decision.target_workers, decision.binding, decision.steps[0].workers) == (7, "backlog_drain", 7)
+
+
+def test_an_idle_worker_stays_for_a_job_that_waits_while_another_may_be_busy() -> None:
+    """One is busy, of one nobody knows, and the third is about to take the job."""
+    waits = queue(in_flight_jobs=None, in_flight_min_jobs=0, waiting_jobs=1)
+    seen = replace(workers_unknown(waits, 3), idle_workers=1, unknown_activity_workers=1, busy_workers=2, busy_slots=2)
+    decision, _ = decide(seen, Memory(target_workers=3), now_s=NOW_S)
+    assert (decision.target_workers, decision.steps[0].workers) == (3, 2)
 
 
 def workers_unknown(known: QueueMetrics, workers: int) -> PoolView:

@@ -89,6 +89,27 @@ def test_a_place_in_which_no_worker_is_ready_is_given_up_before_a_busy_workers()
         assert counts(place([target(2)], hosts, [row("a", 2), row("b", 1)])) == {("mail", "a"): 2}
 
 
+def test_a_worker_of_which_nobody_knows_leaves_after_idle_and_starting_ones_and_before_busy_ones() -> None:
+    busy = host("a", workers=[worker(is_busy=True), worker(is_busy=True)])
+    unknown = host("b", cpu_cores=8.0, workers=[worker(is_busy=None)])
+    starting = host("c", cpu_cores=8.0, workers=[replace(worker(is_busy=None), state=WorkerState.STARTING)])
+    rows = [row("a", 2), row("b", 1), row("c", 1)]
+    assert counts(place([target(3)], [busy, unknown, starting], rows)) == {("mail", "a"): 2, ("mail", "b"): 1}
+    assert counts(place([target(2)], [busy, unknown, starting], rows)) == {("mail", "a"): 2}
+
+
+@pytest.mark.parametrize(("room_cores", "stays"), [(1.0, {"low"}), (2.0, {"low", "middle"})])
+def test_a_host_that_shrinks_keeps_busy_workers_and_then_those_that_may_be(room_cores: float, stays: set[str]) -> None:
+    """Whatever their priority."""
+    known = {"low": True, "middle": None, "high": False}
+    workers = [worker(pool, is_busy=is_busy) for pool, is_busy in known.items()]
+    targets = [target(1, pool, priority) for priority, pool in enumerate(known, start=1)]
+    there = [row("a", 1, pool) for pool in known]
+    shrunk = host("a", cpu_cores=room_cores, workers=workers)
+    placed = place(targets, [shrunk], there, may_take_over=False)
+    assert {each.pool for each in placed if each.workers} == stays
+
+
 def test_a_silent_host_gets_nothing_and_its_share_goes_elsewhere() -> None:
     assert counts(place([target(2)], [host("a"), host("b", is_known=False)], [row("b", 2)])) == {("mail", "a"): 2}
 

@@ -53,6 +53,7 @@ def test_workers_are_counted_by_the_word_on_each(
     evidence = evidence_of(workers, running_workers=running)
     assert evidence == WorkerEvidence(**found)
     assert evidence.most_slots(4) == most_slots
+    assert evidence.may_be_busy_workers == running - found.get("idle_workers", 0)
 
 
 def at_least(in_flight_jobs: int, **values: Any) -> QueueMetrics:
