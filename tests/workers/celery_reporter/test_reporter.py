@@ -171,8 +171,10 @@ def test_a_job_that_closes_the_pipe_is_reported_and_gets_no_line_in_its_own_file
         assert {(tmp_path / f"own {number}").read_text() for number in range(8)} == {""}
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads", "solo", "gevent"])
-@pytest.mark.parametrize("state", ["full", "gone", "a file", "not there"])
+@pytest.mark.parametrize(
+    ("pool", "state"),
+    [(pool, "full") for pool in POOLS] + [("prefork", "gone"), ("prefork", "a file"), ("threads", "not there")],
+)
 def test_no_job_notices_a_pipe_that_nobody_reads(pool: str, state: str, broker: str, tmp_path: Path) -> None:
     environment = {}
     if state == "not there":
