@@ -71,8 +71,9 @@ COMMANDS = {
     "logs": Command("headway.cli.operator.events.logs", "cli", "show what a pool's workers have printed on this host"),
     "audit": Command("headway.cli.operator.audit", "cli", "show or export who did what, refusals included"),
     "host": Command("headway.cli.operator.host", "cli", "cordon, drain or forget a host; rotate its credential"),
+    "kill": Command("headway.cli.operator.workers.kill", "cli", "kill a worker that does not end, with its jobs"),
     "queue": Command("headway.cli.operator.queue", "cli", "forget a queue that is gone"),
-    "restart": Command("headway.cli.operator.restart", "cli", "replace a pool's workers, one by one"),
+    "restart": Command("headway.cli.operator.workers.restart", "cli", "replace a pool's workers, one by one"),
     "keys": Command("headway.cli.roles.keys", "control", "make a CA and certificates for TLS"),
     "simulate": Command(
         "headway.cli.rehearse.simulate", "cli", "rehearse workloads under strategies on a virtual clock"
@@ -113,6 +114,7 @@ GROUPS = {
         "resume",
         "restart",
         "host",
+        "kill",
         "queue",
         "token",
     ),

@@ -74,6 +74,13 @@ ROWS = {
         ),
         ("pool", "6 days", "8 days"),
     ),
+    "job_cuts": (
+        (
+            "insert into job_cuts (host_id, cut_id, host, pool, template, worker_id, cause, is_certain, cut_at, "
+            "recorded_at) values ('h', '{name}', 'h', 'p', 't', 'w', 'signal', true, now(), now() - interval '{age}')"
+        ),
+        ("cut_id", "29 days", "31 days"),
+    ),
     "queue_counts": (
         (
             "insert into queue_counts (producer, queue, sequence, epoch, received_at_s) "

@@ -480,6 +480,44 @@ workers = Table(
     Column("running_jobs", BigInteger),
     # Those of its running jobs that it named: id, queue, class, attempt and start of each.
     Column("running", JSONB, nullable=False, server_default="[]"),
+    # What a worker has left that ended; why it takes no jobs; and whether a start that ended well has left it.
+    Column("is_left_behind", Boolean, nullable=False, server_default="false"),
+    Column("inability", Text),
+    Column("goes_to_background", Boolean, nullable=False, server_default="false"),
+)
+
+kill_orders = Table(
+    "kill_orders",
+    metadata,
+    # Workers that people want to be killed, until their hosts report them as gone.
+    Column("worker_id", Text, ForeignKey("workers.worker_id", ondelete="CASCADE"), primary_key=True),
+    Column("host_id", Text, nullable=False, index=True),
+    Column("requested_by", Text, nullable=False),
+    _stamp("requested_at"),
+)
+
+job_cuts = Table(
+    "job_cuts",
+    metadata,
+    # Jobs that ends of workers have cut, or may have. The host may be forgotten since.
+    Column("host_id", Text, nullable=False),
+    Column("cut_id", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("pool", Text, nullable=False),
+    Column("template", Text, nullable=False),
+    Column("worker_id", Text, nullable=False),
+    Column("cause", Text, nullable=False),
+    Column("is_certain", Boolean, nullable=False),
+    # Of the job, where the worker had named it.
+    Column("job_id", Text),
+    Column("queue", Text),
+    Column("job_class", Text),
+    Column("attempt", BigInteger),
+    Column("job_started_at_s", Double),
+    Column("cut_at", DateTime(timezone=True), nullable=False),
+    _stamp("recorded_at"),
+    PrimaryKeyConstraint("host_id", "cut_id"),
+    Index("ix_job_cuts_recorded_at", "recorded_at"),
 )
 
 template_start_ups = Table(

@@ -31,6 +31,8 @@ MAY = {
     "GET /v1/slo": READS,
     "GET /v1/slo/export": READS,
     "GET /v1/workers": READS,
+    "POST /v1/workers/{worker_id}/kill": CHANGES,
+    "GET /v1/cuts": READS,
     "GET /v1/decisions": READS,
     "GET /v1/decisions/latest": READS,
     "GET /v1/events": READS,

@@ -46,6 +46,10 @@ OF_KINDS: Mapping[str, str] = {
         "find out who flushed the broker or deleted the jobs; a Redis that keeps jobs needs `appendonly yes` and "
         "`maxmemory-policy noeviction`"
     ),
+    "cut_jobs": (
+        "see `headway events` for the jobs and why, and whether they run again; without `drain_timeout_s` in host.toml "
+        "Headway kills no worker, and a host needs the memory that its workers take"
+    ),
 }
 """Kind of a reason of `/v1/health` -> what to do."""
 

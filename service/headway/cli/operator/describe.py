@@ -12,7 +12,19 @@ from headway.cli.api_client import Api, connected, path_of
 from headway.cli.operator.completion import names
 from headway.cli.operator.pools_table import running_of
 from headway.cli.operator.queue import queues_of
-from headway.cli.terminal.cells import UNKNOWN, ago, count, duration, evidence, failed, mib, rate, table, within
+from headway.cli.terminal.cells import (
+    UNKNOWN,
+    ago,
+    count,
+    duration,
+    evidence,
+    failed,
+    mib,
+    rate,
+    table,
+    within,
+    worker_state,
+)
 from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WITHIN
 from headway.cli.terminal.live_behaviour import predicted
 from headway.cli.terminal.mode_labels import mode_of, paused
@@ -219,7 +231,7 @@ def _of_host(known: Body) -> Iterator[Part]:
                 each["worker_id"],
                 each["pool"],
                 str(each["pid"]),
-                each["state"],
+                worker_state(each),
                 _since(each["started_at_s"]),
                 _busy(each),
                 evidence(each),

@@ -21,6 +21,7 @@ from headway.cli.terminal.cells import (
     rate,
     table,
     within,
+    worker_state,
 )
 from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, WITHIN, named
 from headway.cli.terminal.mode_labels import mode_of, paused, until
@@ -156,7 +157,7 @@ def workers(answer: dict[str, Any], wide: Columns = NOTHING_BESIDE) -> Table | s
                 row["host"],
                 row["template"],
                 str(row["pid"]),
-                row["state"].replace("_", " ") if row["is_reachable"] else f"{UNKNOWN} (was {row['state']})",
+                worker_state(row) if row["is_reachable"] else f"{UNKNOWN} (was {row['state']})",
                 _busy(row),
                 evidence(row),
                 count(row["running_jobs"]),

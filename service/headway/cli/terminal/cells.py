@@ -111,3 +111,21 @@ def evidence(row: dict[str, Any]) -> str:
     if row["activity_known_at_s"] is None:
         return str(row["activity_source"])
     return f"{row['activity_source']}, {duration(max(0.0, time.time() - row['activity_known_at_s']))} ago"
+
+
+def worker_state(row: Mapping[str, Any]) -> str:
+    """The state of a worker, with what it is that a worker has left, and why it takes no jobs."""
+    said = [str(row["state"]).replace("_", " ")]
+    if row["is_left_behind"]:
+        said.append("left behind" + (", in the background" if row["goes_to_background"] else ""))
+    if row["inability"] is not None:
+        said.append(f"takes no jobs: {INABILITIES.get(row['inability'], row['inability'])}")
+    return "; ".join(said)
+
+
+INABILITIES = {
+    "stopped": "its process is stopped",
+    "zombie": "its main process has ended",
+    "consumers_cancelled": "it consumes no queue",
+    "pool_shrunk": "it runs fewer at once than its template says",
+}

@@ -165,7 +165,7 @@ class AgentService:
                 changed = held.changed  # taken before reading: what changes from here on ends the wait
                 if not self._is_newest(having):
                     standing = await self._standing(having.host_id, held)
-                    if (standing.epoch, standing.revision) > (having.epoch, having.revision):
+                    if (standing.epoch, standing.revision) > (having.epoch, having.revision) or standing.kills:
                         return standing
                     if (standing.epoch, standing.revision) < (having.epoch, having.revision) and not is_noted:
                         await self._note_ahead(having)

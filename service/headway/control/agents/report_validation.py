@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from headway.control.agents.report_writer import ReportHeartbeat
 from headway.control.bounds import BIGINT_MAX, BREACHES_MAX, TEXT_CHARS_MAX, Bounds
 from headway.errors import Invalid
-from headway.scaling.model import Exit, HostCapacity, RunningJob, StartUp, Template, Worker
+from headway.scaling.model import CutJob, Exit, HostCapacity, RunningJob, StartUp, Template, Worker
 from headway.scaling.profile_keys.rules import PATH_NAME, is_path_name
 from headway.store.hosts.host_reports import HostReport
 
@@ -119,6 +119,8 @@ def _report_breaches(report: HostReport) -> Iterator[str]:
         yield from _timing_breaches("start-up", start_up, start_up.start_up_s)
     for each in report.exits:
         yield from _timing_breaches("exit", each, each.exit_s)
+    for cut in report.cuts:
+        yield from _cut_breaches(cut, now_s=report.received_at_s)
     for problem in report.problems:
         if not 0 <= problem.error_number <= ERRNO_MAX:
             yield f"problem {problem.kind}: error_number={problem.error_number} is not from 0 to {ERRNO_MAX}"
@@ -161,6 +163,16 @@ def _worker_breaches(worker: Worker, *, now_s: float) -> Iterator[str]:
         yield f"{what}: a running job's id, queue or class is too long or no text, or its start is no time"
     if worker.restart_generation > BIGINT_MAX or (worker.memory_bytes or 0) > BIGINT_MAX:
         yield f"{what}: a number of it exceeds {BIGINT_MAX}"
+
+
+def _cut_breaches(cut: CutJob, *, now_s: float) -> Iterator[str]:
+    what = f"cut {cut.cut_id!r}"
+    if not (_is_name(cut.cut_id) and _is_name(cut.worker_id) and _is_name(cut.pool) and _is_text(cut.template)):
+        yield f"{what}: its id, worker, pool or template is too long or no text"
+    if cut.cut_at_s is not None and not _is_duration(now_s - cut.cut_at_s):
+        yield f"{what}: its age of {now_s - cut.cut_at_s} s is no duration"
+    if cut.job is not None and not _is_running_job(cut.job):
+        yield f"{what}: its job's id, queue or class is too long or no text, or its start is no time"
 
 
 def _is_running_job(job: RunningJob) -> bool:

@@ -43,7 +43,7 @@ from headway.control.http.routes import (
 )
 from headway.control.http.routes.incidents import alerts
 from headway.control.http.routes.reports import series, slo
-from headway.control.http.schemas.host_bodies import CordonBody, ReasonBody
+from headway.control.http.schemas.host_bodies import CordonBody, KillBody, ReasonBody
 from headway.control.http.schemas.incidents.silence_bodies import SilenceBody
 from headway.control.http.schemas.profile_bodies import PauseBody, ProfileBody, SetOverrideBody
 from headway.control.http.schemas.queue_names import QueuesBody
@@ -198,6 +198,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
             (SetOverrideBody, "validation"),
             (PauseBody, "validation"),
             (ReasonBody, "validation"),
+            (KillBody, "validation"),
             (CordonBody, "validation"),
             (SilenceBody, "validation"),
             (TelemetryBody, "validation"),

@@ -54,6 +54,8 @@ RIGHTS: Mapping[tuple[str, str], Role | None] = {
     ("GET", "/v1/slo"): Role.VIEWER,
     ("GET", "/v1/slo/export"): Role.VIEWER,
     ("GET", "/v1/workers"): Role.VIEWER,
+    ("POST", "/v1/workers/{worker_id}/kill"): Role.OPERATOR,
+    ("GET", "/v1/cuts"): Role.VIEWER,
     ("GET", "/v1/decisions"): Role.VIEWER,
     ("GET", "/v1/decisions/latest"): Role.VIEWER,
     ("POST", "/v1/telemetry"): Role.INGEST,

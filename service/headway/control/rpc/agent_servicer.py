@@ -37,6 +37,7 @@ from headway.wire.v1 import agent_pb2, agent_pb2_grpc
 
 log = logging.getLogger(__name__)
 
+REPORT_CUTS_MAX = 1_000  # as many as an agent keeps
 AGENT_MEMORY_STEP_BYTES = 16_000_000  # a worker that grew by less is as it was
 _LOGGED_EACH_TIME = {agent_pb2.WORKER_STATE_GONE, agent_pb2.WORKER_STATE_BACKING_OFF}
 
@@ -113,6 +114,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
             revision=standing.revision,
             assignments=[codec.message_of(agent_pb2.Assignment, each) for each in standing.assignments],
             hints=[codec.message_of(agent_pb2.WorkerHint, hint) for hint in standing.hints],
+            kills=[codec.message_of(agent_pb2.KillOrder, order) for order in standing.kills],
             pools=[codec.message_of(agent_pb2.PoolQueues, each) for each in standing.pools],
         )
 
@@ -125,6 +127,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
                 "start-ups or exits left out host_id=%s items=%d: HEADWAY_START_UPS_PER_REPORT allows %d",
                 *(request.host_id, left_out, newest),
             )
+        del request.cuts[:-REPORT_CUTS_MAX]
         del request.start_ups[:-newest]
         del request.exits[:-newest]
         learned = {each.template for each in request.start_ups} | {each.template for each in request.exits}
@@ -217,6 +220,7 @@ def _report(request: agent_pb2.ReportRequest, *, address: str) -> HostReport:
         exits=tuple(codec.value_of(Exit, each) for each in request.exits),
         labels=dict(request.labels),
         problems=codec.problems_from_messages(request.problems),
+        cuts=tuple(codec.cut_from_message(cut, now_s=now_s) for cut in request.cuts),
         address=address,
     )
     check_report(report)

@@ -9,9 +9,16 @@ from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import NotFound
-from headway.scaling.model import Assignment, Hint, PoolQueues
+from headway.scaling.model import Assignment, Hint, KillOrder, PoolQueues
 from headway.store.hosts.hosts import age_s, seconds
-from headway.store.tables import assignments, hosts, profile_queues, released_assignments, worker_activities
+from headway.store.tables import (
+    assignments,
+    hosts,
+    kill_orders,
+    profile_queues,
+    released_assignments,
+    worker_activities,
+)
 
 ASSIGNMENT_HINT_AGE_MAX_S = 30.0  # no agent has a use for older ones
 
@@ -26,6 +33,8 @@ class HostAssignments:
     hints: tuple[Hint, ...] = ()
     pools: tuple[PoolQueues, ...] = ()
     """The queues of each pool that the host runs, or whose last workers may still drain there."""
+    kills: tuple[KillOrder, ...] = ()
+    """Workers of the host that people want to be killed."""
 
 
 async def read_queues(conn: AsyncConnection, host_id: str) -> frozenset[str]:
@@ -49,6 +58,7 @@ async def read_standings(conn: AsyncConnection, host_ids: Collection[str]) -> di
             pools=tuple(
                 PoolQueues(pool=pool, queues=tuple(queues)) for pool, queues in sorted(row.pool_queues.items())
             ),
+            kills=tuple(KillOrder(**each) for each in row.kills),
         )
         for row in rows
     }
@@ -80,6 +90,7 @@ def _standings() -> Select[Any]:
         worker_activities.c.host_name == hosts.c.name,
         worker_activities.c.seen_at > func.now() - seconds(bindparam("hint_age_max_s", ASSIGNMENT_HINT_AGE_MAX_S)),
     )
+    killed = select(kill_orders.c.worker_id, kill_orders.c.requested_by).where(kill_orders.c.host_id == hosts.c.host_id)
     by_pool = (
         select(profile_queues.c.pool, func.jsonb_agg(aggregate_order_by(profile_queues.c.queue, profile_queues.c.rank)))
         .where(profile_queues.c.pool.in_(_pools_of(hosts.c.host_id)))
@@ -94,6 +105,7 @@ def _standings() -> Select[Any]:
         hosts.c.assignment_revision,
         select(listed).select_from(rows.correlate(hosts).subquery("listed")).scalar_subquery().label("assignments"),
         select(listed).select_from(seen.correlate(hosts).subquery("listed")).scalar_subquery().label("hints"),
+        select(listed).select_from(killed.correlate(hosts).subquery("listed")).scalar_subquery().label("kills"),
         select(queues).select_from(by_pool).scalar_subquery().label("pool_queues"),
     ).where(hosts.c.host_id == func.any(bindparam("host_ids", type_=ARRAY(Text))))
 

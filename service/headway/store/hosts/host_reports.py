@@ -15,12 +15,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import printable
 from headway.scaling.mapping import to_mapping
-from headway.scaling.model import Exit, HostCapacity, HostProblem, StartUp, Template, Worker, WorkerState
+from headway.scaling.model import CutJob, Exit, HostCapacity, HostProblem, StartUp, Template, Worker, WorkerState
 from headway.store.audit import Actor, record_act
 from headway.store.hosts.forced_kills import count_forced
 from headway.store.hosts.host_allowance import admitted, allowance_of
 from headway.store.hosts.host_lease import HOST_LEASE_S
 from headway.store.hosts.hosts import template_to_json
+from headway.store.hosts.job_cuts import record_cuts
 from headway.store.hosts.start_timings import learn_exits, learn_start_ups
 from headway.store.tables import audit_log, hosts
 
@@ -54,6 +55,8 @@ class HostReport:
     labels: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[HostProblem, ...] = ()
     """What keeps the agent from its work."""
+    cuts: tuple[CutJob, ...] = ()
+    """What ends of workers have cut, or may have, as far as no answered report had it."""
     refused: tuple[str, ...] = ()
     """What the host reported and may not claim, in the sentences of ``admitted``."""
     address: str | None = None
@@ -115,6 +118,7 @@ async def record_reports(conn: AsyncConnection, received: Sequence[HostReport | 
             await _audit(conn, bound.name, report.refused, address=report.address)
     await learn_start_ups(conn, ((report.host_id, report.start_ups) for report in taken))
     await learn_exits(conn, ((report.host_id, report.exits) for report in taken))
+    await record_cuts(conn, ((each.host_id, each.received_at_s, cut) for each in taken for cut in each.cuts))
     return recorded
 
 
@@ -258,29 +262,31 @@ _UPSERT = text(
     """
     insert into workers as known
         (worker_id, host_id, pool, template, pid, state, is_burst, is_busy, restart_generation, template_hash,
-         memory_bytes, activity_source, activity_age_s, running_jobs, running, started_at, state_since,
-         state_reported_at)
+         memory_bytes, activity_source, activity_age_s, running_jobs, running, is_left_behind, inability,
+         goes_to_background, started_at, state_since, state_reported_at)
     select distinct on (worker_id) worker_id, host_id, pool, template, pid, state, is_burst, is_busy,
         restart_generation, template_hash, memory_bytes, activity_source, activity_age_s, running_jobs, running,
+        is_left_behind, inability, goes_to_background,
         now() - make_interval(secs => age_s), now() - make_interval(secs => coalesce(state_age_s, 0)), now()
     from jsonb_to_recordset(:rows) as given(
         worker_id text, host_id text, pool text, template text, pid bigint, state text, is_burst boolean,
         is_busy boolean, restart_generation bigint, template_hash text, memory_bytes bigint, age_s double precision,
         activity_source text, activity_age_s double precision, running_jobs bigint, running jsonb,
-        state_age_s double precision)
+        is_left_behind boolean, inability text, goes_to_background boolean, state_age_s double precision)
     order by worker_id, host_id
     on conflict (worker_id) do update set
         pid = excluded.pid, state = excluded.state, is_busy = excluded.is_busy,
         memory_bytes = excluded.memory_bytes, activity_source = excluded.activity_source,
         activity_age_s = excluded.activity_age_s, running_jobs = excluded.running_jobs, running = excluded.running,
-        reported_at = now(),
+        inability = excluded.inability, reported_at = now(),
         state_since = case when known.state = excluded.state then known.state_since else excluded.state_since end,
         state_reported_at = case when known.state = excluded.state then known.state_reported_at else now() end
     where known.host_id = excluded.host_id
         and (known.pid, known.state, known.is_busy, known.memory_bytes, known.activity_source, known.activity_age_s,
-             known.running_jobs, known.running)
+             known.running_jobs, known.running, known.inability)
             is distinct from (excluded.pid, excluded.state, excluded.is_busy, excluded.memory_bytes,
-             excluded.activity_source, excluded.activity_age_s, excluded.running_jobs, excluded.running)
+             excluded.activity_source, excluded.activity_age_s, excluded.running_jobs, excluded.running,
+             excluded.inability)
     """
 ).bindparams(bindparam("rows", type_=JSONB))
 
@@ -303,6 +309,9 @@ def _worker_to_json(worker: Worker, *, now_s: float) -> Mapping[str, Any]:
         "activity_age_s": None if activity_age_s is None else max(0.0, activity_age_s),
         "running_jobs": worker.running_jobs,
         "running": [asdict(job) for job in worker.running],
+        "is_left_behind": worker.is_left_behind,
+        "inability": worker.inability,
+        "goes_to_background": worker.goes_to_background,
         "age_s": max(0.0, now_s - worker.started_at_s),
         "state_age_s": None if worker.state_since_s is None else max(0.0, now_s - worker.state_since_s),
     }

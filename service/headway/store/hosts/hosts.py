@@ -41,6 +41,7 @@ from headway.scaling.model import (
     HostProblem,
     HostProblemKind,
     HostState,
+    Inability,
     RunningJob,
     Template,
     Worker,
@@ -294,6 +295,9 @@ def _running() -> Select[Any]:
             workers.c.restart_generation,
             workers.c.template_hash,
             workers.c.memory_bytes,
+            workers.c.is_left_behind,
+            workers.c.inability,
+            workers.c.goes_to_background,
             cast(func.extract("epoch", workers.c.state_since), Double).label("state_since_s"),
             cast(func.extract("epoch", workers.c.state_reported_at), Double).label("state_reported_s"),
         )
@@ -356,6 +360,7 @@ def _worker(values: Sequence[Any]) -> Worker:
     worker = dict(zip(_OF_WORKERS, values, strict=True))
     source, running = worker["activity_source"], worker["running"]
     worker["state"] = WorkerState(worker["state"])
+    worker["inability"] = None if worker["inability"] is None else Inability(worker["inability"])
     worker["activity_source"] = None if source is None else ActivitySource(source)
     worker["running"] = tuple(RunningJob(**job) for job in json.loads(running)) if running != "[]" else ()
     return Worker(**worker)

@@ -31,6 +31,11 @@ def hosts(incomplete: str) -> list[str]:
     return _named(incomplete, lambda api: [row["name"] for row in api.get("/v1/hosts")["hosts"]])
 
 
+def workers(incomplete: str) -> list[str]:
+    """Ids of workers that begin so."""
+    return _named(incomplete, lambda api: [row["worker_id"] for row in api.get("/v1/workers", limit=2_000)["workers"]])
+
+
 def of_kind(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of the kind that stands before, as in `describe host we`."""
     kind = ctx.params.get("kind")

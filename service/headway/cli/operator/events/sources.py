@@ -8,11 +8,12 @@ from typing import Any
 from headway.cli.api_client import Api, path_of
 from headway.cli.operator.report_tables import change_text
 from headway.cli.terminal.labels import named
-from headway.errors import Forbidden
+from headway.errors import Forbidden, NotFound
 
 PAGE_DECISIONS = 500
 PAGE_ALERTS = 1_000
 PAGE_ACTS = 1_000
+PAGE_CUTS = 1_000
 
 Body = dict[str, Any]
 
@@ -23,7 +24,7 @@ class Event:
 
     at_s: float
     kind: str
-    """`scaled`, `alert`, `alert ended` or `change`."""
+    """`scaled`, `job cut`, `alert`, `alert ended` or `change`."""
     about: str
     """As ``pool mail``, ``host web-1`` or ``the installation``."""
     text: str
@@ -43,7 +44,12 @@ def events_of(api: Api, *, from_s: float, pool: str | None, limit: int) -> list[
     """
     if pool is not None:
         _check(api, pool)
-    found = [*_decided(api, from_s, pool, limit), *_alerts(api, pool, limit), *_changed(api, from_s, pool, limit)]
+    found = [
+        *_decided(api, from_s, pool, limit),
+        *_cut(api, from_s, pool, limit),
+        *_alerts(api, pool, limit),
+        *_changed(api, from_s, pool, limit),
+    ]
     recent = sorted((each for each in found if each.at_s >= from_s), key=lambda each: (each.at_s, each.key))
     return recent[-limit:]
 
@@ -67,6 +73,17 @@ def _decided(api: Api, from_s: float, pool: str | None, limit: int) -> Iterator[
                 text=f"{'none' if before is None else before} → {after} workers: {named(decision['binding'])}",
                 source=row,
             )
+
+
+def _cut(api: Api, from_s: float, pool: str | None, limit: int) -> Iterator[Event]:
+    try:
+        cuts = api.get("/v1/cuts", pool=pool, from_s=from_s, limit=min(limit, PAGE_CUTS))["cuts"]
+    except NotFound:
+        return  # a control plane of an earlier version
+    for row in cuts:
+        yield Event(
+            at_s=row["recorded_at_s"], kind="job cut", about=f"pool {row['pool']}", text=row["sentence"], source=row
+        )
 
 
 def _alerts(api: Api, pool: str | None, limit: int) -> Iterator[Event]:

@@ -121,6 +121,13 @@ def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
         add("pool_broken", causes or f"pool {name} is in the state {pool.state}", "See `headway top`.")
     if pool.state in UNKNOWN:
         add("pool_unknown", causes or f"nothing new is known of pool {name}", "See `headway get health`.")
+    if pool.cut_jobs or pool.perhaps_cut_jobs:
+        add(
+            "jobs_cut",
+            pool.causes[0],
+            f"See `headway events --pool {name}`, and whether these jobs run again.",
+            severity=PAGE if pool.cut_jobs else TICKET,
+        )
     if pool.lost_jobs:
         add("jobs_lost", f"{pool.lost_jobs} waiting jobs of pool {name} are gone", "See the broker's log.")
     spent = pool.day_budget

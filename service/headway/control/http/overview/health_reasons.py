@@ -173,7 +173,12 @@ LOSING = "has lost waiting jobs before their start", "have lost waiting jobs bef
 
 
 def ailing_pools(
-    states: Iterable[PoolState], *, short_pools: int = 0, waiting_pools: int = 0, losing_pools: int = 0
+    states: Iterable[PoolState],
+    *,
+    short_pools: int = 0,
+    waiting_pools: int = 0,
+    losing_pools: int = 0,
+    cut_jobs: int = 0,
 ) -> list[Reason]:
     """Each thing that is wrong with pools.
 
@@ -182,6 +187,7 @@ def ailing_pools(
         short_pools: Those whose hosts have no room for all the workers that they want.
         waiting_pools: Those with workers that hosts were asked for, and do not start.
         losing_pools: Those whose jobs have vanished before anybody started them.
+        cut_jobs: Jobs of all of them that ends of workers have cut of late, or may have.
     """
     found = list(states)
     found_reasons = [
@@ -189,6 +195,10 @@ def ailing_pools(
     ]
     found_reasons += [_of_pools("capacity", short_pools, *SHORT), _of_pools("unstarted", waiting_pools, *WAITING)]
     found_reasons.append(_of_pools("lost_jobs", losing_pools, *LOSING))
+    if cut_jobs:
+        were = "job was" if cut_jobs == 1 else "jobs were"
+        text = f"{cut_jobs} {were} cut, or may have been, in the last 15 min: see `headway events`"
+        found_reasons.append(Reason("cut_jobs", text))
     return [reason for reason in found_reasons if reason is not None]
 
 

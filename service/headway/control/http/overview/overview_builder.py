@@ -35,6 +35,7 @@ from headway.scaling.model import QueueSample, WorkerState
 from headway.scaling.profile import Profile
 from headway.store.engine import Connection, Engine, snapshot, transaction
 from headway.store.events.event_sources import read_collectors, read_sources
+from headway.store.hosts.job_cuts import CUTS_SHOWN_S, CutRow, list_cuts
 from headway.store.overview import (
     HealthRow,
     HostRow,
@@ -77,6 +78,16 @@ class OverviewRows:
     pipelines: Sequence[PipelineRow] = ()
     hosts_wanted: Sequence[HostsWanted] = ()
     reporters: Reporters = NOBODY
+    cuts: Sequence[CutRow] = ()
+    """Those of the last minutes, the newest first."""
+
+    @cached_property
+    def cuts_of(self) -> Mapping[str, Sequence[CutRow]]:
+        """Pool -> its cuts."""
+        found: dict[str, list[CutRow]] = {}
+        for cut in self.cuts:
+            found.setdefault(cut.pool, []).append(cut)
+        return found
 
     def counts(self, pool: str) -> WorkerCounts:
         """The workers of ``pool``, as agents last reported them."""
@@ -250,6 +261,7 @@ class OverviewBuilder:
                 health=self._health(health),
                 pipelines=health.pipelines,
                 reporters=await _reporters(conn),
+                cuts=await list_cuts(conn, within_s=CUTS_SHOWN_S),
             )
 
     def _overview(self, seen: OverviewRows, *, now_s: float) -> Overview:
@@ -275,6 +287,7 @@ class OverviewBuilder:
                 listed=listed_workers(stored.profile.queues, seen.samples, now_s=now_s),
                 target_workers=seen.targets.get(stored.profile.pool),
                 latest=seen.latest.get(stored.profile.pool),
+                cuts=seen.cuts_of.get(stored.profile.pool, ()),
                 now_s=now_s,
             )
             for stored in seen.profiles
@@ -287,6 +300,7 @@ class OverviewBuilder:
                     pool.unstarted_workers > 0 and pool.state not in {"no_host", "crash_loop"} for pool in pools
                 ),
                 losing_pools=sum(pool.lost_jobs > 0 for pool in pools),
+                cut_jobs=sum(pool.cut_jobs + pool.perhaps_cut_jobs for pool in pools),
             ),
             *ailing_hosts(seen.hosts),
         )

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 from headway.control.http.overview.agent_problems import named_problems
 from headway.control.http.overview.pool_places import Places, ago, away, has_hung_up, is_overdue, listed, reporters
+from headway.control.http.schemas.incidents.cut_sentences import cut_sentence
 from headway.control.http.schemas.responses import FailuresOut, PoolState
 from headway.scaling.explain import counted, duration
 from headway.scaling.metrics.job_failures import Failures, failures_text, is_failing, together
 from headway.scaling.model import FailureLimit, Mode, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.view import aged
+from headway.store.hosts.job_cuts import CutRow
 from headway.store.pools.decisions import StoredDecision
 
 POOL_AT_RISK_FRACTION = 0.7  # of the objective's seconds that the oldest job has waited
@@ -48,6 +50,8 @@ class Condition:
     """Whether hosts have no room for all the workers that are wanted."""
     unstarted_workers: int = 0
     """That were asked for a while ago, and that no host has got to start."""
+    cuts: Sequence[CutRow] = ()
+    """Jobs of it that ends of workers have cut of late, or may have."""
     lost_jobs: int = 0
     """That waited, and left its queues of late without having been started."""
     no_host: str | None
@@ -146,6 +150,8 @@ def state_of(seen: Condition) -> PoolState:
 def causes_of(seen: Condition, places: Places) -> list[str]:
     """What is wrong with a pool, worst first, a sentence each without its full stop; empty where nothing is."""
     causes = []
+    if seen.cuts:
+        causes.append(cut_sentence(seen.cuts))
     if seen.lost_jobs:
         causes.append(
             f"{counted(seen.lost_jobs, 'waiting job')} left its queues without having been started: the broker was "

@@ -1,6 +1,6 @@
 """One pool at this moment, as the API gives it: what is measured, what runs, its one word, and what is wrong."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from headway.control.http.overview.pool_places import Places, no_host
@@ -18,6 +18,7 @@ from headway.control.http.schemas.responses import PoolOut, QueueOut
 from headway.scaling.model import Mode, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.view import pooled
+from headway.store.hosts.job_cuts import CutRow
 from headway.store.pools.decisions import StoredDecision
 
 
@@ -31,6 +32,7 @@ def pool_now(
     listed: int | None,
     target_workers: int | None,
     latest: StoredDecision | None,
+    cuts: Sequence[CutRow] = (),
     now_s: float,
 ) -> PoolOut:
     """The pool of ``profile``, which is the one in force at ``now_s``.
@@ -44,6 +46,7 @@ def pool_now(
         listed: Its workers as the broker lists them; ``None``: it cannot. They count where it is only recommended for.
         target_workers: What was last decided; ``None``: nothing yet.
         latest: Its newest stored decision.
+        cuts: Its jobs that ends of workers have cut of late, or may have.
         now_s: Unix seconds.
     """
     members = [queues[queue] for queue in profile.queues if queue in queues]
@@ -63,6 +66,7 @@ def pool_now(
         metrics=together,
         measured_age_s=max((m.measured_age_s for m in members if m.measured_age_s is not None), default=None),
         failures=[each.failures for each in befallen],
+        cuts=cuts,
         lost_jobs=sum(each.lost_jobs for each in befallen),
         counts=counts,
         target_workers=target_workers,
@@ -92,5 +96,7 @@ def pool_now(
         binding=latest.decision.binding if latest else None,
         predicted_pickup_s=latest.decision.predicted_pickup_s if latest else None,
         day_budget=latest.decision.day_budget if latest else None,
+        cut_jobs=sum(each.is_certain for each in cuts),
+        perhaps_cut_jobs=sum(not each.is_certain for each in cuts),
         notes=list(latest.decision.notes) if latest else [],
     )

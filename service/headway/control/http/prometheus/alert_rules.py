@@ -91,6 +91,13 @@ SIMPLE: Sequence[AlertRule] = (
         summary="{{ $value }} waiting jobs of pool {{ $labels.pool }} are gone and were not started",
     ),
     AlertRule(
+        name="HeadwayJobsCut",
+        expression="headway_pool_cut_jobs > 0",
+        for_s=0,
+        severity=PAGE,
+        summary="{{ $value }} jobs of pool {{ $labels.pool }} were cut: headway events --pool {{ $labels.pool }}",
+    ),
+    AlertRule(
         name="HeadwayPipelineSilent",
         expression="headway_pipeline_beat_age_seconds > 10",
         for_s=60,

@@ -174,6 +174,12 @@ OF_POOLS: Figures[PoolOut] = (
         lambda pool: None if pool.failures is None else pool.failures.failed_jobs,
     ),
     ("lost_jobs", "Waiting jobs that left lately without having been started.", lambda pool: pool.lost_jobs),
+    ("cut_jobs", "Jobs that ends of workers have cut in the last 15 minutes.", lambda pool: pool.cut_jobs),
+    (
+        "perhaps_cut_jobs",
+        "Workers that may have lost a job in the last 15 minutes.",
+        lambda pool: pool.perhaps_cut_jobs,
+    ),
 )
 OF_BUDGETS: Figures[DayBudget] = (
     ("budget_worker_seconds", "What the day's budget pays for.", lambda spent: spent.budget_worker_s),

@@ -12,6 +12,12 @@ class ReasonBody(Taken):
     reason: Text
 
 
+class KillBody(Taken):
+    """Why a worker is killed, if somebody says so."""
+
+    reason: Text | None = None
+
+
 class CordonBody(ReasonBody):
     """Why a host gets nothing new, and for how long."""
 

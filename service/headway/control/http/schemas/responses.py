@@ -311,6 +311,7 @@ ReasonKind = Literal[
     "failing",
     "no_host",
     "lost_jobs",
+    "cut_jobs",
 ]
 
 
@@ -441,6 +442,10 @@ class PoolOut(Given):
     """Workers that were asked for a while ago, and that no host has got to start."""
     lost_jobs: int
     """Jobs that waited, and in the last two minutes left its queues without having been started."""
+    cut_jobs: int
+    """Jobs that ends of workers have cut in the last 15 minutes; `GET /v1/cuts` lists them."""
+    perhaps_cut_jobs: int
+    """Workers that may have lost a job meanwhile: nobody knew whether they had one."""
     decided_at_s: float | None
     binding: str | None
     """The demand or limit that gave the target its last word."""

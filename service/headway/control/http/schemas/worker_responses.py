@@ -1,8 +1,10 @@
 """Worker processes, as agents and brokers report them."""
 
+from headway.control.http.schemas.incidents.cut_sentences import cut_sentence
 from headway.control.http.schemas.schema_base import Given
-from headway.scaling.model import ActivitySource, RunningJob, WorkerState
+from headway.scaling.model import ActivitySource, CutCause, Inability, RunningJob, WorkerState
 from headway.store.hosts.hosts import WorkerRow
+from headway.store.hosts.job_cuts import CutRow
 
 
 class WorkerOut(Given):
@@ -29,6 +31,12 @@ class WorkerOut(Given):
     memory_bytes: int | None
     state_since_s: float | None
     restart_generation: int
+    is_left_behind: bool
+    """It is what a worker has left that ended: it counts until it is gone."""
+    inability: Inability | None
+    """Why it takes no jobs; null: it can, as far as is known."""
+    goes_to_background: bool
+    """A start that ended well has left it, and no other of its template is made while it is there."""
     is_reachable: bool
     """Whether its host reports; else it may be gone."""
     seen_age_s: float | None
@@ -38,6 +46,40 @@ class WorkerOut(Given):
     def of(cls, row: WorkerRow) -> "WorkerOut":
         """``row`` as it is given."""
         return cls.taken_from(row, row.worker, started_s=row.worker.started_at_s)
+
+
+class CutOut(Given):
+    """A job that the end of a worker has cut, or a worker that may have lost one."""
+
+    pool: str
+    host: str
+    template: str
+    worker_id: str
+    cause: CutCause
+    is_certain: bool
+    """Whether the worker had the job for certain; else nobody knows whether it had one."""
+    job_id: str | None
+    """Null: not known."""
+    queue: str | None
+    job_class: str | None
+    attempt: int | None
+    job_started_at_s: float | None
+    cut_at_s: float
+    recorded_at_s: float
+    """When the agent's report of it came."""
+    sentence: str
+    """The same for people."""
+
+    @classmethod
+    def of(cls, row: CutRow) -> "CutOut":
+        """``row`` as it is given."""
+        return cls.taken_from(row, sentence=cut_sentence([row]))
+
+
+class CutsOut(Given):
+    """Cuts, the newest first."""
+
+    cuts: list[CutOut]
 
 
 class WorkersOut(Given):

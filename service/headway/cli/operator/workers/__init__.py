@@ -1,0 +1,1 @@
+"""What an operator does about workers: replace those of a pool, kill one."""
