@@ -432,7 +432,7 @@ MUTANTS = (
         ("-_doublings(claim.waited), is_new", "-_doublings(claim.waited), not is_new"),
         ("-_doublings(claim.waited), is_new", "is_new"),
         ("is_new = granted_workers >= claim", "is_new = granted_workers > claim"),
-        ("return 0 if waited < URGENCY_STEPS", "return 0 if waited <= URGENCY_STEPS"),
+        ("if waited < URGENCY_STEPS", "if waited <= URGENCY_STEPS"),
         ("max(ages_s, default=0.0) / decision", "0.0 / decision"),
         ("if self.floors.add_all(missing):", "if False:"),
         ("if not filling.is_guaranteed(ranks):", "if False:"),
