@@ -66,6 +66,12 @@ def test_draining_to_draining_perhaps_never_signalled_it_gets_all_its_time() -> 
     assert (after.state, after.since_s, after.is_being_told) == (WorkerState.DRAINING, 170.0, True)
 
 
+def test_draining_to_draining_it_reports_that_it_does_not_stop_and_is_asked_again() -> None:
+    signalled = lifecycle.signalled(lifecycle.stop_requested(life(WorkerState.RUNNING), now_s=105.0))
+    after = lifecycle.stop_repeated(signalled, now_s=115.0)
+    assert (after.state, after.since_s, after.is_being_told) == (WorkerState.DRAINING, 115.0, True)
+
+
 def test_draining_to_draining_its_time_is_over_and_its_deadline_stays() -> None:
     before = life(WorkerState.DRAINING)
     after = lifecycle.forced(before)
