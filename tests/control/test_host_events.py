@@ -147,3 +147,9 @@ async def test_a_poll_names_the_queues_of_the_pools_that_the_host_runs(ingest: I
     async with transaction(engine) as connection:
         standing = (await read_standings(connection, ["h1"]))["h1"]
     assert [(each.pool, each.queues) for each in standing.pools] == [("mail", ("celery/urgent", "celery/mail"))]
+
+
+async def test_a_queues_name_cannot_forge_a_line_of_the_refusal(ingest: Ingest) -> None:
+    with pytest.raises(Forbidden) as refused:
+        await ingest.accept(events("celery/\n\x1b[2Jall is well"), HOST)
+    assert str(refused.value).isprintable()

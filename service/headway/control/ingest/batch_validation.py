@@ -23,6 +23,15 @@ _DEPTHS = (
 _TIME_MAX_S = 1e11  # the year 5138; a time in milliseconds is far beyond
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """What of a batch is taken, and why the rest is not."""
+
+    batch: TelemetryBatch
+    refused_items: int = 0
+    why: str = ""
+
+
 def items(batch: TelemetryBatch) -> int:
     """How many things ``batch`` holds."""
     return len(batch.events) + len(batch.samples) + len(batch.activities) + len(batch.counts)

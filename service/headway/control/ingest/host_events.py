@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from headway.connections import AGENT
 from headway.control.auth.authenticator import Caller
-from headway.control.ingest.batch_validation import items
-from headway.errors import Forbidden
+from headway.control.ingest.batch_validation import Admitted
+from headway.errors import Forbidden, printable
 from headway.scaling.model import TelemetryBatch
 from headway.store.access.credentials import Role
 from headway.store.engine import Engine, transaction
@@ -16,15 +16,6 @@ from headway.store.hosts.host_assignments import read_queues
 HOST_QUEUES_KEPT_S = 30.0
 HOST_QUEUES_REREAD_S = 2.0  # how soon a queue that was not among them is looked up again: its pool may be new there
 HOSTS_KEPT_MAX = 10_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnEvents:
-    """What of a batch its sender may send."""
-
-    batch: TelemetryBatch
-    refused_items: int = 0
-    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +32,7 @@ class HostEvents:
         self._clock = clock
         self._queues: dict[str, _Queues] = {}
 
-    async def own(self, batch: TelemetryBatch, caller: Caller) -> OwnEvents:
+    async def own(self, batch: TelemetryBatch, caller: Caller) -> Admitted:
         """``batch`` without the events of queues that are not the host's. Of any other caller, all of it.
 
         Raises:
@@ -51,7 +42,7 @@ class HostEvents:
         if caller.role is not Role.HOST:
             if caller.role is Role.INGEST and batch.producer.startswith(AGENT):
                 raise Forbidden(f"producer {batch.producer!r}: names that begin with {AGENT!r} are of agents")
-            return OwnEvents(batch=batch)
+            return Admitted(batch=batch)
         own_name = f"{AGENT}{caller.host_id}"
         if batch.producer != own_name and not batch.producer.startswith(f"{own_name}-"):
             raise Forbidden(f"producer {batch.producer!r}: host {caller.name!r} sends as {own_name!r}")
@@ -60,14 +51,14 @@ class HostEvents:
         named = {each.queue for each in batch.events}
         allowed = await self._allowed(caller.host_id, named)
         kept = tuple(each for each in batch.events if each.queue in allowed)
-        refused_items = items(batch) - len(kept)
+        refused_items = len(batch.events) - len(kept)
         if not refused_items:
-            return OwnEvents(batch=batch)
-        others = ", ".join(sorted(named - allowed)[:3])
+            return Admitted(batch=batch)
+        others = printable(", ".join(sorted(named - allowed)[:3]))
         why = f"host {caller.name!r} runs no pool of these queues: {others:.200}"
         if not kept:
             raise Forbidden(why)
-        return OwnEvents(batch=replace(batch, events=kept), refused_items=refused_items, why=why)
+        return Admitted(batch=replace(batch, events=kept), refused_items=refused_items, why=why)
 
     async def _allowed(self, host_id: str, named: set[str]) -> frozenset[str]:
         known, now_s = self._queues.get(host_id), self._clock()

@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from headway.control.auth.authenticator import Caller
 from headway.control.bounds import Bounds
+from headway.control.ingest.batch_validation import Admitted
 from headway.control.ingest.batch_validation import items as items_of
 from headway.control.log_throttle import LogThrottle
 from headway.errors import Invalid, Overloaded
@@ -34,15 +35,6 @@ ADVICE: Mapping[Kind, str] = {
 }
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
-    """What of a batch is taken."""
-
-    batch: TelemetryBatch
-    refused_items: int = 0
-    why: str = ""
 
 
 class NameClaims:
