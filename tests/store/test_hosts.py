@@ -486,6 +486,9 @@ SHOWN_BY_CPU = {"activity_source": ActivitySource.CPU, "activity_known_at_s": NO
         ({"is_busy": True, **SHOWN_BY_CPU}, {"is_busy": False, "seen_s": 8.0}, True, ActivitySource.CPU),
         ({"is_busy": True, **SHOWN_BY_CPU}, {"is_busy": False, "seen_s": 0.0}, False, ActivitySource.BROKER),
         ({"is_busy": None}, {"is_busy": False}, False, ActivitySource.BROKER),
+        # The worker reports, and lacks something: the broker's word proves work, and no idleness.
+        ({"is_busy": None, **REPORTED}, {"is_busy": False, "seen_s": 0.0}, None, ActivitySource.REPORTER),
+        ({"is_busy": None, **REPORTED}, {"is_busy": True, "seen_s": 8.0}, True, ActivitySource.BROKER),
         ({"is_busy": None}, {"is_busy": False, "seen_s": 16.0}, None, None),  # too old to say anything of now
     ],
 )

@@ -255,7 +255,8 @@ def _counts_broker(*, is_newer: ColumnElement[bool]) -> ColumnElement[bool]:
     is_own = func.coalesce(workers.c.activity_source == ActivitySource.REPORTER.value, False)
     return case(
         (said.is_(None), False),
-        (reported.is_(None), True),
+        # A reporter that is silent may hide a job: the broker's word proves work then, and no idleness.
+        (reported.is_(None), or_(said == true(), not_(is_own))),
         (said == reported, not_(is_own)),
         (said == true(), or_(is_newer, not_(is_own))),
         else_=and_(is_newer, not_(is_own)),
