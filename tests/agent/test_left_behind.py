@@ -29,20 +29,22 @@ from support.workers import PRINTS_READY, Stage, printed, reconcile_until, start
 WORKER = """
 import os, pathlib, signal, sys, time
 told = []
+def say(word):  # in one piece, beside what the copy says
+    os.write(1, b'%s %d\\n' % (word, os.getpid()))
 def hear(*_):
     told.append(1)
-    print('told', os.getpid(), flush=True)
+    say(b'told')
 if {forks!r}:
     if os.fork() == 0:  # dies of the signal, as the children of a pool do
-        print('copy', os.getpid(), flush=True)
+        say(b'copy')
         while not pathlib.Path({done!r}).exists():
             time.sleep(0.01)
         os._exit(0)
 signal.signal(signal.SIGTERM, hear)
-print('ready', os.getpid(), flush=True)
+say(b'ready')
 while not (told and pathlib.Path({done!r}).exists()):
     time.sleep(0.01)
-print('done', flush=True)
+os.write(1, b'done\\n')
 """
 # As npm: hands the signal on to its child, which is a shell, and ends when that has died of it.
 NPM = """
