@@ -10,16 +10,20 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, Forbidden, NotFound
 from headway.store.audit import record_act
-from headway.store.tables import metadata, profile_queues, queue_samples, queues
+from headway.store.tables import job_cuts, metadata, profile_queues, queue_samples, queues
 
 CLAIMED_NAMES_CHANGED = "headway_queues"  # the channel that says that queues were forgotten
 CLAIM_OWNER_SILENT_S = 180.0  # of HEADWAY_TOKEN: so long a program is away that gets a token of its own
 _LOCK = 4_640_021  # one transaction at a time counts and claims
 
+_NOT_OF_A_QUEUE = {profile_queues.name, job_cuts.name}
 OF_A_QUEUE = tuple(
-    table for table in metadata.sorted_tables if "queue" in table.c and table.name != profile_queues.name
+    table for table in metadata.sorted_tables if "queue" in table.c and table.name not in _NOT_OF_A_QUEUE
 )
-"""The tables whose rows are about one queue: they go with it. What a profile names goes with that."""
+"""The tables whose rows are about one queue: they go with it. What a profile names goes with that.
+
+A cut is of a worker, which calls its queue by another name, without the connection.
+"""
 
 
 class Kind(StrEnum):
