@@ -45,6 +45,7 @@ class SmallestRun:
     statuses: Sequence[int] = (0,)
     """Those of a run to the end."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    """With ``{root}`` and ``{folder}``, too."""
 
 
 TRACES = "{root}/service/headway/simulate/traces --only bursty_llm_code"
@@ -85,6 +86,14 @@ SMALLEST: Mapping[str, SmallestRun] = {
     "benchmarks/event_files.py": SmallestRun(arguments="{folder}/events --seconds 1 --rate 100"),
     "benchmarks/decide.py": SmallestRun(arguments="--runs 1 --pools 10"),
     # Where nobody listens: its jobs are made up.
+    "benchmarks/reported_tasks_program.py": SmallestRun(
+        arguments="0.5 20",
+        # A pipe that is gone.
+        environment={
+            "HEADWAY_REPORTER_PIPE": "{folder}/pipe",
+            "PYTHONPATH": "{root}/service/headway/workers/celery_reporter",
+        },
+    ),
     "benchmarks/reporting_program.py": SmallestRun(
         arguments="0.5 20", environment={"HEADWAY_URL": "http://127.0.0.1:1"}
     ),
@@ -200,6 +209,7 @@ class Recipe:
         """The exit status, and what it printed."""
         arguments = [word.format(root=self._root, folder=folder) for word in shlex.split(run.arguments)]
         words = [str(BOUNDED_RUN), f"{self._within_s:g}", sys.executable, str(self._root / script), *arguments]
+        own = {name: text.format(root=self._root, folder=folder) for name, text in run.environment.items()}
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HEADWAY_")}
         with tempfile.TemporaryFile() as output:
             with self._lock:
@@ -208,7 +218,7 @@ class Recipe:
                 process = subprocess.Popen(
                     [sys.executable, *words],
                     cwd=folder,
-                    env={**inherited, **run.environment},
+                    env={**inherited, **own},
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
