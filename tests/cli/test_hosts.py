@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from headway.__main__ import main
-from headway.cli.operator import queue, restart
+from headway.cli.operator import queue
+from headway.cli.operator.workers import restart
 from headway.scaling.profile import Profile
 from support.seed import Seed
 from support.served import TOKEN, Served, profiles_file
@@ -87,6 +88,17 @@ def test_a_reason_is_asked_for(say, seed: Seed) -> None:
     seed.host("a")
     status, said = say("host", "drain", "a")
     assert (status, "--reason" in said) == (2, True)
+
+
+def test_a_worker_is_killed_by_its_agent_and_one_that_is_none_is_named(say, seed: Seed) -> None:
+    seed.host("a")
+    seed.worker("a", "mail", 1)
+    status, said = say("kill", "a-mail-1", "--reason", "hangs")
+    assert (status, "its agent kills it" in said) == (0, True)
+    assert seed.rows("select worker_id from kill_orders") == [("a-mail-1",)]
+    assert seed.rows("select after ->> 'reason' from audit_log where action = 'worker killed'") == [("hangs",)]
+    status, said = say("kill", "nothing")
+    assert (status, "no worker 'nothing'" in said) == (2, True)
 
 
 def test_only_a_silent_host_is_forgotten(say, seed: Seed) -> None:

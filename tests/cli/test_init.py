@@ -125,8 +125,9 @@ def test_files_that_are_there_are_replaced_only_by_force(
 
 
 def test_without_queues_it_says_so_and_writes_an_example(
-    valkey_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    valkey_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # in which there is no application
     assert initialised(valkey_url, tmp_path, "--name", "main") == 0
     assert "both files hold a commented example" in capsys.readouterr().out
     assert load_profiles_file(tmp_path / "profiles.yaml").profiles == ()

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from control.http.conftest import NOW_S
+from control.polls import held
 from headway.control.agents.agent_service import AgentService, AppliedAssignment
 from headway.control.http.overview.alerting import Alerting
 from headway.control.http.overview.overview_builder import OverviewBuilder
@@ -214,6 +215,7 @@ async def test_a_held_poll_is_answered_once_there_is_an_order(
     service = AgentService(engine=engine)
     having = AppliedAssignment(cluster_id=await service.cluster_id(), host_id="id-a", epoch=1, revision=1)
     poll = asyncio.create_task(service.poll(having, wait_s=60.0))
+    await held(service, "id-a")
     await client.post("/v1/workers/a-mail-1/kill", json={})
     service.host_changed("id-a")
     standing = await asyncio.wait_for(poll, 30.0)
