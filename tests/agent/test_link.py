@@ -261,7 +261,7 @@ def test_what_is_refused_holds_up_nothing(
         eventually(lambda: bool(control.reports))
         control.fails_with = grpc.StatusCode.PERMISSION_DENIED
         link.send([started("1")])
-        eventually(lambda: control.failed >= 1)
+        eventually(lambda: control.refused_batches >= 1)
         control.fails_with = None
         link.send([started("2")])
         eventually(lambda: len(control.batches) == 1)

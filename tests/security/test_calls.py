@@ -12,6 +12,7 @@ from headway.wire.v1 import agent_pb2
 from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
 from security.fuzz import DEFECTS, METHODS, SHOWN, fuzzed
 from security.hosts import Host
+from security.other_address import relay_from_other_address
 from security.planes import ANSWER_S, Plane
 
 pytestmark = pytest.mark.e2e
@@ -90,11 +91,13 @@ def test_a_call_that_brings_no_message_is_ended(
     assert call.code() is ended_as
 
 
-def test_enrolments_that_bring_nothing_leave_room_for_one_that_does(plane: Plane, channel: grpc.Channel) -> None:
+def test_enrolments_that_bring_nothing_leave_room_for_one_that_does(plane: Plane) -> None:
+    """From another address. From the flood's own, connections without a credential are ended as long as it lasts."""
     floods = [plane.channel() for _ in range(2)]
     calls = [half_open(flood, ENROL) for flood in floods for _ in range(60)]
     message = agent_pb2.EnrolRequest(host_name="late", boot_id="b", agent_id="a")
-    assert status(channel, ENROL, message.SerializeToString(), shown=()) is grpc.StatusCode.UNAUTHENTICATED
+    with relay_from_other_address(plane.grpc) as there, grpc.insecure_channel(there) as channel:
+        assert status(channel, ENROL, message.SerializeToString(), shown=()) is grpc.StatusCode.UNAUTHENTICATED
     # Some are refused, and then both connections are ended.
     assert {call.code() for call in calls} <= {
         grpc.StatusCode.INVALID_ARGUMENT,

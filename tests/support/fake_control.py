@@ -34,6 +34,7 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer, telemetry_pb2_grpc.Teleme
         self.answer = agent_pb2.PollResponse(cluster_id=self.cluster_id)
         self.fails_with: grpc.StatusCode | None = None
         self.failed = 0
+        self.refused_batches = 0
         self.is_awake = threading.Event()
         """Unset, reports get no answer and polls no news, although the network answers."""
         self.is_awake.set()
@@ -130,7 +131,11 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer, telemetry_pb2_grpc.Teleme
             return self.answer
 
     def Ingest(self, request: Any, context: Any) -> telemetry_pb2.IngestResponse:  # noqa: N802
-        self._check(context)
+        try:
+            self._check(context)
+        except Exception:  # which is how gRPC aborts
+            self.refused_batches += 1
+            raise
         self.batches.append(request)
         return telemetry_pb2.IngestResponse(accepted_events=len(request.events))
 
