@@ -138,6 +138,7 @@ class Agent:
             is_measured = self._measures.scan(fleet.running(), self._host_file)
             has_file = self._take_host_file(fleet, is_due=is_measured)
             is_news = fleet.scan() or is_ending or has_orders or has_file or is_first
+            is_news |= is_measured and self._measures.has_news
             if is_news or is_measured or self._has_waiting:
                 is_news = self._reconcile(fleet, link, contact) or is_news
             if is_news:

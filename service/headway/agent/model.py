@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from headway.scaling.model import ActivitySource, Hint, RunningJob
+from headway.scaling.model import ActivitySource, Hint, Inability, RunningJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,8 @@ class Activity:
     """Those of them that its reporter named."""
     memory_bytes: int | None = None
     """What it and its children took when that was last measured."""
+    inability: Inability | None = None
+    """Why it takes no jobs; ``None``: it can, as far as is known."""
     ended_jobs: int | None = None
     """Since it began, by its broker's count."""
 

@@ -66,10 +66,10 @@ def reconcile(
 
     Workers of a pool without a row are drained. Where some must go, those without a job go first, then those of which
     nobody knows whether they have one, then those whose job is the youngest. Outdated workers (of an older restart
-    generation, another or a changed template, or worn) are replaced one by one: one goes when its replacement runs; of
-    a cramped template the replacement comes when one went. The first replacement must prove that it stays: one that
-    only dies a little later costs none of those that work. Of an exclusive pool no more than assigned ever exist,
-    draining ones included: there, too, one goes first.
+    generation, another or a changed template, worn, or taking no jobs) are replaced one by one: one goes when its
+    replacement runs; of a cramped template the replacement comes when one went. The first replacement must prove that
+    it stays: one that only dies a little later costs none of those that work. Of an exclusive pool no more than
+    assigned ever exist, draining ones included: there, too, one goes first.
 
     Args:
         workers: every worker of the host.
@@ -205,6 +205,7 @@ def _is_outdated(worker: Worker, wanted: Start, upkeep: Upkeep) -> bool:
         or worker.restart_generation < wanted.restart_generation
         or upkeep.template_hashes.get(wanted.template, worker.template_hash) != worker.template_hash
         or worker.worker_id in upkeep.worn
+        or worker.inability is not None
     )
 
 
@@ -213,16 +214,21 @@ def _drains(workers: Sequence[Worker], count: int) -> list[Action]:
 
 
 def _cost_of_leaving(worker: Worker) -> tuple[int, float, float, str]:
-    """Orders workers by what is lost when they go: idle ones, then those of which nobody knows, then busy ones."""
+    """Orders workers by what is lost when they go: idle ones, then those of which nobody knows, then busy ones.
+
+    One that takes no jobs goes before all that do: whatever it does, it serves nobody who waits.
+    """
     if worker.state is WorkerState.BACKING_OFF:
         rank = 0
+    elif worker.inability is not None:
+        rank = 1
     elif worker.state is WorkerState.STARTING and not worker.is_busy:
-        rank = 1  # it has hardly had the time to take a job, and serves nobody yet
+        rank = 2  # it has hardly had the time to take a job, and serves nobody yet
     elif worker.is_busy is False:
-        rank = 2
+        rank = 3
     elif worker.is_busy is None:
-        rank = 3  # it may be idle
+        rank = 4  # it may be idle
     else:
-        rank = 4
+        rank = 5
     busy_since_s = worker.started_at_s if worker.busy_since_s is None else worker.busy_since_s
     return rank, -busy_since_s, -worker.started_at_s, worker.worker_id

@@ -1,6 +1,8 @@
 """Jobs that were cut: kept once, shown in causes, health and an incident. A person may have a worker killed."""
 
 import asyncio
+import json
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -9,8 +11,9 @@ import pytest
 from control.http.conftest import NOW_S
 from control.polls import held
 from headway.control.agents.agent_service import AgentService, AppliedAssignment
-from headway.control.http.overview.alerting import Alerting
+from headway.control.http.overview.alerting import Alerting, conditions_of
 from headway.control.http.overview.overview_builder import OverviewBuilder
+from headway.scaling.measure import sketch_index
 from headway.scaling.model import CutCause, CutJob, HostCapacity, Inability, RunningJob, Worker, WorkerState
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine, transaction
@@ -222,3 +225,65 @@ async def test_a_held_poll_is_answered_once_there_is_an_order(
     assert [each.worker_id for each in standing.kills] == ["a-mail-1"]
     with pytest.raises(TimeoutError):  # the same order is not sent again and again
         await asyncio.wait_for(service.poll(having, wait_s=60.0), 0.5)
+
+
+# --- workers that take long to end -----------------------------------------------------------------------------------
+
+
+def draining(worker_id: str, *, for_s: float, **values: Any) -> Worker:
+    return Worker(
+        worker_id=worker_id,
+        pool="mail",
+        template="rq",
+        pid=7,
+        state=WorkerState.DRAINING,
+        started_at_s=NOW_S - 90_000.0,
+        state_since_s=NOW_S - for_s,
+        **values,
+    )
+
+
+@pytest.mark.parametrize(
+    ("service_s", "for_s", "is_overdue"),
+    [
+        (40.0, 110.0, False),  # 3 x 40 s
+        (40.0, 135.0, True),
+        (2.0, 50.0, False),  # a minute is nobody's incident
+        (2.0, 75.0, True),
+        (None, 3_500.0, False),  # where nobody knows how long jobs take
+        (None, 3_700.0, True),
+    ],
+)
+async def test_a_worker_that_drains_for_longer_than_its_jobs_take_is_an_incident_with_its_cure(
+    engine: Engine, api: Any, seed: Seed, service_s: float | None, for_s: float, is_overdue: bool
+) -> None:
+    (now_s,) = seed.rows("select extract(epoch from now())::float8")[0]
+    if service_s is not None:
+        index = sketch_index(service_s)
+        seed.bucket("redis/mail", at_s=now_s - 30.0, finished_jobs=100, service_sketch=json.dumps({index: 100}))
+    await reported(engine, workers=(draining("w1", for_s=for_s, running=(JOB,)),))
+    overviews = OverviewBuilder(engine=engine, clock=lambda: now_s, has_event_log=lambda: True, telemetry=lambda: None)
+    (pool,) = (await overviews.of_pools()).pools
+    assert (pool.overdue is not None) == is_overdue
+    assert pool.awaited is not None
+    assert "w1 on a, draining for" in pool.awaited
+    assert pool.awaited.endswith("; it runs job j1 of shop.send")
+    rules = {key.rule: each for key, each in conditions_of(await overviews.of_pools()).items()}
+    assert ("drain_overdue" in rules) == is_overdue
+    if is_overdue:
+        assert "worker w1 on a (process 7) has been draining for" in rules["drain_overdue"].summary
+        assert "`headway kill WORKER`" in rules["drain_overdue"].action
+
+
+async def test_a_worker_that_takes_no_jobs_is_no_capacity_and_a_cause(
+    engine: Engine, client: httpx.AsyncClient
+) -> None:
+    able, unable = (
+        replace(draining(name, for_s=5.0), state=WorkerState.RUNNING, inability=why)
+        for name, why in (("w1", None), ("w2", Inability.STOPPED))
+    )
+    await reported(engine, workers=(able, unable, draining("w3", for_s=5.0, goes_to_background=True)))
+    (pool,) = (await client.get("/v1/pools")).json()["pools"]
+    assert pool["running_workers"] == 1
+    assert "1 worker takes no jobs: its process is stopped on a (process 7)" in pool["causes"]
+    assert any("goes to the background" in cause and "remove --detach" in cause for cause in pool["causes"])

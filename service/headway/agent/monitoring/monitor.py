@@ -9,8 +9,10 @@ from headway.agent.config.host_file import HostFile
 from headway.agent.model import NOT_KNOWN, Activity, ReceivedHint
 from headway.agent.monitoring.activity import SAMPLE_EVERY_S, ActivityTracker
 from headway.agent.monitoring.cost_model import COST_WARM_UP_S, Cost, CostModel
+from headway.agent.monitoring.inability import InabilityWatch
 from headway.agent.monitoring.resource_usage import ResourceUsage
 from headway.agent.reporting.reporters import Reporters
+from headway.agent.reporting.worker_report import Beat
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system.capacity import capacity, measure, pressure, steadied
 from headway.agent.workers.worker_record import Record
@@ -28,11 +30,14 @@ class Monitor:
         self._folder = folder
         self._clock = clock
         self._activities = ActivityTracker()
+        self._inabilities = InabilityWatch()
         self._reporters: Reporters | None = None
         self._scales = ResourceUsage()
         self._costs = CostModel(self._kept())
         self._room: HostCapacity | None = None
         self._measured_at_s = self._weighed_at_s = float("-inf")
+        self.has_news = False
+        """Whether the last poll has found another worker that takes no jobs, or takes them again."""
         self.capacity = HostCapacity(cpu_cores=0.0, memory_bytes=0)
         """What the host can give to workers."""
 
@@ -51,6 +56,7 @@ class Monitor:
             return False
         self._measured_at_s = now_s
         self._activities.scan(records, now_s=now_s)
+        self.has_news = self._inabilities.scan(records, beat=self._beat, templates=host_file.templates, now_s=now_s)
         again = ceil(len(records) * SAMPLE_EVERY_S / MONITOR_WEIGH_EVERY_S)
         workers_bytes = self._scales.weigh(records, now_s=now_s, again=again)
         if now_s - self._weighed_at_s >= MONITOR_WEIGH_EVERY_S:
@@ -65,12 +71,16 @@ class Monitor:
         weight = self._scales.weight(record.worker_id)
         reporters = self._reporters
         reported = NOT_KNOWN if reporters is None else reporters.activity(record.worker_id)
-        beat = None if reporters is None else reporters.beat(record.worker_id)
+        beat = self._beat(record.worker_id)
         return replace(
             self._activities.activity(record, now_s=self._clock(), reported=reported),
             memory_bytes=weight.memory_bytes if weight else None,
+            inability=self._inabilities.of(record.worker_id),
             ended_jobs=self._activities.ended_jobs(record) if beat is None or beat.ended is None else beat.ended,
         )
+
+    def _beat(self, worker_id: str) -> Beat | None:
+        return None if self._reporters is None else self._reporters.beat(worker_id)
 
     def templates(self, host_file: HostFile) -> tuple[model.Template, ...]:
         """What the control plane may know of the templates, at what their workers cost."""

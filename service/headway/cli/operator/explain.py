@@ -72,9 +72,16 @@ def _now(api: Api, pool: str) -> tuple[str, ...]:
         workers = f"Now, as agents reported {_age(seen['reported_age_s'])}: {running_of(seen)} running"
         if seen["mode"] == "recommend":
             workers = f"Now, of workers that the broker lists: {running_of(seen)}"
-        said_lines = [f"{workers}; {_depths(seen)}.", *_forecast(seen)]
+        said_lines = [f"{workers}; {_depths(seen)}.", *_forecast(seen), *_awaited(seen)]
         return (*said_lines, *(f"{cause[:1].upper()}{cause[1:]}." for cause in seen["causes"]))
     return ()
+
+
+def _awaited(seen: dict[str, Any]) -> list[str]:
+    """For which worker the others wait, where it is not what is wrong anyway."""
+    if seen.get("awaited") is None or seen["overdue"] is not None:
+        return []
+    return [f"What takes the places of draining workers may have to wait for {seen['awaited']}."]
 
 
 def _depths(seen: dict[str, Any]) -> str:

@@ -65,8 +65,9 @@ class ViewBuilder:
                 self._assigned[row.pool] += row.workers
                 if not staying[row.host_id]:
                     self._kept[row.pool] += row.workers
-        self._states = Counter((worker.pool, worker.state) for host in known for worker in host.workers)
-        running = [worker for host in known for worker in host.workers if worker.state is WorkerState.RUNNING]
+        able = [worker for host in known for worker in host.workers if worker.inability is None]
+        self._states = Counter((worker.pool, worker.state) for worker in able)
+        running = [worker for worker in able if worker.state is WorkerState.RUNNING]
         self._running: dict[str, list[Worker]] = {}
         for worker in running:
             self._running.setdefault(worker.pool, []).append(worker)

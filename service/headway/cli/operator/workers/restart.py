@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headway.cli.api_client import connected, path_of
+from headway.cli.api_client import Api, connected, path_of
 from headway.cli.operator.completion import names
 from headway.cli.terminal.printing import say
 from headway.cli.typer_app import main_of
@@ -32,8 +32,15 @@ def restart(
         while wait and _left(progress):
             time.sleep(RESTART_POLL_S)
             progress = api.get(path)
-            if _progress_text(progress) != line:
-                say(line := _progress_text(progress))
+            if (now := _progress_text(progress, awaited=_awaited(api, pool))) != line:
+                say(line := now)
+
+
+def _awaited(api: Api, pool: str) -> str:
+    """The id of the draining worker that the restart waits for, and its host; empty where none drains."""
+    found = api.get("/v1/pools", pool=pool)["pools"]
+    said = found[0].get("awaited") if found else None
+    return "" if said is None else said.partition(", draining for")[0]
 
 
 def _left(answer: dict[str, Any]) -> int:
@@ -41,9 +48,11 @@ def _left(answer: dict[str, Any]) -> int:
     return int(answer["outdated_workers"] + answer["awaited_workers"])
 
 
-def _progress_text(answer: dict[str, Any]) -> str:
+def _progress_text(answer: dict[str, Any], *, awaited: str = "") -> str:
     left, silent = _left(answer), answer["silent_workers"]
     how_far = f"{left} to go" if left else "through"
+    if left and awaited:
+        how_far += f", waiting for worker {awaited}"
     if silent:
         how_far += f", except {silent} on unreachable hosts: replaced when they return"
     return f"{answer['pool']}: restart {answer['restart_generation']}: {answer['renewed_workers']} renewed, {how_far}"

@@ -128,6 +128,12 @@ def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
             f"See `headway events --pool {name}`, and whether these jobs run again.",
             severity=PAGE if pool.cut_jobs else TICKET,
         )
+    if pool.overdue is not None:
+        add(
+            "drain_overdue",
+            pool.overdue,
+            "See what it does on its host; `headway kill WORKER` ends it, and cuts its jobs.",
+        )
     if pool.lost_jobs:
         add("jobs_lost", f"{pool.lost_jobs} waiting jobs of pool {name} are gone", "See the broker's log.")
     spent = pool.day_budget

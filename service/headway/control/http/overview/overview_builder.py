@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
@@ -17,6 +17,11 @@ from headway.control.http.overview.pool_state import WorkerCounts
 from headway.control.http.overview.pool_summary import pool_now
 from headway.control.http.overview.queue_summary import NOBODY, Reporters, Trouble, measured_age_s, queues_now
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
+from headway.control.http.schemas.incidents.noticed_workers import (
+    OVERDUE_LEAST_S,
+    NoticedWorker,
+    noticed_workers,
+)
 from headway.control.http.schemas.responses import (
     DecisionOut,
     HealthOut,
@@ -36,6 +41,7 @@ from headway.scaling.profile import Profile
 from headway.store.engine import Connection, Engine, snapshot, transaction
 from headway.store.events.event_sources import read_collectors, read_sources
 from headway.store.hosts.job_cuts import CUTS_SHOWN_S, CutRow, list_cuts
+from headway.store.metrics.service_percentiles import read_service_p99_s
 from headway.store.overview import (
     HealthRow,
     HostRow,
@@ -78,6 +84,10 @@ class OverviewRows:
     pipelines: Sequence[PipelineRow] = ()
     hosts_wanted: Sequence[HostsWanted] = ()
     reporters: Reporters = NOBODY
+    noticed: Mapping[str, Sequence[NoticedWorker]] = field(default_factory=dict)
+    """Pool -> workers of it that drain, take no jobs, or run in the background."""
+    service_p99_s: Mapping[str, float] = field(default_factory=dict)
+    """Of pools of which a worker has been draining for a while."""
     cuts: Sequence[CutRow] = ()
     """Those of the last minutes, the newest first."""
 
@@ -109,6 +119,7 @@ class OverviewRows:
             (worker.pool, worker.state if row.host.is_known else None)
             for row in self.hosts
             for worker in row.host.workers
+            if not (row.host.is_known and worker.inability is not None and worker.state is WorkerState.RUNNING)
         )
 
 
@@ -246,7 +257,8 @@ class OverviewBuilder:
     async def _read(self, now_s: float, *, in_pools: bool) -> OverviewRows:
         async with self._snapshot() as conn:
             buckets, revision = await read_buckets(conn, from_s=now_s - CACHED_S, after_revision=self._recent.revision)
-            health = await read_health(conn)
+            health, hosts = await read_health(conn), await read_hosts(conn)
+            noticed = noticed_workers(hosts)
             return OverviewRows(
                 buckets=buckets,
                 revision=revision,
@@ -256,7 +268,9 @@ class OverviewBuilder:
                 targets=await read_targets(conn),
                 latest=await latest_decisions(conn),
                 decisions=await list_decisions(conn, limit=SHOWN_DECISIONS),
-                hosts=await read_hosts(conn),
+                hosts=hosts,
+                noticed=noticed,
+                service_p99_s=await read_service_p99_s(conn, _draining_long(noticed, now_s=now_s), now_s=now_s),
                 hosts_wanted=await read_hosts_wanted(conn),
                 health=self._health(health),
                 pipelines=health.pipelines,
@@ -288,6 +302,8 @@ class OverviewBuilder:
                 target_workers=seen.targets.get(stored.profile.pool),
                 latest=seen.latest.get(stored.profile.pool),
                 cuts=seen.cuts_of.get(stored.profile.pool, ()),
+                noticed=seen.noticed.get(stored.profile.pool, ()),
+                service_p99_s=seen.service_p99_s.get(stored.profile.pool),
                 now_s=now_s,
             )
             for stored in seen.profiles
@@ -339,6 +355,15 @@ class OverviewBuilder:
             return queues_now(
                 queues, samples, in_force, self._recent, measured_age_s=age_s, now_s=now_s, reporters=reporters
             )
+
+
+def _draining_long(noticed: Mapping[str, Sequence[NoticedWorker]], *, now_s: float) -> list[str]:
+    """The pools of which it matters how long their jobs take."""
+    return [
+        pool
+        for pool, workers in noticed.items()
+        if any(each.draining_s(now_s=now_s) > OVERDUE_LEAST_S for each in workers)
+    ]
 
 
 async def _reporters(conn: Connection) -> Reporters:

@@ -6,6 +6,12 @@ from dataclasses import dataclass
 from headway.control.http.overview.agent_problems import named_problems
 from headway.control.http.overview.pool_places import Places, ago, away, has_hung_up, is_overdue, listed, reporters
 from headway.control.http.schemas.incidents.cut_sentences import cut_sentence
+from headway.control.http.schemas.incidents.noticed_workers import (
+    NoticedWorker,
+    overdue,
+    overdue_sentence,
+    unable_sentences,
+)
 from headway.control.http.schemas.responses import FailuresOut, PoolState
 from headway.scaling.explain import counted, duration
 from headway.scaling.metrics.job_failures import Failures, failures_text, is_failing, together
@@ -50,6 +56,10 @@ class Condition:
     """Whether hosts have no room for all the workers that are wanted."""
     unstarted_workers: int = 0
     """That were asked for a while ago, and that no host has got to start."""
+    noticed: Sequence[NoticedWorker] = ()
+    """Workers of it that drain, take no jobs, or run in the background."""
+    service_p99_s: float | None = None
+    """What 99 % of its jobs take at most; ``None``: not known, or no worker of it has been draining for long."""
     cuts: Sequence[CutRow] = ()
     """Jobs of it that ends of workers have cut of late, or may have."""
     lost_jobs: int = 0
@@ -164,6 +174,9 @@ def causes_of(seen: Condition, places: Places) -> list[str]:
     if seen.no_host is not None:
         causes.append(seen.no_host)
     causes.extend(_ailing_hosts(seen, places))
+    if late := overdue(seen.noticed, service_p99_s=seen.service_p99_s, now_s=seen.now_s):
+        causes.append(overdue_sentence(late, service_p99_s=seen.service_p99_s, now_s=seen.now_s))
+    causes.extend(unable_sentences(seen.noticed))
     if seen.unstarted_workers and seen.no_host is None and not seen.is_crash_looping:
         causes.append(_unstarted(seen))
     if seen.is_short_of_room and seen.no_host is None:

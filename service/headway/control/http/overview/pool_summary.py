@@ -14,6 +14,12 @@ from headway.control.http.overview.pool_state import (
     unstarted_workers,
 )
 from headway.control.http.overview.queue_summary import Trouble
+from headway.control.http.schemas.incidents.noticed_workers import (
+    NoticedWorker,
+    awaited_sentence,
+    overdue,
+    overdue_sentence,
+)
 from headway.control.http.schemas.responses import PoolOut, QueueOut
 from headway.scaling.model import Mode, QueueMetrics
 from headway.scaling.profile import Profile
@@ -33,6 +39,8 @@ def pool_now(
     target_workers: int | None,
     latest: StoredDecision | None,
     cuts: Sequence[CutRow] = (),
+    noticed: Sequence[NoticedWorker] = (),
+    service_p99_s: float | None = None,
     now_s: float,
 ) -> PoolOut:
     """The pool of ``profile``, which is the one in force at ``now_s``.
@@ -47,6 +55,8 @@ def pool_now(
         target_workers: What was last decided; ``None``: nothing yet.
         latest: Its newest stored decision.
         cuts: Its jobs that ends of workers have cut of late, or may have.
+        noticed: Its workers that drain, take no jobs, or run in the background.
+        service_p99_s: What 99 % of its jobs take at most; ``None``: not known.
         now_s: Unix seconds.
     """
     members = [queues[queue] for queue in profile.queues if queue in queues]
@@ -67,6 +77,8 @@ def pool_now(
         measured_age_s=max((m.measured_age_s for m in members if m.measured_age_s is not None), default=None),
         failures=[each.failures for each in befallen],
         cuts=cuts,
+        noticed=noticed,
+        service_p99_s=service_p99_s,
         lost_jobs=sum(each.lost_jobs for each in befallen),
         counts=counts,
         target_workers=target_workers,
@@ -98,5 +110,12 @@ def pool_now(
         day_budget=latest.decision.day_budget if latest else None,
         cut_jobs=sum(each.is_certain for each in cuts),
         perhaps_cut_jobs=sum(not each.is_certain for each in cuts),
+        awaited=awaited_sentence(noticed, now_s=now_s),
+        overdue=_overdue(condition),
         notes=list(latest.decision.notes) if latest else [],
     )
+
+
+def _overdue(condition: Condition) -> str | None:
+    late = overdue(condition.noticed, service_p99_s=condition.service_p99_s, now_s=condition.now_s)
+    return overdue_sentence(late, service_p99_s=condition.service_p99_s, now_s=condition.now_s) if late else None

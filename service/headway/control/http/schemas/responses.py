@@ -446,6 +446,10 @@ class PoolOut(Given):
     """Jobs that ends of workers have cut in the last 15 minutes; `GET /v1/cuts` lists them."""
     perhaps_cut_jobs: int
     """Workers that may have lost a job meanwhile: nobody knew whether they had one."""
+    awaited: str | None
+    """Which draining worker, with its job, others of the pool may wait for; null: none drains."""
+    overdue: str | None
+    """Which worker has been draining for more than three times as long as 99 % of the jobs take; null: none."""
     decided_at_s: float | None
     binding: str | None
     """The demand or limit that gave the target its last word."""

@@ -1,0 +1,40 @@
+"""How long nearly all jobs of a pool take, over the last days."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlalchemy import Text, cast, select
+
+from headway.scaling.arithmetic import DAY_S
+from headway.scaling.measure import merged, quantile_s
+from headway.store.engine import Connection
+from headway.store.sketch_columns import sketch_of
+from headway.store.tables import profile_queues, queue_buckets, rollup_hours, rollup_minutes
+
+SERVICE_WINDOW_S = 7 * DAY_S  # long jobs are rare, and a week has one of each kind
+SERVICE_MINUTES_S = 2 * 3600.0  # what is in no hour yet
+
+
+async def read_service_p99_s(conn: Connection, pools: Collection[str], *, now_s: float) -> Mapping[str, float]:
+    """Pool -> what 99 % of its jobs took at most, by those that ended within a week; pools of none are left out."""
+    if not pools:
+        return {}
+    sketches: dict[str, list[Mapping[int, int]]] = {}
+    for table, from_s in (
+        (rollup_hours, now_s - SERVICE_WINDOW_S),
+        (rollup_minutes, now_s - SERVICE_MINUTES_S),
+        (queue_buckets, now_s - SERVICE_MINUTES_S),
+    ):
+        for pool, text in await conn.execute(_sketches(table, pools, from_s)):
+            sketches.setdefault(pool, []).append(sketch_of(text))
+    found = {pool: quantile_s(merged(each), 99) for pool, each in sketches.items()}
+    return {pool: service_s for pool, service_s in found.items() if service_s is not None}
+
+
+def _sketches(table: Any, pools: Collection[str], from_s: float) -> Any:
+    query = (
+        select(profile_queues.c.pool, cast(table.c.service_sketch, Text))
+        .join(profile_queues, profile_queues.c.queue == table.c.queue)
+        .where(profile_queues.c.pool.in_(pools), table.c.bucket_s >= from_s)
+    )
+    return query if table is queue_buckets else query.where(table.c.job_class == "")

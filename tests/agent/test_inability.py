@@ -1,0 +1,196 @@
+"""A worker that runs and takes no jobs is named, leaves first, and is replaced."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+import pytest
+
+from headway.agent.config.templates import Template
+from headway.agent.monitoring.inability import INABILITY_AFTER_S, InabilityWatch
+from headway.agent.reporting.worker_report import Beat
+from headway.agent.workers.main_process import MainProcess
+from headway.agent.workers.worker_record import Record
+from headway.local import procfs
+from headway.scaling.model import Assignment, Inability, Worker, WorkerState
+from headway.scaling.reconcile import Drain, Start, reconcile
+from headway.wire.v1 import agent_pb2
+from support.agent_host import Host, one_host
+from support.fake_control import row
+from support.processes import runs
+from support.waiting import eventually
+from support.workers import record as a_record
+from support.workers import template
+
+SLOTS = 4
+
+
+def beat(at_s: float, **values: Any) -> Beat:
+    given = {"running": (), "running_jobs": 0, "begun": 0, "ended": 0, "slots": SLOTS, "queues": ("mail",), "lost": 0}
+    return Beat(received_at_s=at_s, **{**given, "is_stopping": False, "loop": int(at_s * 10), **values})
+
+
+class Watched:
+    """One worker, and what its watch sees in polls that are five seconds apart."""
+
+    def __init__(self, record: Record, known: Template) -> None:
+        self.record, self.template = record, known
+        self.watch, self.now_s = InabilityWatch(), 100.0
+        self.news = 0
+
+    def poll(self, *beats: Beat | None) -> Inability | None:
+        for each in beats or (None,):
+            self.now_s += 5.0
+            self.news += self.watch.scan(
+                [self.record],
+                beat=lambda _, each=each: each,
+                templates={self.template.name: self.template},
+                now_s=self.now_s,
+            )
+        return self.watch.of(self.record.worker_id)
+
+    def beats(self, count: int, **values: Any) -> list[Beat]:
+        return [beat(self.now_s + 5.0 * (number + 1) - 1.0, **values) for number in range(count)]
+
+
+@pytest.fixture
+def sleeping() -> Iterator[Popen[bytes]]:
+    process = Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def watched(sleeping: Popen[bytes]) -> Watched:
+    known = template(slots=SLOTS)
+    process = procfs.stat(sleeping.pid)
+    assert process is not None
+    record = a_record("f" * 32, pid=process.pid, started_ticks=process.started_ticks)
+    return Watched(replace(record, template="py", template_hash=known.content_hash), known)
+
+
+def test_a_stopped_process_is_named_after_some_seconds_and_not_after_a_moment(
+    watched: Watched, sleeping: Popen[bytes]
+) -> None:
+    assert watched.poll(None, None) is None
+    sleeping.send_signal(signal.SIGSTOP)
+    eventually(lambda: procfs.stat(sleeping.pid).state == "T")
+    assert watched.poll() is None
+    assert watched.poll(None, None) is Inability.STOPPED
+    assert watched.news == 1
+    sleeping.send_signal(signal.SIGCONT)
+    eventually(lambda: procfs.stat(sleeping.pid).state != "T")
+    assert watched.poll() is None
+    assert watched.news == 2
+    sleeping.send_signal(signal.SIGSTOP)
+    eventually(lambda: procfs.stat(sleeping.pid).state == "T")
+    assert watched.poll() is None, "the seconds begin anew"
+
+
+def test_a_main_process_that_has_ended_and_that_nobody_reaped_is_named(watched: Watched) -> None:
+    """Behind a wrapper that does not notice: the wrapper runs, and nobody takes jobs."""
+    ended = Popen([sys.executable, "-c", ""])
+    eventually(lambda: (found := procfs.stat(ended.pid)) is not None and found.state == "Z")
+    zombie = procfs.stat(ended.pid)
+    main = MainProcess(pid=zombie.pid, started_ticks=zombie.started_ticks)
+    watched.record = replace(watched.record, mains=(main,))
+    assert watched.poll(None, None, None) is Inability.ZOMBIE
+    ended.wait()
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ({"queues": ()}, Inability.CONSUMERS_CANCELLED),
+        ({"slots": SLOTS - 1}, Inability.POOL_SHRUNK),
+        ({}, None),
+        ({"slots": SLOTS + 1}, None),
+        ({"queues": (), "is_stopping": True}, None),  # as it should
+        ({"queues": (), "loop": 7}, None),  # its loop stands still, as without its broker
+    ],
+)
+def test_what_a_worker_reports_of_its_queues_and_slots_is_taken_seriously(
+    watched: Watched, values: dict[str, Any], found: Inability | None
+) -> None:
+    assert watched.poll(*watched.beats(2)) is None
+    assert watched.poll(*watched.beats(4, **values)) is found
+
+
+@pytest.mark.parametrize("values", [{"queues": ()}, {"slots": 1}])
+def test_a_worker_that_never_had_more_has_lost_nothing(watched: Watched, values: dict[str, Any]) -> None:
+    """As of a template with the wrong number of slots: each replacement would be replaced, without end."""
+    assert watched.poll(*watched.beats(6, **values)) is None
+
+
+def test_an_old_beat_says_nothing(watched: Watched) -> None:
+    assert watched.poll(*watched.beats(2)) is None
+    old = beat(watched.now_s, queues=())
+    assert watched.poll(old, old, old) is None
+
+
+# --- what follows ----------------------------------------------------------------------------------------------------
+
+
+def worker(name: str, **values: Any) -> Worker:
+    given = {"pool": "mail", "template": "py", "pid": 1, "state": WorkerState.RUNNING, "started_at_s": 0.0}
+    return Worker(worker_id=name, **{**given, **values})
+
+
+STOPPED = {"inability": Inability.STOPPED}
+
+
+def assigned(workers: int) -> list[Assignment]:
+    return [Assignment(pool="mail", host_id="h", template="py", base_workers=workers)]
+
+
+def test_where_one_must_go_it_is_the_one_that_takes_no_jobs() -> None:
+    there = [worker("a", is_busy=False), worker("b", is_busy=True, **STOPPED), worker("c")]
+    assert reconcile(there, assigned(2)) == (Drain(worker_id="b"),)
+
+
+def test_those_that_take_no_jobs_are_replaced_one_at_a_time() -> None:
+    there = [worker("a", **STOPPED), worker("b", **STOPPED), worker("c")]
+    assert reconcile(there, assigned(3)) == (Start(pool="mail", template="py"),)
+    there.append(worker("d", state=WorkerState.STARTING))
+    assert reconcile(there, assigned(3)) == ()
+    there[-1] = worker("d")
+    assert reconcile(there, assigned(3)) == (Drain(worker_id="a"), Start(pool="mail", template="py"))
+
+
+@pytest.mark.e2e
+def test_a_real_agent_names_a_stopped_worker_and_replaces_it(tmp_path: Path) -> None:
+    text = '[templates.sleep]\nargv = ["sleep", "600"]\nready_after_s = 0.0\n'
+    with one_host(tmp_path, text) as host:
+        agent = host.agent()
+        host.control.assign(row(1))
+        (pid,) = host.control.running(1)
+        os.kill(pid, signal.SIGSTOP)
+        assert eventually(lambda: _named(host, pid), within_s=INABILITY_AFTER_S + 60.0) == "stopped"
+        fresh = eventually(lambda: host.control.pids() - {pid}, within_s=90.0)
+        assert len(fresh) == 1
+        draining = agent_pb2.WORKER_STATE_DRAINING
+        eventually(
+            lambda: host.control.pids(draining) == {pid}, within_s=90.0
+        )  # the replacement has proved that it stays
+        os.kill(pid, signal.SIGCONT)  # the signal to stop has waited for that
+        eventually(lambda: not runs(pid))
+        assert "takes no jobs pool=mail" in host.logged()
+        assert agent.poll() is None
+
+
+def _named(host: Host, pid: int) -> str:
+    return next(
+        (
+            each.inability
+            for report in host.control.reports
+            for each in report.workers
+            if each.pid == pid and each.inability
+        ),
+        "",
+    )
