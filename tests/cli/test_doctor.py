@@ -26,6 +26,7 @@ from headway.cli.doctor.profiles_and_hosts import template_findings
 from headway.cli.doctor.this_machine import Place
 from headway.control.auth.pki import make_ca
 from headway.control.http.schemas.responses import ReasonKind
+from headway.scaling.measure import sketch_index
 from headway.scaling.profile import Profile
 from support.ports import free_port
 from support.seed import Seed
@@ -199,6 +200,16 @@ def unseen_queue(site: Site) -> None:
     site.seed.sample("redis/nwe", at_s=time.time())
 
 
+def early_deadline(site: Site) -> None:
+    template = {"name": "slow", "content_hash": "1", "slots": 1, "drain_timeout_s": 60.0}
+    site.seed.execute_with("update hosts set templates = templates || %s", json.dumps([template]))
+    site.seed.profile(Profile(pool="slow", queues=("redis/slow",), template="slow"))
+    now_s = time.time()
+    site.seed.sample("redis/slow", at_s=now_s)
+    sketch = json.dumps({sketch_index(240.0): 100})
+    site.seed.bucket("redis/slow", at_s=now_s - 5, finished_jobs=100, service_sketch=sketch)
+
+
 def failing_starts(site: Site) -> None:
     site.seed.host_is("a", failing=json.dumps({"rq": time.time()}), state="serving")
 
@@ -227,6 +238,7 @@ INSTALLATION = (
     (two_collectors, "collectors", r"several collectors", r"end every collector .* but one"),
     (unseen_queue, "queue", r"queue redis/nwes, which nobody .*did you mean 'redis/nwe'", r"correct the name"),
     (failing_starts, "worker start", r"template rq end as soon as they start on a", r"workers/ of the agent"),
+    (early_deadline, "deadline", r"pool slow: template slow kills workers that drain after 60 s", r"host.toml"),
     (no_leader, "leader", r"no control plane leads", r"headway control"),
 )
 MACHINE = (

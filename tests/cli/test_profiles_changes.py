@@ -1,5 +1,7 @@
 """`headway diff`, `validate`, `export`, and `apply` with `--dry-run` and `--prune`, against a real control plane."""
 
+import json
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from headway.__main__ import main
 from headway.cli.profiles_file import load_profiles_file
+from headway.scaling.measure import sketch_index
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile, profile_from_mapping
 from headway.scaling.profile_changes import changes, shortest
@@ -136,6 +139,39 @@ def test_validate_finds_every_mistake_without_a_control_plane(
     assert "1 profile, no mistake" in capsys.readouterr().out
     assert main(["validate"]) == 2
     assert "-f profiles.yaml" in capsys.readouterr().err
+
+
+def test_validate_warns_of_what_the_host_file_beside_cuts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = profiles_file(tmp_path, TEXT)
+    program = tmp_path / "celery"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    host = Path(file).parent / "host.toml"
+    table = f'argv = ["{program}", "worker", "--time-limit", "300"]\nreporter = "none"\n'
+    host.write_text(f"[templates.rq]\n{table}[templates.other]\n{table}")
+    assert main(["validate", file]) == 0
+    cut = "Celery kills a task that runs for longer than 300 s, whether its worker stops or not (--time-limit)"
+    assert capsys.readouterr().out.splitlines()[1:] == [f"warning: {host}: template rq: {cut}"]
+    host.write_text("[templates.rq]\n")  # which is not what it was asked about
+    assert main(["validate", file]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_apply_notes_a_deadline_that_is_shorter_than_the_jobs(
+    served: Served, seed: Seed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed.host("a")
+    template = {"name": "rq", "content_hash": "1", "slots": 1, "job_limit_s": 30.0, "job_limit": "--timeout"}
+    seed.execute_with("update hosts set templates = %s", json.dumps([template]))
+    seed.profile(MAIL)
+    now_s = time.time()
+    sketch = json.dumps({sketch_index(90.0): 100})
+    seed.bucket("redis/mail", at_s=now_s - 5, finished_jobs=100, service_sketch=sketch)
+    assert main(["apply", profiles_file(tmp_path, TEXT)]) == 0
+    (note,) = [line for line in capsys.readouterr().out.splitlines() if "by itself" in line]
+    assert note.startswith(
+        "  note: the library of template rq cuts jobs by itself after 30 s (--timeout), and one job in"
+    )
 
 
 @pytest.mark.usefixtures("served", "two")

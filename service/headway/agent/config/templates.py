@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from headway.agent.config.own_limits import own_limits
 from headway.agent.system.users import account
 from headway.scaling import model
 from headway.scaling.fields import taken_from
@@ -127,7 +128,9 @@ class Template:
 
     def reported(self) -> model.Template:
         """What the control plane may know of it."""
-        return taken_from(model.Template, self, self.stop)
+        own = own_limits(self.argv)
+        limit = {"job_limit_s": own[0].after_s, "job_limit": own[0].option} if own else {}
+        return taken_from(model.Template, self, self.stop, **limit)
 
 
 def uid_of(template: Template) -> int | None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from headway import __version__
@@ -29,6 +29,7 @@ class Installation:
     pools: list[dict[str, Any]]
     queues: list[dict[str, Any]]
     hosts: list[dict[str, Any]]
+    profiles: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -93,6 +94,7 @@ def _read(api: Api, health: Mapping[str, Any]) -> tuple[Installation, float]:
         pools=pools["pools"],
         queues=queues_of(api)["queues"],
         hosts=api.get("/v1/hosts")["hosts"],
+        profiles=api.get("/v1/profiles")["profiles"],
     )
     return found, off_s
 

@@ -15,7 +15,7 @@ from headway.cli.doctor.certificates import certificate_findings
 from headway.cli.doctor.control_plane import Answers, ask, health_findings, version_findings
 from headway.cli.doctor.finding import Finding, Level, skipped
 from headway.cli.doctor.outside import broker_findings, database_findings, profiles_findings
-from headway.cli.doctor.profiles_and_hosts import pool_findings, queue_findings, template_findings
+from headway.cli.doctor.profiles_and_hosts import cut_findings, pool_findings, queue_findings, template_findings
 from headway.cli.doctor.this_machine import (
     Place,
     disk_findings,
@@ -95,7 +95,7 @@ def _installation(asked: Answers) -> Iterator[Finding]:
             "installation", "pools, hosts, queues and versions were not read: the control plane was not asked"
         )
         return
-    for findings in (health_findings, version_findings, template_findings, queue_findings, pool_findings):
+    for findings in (health_findings, version_findings, template_findings, queue_findings, cut_findings, pool_findings):
         yield from findings(found)
 
 

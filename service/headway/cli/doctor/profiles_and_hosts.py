@@ -55,6 +55,14 @@ def queue_findings(found: Installation) -> Iterator[Finding]:
         yield fine("queue", "every queue that a profile names has been read")
 
 
+def cut_findings(found: Installation) -> Iterator[Finding]:
+    """Deadlines, and bounds of libraries, that cut jobs which take no longer than many others."""
+    for row in found.profiles:
+        for text in row.get("early_cuts", ()):
+            cure = "change host.toml on the hosts that have the template: docs/how-to/stop-workers.md"
+            yield warning("deadline", f"pool {row['pool']}: {text}", cure=cure)
+
+
 def pool_findings(found: Installation) -> Iterator[Finding]:
     """Pools whose jobs wait too long, where nothing of the installation says why."""
     for row in found.pools:

@@ -3,7 +3,8 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,13 +14,15 @@ import httpx
 import typer
 import yaml
 
+from headway.agent.config import host_file
+from headway.agent.config.cut_warnings import cut_warnings
 from headway.cli.api_client import Api, connected, path_of
 from headway.cli.operator.completion import names
 from headway.cli.profiles_file import excluded, load_profiles_file
 from headway.cli.terminal.printing import say, say_text
 from headway.cli.typer_app import called
 from headway.environment import ClientTls
-from headway.errors import Conflict, Invalid, NotFound, Refused, printable
+from headway.errors import Conflict, HeadwayError, Invalid, NotFound, Refused, printable
 from headway.scaling.explain import counted
 from headway.scaling.mapping import to_mapping
 from headway.scaling.profile import Profile, profile_from_mapping, profile_to_mapping
@@ -27,6 +30,7 @@ from headway.scaling.profile_changes import changes, shortest
 from headway.strategies import load_strategies, refuse_unknown
 from headway.zones import refuse_unknown_zones
 
+HOST_FILE = "host.toml"
 DIFFERS = 1  # the exit status of `diff`, as of diff(1)
 
 Outcome = Literal["created", "updated", "unchanged"]
@@ -151,6 +155,19 @@ def validate(files: Files = None, more: MoreFiles = None) -> None:
     if breaches:
         raise Invalid(*breaches)
     say(f"{', '.join(map(str, named))}: {counted(len(wanted), 'profile')}, no mistake")
+    templates = {profile.template for profile in wanted}
+    for sentence in _cut_warnings({file.parent / HOST_FILE for file in named}, templates):
+        say(f"warning: {sentence}")
+
+
+def _cut_warnings(paths: Iterable[Path], templates: Collection[str]) -> list[str]:
+    """What the host files beside the profiles cut of jobs of these templates. One that cannot be read says nothing."""
+    found = []
+    for path in sorted(paths):
+        with suppress(HeadwayError):
+            known = host_file.load(path).templates.values()
+            found += [f"{path}: {each}" for each in cut_warnings(one for one in known if one.name in templates)]
+    return found
 
 
 @app.command("export")

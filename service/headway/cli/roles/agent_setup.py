@@ -12,6 +12,7 @@ from pathlib import Path
 import grpc
 
 from headway.agent.config.celery_command import INCLUDE, is_celery_inside, worker_word
+from headway.agent.config.cut_warnings import cut_warnings
 from headway.agent.config.folder_permissions import movers
 from headway.agent.config.host_file import HostFile, load
 from headway.agent.config.library_presets import STARTERS, host_text
@@ -76,7 +77,7 @@ def check(settings: AgentSettings, *, is_offline: bool) -> int:
     for template in host_file.templates.values():
         for line in _template_lines(template, room):
             say(line)
-    for sentence in warnings(settings, host_file):
+    for sentence in (*warnings(settings, host_file), *cut_warnings(host_file.templates.values())):
         say(f"warning            {sentence}")
     say(f"room for workers   {room.cpu_cores:g} cores, {_size(room.memory_bytes)}{_kept_back(host_file)}")
     _check_state(settings.state_dir)

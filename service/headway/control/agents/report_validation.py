@@ -137,11 +137,11 @@ def _timing_breaches(what: str, timing: StartUp | Exit, took_s: float) -> Iterat
 
 def _template_breaches(template: Template) -> Iterator[str]:
     what = f"template {template.name!r}"
-    if not (_is_name(template.name) and _is_text(template.content_hash)):
+    if not (_is_name(template.name) and _is_text(template.content_hash) and _is_text(template.job_limit)):
         yield f"{what}: its name or hash is too long or holds what is no text"
     yield from _resource_breaches(what, template)
     yield from _label_breaches(what, template.labels)
-    for name in ("isolation_drain_after_s", "drain_timeout_s"):
+    for name in ("isolation_drain_after_s", "drain_timeout_s", "job_limit_s"):
         value = getattr(template, name)
         if value is not None and not _is_duration(value):
             yield f"{what}: {name}={value} is no duration in seconds"

@@ -108,6 +108,10 @@ class Template:
     """Cut off from the control plane for this long, the host drains its workers; ``None``: never."""
     drain_timeout_s: float | None = None
     """For how long one that drains may work on before it is ended; ``None``: for ever, or not known."""
+    job_limit_s: float | None = None
+    """After how long the library of its workers cuts a job by itself; ``None``: never, or not known."""
+    job_limit: str = ""
+    """The option that sets that."""
     start_up_s: float | None = None
     """Measured time from spawn to ready on that host."""
     start_up_p95_s: float | None = None

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Select, func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.allocation.rollout import Progress
+from headway.scaling.fields import taken_from
 from headway.scaling.model import COUNTED, WorkerState
 from headway.store.tables import assignments, hosts, workers
 
@@ -20,12 +21,15 @@ class TemplateFacts:
 
     slots: int
     start_up_s: float | None
+    drain_timeout_s: float | None = None
+    job_limit_s: float | None = None
+    job_limit: str = ""
 
 
 async def read_template_facts(conn: AsyncConnection, names: Collection[str]) -> dict[str, TemplateFacts]:
     """Template -> its facts, of those of ``names`` that a known host has."""
     rows = await conn.execute(_FACTS, {"names": list(names)})
-    return {row.name: TemplateFacts(slots=row.slots, start_up_s=row.start_up_s) for row in rows}
+    return {row.name: taken_from(TemplateFacts, row, job_limit=row.job_limit or "") for row in rows}
 
 
 async def running_workers(conn: AsyncConnection, pool: str) -> int:
@@ -86,7 +90,10 @@ def _of_pool(pool: str, *columns: ColumnElement[Any]) -> Select[Any]:
 
 _FACTS = text(
     """
-    select each->>'name' as name, min((each->>'slots')::integer) as slots, max(known.start_up_s) as start_up_s
+    select each->>'name' as name, min((each->>'slots')::integer) as slots, max(known.start_up_s) as start_up_s,
+        min((each->>'drain_timeout_s')::double precision) as drain_timeout_s,
+        min((each->>'job_limit_s')::double precision) as job_limit_s,
+        (array_agg(each->>'job_limit' order by (each->>'job_limit_s')::double precision))[1] as job_limit
     from hosts
     cross join lateral jsonb_array_elements(hosts.templates) as each
     left join template_start_ups known on known.host_id = hosts.host_id and known.template = each->>'name'

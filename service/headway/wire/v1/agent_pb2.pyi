@@ -533,6 +533,8 @@ class Template(google.protobuf.message.Message):
     LABELS_FIELD_NUMBER: builtins.int
     ISOLATION_DRAIN_AFTER_S_FIELD_NUMBER: builtins.int
     DRAIN_TIMEOUT_S_FIELD_NUMBER: builtins.int
+    JOB_LIMIT_S_FIELD_NUMBER: builtins.int
+    JOB_LIMIT_FIELD_NUMBER: builtins.int
     name: builtins.str
     content_hash: builtins.str
     slots: builtins.int
@@ -544,6 +546,11 @@ class Template(google.protobuf.message.Message):
     """Cut off from the control plane for this long, the host drains the template's workers; absent: never."""
     drain_timeout_s: builtins.float
     """For how long one that drains may work on before it is ended; absent: for ever."""
+    job_limit_s: builtins.float
+    """After how long the library of its workers cuts a job by itself, by its command line or its own default, and the
+    option that sets it. Absent: never, or not known.
+    """
+    job_limit: builtins.str
     @property
     def labels(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]: ...
     def __init__(
@@ -558,13 +565,17 @@ class Template(google.protobuf.message.Message):
         labels: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
         isolation_drain_after_s: builtins.float | None = ...,
         drain_timeout_s: builtins.float | None = ...,
+        job_limit_s: builtins.float | None = ...,
+        job_limit: builtins.str = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "drain_timeout_s", b"drain_timeout_s", "isolation_drain_after_s", b"isolation_drain_after_s"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "content_hash", b"content_hash", "cpu_cores", b"cpu_cores", "drain_timeout_s", b"drain_timeout_s", "gpus", b"gpus", "isolation_drain_after_s", b"isolation_drain_after_s", "labels", b"labels", "memory_bytes", b"memory_bytes", "name", b"name", "slots", b"slots"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "_job_limit_s", b"_job_limit_s", "drain_timeout_s", b"drain_timeout_s", "isolation_drain_after_s", b"isolation_drain_after_s", "job_limit_s", b"job_limit_s"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "_job_limit_s", b"_job_limit_s", "content_hash", b"content_hash", "cpu_cores", b"cpu_cores", "drain_timeout_s", b"drain_timeout_s", "gpus", b"gpus", "isolation_drain_after_s", b"isolation_drain_after_s", "job_limit", b"job_limit", "job_limit_s", b"job_limit_s", "labels", b"labels", "memory_bytes", b"memory_bytes", "name", b"name", "slots", b"slots"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_drain_timeout_s", b"_drain_timeout_s"]) -> typing.Literal["drain_timeout_s"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_isolation_drain_after_s", b"_isolation_drain_after_s"]) -> typing.Literal["isolation_drain_after_s"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_job_limit_s", b"_job_limit_s"]) -> typing.Literal["job_limit_s"] | None: ...
 
 global___Template = Template
 

@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from headway.control.http.schemas.responses import ProfileOut
+from headway.scaling.planning.early_cuts import early_cuts
 from headway.scaling.planning.feasibility import feasibility
 from headway.scaling.policy.deprecated_keys import deprecations
 from headway.scaling.profile import Profile
 from headway.scaling.view import pooled
 from headway.store.engine import Connection
 from headway.store.hosts.template_counts import TemplateFacts, read_template_facts
+from headway.store.metrics.service_percentiles import read_service_p99_s
 from headway.store.pools.decisions import DecisionQuery, StoredDecision, latest_decisions, list_decisions
 from headway.store.pools.profiles import StoredProfile
 
@@ -18,24 +20,54 @@ NOT_KNOWN = TemplateFacts(slots=1, start_up_s=None)
 async def shown(conn: Connection, stored: StoredProfile, *, now_s: float) -> ProfileOut:
     """One profile."""
     newest = await list_decisions(conn, query=DecisionQuery(pool=stored.profile.pool), limit=1)
-    profile = stored.in_force_at(now_s)
-    facts = await read_template_facts(conn, [profile.template])
-    return ProfileOut.of(stored, now_s=now_s, notes=_notes(profile, facts, newest[0] if newest else None))
+    (made,) = await _shown(conn, [stored], {each.decision.pool: each for each in newest}, now_s=now_s)
+    return made
 
 
 async def all_shown(conn: Connection, every: Sequence[StoredProfile], *, now_s: float) -> list[ProfileOut]:
     """Several profiles, in their order."""
-    newest = await latest_decisions(conn)
-    facts = await read_template_facts(conn, {stored.profile.template for stored in every})
-    return [
-        ProfileOut.of(
-            stored, now_s=now_s, notes=_notes(stored.in_force_at(now_s), facts, newest.get(stored.profile.pool))
-        )
-        for stored in every
-    ]
+    return await _shown(conn, every, await latest_decisions(conn), now_s=now_s)
 
 
-def _notes(profile: Profile, facts: Mapping[str, TemplateFacts], newest: StoredDecision | None) -> tuple[str, ...]:
+async def _shown(
+    conn: Connection, every: Sequence[StoredProfile], newest: Mapping[str, StoredDecision], *, now_s: float
+) -> list[ProfileOut]:
+    facts = await read_template_facts(conn, {stored.in_force_at(now_s).template for stored in every})
+    service_p99_s = await _service_p99_s(conn, every, facts, now_s=now_s)
+    made = []
+    for stored in every:
+        profile = stored.in_force_at(now_s)
+        cuts = _early_cuts(profile, facts, service_p99_s)
+        notes = _notes(profile, facts, newest.get(profile.pool), cuts)
+        made.append(ProfileOut.of(stored, now_s=now_s, notes=notes, early_cuts=cuts))
+    return made
+
+
+async def _service_p99_s(
+    conn: Connection, every: Sequence[StoredProfile], facts: Mapping[str, TemplateFacts], *, now_s: float
+) -> Mapping[str, float]:
+    """What nearly all jobs take, of those pools whose templates have a bound that may be below it."""
+    bounded = {name for name, each in facts.items() if each.drain_timeout_s is not None or each.job_limit_s is not None}
+    pools = [stored.profile.pool for stored in every if stored.profile.template in bounded]
+    return await read_service_p99_s(conn, pools, now_s=now_s)
+
+
+def _early_cuts(
+    profile: Profile, facts: Mapping[str, TemplateFacts], service_p99_s: Mapping[str, float]
+) -> tuple[str, ...]:
+    template = facts.get(profile.template, NOT_KNOWN)
+    return early_cuts(
+        profile.template,
+        service_p99_s=service_p99_s.get(profile.pool),
+        drain_timeout_s=template.drain_timeout_s,
+        job_limit_s=template.job_limit_s,
+        job_limit=template.job_limit,
+    )
+
+
+def _notes(
+    profile: Profile, facts: Mapping[str, TemplateFacts], newest: StoredDecision | None, cuts: Sequence[str]
+) -> tuple[str, ...]:
     """What ``profile`` cannot keep on known hosts, with the load of its newest decision, and what it should not say."""
     template = facts.get(profile.template, NOT_KNOWN)
     queue = pooled(newest.decision.metrics) if newest else None
@@ -46,7 +78,7 @@ def _notes(profile: Profile, facts: Mapping[str, TemplateFacts], newest: StoredD
         arrival_rate_per_s=queue.arrival_rate_per_s if queue else None,
         service_time_s=queue.service_time_s if queue else None,
     )
-    return (*_nowhere(profile, facts), *cannot_keep, *deprecations(profile))
+    return (*_nowhere(profile, facts), *cannot_keep, *cuts, *deprecations(profile))
 
 
 def _nowhere(profile: Profile, facts: Mapping[str, TemplateFacts]) -> tuple[str, ...]:

@@ -74,11 +74,15 @@ class ProfileOut(Given):
     """When it is over; null: when somebody ends it."""
     notes: list[str]
     """What the profile cannot keep, as far as is known: one sentence each."""
+    early_cuts: list[str] = Field(default_factory=list)
+    """Of these, the bounds of its template that cut jobs which take no longer than many of its jobs do."""
     changes: list[ProfileChangeOut] = Field(default_factory=list)
     """What the request changed, or would change, of a profile that was there before."""
 
     @classmethod
-    def of(cls, stored: StoredProfile, *, now_s: float, notes: Sequence[str]) -> "ProfileOut":
+    def of(
+        cls, stored: StoredProfile, *, now_s: float, notes: Sequence[str], early_cuts: Sequence[str] = ()
+    ) -> "ProfileOut":
         """The stored profile as it is given."""
         override, pause = stored.override_at(now_s), stored.pause_at(now_s)
         return cls.taken_from(
@@ -90,6 +94,7 @@ class ProfileOut(Given):
             pause_reason=None if pause is None else pause.reason,
             pause_until_s=None if pause is None else pause.until_s,
             notes=list(notes),
+            early_cuts=list(early_cuts),
         )
 
 

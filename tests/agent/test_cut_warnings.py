@@ -1,0 +1,88 @@
+"""Bounds that cut jobs are named where the file is read: a library's own, and deadlines that come before them."""
+
+from dataclasses import replace
+
+import pytest
+
+from headway.agent.config.cut_warnings import cut_warnings
+from headway.agent.config.own_limits import own_limits
+from headway.agent.config.templates import Stop
+from headway.scaling.planning.early_cuts import early_cuts
+from support.workers import template
+
+
+@pytest.mark.parametrize(
+    ("line", "limits"),
+    [
+        ("celery -A shop worker --time-limit 300", [("--time-limit", 300.0)]),
+        (
+            "celery -A shop worker --time-limit=300 --soft-time-limit 60",
+            [("--soft-time-limit", 60.0), ("--time-limit", 300.0)],
+        ),
+        ("celery -A shop worker --time-limit 0", []),
+        ("python -m celery -A shop worker --time-limit 5", [("--time-limit", 5.0)]),
+        ("celery -A shop worker", []),
+        ("dramatiq shop", [("--worker-shutdown-timeout", 600.0)]),
+        ("dramatiq shop --worker-shutdown-timeout 30000", [("--worker-shutdown-timeout", 30.0)]),
+        ("bundle exec sidekiq -q mail", [("--timeout", 25.0)]),
+        ("bundle exec sidekiq -t 90", [("--timeout", 90.0)]),
+        ("sidekiq --timeout 8", [("--timeout", 8.0)]),
+        ("php artisan queue:work redis", [("--timeout", 60.0)]),
+        ("php artisan queue:work redis --timeout=0", []),
+        ("php artisan queue:work redis --timeout=900", [("--timeout", 900.0)]),
+        ("procrastinate --app shop worker", []),
+        ("procrastinate --app shop worker --shutdown-graceful-timeout 20", [("--shutdown-graceful-timeout", 20.0)]),
+        ("taskiq worker shop:broker --wait-tasks-timeout 7.5", [("--wait-tasks-timeout", 7.5)]),
+        ("rq worker mail", []),
+        ("sh -c celery", []),
+        ("celery -A shop worker --time-limit soon", []),
+        ("celery -A shop worker --time-limit", []),
+    ],
+)
+def test_the_bounds_of_a_library_are_read_off_the_command_line(line: str, limits: list[tuple[str, float]]) -> None:
+    assert [(each.option, each.after_s) for each in own_limits(line.split())] == limits
+
+
+def test_each_bound_is_a_warning_and_a_deadline_before_it_is_another() -> None:
+    mail = replace(template(name="mail"), argv=("celery", "worker", "--time-limit", "300"))
+    cut = (
+        "template mail: Celery kills a task that runs for longer than 300 s, whether its worker stops or not "
+        "(--time-limit)"
+    )
+    assert cut_warnings([mail, template()]) == [cut]
+    hasty = replace(mail, stop=Stop(drain_timeout_s=60.0))
+    early = "drain_timeout_s = 60 kills a worker before the 300 s of --time-limit are over"
+    assert cut_warnings([hasty]) == [cut, f"template mail: {early}: make it longer, or leave it out"]
+    assert cut_warnings([replace(mail, stop=Stop(drain_timeout_s=300.0))]) == [cut]
+
+
+def test_the_shortest_bound_of_the_library_is_reported() -> None:
+    words = ("celery", "worker", "--time-limit", "300", "--soft-time-limit", "240")
+    reported = replace(template(), argv=words).reported()
+    assert (reported.job_limit_s, reported.job_limit) == (240.0, "--soft-time-limit")
+    assert (template().reported().job_limit_s, template().reported().job_limit) == (None, "")
+
+
+@pytest.mark.parametrize(
+    ("service_p99_s", "drain_timeout_s", "job_limit_s", "named"),
+    [
+        (None, 60.0, 60.0, []),  # nobody knows how long jobs take
+        (50.0, 60.0, 60.0, []),
+        (50.0, None, None, []),
+        (90.0, 60.0, None, ["drain_timeout_s"]),
+        (90.0, None, 60.0, ["--time-limit"]),
+        (90.0, 60.0, 60.0, ["drain_timeout_s", "--time-limit"]),
+    ],
+)
+def test_bounds_below_what_jobs_take_are_named(
+    service_p99_s: float | None, drain_timeout_s: float | None, job_limit_s: float | None, named: list[str]
+) -> None:
+    found = early_cuts(
+        "mail",
+        service_p99_s=service_p99_s,
+        drain_timeout_s=drain_timeout_s,
+        job_limit_s=job_limit_s,
+        job_limit="--time-limit",
+    )
+    assert [name for name, sentence in zip(named, found, strict=True) if f"({name})" in sentence] == named
+    assert all("one job in a hundred takes longer than 90 s" in sentence for sentence in found)
