@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from headway.agent.config.templates import Stop, Template
+from headway.agent.config.templates import Reporter, Stop, Template
 from headway.agent.config.worker_programs import bears_second_stop, starts_worker
+from headway.agent.fleet_end import awaited_line
 from headway.agent.workers.manager import WorkerManager
 from headway.local import procfs
 from headway.scaling.model import Assignment, WorkerState
@@ -220,6 +221,49 @@ def test_celery_behind_the_real_npm_leaves_when_it_is_asked(stage: Stage, tmp_pa
         fleet.drain_all()
         reconcile_until(fleet, lambda: fleet.all_workers() == ())
     assert printed(stage, worker.worker_id).count("Warm shutdown (MainProcess)") == 1
+
+
+REPORTS = """
+import json, os, pathlib, signal, sys, time
+told = []
+signal.signal(signal.SIGTERM, lambda *_: told.append(1))
+pipe = os.open(os.environ['HEADWAY_REPORTER_PIPE'], os.O_RDWR | os.O_NONBLOCK)
+print('ready', flush=True)
+n = 0
+while not pathlib.Path({done!r}).exists():
+    n += 1
+    os.write(pipe, json.dumps({{'v': 1, 't': 'beat', 'n': n, 'part': 0, 'parts': 1, 'queues': ['mail'], 'begun': 1,
+        'running': [['j1', 'mail', 'shop.send', 1, time.time()]], 'ended': 0, 'slots': 1, 'stopping': bool(told),
+        'loop': n, 'lost': 0, 'at_s': time.time()}}).encode() + b'\\n')
+    time.sleep(0.05)
+"""
+
+
+def test_what_a_wrapper_leaves_reports_on_and_its_job_is_named(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "celery").write_text(REPORTS.format(done=str(tmp_path / "done")))
+    line = shlex.join([sys.executable, str(tmp_path / "celery"), "worker"])
+    behind = template(ready=PRINTS_READY, reporter=Reporter.CELERY)
+    with stage.fleet(replace(behind, argv=("sh", "-c", f"{line}; true"))) as fleet:
+        fleet.act([start()])
+        running(fleet)
+        fleet.drain_all()
+        reconcile_until(fleet, lambda: fleet.left_workers())
+
+        def reports_its_job() -> bool:
+            fleet.reporters.read()
+            (left,) = fleet.left_workers()
+            return [job.job_id for job in left.running] == ["j1"] and left.is_busy is True
+
+        reconcile_until(fleet, reports_its_job)
+        (left,) = fleet.left_workers()
+        assert awaited_line([left]) == (
+            f"waiting for 1 worker that finishes its job: mail (process {left.pid}, job j1 of shop.send)"
+        )
+    with stage.fleet(template()) as fleet:  # and to the next agent
+        reconcile_until(fleet, reports_its_job)
+        (tmp_path / "done").touch()
+        reconcile_until(fleet, lambda: fleet.left_workers() == ())
+        assert fleet.reporters.watchable() == frozenset(), "its pipe is gone with it"
 
 
 # --- counted ---------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.state.state_dir import AWAITED, StateFolder
 from headway.agent.workers.manager import WorkerManager
 from headway.agent.workers.worker_record import Record
+from headway.errors import printable
 from headway.scaling.model import Worker
 
 END_MARGIN_S = 10.0  # from the force signal to the end of the last process
@@ -54,7 +55,7 @@ class FleetEnd:
             return True
         if not self._is_forced and self._clock() - self._said_at_s >= AWAITED_EVERY_S:
             self._said_at_s = self._clock()
-            line = awaited_line((*self._fleet.workers(self._activity), *self._fleet.remains.workers()))
+            line = awaited_line((*self._fleet.workers(self._activity), *self._fleet.left_workers()))
             log.info("%s", line)
             self._write(line)
         return False
@@ -76,9 +77,17 @@ class FleetEnd:
 def awaited_line(workers: Iterable[Worker]) -> str:
     """For which workers somebody waits, and what is known of their jobs: one line of bounded length."""
     workers = tuple(workers)
-    named = ", ".join(
-        f"{worker.pool or 'unknown pool'} (process {worker.pid})" for worker in workers[:AWAITED_NAMED_MAX]
-    )
+    named = ", ".join(_named(worker) for worker in workers[:AWAITED_NAMED_MAX])
     more = f" and {len(workers) - AWAITED_NAMED_MAX} more" if len(workers) > AWAITED_NAMED_MAX else ""
     noun = "1 worker that finishes its job" if len(workers) == 1 else f"{len(workers)} workers that finish their jobs"
     return f"waiting for {noun}: {named}{more}"
+
+
+def _named(worker: Worker) -> str:
+    job = ""
+    if worker.running:
+        first = worker.running[0]
+        kind = f" of {printable(first.job_class)}" if first.job_class else ""
+        others = f" and {len(worker.running) - 1} more" if len(worker.running) > 1 else ""
+        job = f", job {printable(first.job_id)}{kind}{others}"
+    return f"{worker.pool or 'unknown pool'} (process {worker.pid}{job})"

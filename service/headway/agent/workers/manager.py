@@ -71,6 +71,8 @@ class WorkerManager:
         self.is_ending = False
         """Whether all workers are to end with this agent, which the next one has to know if that was killed at it."""
         self.remains = OrphanProcesses(agent_id, self.output)
+        self._left_reporting: set[str] = set()
+        """The ids of workers of which something was left at the last scan."""
         self.unrecorded = UnrecordedWorkers()
         self.reporters = Reporters(folder, agent_id=agent_id, environment=environment, clock=clock)
         self._is_first_process = os.getpid() == 1
@@ -96,7 +98,11 @@ class WorkerManager:
 
     def all_workers(self, activity: Callable[[Record], Activity] = lambda _: NOT_KNOWN) -> tuple[Worker, ...]:
         """Every worker that is not gone, what others have left, and what may be one."""
-        return (*self.workers(activity), *self.remains.workers(), *self.unrecorded.workers())
+        return (*self.workers(activity), *self.left_workers(), *self.unrecorded.workers())
+
+    def left_workers(self) -> tuple[Worker, ...]:
+        """What workers have left, with what those report that take jobs on."""
+        return self.remains.workers(self.reporters.activity)
 
     def printing(self) -> frozenset[str]:
         """The ids of all that may still print."""
@@ -199,6 +205,9 @@ class WorkerManager:
             due = self.remains.note_asked()
             self.save()
             self.remains.ask(due)
+        for worker_id in self._left_reporting - {left.worker_id for left in self.remains.left}:
+            self.reporters.end(worker_id)
+        self._left_reporting = {left.worker_id for left in self.remains.left}
         self.unrecorded.scan()
         if self._logbook.is_behind:
             self.save()
@@ -313,7 +322,10 @@ class WorkerManager:
         self.remains.left, self.unrecorded.found = list(ledger.remains), list(ledger.unrecorded)
         now_s = self._clock()
         self.reporters.take_over(
-            {each.worker_id: each.pool for each in ledger.records if each.life.is_alive},
+            {
+                **{left.worker_id: left.pool for left in ledger.remains},
+                **{each.worker_id: each.pool for each in ledger.records if each.life.is_alive},
+            },
             others={each.worker_id for each in ledger.unrecorded},
         )
         self.cuts.note_reboot(ledger.before_boot)
@@ -459,7 +471,7 @@ class WorkerManager:
     def _take_note_of_end(self, held: ManagedWorker, *, exit_code: int | None, now_s: float) -> None:
         record = held.record
         is_repeated = bool(exit_code) and self._is_the_reporters_fault(record)
-        said = self.reporters.end(record.worker_id)
+        said = self._last_report(held)
         if exit_code is not None:
             self.cuts.note_end(record, exit_code=exit_code, said=said)
         if is_repeated:
@@ -483,6 +495,14 @@ class WorkerManager:
         else:
             log.info("ended pool=%s template=%s %s", *record.kind, summary)
         self._forget_if_gone(held)
+
+    def _last_report(self, held: ManagedWorker) -> Activity:
+        """What the worker has reported last. A main process that it leaves reports on, through its pipe."""
+        worker_id = held.record.worker_id
+        if not held.leaves_main:
+            return self.reporters.end(worker_id)
+        self._left_reporting.add(worker_id)
+        return self.reporters.activity(worker_id)
 
     def _is_the_reporters_fault(self, record: Record) -> bool:
         """Whether its start may have ended for the reporter's sake: then it is no failure, and is repeated without."""

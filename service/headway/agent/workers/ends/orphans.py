@@ -14,10 +14,11 @@ They are known by the marks that they have inherited, or by where they print to;
 import logging
 import math
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from headway.agent.config.worker_programs import bears_second_stop, starts_worker
+from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.workers import lifecycle, worker_marks, worker_process, worker_record
 from headway.agent.workers.crash_backoff import CRASH_WITHIN_S
 from headway.agent.workers.worker_logs import WorkerLogs
@@ -47,12 +48,18 @@ class OrphanProcesses:
         """Search, in the next scan, for processes that this worker has left."""
         self._ended[record.worker_id] = record, exit_code
 
-    def workers(self) -> tuple[Worker, ...]:
-        """What is left of each worker, as one that drains, under an id of its own."""
+    def workers(self, activity: Callable[[str], Activity] = lambda _: NOT_KNOWN) -> tuple[Worker, ...]:
+        """What is left of each worker, as one that drains, under an id of its own.
+
+        ``activity`` is what is known of what the worker of an id does.
+        """
         return tuple(
             taken_from(
                 Worker,
                 left,
+                known := activity(left.worker_id),
+                activity_source=known.source,
+                activity_known_at_s=known.known_at_s,
                 worker_id=LEFT_ID.format(left.worker_id),
                 state=WorkerState.DRAINING,
                 started_at_s=left.started_ticks / procfs.TICKS_PER_S,
