@@ -154,6 +154,12 @@ def test_where_one_must_go_it_is_the_one_that_takes_no_jobs() -> None:
     assert reconcile(there, assigned(2)) == (Drain(worker_id="b"),)
 
 
+def test_of_those_that_are_replaced_anyway_it_is_the_first() -> None:
+    there = [worker("a", is_busy=False), worker("b", is_busy=True, **STOPPED), worker("c", restart_generation=1)]
+    rows = [replace(assigned(2)[0], restart_generation=1)]
+    assert reconcile(there, rows) == (Drain(worker_id="b"), Start(pool="mail", template="py", restart_generation=1))
+
+
 def test_those_that_take_no_jobs_are_replaced_one_at_a_time() -> None:
     there = [worker("a", **STOPPED), worker("b", **STOPPED), worker("c")]
     assert reconcile(there, assigned(3)) == (Start(pool="mail", template="py"),)
