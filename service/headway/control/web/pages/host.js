@@ -80,13 +80,21 @@ function evidence(worker, moment_s) {
   return `${worker.activity_source}, ${duration(Math.max(0, moment_s - worker.activity_known_at_s))} ago`;
 }
 
+// The state, with what it is that a worker has left, and that one takes no jobs.
+function stateOf(worker) {
+  const said = [worker.state.replaceAll("_", " ")];
+  if (worker.is_left_behind) said.push(worker.goes_to_background ? "left behind, in the background" : "left behind");
+  if (worker.inability) said.push(`takes no jobs (${worker.inability.replaceAll("_", " ")})`);
+  return said.join("; ");
+}
+
 function workers(host, moment_s) {
   if (!host.workers.length) return nothing("No worker runs here.", host.is_known ? "None is placed here, or each has ended." : "None was reported before the agent became unreachable.");
   return el("div", { class: "card" }, table(`Workers of ${host.name}`, COLUMNS, host.workers.map((worker) => [
     worker.worker_id,
     el("a", { href: link("/profiles", worker.pool) }, worker.pool),
     worker.template,
-    worker.state.replaceAll("_", " "),
+    stateOf(worker),
     worker.is_busy === null ? "unknown" : !worker.is_busy ? "no" : worker.busy_since_s === null ? "yes" : `for ${duration(Math.max(0, moment_s - worker.busy_since_s))}`,
     evidence(worker, moment_s),
     String(worker.pid),
