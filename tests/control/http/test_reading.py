@@ -152,9 +152,10 @@ async def test_a_batch_is_received_once_however_often_it_is_sent(client: httpx.A
         ({"events": [{**BATCH["events"][0], "kind": "sample"}]}, "events.0.kind"),
         ({"events": [{**BATCH["events"][0], "job_id": "a\0"}]}, "events.0.job_id"),
         ({"samples": [{"queue": "redis/mail", "at_s": NOW_S, "waiting_jobs": -3}]}, "samples.0.waiting_jobs"),
+        ({"samples": [{"queue": "redis/mail", "at_s": NOW_S, "waiting_jobs": None}]}, "give waiting_jobs, or at least"),
         (
-            {"samples": [{"queue": "redis/mail", "at_s": NOW_S, "waiting_jobs": None}]},
-            "give waiting_jobs, or at least waiting_min_jobs",
+            {"samples": [{"queue": "redis/mail", "at_s": NOW_S, "waiting_jobs": 3, "waiting_min_jobs": 4}]},
+            "waiting_min_jobs=4 exceeds waiting_jobs=3",
         ),
     ],
 )
@@ -162,6 +163,12 @@ async def test_a_wrong_batch_is_refused_by_name(client: httpx.AsyncClient, chang
     answer = await client.post("/v1/telemetry", json=BATCH | change)
     assert answer.status_code == 422
     assert says in answer.json()["detail"]
+
+
+async def test_a_sample_may_have_lower_bounds_alone(client: httpx.AsyncClient) -> None:
+    bounds = {"queue": "redis/mail", "at_s": NOW_S, "waiting_min_jobs": 3, "in_flight_min_jobs": 2}
+    answer = await client.post("/v1/telemetry", json=BATCH | {"samples": [bounds]})
+    assert answer.json()["accepted_samples"] == 1
 
 
 async def test_a_large_batch_is_read_and_a_too_large_one_refused(client: httpx.AsyncClient) -> None:
