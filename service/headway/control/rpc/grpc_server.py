@@ -52,8 +52,6 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.max_receive_message_length", 8 * 1024 * 1024),  # a full batch is 2 MB
-    # Then it is another connection's turn. With gRPC's own 32, calls of those who are known wait behind a flood.
-    ("grpc.http2.max_requests_per_read", 4),
     # Two servers on one port would each get half of the agents.
     ("grpc.so_reuseport", 0),
 )
