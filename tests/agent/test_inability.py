@@ -31,7 +31,16 @@ SLOTS = 4
 
 
 def beat(at_s: float, **values: Any) -> Beat:
-    given = {"running": (), "running_jobs": 0, "begun": 0, "ended": 0, "slots": SLOTS, "queues": ("mail",), "lost": 0}
+    given = {
+        "running": (),
+        "running_jobs": 0,
+        "begun": 0,
+        "ended": 0,
+        "slots": SLOTS,
+        "slots_max": SLOTS,
+        "queues": ("mail",),
+        "lost": 0,
+    }
     return Beat(received_at_s=at_s, **{**given, "is_stopping": False, "loop": int(at_s * 10), **values})
 
 
@@ -108,9 +117,11 @@ def test_a_main_process_that_has_ended_and_that_nobody_reaped_is_named(watched: 
     ("values", "found"),
     [
         ({"queues": ()}, Inability.CONSUMERS_CANCELLED),
-        ({"slots": SLOTS - 1}, Inability.POOL_SHRUNK),
+        ({"slots": SLOTS - 1, "slots_max": SLOTS - 1}, Inability.POOL_SHRUNK),
+        ({"slots": SLOTS - 1, "slots_max": None}, Inability.POOL_SHRUNK),
+        ({"slots": 1}, None),  # with --autoscale, while there is little to do
         ({}, None),
-        ({"slots": SLOTS + 1}, None),
+        ({"slots": SLOTS + 1, "slots_max": SLOTS + 1}, None),
         ({"queues": (), "is_stopping": True}, None),  # as it should
         ({"queues": (), "loop": 7}, None),  # its loop stands still, as without its broker
     ],
@@ -122,7 +133,7 @@ def test_what_a_worker_reports_of_its_queues_and_slots_is_taken_seriously(
     assert watched.poll(*watched.beats(4, **values)) is found
 
 
-@pytest.mark.parametrize("values", [{"queues": ()}, {"slots": 1}])
+@pytest.mark.parametrize("values", [{"queues": ()}, {"slots": 1, "slots_max": 1}])
 def test_a_worker_that_never_had_more_has_lost_nothing(watched: Watched, values: dict[str, Any]) -> None:
     """As of a template with the wrong number of slots: each replacement would be replaced, without end."""
     assert watched.poll(*watched.beats(6, **values)) is None

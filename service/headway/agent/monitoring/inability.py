@@ -80,12 +80,13 @@ def _of_beat(known: _Watched, beat: Beat | None, *, slots: int, now_s: float) ->
     # While its loop does not turn, as without its broker, what it says of queues and slots is of before.
     is_turning, known.loop = beat.loop != known.loop, beat.loop
     known.had_queues |= bool(beat.queues)
-    known.slots_max = max(known.slots_max, beat.slots or 0)
+    slots_now = beat.slots if beat.slots_max is None else beat.slots_max  # a pool that grows by itself is not shrunk
+    known.slots_max = max(known.slots_max, slots_now or 0)
     if not is_turning:
         return None
     if known.had_queues and not beat.queues:
         return Inability.CONSUMERS_CANCELLED
-    if beat.slots is not None and beat.slots < min(slots, known.slots_max):
+    if slots_now is not None and slots_now < min(slots, known.slots_max):
         return Inability.POOL_SHRUNK
     return None
 

@@ -80,6 +80,8 @@ class BeatPart:
     ended: int | None
     slots: int | None
     """Jobs that it can run at once now."""
+    slots_max: int | None
+    """Jobs that it can run at once after it has grown by itself, as Celery's ``--autoscale`` lets it."""
     is_stopping: bool
     loop: int | None
     """Rises while the library's own loop turns."""
@@ -154,6 +156,7 @@ def _beat(body: Mapping[str, Any]) -> BeatPart:
         begun=_count_if_any(body.get("begun")),
         ended=_count_if_any(body.get("ended")),
         slots=_count_if_any(body.get("slots"), most=SLOTS_MAX),
+        slots_max=_count_if_any(body.get("slots_max"), most=SLOTS_MAX),
         is_stopping=body.get("stopping") is True,
         loop=_count_if_any(body.get("loop")),
         lost=_count(body.get("lost")),

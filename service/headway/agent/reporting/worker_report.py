@@ -34,6 +34,8 @@ class Beat:
     ended: int | None
     slots: int | None
     """Jobs that it can run at once now."""
+    slots_max: int | None
+    """Jobs that it can run at once after it has grown by itself."""
     queues: tuple[str, ...]
     """Those that it consumes, by their own names, the first ``QUEUES_NAMED_MAX`` of them."""
     is_stopping: bool
@@ -219,6 +221,7 @@ class WorkerReport:
             begun=last.begun,
             ended=last.ended,
             slots=last.slots,
+            slots_max=last.slots_max,
             queues=gathering.queues,
             is_stopping=last.is_stopping,
             loop=last.loop,
