@@ -1,6 +1,7 @@
 """What each flood costs those who mean well: latency of healthy clients and memory of the control plane, side by side.
 
     python benchmarks/hostile.py [--seconds 10] [--only NAME] [--before PYTHON] [--page FILE]
+    python benchmarks/hostile.py --only half_calls --only half_calls_again [--connections 1000] [--calls 100]
 
 Starts a control plane on an embedded Postgres, on loopback. Every flood is bounded in count and time. A healthy agent
 reports, a healthy producer sends and somebody reads the health some ten times a second each; their p99 is printed
@@ -42,6 +43,8 @@ import grpc.aio
 import httpx
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from half_calls import HalfCalls
 
 from headway.store.embedded import ensure_postgres
 from headway.wire.v1 import agent_pb2, telemetry_pb2
@@ -237,6 +240,23 @@ def half_open(target: "Target", stop: threading.Event, answers: Counter[str]) ->
     asyncio.run(opened())
 
 
+def half_calls(target: "Target", stop: threading.Event, answers: Counter[str]) -> None:
+    """1,000 connections with 100 calls without a credential and without a message each, or as many as asked for."""
+    _half_calls(target, stop, answers, reopens=False)
+
+
+def half_calls_again(target: "Target", stop: threading.Event, answers: Counter[str]) -> None:
+    """The same, and each connection that is ended is opened again at once."""
+    _half_calls(target, stop, answers, reopens=True)
+
+
+def _half_calls(target: "Target", stop: threading.Event, answers: Counter[str], *, reopens: bool) -> None:
+    sizes = {"connections": target.connections, "calls": target.calls}
+    flood = HalfCalls(target.grpc, path="/headway.wire.v1.AgentService/Enrol", reopens=reopens, **sizes)
+    stop.wait(STARTS_S)  # its worst moment is the first one, and shall be measured
+    flood.go_on(stop.is_set, answers)
+
+
 def garbage(target: "Target", stop: threading.Event, answers: Counter[str]) -> None:
     """Enrolments that are no messages, 60,000 at most."""
     with target.channel() as channel:
@@ -290,7 +310,10 @@ def burner(_target: "Target", stop: threading.Event, _answers: Counter[str]) -> 
 
 BURNER = burner.__name__
 FLOODS: dict[str, Flood] = {
-    each.__name__: each for each in (names, reports, half_open, garbage, guesses, slow_headers, silent_grpc)
+    each.__name__: each
+    for each in (
+        *(names, reports, half_open, half_calls, half_calls_again, garbage, guesses, slow_headers, silent_grpc),
+    )
 }
 
 
@@ -305,6 +328,9 @@ class Target:
     grpc: str
     secret: str
     """Of an ingest token."""
+    connections: int
+    calls: int
+    """Of each connection."""
 
     def client(self, token: str | None) -> httpx.Client:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -327,10 +353,19 @@ def flood(name: str, target: Target) -> None:
     os._exit(0)  # what waits for an answer waits no more
 
 
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """How much a flood of connections is."""
+
+    connections: int
+    calls: int
+
+
 @contextmanager
-def flooding(name: str, plane: Plane, answers: Counter[str]) -> Iterator[None]:
+def flooding(name: str, plane: Plane, answers: Counter[str], size: Size) -> Iterator[None]:
     target = [plane.http, plane.grpc, plane.token("ingest", f"{name} flood")]
-    words = [sys.executable, __file__, "--flood", name, "--target", *target]
+    sizes = ["--connections", str(size.connections), "--calls", str(size.calls)]
+    words = [sys.executable, __file__, "--flood", name, "--target", *target, *sizes]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         time.sleep(STARTS_S)
@@ -401,11 +436,14 @@ def main() -> None:
     parser.add_argument("--only", choices=FLOODS, action="append", help="this flood, and others so named")
     parser.add_argument("--before", metavar="PYTHON", help="of a tree to compare with")
     parser.add_argument("--page", type=Path, help="write the table there, too")
+    parser.add_argument("--connections", type=int, default=1_000, help="of the floods half_calls")
+    parser.add_argument("--calls", type=int, default=100, help="of each of these connections")
     parser.add_argument("--flood", choices=[*FLOODS, BURNER], help=argparse.SUPPRESS)
     parser.add_argument("--target", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.flood:
-        flood(options.flood, Target(*options.target))
+        flood(options.flood, Target(*options.target, connections=options.connections, calls=options.calls))
+    size = Size(connections=options.connections, calls=options.calls)
     began = (
         f"{os.cpu_count()} processors, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f} before, "
         f"{options.seconds:g} s each, floods at nice {NICE}"
@@ -415,7 +453,7 @@ def main() -> None:
     for name in options.only or FLOODS:
         for tree, python in (("before", options.before), ("now", sys.executable)):
             if python:
-                rows.append(_compared(name, tree, python, seconds=options.seconds).cells())
+                rows.append(_compared(name, tree, python, seconds=options.seconds, size=size).cells())
                 print(" | ".join(rows[-1]), flush=True)
     if options.page:
         lines = [HEADS, ["---"] * len(HEADS), *rows]
@@ -423,25 +461,25 @@ def main() -> None:
         options.page.write_text(f"{INTRODUCTION}{began}, load {os.getloadavg()[0]:.1f} after.\n\n{table}\n")
 
 
-def _compared(name: str, tree: str, python: str, *, seconds: float) -> Row:
+def _compared(name: str, tree: str, python: str, *, seconds: float, size: Size) -> Row:
     with tempfile.TemporaryDirectory(prefix="headway-hostile-") as folder:
         Path(folder).chmod(0o711)
         server = ensure_postgres(Path(folder) / "postgres", is_durable=False)
         try:
             with serving(server.url, Path(folder), python=python) as plane:
-                return _measure(name, tree, plane, seconds=seconds)
+                return _measure(name, tree, plane, seconds=seconds, size=size)
         finally:
             server.wait_stopped()
 
 
-def _measure(name: str, tree: str, plane: Plane, *, seconds: float) -> Row:
+def _measure(name: str, tree: str, plane: Plane, *, seconds: float, size: Size) -> Row:
     healthy, answers = Healthy(plane), Counter[str]()
     healthy.measured(seconds=2.0)  # the first calls connect
     alone = healthy.measured(seconds=seconds)
-    with flooding(BURNER, plane, Counter[str]()):
+    with flooding(BURNER, plane, Counter[str](), size):
         beside = healthy.measured(seconds=seconds)
     before_mb = plane.rss_mb
-    with flooding(name, plane, answers):
+    with flooding(name, plane, answers, size):
         during = healthy.measured(seconds=seconds)
     return Row(name, tree, alone, beside, during, max(during.rss_mb) - before_mb, answers)
 

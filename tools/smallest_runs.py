@@ -62,7 +62,7 @@ SMALLEST: Mapping[str, SmallestRun] = {
     "benchmarks/bulk.py": SmallestRun(arguments="--millions 0.1 --queues 10 --rounds 1 --kinds sketches stream"),
     "benchmarks/backtest.py": SmallestRun(arguments="--pools 1 --candidates 1"),
     "benchmarks/stream.py": SmallestRun(arguments="--cells 100x2 --warm 1 --seconds 3"),
-    "benchmarks/hostile.py": SmallestRun(arguments="--seconds 1 --only guesses"),
+    "benchmarks/hostile.py": SmallestRun(arguments="--seconds 1 --only half_calls --connections 20 --calls 10"),
     "benchmarks/dashboard.py": SmallestRun(arguments="--pools 2 --seconds 3", statuses=(0, GOAL_MISSED)),
     "tools/quick.py": SmallestRun(arguments="--within 20", statuses=(0, NOT_ALL_RAN)),
     "benchmarks/ablation.py": SmallestRun(arguments=f"--cells {{folder}} --traces {TRACES}"),
