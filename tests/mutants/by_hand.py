@@ -150,8 +150,17 @@ MUTANTS = (
     *_in(
         "reconcile.py",
         ("test_reconcile.py", "laws/test_law_09_unknown_is_busy.py"),
-        ("        rank = 3  # it may be idle\n", "        rank = 5\n"),
-        ("        rank = 3  # it may be idle\n", "        rank = 1\n"),
+        ("        rank = 4  # it may be idle\n", "        rank = 6\n"),
+        ("        rank = 4  # it may be idle\n", "        rank = 1\n"),
+    ),
+    *_in(
+        "reconcile.py",
+        ("test_reconcile.py", "test_reconcile_inability.py", "laws/test_law_14_what_is_left_counts.py"),
+        ("unknown.get((pool, is_burst), 0) + taken)", "unknown.get((pool, is_burst), 0))"),
+        ("max(0, kept.get((pool, is_burst), 0) - backing_off)", "kept.get((pool, is_burst), 0)"),
+        ("kept[place] = kept.get(place, 0) + 1", "kept[place] = 1"),
+        ("        or worker.inability is not None\n", ""),
+        ("    elif worker.inability is not None:\n        rank = 1\n", ""),
     ),
     *_in(
         "demands/busy_slots.py",

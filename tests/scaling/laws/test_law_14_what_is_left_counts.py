@@ -84,3 +84,21 @@ def test_who_takes_no_jobs_leaves_before_who_does(fleet: tuple[list[Worker], fro
     stays = [each for each in workers if each.worker_id not in left and each.state is WorkerState.RUNNING]
     if any(each.state is WorkerState.RUNNING and each.inability is None for each in goes):
         assert all(each.inability is None for each in stays)
+
+
+def test_each_of_two_places_that_are_kept_is_one_start_less() -> None:
+    left = [
+        Worker(worker_id=name, pool="mail", template="mail", pid=1, state=WorkerState.DRAINING, started_at_s=0.0)
+        for name in ("a", "b")
+    ]
+    actions = reconcile(left, assigned(5), upkeep=Upkeep(keeping_places=frozenset({"a", "b"})))
+    assert len(actions) == 3
+
+
+def test_a_worker_that_backs_off_and_what_it_left_take_one_place() -> None:
+    failed = [
+        Worker(worker_id=name, pool="mail", template="mail", pid=1, state=state, started_at_s=0.0)
+        for name, state in (("a", WorkerState.BACKING_OFF), ("b", WorkerState.DRAINING))
+    ]
+    actions = reconcile(failed, assigned(2), upkeep=Upkeep(keeping_places=frozenset({"b"})))
+    assert actions == (Start(pool="mail", template="mail"),)
