@@ -9,7 +9,7 @@ import pytest
 
 from headway.agent.config.celery_command import including, worker_word
 from headway.agent.config.host_file import HostFile
-from headway.agent.config.templates import Reporter
+from headway.agent.config.templates import Ready, Reporter
 from headway.agent.monitoring.monitor import Monitor
 from headway.agent.reporting import run_folder
 from headway.agent.reporting.loading import Loading
@@ -152,6 +152,16 @@ def test_a_pipe_that_cannot_be_made_starts_the_worker_without(
         fleet.act([start(), start()])
         reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING] * 2)
     assert sum("the pipe of a worker cannot be made" in each for each in caplog.messages) == 1
+
+
+def test_a_worker_that_reports_is_ready_whatever_it_prints(stage: Stage, tmp_path: Path) -> None:
+    """As with logging of the application's own: it was stopped after a minute as one that was not ready, amid a job."""
+    never = Ready(pattern=r"as nobody prints", timeout_s=60.0)
+    with stage.fleet(celery_template(tmp_path, ready=never)) as fleet:
+        fleet.act([start()])
+        reconcile_until(fleet, lambda: (fleet.reporters.read(), states(fleet) == [WorkerState.RUNNING])[1])
+        (taken,) = fleet.take_start_ups()
+        assert 0 < taken.start_up_s < never.timeout_s
 
 
 # --- a reporter that the worker cannot load ---

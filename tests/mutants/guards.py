@@ -17,6 +17,13 @@ EMIT, COLLECT, LOCAL, CLI, SPARK = (
 
 FLEET = ("agent/test_fleet.py", "agent/test_begun.py", "agent/test_boot_clocks.py", "agent/test_output.py")
 WRITTEN = ("agent/test_written_first.py", "agent/test_folder.py", "agent/test_link.py", "agent/test_isolation.py")
+EVIDENCE = (
+    "agent/test_busy.py",
+    "agent/test_worker_reports.py",
+    "agent/test_inability.py",
+    "agent/test_job_events.py",
+    "agent/test_never_idle_at_work.py",
+)
 OUTBOX = ("emit/test_outbox.py", "collect/test_loop.py")
 INGEST = ("control/test_ingest.py", "store/test_event_log.py", "store/test_telemetry.py")
 LEADING = ("store/test_leadership.py", "control/test_leadership.py", "control/test_tick.py")
@@ -284,4 +291,58 @@ GUARDS = (
         ("local/backup.py", "        if path.name in seen.recent_files and _add", "        if _add"),
     ),
     *_of(STORE, BACKUP, ("embedded/dump.py", 'f"--snapshot={snapshot}", ', "")),
+    *_of(
+        AGENT,
+        EVIDENCE,
+        ("monitoring/activity.py", "and _known_at_s(each) >= after_s)", ")"),
+        ("monitoring/activity.py", "default=first)", "default=Activity(is_busy=False))"),
+        ("monitoring/activity.py", "now_s - hint.known_at_s > ACTIVITY_HINT_FRESH_S or ", ""),
+        ("monitoring/activity.py", " or hint.known_at_s < started_at_s:", ":"),
+        ("monitoring/activity.py", "return min(hinted, key=_known_at_s,", "return max(hinted, key=_known_at_s,"),
+        ("monitoring/activity.py", "if process.group != process.pid or process.is_over:", "if process.is_over:"),
+        ("monitoring/activity.py", "(own == parents or has_rq_title(own))", "True"),
+        (
+            "monitoring/activity.py",
+            "            self.activity = NOT_KNOWN\n",
+            "            self.activity = Activity(is_busy=False, source=ActivitySource.CPU, known_at_s=sample.at_s)\n",
+        ),
+        (
+            "monitoring/activity.py",
+            "weighed(reported, of_family(hinted), shown if is_fresh else NOT_KNOWN)",
+            "weighed(reported, of_family(hinted), shown)",
+        ),
+        ("reporting/worker_report.py", "or not self._is_whole or", "or"),
+        ("reporting/worker_report.py", " or now_s - beat.received_at_s > BEAT_FRESH_S:", ":"),
+        ("reporting/worker_report.py", "beat.received_at_s - self._loop_moved_at_s < LOOP_STILL_S", "True"),
+        ("reporting/worker_report.py", "known.is_listed or known.missed_beats >= BEATS_WITHOUT_START", "True"),
+        (
+            "reporting/worker_report.py",
+            "self._is_whole = before is None or last.lost <= before.lost",
+            "self._is_whole = True",
+        ),
+        ("reporting/worker_report.py", "self._unnamed_jobs = gathering.others", "self._unnamed_jobs = 0"),
+        ("reporting/job_events.py", "if len(found) == 1}", "}"),
+        ("monitoring/inability.py", "if now_s - known.since_s >= INABILITY_AFTER_S else None", ""),
+        ("monitoring/inability.py", "or beat.is_stopping:", "or False:"),
+        ("monitoring/inability.py", "    if not is_turning:\n        return None\n", ""),
+        ("monitoring/inability.py", "known.had_queues and not beat.queues", "not beat.queues"),
+        ("monitoring/inability.py", "slots_now < min(slots, known.slots_max)", "slots_now < slots"),
+    ),
+    *_of(
+        CONTROL,
+        ("control/test_host_events.py",),
+        (
+            "ingest/host_events.py",
+            "kept = tuple(each for each in batch.events if each.queue in allowed)",
+            "kept = batch.events",
+        ),
+        (
+            "ingest/host_events.py",
+            ' and not batch.producer.startswith(f"{own_name}-")',
+            " and not batch.producer.startswith(own_name)",
+        ),
+        ("ingest/host_events.py", "if batch.samples or batch.activities or batch.counts:", "if batch.samples:"),
+        ("ingest/host_events.py", "if caller.role is Role.INGEST and batch.producer.startswith(AGENT):", "if False:"),
+        ("ingest/host_events.py", "if named <= known.names else HOST_QUEUES_REREAD_S", ""),
+    ),
 )

@@ -58,9 +58,7 @@ def of_family(hinted: Sequence[Activity]) -> Activity:
     if busy:
         since_s = min((each.busy_since_s for each in busy if each.busy_since_s is not None), default=None)
         return replace(max(busy, key=_known_at_s), busy_since_s=since_s)
-    if not hinted or any(each.is_busy is None for each in hinted):
-        return NOT_KNOWN
-    return min(hinted, key=_known_at_s)
+    return min(hinted, key=_known_at_s, default=NOT_KNOWN)  # a process that nobody knows of has the oldest word
 
 
 def _known_at_s(claim: Activity) -> float:

@@ -457,7 +457,8 @@ class WorkerManager:
     def _take_note_of_ready(self, held: ManagedWorker, now_s: float) -> bool:
         """Take note that the worker is ready. Returns whether it should have been and is not."""
         life = held.record.life
-        if held.is_ready(now_s=now_s):
+        has_reported = self.reporters.beat(held.record.worker_id) is not None  # none beats before it is ready
+        if has_reported or held.is_ready(now_s=now_s):
             held.tail = None
             held.become(lifecycle.ready(life, now_s=now_s))
             self.reporters.note_ready(held.record.worker_id, held.record.template)
