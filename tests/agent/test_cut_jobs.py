@@ -14,6 +14,8 @@ import pytest
 from headway.agent.config.templates import Reporter, Stop
 from headway.agent.fleet_end import FleetEnd
 from headway.agent.model import NOT_KNOWN, Activity
+from headway.agent.reporting.report_lines import JobReport, Outcome, ReportKind
+from headway.agent.reporting.reporters import JobReports
 from headway.agent.workers.ends.cut_jobs import CUTS_KEPT_MAX, CutLog, cuts_of
 from headway.agent.workers.manager import WorkerManager
 from headway.local import procfs
@@ -88,6 +90,41 @@ def test_a_worker_that_dies_of_the_signal_to_stop_did_as_it_was_asked(stage: Sta
         fleet.drain_all()
         reconcile_until(fleet, lambda: fleet.workers() == ())
         assert cuts(fleet) == []
+
+
+REPORTS_A_JOB = """
+import json, os, signal, time
+pipe = os.open(os.environ['HEADWAY_REPORTER_PIPE'], os.O_RDWR | os.O_NONBLOCK)
+job = {'v': 1, 'id': 'j1', 'queue': 'mail', 'class': 'shop.send', 'attempt': 1, 'at_s': time.time()}
+os.write(pipe, json.dumps({**job, 't': 'begun'}).encode() + b'\\n')
+if %s:
+    os.write(pipe, json.dumps({**job, 't': 'ended', 'outcome': 'finished'}).encode() + b'\\n')
+signal.signal(signal.SIGTERM, %s)
+print('ready', flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("at_term", ["lambda *_: os._exit(0)", "signal.SIG_DFL"])
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_a_worker_that_was_asked_to_stop_and_ends_amid_a_job_by_its_own_report_has_cut_it(
+    stage: Stage, at_term: str, has_ended: bool
+) -> None:
+    """As with REMAP_SIGTERM, or where a wrapper passes the signal on to each of its processes."""
+    code = REPORTS_A_JOB % (has_ended, at_term)
+    with stage.fleet(template(code, ready=PRINTS_READY, reporter=Reporter.CELERY)) as fleet:
+        running(fleet, NOT_KNOWN)
+        fleet.drain_all()
+        reconcile_until(fleet, lambda: fleet.workers() == ())
+        assert cuts(fleet) == ([] if has_ended else [(CutCause.ENDED, "j1", True)])
+
+
+def test_a_job_whose_process_died_is_cut_by_its_workers_report(stage: Stage) -> None:
+    lost = JobReport(kind=ReportKind.ENDED, job_id="j1", queue="mail", at_s=9.0, outcome=Outcome.FAILED, is_cut=True)
+    said = JobReports(pool="mail", template="py", reports=(lost, replace(lost, job_id="j2", is_cut=False)))
+    with stage.fleet(template()) as fleet:
+        fleet.cuts.note_reports("w", said)
+        assert cuts(fleet) == [(CutCause.ENDED, "j1", True)]
 
 
 def test_a_kill_at_the_drain_deadline_cuts_what_the_worker_had(stage: Stage) -> None:

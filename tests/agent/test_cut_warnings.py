@@ -6,6 +6,7 @@ import pytest
 
 from headway.agent.config.cut_warnings import cut_warnings
 from headway.agent.config.own_limits import own_limits
+from headway.agent.config.stop_hazards import stop_hazards
 from headway.agent.config.templates import Stop
 from headway.scaling.planning.early_cuts import early_cuts
 from support.workers import template
@@ -54,6 +55,36 @@ def test_each_bound_is_a_warning_and_a_deadline_before_it_is_another() -> None:
     early = "drain_timeout_s = 60 kills a worker before the 300 s of --time-limit are over"
     assert cut_warnings([hasty]) == [cut, f"template mail: {early}: make it longer, or leave it out"]
     assert cut_warnings([replace(mail, stop=Stop(drain_timeout_s=300.0))]) == [cut]
+
+
+CELERY = ("celery", "-A", "shop", "worker")
+
+
+@pytest.mark.parametrize(
+    ("argv", "environment", "inherited", "named"),
+    [
+        (CELERY, {}, {}, []),
+        (CELERY, {"REMAP_SIGTERM": "SIGQUIT"}, {}, ["REMAP_SIGTERM"]),
+        (CELERY, {}, {"REMAP_SIGTERM": "SIGQUIT"}, ["REMAP_SIGTERM"]),
+        (CELERY, {"REMAP_SIGTERM": ""}, {"REMAP_SIGTERM": "SIGQUIT"}, []),
+        (("nice", *CELERY), {"REMAP_SIGTERM": "SIGQUIT"}, {}, ["REMAP_SIGTERM"]),
+        (("rq", "worker", "mail"), {"REMAP_SIGTERM": "SIGQUIT"}, {}, []),
+        (("timeout", "3000", *CELERY), {}, {}, ["timeout"]),
+        (("/usr/bin/timeout", "3000", "rq", "worker"), {}, {}, ["timeout"]),
+        (("timeout", "--foreground", "3000", *CELERY), {}, {}, []),
+        (("dumb-init", *CELERY), {}, {}, ["dumb-init"]),
+        (("dumb-init", "--single-child", *CELERY), {}, {}, []),
+        ((*CELERY, "-B"), {}, {}, ["--beat"]),
+        (("python", "-m", "celery", "worker", "--beat"), {}, {}, ["--beat"]),
+        (("rq", "worker", "-B"), {}, {}, []),
+        ((), {}, {}, []),
+    ],
+)
+def test_what_cuts_jobs_at_the_signal_to_stop_or_runs_them_twice_is_named(
+    argv: tuple[str, ...], environment: dict[str, str], inherited: dict[str, str], named: list[str]
+) -> None:
+    found = list(stop_hazards(replace(template(), argv=argv, environment=environment), inherited=inherited))
+    assert [name for name, sentence in zip(named, found, strict=True) if name in sentence] == named
 
 
 def test_the_shortest_bound_of_the_library_is_reported() -> None:

@@ -32,7 +32,7 @@ class Wire:
     def __init__(self, folder: Path) -> None:
         self.folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         self.path = folder / "w"
-        self.pipe = make_pipe("w", folder=self.folder, pool="mail", uid=os.geteuid())
+        self.pipe = make_pipe("w", folder=self.folder, kind=("mail", "py"), uid=os.geteuid())
         self.writer = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)
 
     def say(self, *lines: bytes, at_s: float, held_s: float = 0.0, events_max: int = 1_000) -> Activity:
@@ -102,6 +102,22 @@ def test_a_start_that_a_beat_may_have_missed_is_not_ended_by_that_beat(idle: Wir
 def test_a_start_that_beats_have_listed_ends_with_the_first_that_does_not(idle: Wire) -> None:
     idle.say(job("begun", "a", at_s=11.9), beat("a", at_s=12.0), at_s=12.0)
     assert idle.say(beat(at_s=14.0), at_s=14.0).is_busy is False
+
+
+def test_the_next_attempt_of_a_job_may_begin_before_the_end_of_the_first_is_reported(idle: Wire) -> None:
+    """In another process of the pool, as with a retry without a pause."""
+    idle.say(job("begun", "a", at_s=10.1), job("begun", "a", at_s=10.3, attempt=2), at_s=10.3)
+    found = idle.say(job("ended", "a", at_s=10.4, outcome="retried"), at_s=10.4)
+    assert (found.is_busy, [each.attempt for each in found.running]) == (True, [2])
+    assert idle.say(job("ended", "a", at_s=10.5, attempt=2), at_s=10.5).is_busy is False
+
+
+def test_a_message_that_was_delivered_again_may_run_beside_itself(idle: Wire) -> None:
+    found = idle.say(job("begun", "a", at_s=10.1), job("begun", "a", at_s=10.3), at_s=10.3)
+    assert found.running_jobs == 2
+    assert idle.say(job("ended", "a", at_s=10.4), at_s=10.4).running_jobs == 1
+    assert idle.say(beat("a", at_s=12.0), at_s=12.0).running_jobs == 1
+    assert idle.say(job("ended", "a", at_s=12.5), at_s=12.5).is_busy is False
 
 
 def test_what_was_received_and_not_begun_proves_nothing(idle: Wire) -> None:
@@ -302,7 +318,7 @@ def test_what_is_no_pipe_is_not_opened(tmp_path: Path) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
     for name, why in (("file", "no pipe"), ("link", "symbolic links"), ("none", "No such file")):
         with pytest.raises(OSError, match=why):
-            open_pipe(name, folder=folder, pool="mail")
+            open_pipe(name, folder=folder, kind=("mail", "py"))
     os.close(folder)
 
 
@@ -318,7 +334,7 @@ def test_a_pipe_that_nobody_writes_to_any_more_is_watched_no_longer(wire: Wire) 
 def test_a_next_agent_reads_what_was_written_without_one(wire: Wire) -> None:
     wire.pipe.close()
     os.write(wire.writer, job("begun", "a", at_s=1.0))
-    wire.pipe = open_pipe("w", folder=wire.folder, pool="mail")
+    wire.pipe = open_pipe("w", folder=wire.folder, kind=("mail", "py"))
     assert isinstance(wire.pipe, ReportPipe)
     assert wire.say(at_s=2.0).running_jobs == 1
 

@@ -233,10 +233,15 @@ class Agent:
         )
 
     def _send_events(self, fleet: WorkerManager, link: ControlSession) -> None:
-        """Send what workers have reported of jobs. What comes before the queues of a pool are known is not sent."""
+        """Send what workers have reported of jobs, and note which of these were cut.
+
+        What comes before the queues of a pool are known is not sent.
+        """
         reported = fleet.reporters.take_events()
         if not reported:
             return
+        for worker_id, each in reported.items():
+            fleet.cuts.note_reports(worker_id, each)
         queues = queues_of(link.received.pools)
         link.send(event for each in reported.values() for event in events_of(each.pool, each.reports, queues))
 

@@ -65,6 +65,8 @@ def test_each_life_of_a_job_is_reported(pool: str, acks: str, broker: str, tmp_p
         assert sorted(line["attempt"] for line in worker.events("retries")) == [1, 1, 1, 2, 2, 2]
         assert [line["redelivered"] for line in worker.events("put back") if line["t"] == "begun"] == [False, True]
         assert [line["requeued"] for line in worker.events("put back") if "requeued" in line] == [True]
+        cut = {name for name in lives for line in worker.events(name) if "cut" in line}
+        assert cut == {"killed", "lost"} & set(lives)
         (received, begins, ends) = worker.events("later é")
         assert begins["eta_s"] == received["eta_s"] == pytest.approx(received["at_s"] + 1.0, abs=30.0)
         assert begins["at_s"] == ends["started_at_s"] <= ends["at_s"]
@@ -109,7 +111,7 @@ def test_a_job_that_is_terminated_runs_until_its_process_has_ended(broker: str, 
         worker.send("lingers", 5.0)
         eventually(lambda: worker.life("lingers") == ["received", "begun", "revoked"])
         _, begun, ended = worker.events("lingers")
-        assert ended["at_s"] - begun["at_s"] >= 5.0
+        assert ended["at_s"] - begun["at_s"] > 4.0  # sleep goes by another clock than times of day, which may be set
         assert sum(begun["at_s"] < beat["at_s"] < ended["at_s"] for beat in worker.beats) >= 2
         assert not unreported(worker)
         assert worker.next_beat()["running"] == []

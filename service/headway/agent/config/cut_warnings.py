@@ -1,20 +1,24 @@
-"""Which jobs the templates of a host file cut, by the deadlines there and by the bounds of the libraries."""
+"""Which jobs the templates of a host file cut: by deadlines, by the bounds of the libraries, and by how they stop."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from headway.agent.config.own_limits import OwnLimit, own_limits
+from headway.agent.config.stop_hazards import stop_hazards
 from headway.agent.config.templates import Template
 
-
-def cut_warnings(templates: Iterable[Template]) -> list[str]:
-    """A sentence for each bound that cuts jobs, without its full stop."""
-    return [sentence for each in templates for sentence in _of_one(each)]
+_NOTHING: Mapping[str, str] = {}
 
 
-def _of_one(template: Template) -> list[str]:
+def cut_warnings(templates: Iterable[Template], *, inherited: Mapping[str, str] = _NOTHING) -> list[str]:
+    """A sentence for whatever cuts jobs, without its full stop. ``inherited`` is the environment of the agent."""
+    return [sentence for each in templates for sentence in _of_one(each, inherited)]
+
+
+def _of_one(template: Template, inherited: Mapping[str, str]) -> list[str]:
     own = own_limits(template.argv)
     deadline_s = template.stop.drain_timeout_s
     found = [f"template {template.name}: {each.sentence} ({each.option})" for each in own]
+    found += [f"template {template.name}: {each}" for each in stop_hazards(template, inherited=inherited)]
     if deadline_s is not None:
         found += [_too_early(template.name, deadline_s, each) for each in own if deadline_s < each.after_s]
     return found

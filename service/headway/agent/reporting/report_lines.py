@@ -62,6 +62,8 @@ class JobReport:
     outcome: Outcome | None = None
     is_requeued: bool = False
     """A rejected job is in its queue again."""
+    is_cut: bool = False
+    """The process that ran it is gone, and nothing of its library has ended it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +140,7 @@ def _job(kind: ReportKind, body: Mapping[str, Any]) -> JobReport:
         started_at_s=_time_if_any(body.get("started_at_s")),
         outcome=outcome,
         is_requeued=body.get("requeued") is True,
+        is_cut=kind is ReportKind.ENDED and body.get("cut") is True,
     )
 
 

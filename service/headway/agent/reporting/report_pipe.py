@@ -10,13 +10,16 @@ READ_BYTES_MAX = 64 * 1024  # at once: what a pipe holds where nobody made it la
 LINES_PER_READ_MAX = 1_000  # no reporter's lines are so short that more than these fit
 OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 
+Kind = tuple[str, str]
+"""The pool and the template of a worker."""
+
 
 class ReportPipe:
     """The read end of one worker's pipe, and what came through it."""
 
-    def __init__(self, fd: int, *, pool: str) -> None:
+    def __init__(self, fd: int, *, kind: Kind) -> None:
         self.fd = fd
-        self.pool = pool
+        self.kind = kind
         self.report = WorkerReport()
         self.is_hung_up = False
         """Nobody has it open for writing: polls would return at once, and there is nothing to read."""
@@ -77,11 +80,11 @@ class ReportPipe:
         os.close(self.fd)
 
 
-def make_pipe(name: str, *, folder: int, pool: str, uid: int) -> ReportPipe:
+def make_pipe(name: str, *, folder: int, kind: Kind, uid: int) -> ReportPipe:
     """A new pipe in the open ``folder``, which only the user ``uid`` can write to. Raises ``OSError``."""
     os.mkfifo(name, 0o600, dir_fd=folder)
     # Open first: an agent of root may be kept from opening what is another user's.
-    pipe = open_pipe(name, folder=folder, pool=pool)
+    pipe = open_pipe(name, folder=folder, kind=kind)
     try:
         os.fchmod(pipe.fd, 0o600)  # whatever the umask
         if uid != os.geteuid():
@@ -93,10 +96,10 @@ def make_pipe(name: str, *, folder: int, pool: str, uid: int) -> ReportPipe:
     return pipe
 
 
-def open_pipe(name: str, *, folder: int, pool: str) -> ReportPipe:
+def open_pipe(name: str, *, folder: int, kind: Kind) -> ReportPipe:
     """The pipe of that name in the open ``folder``. Raises ``OSError``, also where it is no pipe."""
     fd = os.open(name, OPEN_FLAGS, dir_fd=folder)
     if not stat.S_ISFIFO(os.fstat(fd).st_mode):
         os.close(fd)
         raise OSError(0, "it is no pipe")
-    return ReportPipe(fd, pool=pool)
+    return ReportPipe(fd, kind=kind)

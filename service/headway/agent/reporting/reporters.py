@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from headway.agent.config.templates import Reporter, Template
 from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.reporting.loading import Loading, LoadingDoubts
 from headway.agent.reporting.report_lines import JobReport
-from headway.agent.reporting.report_pipe import ReportPipe, make_pipe, open_pipe
+from headway.agent.reporting.report_pipe import Kind, ReportPipe, make_pipe, open_pipe
 from headway.agent.reporting.run_folder import PIPES, RunFolder
 from headway.agent.reporting.worker_report import Beat
 from headway.agent.state.state_dir import StateFolder
@@ -27,9 +27,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReports:
-    """What one worker has reported of jobs, and its pool."""
+    """What one worker has reported of jobs, its pool and its template."""
 
     pool: str
+    template: str
     reports: tuple[JobReport, ...]
 
 
@@ -59,8 +60,8 @@ class Reporters:
 
     # --- the life of a worker ----------------------------------------------------------------------------------------
 
-    def take_over(self, pools: Mapping[str, str], *, others: Collection[str] = ()) -> None:
-        """Read what the workers of an earlier agent report, by their ids and pools; remove the pipes of none of them.
+    def take_over(self, kinds: Mapping[str, Kind], *, others: Collection[str] = ()) -> None:
+        """Read what the workers of an earlier agent report, by their ids and kinds; remove the pipes of none of them.
 
         ``others`` are the ids of what may be workers: their pipes stay, and are not read.
         """
@@ -72,8 +73,8 @@ class Reporters:
         try:
             for name in os.listdir(folder):  # noqa: PTH208 - of an open folder
                 with suppress(OSError):
-                    if name in pools:
-                        self._pipes[name] = open_pipe(name, folder=folder, pool=pools[name])
+                    if name in kinds:
+                        self._pipes[name] = open_pipe(name, folder=folder, kind=kinds[name])
                     elif name not in others:
                         os.unlink(name, dir_fd=folder)
         finally:
@@ -91,8 +92,9 @@ class Reporters:
             folder = self._folder.make()
             pipes = self._folder.opened_pipes()
             try:
+                kind = (pool, template.name)
                 self._pipes[worker_id] = make_pipe(
-                    worker_id, folder=pipes, pool=pool, uid=os.geteuid() if uid is None else uid
+                    worker_id, folder=pipes, kind=kind, uid=os.geteuid() if uid is None else uid
                 )
             finally:
                 os.close(pipes)
@@ -131,7 +133,7 @@ class Reporters:
                 break
         last = self._activity(pipe)
         if events := pipe.report.take_events():
-            self._left[worker_id] = JobReports(pool=pipe.pool, reports=tuple(events))
+            self._left[worker_id] = _reports(pipe, events)
             while sum(len(each.reports) for each in self._left.values()) > EVENTS_HELD_MAX:
                 self._left.pop(next(iter(self._left)))
         pipe.close()
@@ -182,7 +184,7 @@ class Reporters:
         taken, self._left = self._left, {}
         for worker_id, pipe in self._pipes.items():
             if events := pipe.report.take_events():
-                taken[worker_id] = JobReports(pool=pipe.pool, reports=tuple(events))
+                taken[worker_id] = _reports(pipe, events)
         return taken
 
     def _activity(self, pipe: ReportPipe) -> Activity:
@@ -198,11 +200,16 @@ class Reporters:
         if before is None and pipe.refusal is not None:
             log.warning(
                 "not understood pool=%s worker=%s: what it reports is no line of the protocol: %s",
-                pipe.pool,
+                pipe.kind[0],
                 worker_id,
                 printable(pipe.refusal),
             )
         return taken_bytes
+
+
+def _reports(pipe: ReportPipe, events: Iterable[JobReport]) -> JobReports:
+    pool, template = pipe.kind
+    return JobReports(pool=pool, template=template, reports=tuple(events))
 
 
 _CURE = "; an agent of root needs CAP_CHOWN in its unit: `headway agent unit` prints the present one"

@@ -45,14 +45,20 @@ class Beat:
     """Lines that its main process could not write so far."""
 
 
+Attempt = tuple[str, int | None]
+"""Job and attempt: the next attempt of a job may begin in another process before the end of the first is reported."""
+
+
 @dataclass(slots=True)
 class _Open:
-    """A job that runs."""
+    """An attempt that runs."""
 
     job: RunningJob
     is_listed: bool
     """A beat has listed it: the first that does not, ends it."""
     missed_beats: int = 0
+    begun: int = 0
+    """How often it was reported to begin without an end: a message that was delivered again may run beside itself."""
 
 
 @dataclass(slots=True)
@@ -62,7 +68,7 @@ class _Gathering:
     number: int
     parts: int
     next_part: int = 0
-    ids: set[str] | None = None
+    listed: set[Attempt] | None = None
     others: int = 0
     queues: tuple[str, ...] = ()
 
@@ -76,7 +82,7 @@ class WorkerReport:
         """Lines that were refused: too many, too long, or no lines of the protocol."""
         self.lost_reports = 0
         """Reports of jobs for which there was no room."""
-        self._open: dict[str, _Open] = {}
+        self._open: dict[Attempt, _Open] = {}
         self._unnamed_jobs = 0
         """Jobs that run beside those in ``_open``."""
         self._gathering: _Gathering | None = None
@@ -89,7 +95,8 @@ class WorkerReport:
     @property
     def running_jobs(self) -> int:
         """Jobs that have begun and not ended, as far as was reported."""
-        return min(RUNNING_JOBS_MAX, len(self._open) + self._unnamed_jobs)
+        named_jobs = sum(max(1, each.begun) for each in self._open.values())
+        return min(RUNNING_JOBS_MAX, named_jobs + self._unnamed_jobs)
 
     @property
     def running(self) -> tuple[RunningJob, ...]:
@@ -146,11 +153,13 @@ class WorkerReport:
             self._begin(said)
             self._known_at_s = at_s
         elif said.kind is ReportKind.ENDED:
-            self._end(said.job_id)
+            self._end((said.job_id, said.attempt))
             self._known_at_s = at_s
 
     def _begin(self, said: JobReport) -> None:
-        if said.job_id not in self._open and len(self._open) >= RUNNING_JOBS_NAMED_MAX:
+        attempt = (said.job_id, said.attempt)
+        known = self._open.get(attempt)
+        if known is None and len(self._open) >= RUNNING_JOBS_NAMED_MAX:
             self._unnamed_jobs = min(RUNNING_JOBS_MAX, self._unnamed_jobs + 1)
             return
         job = RunningJob(
@@ -160,15 +169,20 @@ class WorkerReport:
             attempt=said.attempt,
             started_at_s=said.at_s,
         )
-        self._open[said.job_id] = _Open(job=job, is_listed=False)
+        self._open[attempt] = _Open(job=job, is_listed=False, begun=1 if known is None else known.begun + 1)
 
-    def _end(self, job_id: str) -> None:
-        if self._open.pop(job_id, None) is None and self._unnamed_jobs:
-            self._unnamed_jobs -= 1
+    def _end(self, attempt: Attempt) -> None:
+        known = self._open.get(attempt)
+        if known is None:
+            self._unnamed_jobs = max(0, self._unnamed_jobs - 1)
+        elif known.begun > 1:
+            known.begun -= 1
+        else:
+            del self._open[attempt]
 
     def _take_part(self, said: BeatPart, at_s: float) -> None:
         if said.part == 0:
-            self._gathering = _Gathering(number=said.number, parts=said.parts, ids=set())
+            self._gathering = _Gathering(number=said.number, parts=said.parts, listed=set())
         gathering = self._gathering
         if gathering is None or (said.number, said.part, said.parts) != (
             gathering.number,
@@ -186,27 +200,28 @@ class WorkerReport:
 
     def _list(self, gathering: _Gathering, jobs: Iterable[RunningJob]) -> None:
         """Take the jobs of one part of a beat."""
-        ids = gathering.ids
-        assert ids is not None
+        listed = gathering.listed
+        assert listed is not None
         for job in jobs:
-            known = self._open.get(job.job_id)
+            attempt = (job.job_id, job.attempt)
+            known = self._open.get(attempt)
             if known is None and len(self._open) >= RUNNING_JOBS_NAMED_MAX:
                 gathering.others = min(RUNNING_JOBS_MAX, gathering.others + 1)
                 continue
-            ids.add(job.job_id)
+            listed.add(attempt)
             if known is None:
-                self._open[job.job_id] = _Open(job=job, is_listed=True)
+                self._open[attempt] = _Open(job=job, is_listed=True)
             else:
                 known.is_listed, known.missed_beats = True, 0
 
     def _conclude(self, gathering: _Gathering, last: BeatPart, at_s: float) -> None:
         """All parts of a beat have come."""
-        ids = gathering.ids or set()
-        for job_id in [job_id for job_id in self._open if job_id not in ids]:
-            known = self._open[job_id]
+        listed = gathering.listed or set()
+        for attempt in [each for each in self._open if each not in listed]:
+            known = self._open[attempt]
             known.missed_beats += 1
             if known.is_listed or known.missed_beats >= BEATS_WITHOUT_START:
-                del self._open[job_id]
+                del self._open[attempt]
         self._unnamed_jobs = gathering.others
         before = self.beat
         if before is not None and last.loop != before.loop:  # one that stood still before this agent came has not moved

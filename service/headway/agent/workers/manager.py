@@ -323,8 +323,8 @@ class WorkerManager:
         now_s = self._clock()
         self.reporters.take_over(
             {
-                **{left.worker_id: left.pool for left in ledger.remains},
-                **{each.worker_id: each.pool for each in ledger.records if each.life.is_alive},
+                **{left.worker_id: (left.pool, left.template) for left in ledger.remains},
+                **{each.worker_id: each.kind for each in ledger.records if each.life.is_alive},
             },
             others={each.worker_id for each in ledger.unrecorded},
         )

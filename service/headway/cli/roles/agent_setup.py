@@ -77,7 +77,7 @@ def check(settings: AgentSettings, *, is_offline: bool) -> int:
     for template in host_file.templates.values():
         for line in _template_lines(template, room):
             say(line)
-    for sentence in (*warnings(settings, host_file), *cut_warnings(host_file.templates.values())):
+    for sentence in (*warnings(settings, host_file), *cut_warnings(host_file.templates.values(), inherited=os.environ)):
         say(f"warning            {sentence}")
     say(f"room for workers   {room.cpu_cores:g} cores, {_size(room.memory_bytes)}{_kept_back(host_file)}")
     _check_state(settings.state_dir)

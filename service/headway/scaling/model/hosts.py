@@ -56,6 +56,8 @@ class CutCause(StrEnum):
     """A signal that Headway did not send, as that of a kernel that is short of memory."""
     VANISHED = "vanished"
     """It was gone when its agent came back."""
+    ENDED = "ended"
+    """The worker, or the process that ran the job, ended before the job did, without having been killed by Headway."""
     REBOOT = "reboot"
     """Its host booted."""
 

@@ -12,10 +12,11 @@ of several processes do not mix. Times are Unix seconds of the host. Readers ign
     The worker took a message. ``entered_at_s`` is when the job entered the queue, if the message says so.
 ``{"v":1,"t":"begun",… the same keys …}``
     A job begins, in the process that runs it.
-``{"v":1,"t":"ended","id","queue","class","attempt","at_s","outcome"[,"started_at_s"][,"requeued":true]}``
+``{"v":1,"t":"ended","id","queue","class","attempt","at_s","outcome"[,"started_at_s"][,"requeued":true][,"cut":true]}``
     A job ended: "finished", "failed", "retried", "rejected" or "revoked". ``requeued`` says that a rejected job is in
     its queue again. A job that is revoked or expires before it begins has no ``started_at_s``. If the process of a job
-    dies, the main process reports the end. A second end of a job that has ended means nothing.
+    dies, the main process reports the end, and ``cut`` says that nothing of Celery's killed it. A second end of a job
+    that has ended means nothing.
 ``{"v":1,"t":"beat","n","part","parts","running":[[id,queue,class,attempt,started_at_s],…],"queues":[…],"begun","ended",
 "slots","slots_max","pool","connected","stopping","loop","lost","at_s"}``
     The whole state, from the main process: when the worker is ready, every 2 s, and when it begins to stop. A state
@@ -89,6 +90,7 @@ TAKEN = '{"v":1,"t":"%s","id":%s,"queue":%s,"class":%s,"attempt":%s,"at_s":%.6f,
 ENDED = '{"v":1,"t":"ended","id":%s,"queue":%s,"class":%s,"attempt":%s,"at_s":%.6f,"outcome":"%s"%s%s'
 NOTHING: Mapping[str, Any] = {}
 REQUEUED = ',"requeued":true'
+CUT = ',"cut":true'
 STOPPED_PROCESS = (WorkerLostError, Terminated, TimeLimitExceeded, SystemExit, KeyboardInterrupt)
 """Why the main process ends a job in place of the process that ran it."""
 
@@ -397,6 +399,8 @@ def _stopped(request: Any, raised: Any) -> None:
         outcome, more = "rejected", REQUEUED
     else:
         outcome = "retried" if is_lost and getattr(task, "retry_on_worker_lost", False) else "failed"
+    if isinstance(error, WorkerLostError):
+        more += CUT
     _write_end(_job_of(request), outcome, request.time_start, more)
 
 

@@ -34,18 +34,31 @@ def cuts_of(
     if activity.is_busy is False:
         return ()
     jobs: tuple[RunningJob | None, ...] = activity.running or (None,)
-    return tuple(
-        CutJob(
-            cut_id=_cut_id(worker.worker_id, job),
-            worker_id=worker.worker_id,
-            pool=worker.pool,
-            template=worker.template,
-            cause=cause,
-            is_certain=activity.is_busy is True,
-            cut_at_s=at_s,
-            job=job,
-        )
-        for job in jobs
+    is_certain = activity.is_busy is True
+    kind = (worker.pool, worker.template)
+    return tuple(cut_of(worker.worker_id, *kind, job, cause=cause, at_s=at_s, is_certain=is_certain) for job in jobs)
+
+
+def cut_of(
+    worker_id: str,
+    pool: str,
+    template: str,
+    job: RunningJob | None,
+    *,
+    cause: CutCause,
+    at_s: float | None,
+    is_certain: bool = True,
+) -> CutJob:
+    """One job that was cut, or may have been; ``job`` is ``None`` where nobody knows which."""
+    return CutJob(
+        cut_id=_cut_id(worker_id, job),
+        worker_id=worker_id,
+        pool=pool,
+        template=template,
+        cause=cause,
+        is_certain=is_certain,
+        cut_at_s=at_s,
+        job=job,
     )
 
 

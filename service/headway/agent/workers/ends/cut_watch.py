@@ -2,18 +2,20 @@
 
 killed by its agent         at a drain deadline, or because a person asked: what it had is cut
 ended by another's signal   as where memory is short; but by the signal to stop it dies as it was asked to
+ended with a job            by the worker's own last report, however it ended; what nobody reported was finished
 gone while nobody watched   cut, unless it was known idle, or was asked to stop and had the time to
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from headway.agent.model import NOT_KNOWN, Activity
+from headway.agent.reporting.reporters import JobReports
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.workers.ends.cut_jobs import CutLog, cuts_of
+from headway.agent.workers.ends.cut_jobs import CutLog, cut_of, cuts_of
 from headway.agent.workers.ends.last_activity import LastActivity
 from headway.agent.workers.worker_record import OrphanRecord, Record
 from headway.local import procfs
-from headway.scaling.model import CutCause, WorkerState
+from headway.scaling.model import RUNNING_JOBS_NAMED_MAX, ActivitySource, CutCause, RunningJob, WorkerState
 
 SHELL_SIGNAL = 128  # a shell ends with this and the number of the signal that ended its child
 _AT_WORK = frozenset({WorkerState.RUNNING, WorkerState.DRAINING})
@@ -44,9 +46,26 @@ class CutWatch:
 
     def note_end(self, record: Record, *, exit_code: int, said: Activity) -> None:
         """Note what an end has cut that this agent saw; ``said`` is what the worker reported last."""
-        if not record.life.is_forced and record.life.state in _AT_WORK and _is_foreign_signal(record, exit_code):
+        if record.life.is_forced or record.life.state not in _AT_WORK or _works_on(record):
+            return
+        if _is_foreign_signal(record, exit_code):
             known = self._activity(record) if said.source is None else said
             self.log.note(cuts_of(record, known, cause=CutCause.SIGNAL, at_s=self._clock()))
+        elif said.is_busy and said.source is ActivitySource.REPORTER:
+            self.log.note(cuts_of(record, said, cause=CutCause.ENDED, at_s=self._clock()))
+
+    def note_reports(self, worker_id: str, said: JobReports) -> None:
+        """Note the jobs that a worker has reported cut: the processes that ran them are gone."""
+        cuts = [each for each in said.reports if each.is_cut][:RUNNING_JOBS_NAMED_MAX]
+        for each in cuts:
+            job = RunningJob(
+                job_id=each.job_id,
+                queue=each.queue,
+                job_class=each.job_class,
+                attempt=each.attempt,
+                started_at_s=each.at_s if each.started_at_s is None else each.started_at_s,
+            )
+            self.log.note([cut_of(worker_id, said.pool, said.template, job, cause=CutCause.ENDED, at_s=self._clock())])
 
     def note_gone(self, record: Record, *, were_all_killed: bool) -> None:
         """Note what the worker had that was gone when this agent came.
@@ -69,11 +88,14 @@ class CutWatch:
             self.log.note(cuts_of(record, known, cause=cause, at_s=None))
 
 
+def _works_on(record: Record) -> bool:
+    """Whether what takes jobs goes on, as what the worker has left."""
+    return any(procfs.is_there(each.pid, each.started_ticks) for each in record.mains if each.pid != record.pid)
+
+
 def _is_foreign_signal(record: Record, exit_code: int) -> bool:
-    """Whether a signal ended the worker that was not the agent's own, and not only what had started it."""
-    others: Mapping[int, int] = {each.pid: each.started_ticks for each in record.mains if each.pid != record.pid}
-    if any(procfs.is_there(pid, ticks) for pid, ticks in others.items()):
-        return False  # what takes jobs goes on, as what the worker has left
-    number = -exit_code if exit_code < 0 else exit_code - SHELL_SIGNAL if others else 0
+    """Whether a signal ended the worker that was not the agent's own."""
+    is_wrapped = any(each.pid != record.pid for each in record.mains)
+    number = -exit_code if exit_code < 0 else exit_code - SHELL_SIGNAL if is_wrapped else 0
     is_asked = record.life.state is WorkerState.DRAINING and number == record.stop.stop_signal
     return 0 < number <= procfs.SIGNALS_MAX and not is_asked

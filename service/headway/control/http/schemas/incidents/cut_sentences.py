@@ -11,6 +11,7 @@ BY_CAUSE: Mapping[CutCause, str] = {
     CutCause.KILLED: "a person had its worker killed",
     CutCause.SIGNAL: "its worker was killed by a signal that Headway did not send, as where memory is short",
     CutCause.VANISHED: "its worker was gone when the agent of its host came back",
+    CutCause.ENDED: "its worker, or the process that ran it, ended first, as where each gets the signal to stop",
     CutCause.REBOOT: "its host rebooted",
 }
 NOBODY_KNOWS: Mapping[CutCause, str] = {
