@@ -519,4 +519,4 @@ async def test_a_workers_jobs_and_the_age_of_its_evidence_are_those_of_its_repor
     assert (found.running, found.running_jobs, found.busy_since_s) == (jobs, 2, NOW_S - 90.0)
     assert found.activity_known_at_s is not None
     now_s = float((await conn.execute(text("select extract(epoch from now())"))).scalar_one())
-    assert now_s - found.activity_known_at_s == pytest.approx(5.0, abs=0.5), "ages are rounded up to 5 s"
+    assert now_s - found.activity_known_at_s == pytest.approx(2.0, abs=0.5), "ages are rounded up to a beat"

@@ -81,7 +81,12 @@ def _run(options: argparse.Namespace, layout: DataDir, *, stopping: Stopping, te
             terminal.say(line)
         if host is None:
             terminal.say("recommends only: starts and stops no worker; `headway get pools` shows what it would do")
-        terminal.say(f"logs: {layout.log('*')}; Ctrl-C ends Headway, and workers go on")
+        ends = (
+            "Headway and its workers, once their jobs are done"
+            if options.stop_workers
+            else "Headway, and workers go on"
+        )
+        terminal.say(f"logs: {layout.log('*')}; Ctrl-C ends {ends}")
         while not stopping.wait(POLL_S):
             machine.supervisor.tend()
     finally:

@@ -27,9 +27,7 @@ from headway.store.tables import audit_log, hosts
 
 REFUSED = "host report refused"  # the audit log's word for labels and templates that the join token does not allow
 AUDITED_EVERY_S = 3600.0
-EVIDENCE_STEP_S = (
-    5.0  # ages are rounded up to it: evidence about as fresh as before is no change that has to be written
-)
+EVIDENCE_STEP_S = 2.0  # ages are rounded up to it, a beat: evidence as fresh as before is no change to be written
 
 log = logging.getLogger(__name__)
 
@@ -291,9 +289,15 @@ _UPSERT = text(
 ).bindparams(bindparam("rows", type_=JSONB))
 
 
+def _evidence_age_s(worker: Worker, *, now_s: float) -> float | None:
+    """How old the word on the worker is, in steps; never older than the worker."""
+    if worker.activity_known_at_s is None:
+        return None
+    steps = math.ceil((now_s - worker.activity_known_at_s) / EVIDENCE_STEP_S)
+    return max(0.0, min(EVIDENCE_STEP_S * steps, now_s - worker.started_at_s))
+
+
 def _worker_to_json(worker: Worker, *, now_s: float) -> Mapping[str, Any]:
-    known_at_s = worker.activity_known_at_s
-    activity_age_s = None if known_at_s is None else EVIDENCE_STEP_S * math.ceil((now_s - known_at_s) / EVIDENCE_STEP_S)
     return {
         "worker_id": worker.worker_id,
         "pool": worker.pool,
@@ -306,7 +310,7 @@ def _worker_to_json(worker: Worker, *, now_s: float) -> Mapping[str, Any]:
         "template_hash": worker.template_hash,
         "memory_bytes": worker.memory_bytes,
         "activity_source": worker.activity_source,
-        "activity_age_s": None if activity_age_s is None else max(0.0, activity_age_s),
+        "activity_age_s": _evidence_age_s(worker, now_s=now_s),
         "running_jobs": worker.running_jobs,
         "running": [asdict(job) for job in worker.running],
         "is_left_behind": worker.is_left_behind,
