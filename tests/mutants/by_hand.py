@@ -109,12 +109,14 @@ MUTANTS = (
     ),
     *_in(
         "metrics/newest_sample.py",
-        ("test_worker_evidence.py", "test_lower_bounds.py"),
+        ("test_worker_evidence.py", "test_lower_bounds.py", "test_prefetched.py"),
         ("listed is None or listed >= running_workers", "listed is None or listed > running_workers"),
         ("listed is None or listed >= running_workers", "True"),
         ("            in_flight_min_jobs=queue.in_flight_least_jobs,\n", ""),
         ("if getattr(queue, exact) is None and getattr(sample, exact) is None and", "if"),
         ("queue.in_flight_jobs == 0 or", "not queue.in_flight_jobs or"),
+        ("queue.in_flight_jobs - running_jobs)", "queue.in_flight_jobs)"),
+        ("    if sample.in_flight_jobs is None:\n        return {}", "    if False:\n        return {}"),
     ),
     *_in(
         "view.py",

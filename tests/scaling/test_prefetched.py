@@ -116,11 +116,15 @@ def sample(**values: Any) -> QueueSample:
     [
         ({}, {}),
         ({"reserved_jobs": 0, "in_flight_jobs": 9}, {}),
-        ({"reserved_jobs": 5}, {"reserved_jobs": 5, "in_flight_mean_jobs": 2.0}),
-        ({"reserved_jobs": 50}, {"reserved_jobs": 16, "in_flight_mean_jobs": 0.0}),  # of those that are in flight
+        ({"reserved_jobs": 5, "in_flight_jobs": 16}, {"reserved_jobs": 5, "in_flight_mean_jobs": 2.0}),
+        ({"reserved_jobs": 50, "in_flight_jobs": 50}, {"reserved_jobs": 16, "in_flight_mean_jobs": 0.0}),  # none runs
+        ({"reserved_jobs": 50, "in_flight_jobs": 57}, {"reserved_jobs": 9, "in_flight_mean_jobs": 0.0}),  # 7 run
+        ({"reserved_jobs": 2, "in_flight_jobs": 18}, {}),  # both were reserved after the rows: all 16 run
+        ({"reserved_jobs": 5}, {}),  # nobody knows how many of the 16 run
         ({"oldest_age_s": 7.0, "oldest_age_max_s": 9.0}, {"oldest_age_max_s": 8.0}),  # as wide, at the rows' time
         ({"oldest_age_s": 7.0, "oldest_age_max_s": 6.0}, {"oldest_age_max_s": 6.0}),
-        ({"reserved_jobs": 5, "oldest_age_max_s": 9.0, "at_s": NOW_S + TOGETHER_S + 1}, {}),  # of another moment
+        ({"reserved_jobs": 5, "in_flight_jobs": 16, "at_s": NOW_S + TOGETHER_S + 1}, {}),  # of another moment
+        ({"oldest_age_max_s": 9.0, "at_s": NOW_S + TOGETHER_S + 1}, {}),
         ({"reports_arrivals": True, "reports_starts": True, "reports_ends": True}, {}),
         (
             {"reports_arrivals": False, "reports_starts": True, "reports_ends": True},
@@ -144,6 +148,26 @@ def test_rows_get_what_the_newest_sample_says(said: dict[str, Any], changes: dic
     found = with_newest(known, sample(**said))
     assert found == replace(known, **changes)
     assert (found is known) == (not changes)
+
+
+@given(rows_jobs=st.integers(0, 40), in_flight_jobs=st.none() | st.integers(0, 40), reserved_jobs=st.integers(0, 40))
+def test_jobs_that_were_reserved_after_the_rows_hide_no_job_that_runs(
+    rows_jobs: int, in_flight_jobs: int | None, reserved_jobs: int
+) -> None:
+    """As many run as ran at the sample, or all that the rows have in flight, whichever is less."""
+    known = sample(in_flight_jobs=in_flight_jobs, reserved_jobs=reserved_jobs)
+    found = with_newest(queue(in_flight_jobs=rows_jobs), known)
+    ran_jobs = rows_jobs if in_flight_jobs is None else max(0, in_flight_jobs - reserved_jobs)
+    assert found.running_jobs is not None
+    assert min(rows_jobs, ran_jobs) <= found.running_jobs <= rows_jobs
+
+
+def test_busy_workers_stay_while_rows_lag_behind_what_they_reserved() -> None:
+    """Two workers have a job each, in the rows; since then each has reserved another."""
+    rows = queue(in_flight_jobs=2, sampled_at_s=NOW_S - 3.0)
+    seen = with_newest(rows, sample(waiting_jobs=0, in_flight_jobs=4, reserved_jobs=2, at_s=NOW_S))
+    at_work = view(seen, running_workers=2, assigned_workers=2, idle_workers=0)
+    assert wanted(at_work, target_workers=2).target_workers == 2
 
 
 def test_a_source_that_reports_every_event_has_rates_of_nothing_where_nothing_came() -> None:

@@ -46,11 +46,20 @@ def _is_together(queue: QueueMetrics, sample: QueueSample) -> bool:
 
 
 def _reserved(queue: QueueMetrics, sample: QueueSample) -> dict[str, object]:
+    """The jobs that are reserved, among those in flight: never so many that fewer run than at the time of the sample.
+
+    Rows are older than the sample by what the pipeline takes. What was reserved meanwhile is not among their jobs.
+    """
     if not sample.reserved_jobs or queue.in_flight_jobs == 0 or not _is_together(queue, sample):
         return {}
     if queue.in_flight_jobs is None:
         return {"reserved_jobs": sample.reserved_jobs}
-    reserved_jobs = min(sample.reserved_jobs, queue.in_flight_jobs)
+    if sample.in_flight_jobs is None:
+        return {}  # nobody knows how many ran at the sample: it may be all that the rows have
+    running_jobs = max(0, sample.in_flight_jobs - sample.reserved_jobs)
+    reserved_jobs = min(sample.reserved_jobs, queue.in_flight_jobs - running_jobs)
+    if reserved_jobs <= 0:
+        return {}
     mean_jobs = queue.in_flight_mean_jobs
     return {
         "reserved_jobs": reserved_jobs,
