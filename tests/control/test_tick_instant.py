@@ -43,6 +43,15 @@ class Worked(Database):
                 [number, NOW_S - begun_ago_s],
             )
 
+    def reports(self, number: int, *, begun_ago_s: float) -> None:
+        """A worker has named a job that it runs, a moment ago."""
+        job = {"job_id": f"{number}", "queue": "mail", "started_at_s": NOW_S - begun_ago_s}
+        self._rows.execute(
+            "update workers set is_busy = true, running_jobs = 1, activity_source = 'reporter', activity_age_s = 0, "
+            "running = %s where pid = %s",
+            [json.dumps([job]), number],
+        )
+
     def offers(self, *, slots: int) -> None:
         """A worker of the host has so many slots."""
         self._rows.execute(
@@ -147,6 +156,20 @@ async def test_a_worker_that_began_its_job_before_the_sample_is_in_it(migrated_u
     worked.assign(1)
     await ticked(migrated_url)
     assert worked.decision().target_workers == 0
+
+
+async def test_a_job_that_its_worker_reports_runs_though_the_broker_does_not_count_it(
+    migrated_url: str, worked: Worked
+) -> None:
+    """A broker whose heartbeats are late counts one of two jobs; both workers have named theirs."""
+    worked.bucket(at_s=NOW_S - SAMPLED_AGO_S, in_flight_jobs=1)
+    for number in (1, 2):
+        worked.worker(number, ready_ago_s=60.0)
+        worked.reports(number, begun_ago_s=30.0)
+    worked.assign(2)
+    await ticked(migrated_url)
+    decision = worked.decision()
+    assert (decision.target_workers, decision.binding) == (2, "work_in_progress")
 
 
 async def test_the_job_of_a_worker_whose_report_is_late_counts_once(migrated_url: str, worked: Worked) -> None:

@@ -1,5 +1,6 @@
 """What is known of workers, and what is made of it: unknown counts as busy wherever work is counted."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,12 +10,12 @@ from hypothesis import strategies as st
 from headway.scaling.decisions.predicted_pickup import predicted_pickup_s
 from headway.scaling.demands.busy_slots import busy, with_unknown_as_idle
 from headway.scaling.metrics.newest_sample import LISTED_GAP_S, with_unlisted_workers
-from headway.scaling.metrics.worker_evidence import WorkerEvidence, evidence_of
-from headway.scaling.model import QueueMetrics, QueueSample, Worker, WorkerState
+from headway.scaling.metrics.worker_evidence import SampledInstant, WorkerEvidence, evidence_of
+from headway.scaling.model import ActivitySource, QueueMetrics, QueueSample, RunningJob, Worker, WorkerState
 from support.pools import NOW_S, queue, view
 
 UNKNOWN, IDLE, BUSY = None, False, True
-TWO_JOBS = {"busy_workers": 1, "reported_jobs": 2, "undated_jobs": 2}
+TWO_JOBS = {"busy_workers": 1, "reported_jobs": 2, "certain_jobs": 2}
 
 
 def worker(is_busy: bool | None, running_jobs: int | None = None, busy_since_s: float | None = None) -> Worker:
@@ -37,13 +38,13 @@ def worker(is_busy: bool | None, running_jobs: int | None = None, busy_since_s: 
         ([], 0, {}, 0),
         ([worker(IDLE)], 1, {"idle_workers": 1}, 0),
         ([worker(UNKNOWN)], 1, {"unknown_workers": 1}, 4),
-        ([worker(BUSY)], 1, {"busy_workers": 1, "uncounted_workers": 1, "undated_jobs": 1}, 4),
-        ([worker(BUSY, 3)], 1, {"busy_workers": 1, "reported_jobs": 3, "undated_jobs": 3}, 3),
-        ([worker(BUSY, 0)], 1, {"busy_workers": 1, "reported_jobs": 1, "undated_jobs": 1}, 1),  # its word is busy
+        ([worker(BUSY)], 1, {"busy_workers": 1, "uncounted_workers": 1, "certain_jobs": 1}, 4),
+        ([worker(BUSY, 3)], 1, {"busy_workers": 1, "reported_jobs": 3, "certain_jobs": 3}, 3),
+        ([worker(BUSY, 0)], 1, {"busy_workers": 1, "reported_jobs": 1, "certain_jobs": 1}, 1),  # its word is busy
         ([worker(BUSY, 3, NOW_S)], 1, {"busy_workers": 1, "reported_jobs": 3}, 3),
         ([worker(IDLE, 0), worker(BUSY, 2)], 3, {"unknown_workers": 1, "idle_workers": 1} | TWO_JOBS, 2 + 4),
         ([worker(IDLE), worker(IDLE)], 1, {"idle_workers": 1}, 0),
-        ([worker(IDLE), worker(BUSY, 1)], 1, {"busy_workers": 1, "reported_jobs": 1, "undated_jobs": 1}, 1),
+        ([worker(IDLE), worker(BUSY, 1)], 1, {"busy_workers": 1, "reported_jobs": 1, "certain_jobs": 1}, 1),
     ],
 )  # fmt: skip
 def test_workers_are_counted_by_the_word_on_each(
@@ -56,6 +57,45 @@ def test_workers_are_counted_by_the_word_on_each(
     assert evidence.may_be_busy_workers == running - found.get("idle_workers", 0)
 
 
+def reporting(*started_ago_s: float, known_ago_s: float, source: ActivitySource = ActivitySource.REPORTER) -> Worker:
+    """A worker that named its jobs, some seconds before the samples."""
+    jobs = tuple(
+        RunningJob(job_id=f"{number}", queue="mail", started_at_s=NOW_S - ago_s)
+        for number, ago_s in enumerate(started_ago_s)
+    )
+    oldest_s = min((job.started_at_s for job in jobs), default=None)
+    known = {"running": jobs, "activity_source": source, "activity_known_at_s": NOW_S - known_ago_s}
+    return replace(worker(BUSY, len(jobs), oldest_s), **known)
+
+
+@pytest.mark.parametrize(
+    ("found", "service_s", "jobs"),
+    [
+        (reporting(20.0, known_ago_s=0.0), 0.001, 1),  # it ran at the very instant
+        (reporting(20.0, known_ago_s=5.0), 0.001, 1),  # it had run for 15 s, five seconds ago
+        (reporting(20.0, known_ago_s=12.0), 0.001, 0),  # it had run for 8 s, 12 s ago
+        (reporting(20.0, known_ago_s=12.0), 60.0, 1),  # the pool's jobs take a minute
+        (reporting(20.0, known_ago_s=19.9), None, 1),  # nobody knows how long they take
+        (reporting(5.002, known_ago_s=5.0), 0.002, 0),  # of milliseconds, seconds ago
+        (reporting(-1.0, known_ago_s=-2.0), None, 0),  # it began after the samples: it is a job that was taken
+        (reporting(20.0, 20.0, -1.0, known_ago_s=-2.0), None, 2),
+        (reporting(20.0, known_ago_s=0.0, source=ActivitySource.BROKER), None, 0),  # the samples have it
+    ],
+)
+def test_a_job_that_its_worker_reported_ran_at_the_instant_of_the_samples(
+    found: Worker, service_s: float | None, jobs: int
+) -> None:
+    """Unless it began later, or the word is older than such a job lasts."""
+    instant = SampledInstant(at_s=NOW_S, service_time_s=service_s)
+    assert evidence_of([found], running_workers=1, instant=instant).certain_jobs == jobs
+
+
+def test_words_are_brought_to_the_clock_of_the_jobs() -> None:
+    found = replace(reporting(20.0, known_ago_s=0.0), activity_known_at_s=NOW_S - 100.0)
+    instant = SampledInstant(at_s=NOW_S, ahead_s=100.0, service_time_s=0.001)
+    assert evidence_of([found], running_workers=1, instant=instant).certain_jobs == 1
+
+
 def at_least(in_flight_jobs: int, **values: Any) -> QueueMetrics:
     return queue(in_flight_jobs=None, in_flight_min_jobs=in_flight_jobs, **values)
 
@@ -65,7 +105,7 @@ def at_least(in_flight_jobs: int, **values: Any) -> QueueMetrics:
     [
         # The broker's count, and what workers are known to run beside it.
         (queue(in_flight_jobs=2), {"running_workers": 3}, 2),
-        (queue(in_flight_jobs=2), {"running_workers": 3, "undated_jobs": 3}, 3),
+        (queue(in_flight_jobs=2), {"running_workers": 3, "certain_jobs": 3}, 3),
         (queue(in_flight_jobs=2), {"running_workers": 3, "unknown_activity_workers": 3, "idle_workers": 0}, 2),
         # Six workers with one job each that the broker has forgotten, and three that it has not given out yet.
         (at_least(3), {"running_workers": 6, "busy_workers": 6, "busy_slots": 6, "unknown_activity_workers": 6}, 6),

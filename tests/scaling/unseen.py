@@ -55,7 +55,7 @@ class UnseenPool:
             leaving_workers=len(self.asked_s),
             idle_workers=evidence.idle_workers,
             unknown_activity_workers=evidence.unknown_workers,
-            undated_jobs=evidence.undated_jobs,
+            certain_jobs=evidence.certain_jobs,
             busy_workers=evidence.may_be_busy_workers,
             busy_slots=evidence.most_slots(1),
         )

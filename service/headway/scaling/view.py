@@ -68,9 +68,9 @@ class PoolView:
     """Jobs that running workers run, at most: by the workers' or the broker's word of each, else all of its slots where
     it is not known to be idle. ``None`` where it is not known.
     """
-    undated_jobs: int = 0
-    """Jobs that running workers certainly run, where nobody says since when: samples may have missed them. One whose
-    beginning is known is in a later sample, or has ended, or is in ``taken_jobs``.
+    certain_jobs: int = 0
+    """Jobs that running workers certainly ran at the instant of the samples, which may have missed them: by the word of
+    who does not say since when, or by the workers' own. One that began later is in ``taken_jobs``.
     """
     idle_workers: int | None = None
     """Running workers that are known to be idle; ``None``: nobody reports what workers do."""

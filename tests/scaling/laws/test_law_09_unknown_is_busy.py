@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.demands.busy_slots import busy, with_unknown_as_idle
-from headway.scaling.metrics.worker_evidence import evidence_of
-from headway.scaling.model import Assignment, Memory, Worker, WorkerState
+from headway.scaling.metrics.worker_evidence import SampledInstant, WorkerEvidence, evidence_of
+from headway.scaling.model import ActivitySource, Assignment, Memory, RunningJob, Worker, WorkerState
 from headway.scaling.reconcile import Drain, reconcile
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView, pooled
@@ -30,7 +30,17 @@ def words(draw: st.DrawFn, slots: int) -> dict[str, Any]:
     is_busy = draw(st.sampled_from([IDLE, BUSY, UNKNOWN]))
     jobs = draw(st.none() | st.integers(1, slots)) if is_busy else None
     since_s = draw(st.none() | st.floats(NOW_S - 600, NOW_S - 60)) if is_busy else None
-    return {"is_busy": is_busy, "running_jobs": jobs, "busy_since_s": since_s}
+    if since_s is None or not draw(st.booleans()):
+        return {"is_busy": is_busy, "running_jobs": jobs, "busy_since_s": since_s}
+    started_s = [since_s, *draw(st.lists(st.floats(since_s, NOW_S + 5), max_size=slots - 1))]
+    return {
+        "is_busy": is_busy,
+        "running_jobs": len(started_s),
+        "busy_since_s": since_s,
+        "running": tuple(RunningJob(job_id="1", queue="mail", started_at_s=at_s) for at_s in started_s),
+        "activity_source": ActivitySource.REPORTER,
+        "activity_known_at_s": draw(st.floats(max(started_s), NOW_S + 5)),
+    }
 
 
 @st.composite
@@ -72,10 +82,16 @@ POOLS = st.fixed_dictionaries(
 )
 
 
+def evidence_now(workers: list[Worker], known: dict[str, Any]) -> WorkerEvidence:
+    """What the words say of the instant of the sample."""
+    instant = SampledInstant(at_s=NOW_S, service_time_s=known.get("service_time_s"))
+    return evidence_of(workers, running_workers=len(workers), instant=instant)
+
+
 def seen(slots: int, workers: list[Worker], known: dict[str, Any], pool: dict[str, Any]) -> PoolView:
     """The pool as a view builder shows it: what workers run stands in for a figure that is not known."""
     member = queue(**{"in_flight_jobs": None, **known})
-    evidence = evidence_of(workers, running_workers=len(workers))
+    evidence = evidence_now(workers, known)
     is_uncounted = member.in_flight_jobs is None
     return view(
         member,
@@ -84,7 +100,7 @@ def seen(slots: int, workers: list[Worker], known: dict[str, Any], pool: dict[st
         running_workers=len(workers),
         idle_workers=evidence.idle_workers,
         unknown_activity_workers=evidence.unknown_workers,
-        undated_jobs=evidence.undated_jobs,
+        certain_jobs=evidence.certain_jobs,
         busy_workers=evidence.may_be_busy_workers if is_uncounted else None,
         busy_slots=min(evidence.most_slots(slots), len(workers) * slots) if is_uncounted else None,
         **pool,
@@ -135,9 +151,9 @@ def test_a_figure_that_is_not_known_any_more_lowers_no_demand_and_lets_one_worke
 ) -> None:
     """The figure and the bound are true: no more run than have slots, and none where a worker is idle."""
     slots, workers = fleet
-    evidence = evidence_of(workers, running_workers=len(workers))
+    evidence = evidence_now(workers, known)
     most = min(evidence.most_slots(slots), len(workers) * slots)
-    exact = data.draw(st.integers(min(evidence.undated_jobs, most), most))
+    exact = data.draw(st.integers(min(evidence.certain_jobs, most), most))
     least = data.draw(st.integers(0, exact))
     before = seen(slots, workers, known | {"in_flight_jobs": exact}, pool)
     after = seen(slots, workers, known | {"in_flight_min_jobs": least}, pool)
@@ -157,10 +173,60 @@ def test_bounds_never_cross(
     """At least so many as are known to run or to be in flight, at most what can run beside these."""
     slots, workers = fleet
     bounded = seen(slots, workers, known | {"in_flight_min_jobs": least}, pool)
-    evidence = evidence_of(workers, running_workers=len(workers))
+    evidence = evidence_now(workers, known)
     fewest, most = (busy(bounded.queues[0], each) for each in (with_unknown_as_idle(bounded), bounded))
     assert max(least, evidence.busy_workers) <= fewest <= most <= max(least, len(workers) * slots)
     assert (fewest == most) or evidence.unknown_workers
+
+
+@st.composite
+def spans(draw: st.DrawFn) -> list[tuple[float, float]]:
+    """From when to when the jobs of one worker run: some for minutes, some for milliseconds."""
+    starts = draw(st.lists(st.floats(NOW_S - 100, NOW_S + 5), max_size=4))
+    return [(at_s, at_s + draw(st.sampled_from([0.002, 0.5, 20.0, 300.0]))) for at_s in starts]
+
+
+@SEARCH
+@given(
+    jobs=st.lists(st.tuples(spans(), st.floats(-5, 20)), min_size=1, max_size=6),
+    known=QUEUES,
+    exact=st.integers(0, 20),
+)
+def test_no_fewer_jobs_are_counted_than_workers_certainly_ran_and_a_word_adds_none_for_longer_than_they_last(
+    jobs: list[tuple[list[tuple[float, float]], float]], known: dict[str, Any], exact: int
+) -> None:
+    """Whatever the broker counts. Each worker reports its jobs some seconds before or after the sample."""
+    workers, certain, possible = [], 0, 0
+    for number, (of_worker, known_ago_s) in enumerate(jobs):
+        known_at_s = NOW_S - known_ago_s
+        named = [(start_s, end_s) for start_s, end_s in of_worker if start_s <= known_at_s < end_s]
+        began = [(start_s, end_s) for start_s, end_s in named if start_s <= NOW_S]
+        certain += len(began) if known_ago_s <= 0 else 0
+        lasts_s = known["service_time_s"]
+        possible += sum(lasts_s is None or known_ago_s <= max(lasts_s, known_at_s - start_s) for start_s, _ in began)
+        workers.append(_reporting(number, [start_s for start_s, _ in named], known_at_s))
+    view_now = seen(4, workers, known | {"in_flight_jobs": exact}, NOTHING_ELSE)
+    assert max(exact, certain) <= busy(view_now.queues[0], view_now) <= max(exact, possible)
+
+
+NOTHING_ELSE = {"starting_workers": 0, "leaving_workers": 0, "start_up_s": 1.0}
+
+
+def _reporting(number: int, started_s: list[float], known_at_s: float) -> Worker:
+    return Worker(
+        worker_id=f"w{number}",
+        pool="mail",
+        template="mail",
+        pid=number + 1,
+        state=WorkerState.RUNNING,
+        started_at_s=0.0,
+        is_busy=bool(started_s),
+        running_jobs=len(started_s),
+        busy_since_s=min(started_s, default=None),
+        running=tuple(RunningJob(job_id=f"{at_s}", queue="mail", started_at_s=at_s) for at_s in started_s),
+        activity_source=ActivitySource.REPORTER,
+        activity_known_at_s=known_at_s,
+    )
 
 
 @SEARCH

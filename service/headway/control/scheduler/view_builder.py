@@ -21,7 +21,7 @@ from headway.scaling.metrics.sampling_instant import (
     instant_s,
     recent_of,
 )
-from headway.scaling.metrics.worker_evidence import WorkerEvidence, evidence_of
+from headway.scaling.metrics.worker_evidence import LATEST, SampledInstant, WorkerEvidence, evidence_of
 from headway.scaling.model import Host, HostState, Mode, QueueMetrics, Template, Worker, WorkerState
 from headway.scaling.placement.host_capacity import is_open
 from headway.scaling.placement.host_choice import HostCapacities
@@ -127,7 +127,7 @@ class ViewBuilder:
             is_running_known=is_running_known,
             busy_workers=evidence.may_be_busy_workers if is_uncounted else None,
             busy_slots=min(evidence.most_slots(facts.slots), running_workers * facts.slots) if is_uncounted else None,
-            undated_jobs=evidence.undated_jobs,
+            certain_jobs=evidence.certain_jobs,
             idle_workers=evidence.idle_workers,
             # A recommendation asks nobody to leave.
             unknown_activity_workers=0 if profile.mode is Mode.RECOMMEND else evidence.unknown_workers,
@@ -145,10 +145,15 @@ class ViewBuilder:
 
     def _evidence(self, profile: Profile, queues: Sequence[QueueMetrics], *, running_workers: int) -> WorkerEvidence:
         """What ``running_workers`` do; of a pool that others scale, only what those do that agents report."""
-        ready = self._ready(profile.pool, by_s=instant_s(queues))
+        at_s = instant_s(queues)
+        ready = self._ready(profile.pool, by_s=at_s)
         if profile.mode is Mode.RECOMMEND:
             running_workers = min(running_workers, len(ready))
-        return evidence_of(ready, running_workers=running_workers)
+        instant = LATEST
+        if at_s is not None:
+            service_time_s = _greatest(queue.service_time_s for queue in queues)
+            instant = SampledInstant(at_s=at_s, ahead_s=self._ahead_s, service_time_s=service_time_s)
+        return evidence_of(ready, running_workers=running_workers, instant=instant)
 
     def _ready(self, pool: str, *, by_s: float | None) -> list[Worker]:
         """The running workers of ``pool`` that were ready by then; all of them without a time."""

@@ -26,7 +26,7 @@ def busy(queue: QueueMetrics, view: PoolView) -> int:
     # Whoever has reserved a job and begun none is about to begin it.
     reserved_slots = min(1, queue.reserved_jobs or 0)
     if queue.running_jobs is not None:
-        return max(queue.running_jobs, reserved_slots, view.undated_jobs)
+        return max(queue.running_jobs, reserved_slots, view.certain_jobs)
     least_slots = queue.in_flight_least_jobs - (queue.reserved_jobs or 0)
     return max(least_slots, reserved_slots, busy_by_workers(view) - view.taken_jobs)
 
