@@ -313,6 +313,23 @@ def test_a_worker_whose_heartbeat_is_overdue_is_not_said_to_be_idle(shop: Shop) 
     assert {each.host: each.is_busy for each in shop.source.poll(1005.0).activities} == {"b": True}
 
 
+def test_what_runs_is_unknown_while_a_heartbeat_is_overdue_and_the_worker_is_still_listed(shop: Shop) -> None:
+    """A solo worker published that it was idle, took a task, and publishes nothing until that has ended."""
+    shop.send()
+    shop.redis.delete("mail")
+    shop.samples(1000.0)
+    published(shop, "a", active=0)
+    eventually(lambda: shop.source.poll(1002.0).activities)
+    found = {at_s: shop.samples(at_s)["mail"] for at_s in (1003.0, 1005.0, 1006.0, 1008.0)}
+    assert {at_s: each.in_flight_jobs for at_s, each in found.items()} == {
+        1003.0: 0,
+        1005.0: 0,
+        1006.0: None,
+        1008.0: None,
+    }
+    assert found[1006.0].listed_workers == 1
+
+
 def test_workers_of_one_host_that_share_a_name_count_apart(shop: Shop) -> None:
     """Celery calls each of them celery@HOST where nobody gives them names: that is how Headway starts several."""
     workers = [shop.work("-c", "1", "--prefetch-multiplier", "1", late=True) for _ in range(2)]

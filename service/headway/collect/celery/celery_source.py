@@ -310,9 +310,9 @@ class CelerySource:
     ) -> Iterator[QueueSample]:
         held = self._held.of_queues(taken_at_s, at_s=at_s)
         is_only = len(self._bindings.queues) == 1
-        running = self._running(held, counts, at_s) if is_only else None
         # A heartbeat does not say which queues its worker serves: of several, nobody knows.
-        listed = None if running is None else self._heartbeats.listed_workers
+        running = self._running(held, counts, at_s) if is_only else None
+        listed = self._heartbeats.listed_workers if is_only and self._heartbeats.is_whole(at_s) else None
         for queue, count in counts.items():
             of_queue = held.get(queue, NOTHING_HELD)
             count.delayed_jobs += of_queue.delayed_jobs
@@ -320,8 +320,9 @@ class CelerySource:
             yield replace(self._sample(queue, count, of_queue.due, taken, at_s), listed_workers=listed)
 
     def _running(self, held: dict[str, HeldOfQueue], counts: dict[str, _QueueCount], at_s: float) -> int | None:
-        """Jobs that run in the only queue by the workers that publish; ``None`` where not each of them has by now."""
-        if not self._heartbeats.is_whole(at_s) or self._heartbeats.listed_workers is None:
+        """Jobs that run in the only queue by the workers that publish; ``None`` where not each of them has of late."""
+        heartbeats = self._heartbeats
+        if heartbeats.listed_workers is None or not (heartbeats.is_whole(at_s) and heartbeats.are_fresh(at_s)):
             return None
         running_jobs = self._heartbeats.running_jobs
         seen = HeldAndRunning(

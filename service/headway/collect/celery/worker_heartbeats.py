@@ -77,9 +77,13 @@ class WorkerHeartbeats:
         after_s = RETURN_S if self._awaited else WHOLE_AFTER_S
         return self._subscription is not None and at_s - self._since_s >= after_s
 
+    def are_fresh(self, at_s: float) -> bool:
+        """Whether no heartbeat is overdue: a worker whose only thread runs a task publishes none meanwhile."""
+        return all(at_s - each.received_s <= OVERDUE_S for each in self._workers.values())
+
     @property
     def running_jobs(self) -> int:
-        """Of all workers together."""
+        """Of all workers together, as they published last."""
         return sum(each.running_jobs for each in self._workers.values())
 
     @property
