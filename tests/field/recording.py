@@ -52,6 +52,14 @@ class Processes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """A decision on the pool, for who reads why something happened; nothing is judged by it."""
+
+    at_s: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
     """All of it, in the order of time; Unix seconds."""
 
@@ -60,6 +68,7 @@ class Recording:
     events: tuple[Event, ...]
     answers: tuple[Answer, ...]
     processes: tuple[Processes, ...]
+    decisions: tuple[Decided, ...] = ()
 
 
 def events_of(lines: Iterable[str]) -> tuple[Event, ...]:

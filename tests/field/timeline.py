@@ -8,7 +8,7 @@ ID_CHARS = 6  # of a worker's id; there are a dozen workers
 
 
 def timeline(recording: Recording) -> list[str]:
-    """A line per event of the log, and per change of an answer or of the list of processes."""
+    """A line per event of the log, per decision, and per change of an answer or of the list of processes."""
     starts = [event.at_s for event in recording.events if event.kind is Kind.START]
     begin_s = min(starts, default=0.0)
     rows = [(event.at_s, f"log {event.kind} {_short(event.worker_id)} {event.job_id}") for event in recording.events]
@@ -20,6 +20,7 @@ def timeline(recording: Recording) -> list[str]:
         (processes.at_s, [f"{_short(worker_id)} lives" for worker_id in processes.worker_ids])
         for processes in recording.processes
     )
+    rows += [(each.at_s, f"decided {each.text}") for each in recording.decisions]
     return [f"{at_s - begin_s:7.1f} {text}" for at_s, text in sorted(rows)]
 
 

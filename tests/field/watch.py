@@ -11,12 +11,13 @@ from typing import Any
 import httpx
 
 from e2e.running_up import RunningUp
-from field.recording import Answer, Processes, Recording, Shown, events_of
+from field.recording import Answer, Decided, Processes, Recording, Shown, events_of
 from field.worker_files import Place
 from headway.agent.config.templates import WORKER_ID
 from headway.local import procfs
 
 WATCHED_EACH_S = 1.0
+DECISIONS_MAX = 200  # the newest of a pool; one is stored where something changes
 
 
 class Watch:
@@ -50,7 +51,16 @@ class Watch:
             events=events_of(place.log.read_text().splitlines()),
             answers=tuple(self._answers[name]),
             processes=tuple(self._processes[name]),
+            decisions=self._decisions(name),
         )
+
+    def _decisions(self, pool: str) -> tuple[Decided, ...]:
+        """The newest of a pool; none where nobody answers: they are no part of the verdict."""
+        try:
+            rows = self._up.ask("/v1/decisions", pool=pool, limit=DECISIONS_MAX)["decisions"]
+        except httpx.HTTPError:
+            return ()
+        return tuple(_decided(row["decision"]) for row in rows)
 
     def living(self, place: Place) -> int:
         """Workers of one pool of which a process lived a moment ago."""
@@ -95,6 +105,15 @@ def end_workers(places: Sequence[Place]) -> None:
     for _, _, pid in worker_processes(places):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+def _decided(decision: dict[str, Any]) -> Decided:
+    words = [f"{decision['target_workers']} by {decision['binding']}", f"running {decision['running_workers']}"]
+    words += [f"{each['name']} {each['slots']:g}" for each in decision["demands"] if each["slots"]]
+    for queue in decision["metrics"]:
+        depths = (f"{name} {queue[f'{name}_jobs']}" for name in ("waiting", "in_flight", "in_flight_min", "reserved"))
+        words.append(f"{queue['queue']}: {', '.join(depths)} at {queue['sampled_at_s'] or 0.0:.1f}")
+    return Decided(at_s=decision["at_s"], text="; ".join(words))
 
 
 def _shown(worker: dict[str, Any]) -> Shown:
