@@ -347,6 +347,31 @@ def test_a_start_that_goes_to_the_background_is_the_last_until_that_process_has_
         assert due(fleet, workers=1) == (Start(pool="mail", template="py"),)
 
 
+FORKS_TWICE = """
+import os, sys, time
+if os.fork(): os._exit(0)
+os.setsid()
+time.sleep(1.0)
+if os.fork(): time.sleep(0.5); os._exit(0)
+time.sleep(1.0)
+os.execv('/bin/sh', ['sh', '-c', 'sleep 600; true'])
+"""
+
+
+def test_a_process_in_the_background_is_found_however_often_it_forks(stage: Stage) -> None:
+    """As of `celery --detach`: five were started, and three of them ran on, unseen, when all had ended."""
+    with stage.fleet(template(FORKS_TWICE, stop=Stop(drain_timeout_s=40.0))) as fleet:
+        fleet.act([start()])
+
+        def is_shell() -> bool:
+            return any(procfs.command_line(each.pid)[:1] == ("sh",) for each in fleet.remains.workers())
+
+        reconcile_until(fleet, is_shell)
+        assert fleet.remains.in_background("py") is not None
+        assert (states(fleet), fleet.running()) == ([WorkerState.BACKING_OFF], ())
+        fleet.kill_all(why="the test is over")
+
+
 def test_what_a_job_of_a_worker_that_ends_well_has_sent_to_the_background_is_its_own_affair(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

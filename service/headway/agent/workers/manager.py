@@ -150,7 +150,7 @@ class WorkerManager:
         """Seconds until the next change that no event announces."""
         now_s = self._clock()
         due_s = (self._due_s(held, now_s) for held in self._held.values())
-        return max(0.0, min(due_s, default=now_s + LATER_S) - now_s)
+        return max(0.0, min(*due_s, self.remains.due_s(), now_s + LATER_S) - now_s)
 
     def drain_bound_s(self) -> float:
         """Seconds until the last worker that drains, and the last process that one has left, is ended by force.

@@ -9,13 +9,15 @@ their worker was not asked to stop, they keep its place. The main process of a l
 once; all others only finish, for the signal would kill them. None is killed before a deadline that a person has set.
 
 They are known by the marks that they have inherited, or by where they print to; the kernel shows no parent any more.
+What goes to the background forks more than once: the process that is left first ends at once, and leaves another. So
+the search for it goes on for a while, and begins again whenever one that was found has ended.
 """
 
 import logging
 import math
 import signal
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from headway.agent.config.worker_programs import bears_second_stop, starts_worker
 from headway.agent.model import NOT_KNOWN, Activity
@@ -31,7 +33,20 @@ from headway.scaling.model import Worker, WorkerState
 LEFT_ID = "{}-left"
 """By what id the remains of a worker are reported: the worker's own is reported as ended."""
 
+SEARCH_AGAIN_S = 1.0
+SEARCH_S = 15.0  # a program that goes to the background loads what it needs before it forks for the last time
+
 log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Ended:
+    """A worker that has ended, and until when what it has left is searched for."""
+
+    record: Record
+    exit_code: int | None
+    until_s: float
+    search_at_s: float
 
 
 class OrphanProcesses:
@@ -40,13 +55,14 @@ class OrphanProcesses:
     def __init__(self, agent_id: str, output: WorkerLogs) -> None:
         self._agent_id = agent_id
         self._output = output
-        self._ended: dict[str, tuple[Record, int | None]] = {}
+        self._ended: dict[str, _Ended] = {}
+        """By worker id, those whose processes are searched for, or may leave others."""
         self.left: list[OrphanRecord] = []
         """What is known of, for the next agent to go on with."""
 
     def note(self, record: Record, *, exit_code: int | None) -> None:
-        """Search, in the next scan, for processes that this worker has left."""
-        self._ended[record.worker_id] = record, exit_code
+        """Search, from the next scan on, for processes that this worker has left."""
+        self._ended[record.worker_id] = _Ended(record, exit_code, until_s=-math.inf, search_at_s=-math.inf)
 
     def workers(self, activity: Callable[[str], Activity] = lambda _: NOT_KNOWN) -> tuple[Worker, ...]:
         """What is left of each worker, as one that drains, under an id of its own.
@@ -79,13 +95,43 @@ class OrphanProcesses:
 
     def scan(self, *, now_s: float) -> bool:
         """Find what was left since the last scan, and end what has had its time. Returns whether any is to be asked."""
-        if self._ended:
-            self.left = [*self.left, *self._found(now_s=now_s)]
-            self._ended = {}
-        self.left = [each for each in self.left if procfs.is_there(each.pid, each.started_ticks)]
+        due = {worker_id: each for worker_id, each in self._ended.items() if now_s >= each.search_at_s}
+        if due:
+            self._search(due, now_s=now_s)
+        there = [each for each in self.left if procfs.is_there(each.pid, each.started_ticks)]
+        self._follow(there, now_s=now_s)
+        self.left = there
         for each in self.overdue(now_s=now_s):
             _kill(each)
         return any(each.must_be_asked for each in self.left)
+
+    def due_s(self) -> float:
+        """When the next search is, by the clock of ``scan``; infinite: there is none."""
+        return min((each.search_at_s for each in self._ended.values()), default=math.inf)
+
+    def _search(self, due: Mapping[str, _Ended], *, now_s: float) -> None:
+        known = {(each.pid, each.started_ticks) for each in self.left}
+        found = [each for each in self._found(due, now_s=now_s) if (each.pid, each.started_ticks) not in known]
+        self.left = [*self.left, *found]
+        for each in due.values():
+            if each.until_s == -math.inf:  # its first search
+                goes_on = each.exit_code == 0 and not each.record.life.is_burst and _is_young(each.record, now_s=now_s)
+                each.until_s = now_s + SEARCH_S if goes_on else now_s
+            each.search_at_s = now_s + SEARCH_AGAIN_S if now_s < each.until_s else math.inf
+
+    def _follow(self, there: Sequence[OrphanRecord], *, now_s: float) -> None:
+        """Search again where a process has ended that was found, and forget workers that have left nothing."""
+        stay = {each.worker_id for each in there}
+        stay_processes = {(each.pid, each.started_ticks) for each in there}
+        for left in self.left:
+            ended = self._ended.get(left.worker_id)
+            if ended is not None and (left.pid, left.started_ticks) not in stay_processes:
+                ended.search_at_s, ended.until_s = now_s, max(ended.until_s, now_s + SEARCH_AGAIN_S)
+        self._ended = {
+            worker_id: each
+            for worker_id, each in self._ended.items()
+            if worker_id in stay or each.search_at_s < math.inf
+        }
 
     def overdue(self, *, now_s: float) -> list[OrphanRecord]:
         """Those whose drain deadline is over."""
@@ -123,13 +169,13 @@ class OrphanProcesses:
             first.setdefault(each.worker_id, each)
         return tuple(first.values())
 
-    def _found(self, *, now_s: float) -> list[OrphanRecord]:
+    def _found(self, due: Mapping[str, _Ended], *, now_s: float) -> list[OrphanRecord]:
         families: dict[str, list[Stat]] = {}
-        for process, record in self._marked():
+        for process, record in self._marked(due):
             families.setdefault(record.worker_id, []).append(process)
         found = []
         for worker_id, family in families.items():
-            record, exit_code = self._ended[worker_id]
+            record, exit_code = due[worker_id].record, due[worker_id].exit_code
             mains = _mains(family, record, exit_code=exit_code)
             for process in sorted(family, key=lambda each: (each.pid not in mains, each.started_ticks, each.pid)):
                 is_main = process.pid in mains
@@ -138,12 +184,12 @@ class OrphanProcesses:
                 found.append(_orphan(process, record, is_main=is_main, exit_code=exit_code, now_s=now_s))
         return found
 
-    def _marked(self) -> list[tuple[Stat, Record]]:
-        """The processes that the ended ones have left: one walk through all for however many workers."""
+    def _marked(self, due: Mapping[str, _Ended]) -> list[tuple[Stat, Record]]:
+        """The processes that these have left: one walk through all for however many workers."""
         found = []
         for pid in procfs.pids():
             worker_id, _ = worker_marks.marked(pid, self._agent_id, self._output)
-            record, _ = self._ended.get(worker_id, (None, None))
+            record = due[worker_id].record if worker_id in due else None
             process = procfs.stat(pid) if record is not None else None
             if record is None or process is None or process.is_over:
                 continue
