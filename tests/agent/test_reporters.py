@@ -167,9 +167,9 @@ def test_a_worker_that_reports_is_ready_whatever_it_prints(stage: Stage, tmp_pat
 # --- a reporter that the worker cannot load ---
 
 
-@pytest.mark.parametrize("broken", [DIES_NAMED, DIES_UNNAMED])
+@pytest.mark.parametrize(("broken", "tries"), [(DIES_NAMED, 1), (DIES_UNNAMED, 2)])
 def test_a_start_that_the_reporter_ends_is_repeated_without_and_is_no_failure(
-    stage: Stage, tmp_path: Path, reporter: Say, broken: str, caplog: pytest.LogCaptureFixture
+    stage: Stage, tmp_path: Path, reporter: Say, broken: str, tries: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     reporter(broken)
     template = celery_template(tmp_path)
@@ -179,13 +179,36 @@ def test_a_start_that_the_reporter_ends_is_repeated_without_and_is_no_failure(
         assert run_folder.REPORTER not in words_of(stage, without)
         assert not fleet._backoff.pauses
         assert fleet.take_ended() == []
+        for _ in range(tries - 1):
+            fleet.act([start()])
+            reconcile_until(fleet, lambda: len(fleet.workers()) == 1)
         third = run_another(fleet)
         assert run_folder.REPORTER not in words_of(stage, third)
-        assert sum("started again without its reporter" in each for each in caplog.messages) == 1
+        fourth = run_another(fleet)
+        assert run_folder.REPORTER not in words_of(stage, fourth)
+        assert sum("started again without its reporter" in each for each in caplog.messages) == tries
         assert not any("failed pool=" in each for each in caplog.messages)
         reporter(REPORTER)
         fleet.use(HostFile(templates={template.name: template}))
         assert run_folder.REPORTER in words_of(stage, run_another(fleet)), "host.toml is another: it is tried again"
+
+
+def test_a_start_that_ended_by_chance_takes_the_reporter_from_no_later_one(
+    stage: Stage, tmp_path: Path, reporter: Say
+) -> None:
+    """As where the broker was away for a moment."""
+    reporter(DIES_UNNAMED)
+    with stage.fleet(celery_template(tmp_path)) as fleet:
+        _, without = _started_twice(fleet)
+        assert run_folder.REPORTER not in words_of(stage, without)
+        reporter(REPORTER)
+        assert run_folder.REPORTER in words_of(stage, run_another(fleet))
+        reporter(DIES_UNNAMED)
+        fleet.act([start()])
+        reconcile_until(fleet, lambda: len(fleet.workers()) == 2)
+        reporter(REPORTER)
+        run_another(fleet)
+        assert run_folder.REPORTER in words_of(stage, run_another(fleet)), "the one between was good"
 
 
 def test_a_start_that_ends_with_and_without_the_reporter_is_one_failure(

@@ -41,7 +41,7 @@ threading.Thread(target=beats, daemon=True).start()
 """Says four times a second that the worker does nothing."""
 
 DIES_UNNAMED = "import os, sys; print('boom', flush=True); os._exit(3)"
-DIES_NAMED = "raise ImportError('no such module')"
+DIES_NAMED = "raise ImportError('No module named headway_celery_reporter')"
 
 
 def celery_template(folder: Path, *words: str, name: str = "py", **values: Any) -> Template:

@@ -1,12 +1,14 @@
 """How a worker comes to load the reporter: words and variables that the agent adds to what its template says.
 
 They are no part of the template's hash, so an agent of another version replaces no worker. Celery ends where it cannot
-import a module of ``--include``. So a start that ends before it is ready is repeated without the reporter, and where
-that helps, the template's workers are started without from then on.
+import a module of ``--include``. So a start that ends before it is ready is repeated without the reporter. Where that
+helps twice, or the worker names the reporter as it ends, the template's workers are started without from then on: once
+may be by chance, as where the broker was away.
 """
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,8 @@ from headway.agent.config.templates import REPORTER_PIPE, Reporter, Template
 from headway.agent.reporting.run_folder import REPORTER
 
 PYTHONPATH = "PYTHONPATH"
+
+ENDS_WITH_MAX = 2  # of starts that loaded the reporter, each repeated well without it
 
 log = logging.getLogger(__name__)
 
@@ -53,12 +57,15 @@ class LoadingDoubts:
     def __init__(self) -> None:
         self._suspected: set[str] = set()
         """A start ended, and one without the reporter has not ended or become ready yet."""
+        self._ends_with: Counter[str] = Counter()
+        """Starts that ended since the last one that became ready with the reporter."""
         self._refused: set[str] = set()
         """Their workers do without the reporter."""
 
     def forget(self) -> None:
         """Try again: host.toml is another."""
         self._suspected.clear()
+        self._ends_with.clear()
         self._refused.clear()
 
     def allows(self, template: str) -> bool:
@@ -77,6 +84,7 @@ class LoadingDoubts:
             log.warning(
                 "started again without its reporter template=%s: it ended before it was ready: %r", template, why
             )
+        self._ends_with[template] += 1
         (self._refused if REPORTER in why else self._suspected).add(template)
         return True
 
@@ -84,7 +92,9 @@ class LoadingDoubts:
         """Take note of a start that became ready."""
         is_suspected = template in self._suspected
         self._suspected.discard(template)
-        if has_loaded or not is_suspected:
+        if has_loaded:
+            del self._ends_with[template]
+        if has_loaded or not is_suspected or self._ends_with[template] < ENDS_WITH_MAX:
             return
         self._refused.add(template)
         log.warning(
