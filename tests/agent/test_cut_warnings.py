@@ -6,6 +6,7 @@ import pytest
 
 from headway.agent.config.cut_warnings import cut_warnings
 from headway.agent.config.own_limits import own_limits
+from headway.agent.config.slots_check import slots_doubt
 from headway.agent.config.stop_hazards import stop_hazards
 from headway.agent.config.templates import Stop
 from headway.scaling.planning.early_cuts import early_cuts
@@ -77,6 +78,8 @@ CELERY = ("celery", "-A", "shop", "worker")
         ((*CELERY, "-B"), {}, {}, ["--beat"]),
         (("python", "-m", "celery", "worker", "--beat"), {}, {}, ["--beat"]),
         (("rq", "worker", "-B"), {}, {}, []),
+        ((*CELERY, "--detach"), {}, {}, ["--detach"]),
+        (("celery", "multi", "start", "w1"), {}, {}, ["--detach"]),
         ((), {}, {}, []),
     ],
 )
@@ -85,6 +88,27 @@ def test_what_cuts_jobs_at_the_signal_to_stop_or_runs_them_twice_is_named(
 ) -> None:
     found = list(stop_hazards(replace(template(), argv=argv, environment=environment), inherited=inherited))
     assert [name for name, sentence in zip(named, found, strict=True) if name in sentence] == named
+
+
+@pytest.mark.parametrize(
+    ("line", "slots", "named"),
+    [
+        ("celery -A shop worker -c 4", 4, None),
+        ("celery -A shop worker -c 4", 1, "4 jobs at once"),
+        ("celery -A shop worker --concurrency=4", 4, None),
+        ("celery -A shop worker", 8, None),  # as many as there are cores
+        ("celery -A shop worker", 1, "8 here"),
+        ("celery -A shop worker -P solo", 1, None),
+        ("celery -A shop worker --pool=solo -c 4", 4, "1 jobs at once"),
+        ("celery -A shop worker --autoscale=6,2", 6, None),
+        ("celery -A shop worker --autoscale 6,2", 2, "6 jobs at once"),
+        ("celery -A shop beat", 1, None),
+        ("rq worker mail", 1, None),
+    ],
+)
+def test_slots_that_are_not_those_of_the_command_line_are_named(line: str, slots: int, named: str | None) -> None:
+    doubt = slots_doubt(replace(template(slots=slots), argv=tuple(line.split())), cores=8)
+    assert doubt is None if named is None else doubt is not None and named in doubt
 
 
 def test_the_shortest_bound_of_the_library_is_reported() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from headway.agent.config.worker_programs import library_of, program_of
+from headway.agent.config.worker_programs import library_of, option_number, program_of
 
 DRAMATIQ_SHUTDOWN_S = 600.0
 SIDEKIQ_TIMEOUT_S = 25.0
@@ -40,7 +40,7 @@ def own_limits(argv: Sequence[str]) -> tuple[OwnLimit, ...]:
 def _celery(words: Sequence[str]) -> list[OwnLimit]:
     found = []
     for option, does in (("--time-limit", "kills"), ("--soft-time-limit", "interrupts")):
-        if seconds := _number(words, option):
+        if seconds := option_number(words, option):
             sentence = f"Celery {does} a task that runs for longer than {seconds:g} s, whether its worker stops or not"
             found.append(OwnLimit(option=option, after_s=seconds, sentence=sentence))
     return found
@@ -48,21 +48,21 @@ def _celery(words: Sequence[str]) -> list[OwnLimit]:
 
 def _dramatiq(words: Sequence[str]) -> list[OwnLimit]:
     option = "--worker-shutdown-timeout"
-    milliseconds = _number(words, option)
+    milliseconds = option_number(words, option)
     seconds = DRAMATIQ_SHUTDOWN_S if milliseconds is None else milliseconds / 1000.0
     does = f"Dramatiq interrupts jobs that still run {seconds:g} s after the stop signal"
     return [OwnLimit(option=option, after_s=seconds, sentence=does)]
 
 
 def _sidekiq(words: Sequence[str]) -> list[OwnLimit]:
-    seconds = _number(words, "--timeout", "-t")
+    seconds = option_number(words, "--timeout", "-t")
     after_s = SIDEKIQ_TIMEOUT_S if seconds is None else seconds
     does = f"Sidekiq gives back jobs that still run {after_s:g} s after the stop signal"
     return [OwnLimit(option="--timeout", after_s=after_s, sentence=does)]
 
 
 def _laravel(words: Sequence[str]) -> list[OwnLimit]:
-    seconds = _number(words, "--timeout")
+    seconds = option_number(words, "--timeout")
     after_s = LARAVEL_TIMEOUT_S if seconds is None else seconds
     if not after_s:
         return []  # 0: without end
@@ -74,7 +74,7 @@ def _given(option: str, library: str) -> Callable[[Sequence[str]], list[OwnLimit
     """Of a library that waits without end unless the option says otherwise."""
 
     def found(words: Sequence[str]) -> list[OwnLimit]:
-        seconds = _number(words, option)
+        seconds = option_number(words, option)
         if seconds is None:
             return []
         does = f"{library} cuts jobs that still run {seconds:g} s after the stop signal"
@@ -91,16 +91,3 @@ _LIMITS: Mapping[str, Callable[[Sequence[str]], list[OwnLimit]]] = {
     "sidekiq": _sidekiq,
     "taskiq": _given("--wait-tasks-timeout", "taskiq"),
 }
-
-
-def _number(words: Sequence[str], *options: str) -> float | None:
-    """What follows one of the options, as its next word or behind ``=``; ``None`` where none is there with a number."""
-    for at, word in enumerate(words):
-        name, _, value = word.partition("=")
-        if name in options:
-            text = value or (words[at + 1] if at + 1 < len(words) else "")
-            try:
-                return float(text)
-            except ValueError:
-                return None
-    return None

@@ -1,10 +1,11 @@
-"""What of a template cuts jobs where a worker is asked to stop, or sends jobs twice where there are two. Pure."""
+"""What of a template cuts jobs at the signal to stop, hides its workers, or sends jobs twice. Pure."""
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
 from headway.agent.config.templates import Template
+from headway.agent.config.worker_programs import celery_words
 
 _REMAP = "REMAP_SIGTERM"
 _ONE_CHILD: Mapping[str, frozenset[str]] = {
@@ -16,7 +17,7 @@ _ONE_CHILD: Mapping[str, frozenset[str]] = {
 
 def stop_hazards(template: Template, *, inherited: Mapping[str, str]) -> Iterator[str]:
     """A sentence for each, without its full stop. ``inherited`` is the agent's environment, as far as it is known."""
-    words = _celery_words(template.argv)
+    words = celery_words(template.argv)
     remapped = {**inherited, **template.environment}.get(_REMAP, "")
     if words and remapped == signal.SIGQUIT.name and template.stop.stop_signal == signal.SIGTERM:
         yield (
@@ -30,14 +31,10 @@ def stop_hazards(template: Template, *, inherited: Mapping[str, str]) -> Iterato
             f"{program} passes the signal to stop on to each process of a worker, and processes that run jobs end at "
             f"once: give it {max(cures)}, or leave it out"
         )
+    if not {"-D", "--detach"}.isdisjoint(words) or "multi" in words[1:2]:
+        yield "it goes to the background, where its agent cannot watch it: remove --detach, and start `celery … worker`"
     if not {"-B", "--beat"}.isdisjoint(words):
         yield (
             "each of its workers sends all jobs of Celery's schedule (--beat), and without a worker nobody sends them: "
             "run `celery beat` as a service of its own, once"
         )
-
-
-def _celery_words(argv: Sequence[str]) -> Sequence[str]:
-    """What follows ``celery`` in the command line, also behind a wrapper; nothing where it is another program."""
-    at = next((at for at, word in enumerate(argv) if PurePath(word).name == "celery"), None)
-    return () if at is None else argv[at:]

@@ -43,6 +43,25 @@ def library_of(program: Sequence[str]) -> str:
     return _LIBRARIES.get(name, name)
 
 
+def option_number(words: Sequence[str], *options: str) -> float | None:
+    """What follows one of the options, as its next word or behind ``=``; ``None`` where none is there with a number."""
+    for at, word in enumerate(words):
+        name, _, value = word.partition("=")
+        if name in options:
+            text = value or (words[at + 1] if at + 1 < len(words) else "")
+            try:
+                return float(text)
+            except ValueError:
+                return None
+    return None
+
+
+def celery_words(argv: Sequence[str]) -> Sequence[str]:
+    """What follows ``celery`` in the command line, also behind a wrapper; nothing where it is another program."""
+    at = next((at for at, word in enumerate(argv) if PurePath(word).name == "celery"), None)
+    return () if at is None else argv[at:]
+
+
 def library_in_title(title: str) -> str | None:
     """The library of a worker that shows a title in the place of its command line, as with ``setproctitle``."""
     if re.match(r"\[celeryd: [^\]]*:MainProcess\]", title):

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import grpc
@@ -17,6 +17,7 @@ from headway.agent.config.folder_permissions import movers
 from headway.agent.config.host_file import HostFile, load
 from headway.agent.config.library_presets import STARTERS, host_text
 from headway.agent.config.redaction import shown as shown_command
+from headway.agent.config.slots_check import slots_doubt
 from headway.agent.config.systemd_unit import Unit, unit_text
 from headway.agent.config.templates import REPORTER_PIPE, Reporter, Template, uid_of
 from headway.agent.reporting.loading import PYTHONPATH, loads_by_itself
@@ -77,13 +78,21 @@ def check(settings: AgentSettings, *, is_offline: bool) -> int:
     for template in host_file.templates.values():
         for line in _template_lines(template, room):
             say(line)
-    for sentence in (*warnings(settings, host_file), *cut_warnings(host_file.templates.values(), inherited=os.environ)):
+    for sentence in (*warnings(settings, host_file), *_template_warnings(host_file)):
         say(f"warning            {sentence}")
     say(f"room for workers   {room.cpu_cores:g} cores, {_size(room.memory_bytes)}{_kept_back(host_file)}")
     _check_state(settings.state_dir)
     if is_offline:
         return 0
     return _check_control(settings)
+
+
+def _template_warnings(host_file: HostFile) -> Iterator[str]:
+    """What cuts jobs, and which slots are not those of the command line."""
+    yield from cut_warnings(host_file.templates.values(), inherited=os.environ)
+    for template in host_file.templates.values():
+        if doubt := slots_doubt(template, cores=os.cpu_count() or 1):
+            yield f"template {template.name}: {doubt}"
 
 
 def warnings(settings: AgentSettings, host_file: HostFile) -> list[str]:
