@@ -28,6 +28,12 @@ def work(path):
         time.sleep(0.05)
     pathlib.Path(path).with_suffix(".ended").touch()
 """
+RARELY_MEASURED = """
+from headway.agent.monitoring import monitor
+monitor.SAMPLE_EVERY_S = 30.0
+from headway.__main__ import main
+raise SystemExit(main())
+"""
 POOLS = {"prefork": 2, "threads": 4, "gevent": 4, "solo": 1}
 
 
@@ -107,3 +113,17 @@ def test_a_running_job_is_known_over_a_restart_and_the_idle_worker_leaves(
     host.control.assign(row(0, template="celery"))
     eventually(lambda: not host.control.workers(), within_s=60.0)
     assert ended(second) == 0
+
+
+@pytest.mark.parametrize("host", ["threads"], indirect=True)
+def test_a_job_that_an_idle_worker_has_begun_is_reported_before_workers_are_measured_again(
+    host: Host, tmp_path: Path, broker_url: str
+) -> None:
+    host.agent(program=("-c", RARELY_MEASURED))
+    host.control.assign(row(1, template="celery"))
+    reported(host, lambda workers: len(workers) == 1 and are_idle(*workers))
+    with Celery("shop", broker=broker_url) as app:
+        app.send_task("work", (str(tmp_path / "go"),), task_id="job-1")
+    eventually(lambda: (tmp_path / "go.begun").exists(), within_s=60.0)
+    eventually(lambda: [each.is_busy for each in host.control.workers()] == [True], within_s=15.0)
+    (tmp_path / "go").touch()

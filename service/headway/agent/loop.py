@@ -21,6 +21,7 @@ from headway.agent.monitoring.monitor import Monitor
 from headway.agent.policy.recycling import Recycling
 from headway.agent.policy.rollout import held_back, surplus, upkeep
 from headway.agent.policy.start_throttle import admitted, starting_max, uncounted
+from headway.agent.reporting.begun_work import BegunWork
 from headway.agent.reporting.job_events import events_of, queues_of
 from headway.agent.reporting.reading_wait import wait_reading
 from headway.agent.state.instance_lock import as_host
@@ -71,6 +72,7 @@ class Agent:
         self._clock = clock
         self._measures = Monitor(setup.folder, clock=clock)
         self._recycling = Recycling()
+        self._begun_work = BegunWork()
         self._isolation = Isolation()
         self._has_waiting = False
         """Whether there are starts that there was no room for, or too much doubt."""
@@ -147,8 +149,9 @@ class Agent:
                 fleet.note_mains()
                 fleet.cuts.keep(fleet.running())
                 self._bound_logs(fleet)
-            if is_measured or is_news:
-                self._publish(fleet, link, is_urgent=is_news)
+            has_begun = self._begun_work.is_due(fleet.reporters.activity, now_s=self._clock())
+            if is_measured or is_news or has_begun:
+                self._publish(fleet, link, is_urgent=is_news or has_begun)
             if self._is_over():
                 return
             is_first = False
@@ -257,11 +260,13 @@ class Agent:
         return (HostProblem(kind=HostProblemKind.HOST_FILE),) if self._setup.host_file.has_mistakes else ()
 
     def _publish(self, fleet: WorkerManager, link: ControlSession, *, is_urgent: bool) -> None:
+        workers = fleet.all_workers(self._measures.activity)
+        self._begun_work.publish(workers, now_s=self._clock())
         link.publish(
             HostUpdate(
                 capacity=self._measures.capacity,
                 templates=self._measures.templates(self._host_file),
-                workers=fleet.all_workers(self._measures.activity),
+                workers=workers,
                 labels=self._host_file.labels,
                 problems=(*fleet.storage.problems, *self._mistakes()),
                 cuts=fleet.cuts.log.unsent,
