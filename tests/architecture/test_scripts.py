@@ -56,8 +56,9 @@ def test_what_is_no_script_is_read_by_one() -> None:
     assert [name for name in others if called[name] not in known and f'"{name}"' not in built_with] == []
 
 
-def test_ci_runs_the_scripts_after_the_tests() -> None:
-    assert re.findall(r"\bmake (\w+) PYTHON", (ROOT / ".ci/run").read_text()) == ["install", "test", "scripts"]
+def test_ci_runs_the_field_and_the_scripts_after_the_tests() -> None:
+    recipes = re.findall(r"\bmake (\w+) PYTHON", (ROOT / ".ci/run").read_text())
+    assert recipes == ["install", "test", "field", "scripts"]
     recipe = r"^scripts: install .*\n\t@\$\(BIN\)/python tools/smallest_runs\.py \$\(ARGS\)$"
     assert re.search(recipe, (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
 
