@@ -160,8 +160,8 @@ MUTANTS = (
     *_in(
         "reconcile.py",
         ("test_reconcile.py", "laws/test_law_09_unknown_is_busy.py"),
-        ("        rank = 4  # it may be idle\n", "        rank = 6\n"),
-        ("        rank = 4  # it may be idle\n", "        rank = 1\n"),
+        ("        rank = 2  # it may be idle\n", "        rank = 4\n"),
+        ("        rank = 2  # it may be idle\n", "        rank = 0\n"),
     ),
     *_in(
         "reconcile.py",
@@ -170,7 +170,7 @@ MUTANTS = (
         ("max(0, kept.get((pool, is_burst), 0) - backing_off)", "kept.get((pool, is_burst), 0)"),
         ("kept[place] = kept.get(place, 0) + 1", "kept[place] = 1"),
         ("        or worker.inability is not None\n", ""),
-        ("    elif worker.inability is not None:\n        rank = 1\n", ""),
+        ("return is_up, is_able, rank", "return is_up, True, rank"),
     ),
     *_in(
         "demands/busy_slots.py",

@@ -24,6 +24,13 @@ def test_where_one_must_go_it_is_the_one_that_takes_no_jobs() -> None:
     assert reconcile(there, assigned(2)) == (Drain(worker_id="b"),)
 
 
+def test_of_those_that_take_no_jobs_an_idle_one_goes_before_a_busy_one() -> None:
+    busy = {"is_busy": True, "busy_since_s": 50.0, **STOPPED}
+    there = [worker("a", **busy), worker("b", **STOPPED), worker("c", is_busy=False, **STOPPED)]
+    gone = [reconcile(there, assigned(count))[: 3 - count] for count in (2, 1)]
+    assert gone == [(Drain(worker_id="c"),), (Drain(worker_id="c"), Drain(worker_id="b"))]
+
+
 def test_of_those_that_are_replaced_anyway_it_is_the_first() -> None:
     there = [worker("a", is_busy=False), worker("b", is_busy=True, **STOPPED), worker("c", restart_generation=1)]
     rows = [replace(assigned(2)[0], restart_generation=1)]

@@ -213,22 +213,19 @@ def _drains(workers: Sequence[Worker], count: int) -> list[Action]:
     return [Drain(worker_id=worker.worker_id) for worker in sorted(workers, key=_cost_of_leaving)[: max(0, count)]]
 
 
-def _cost_of_leaving(worker: Worker) -> tuple[int, float, float, str]:
+def _cost_of_leaving(worker: Worker) -> tuple[bool, bool, int, float, float, str]:
     """Orders workers by what is lost when they go: idle ones, then those of which nobody knows, then busy ones.
 
-    One that takes no jobs goes before all that do: whatever it does, it serves nobody who waits.
+    Those that take no jobs go before all that do, in the same order: whatever they do, they serve nobody who waits.
     """
-    if worker.state is WorkerState.BACKING_OFF:
-        rank = 0
-    elif worker.inability is not None:
-        rank = 1
-    elif worker.state is WorkerState.STARTING and not worker.is_busy:
-        rank = 2  # it has hardly had the time to take a job, and serves nobody yet
+    if worker.state is WorkerState.STARTING and not worker.is_busy:
+        rank = 0  # it has hardly had the time to take a job, and serves nobody yet
     elif worker.is_busy is False:
-        rank = 3
+        rank = 1
     elif worker.is_busy is None:
-        rank = 4  # it may be idle
+        rank = 2  # it may be idle
     else:
-        rank = 5
+        rank = 3
     busy_since_s = worker.started_at_s if worker.busy_since_s is None else worker.busy_since_s
-    return rank, -busy_since_s, -worker.started_at_s, worker.worker_id
+    is_up, is_able = worker.state is not WorkerState.BACKING_OFF, worker.inability is None
+    return is_up, is_able, rank, -busy_since_s, -worker.started_at_s, worker.worker_id
