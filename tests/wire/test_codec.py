@@ -11,6 +11,8 @@ from headway.scaling.model import (
     RUNNING_JOBS_NAMED_MAX,
     ActivitySource,
     Assignment,
+    BrokerPoll,
+    EnteredJob,
     EventKind,
     Exit,
     Hint,
@@ -18,7 +20,9 @@ from headway.scaling.model import (
     HostProblem,
     HostProblemKind,
     JobEvent,
+    PolledQueue,
     QueueCounts,
+    QueueReceptions,
     QueueSample,
     Receipt,
     RunningJob,
@@ -66,6 +70,7 @@ EVENTS = st.builds(
     started_at_s=st.none() | NUMBERS,
     job_class=st.none() | TEXTS,
     attempt=st.none() | st.integers(1, 2**32 - 1),
+    received_at_s=st.none() | NUMBERS,
 )
 RUNNING = st.builds(
     RunningJob,
@@ -155,6 +160,39 @@ ACTIVITIES = st.builds(
     running_jobs=st.none() | COUNTS,
 )
 
+POLLS = st.builds(
+    BrokerPoll,
+    connection=TEXTS,
+    at_s=NUMBERS,
+    until_s=NUMBERS,
+    after_s=st.none() | NUMBERS,
+    queues=st.lists(
+        st.builds(
+            PolledQueue,
+            queue=TEXTS,
+            waiting_jobs=COUNTS,
+            held_jobs=st.none() | COUNTS,
+            consumers=st.none() | COUNTS,
+            entered=st.lists(st.builds(EnteredJob, job_id=TEXTS, attempt=st.integers(1, 2**32 - 1)), max_size=3).map(
+                tuple
+            ),
+            is_complete=st.booleans(),
+            is_ordered=st.booleans(),
+        ),
+        max_size=3,
+    ).map(tuple),
+)
+RECEPTIONS = st.builds(
+    QueueReceptions,
+    queue=TEXTS,
+    since_s=NUMBERS,
+    until_s=NUMBERS,
+    received_at_s=st.lists(NUMBERS, max_size=3).map(tuple),
+    workers=COUNTS,
+    is_prompt=st.booleans(),
+    is_whole=st.booleans(),
+)
+
 
 def over_the_wire(message: Any) -> Any:
     """The message as the other side reads it."""
@@ -218,6 +256,10 @@ OF_THE_BROKER = {"busy_since_s", "state_reported_s"}
         (QueueSample, telemetry_pb2.QueueSample, set(), set()),
         (WorkerActivity, telemetry_pb2.WorkerActivity, set(), set()),
         (QueueCounts, telemetry_pb2.QueueCounts, set(), set()),
+        (BrokerPoll, telemetry_pb2.BrokerPoll, set(), set()),
+        (PolledQueue, telemetry_pb2.PolledQueue, set(), set()),
+        (EnteredJob, telemetry_pb2.EnteredJob, set(), set()),
+        (QueueReceptions, telemetry_pb2.QueueReceptions, set(), set()),
         (Receipt, telemetry_pb2.IngestResponse, set(), set()),
         (HostCapacity, agent_pb2.HostCapacity, set(), set()),
         (HostProblem, agent_pb2.HostProblem, set(), set()),
@@ -248,6 +290,19 @@ def test_an_activity_arrives_as_it_was_sent(activity: WorkerActivity) -> None:
 def test_a_sample_arrives_as_it_was_sent(sample: QueueSample) -> None:
     batch = TelemetryBatch(producer="a", sequence=1, sent_at_s=0.0, samples=(sample,))
     assert codec.batch_from_message(over_the_wire(codec.batch_to_message(batch))).samples == (sample,)
+
+
+@given(EVENTS)
+def test_an_event_arrives_as_it_was_sent(event: JobEvent) -> None:
+    batch = TelemetryBatch(producer="a", sequence=1, sent_at_s=0.0, events=(event,))
+    assert codec.batch_from_message(over_the_wire(codec.batch_to_message(batch))).events == (event,)
+
+
+@given(POLLS, RECEPTIONS)
+def test_polls_and_receptions_arrive_as_they_were_sent(poll: BrokerPoll, receptions: QueueReceptions) -> None:
+    batch = TelemetryBatch(producer="a", sequence=1, sent_at_s=0.0, polls=(poll,), receptions=(receptions,))
+    arrived = codec.batch_from_message(over_the_wire(codec.batch_to_message(batch)))
+    assert (arrived.polls, arrived.receptions) == ((poll,), (receptions,))
 
 
 @given(COUNTERS)

@@ -15,14 +15,18 @@ from headway.errors import Invalid
 from headway.scaling.model import (
     RUNNING_JOBS_NAMED_MAX,
     ActivitySource,
+    BrokerPoll,
     CutCause,
     CutJob,
+    EnteredJob,
     EventKind,
     HostProblem,
     HostProblemKind,
     Inability,
     JobEvent,
+    PolledQueue,
     QueueCounts,
+    QueueReceptions,
     QueueSample,
     RunningJob,
     TelemetryBatch,
@@ -90,6 +94,8 @@ def batch_to_message(batch: TelemetryBatch) -> telemetry_pb2.IngestRequest:
         samples=[_sample_to_message(sample) for sample in batch.samples],
         activities=[message_of(telemetry_pb2.WorkerActivity, activity) for activity in batch.activities],
         counts=[message_of(telemetry_pb2.QueueCounts, counts) for counts in batch.counts],
+        polls=[_poll_to_message(poll) for poll in batch.polls],
+        receptions=[message_of(telemetry_pb2.QueueReceptions, receptions) for receptions in batch.receptions],
     )
 
 
@@ -102,6 +108,11 @@ def batch_from_message(message: telemetry_pb2.IngestRequest) -> TelemetryBatch:
         samples=tuple(map(_sample, message.samples)),
         activities=tuple(value_of(WorkerActivity, activity) for activity in message.activities),
         counts=tuple(value_of(QueueCounts, counts) for counts in message.counts),
+        polls=tuple(map(_poll, message.polls)),
+        receptions=tuple(
+            value_of(QueueReceptions, receptions, received_at_s=tuple(receptions.received_at_s))
+            for receptions in message.receptions
+        ),
     )
 
 
@@ -126,6 +137,30 @@ def _event(message: telemetry_pb2.JobEvent) -> JobEvent:
     if kind is None:
         raise Invalid(f"event of job {message.job_id!r} in queue {message.queue!r}: kind {message.kind} is not known")
     return value_of(JobEvent, message, kind=kind)
+
+
+def _poll_to_message(poll: BrokerPoll) -> telemetry_pb2.BrokerPoll:
+    queues = [
+        message_of(
+            telemetry_pb2.PolledQueue,
+            each,
+            entered=[telemetry_pb2.EnteredJob(job_id=job.job_id, attempt=job.attempt) for job in each.entered],
+        )
+        for each in poll.queues
+    ]
+    return message_of(telemetry_pb2.BrokerPoll, poll, queues=queues)
+
+
+def _poll(message: telemetry_pb2.BrokerPoll) -> BrokerPoll:
+    queues = (
+        value_of(
+            PolledQueue,
+            each,
+            entered=tuple(EnteredJob(job_id=job.job_id, attempt=job.attempt) for job in each.entered),
+        )
+        for each in message.queues
+    )
+    return value_of(BrokerPoll, message, queues=tuple(queues))
 
 
 def worker_to_message(worker: Worker, *, now_s: float, exit_code: int | None = None) -> agent_pb2.Worker:

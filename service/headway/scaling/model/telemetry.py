@@ -33,6 +33,8 @@ class JobEvent:
     job_class: str | None = None
     attempt: int | None = None
     """Which attempt of the job it is about, 1 the first; ``None``: not known, and taken for the first."""
+    received_at_s: float | None = None
+    """Of a start: when the worker took the job from its queue; ``None``: not known, or it had been taken before."""
 
     def __post_init__(self) -> None:
         breaches = [f"{name} is empty" for name in ("queue", "job_id") if not getattr(self, name)]
@@ -149,6 +151,65 @@ class WorkerActivity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EnteredJob:
+    """One attempt of a job that a reading of its queue found for the first time."""
+
+    job_id: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolledQueue:
+    """A queue as one reading of its broker found it."""
+
+    queue: str
+    waiting_jobs: int
+    held_jobs: int | None = None
+    """What workers have taken and not acknowledged; ``None``: not known."""
+    consumers: int | None = None
+    entered: tuple[EnteredJob, ...] = ()
+    """The jobs that the reading before did not find."""
+    is_complete: bool = False
+    """Whether this reading and those before it have named each job that waits."""
+    is_ordered: bool = False
+    """Whether the broker hands out jobs in the order in which they entered, and the figures are of this moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerPoll:
+    """One reading of a broker, for when jobs entered.
+
+    Of each queue of the connection that is not named, no job waits and no worker holds one.
+    """
+
+    connection: str
+    at_s: float
+    """Before the first question."""
+    until_s: float
+    """After the last answer."""
+    after_s: float | None = None
+    """``at_s`` of the reading before; ``None``: there was none, or it may have been of another server."""
+    queues: tuple[PolledQueue, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueReceptions:
+    """When the workers of one host took jobs of a queue, from ``since_s`` to ``until_s``."""
+
+    queue: str
+    since_s: float
+    """``until_s`` of the message before."""
+    until_s: float
+    received_at_s: tuple[float, ...] = ()
+    workers: int = 0
+    """Workers of the host that consume the queue and report."""
+    is_prompt: bool = False
+    """Whether each of them notices a job as soon as the broker hands it out."""
+    is_whole: bool = False
+    """Whether nothing is known to be missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryBatch:
     """What one producer sends at once. ``(producer, sequence)`` identifies it: sent twice, it counts once."""
 
@@ -159,6 +220,8 @@ class TelemetryBatch:
     samples: tuple[QueueSample, ...] = ()
     activities: tuple[WorkerActivity, ...] = ()
     counts: tuple[QueueCounts, ...] = ()
+    polls: tuple[BrokerPoll, ...] = ()
+    receptions: tuple[QueueReceptions, ...] = ()
     dropped_events: int = 0
     """Events that the producer lost since its last batch: it had no room for them."""
 

@@ -53,6 +53,8 @@ class IngestRequest(google.protobuf.message.Message):
     SAMPLES_FIELD_NUMBER: builtins.int
     ACTIVITIES_FIELD_NUMBER: builtins.int
     COUNTS_FIELD_NUMBER: builtins.int
+    POLLS_FIELD_NUMBER: builtins.int
+    RECEPTIONS_FIELD_NUMBER: builtins.int
     producer: builtins.str
     """Names the sender through its whole life, across restarts that go on with the same sequence."""
     sequence: builtins.int
@@ -69,6 +71,14 @@ class IngestRequest(google.protobuf.message.Message):
     def counts(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___QueueCounts]:
         """Of sources that count jobs and do not name them."""
 
+    @property
+    def polls(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___BrokerPoll]:
+        """What a collector saw of its broker, for when jobs entered that carry no time. Sent per reading."""
+
+    @property
+    def receptions(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___QueueReceptions]:
+        """When workers of a host took jobs from their queues, those included that have not begun."""
+
     def __init__(
         self,
         *,
@@ -79,8 +89,10 @@ class IngestRequest(google.protobuf.message.Message):
         samples: collections.abc.Iterable[global___QueueSample] | None = ...,
         activities: collections.abc.Iterable[global___WorkerActivity] | None = ...,
         counts: collections.abc.Iterable[global___QueueCounts] | None = ...,
+        polls: collections.abc.Iterable[global___BrokerPoll] | None = ...,
+        receptions: collections.abc.Iterable[global___QueueReceptions] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["activities", b"activities", "counts", b"counts", "events", b"events", "producer", b"producer", "samples", b"samples", "sent_at_s", b"sent_at_s", "sequence", b"sequence"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["activities", b"activities", "counts", b"counts", "events", b"events", "polls", b"polls", "producer", b"producer", "receptions", b"receptions", "samples", b"samples", "sent_at_s", b"sent_at_s", "sequence", b"sequence"]) -> None: ...
 
 global___IngestRequest = IngestRequest
 
@@ -128,6 +140,7 @@ class JobEvent(google.protobuf.message.Message):
     STARTED_AT_S_FIELD_NUMBER: builtins.int
     JOB_CLASS_FIELD_NUMBER: builtins.int
     ATTEMPT_FIELD_NUMBER: builtins.int
+    RECEIVED_AT_S_FIELD_NUMBER: builtins.int
     queue: builtins.str
     """"connection/queue"."""
     job_id: builtins.str
@@ -140,6 +153,8 @@ class JobEvent(google.protobuf.message.Message):
     """Which attempt of the job it is about, 1 the first; absent: not known, and taken for the first. An enqueued event of
     a later one is work like any, and no news of what will come.
     """
+    received_at_s: builtins.float
+    """Of a start: when the worker took the job from its queue. Absent: not known, or the job had been taken before."""
     def __init__(
         self,
         *,
@@ -151,15 +166,18 @@ class JobEvent(google.protobuf.message.Message):
         started_at_s: builtins.float | None = ...,
         job_class: builtins.str | None = ...,
         attempt: builtins.int | None = ...,
+        received_at_s: builtins.float | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_attempt", b"_attempt", "_enqueued_at_s", b"_enqueued_at_s", "_job_class", b"_job_class", "_started_at_s", b"_started_at_s", "attempt", b"attempt", "enqueued_at_s", b"enqueued_at_s", "job_class", b"job_class", "started_at_s", b"started_at_s"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_attempt", b"_attempt", "_enqueued_at_s", b"_enqueued_at_s", "_job_class", b"_job_class", "_started_at_s", b"_started_at_s", "at_s", b"at_s", "attempt", b"attempt", "enqueued_at_s", b"enqueued_at_s", "job_class", b"job_class", "job_id", b"job_id", "kind", b"kind", "queue", b"queue", "started_at_s", b"started_at_s"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_attempt", b"_attempt", "_enqueued_at_s", b"_enqueued_at_s", "_job_class", b"_job_class", "_received_at_s", b"_received_at_s", "_started_at_s", b"_started_at_s", "attempt", b"attempt", "enqueued_at_s", b"enqueued_at_s", "job_class", b"job_class", "received_at_s", b"received_at_s", "started_at_s", b"started_at_s"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_attempt", b"_attempt", "_enqueued_at_s", b"_enqueued_at_s", "_job_class", b"_job_class", "_received_at_s", b"_received_at_s", "_started_at_s", b"_started_at_s", "at_s", b"at_s", "attempt", b"attempt", "enqueued_at_s", b"enqueued_at_s", "job_class", b"job_class", "job_id", b"job_id", "kind", b"kind", "queue", b"queue", "received_at_s", b"received_at_s", "started_at_s", b"started_at_s"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_attempt", b"_attempt"]) -> typing.Literal["attempt"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_enqueued_at_s", b"_enqueued_at_s"]) -> typing.Literal["enqueued_at_s"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_job_class", b"_job_class"]) -> typing.Literal["job_class"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_received_at_s", b"_received_at_s"]) -> typing.Literal["received_at_s"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_started_at_s", b"_started_at_s"]) -> typing.Literal["started_at_s"] | None: ...
 
@@ -347,3 +365,143 @@ class WorkerActivity(google.protobuf.message.Message):
     def WhichOneof(self, oneof_group: typing.Literal["_running_jobs", b"_running_jobs"]) -> typing.Literal["running_jobs"] | None: ...
 
 global___WorkerActivity = WorkerActivity
+
+@typing.final
+class BrokerPoll(google.protobuf.message.Message):
+    """One reading of a broker. Of each queue of the connection that is not named, no job waits and no worker holds one."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    CONNECTION_FIELD_NUMBER: builtins.int
+    AT_S_FIELD_NUMBER: builtins.int
+    UNTIL_S_FIELD_NUMBER: builtins.int
+    AFTER_S_FIELD_NUMBER: builtins.int
+    QUEUES_FIELD_NUMBER: builtins.int
+    connection: builtins.str
+    at_s: builtins.float
+    """Before the first question, and after the last answer."""
+    until_s: builtins.float
+    after_s: builtins.float
+    """at_s of the reading before. Absent: there was none, or it may have been of another server."""
+    @property
+    def queues(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___PolledQueue]: ...
+    def __init__(
+        self,
+        *,
+        connection: builtins.str = ...,
+        at_s: builtins.float = ...,
+        until_s: builtins.float = ...,
+        after_s: builtins.float | None = ...,
+        queues: collections.abc.Iterable[global___PolledQueue] | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_after_s", b"_after_s", "after_s", b"after_s"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_after_s", b"_after_s", "after_s", b"after_s", "at_s", b"at_s", "connection", b"connection", "queues", b"queues", "until_s", b"until_s"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["_after_s", b"_after_s"]) -> typing.Literal["after_s"] | None: ...
+
+global___BrokerPoll = BrokerPoll
+
+@typing.final
+class PolledQueue(google.protobuf.message.Message):
+    """A queue as one reading of its broker found it."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: builtins.int
+    WAITING_JOBS_FIELD_NUMBER: builtins.int
+    HELD_JOBS_FIELD_NUMBER: builtins.int
+    CONSUMERS_FIELD_NUMBER: builtins.int
+    ENTERED_FIELD_NUMBER: builtins.int
+    IS_COMPLETE_FIELD_NUMBER: builtins.int
+    IS_ORDERED_FIELD_NUMBER: builtins.int
+    queue: builtins.str
+    waiting_jobs: builtins.int
+    held_jobs: builtins.int
+    """What workers have taken and not acknowledged. Absent: not known."""
+    consumers: builtins.int
+    """Absent: not known."""
+    is_complete: builtins.bool
+    """This reading and those before it have named each job that waits."""
+    is_ordered: builtins.bool
+    """The broker hands out the jobs in the order in which they entered, and waiting_jobs and held_jobs are of this moment."""
+    @property
+    def entered(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___EnteredJob]:
+        """The jobs that the reading before did not find."""
+
+    def __init__(
+        self,
+        *,
+        queue: builtins.str = ...,
+        waiting_jobs: builtins.int = ...,
+        held_jobs: builtins.int | None = ...,
+        consumers: builtins.int | None = ...,
+        entered: collections.abc.Iterable[global___EnteredJob] | None = ...,
+        is_complete: builtins.bool = ...,
+        is_ordered: builtins.bool = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_consumers", b"_consumers", "_held_jobs", b"_held_jobs", "consumers", b"consumers", "held_jobs", b"held_jobs"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_consumers", b"_consumers", "_held_jobs", b"_held_jobs", "consumers", b"consumers", "entered", b"entered", "held_jobs", b"held_jobs", "is_complete", b"is_complete", "is_ordered", b"is_ordered", "queue", b"queue", "waiting_jobs", b"waiting_jobs"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_consumers", b"_consumers"]) -> typing.Literal["consumers"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_held_jobs", b"_held_jobs"]) -> typing.Literal["held_jobs"] | None: ...
+
+global___PolledQueue = PolledQueue
+
+@typing.final
+class EnteredJob(google.protobuf.message.Message):
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    JOB_ID_FIELD_NUMBER: builtins.int
+    ATTEMPT_FIELD_NUMBER: builtins.int
+    job_id: builtins.str
+    attempt: builtins.int
+    """1: the first."""
+    def __init__(
+        self,
+        *,
+        job_id: builtins.str = ...,
+        attempt: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["attempt", b"attempt", "job_id", b"job_id"]) -> None: ...
+
+global___EnteredJob = EnteredJob
+
+@typing.final
+class QueueReceptions(google.protobuf.message.Message):
+    """When the workers of one host took jobs of a queue, in (since_s, until_s]."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: builtins.int
+    SINCE_S_FIELD_NUMBER: builtins.int
+    UNTIL_S_FIELD_NUMBER: builtins.int
+    RECEIVED_AT_S_FIELD_NUMBER: builtins.int
+    WORKERS_FIELD_NUMBER: builtins.int
+    IS_PROMPT_FIELD_NUMBER: builtins.int
+    IS_WHOLE_FIELD_NUMBER: builtins.int
+    queue: builtins.str
+    since_s: builtins.float
+    """until_s of the message before, of the same producer and queue."""
+    until_s: builtins.float
+    workers: builtins.int
+    """Workers of the host that consume the queue and report."""
+    is_prompt: builtins.bool
+    """Each of them notices a job as soon as the broker hands it out."""
+    is_whole: builtins.bool
+    """Nothing is known to be missing."""
+    @property
+    def received_at_s(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]: ...
+    def __init__(
+        self,
+        *,
+        queue: builtins.str = ...,
+        since_s: builtins.float = ...,
+        until_s: builtins.float = ...,
+        received_at_s: collections.abc.Iterable[builtins.float] | None = ...,
+        workers: builtins.int = ...,
+        is_prompt: builtins.bool = ...,
+        is_whole: builtins.bool = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["is_prompt", b"is_prompt", "is_whole", b"is_whole", "queue", b"queue", "received_at_s", b"received_at_s", "since_s", b"since_s", "until_s", b"until_s", "workers", b"workers"]) -> None: ...
+
+global___QueueReceptions = QueueReceptions
