@@ -1,0 +1,1 @@
+"""When jobs entered their queues whose messages carry no time."""
