@@ -14,7 +14,16 @@ from headway.control.ingest import host_events
 from headway.control.ingest.ingest import Ingest
 from headway.control.ingest.reported_jobs import source_of
 from headway.errors import Forbidden
-from headway.scaling.model import EventKind, JobEvent, QueueCounts, TelemetryBatch, WorkerActivity
+from headway.scaling.model import (
+    BrokerPoll,
+    EventKind,
+    JobEvent,
+    PolledQueue,
+    QueueCounts,
+    QueueReceptions,
+    TelemetryBatch,
+    WorkerActivity,
+)
 from headway.store.access.credentials import Role
 from headway.store.engine import Engine, transaction
 from headway.store.hosts.host_assignments import read_standings
@@ -84,6 +93,10 @@ async def test_events_of_other_queues_are_left_out_and_the_receipt_says_so(inges
             "no samples, activities or counts",
         ),
         (
+            events("celery/mail", polls=(BrokerPoll(connection="celery", at_s=NOW_S, until_s=NOW_S),)),
+            "no samples, activities or counts",
+        ),
+        (
             events("celery/mail", counts=(QueueCounts(queue="celery/mail", at_s=NOW_S, epoch="e"),)),
             "no samples, activities or counts",
         ),
@@ -93,6 +106,20 @@ async def test_a_host_sends_nothing_else(ingest: Ingest, tmp_path: Path, batch: 
     with pytest.raises(Forbidden, match=re.escape(says)):
         await ingest.accept(batch, HOST)
     assert hot_jobs(tmp_path) == []
+
+
+async def test_receptions_of_other_queues_are_left_out(ingest: Ingest) -> None:
+    """They would make another pool's pickup times wrong. Of an own queue none waits, as far as this host knows."""
+    polled = BrokerPoll(
+        connection="celery",
+        at_s=NOW_S - 5.0,
+        until_s=NOW_S - 5.0,
+        queues=(PolledQueue(queue="celery/bulk", waiting_jobs=1, held_jobs=0, consumers=0, is_ordered=True),),
+    )
+    await ingest.accept(TelemetryBatch(producer="collect-a", sequence=1, sent_at_s=NOW_S, polls=(polled,)))
+    forged = QueueReceptions(queue="celery/bulk", since_s=NOW_S - 9.0, until_s=NOW_S, received_at_s=(NOW_S,))
+    await ingest.accept(events("celery/mail", receptions=(forged,)), HOST)
+    assert "celery/bulk" not in ingest.entries.reported_queues
 
 
 async def test_a_draining_worker_reports_its_last_jobs_after_its_pool_has_left_the_host(

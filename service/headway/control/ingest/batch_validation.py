@@ -7,7 +7,16 @@ from headway.control.bounds import BIGINT_MAX, BREACHES_MAX, TEXT_CHARS_MAX
 from headway.control.ingest.clock_skew import CLOCK_WRONG_S, corrected, corrected_enqueued
 from headway.control.ingest.job_classes import JobClasses
 from headway.errors import Invalid
-from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample, TelemetryBatch, WorkerActivity
+from headway.scaling.model import (
+    BrokerPoll,
+    EventKind,
+    JobEvent,
+    QueueCounts,
+    QueueReceptions,
+    QueueSample,
+    TelemetryBatch,
+    WorkerActivity,
+)
 from headway.store.events.event_log import EventRow
 
 BATCH_ITEMS_MAX = 10_000  # 2 MB, and 20 ms of work
@@ -33,8 +42,14 @@ class Admitted:
 
 
 def items(batch: TelemetryBatch) -> int:
-    """How many things ``batch`` holds."""
+    """How many things ``batch`` holds that are stored."""
     return len(batch.events) + len(batch.samples) + len(batch.activities) + len(batch.counts)
+
+
+def _unstored_items(batch: TelemetryBatch) -> int:
+    """How many it holds beside them: queues, jobs and times."""
+    polled = sum(1 + len(row.entered) for poll in batch.polls for row in poll.queues)
+    return len(batch.polls) + polled + sum(1 + len(each.received_at_s) for each in batch.receptions)
 
 
 def check(batch: TelemetryBatch) -> None:
@@ -43,7 +58,7 @@ def check(batch: TelemetryBatch) -> None:
     Raises:
         Invalid: the batch is too large, or a value of it can be no queue, no time or no count.
     """
-    check_size(items(batch), producer=batch.producer)
+    check_size(max(items(batch), _unstored_items(batch)), producer=batch.producer)
     breaches = []
     for breach in _breaches(batch):
         breaches.append(breach)
@@ -74,12 +89,16 @@ def _breaches(batch: TelemetryBatch) -> Iterator[str]:
         yield from _activity_breaches(activity)
     for counts in batch.counts:
         yield from _counts_breaches(counts)
+    for poll in batch.polls:
+        yield from _poll_breaches(poll)
+    for receptions in batch.receptions:
+        yield from _reception_breaches(receptions)
 
 
 def _event_breaches(event: JobEvent) -> Iterator[str]:
     if not (_is_name(event.queue) and _is_name(event.job_id) and _is_name(event.job_class or "-")):
         yield f"event of job {event.job_id!r} in queue {event.queue!r}: a name is too long or holds what is no text"
-    for name in ("at_s", "enqueued_at_s", "started_at_s"):
+    for name in ("at_s", "enqueued_at_s", "started_at_s", "received_at_s"):
         if not _is_time(getattr(event, name)):
             yield (
                 f"event of job {event.job_id!r} in queue {event.queue!r}: {name}={getattr(event, name)} is no "
@@ -120,6 +139,24 @@ def _counts_breaches(counts: QueueCounts) -> Iterator[str]:
     for name in ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs"):
         if (getattr(counts, name) or 0) > BIGINT_MAX:
             yield f"counts of queue {counts.queue!r}: {name}={getattr(counts, name)} is no count"
+
+
+def _poll_breaches(poll: BrokerPoll) -> Iterator[str]:
+    if not all(map(_is_time, (poll.at_s, poll.until_s, poll.after_s))) or poll.until_s < poll.at_s:
+        yield f"poll of connection {poll.connection!r}: at_s={poll.at_s} until_s={poll.until_s} is no time"
+    for row in poll.queues:
+        names = (row.queue, *(job.job_id for job in row.entered))
+        if not all(map(_is_name, names)) or row.queue.partition("/")[0] != poll.connection:
+            yield f"poll of connection {poll.connection!r}: queue {row.queue!r} or a job of it has no name of its own"
+        if max(row.waiting_jobs, row.held_jobs or 0, row.consumers or 0) > BIGINT_MAX:
+            yield f"poll of connection {poll.connection!r}: a number of queue {row.queue!r} is no count"
+
+
+def _reception_breaches(receptions: QueueReceptions) -> Iterator[str]:
+    if not _is_name(receptions.queue):
+        yield f"receptions of queue {receptions.queue!r}: the name is too long or holds what is no text"
+    if not all(map(_is_time, (receptions.since_s, receptions.until_s, *receptions.received_at_s))):
+        yield f"receptions of queue {receptions.queue!r}: a time is no Unix time in seconds"
 
 
 def _is_name(value: str) -> bool:

@@ -33,7 +33,7 @@ class HostEvents:
         self._queues: dict[str, _Queues] = {}
 
     async def own(self, batch: TelemetryBatch, caller: Caller) -> Admitted:
-        """``batch`` without the events of queues that are not the host's. Of any other caller, all of it.
+        """``batch`` without what is of queues that are not the host's. Of any other caller, all of it.
 
         Raises:
             Forbidden: a host sends under another name, or sends more than events, or none of its own queues; a program
@@ -46,17 +46,18 @@ class HostEvents:
         own_name = f"{AGENT}{caller.host_id}"
         if batch.producer != own_name and not batch.producer.startswith(f"{own_name}-"):
             raise Forbidden(f"producer {batch.producer!r}: host {caller.name!r} sends as {own_name!r}")
-        if batch.samples or batch.activities or batch.counts:
+        if batch.samples or batch.activities or batch.counts or batch.polls:
             raise Forbidden(f"host {caller.name!r} may send events of jobs, and no samples, activities or counts")
         named = {each.queue for each in batch.events}
-        allowed = await self._allowed(caller.host_id, named)
+        allowed = await self._allowed(caller.host_id, named | {each.queue for each in batch.receptions})
+        batch = replace(batch, receptions=tuple(each for each in batch.receptions if each.queue in allowed))
         kept = tuple(each for each in batch.events if each.queue in allowed)
         refused_items = len(batch.events) - len(kept)
         if not refused_items:
             return Admitted(batch=batch)
         others = printable(", ".join(sorted(named - allowed)[:3]))
         why = f"host {caller.name!r} runs no pool of these queues: {others:.200}"
-        if not kept:
+        if not kept and not batch.receptions:
             raise Forbidden(why)
         return Admitted(batch=replace(batch, events=kept), refused_items=refused_items, why=why)
 

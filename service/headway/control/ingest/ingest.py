@@ -23,6 +23,7 @@ from headway.control.bounds import Bounds
 from headway.control.ingest.backpressure import DEFAULT, POLL_S, Backpressure, UnreadBound
 from headway.control.ingest.batch_validation import Rows, check, items, rows_of
 from headway.control.ingest.clock_skew import WRONG_SHOWN_S, Offsets
+from headway.control.ingest.entry_join import EntryJoin
 from headway.control.ingest.event_sources import EventSources
 from headway.control.ingest.host_events import HostEvents
 from headway.control.ingest.job_classes import JobClasses
@@ -116,6 +117,7 @@ class Ingest:
         self._engine = engine
         self.names = NameClaims(engine=engine, bounds=bounds)
         self._hosts = HostEvents(engine=engine)
+        self.entries = EntryJoin()
         self._event_log = event_log
         self._clock = clock
         self._offsets = Offsets()
@@ -193,11 +195,15 @@ class Ingest:
             )
         own = await self._hosts.own(batch, caller)
         admitted = await self.names.admit(own.batch, caller)
-        batch, received_at_s = admitted.batch, self._clock()
+        received_at_s = self._clock()
+        offset_s = self._offset_s(batch, received_at_s)
+        batch = self.entries.joined(admitted.batch, offset_s=offset_s)
+        if (admitted.batch.polls or admitted.batch.receptions) and not items(batch):
+            return Receipt(is_duplicate=False)  # nothing of it is stored
         waiting = _Waiting(
             batch=batch,
             received_at_s=received_at_s,
-            offset_s=self._offset_s(batch, received_at_s),
+            offset_s=offset_s,
             answer=asyncio.get_running_loop().create_future(),
         )
         self._queue.add(waiting)
