@@ -16,7 +16,7 @@ from headway.collect.celery.celery_on_rabbitmq import CELERY_ON_RABBITMQ, Celery
 from headway.collect.libraries import Libraries
 from headway.collect.source import Figure
 from headway.connections import Connection
-from headway.scaling.model import QueueSample
+from headway.scaling.model import PolledQueue, QueueSample
 from support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
@@ -168,3 +168,47 @@ def test_a_library_has_a_collector_for_each_of_its_brokers() -> None:
     assert libraries.of(Connection(name="a", url="redis://h", library="celery")).title == "Celery"
     assert libraries.names == ("celery", "rabbitmq", "rq")
     assert CELERY_ON_RABBITMQ.accuracy.keys() == set(Figure)
+
+
+def polled(app: App) -> dict[str, PolledQueue]:
+    """What a poll says of each queue that it names."""
+    poll = app.source.poll(time.time()).poll
+    assert poll is not None
+    return {row.queue.partition("/")[2]: row for row in poll.queues}
+
+
+def test_a_poll_says_how_many_wait_are_held_and_consume(app: App) -> None:
+    app.send("early", 7)
+    eventually(lambda: polled(app) == {"mail": row(waiting_jobs=7, held_jobs=0, consumers=0)})
+    app.work("-c", "1", "-P", "threads", "--prefetch-multiplier", "2")
+    eventually(lambda: polled(app) == {"mail": row(waiting_jobs=4, held_jobs=2, consumers=1)})
+    app.go()
+    eventually(lambda: polled(app) == {}, within_s=20.0)
+
+
+def row(**figures: int) -> PolledQueue:
+    return PolledQueue(queue="shop/mail", is_ordered=True, **figures)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"x-max-priority": 5}, {"x-message-ttl": 60_000}, {"x-max-length": 10}, {"x-max-length-bytes": 10_000}],
+)
+def test_a_queue_out_of_which_jobs_leave_elsewhere_is_not_ordered(app: App, arguments: dict[str, int]) -> None:
+    app.shop.declare("odd", arguments=arguments)
+    app.shop.publish("odd")
+    eventually(lambda: "odd" in polled(app))
+    assert not polled(app)["odd"].is_ordered
+
+
+def test_a_quorum_queue_is_not_ordered_because_its_figures_are_old(app: App) -> None:
+    app.shop.declare("slow", arguments=QUORUM)
+    eventually(lambda: "slow" in polled(app))
+    assert not polled(app)["slow"].is_ordered
+
+
+def test_under_a_policy_a_queue_is_not_ordered(app: App) -> None:
+    """The policy may drop jobs, and its definition is for administrators."""
+    app.send("early")
+    app.shop.server.api("PUT", f"policies/{app.shop.vhost}/short", {"pattern": "mail", "definition": {"max-length": 3}})
+    eventually(lambda: "mail" in polled(app) and not polled(app)["mail"].is_ordered)

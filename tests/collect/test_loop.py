@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from headway.emit.outbox import Outbox
 from headway.emit.outbox_folder import StateFolder
 from headway.errors import Misconfigured, Unavailable
 from headway.local.backoff import DoublingPause
-from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
+from headway.scaling.model import BrokerPoll, EventKind, JobEvent, QueueSample, TelemetryBatch
 from headway.store.embedded import ensure_valkey
 from support.waiting import eventually
 
@@ -297,3 +298,32 @@ def test_a_url_that_cannot_be_one_is_refused_before_anything_starts(tmp_path: Pa
     unknown = Connection(name="jobs", url="sqs://u:secret@h")
     with StateFolder(tmp_path) as folder, pytest.raises(Misconfigured, match=r"broker URL 'sqs://u:\*\*\*@h'"):
         Collectors([unknown], libraries=Libraries(), folder=folder, send=control.send)
+
+
+class _Polls:
+    """A source in which nothing changes, and which says that it has looked."""
+
+    def poll(self, at_s: float) -> Reading:
+        samples = tuple(QueueSample(queue=f"redis/q{number}", at_s=at_s, waiting_jobs=0) for number in range(3))
+        return Reading(at_s=at_s, samples=samples, poll=BrokerPoll(connection="redis", at_s=at_s, until_s=at_s))
+
+    def cursor(self) -> dict[str, object]:
+        return {}
+
+    def close(self) -> None:
+        pass
+
+
+def test_each_poll_that_bounds_entries_is_sent_once_also_where_nothing_changes(
+    tmp_path: Path, control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BATCH_ITEMS_MAX", 2)
+    moments = iter([10.0, 10.5, 11.0])
+    outbox = Outbox(tmp_path / "redis.json", name="collect-redis", send=control.send, clock=time.time)
+    library = replace(RQ, open=lambda *_: _Polls())
+    connection = Connection(name="redis", url="redis://127.0.0.1")
+    collector = Collector(connection, library, outbox, clock=lambda: next(moments))
+    for _ in range(3):
+        collector.turn()
+    sent = [([poll.at_s for poll in each.polls], len(each.samples)) for each in control.batches.values()]
+    assert sent == [([10.0], 2), ([], 1), ([10.5], 0), ([11.0], 0)]

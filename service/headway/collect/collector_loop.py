@@ -5,7 +5,7 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -156,13 +156,17 @@ class Collector:
         samples, activities = self._news.due(reading.samples, reading.activities, at_s=reading.at_s)
         interval_s = self._pacing.interval_s
         samples = [replace(sample, poll_interval_s=interval_s) for sample in samples]
-        for events, some_samples, some_activities in _batches(reading.events, samples, activities):
+        polls = () if reading.poll is None else (reading.poll,)
+        batches = _batches(reading.events, samples, activities)
+        for events, some_samples, some_activities in batches or [((), [], [])] * len(polls):
             self._outbox.offer(
                 events=events,
                 samples=some_samples,
                 activities=some_activities,
+                polls=polls,
                 cursor=self._cursor() if events else None,  # without a name, which would hold it until the answer
             )
+            polls = ()
             if not self._outbox.push():
                 return False
             self._news.sent(some_samples, some_activities, at_s=reading.at_s)
@@ -172,6 +176,7 @@ class Collector:
         """Raise ``Invalid`` where a source names queues of another connection: they would be those of its pools."""
         begins = self._connection.queue("")
         named = {sample.queue for sample in reading.samples} | {event.queue for event in reading.events}
+        named |= set() if reading.poll is None else {row.queue for row in reading.poll.queues}
         foreign = [queue for queue in named if not queue.startswith(begins)]
         if foreign:
             raise Invalid(f"library {self._library.name!r} names queue {min(foreign)!r}, which is none of {begins}…")
@@ -210,15 +215,17 @@ def _listed(queues: Sequence[str]) -> str:
 
 def _batches(
     events: tuple[JobEvent, ...], samples: list[QueueSample], activities: list[WorkerActivity]
-) -> Iterator[tuple[tuple[JobEvent, ...], list[QueueSample], list[WorkerActivity]]]:
+) -> list[tuple[tuple[JobEvent, ...], list[QueueSample], list[WorkerActivity]]]:
     """Everything in as few batches as ingest takes; all events in the first, because a cursor goes with all of them."""
+    batches = []
     while events or samples or activities:
         room = max(0, BATCH_ITEMS_MAX - len(events))
         some_samples, samples = samples[:room], samples[room:]
         room -= len(some_samples)
         some_activities, activities = activities[:room], activities[room:]
-        yield events, some_samples, some_activities
+        batches.append((events, some_samples, some_activities))
         events = ()
+    return batches
 
 
 class Collectors:

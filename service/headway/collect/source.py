@@ -10,9 +10,10 @@ from typing import Any, Protocol
 
 from headway.connections import Connection
 from headway.errors import Invalid
-from headway.scaling.model import JobEvent, QueueSample, WorkerActivity
+from headway.scaling.model import BrokerPoll, JobEvent, QueueSample, WorkerActivity
 
 EVENTS_MAX = 9_000  # they travel in one batch, with one cursor; ingest takes 10,000 things at once
+QUEUES_POLLED_MAX = 1_000  # with jobs, in one reading: of more, no entry is known
 
 Cursor = Mapping[str, Any]
 """How far a source was reported: JSON. The source alone reads it."""
@@ -80,6 +81,8 @@ class Reading:
     events: tuple[JobEvent, ...] = ()
     """What is new since the poll before: each event once, those of a job in their order."""
     activities: tuple[WorkerActivity, ...] = ()
+    poll: BrokerPoll | None = None
+    """What bounds the entries of jobs whose messages carry no time; ``None``: the source does not say."""
     has_more: bool = False
     """Whether more is known to be new than one poll takes: poll again at once."""
 

@@ -20,7 +20,15 @@ from uuid import uuid4
 from headway.emit.outbox_folder import BEGIN_ANEW, json_pieces, read_json, write_json
 from headway.errors import HeadwayError, Invalid, Misconfigured, Unavailable
 from headway.local.backoff import DoublingPause
-from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample, TelemetryBatch, WorkerActivity
+from headway.scaling.model import (
+    BrokerPoll,
+    EventKind,
+    JobEvent,
+    QueueCounts,
+    QueueSample,
+    TelemetryBatch,
+    WorkerActivity,
+)
 
 VERSION = 1
 RESERVED_AT_ONCE = 1000  # at two batches a second the file is written for this every eight minutes
@@ -107,9 +115,13 @@ class Outbox:
         samples: Iterable[QueueSample] = (),
         activities: Iterable[WorkerActivity] = (),
         counts: Iterable[QueueCounts] = (),
+        polls: Iterable[BrokerPoll] = (),
         cursor: dict[str, Any] | None = None,
     ) -> None:
-        """Take what is to be sent. ``cursor``: how far the source was read for ``events``; stored with them."""
+        """Take what is to be sent. ``cursor``: how far the source was read for ``events``; stored with them.
+
+        ``polls`` are in no file: another process sends none of them.
+        """
         assert self.is_empty, "one batch at a time"
         if cursor is not None:
             self.keep(cursor)
@@ -121,6 +133,7 @@ class Outbox:
             samples=tuple(samples),
             activities=tuple(activities),
             counts=tuple(counts),
+            polls=tuple(polls),
         )
         self._is_written &= not self._pending.events
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from headway.local.iso_time import unix_s
 
+ATTEMPTS_MAX = 2**31  # as of the reporter in the worker
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
@@ -17,6 +19,9 @@ class Message:
     """When it is due (``eta``, ``countdown``); ``None``: at once."""
     is_put_back: bool = False
     """Whether a worker took it and put it back."""
+    job_id: str = ""
+    attempt: int = 1
+    """Which attempt of the job it is, 1 the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +53,14 @@ def taken_from(text: str | None) -> Taken | None:
 
 
 def _message(value: Any) -> Message:
-    tag = _inside(value, "properties", "delivery_tag")
+    tag, job_id = _inside(value, "properties", "delivery_tag"), _inside(value, "headers", "id")
+    retries = _inside(value, "headers", "retries")
     return Message(
         tag=tag if isinstance(tag, str) else "",
         due_s=unix_s(_inside(value, "headers", "eta")),
         is_put_back=isinstance(tag, str) and _inside(value, "headers", "redelivered") is True,
+        job_id=job_id if isinstance(job_id, str) else "",
+        attempt=retries + 1 if type(retries) is int and 0 < retries < ATTEMPTS_MAX else 1,
     )
 
 

@@ -7,13 +7,15 @@ docs/decisions/0027-nothing-declared-in-rabbitmq.md.
 """
 
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 
 from headway.collect.rabbitmq.broker_address import SCHEMES, refusals
 from headway.collect.rabbitmq.broker_reader import QueueCount
 from headway.collect.rabbitmq.management_api import ListedQueue
 from headway.collect.rabbitmq.rabbitmq_source import TIMESTAMPS, RabbitmqSource
-from headway.collect.source import Figure, FoundQueue, Library, Reading, bounded, unseen
+from headway.collect.source import QUEUES_POLLED_MAX, Figure, FoundQueue, Library, Reading, bounded, unseen
+from headway.scaling.model import BrokerPoll, PolledQueue
 
 DELAYED = re.compile(r"celery_delayed_\d+")  # kombu's delayed delivery: a chain of queues whose messages expire
 INTERNAL = re.compile(r"celeryev\..*|.*\.celery\.pidbox|.*\.reply\.celery\.pidbox")
@@ -41,14 +43,35 @@ class CeleryOnRabbitmq(RabbitmqSource):
 
     def poll(self, at_s: float) -> Reading:
         """Depths, and ages where messages have a timestamp, as they are now."""
+        began_s = time.monotonic()
         counts = self._reader.read(at_s)
+        until_s = at_s + time.monotonic() - began_s
         queues = {name: count for name, count in counts.items() if not DELAYED.fullmatch(name)}
         delayed = [count for name, count in counts.items() if name not in queues and count.is_there]
         is_only = len(queues) == 1
         samples = self._samples.of(
             queues, at_s, delayed_jobs=lambda count: _delayed_jobs(count, delayed, is_only=is_only)
         )
-        return Reading(at_s=at_s, samples=samples)
+        return Reading(at_s=at_s, samples=samples, poll=self._entries(queues, at_s, until_s))
+
+    def _entries(self, queues: Mapping[str, QueueCount], at_s: float, until_s: float) -> BrokerPoll | None:
+        """What bounds the entries of jobs; ``None`` where more queues have jobs than one message names."""
+        unknown = (name for name, gone_s in self._reader.known.items() if gone_s is None and name not in queues)
+        rows = [PolledQueue(queue=self._connection.queue(name), waiting_jobs=0) for name in unknown]
+        rows += [
+            PolledQueue(
+                queue=self._connection.queue(name),
+                waiting_jobs=count.ready_jobs,
+                held_jobs=count.unacked_jobs,
+                consumers=count.consumers,
+                is_ordered=count.keeps_order,
+            )
+            for name, count in queues.items()
+            if count.is_there and not (count.keeps_order and count.ready_jobs == 0 and count.unacked_jobs == 0)
+        ]
+        if len(rows) > QUEUES_POLLED_MAX:
+            return None
+        return BrokerPoll(connection=self._connection.name, at_s=at_s, until_s=until_s, queues=tuple(rows))
 
     def _is_read(self, queue: ListedQueue) -> bool:
         if DELAYED.fullmatch(queue.name):

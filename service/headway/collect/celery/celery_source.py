@@ -20,15 +20,16 @@ import redis
 
 from headway.collect.celery.acknowledgements import Acknowledgements, HeldAndRunning
 from headway.collect.celery.celery_message import Message, message_from
+from headway.collect.celery.entered_jobs import EnteredJobs
 from headway.collect.celery.held_messages import HELD_MAX, HeldMessages, HeldOfQueue
 from headway.collect.celery.queue_bindings import SEPARATOR, QueueBindings
 from headway.collect.celery.worker_heartbeats import WorkerHeartbeats
 from headway.collect.list_marks import Entered, ListMarks
 from headway.collect.prepared_commands import exchange, prepared
 from headway.collect.redis_client import SCHEMES, connect, is_about_a_key, log_in_anew, refusals, unavailable
-from headway.collect.source import Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
+from headway.collect.source import QUEUES_POLLED_MAX, Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
 from headway.connections import Connection
-from headway.scaling.model import QueueSample
+from headway.scaling.model import BrokerPoll, PolledQueue, QueueSample
 
 PRIORITIES = ("", f"{SEPARATOR}3", f"{SEPARATOR}6", f"{SEPARATOR}9")  # kombu's priority_steps, in that order
 TAKEN, TAKEN_INDEX = "unacked", "unacked_index"
@@ -99,9 +100,13 @@ class CelerySource:
         self._heads: dict[str, float] = {}
         """Queue -> after when the job that was next at the last poll had entered, where that is known."""
         self._unreadable: dict[str, str] = {}
+        self._entered = EnteredJobs(self._client)
+        self._polled_at_s: float | None = None
+        """The last poll; ``None`` where it may have been of another server."""
 
     def _connected(self) -> None:
         self._is_new_server = True
+        self._polled_at_s = None
 
     def cursor(self) -> dict[str, Any]:
         """What was learned; nothing is reported job by job, so nothing can be reported twice."""
@@ -149,6 +154,7 @@ class CelerySource:
         lengths, taken_at_s = self._read_lengths()
         full = [(queue, key) for queue, of_queue in lengths.items() for key, length in of_queue.items() if length]
         ends, envelopes = self._read_ends(full, self._held.unknown(taken_at_s))
+        polled = self._entries(lengths, ends, at_s, began_s=began_s)
         seen_s = at_s + time.monotonic() - began_s
         counts = {queue: self._count(queue, of_queue, ends, at_s, seen_s) for queue, of_queue in lengths.items()}
         self._held.take(taken_at_s, envelopes, self._heads)
@@ -162,6 +168,37 @@ class CelerySource:
             at_s=at_s,
             samples=tuple(self._samples(counts, taken_at_s, at_s)),
             activities=tuple(self._heartbeats.activities(at_s)),
+            poll=polled,
+        )
+
+    def _entries(
+        self, lengths: dict[str, dict[str, int]], ends: "dict[str, _Ends]", at_s: float, *, began_s: float
+    ) -> BrokerPoll | None:
+        """Which jobs are new; ``None`` where more queues have jobs than one message names."""
+        after_s = self._polled_at_s
+        if after_s is None:
+            self._entered.forget()
+        new = self._entered.read(lengths, {key: each.newest[0] for key, each in ends.items() if each.newest})
+        self._polled_at_s = at_s
+        full = {queue: of_queue for queue, of_queue in lengths.items() if any(of_queue.values())}
+        if len(full) + len(self._unreadable) > QUEUES_POLLED_MAX:
+            return None
+        rows = [
+            PolledQueue(
+                queue=self._connection.queue(queue),
+                waiting_jobs=sum(of_queue.values()),
+                entered=new[queue].jobs,
+                is_complete=new[queue].is_complete,
+            )
+            for queue, of_queue in full.items()
+        ]
+        rows += [PolledQueue(queue=self._connection.queue(queue), waiting_jobs=0) for queue in self._unreadable]
+        return BrokerPoll(
+            connection=self._connection.name,
+            at_s=at_s,
+            until_s=at_s + time.monotonic() - began_s,
+            after_s=after_s,
+            queues=tuple(rows),
         )
 
     def _read_lengths(self) -> tuple[dict[str, dict[str, int]], dict[str, float]]:

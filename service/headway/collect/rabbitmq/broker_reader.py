@@ -43,6 +43,8 @@ class QueueCount:
     is_there: bool = True
     """Whether it was not deleted."""
     consumers: int | None = None
+    keeps_order: bool = False
+    """As of ``ListedQueue``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +257,11 @@ class BrokerReader:
         if ready is None:
             return None
         count = QueueCount(
-            ready_jobs=ready, unacked_jobs=listed.unacked_jobs, is_classic=is_classic, consumers=consumers
+            ready_jobs=ready,
+            unacked_jobs=listed.unacked_jobs,
+            is_classic=is_classic,
+            consumers=consumers,
+            keeps_order=listed.keeps_order,
         )
         if is_classic:
             self._counts[listed.name] = listed, consumers, count

@@ -18,7 +18,9 @@ ANSWER_BYTES_MAX = 64_000_000  # of 10,000 queues: 5 MB
 COUNT_MAX = 2**53  # of messages, and of seconds: from here on a float is not exact, and in the end raises
 CLASSIC = "classic"
 ENDED_WHILE_IDLE = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
-COLUMNS = "name,type,state,exclusive,auto_delete,messages_ready,messages_unacknowledged"
+COLUMNS = "name,type,state,exclusive,auto_delete,messages_ready,messages_unacknowledged,arguments,policy"
+OUT_OF_ORDER = frozenset({"x-max-priority", "x-message-ttl", "x-max-length", "x-max-length-bytes"})
+"""Arguments by which jobs leave elsewhere than at the head, or to nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,8 @@ class ListedQueue:
     unacked_jobs: int | None
     """Messages that consumers hold."""
     state: str
+    keeps_order: bool = False
+    """Whether its jobs leave in the order in which they entered, each to a consumer, and its figures are of now."""
 
 
 class ManagementApi:
@@ -153,7 +157,16 @@ def _listed(name: str, entry: dict[str, Any]) -> ListedQueue:
         ready_jobs=_count(entry.get("messages_ready")),
         unacked_jobs=_count(entry.get("messages_unacknowledged")),
         state=str(entry.get("state", "unknown")),
+        keeps_order=_keeps_order(entry),
     )
+
+
+def _keeps_order(entry: dict[str, Any]) -> bool:
+    arguments = entry.get("arguments")
+    # Only administrators may read what a policy does: it may do the same as such an argument.
+    if not isinstance(arguments, dict) or entry.get("policy") or entry.get("type", CLASSIC) != CLASSIC:
+        return False
+    return OUT_OF_ORDER.isdisjoint(arguments)
 
 
 def _count(value: Any) -> int | None:
