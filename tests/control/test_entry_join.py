@@ -22,6 +22,7 @@ from headway.scaling.model import (
     JobEvent,
     PolledQueue,
     QueueReceptions,
+    QueueSample,
     TelemetryBatch,
 )
 
@@ -43,6 +44,12 @@ def poll(at_s: float, *rows: PolledQueue, after_s: float | None = None) -> Broke
     return BrokerPoll(connection="shop", at_s=at_s, until_s=at_s, after_s=after_s, queues=rows)
 
 
+def read(*polls: BrokerPoll) -> TelemetryBatch:
+    """What a collector sends that reads the queue."""
+    samples = (QueueSample(queue=QUEUE, at_s=polls[0].at_s, waiting_jobs=0),)
+    return batch(COLLECTOR, polls=polls, samples=samples)
+
+
 def job(name: str, *, at_s: float = NOW_S, received_at_s: float | None = NOW_S, **more: Any) -> tuple[JobEvent, ...]:
     """What an agent sends when a job has begun."""
     about = {"queue": QUEUE, "job_id": name, "at_s": at_s, "attempt": 1}
@@ -55,11 +62,13 @@ def job(name: str, *, at_s: float = NOW_S, received_at_s: float | None = NOW_S, 
 def written(root: Path) -> dict[tuple[str, str], tuple[float, float | None]]:
     """Job and kind -> its time and its entry."""
     rows = [row for path in sorted((root / "hot").glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
-    return {(row["job_id"], row["kind"]): (row["at_s"], row["enqueued_at_s"]) for row in rows}
+    return {
+        (row["job_id"], row["kind"]): (row["at_s"], row["enqueued_at_s"]) for row in rows if row["job_id"] is not None
+    }
 
 
 async def test_a_job_that_no_poll_saw_entered_when_it_was_received(ingest: Ingest, tmp_path: Path) -> None:
-    await ingest.accept(batch(COLLECTOR, polls=(poll(NOW_S - 1.0),)))
+    await ingest.accept(read(poll(NOW_S - 1.0)))
     await ingest.accept(batch(HOST, events=job("a", received_at_s=NOW_S - 0.5)))
     assert written(tmp_path) == {
         ("a", "enqueued"): (NOW_S - 0.5, None),
@@ -69,7 +78,7 @@ async def test_a_job_that_no_poll_saw_entered_when_it_was_received(ingest: Inges
 
 async def test_a_job_that_a_poll_named_entered_before_it(ingest: Ingest, tmp_path: Path) -> None:
     row = PolledQueue(queue=QUEUE, waiting_jobs=1, entered=(EnteredJob(job_id="a", attempt=1),), is_complete=True)
-    await ingest.accept(batch(COLLECTOR, polls=(poll(NOW_S - 9.0), poll(NOW_S - 8.0, row, after_s=NOW_S - 9.0))))
+    await ingest.accept(read(poll(NOW_S - 9.0), poll(NOW_S - 8.0, row, after_s=NOW_S - 9.0)))
     await ingest.accept(batch(HOST, events=job("a")))
     assert written(tmp_path)["a", "started"] == (NOW_S, NOW_S - 8.5)
 
@@ -85,7 +94,7 @@ async def test_in_an_ordered_queue_the_third_of_two_entered_after_the_poll(inges
         poll(NOW_S - 5.0, row(2), after_s=NOW_S - 6.0),
         poll(NOW_S - 4.5, row(3), after_s=NOW_S - 5.0),
     )
-    await ingest.accept(batch(COLLECTOR, polls=polls))
+    await ingest.accept(read(*polls))
     received = tuple(NOW_S - 1.0 + number / 10 for number in range(3))
     receptions = QueueReceptions(
         queue=QUEUE,
@@ -108,14 +117,14 @@ async def test_without_a_poll_an_entry_is_unknown(ingest: Ingest, tmp_path: Path
 
 
 async def test_a_time_of_its_own_stays(ingest: Ingest, tmp_path: Path) -> None:
-    await ingest.accept(batch(COLLECTOR, polls=(poll(NOW_S - 1.0),)))
+    await ingest.accept(read(poll(NOW_S - 1.0)))
     await ingest.accept(batch(HOST, events=job("a", enqueued_at_s=NOW_S - 3.0)))
     assert written(tmp_path)["a", "started"] == (NOW_S, NOW_S - 3.0)
 
 
 async def test_a_start_that_a_program_reports_as_well_counts_once(ingest: Ingest, tmp_path: Path) -> None:
     """The first report counts, with the entry that it had."""
-    await ingest.accept(batch(COLLECTOR, polls=(poll(NOW_S - 1.0),)))
+    await ingest.accept(read(poll(NOW_S - 1.0)))
     of_program = replace(job("a")[1], enqueued_at_s=NOW_S - 0.4, received_at_s=None)
     await ingest.accept(batch("app", events=(of_program,)))
     await ingest.accept(batch(HOST, events=job("a")))
@@ -123,15 +132,18 @@ async def test_a_start_that_a_program_reports_as_well_counts_once(ingest: Ingest
     assert ingest.counts.repeated_events == 1
 
 
-async def test_a_program_that_sends_no_entry_gets_none(ingest: Ingest, tmp_path: Path) -> None:
-    """Only an agent knows that the message had no time: a program may have left it out on purpose."""
-    await ingest.accept(batch(COLLECTOR, polls=(poll(NOW_S - 1.0),)))
-    await ingest.accept(batch("app", events=job("a")[1:]))
-    assert written(tmp_path)["a", "started"] == (NOW_S, None)
+async def test_a_start_of_a_program_without_an_entry_gets_that_of_a_named_job(ingest: Ingest, tmp_path: Path) -> None:
+    """It may come before the agent's, and then it is the one that counts. When it was received, no program says."""
+    row = PolledQueue(queue=QUEUE, waiting_jobs=1, entered=(EnteredJob(job_id="a", attempt=1),), is_complete=True)
+    await ingest.accept(read(poll(NOW_S - 9.0), poll(NOW_S - 8.0, row, after_s=NOW_S - 9.0)))
+    begun = (job("a", received_at_s=None)[1], job("b", received_at_s=None)[1])
+    await ingest.accept(batch("app", events=begun))
+    found = written(tmp_path)
+    assert (found["a", "started"], found["b", "started"]) == ((NOW_S, NOW_S - 8.5), (NOW_S, None))
 
 
 async def test_a_batch_that_is_sent_again_has_the_same_entries(ingest: Ingest, tmp_path: Path) -> None:
-    await ingest.accept(batch(COLLECTOR, polls=(poll(NOW_S - 1.0),)))
+    await ingest.accept(read(poll(NOW_S - 1.0)))
     sent = batch(HOST, events=job("a", received_at_s=NOW_S - 0.5))
     assert not (await ingest.accept(sent)).is_duplicate
     assert (await ingest.accept(sent)).is_duplicate
@@ -149,7 +161,7 @@ async def test_polls_alone_are_answered_and_write_nothing(ingest: Ingest, tmp_pa
 @pytest.mark.parametrize("behind_s", [0.0, 300.0, -300.0])
 def test_a_wrong_clock_of_a_host_changes_no_wait(behind_s: float) -> None:
     join = EntryJoin()
-    join.joined(batch(COLLECTOR, polls=(poll(NOW_S - 1.0),)), offset_s=0.0)
+    join.joined(read(poll(NOW_S - 1.0)), offset_s=0.0)
     events = job("a", at_s=NOW_S - behind_s, received_at_s=NOW_S - 0.5 - behind_s)
     started = join.joined(batch(HOST, events=events), offset_s=behind_s).events[1]
     assert started.at_s == NOW_S - behind_s
@@ -177,3 +189,10 @@ def test_a_wrong_clock_of_a_host_changes_no_wait(behind_s: float) -> None:
 async def test_values_that_can_be_none_are_refused(ingest: Ingest, parts: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         await ingest.accept(batch(HOST, **parts))
+
+
+@pytest.mark.parametrize("sender", ["app", HOST])
+async def test_polls_of_others_than_collectors_count_nothing(ingest: Ingest, tmp_path: Path, sender: str) -> None:
+    await ingest.accept(replace(read(poll(NOW_S - 1.0)), producer=sender))
+    await ingest.accept(batch(HOST, events=job("a")))
+    assert written(tmp_path)["a", "started"] == (NOW_S, None)

@@ -70,11 +70,12 @@ class Broker:
             at_s=at_s,
             until_s=at_s + 0.001,
             after_s=self.last_poll_s,
-            queues=(row,) if self.waiting or (held and not self.names_jobs) else (),
+            queues=(row,) if self.waiting or held else (),
         )
         self.last_poll_s = at_s
         if not is_lost:
             self.times.take_poll(poll, COLLECTOR)
+            self.times.note_read(QUEUE, at_s, COLLECTOR)
 
     def work(self) -> None:
         """Take and begin what can be, and report it."""
@@ -110,9 +111,15 @@ class Broker:
         self.sent_s[host] = self.now_s
         self.times.take_receptions(receptions, f"agent-{host}")
 
-    def begin(self, job: str, received_s: float | None) -> None:
+    def begin(self, job: str, received_s: float, *, is_redelivered: bool | None = None) -> None:
         started = JobEvent(
-            queue=QUEUE, job_id=job, kind=EventKind.STARTED, at_s=self.now_s, attempt=1, received_at_s=received_s
+            queue=QUEUE,
+            job_id=job,
+            kind=EventKind.STARTED,
+            at_s=self.now_s,
+            attempt=1,
+            received_at_s=received_s,
+            is_redelivered=is_redelivered,
         )
         self.answers.append((job, self.now_s, self.times.entry(started)))
 
@@ -131,7 +138,7 @@ class Broker:
 
 SCENES = st.builds(
     Broker,
-    rng=st.randoms(use_true_random=False),
+    rng=st.integers(0, 2**32).map(Random),
     names_jobs=st.booleans(),
     hosts=st.integers(1, 3),
     slots=st.integers(1, 4),
@@ -233,7 +240,7 @@ def test_a_redelivery_makes_no_entry_wrong(
         broker.unsent.setdefault(host, []).append(broker.now_s)
         broker.unwhole.add(host)
         broker.report(host)
-        broker.begin(job, None)
+        broker.begin(job, broker.now_s - 1e-4, is_redelivered=job in again)
     play(broker, [(20, 5), *after], idle_steps=200)
     assert broker.wrong() == []
 
@@ -244,6 +251,12 @@ def started(job: str, *, at_s: float, received_at_s: float | None) -> JobEvent:
 
 def poll(at_s: float, *rows: PolledQueue, after_s: float | None = None) -> BrokerPoll:
     return BrokerPoll(connection="shop", at_s=at_s, until_s=at_s, after_s=after_s, queues=rows)
+
+
+def read(times: EntryTimes, poll: BrokerPoll, producer: str = COLLECTOR) -> None:
+    """Take ``poll`` of a collector that reads the queue."""
+    times.take_poll(poll, producer)
+    times.note_read(QUEUE, poll.at_s, producer)
 
 
 def named(*jobs: str, waiting_jobs: int | None = None) -> PolledQueue:
@@ -258,8 +271,8 @@ def named(*jobs: str, waiting_jobs: int | None = None) -> PolledQueue:
 def test_the_second_start_of_one_attempt_has_no_known_entry() -> None:
     """It is another delivery: the job waited twice, and the first run lies between."""
     times = EntryTimes()
-    times.take_poll(poll(10.0), COLLECTOR)
-    times.take_poll(poll(10.5, named("a"), after_s=10.0), COLLECTOR)
+    read(times, poll(10.0))
+    read(times, poll(10.5, named("a"), after_s=10.0))
     first = started("a", at_s=12.0, received_at_s=11.0)
     assert times.entry(first) == EntryBounds(after_s=10.0, until_s=10.5, estimate_s=10.25)
     assert times.entry(first) == times.entry(first) is not None, "sent twice, the same start has the same entry"
@@ -268,61 +281,73 @@ def test_the_second_start_of_one_attempt_has_no_known_entry() -> None:
 
 def test_a_job_that_enters_again_under_its_id_has_its_new_entry() -> None:
     times = EntryTimes()
-    times.take_poll(poll(10.0), COLLECTOR)
-    times.take_poll(poll(10.5, named("a"), after_s=10.0), COLLECTOR)
+    read(times, poll(10.0))
+    read(times, poll(10.5, named("a"), after_s=10.0))
     assert times.entry(started("a", at_s=11.0, received_at_s=11.0)) is not None
-    times.take_poll(poll(20.0, after_s=10.5), COLLECTOR)
-    times.take_poll(poll(20.5, named("a"), after_s=20.0), COLLECTOR)
+    read(times, poll(20.0, after_s=10.5))
+    read(times, poll(20.5, named("a"), after_s=20.0))
     again = times.entry(started("a", at_s=21.0, received_at_s=21.0))
     assert again == EntryBounds(after_s=20.0, until_s=20.5, estimate_s=20.25)
 
 
+def test_a_job_that_was_put_back_entered_after_a_reading_that_found_nothing_waiting_or_held() -> None:
+    times = EntryTimes()
+    read(times, poll(10.0))
+    held = PolledQueue(queue=QUEUE, waiting_jobs=0, held_jobs=1, is_complete=True)
+    read(times, poll(10.5, held, after_s=10.0))
+    again = replace(started("a", at_s=11.5, received_at_s=11.0), is_redelivered=True)
+    assert times.entry(again) == EntryBounds(after_s=10.0, until_s=11.0, estimate_s=10.5)
+    assert times.entry(started("b", at_s=11.5, received_at_s=11.0)) == EntryBounds(
+        after_s=10.5, until_s=11.0, estimate_s=11.0
+    )
+
+
 def test_jobs_of_the_first_reading_entered_nobody_knows_when() -> None:
     times = EntryTimes()
-    times.take_poll(poll(10.0, named("a")), COLLECTOR)
+    read(times, poll(10.0, named("a")))
     assert times.entry(started("a", at_s=11.0, received_at_s=11.0)) is None
 
 
 def test_a_job_that_no_reading_saw_is_unknown_where_a_reading_did_not_name_all() -> None:
     times = EntryTimes()
-    times.take_poll(poll(10.0), COLLECTOR)
-    times.take_poll(poll(12.5, replace(named("a", waiting_jobs=7), is_complete=False), after_s=10.0), COLLECTOR)
+    read(times, poll(10.0))
+    read(times, poll(12.5, replace(named("a", waiting_jobs=7), is_complete=False), after_s=10.0))
     assert times.entry(started("b", at_s=13.0, received_at_s=13.0)) is None
 
 
 def test_a_control_plane_that_missed_a_reading_does_not_take_a_job_for_new() -> None:
     """The reading that it missed may have named the job."""
     times = EntryTimes()
-    times.take_poll(poll(10.0), COLLECTOR)
-    times.take_poll(poll(12.5, named(waiting_jobs=3), after_s=12.0), COLLECTOR)
+    read(times, poll(10.0))
+    read(times, poll(12.5, named(waiting_jobs=3), after_s=12.0))
     assert times.entry(started("b", at_s=13.0, received_at_s=13.0)) is None
 
 
 def test_readings_of_a_second_collector_count_once_the_first_is_silent() -> None:
     times = EntryTimes()
-    times.take_poll(poll(10.0), COLLECTOR)
-    times.take_poll(poll(10.5), "collect-other")
+    read(times, poll(10.0))
+    read(times, poll(10.5), "collect-other")
     assert times.entry(started("a", at_s=11.0, received_at_s=11.0)) == EntryBounds(
         after_s=10.0, until_s=11.0, estimate_s=11.0
     )
-    times.take_poll(poll(20.0), "collect-other")
+    read(times, poll(20.0), "collect-other")
     assert times.entry(started("b", at_s=20.5, received_at_s=20.5)) is not None
 
 
 def test_a_name_that_was_forgotten_makes_no_entry_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry_times, "JOBS_MAX", 2)
     times = EntryTimes()
-    times.take_poll(poll(10.0), COLLECTOR)
-    times.take_poll(poll(10.5, named("a", "b"), after_s=10.0), COLLECTOR)
-    times.take_poll(poll(15.0, named("c", waiting_jobs=3), after_s=10.5), COLLECTOR)
+    read(times, poll(10.0))
+    read(times, poll(10.5, named("a", "b"), after_s=10.0))
+    read(times, poll(15.0, named("c", waiting_jobs=3), after_s=10.5))
     assert times.entry(started("a", at_s=15.5, received_at_s=15.5)) is None
     assert times.entry(started("c", at_s=15.5, received_at_s=15.5)) is None, "its bounds are 4.5 s apart"
 
 
 def test_an_arrival_that_was_reported_with_its_start_happened_at_the_entry() -> None:
     times = EntryTimes()
-    times.take_poll(poll(10.0), COLLECTOR)
-    times.take_poll(poll(10.5, named("a"), after_s=10.0), COLLECTOR)
+    read(times, poll(10.0))
+    read(times, poll(10.5, named("a"), after_s=10.0))
     begun = started("a", at_s=12.0, received_at_s=11.0)
     arrived = replace(begun, kind=EventKind.ENQUEUED, received_at_s=None)
     own = replace(begun, job_id="b", enqueued_at_s=3.0)
@@ -331,3 +356,16 @@ def test_an_arrival_that_was_reported_with_its_start_happened_at_the_entry() -> 
         replace(begun, enqueued_at_s=10.25),
         own,
     )
+
+
+def test_of_a_queue_that_the_collector_does_not_read_no_entry_is_known() -> None:
+    """It is named by no reading, and is not empty for that."""
+    times = EntryTimes()
+    times.take_poll(poll(10.0), COLLECTOR)
+    assert times.entry(started("a", at_s=11.0, received_at_s=11.0)) is None
+    times.note_read(QUEUE, 20.0, COLLECTOR)
+    times.take_poll(poll(20.0), COLLECTOR)
+    assert times.entry(started("b", at_s=20.1, received_at_s=20.1)) is None, "readings before did not know of it"
+    assert times.entry(started("c", at_s=21.0, received_at_s=21.0)) is not None
+    times.take_poll(poll(50.0), COLLECTOR)
+    assert times.entry(started("d", at_s=51.0, received_at_s=51.0)) is None, "it is read no more"

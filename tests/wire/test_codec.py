@@ -71,6 +71,7 @@ EVENTS = st.builds(
     job_class=st.none() | TEXTS,
     attempt=st.none() | st.integers(1, 2**32 - 1),
     received_at_s=st.none() | NUMBERS,
+    is_redelivered=st.none() | st.booleans(),
 )
 RUNNING = st.builds(
     RunningJob,

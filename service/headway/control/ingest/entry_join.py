@@ -1,9 +1,9 @@
-"""Completes starts that agents report without an entry by what collectors and agents have sent. In memory only."""
+"""Completes starts that are reported without an entry by what collectors and agents have sent. In memory only."""
 
 from dataclasses import replace
 from typing import TypeVar
 
-from headway.connections import AGENT
+from headway.connections import AGENT, COLLECTOR
 from headway.control.ingest.clock_skew import CLOCK_OFFSET_TRUSTED_S
 from headway.scaling.entries.entry_times import EntryTimes
 from headway.scaling.model import BrokerPoll, JobEvent, QueueReceptions, TelemetryBatch
@@ -27,18 +27,26 @@ class EntryJoin:
 
         ``offset_s`` is how far the sender's clock is behind ours; entries are given by the sender's.
         """
-        if not batch.polls and not batch.receptions and not batch.producer.startswith(AGENT):
-            return batch
+        is_collector, is_agent = batch.producer.startswith(COLLECTOR), batch.producer.startswith(AGENT)
         moved_s = offset_s if abs(offset_s) > CLOCK_OFFSET_TRUSTED_S else 0.0
-        for poll in batch.polls:
-            self._times.take_poll(_moved(poll, moved_s), batch.producer)
-        for receptions in batch.receptions:
-            self._times.take_receptions(_moved(receptions, moved_s), batch.producer)
-        events = batch.events
-        if batch.producer.startswith(AGENT):
-            events = self._times.completed([_moved(each, moved_s) for each in events])
-        events = tuple(_moved(each, -moved_s) for each in events)
+        if is_collector:
+            for poll in batch.polls:
+                self._times.take_poll(_moved(poll, moved_s), batch.producer)
+            for sample in batch.samples:
+                self._times.note_read(sample.queue, sample.at_s + moved_s, batch.producer)
+        if is_agent:
+            for receptions in batch.receptions:
+                self._times.take_receptions(_moved(receptions, moved_s), batch.producer)
+        events = batch.events if is_collector else self._completed(batch.events, moved_s)
         return replace(batch, events=events, polls=(), receptions=())
+
+    def _completed(self, events: tuple[JobEvent, ...], moved_s: float) -> tuple[JobEvent, ...]:
+        by_our_clock = [_moved(each, moved_s) for each in events]
+        completed = self._times.completed(by_our_clock)
+        return tuple(
+            event if after is before else _moved(after, -moved_s)
+            for event, before, after in zip(events, by_our_clock, completed, strict=True)
+        )
 
 
 def _moved(value: _Timed, by_s: float) -> _Timed:

@@ -8,6 +8,7 @@ from headway.scaling.model import BrokerPoll, PolledQueue
 
 POLLS_MAX = 600  # 5 min of them, and after a thinning an hour with 10 s between two
 ROWS_MAX = 50_000  # some 10 MB
+READ_HOLDS_S = 15.0  # three times as long as a collector repeats which queues it reads
 SILENT_S = 8.0  # as of a collector whose samples count
 NOTICED_WITHIN_S = 0.25
 """From a broker's hand-out of a job to its reception, and as much between two clocks."""
@@ -25,12 +26,20 @@ class KeptPoll:
 
 
 @dataclass(slots=True)
+class _Span:
+    first_s: float
+    last_s: float
+
+
+@dataclass(slots=True)
 class BrokerPolls:
     """The readings of one connection by one collector."""
 
     producer: str = ""
     kept: list[KeptPoll] = field(default_factory=list)
     _rows: int = 0
+    _read: dict[str, _Span] = field(default_factory=dict)
+    """Queue -> since when and until when it was among those that are read."""
 
     def take(self, poll: BrokerPoll, producer: str) -> bool:
         """Keep ``poll``. Returns whether it is news: of the collector that polls the connection, and not sent again."""
@@ -52,9 +61,26 @@ class BrokerPolls:
             self._thin()
         return True
 
-    def before(self, at_s: float) -> Sequence[KeptPoll]:
-        """The readings that had ended well before ``at_s``: what was received then had not been taken before them."""
-        return self.kept[: bisect_left(self.kept, at_s - NOTICED_WITHIN_S, key=lambda each: each.until_s)]
+    def note_read(self, queue: str, at_s: float, producer: str) -> None:
+        """Note that the collector read ``queue`` then: a queue that it does not read is named by no reading either."""
+        if producer != self.producer:
+            return
+        span = self._read.get(queue)
+        if span is None or not 0 <= at_s - span.last_s < READ_HOLDS_S:
+            self._read[queue] = _Span(at_s, at_s)
+        else:
+            span.last_s = at_s
+
+    def before(self, at_s: float, queue: str) -> Sequence[KeptPoll]:
+        """The readings of ``queue`` that had ended well before ``at_s``.
+
+        What a worker received then, it had not been handed before them.
+        """
+        span = self._read.get(queue)
+        if span is None or at_s > span.last_s + READ_HOLDS_S:
+            return ()
+        last = bisect_left(self.kept, at_s - NOTICED_WITHIN_S, key=lambda each: each.until_s)
+        return self.kept[bisect_left(self.kept, span.first_s, key=lambda each: each.at_s) : last]
 
     def doubt(self, queue: str) -> None:
         """A name of ``queue`` was forgotten: until it is empty, a job that was not named may have been."""
@@ -68,6 +94,7 @@ class BrokerPolls:
     def forget(self) -> None:
         """Begin anew."""
         self.kept.clear()
+        self._read.clear()
         self._rows = 0
 
     def _thin(self) -> None:

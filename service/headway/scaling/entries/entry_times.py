@@ -80,6 +80,10 @@ class EntryTimes:
             del self._named[key]
             self._polls_of(key[0]).doubt(key[0])
 
+    def note_read(self, queue: str, at_s: float, producer: str) -> None:
+        """Note that the collector ``producer`` read ``queue`` then."""
+        self._polls_of(queue).note_read(queue, at_s, producer)
+
     def _name(self, queue: str, job: EnteredJob, named: _Named) -> None:
         key = (queue, job.job_id, job.attempt)
         self._begun.pop(key, None)
@@ -141,8 +145,10 @@ class EntryTimes:
         if received_at_s is None:
             return None
         queue = started.queue
-        polls = self._polls_of(queue).before(received_at_s)
+        polls = self._polls_of(queue).before(received_at_s, queue)
         order = self._orders.get(queue) or ReceptionOrder()
+        if started.is_redelivered:
+            return _redelivered_entry(polls, queue, received_at_s)
         farthest_s = received_at_s - _bound_s(started.at_s - received_at_s)
         index = _last_after(polls, queue, received_at_s, order, farthest_s=farthest_s)
         if index is None:
@@ -180,6 +186,14 @@ def _last_after(
         if index < found - 1:
             break
     return None
+
+
+def _redelivered_entry(polls: Sequence[KeptPoll], queue: str, received_at_s: float) -> EntryBounds | None:
+    """The entry of a job that another worker had: it was nowhere when no job waited, and no worker held one."""
+    lower = next((each for each in reversed(polls) if queue not in each.rows), None)
+    if lower is None:
+        return None
+    return EntryBounds(after_s=lower.at_s, until_s=received_at_s, estimate_s=(lower.at_s + received_at_s) / 2)
 
 
 def _first_before(

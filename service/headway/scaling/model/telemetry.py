@@ -34,7 +34,9 @@ class JobEvent:
     attempt: int | None = None
     """Which attempt of the job it is about, 1 the first; ``None``: not known, and taken for the first."""
     received_at_s: float | None = None
-    """Of a start: when the worker took the job from its queue; ``None``: not known, or it had been taken before."""
+    """Of a start: when a worker first took this attempt from its queue; ``None``: not known."""
+    is_redelivered: bool | None = None
+    """Another worker had it before, and put it back: ``received_at_s`` is of the worker that began it."""
 
     def __post_init__(self) -> None:
         breaches = [f"{name} is empty" for name in ("queue", "job_id") if not getattr(self, name)]

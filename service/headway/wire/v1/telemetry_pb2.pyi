@@ -141,6 +141,7 @@ class JobEvent(google.protobuf.message.Message):
     JOB_CLASS_FIELD_NUMBER: builtins.int
     ATTEMPT_FIELD_NUMBER: builtins.int
     RECEIVED_AT_S_FIELD_NUMBER: builtins.int
+    IS_REDELIVERED_FIELD_NUMBER: builtins.int
     queue: builtins.str
     """"connection/queue"."""
     job_id: builtins.str
@@ -154,7 +155,9 @@ class JobEvent(google.protobuf.message.Message):
     a later one is work like any, and no news of what will come.
     """
     received_at_s: builtins.float
-    """Of a start: when the worker took the job from its queue. Absent: not known, or the job had been taken before."""
+    """Of a start: when a worker first took this attempt from its queue. Absent: not known."""
+    is_redelivered: builtins.bool
+    """Another worker had it before, and put it back: received_at_s is of the worker that began it."""
     def __init__(
         self,
         *,
@@ -167,13 +170,16 @@ class JobEvent(google.protobuf.message.Message):
         job_class: builtins.str | None = ...,
         attempt: builtins.int | None = ...,
         received_at_s: builtins.float | None = ...,
+        is_redelivered: builtins.bool | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_attempt", b"_attempt", "_enqueued_at_s", b"_enqueued_at_s", "_job_class", b"_job_class", "_received_at_s", b"_received_at_s", "_started_at_s", b"_started_at_s", "attempt", b"attempt", "enqueued_at_s", b"enqueued_at_s", "job_class", b"job_class", "received_at_s", b"received_at_s", "started_at_s", b"started_at_s"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_attempt", b"_attempt", "_enqueued_at_s", b"_enqueued_at_s", "_job_class", b"_job_class", "_received_at_s", b"_received_at_s", "_started_at_s", b"_started_at_s", "at_s", b"at_s", "attempt", b"attempt", "enqueued_at_s", b"enqueued_at_s", "job_class", b"job_class", "job_id", b"job_id", "kind", b"kind", "queue", b"queue", "received_at_s", b"received_at_s", "started_at_s", b"started_at_s"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_attempt", b"_attempt", "_enqueued_at_s", b"_enqueued_at_s", "_is_redelivered", b"_is_redelivered", "_job_class", b"_job_class", "_received_at_s", b"_received_at_s", "_started_at_s", b"_started_at_s", "attempt", b"attempt", "enqueued_at_s", b"enqueued_at_s", "is_redelivered", b"is_redelivered", "job_class", b"job_class", "received_at_s", b"received_at_s", "started_at_s", b"started_at_s"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_attempt", b"_attempt", "_enqueued_at_s", b"_enqueued_at_s", "_is_redelivered", b"_is_redelivered", "_job_class", b"_job_class", "_received_at_s", b"_received_at_s", "_started_at_s", b"_started_at_s", "at_s", b"at_s", "attempt", b"attempt", "enqueued_at_s", b"enqueued_at_s", "is_redelivered", b"is_redelivered", "job_class", b"job_class", "job_id", b"job_id", "kind", b"kind", "queue", b"queue", "received_at_s", b"received_at_s", "started_at_s", b"started_at_s"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_attempt", b"_attempt"]) -> typing.Literal["attempt"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_enqueued_at_s", b"_enqueued_at_s"]) -> typing.Literal["enqueued_at_s"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_is_redelivered", b"_is_redelivered"]) -> typing.Literal["is_redelivered"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_job_class", b"_job_class"]) -> typing.Literal["job_class"] | None: ...
     @typing.overload
