@@ -9,11 +9,12 @@ import redis
 from celery import Celery
 from kombu import pools
 
-from headway.collect.celery import entered_jobs
+from headway.collect.celery import entered_jobs, queue_bindings
 from headway.collect.celery.celery_source import CelerySource
 from headway.collect.celery.queue_bindings import SEPARATOR
 from headway.connections import Connection
 from headway.scaling.model import BrokerPoll, PolledQueue
+from support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -177,6 +178,21 @@ def test_a_queue_that_is_no_list_is_not_complete(lists: Lists) -> None:
     assert lists.row() == PolledQueue(queue="shop/mail", waiting_jobs=0)
 
 
+def test_what_workers_hold_is_counted_by_queue(lists: Lists) -> None:
+    lists.send("a")
+    message = json.loads(lists.take()[0])
+    lists.redis.hset("unacked", "t", json.dumps([message, "", "mail"]))
+    lists.redis.zadd("unacked_index", {"t": 1.0})
+    row = lists.row()
+    assert row is not None
+    assert (row.waiting_jobs, row.held_jobs, row.is_complete) == (0, 1, True)
+    lists.redis.hset("unacked", "u", "no message")
+    lists.redis.zadd("unacked_index", {"u": 1.0})
+    unknown = lists.row()
+    assert unknown is not None
+    assert unknown.held_jobs is None, "of which queue the other one is, nobody can know"
+
+
 def test_another_server_may_have_had_other_jobs(lists: Lists) -> None:
     lists.send("a")
     lists.poll()
@@ -185,3 +201,17 @@ def test_another_server_may_have_had_other_jobs(lists: Lists) -> None:
     assert polls[0].after_s is None
     assert [job.job_id for row in polls[0].queues for job in row.entered] == ["a"], "it is named anew"
     assert polls[1].after_s == polls[0].at_s
+
+
+def test_a_queue_that_is_found_late_may_have_had_its_jobs_before(lists: Lists, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among many keys, a poll looks for new queues at some of them only."""
+    monkeypatch.setattr(queue_bindings, "SCANNED_KEYS", 1)
+    lists.redis.mset({f"key{number}": "x" for number in range(500)})
+    lists.poll()
+    lists.send("a", queue="news")
+    row = eventually(lambda: lists.row("news"))
+    assert row == PolledQueue(queue="shop/news", waiting_jobs=1, held_jobs=0)
+    lists.send("b", queue="news")
+    later = lists.row("news")
+    assert later is not None
+    assert [job.job_id for job in later.entered] == ["b"]

@@ -11,7 +11,7 @@ is reported as a lower bound.
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -20,7 +20,7 @@ import redis
 
 from headway.collect.celery.acknowledgements import Acknowledgements, HeldAndRunning
 from headway.collect.celery.celery_message import Message, message_from
-from headway.collect.celery.entered_jobs import EnteredJobs
+from headway.collect.celery.entered_jobs import EnteredJobs, NewJobs
 from headway.collect.celery.held_messages import HELD_MAX, HeldMessages, HeldOfQueue
 from headway.collect.celery.queue_bindings import SEPARATOR, QueueBindings
 from headway.collect.celery.worker_heartbeats import WorkerHeartbeats
@@ -150,11 +150,16 @@ class CelerySource:
     def _poll(self, at_s: float) -> Reading:
         began_s = time.monotonic()
         self._heartbeats.read(at_s)
+        was_whole, known = self._bindings.is_whole, len(self._bindings.queues)
         self._bindings.scan_on()
+        # A queue that is found late may have had jobs before.
+        late = frozenset() if was_whole else frozenset(islice(self._bindings.queues, known, None))
         lengths, taken_at_s = self._read_lengths()
         full = [(queue, key) for queue, of_queue in lengths.items() for key, length in of_queue.items() if length]
         ends, envelopes = self._read_ends(full, self._held.unknown(taken_at_s))
-        polled = self._entries(lengths, ends, at_s, began_s=began_s)
+        if self._polled_at_s is None:
+            self._entered.forget()
+        new = self._entered.read(lengths, {key: each.newest[0] for key, each in ends.items() if each.newest})
         seen_s = at_s + time.monotonic() - began_s
         counts = {queue: self._count(queue, of_queue, ends, at_s, seen_s) for queue, of_queue in lengths.items()}
         self._held.take(taken_at_s, envelopes, self._heads)
@@ -168,37 +173,40 @@ class CelerySource:
             at_s=at_s,
             samples=tuple(self._samples(counts, taken_at_s, at_s)),
             activities=tuple(self._heartbeats.activities(at_s)),
-            poll=polled,
+            poll=self._entries(lengths, new, taken_at_s, late, at_s, seen_s),
         )
 
     def _entries(
-        self, lengths: dict[str, dict[str, int]], ends: "dict[str, _Ends]", at_s: float, *, began_s: float
+        self,
+        lengths: Mapping[str, Mapping[str, int]],
+        new: Mapping[str, NewJobs],
+        taken_at_s: Mapping[str, float],
+        late: Container[str],
+        at_s: float,
+        seen_s: float,
     ) -> BrokerPoll | None:
         """Which jobs are new; ``None`` where more queues have jobs than one message names."""
-        after_s = self._polled_at_s
-        if after_s is None:
-            self._entered.forget()
-        new = self._entered.read(lengths, {key: each.newest[0] for key, each in ends.items() if each.newest})
-        self._polled_at_s = at_s
-        full = {queue: of_queue for queue, of_queue in lengths.items() if any(of_queue.values())}
-        if len(full) + len(self._unreadable) > QUEUES_POLLED_MAX:
+        after_s, self._polled_at_s = self._polled_at_s, at_s
+        held = self._held.counts(taken_at_s)
+        is_all_known = sum(held.values()) == len(taken_at_s)
+        rows = [PolledQueue(queue=self._connection.queue(queue), waiting_jobs=0) for queue in self._unreadable]
+        for queue, of_queue in lengths.items():
+            waiting_jobs = sum(of_queue.values())
+            if waiting_jobs or queue in held or not is_all_known:
+                found = new[queue] if queue not in late else NewJobs(is_complete=False)
+                rows.append(
+                    PolledQueue(
+                        queue=self._connection.queue(queue),
+                        waiting_jobs=waiting_jobs,
+                        held_jobs=held.get(queue, 0) if is_all_known else None,
+                        entered=found.jobs,
+                        is_complete=found.is_complete,
+                    )
+                )
+        if len(rows) > QUEUES_POLLED_MAX:
             return None
-        rows = [
-            PolledQueue(
-                queue=self._connection.queue(queue),
-                waiting_jobs=sum(of_queue.values()),
-                entered=new[queue].jobs,
-                is_complete=new[queue].is_complete,
-            )
-            for queue, of_queue in full.items()
-        ]
-        rows += [PolledQueue(queue=self._connection.queue(queue), waiting_jobs=0) for queue in self._unreadable]
         return BrokerPoll(
-            connection=self._connection.name,
-            at_s=at_s,
-            until_s=at_s + time.monotonic() - began_s,
-            after_s=after_s,
-            queues=tuple(rows),
+            connection=self._connection.name, at_s=at_s, until_s=seen_s, after_s=after_s, queues=tuple(rows)
         )
 
     def _read_lengths(self) -> tuple[dict[str, dict[str, int]], dict[str, float]]:

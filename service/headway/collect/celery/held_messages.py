@@ -1,6 +1,7 @@
 """What workers hold: messages that they took and did not acknowledge yet, by their tags."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from headway.collect.celery.celery_message import Taken, taken_from
@@ -73,6 +74,11 @@ class HeldMessages:
         gone = [tag for tag in self._held if tag not in taken_at_s]
         for tag in gone[: max(0, len(self._held) - HELD_MAX)]:
             del self._held[tag]
+
+    def counts(self, tags: Iterable[str]) -> Counter[str]:
+        """How many of ``tags`` are of each queue; those whose queue is not known are missing."""
+        held = (self._held[tag].taken for tag in tags if tag in self._held)
+        return Counter(queue for taken in held if (queue := self._queue_of(taken)) is not None)
 
     def of_queues(self, taken_at_s: Mapping[str, float], *, at_s: float) -> dict[str, HeldOfQueue]:
         """What is held now, queue by queue; a queue of which nothing is held is missing."""

@@ -34,6 +34,8 @@ class QueueBindings:
         self._patterns: dict[tuple[str, str, str], tuple[str, ...]] = {}
         """Exchange, queue and binding key of a topic exchange -> the words of that key."""
         self._queue_by_topic = lru_cache(ROUTES_KEPT)(self._found_by_topic)
+        self.is_whole = False
+        """Whether the last call has looked for queues everywhere."""
         self.queues: dict[str, None] = dict.fromkeys(queue for queue in known if connection.reads(queue))
 
     def scan_all(self) -> None:
@@ -42,13 +44,16 @@ class QueueBindings:
         while cursor:
             cursor = self._scan(cursor)
         self._scan_from = 0
+        self.is_whole = True
 
     def scan_on(self) -> None:
         """Scan all keys the first time, then some, going on where the last call ended."""
         if self._scan_from is None:
             self.scan_all()
         else:
-            self._scan_from = self._scan(self._scan_from)
+            began_at = self._scan_from
+            self._scan_from = self._scan(began_at)
+            self.is_whole = began_at == self._scan_from == 0 and len(self._known) <= READ_AGAIN
             again = [key for key, _ in zip(self._known, range(READ_AGAIN), strict=False)]
             self._take(again)  # an exchange may have more queues since
             for key in again:
