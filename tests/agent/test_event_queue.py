@@ -3,8 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.agent.controlplane.event_queue import EVENTS_KEPT_MAX, EVENTS_SENT_MAX, EventQueue
-from headway.scaling.model import EventKind, JobEvent, TelemetryBatch
+from headway.agent.controlplane.event_queue import (
+    EVENTS_KEPT_MAX,
+    EVENTS_SENT_MAX,
+    RECEPTION_TIMES_MAX,
+    EventQueue,
+)
+from headway.scaling.model import EventKind, JobEvent, QueueReceptions, TelemetryBatch
 
 
 def events(count: int, first: int = 0) -> list[JobEvent]:
@@ -79,3 +84,29 @@ def test_every_event_is_sent_once_and_in_order(arrivals: list[int]) -> None:
         queue.sent(batch)
     assert [each.job_id for each in sent] == [str(number) for number in range(came)]
     assert queue.dropped_events == 0
+
+
+def receptions(number: int, times: int = 1) -> QueueReceptions:
+    return QueueReceptions(
+        queue="celery/mail", since_s=float(number), until_s=number + 1.0, received_at_s=(number + 0.5,) * times
+    )
+
+
+def test_receptions_go_with_the_next_batch_and_again_with_it() -> None:
+    queue = EventQueue()
+    queue.add((), [receptions(1)])
+    assert not queue.is_empty
+    first = taken(queue)
+    assert (first.events, first.receptions) == ((), (receptions(1),))
+    queue.add(events(1), [receptions(2)])
+    assert taken(queue) is first
+    assert taken(queue, host_id="h2").receptions == (receptions(1),), "enrolled anew, it sends the same"
+    queue.sent(taken(queue, host_id="h2"))
+    second = taken(queue, host_id="h2")
+    assert ([each.job_id for each in second.events], second.receptions) == (["0"], (receptions(2),))
+
+
+def test_of_too_many_receptions_the_oldest_are_dropped() -> None:
+    queue = EventQueue()
+    queue.add((), [receptions(number, times=RECEPTION_TIMES_MAX // 2) for number in range(3)])
+    assert taken(queue).receptions == tuple(receptions(number, times=RECEPTION_TIMES_MAX // 2) for number in (1, 2))

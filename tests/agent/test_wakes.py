@@ -55,9 +55,10 @@ class Chatter:
     def watchable(self) -> frozenset[int]:
         return frozenset({self.reader})
 
-    def read(self, fds: Collection[int]) -> None:
+    def read(self, fds: Collection[int]) -> bool:
         assert fds == {self.reader}
         self.reads += 1
+        return True
 
     def close(self) -> None:
         os.close(self.reader)

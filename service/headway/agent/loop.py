@@ -6,6 +6,7 @@ report   sends what the host has and runs       }
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from headway.agent.policy.start_throttle import admitted, starting_max, uncounte
 from headway.agent.reporting.begun_work import BegunWork
 from headway.agent.reporting.job_events import events_of, queues_of
 from headway.agent.reporting.reading_wait import wait_reading
+from headway.agent.reporting.receptions import Receptions
 from headway.agent.state.instance_lock import as_host
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system.wake_pipe import WakePipe
@@ -31,7 +33,7 @@ from headway.agent.workers.manager import WorkerManager
 from headway.agent.workers.worker_record import Record
 from headway.errors import Refused, printable
 from headway.local import procfs
-from headway.scaling.model import Assignment, HostProblem, HostProblemKind, Worker
+from headway.scaling.model import Assignment, HostProblem, HostProblemKind, JobEvent, Worker
 from headway.scaling.reconcile import Upkeep, reconcile
 from headway.wire.channel import Tls
 
@@ -77,6 +79,9 @@ class Agent:
         self._has_waiting = False
         """Whether there are starts that there was no room for, or too much doubt."""
         self._bound = Bound()
+        self._read_until_s = time.time()
+        """All that workers had reported until then was read."""
+        self._receptions = Receptions(since_s=self._read_until_s)
         self._end: FleetEnd | None = None
         """The end of all workers; ``None`` while this agent is not about to end them."""
 
@@ -133,7 +138,7 @@ class Agent:
     def _maintain(self, fleet: WorkerManager, link: ControlSession, contact: Contact) -> None:
         is_first = True
         while True:
-            fleet.reporters.read()  # first: who has just begun a job is not asked to leave for being idle
+            self._read_reports(fleet)  # first: who has just begun a job is not asked to leave for being idle
             self._send_events(fleet, link)
             is_ending = self._begin_to_end(fleet)
             has_orders = self._take_orders(fleet, link)
@@ -235,18 +240,32 @@ class Agent:
             now_s=now_s,
         )
 
+    def _read_reports(self, fleet: WorkerManager) -> None:
+        at_s = time.time()
+        if fleet.reporters.read():
+            self._read_until_s = at_s
+
     def _send_events(self, fleet: WorkerManager, link: ControlSession) -> None:
         """Send what workers have reported of jobs, and note which of these were cut.
 
         What comes before the queues of a pool are known is not sent.
         """
-        reported = fleet.reporters.take_events()
-        if not reported:
-            return
+        reporters, queues = fleet.reporters, queues_of(link.received.pools)
+        events: list[JobEvent] = []
+        reported = reporters.take_events()
         for worker_id, each in reported.items():
             fleet.cuts.note_reports(worker_id, each)
-        queues = queues_of(link.received.pools)
-        link.send(event for each in reported.values() for event in events_of(each.pool, each.reports, queues))
+            self._receptions.note(each.pool, each.reports, queues)
+            events += events_of(each.pool, self._receptions.joined(each.reports), queues)
+        receptions = self._receptions.due(
+            reporters.consumers,
+            queues,
+            until_s=self._read_until_s,
+            lost_lines=reporters.lost_lines,
+            has_news=bool(reported),
+        )
+        if events or receptions:
+            link.send(events, receptions)
 
     def _bound_logs(self, fleet: WorkerManager) -> None:
         templates = self._host_file.templates

@@ -10,7 +10,7 @@ from headway.agent.controlplane.enrolment import Membership
 from headway.agent.controlplane.event_queue import EventQueue
 from headway.agent.controlplane.retry import PAUSE, RetryState
 from headway.errors import Forbidden, HeadwayError, Invalid
-from headway.scaling.model import JobEvent, TelemetryBatch
+from headway.scaling.model import JobEvent, QueueReceptions, TelemetryBatch
 
 EVENTS_GATHERED_S = 0.2  # from the first event to its way
 
@@ -33,10 +33,10 @@ class EventSender:
         """Begin to send."""
         self._thread.start()
 
-    def send(self, events: Iterable[JobEvent]) -> None:
+    def send(self, events: Iterable[JobEvent], receptions: Iterable[QueueReceptions] = ()) -> None:
         """Hand over what happened to jobs. Never waits for the control plane."""
         with self._changed:
-            self._events.add(events)
+            self._events.add(events, receptions)
             self._changed.notify_all()
 
     def close(self, *, within_s: float) -> None:
@@ -57,7 +57,7 @@ class EventSender:
     def _wait_for_events(self) -> bool:
         """Whether to go on: returns when there are events to send, or false when this ends."""
         with self._changed:
-            self._changed.wait_for(lambda: self._is_closing or len(self._events) > 0)
+            self._changed.wait_for(lambda: self._is_closing or not self._events.is_empty)
             self._changed.wait_for(lambda: self._is_closing, EVENTS_GATHERED_S)
             return not self._is_closing
 
@@ -76,7 +76,7 @@ class EventSender:
 
     def _send_batch(self) -> None:
         with self._changed:
-            if not len(self._events):
+            if self._events.is_empty:
                 return
         identity = self._membership.identity()
         with self._changed:

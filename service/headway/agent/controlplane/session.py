@@ -23,7 +23,7 @@ from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers.ends.exit_log import Ended
 from headway.errors import HeadwayError, NotFound, Unauthenticated
 from headway.local import procfs
-from headway.scaling.model import Exit, JobEvent, KillOrder, PoolQueues, StartUp
+from headway.scaling.model import Exit, JobEvent, KillOrder, PoolQueues, QueueReceptions, StartUp
 
 REPORT_EVERY_S = 15.0
 REPORT_JITTER = 0.2
@@ -133,9 +133,9 @@ class ControlSession:
                 self._is_due = True
                 self._changed.notify_all()
 
-    def send(self, events: Iterable[JobEvent]) -> None:
+    def send(self, events: Iterable[JobEvent], receptions: Iterable[QueueReceptions] = ()) -> None:
         """Hand over what happened to jobs: sent soon, and in this order."""
-        self._events.send(events)
+        self._events.send(events, receptions)
 
     def ask_anew(self) -> None:
         """Ask now what is to run, also where an answer is waited for."""

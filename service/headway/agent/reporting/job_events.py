@@ -42,11 +42,18 @@ def _events(report: JobReport, queue: str) -> Iterator[JobEvent]:
         "at_s": report.at_s,
     }
     if report.kind is ReportKind.BEGUN:
-        # A delayed job waits from when it is due. Where nobody knows since when a job waited, it arrives as it begins.
+        # A delayed job waits from when it is due. Where the message does not say since when a job waited, it arrives as
+        # it begins, until the control plane knows better.
         waits_from_s = report.entered_at_s if report.eta_s is None else max(report.entered_at_s or 0.0, report.eta_s)
         arrived_at_s = report.at_s if waits_from_s is None else min(report.at_s, waits_from_s)
         yield JobEvent(kind=EventKind.ENQUEUED, **{**about, "at_s": arrived_at_s})
-        yield JobEvent(kind=EventKind.STARTED, **about, enqueued_at_s=None if waits_from_s is None else arrived_at_s)
+        yield JobEvent(
+            kind=EventKind.STARTED,
+            **about,
+            enqueued_at_s=None if waits_from_s is None else arrived_at_s,
+            received_at_s=report.received_at_s,
+            is_redelivered=True if report.received_at_s is not None and report.is_redelivered else None,
+        )
     elif report.kind is ReportKind.ENDED and (report.started_at_s is not None or report.outcome is Outcome.FAILED):
         # What ended without a start has left its queue, and was never work.
         kind = EventKind.FINISHED if report.outcome is Outcome.FINISHED else EventKind.FAILED

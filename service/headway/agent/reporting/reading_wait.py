@@ -15,8 +15,8 @@ class Readable(Protocol):
     def watchable(self) -> frozenset[int]:
         """File descriptors that are readable when a worker has reported something."""
 
-    def read(self, fds: Collection[int]) -> None:
-        """Take what came through these."""
+    def read(self, fds: Collection[int]) -> bool:
+        """Take what came through these. Returns whether that was all."""
 
 
 def wait_reading(

@@ -57,6 +57,8 @@ class JobReport:
     eta_s: float | None = None
     """Not before this; ``None``: it is not delayed."""
     is_redelivered: bool | None = None
+    received_at_s: float | None = None
+    """Of a job that begins, when its worker took it from its queue; no line says it, see ``Receptions``."""
     started_at_s: float | None = None
     """Of a job that ended; ``None``: it never began, or that is not known."""
     outcome: Outcome | None = None
@@ -89,6 +91,8 @@ class BeatPart:
     """Rises while the library's own loop turns."""
     lost: int
     """Lines that the main process could not write so far."""
+    execution: str | None = None
+    """How the worker runs jobs, by the name of Celery's pool: "prefork", "solo", …"""
 
 
 class Malformed(Exception):
@@ -163,6 +167,7 @@ def _beat(body: Mapping[str, Any]) -> BeatPart:
         is_stopping=body.get("stopping") is True,
         loop=_count_if_any(body.get("loop")),
         lost=_count(body.get("lost")),
+        execution=_name_if_any(body.get("pool")),
     )
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from headway.agent.config.templates import Reporter, Template
 from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.reporting.loading import Loading, LoadingDoubts
+from headway.agent.reporting.receptions import Consumer
 from headway.agent.reporting.report_lines import JobReport
-from headway.agent.reporting.report_pipe import Kind, ReportPipe, make_pipe, open_pipe
+from headway.agent.reporting.report_pipe import READ_BYTES_MAX, Kind, ReportPipe, make_pipe, open_pipe
 from headway.agent.reporting.run_folder import PIPES, RunFolder
 from headway.agent.reporting.worker_report import Beat
 from headway.agent.state.state_dir import StateFolder
@@ -158,16 +159,21 @@ class Reporters:
         """File descriptors that are readable when a worker has reported something."""
         return frozenset(pipe.fd for pipe in self._pipes.values() if not pipe.is_hung_up)
 
-    def read(self, fds: Collection[int] | None = None) -> None:
-        """Take what workers have reported: all of them, or those whose descriptors are ``fds``."""
+    def read(self, fds: Collection[int] | None = None) -> bool:
+        """Take what workers have reported: all of them, or those whose descriptors are ``fds``.
+
+        Returns whether these had reported no more than that.
+        """
         due = [worker_id for worker_id, pipe in self._pipes.items() if fds is None or pipe.fd in fds]
-        bytes_left = BYTES_PER_SCAN_MAX
+        bytes_left, is_all = BYTES_PER_SCAN_MAX, True
         for worker_id in due:
             if bytes_left <= 0:
-                return
+                return False
             if taken_bytes := self._read(worker_id, self._pipes[worker_id]):
                 bytes_left -= taken_bytes
+                is_all = is_all and taken_bytes < READ_BYTES_MAX
                 self._pipes[worker_id] = self._pipes.pop(worker_id)  # the others come first next time
+        return is_all
 
     def activity(self, worker_id: str) -> Activity:
         """What the worker says of itself; unknown where it does not report."""
@@ -178,6 +184,23 @@ class Reporters:
         """The worker's last whole beat; ``None``: there was none."""
         pipe = self._pipes.get(worker_id)
         return None if pipe is None else pipe.report.beat
+
+    @property
+    def consumers(self) -> list[Consumer]:
+        """The workers that have reported which queues they consume."""
+        return [
+            Consumer(pool=pipe.kind[0], queues=beat.queues, execution=beat.execution)
+            for pipe in self._pipes.values()
+            if (beat := pipe.report.beat) is not None
+        ]
+
+    @property
+    def lost_lines(self) -> int:
+        """Lines of the present workers that are known to be lost."""
+        return sum(
+            each.unread_lines + each.lost_reports + (0 if each.beat is None else each.beat.lost)
+            for each in (pipe.report for pipe in self._pipes.values())
+        )
 
     def take_events(self) -> dict[str, JobReports]:
         """What workers have reported of jobs since the last call, by worker id."""

@@ -43,6 +43,8 @@ class Beat:
     """Rises while the library's own loop turns."""
     lost: int
     """Lines that its main process could not write so far."""
+    execution: str | None = None
+    """How it runs jobs: "prefork", "solo", …"""
 
 
 Attempt = tuple[str, int | None]
@@ -241,4 +243,5 @@ class WorkerReport:
             is_stopping=last.is_stopping,
             loop=last.loop,
             lost=last.lost,
+            execution=last.execution,
         )
