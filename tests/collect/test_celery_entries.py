@@ -204,7 +204,7 @@ def test_another_server_may_have_had_other_jobs(lists: Lists) -> None:
 
 
 def test_a_queue_that_is_found_late_may_have_had_its_jobs_before(lists: Lists, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Among many keys, a poll looks for new queues at some of them only."""
+    """Among many keys, a poll scans some of them only."""
     monkeypatch.setattr(queue_bindings, "SCANNED_KEYS", 1)
     lists.redis.mset({f"key{number}": "x" for number in range(500)})
     lists.poll()

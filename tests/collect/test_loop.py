@@ -301,7 +301,7 @@ def test_a_url_that_cannot_be_one_is_refused_before_anything_starts(tmp_path: Pa
 
 
 class _Polls:
-    """A source in which nothing changes, and which says that it has looked."""
+    """A source in which nothing changes, and which says that it was polled."""
 
     def poll(self, at_s: float) -> Reading:
         samples = tuple(QueueSample(queue=f"redis/q{number}", at_s=at_s, waiting_jobs=0) for number in range(3))

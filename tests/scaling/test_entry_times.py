@@ -369,3 +369,16 @@ def test_of_a_queue_that_the_collector_does_not_read_no_entry_is_known() -> None
     assert times.entry(started("c", at_s=21.0, received_at_s=21.0)) is not None
     times.take_poll(poll(50.0), COLLECTOR)
     assert times.entry(started("d", at_s=51.0, received_at_s=51.0)) is None, "it is read no more"
+
+
+def test_a_queue_that_is_new_was_not_there_at_readings_that_find_all_queues() -> None:
+    row = PolledQueue(queue=QUEUE, waiting_jobs=0, held_jobs=1, is_complete=True)
+    for finds_all, entry in (
+        (True, EntryBounds(after_s=10.5, until_s=11.0, estimate_s=11.0)),
+        (False, None),
+    ):
+        times = EntryTimes()
+        times.take_poll(replace(poll(10.0), finds_all=True), COLLECTOR)
+        times.take_poll(replace(poll(10.5, after_s=10.0), finds_all=finds_all), COLLECTOR)
+        read(times, replace(poll(10.9, row, after_s=10.5), finds_all=True))
+        assert times.entry(started("a", at_s=11.0, received_at_s=11.0)) == entry

@@ -182,6 +182,7 @@ POLLS = st.builds(
         ),
         max_size=3,
     ).map(tuple),
+    finds_all=st.booleans(),
 )
 RECEPTIONS = st.builds(
     QueueReceptions,

@@ -28,6 +28,8 @@ class CeleryOnRabbitmq(RabbitmqSource):
         False  # by default a task is acknowledged before it runs, and the broker cannot tell which it is
     )
 
+    _polled_at_s: float | None = None
+
     def discover(self) -> tuple[FoundQueue, ...]:
         """The queues that an application has declared. A worker is one consumer of each queue that it serves."""
         listed, consumers = self._reader.listed()
@@ -69,9 +71,17 @@ class CeleryOnRabbitmq(RabbitmqSource):
             for name, count in queues.items()
             if count.is_there and not (count.keeps_order and count.ready_jobs == 0 and count.unacked_jobs == 0)
         ]
+        after_s, self._polled_at_s = self._polled_at_s, at_s
         if len(rows) > QUEUES_POLLED_MAX:
             return None
-        return BrokerPoll(connection=self._connection.name, at_s=at_s, until_s=until_s, queues=tuple(rows))
+        return BrokerPoll(
+            connection=self._connection.name,
+            at_s=at_s,
+            until_s=until_s,
+            after_s=after_s,
+            queues=tuple(rows),
+            finds_all=self._reader.has_listed,
+        )
 
     def _is_read(self, queue: ListedQueue) -> bool:
         if DELAYED.fullmatch(queue.name):

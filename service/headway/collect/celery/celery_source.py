@@ -206,7 +206,12 @@ class CelerySource:
         if len(rows) > QUEUES_POLLED_MAX:
             return None
         return BrokerPoll(
-            connection=self._connection.name, at_s=at_s, until_s=seen_s, after_s=after_s, queues=tuple(rows)
+            connection=self._connection.name,
+            at_s=at_s,
+            until_s=seen_s,
+            after_s=after_s,
+            queues=tuple(rows),
+            finds_all=self._bindings.is_whole,
         )
 
     def _read_lengths(self) -> tuple[dict[str, dict[str, int]], dict[str, float]]:

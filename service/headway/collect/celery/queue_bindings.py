@@ -35,7 +35,7 @@ class QueueBindings:
         """Exchange, queue and binding key of a topic exchange -> the words of that key."""
         self._queue_by_topic = lru_cache(ROUTES_KEPT)(self._found_by_topic)
         self.is_whole = False
-        """Whether the last call has looked for queues everywhere."""
+        """Whether the last call has scanned all keys."""
         self.queues: dict[str, None] = dict.fromkeys(queue for queue in known if connection.reads(queue))
 
     def scan_all(self) -> None:

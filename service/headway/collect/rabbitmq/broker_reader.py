@@ -79,6 +79,8 @@ class BrokerReader:
         """Of classic queues, what was last made of what: most of a thousand are as they were."""
         self._api_again_s = float("-inf")
         self._api_problem = ""
+        self.has_listed = False
+        """Whether the last reading began with a list of all queues."""
         self._problems: dict[str, str] = {}
         """What is logged once, when it begins: source or queue -> why."""
 
@@ -113,6 +115,7 @@ class BrokerReader:
             Unavailable: nothing can be known.
         """
         listed = self._listed()
+        self.has_listed = listed is not None
         if listed is None:
             return self._declared_alone(at_s)
         self._note_states(listed.values())

@@ -38,6 +38,8 @@ class BrokerPolls:
     producer: str = ""
     kept: list[KeptPoll] = field(default_factory=list)
     _rows: int = 0
+    _all_found_since_s: float | None = None
+    """The readings from then on have each found all queues; ``None``: the last has not."""
     _read: dict[str, _Span] = field(default_factory=dict)
     """Queue -> since when and until when it was among those that are read."""
 
@@ -54,6 +56,10 @@ class BrokerPolls:
         self.producer = producer
         rows = {each.queue: each for each in poll.queues}
         follows = last if last is not None and poll.after_s == last.at_s else None
+        if not poll.finds_all:
+            self._all_found_since_s = None
+        elif follows is None or self._all_found_since_s is None:
+            self._all_found_since_s = poll.at_s
         sure = frozenset(each.queue for each in poll.queues if each.is_complete and _is_sure(each, follows))
         self.kept.append(KeptPoll(at_s=poll.at_s, until_s=poll.until_s, rows=rows, sure=sure))
         self._rows += len(rows)
@@ -66,7 +72,10 @@ class BrokerPolls:
         if producer != self.producer:
             return
         span = self._read.get(queue)
-        if span is None or not 0 <= at_s - span.last_s < READ_HOLDS_S:
+        if span is None:
+            found_s = self._all_found_since_s
+            self._read[queue] = _Span(at_s if found_s is None else min(at_s, found_s), at_s)
+        elif not 0 <= at_s - span.last_s < READ_HOLDS_S:
             self._read[queue] = _Span(at_s, at_s)
         else:
             span.last_s = at_s

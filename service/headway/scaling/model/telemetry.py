@@ -192,6 +192,8 @@ class BrokerPoll:
     after_s: float | None = None
     """``at_s`` of the reading before; ``None``: there was none, or it may have been of another server."""
     queues: tuple[PolledQueue, ...] = ()
+    finds_all: bool = False
+    """Whether every queue that was there at ``at_s`` was read: one that is read later was not there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

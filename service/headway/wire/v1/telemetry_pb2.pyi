@@ -383,12 +383,15 @@ class BrokerPoll(google.protobuf.message.Message):
     UNTIL_S_FIELD_NUMBER: builtins.int
     AFTER_S_FIELD_NUMBER: builtins.int
     QUEUES_FIELD_NUMBER: builtins.int
+    FINDS_ALL_FIELD_NUMBER: builtins.int
     connection: builtins.str
     at_s: builtins.float
     """Before the first question, and after the last answer."""
     until_s: builtins.float
     after_s: builtins.float
     """at_s of the reading before. Absent: there was none, or it may have been of another server."""
+    finds_all: builtins.bool
+    """Every queue that was there at at_s is among those that were read: of one that is read later, there was none."""
     @property
     def queues(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___PolledQueue]: ...
     def __init__(
@@ -399,9 +402,10 @@ class BrokerPoll(google.protobuf.message.Message):
         until_s: builtins.float = ...,
         after_s: builtins.float | None = ...,
         queues: collections.abc.Iterable[global___PolledQueue] | None = ...,
+        finds_all: builtins.bool = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_after_s", b"_after_s", "after_s", b"after_s"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_after_s", b"_after_s", "after_s", b"after_s", "at_s", b"at_s", "connection", b"connection", "queues", b"queues", "until_s", b"until_s"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_after_s", b"_after_s", "after_s", b"after_s", "at_s", b"at_s", "connection", b"connection", "finds_all", b"finds_all", "queues", b"queues", "until_s", b"until_s"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_after_s", b"_after_s"]) -> typing.Literal["after_s"] | None: ...
 
 global___BrokerPoll = BrokerPoll
