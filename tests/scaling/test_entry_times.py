@@ -382,3 +382,22 @@ def test_a_queue_that_is_new_was_not_there_at_readings_that_find_all_queues() ->
         times.take_poll(replace(poll(10.5, after_s=10.0), finds_all=finds_all), COLLECTOR)
         read(times, replace(poll(10.9, row, after_s=10.5), finds_all=True))
         assert times.entry(started("a", at_s=11.0, received_at_s=11.0)) == entry
+
+
+def test_what_another_worker_holds_does_not_hide_when_a_job_entered() -> None:
+    """A worker that leaves puts a job back a while later: one that is received at once meanwhile was not held."""
+
+    def entry(*, is_prompt: bool) -> EntryBounds | None:
+        times = EntryTimes()
+        read(times, poll(10.0))
+        held = PolledQueue(queue=QUEUE, waiting_jobs=0, held_jobs=1, consumers=2, is_ordered=True)
+        for at_s in (11.0, 12.0, 13.0, 14.0):
+            read(times, poll(at_s, held, after_s=at_s - 1.0))
+        receptions = QueueReceptions(
+            queue=QUEUE, since_s=9.0, until_s=14.6, received_at_s=(14.5,), workers=1, is_prompt=is_prompt
+        )
+        times.take_receptions(receptions, "agent-1")
+        return times.entry(started("a", at_s=14.6, received_at_s=14.5))
+
+    assert entry(is_prompt=True) == EntryBounds(after_s=14.0, until_s=14.5, estimate_s=14.5)
+    assert entry(is_prompt=False) is None

@@ -145,8 +145,10 @@ class ReceptionOrder:
             return True
         if not row.is_ordered:
             return False
+        if row.waiting_jobs == 0 and (row.held_jobs == 0 or self._is_prompt()):
+            return True  # no worker held it, or it would have been received by then
         if not self._counts(poll):
-            return row.waiting_jobs == 0 and row.held_jobs == 0
+            return False
         # Some were received after the reading that a worker had been handed before it: those it held, at most.
         until_s = received_at_s - self._blur_s()
         received = [self._count(poll.until_s + NOTICED_WITHIN_S, until_s)] if self._is_prompt() else []
@@ -163,7 +165,7 @@ class ReceptionOrder:
         return received < row.waiting_jobs
 
     def _is_prompt(self) -> bool:
-        return all(each.is_prompt for each in self._live())
+        return bool(self._reporters) and all(each.is_prompt for each in self._live())
 
     def _is_alone(self) -> bool:
         """Whether one worker receives all jobs, and so in their order."""
