@@ -1,7 +1,6 @@
 """The README's Celery example: its attainment and p99 are those of the application's own log.
 
-Nothing of Headway is imported in the application or installed in its environment. Part of `make proof-field` until
-Celery's workers report their jobs; without these events, Headway calls the two figures unknown.
+Nothing of Headway is imported in the application or installed in its environment, and its messages carry no time.
 """
 
 import json
@@ -25,16 +24,17 @@ from support.tree import ROOT
 from support.valkeys import Valkey
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.proof, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 CELERY = ("celery[redis]==5.7.0",)
 REDIS_OF_README = "redis://127.0.0.1:6379/0"
 WITHIN_S = 0.5
 TARGET_S = 10.0  # of the files that `init` writes
 HELD_S = 9.0  # no worker starts for so long: with a worker's start-up, the jobs of the burst are late
-BURST, SINGLES, PAUSE_S = 60, 100, 0.4  # sent within an objective's window of 120 s
+BURST, SINGLES, PAUSE_S = 40, 60, 0.25  # sent within an objective's window of 120 s
 BUCKET_S = 5.0
 STARTED_WITHIN_S = 150.0
+WORKERS_LEAVE_WITHIN_S = 60.0
 MEASURED_WITHIN_S = 180.0  # the report counts whole minutes
 LOG = """
 
@@ -128,6 +128,8 @@ def test_attainment_and_p99_are_those_of_the_applications_own_log(shop: Shop, re
         time.sleep(HELD_S)
         os.kill(up.pid_of("agent"), signal.SIGCONT)
         eventually(lambda: sent.keys() <= shop.starts().keys(), within_s=STARTED_WITHIN_S)
+        # What a worker holds that leaves is handed out a second time: nobody knows exactly when such a job entered.
+        eventually(lambda: _workers(up) <= 1, within_s=WORKERS_LEAVE_WITHIN_S)
         sent |= shop.send(SINGLES, pause_s=PAUSE_S)
         eventually(lambda: sent.keys() <= shop.starts().keys(), within_s=STARTED_WITHIN_S)
         starts = shop.starts()
@@ -138,6 +140,11 @@ def test_attainment_and_p99_are_those_of_the_applications_own_log(shop: Shop, re
     assert _share(waits_s, TARGET_S - WITHIN_S) <= attained <= _share(waits_s, TARGET_S + WITHIN_S)
     assert 0.0 < _share(waits_s, TARGET_S - WITHIN_S) < 1.0, "some jobs are late and some are not, or nothing is shown"
     assert _at(waits_s, 0.985) - WITHIN_S <= p99_s <= _at(waits_s, 0.995) + WITHIN_S
+
+
+def _workers(up: RunningUp) -> int:
+    """How many run or leave, by the last report of the host."""
+    return sum(len(host["workers"]) for host in up.ask("/v1/hosts")["hosts"])
 
 
 def _measured(up: RunningUp, starts_s: Sequence[float]) -> tuple[float, float]:
