@@ -13,7 +13,7 @@ from control.telemetry import NOW_S, ingesting
 from headway.connections import AGENT
 from headway.control.ingest.batch_validation import BATCH_ITEMS_MAX
 from headway.control.ingest.entry_join import EntryJoin
-from headway.control.ingest.ingest import Ingest
+from headway.control.ingest.ingest import JOINED_IN_LOOP_MAX, Ingest
 from headway.errors import Invalid
 from headway.scaling.model import (
     BrokerPoll,
@@ -109,6 +109,13 @@ async def test_in_an_ordered_queue_the_third_of_two_entered_after_the_poll(inges
     await ingest.accept(batch(HOST, events=sum(begun, ()), receptions=(receptions,)))
     found = written(tmp_path)
     assert [found[name, "started"][1] for name in "012"] == [NOW_S - 5.5, NOW_S - 5.5, NOW_S - 4.75]
+
+
+async def test_a_large_batch_is_joined_as_a_small_one(ingest: Ingest, tmp_path: Path) -> None:
+    await ingest.accept(read(poll(NOW_S - 1.0)))
+    begun = [job(str(number), received_at_s=NOW_S - 0.5) for number in range(JOINED_IN_LOOP_MAX)]
+    await ingest.accept(batch(HOST, events=sum(begun, ())))
+    assert {entry for (_, kind), (_, entry) in written(tmp_path).items() if kind == "started"} == {NOW_S - 0.5}
 
 
 async def test_without_a_poll_an_entry_is_unknown(ingest: Ingest, tmp_path: Path) -> None:

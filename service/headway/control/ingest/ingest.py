@@ -46,6 +46,7 @@ WAITING_ITEMS_MAX = 100_000  # some 20 MB, and a few seconds of flushing
 WAITING_BATCHES_MAX = 5_000
 INGEST_GROUP_ITEMS_MAX = 50_000  # a file of a few MB, written in well under a second
 CHECKED_IN_LOOP_MAX = 500  # some 0.5 ms; what is larger is checked beside the calls and evaluations that wait
+JOINED_IN_LOOP_MAX = 100  # starts of a long backlog take up to 0.1 ms each
 INGEST_SWEEP_S = 30.0  # how soon another ingest's death is noticed; far below the lateness bound
 INGEST_STOP_S = 10.0  # what is taken is written before the end, if that is possible at all
 
@@ -118,6 +119,7 @@ class Ingest:
         self.names = NameClaims(engine=engine, bounds=bounds)
         self._hosts = HostEvents(engine=engine)
         self.entries = EntryJoin()
+        self._join_turn = asyncio.Lock()
         self._event_log = event_log
         self._clock = clock
         self._offsets = Offsets()
@@ -197,7 +199,7 @@ class Ingest:
         admitted = await self.names.admit(own.batch, caller)
         received_at_s = self._clock()
         offset_s = self._offset_s(batch, received_at_s)
-        batch = self.entries.joined(admitted.batch, offset_s=offset_s)
+        batch = await self._joined(admitted.batch, offset_s)
         if (admitted.batch.polls or admitted.batch.receptions) and not items(batch):
             return Receipt(is_duplicate=False)  # nothing of it is stored
         waiting = _Waiting(
@@ -213,6 +215,13 @@ class Ingest:
         if left_out and not receipt.is_duplicate:
             return replace(receipt, refused_items=left_out + receipt.refused_items, refused=admitted.why or own.why)
         return receipt
+
+    async def _joined(self, batch: TelemetryBatch, offset_s: float) -> TelemetryBatch:
+        """``batch`` with the entries that are known; one batch at a time."""
+        async with self._join_turn:
+            if len(batch.events) <= JOINED_IN_LOOP_MAX:
+                return self.entries.joined(batch, offset_s=offset_s)
+            return await asyncio.to_thread(self.entries.joined, batch, offset_s=offset_s)
 
     def wrong_clocks_s(self) -> list[float]:
         """By how far the clocks of those who send are behind this one's, negative where ahead: the wrong ones only."""
