@@ -341,7 +341,11 @@ GUARDS = (
             ' and not batch.producer.startswith(f"{own_name}-")',
             " and not batch.producer.startswith(own_name)",
         ),
-        ("ingest/host_events.py", "if batch.samples or batch.activities or batch.counts:", "if batch.samples:"),
+        (
+            "ingest/host_events.py",
+            "if batch.samples or batch.activities or batch.counts or batch.polls:",
+            "if batch.samples:",
+        ),
         ("ingest/host_events.py", "if caller.role is Role.INGEST and batch.producer.startswith(AGENT):", "if False:"),
         ("ingest/host_events.py", "if named <= known.names else HOST_QUEUES_REREAD_S", ""),
     ),

@@ -1,4 +1,4 @@
-"""Whether a worker works by now that the control plane takes for idle: that is told soon, other changes with others."""
+"""Whether a worker works by now that the control plane takes for idle: that is reported soon, other changes later."""
 
 from collections.abc import Callable, Iterable
 
