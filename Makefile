@@ -59,7 +59,7 @@ check: install ## format, lint, types, contracts and the fast tests (3 minutes a
 quick: install ## lint, types, and the tests of what changed since main: a minute at most
 	@$(BIN)/python tools/quick.py
 
-field: install ## real workers with jobs of more than a minute while pools shrink: 18 kinds of workers in one `up` (6 minutes at most)
+field: install ## long jobs of 18 kinds of workers while pools shrink, and waits beside those of an application's log (6 minutes at most)
 	@$(BIN)/pytest -m field --durations 1 $(ARGS) tests/field
 
 proof: install ## kills, soaks and storms (ARGS="--proof-minutes 60"); resumable, figures go to tests/proof/results/

@@ -99,7 +99,7 @@ class Shop:
         return dict(map(json.loads, self.log.read_text().splitlines()))
 
 
-@pytest.fixture(params=["Redis", "RabbitMQ"])
+@pytest.fixture(params=["Redis", pytest.param("RabbitMQ", marks=pytest.mark.field)])  # one of them in `make field`
 def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
     (tmp_path / "broker").mkdir()
     server = Valkey(tmp_path / "broker") if request.param == "Redis" else RabbitServer(tmp_path / "broker")
