@@ -613,7 +613,8 @@ def _ahead(body: dict[str, Any]) -> dict[str, Any]:
         worker["started_ticks"] += 50 * procfs.TICKS_PER_S
         for name in ("started_at_s", "since_s"):
             worker["life"][name] += 50.0
-    return {**body, "boot_id": f"{procfs.boot_id()}+50"}
+    boot, offset_s = procfs.boot_id()[:36], int(procfs.boot_id()[36:] or 0)  # in a namespace it has one already
+    return {**body, "boot_id": boot + (f"{offset_s + 50:+d}" if offset_s + 50 else "")}
 
 
 @pytest.mark.parametrize(

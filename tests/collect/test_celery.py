@@ -330,6 +330,25 @@ def test_what_runs_is_unknown_while_a_heartbeat_is_overdue_and_the_worker_is_sti
     assert found[1006.0].listed_workers == 1
 
 
+@pytest.mark.parametrize(("active", "reserved_jobs"), [(2, 1), (0, 2)])
+def test_an_overdue_heartbeat_makes_no_reserved_job_run(shop: Shop, active: int, reserved_jobs: int) -> None:
+    """Jobs that are acknowledged late are held while they run: 12 of 16 seemed to run, and three workers were started.
+
+    One that publishes nothing runs at least one: a solo worker published before that it was idle.
+    """
+    shop.source.close()
+    cursor = {"acknowledges_late": True, "queues": ["mail"]}
+    shop.source = CelerySource(Connection(name="shop", url=shop.url, library="celery"), cursor)
+    shop.samples(1000.0)
+    for _ in range(3):
+        shop.send()
+        shop.take("mail", at_s=1000.0)
+    published(shop, "a", active=active)
+    eventually(lambda: shop.source.poll(1002.0).activities)
+    sample = shop.samples(1006.0)["mail"]
+    assert (sample.in_flight_jobs, sample.reserved_jobs) == (3, reserved_jobs)
+
+
 def test_workers_of_one_host_that_share_a_name_count_apart(shop: Shop) -> None:
     """Celery calls each of them celery@HOST where nobody gives them names: that is how Headway starts several."""
     workers = [shop.work("-c", "1", "--prefetch-multiplier", "1", late=True) for _ in range(2)]

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from headway.emit.client import TelemetryClient
 from headway.errors import Overloaded, Unavailable
@@ -46,7 +46,7 @@ class HttpEndpoint:
     def send(self, batch: TelemetryBatch) -> Receipt:
         connection = http.client.HTTPConnection(self._address, timeout=self._deadline_s)
         try:
-            connection.request("POST", "/v1/telemetry", json.dumps(asdict(batch)))
+            connection.request("POST", "/v1/telemetry", json.dumps(_body(batch)))
             answer = connection.getresponse()
             body = answer.read()
         except (OSError, http.client.HTTPException) as error:
@@ -60,6 +60,15 @@ class HttpEndpoint:
 
     def close(self) -> None:
         """Nothing is held between two calls."""
+
+
+def _body(batch: TelemetryBatch) -> dict[str, Any]:
+    """The batch without what only agents and collectors send, over gRPC."""
+    body = asdict(batch)
+    assert not body.pop("polls") + body.pop("receptions")
+    for event in body["events"]:
+        assert (event.pop("received_at_s"), event.pop("is_redelivered")) == (None, None)
+    return body
 
 
 def endpoints(*, grpc: str, http: str) -> list[Endpoint]:

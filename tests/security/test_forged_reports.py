@@ -137,7 +137,7 @@ def test_names_are_bounded_and_none_is_a_place_or_a_control_character_on_the_wir
     pipes.say(FORGER, beat(at_s=1_000.0, queues=[f"q{number}" for number in range(300)]))
     assert len(pipes.reporters.beat(FORGER).queues) == QUEUES_NAMED_MAX
     found = pipes.reporters.activity(FORGER)
-    assert found.running_jobs == len(evil) - 1  # two are no text, and the same one
+    assert (found.running_jobs, len(found.running)) == (len(evil), len(evil) - 1)  # two are no text, and have one name
     for each in found.running:
         for text in (each.job_id, each.queue, each.job_class):
             assert len(text) <= 500

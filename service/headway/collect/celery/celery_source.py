@@ -366,15 +366,17 @@ class CelerySource:
         for queue, count in counts.items():
             of_queue = held.get(queue, NOTHING_HELD)
             count.delayed_jobs += of_queue.delayed_jobs
-            taken = self._taken(len(of_queue.due), running, is_only=is_only)
+            taken = self._taken(len(of_queue.due), running, is_only=is_only, is_fresh=self._heartbeats.are_fresh(at_s))
             yield replace(self._sample(queue, count, of_queue.due, taken, at_s), listed_workers=listed)
 
     def _running(self, held: dict[str, HeldOfQueue], counts: dict[str, _QueueCount], at_s: float) -> int | None:
-        """Jobs that run in the only queue by the workers that publish; ``None`` where not each of them has of late."""
+        """Jobs that run in the only queue by the workers that publish; ``None`` where not each of them has by now."""
         heartbeats = self._heartbeats
-        if heartbeats.listed_workers is None or not (heartbeats.is_whole(at_s) and heartbeats.are_fresh(at_s)):
+        if heartbeats.listed_workers is None or not heartbeats.is_whole(at_s):
             return None
-        running_jobs = self._heartbeats.running_jobs
+        running_jobs = heartbeats.running_jobs(at_s)
+        if not heartbeats.are_fresh(at_s):
+            return running_jobs
         seen = HeldAndRunning(
             waiting_jobs=sum(count.waiting_jobs for count in counts.values()),
             held_jobs=sum(len(each.due) for each in held.values()),
@@ -384,16 +386,20 @@ class CelerySource:
         self._acknowledgements.see(seen, at_s=at_s)
         return running_jobs
 
-    def _taken(self, held_jobs: int, running_jobs: int | None, *, is_only: bool) -> _Taken:
-        """What workers have of a queue of which they hold ``held_jobs``."""
+    def _taken(self, held_jobs: int, running_jobs: int | None, *, is_only: bool, is_fresh: bool) -> _Taken:
+        """What workers have of a queue of which they hold ``held_jobs``.
+
+        What runs is exact only while no heartbeat is overdue. How many of the held jobs run, where each job that runs
+        is held, needs no more than that, or a late heartbeat would make all reserved jobs seem to run.
+        """
         known = self._acknowledgements
         if known.is_early:
-            in_flight = None if running_jobs is None else running_jobs + held_jobs
+            in_flight = None if running_jobs is None or not is_fresh else running_jobs + held_jobs
             return _Taken(in_flight_jobs=in_flight, least_jobs=held_jobs, reserved_jobs=held_jobs)
         reserved = None if running_jobs is None else max(0, held_jobs - running_jobs)
-        least = max(held_jobs, running_jobs or 0)
+        least = max(held_jobs, running_jobs or 0) if is_fresh else held_jobs
         # With nothing that runs, or nothing that is held, both ways of acknowledging are the same.
-        is_exact = known.is_late if running_jobs is None else known.is_late or not (running_jobs and held_jobs)
+        is_exact = known.is_late or (running_jobs is not None and is_fresh and not (running_jobs and held_jobs))
         return _Taken(in_flight_jobs=least if is_exact and is_only else None, least_jobs=least, reserved_jobs=reserved)
 
     def _sample(self, queue: str, count: _QueueCount, due: list[Entered], taken: _Taken, at_s: float) -> QueueSample:

@@ -81,10 +81,9 @@ class WorkerHeartbeats:
         """Whether no heartbeat is overdue: a worker whose only thread runs a task publishes none meanwhile."""
         return all(at_s - each.received_s <= OVERDUE_S for each in self._workers.values())
 
-    @property
-    def running_jobs(self) -> int:
-        """Of all workers together, as they published last."""
-        return sum(each.running_jobs for each in self._workers.values())
+    def running_jobs(self, at_s: float) -> int:
+        """Of all workers together, as they published last; of one whose heartbeat is overdue at least one."""
+        return sum(max(each.running_jobs, at_s - each.received_s > OVERDUE_S) for each in self._workers.values())
 
     @property
     def begun_jobs(self) -> int:
