@@ -123,7 +123,7 @@ def test_a_worker_behind_npm_is_asked_once_and_finishes_its_job(
         programs.done.touch()
         reconcile_until(fleet, lambda: fleet.remains.workers() == ())
     assert stops_of(stage, npm.worker_id) == [main]
-    assert printed(stage, npm.worker_id).splitlines()[-1] == "done"
+    assert "done" in printed(stage, npm.worker_id).splitlines()  # beside what its copies print
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])

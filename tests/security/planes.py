@@ -15,7 +15,7 @@ import psutil
 
 from support.attacked import PYTHON
 
-ENDS_IN_S = 240.0
+ENDS_IN_S = 1_200.0  # one serves many tests, and a busy machine takes minutes for them
 ANSWER_S = 30.0
 TOKEN = "k7Qm2vX9tL4pZ8sR3wN6yB1c"  # of these control planes alone
 TRUSTS_NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nor need it here; whom the system trusts takes 20 ms to load
