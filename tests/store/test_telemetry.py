@@ -1,6 +1,7 @@
 """Claims, records, readings and the tie between a database and its event log, on a real Postgres."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -9,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from headway.errors import Unavailable
-from headway.scaling.model import QueueSample, WorkerActivity
+from headway.scaling.model import DueJobs, QueueSample, WorkerActivity
 from headway.store.engine import Connection, Engine, transaction
 from headway.store.events.batches import BatchKey, claim_batches, record_file, recorded_files
 from headway.store.events.event_log import EventLog, EventRow
@@ -139,6 +140,20 @@ async def test_a_lower_bound_is_read_as_it_was_written(engine: Engine) -> None:
         await upsert_samples(connection, [known])
     async with transaction(engine) as connection:
         assert await read_samples(connection) == {"a": known}
+
+
+async def test_when_jobs_are_due_is_read_as_it_was_written(engine: Engine) -> None:
+    due = (DueJobs(within_s=5.0, jobs=1), DueJobs(within_s=7.5, jobs=3))
+    known = QueueSample(queue="a", at_s=12.0, waiting_jobs=0, delayed_jobs=4, due=due)
+    async with transaction(engine) as connection:
+        await upsert_samples(connection, [known, QueueSample(queue="b", at_s=12.0, waiting_jobs=0)])
+    async with transaction(engine) as connection:
+        assert (await read_samples(connection))["a"] == known
+    gone = replace(known, at_s=13.0, delayed_jobs=0, due=())
+    async with transaction(engine) as connection:
+        await upsert_samples(connection, [gone])
+    async with transaction(engine) as connection:
+        assert (await read_samples(connection))["a"] == gone
 
 
 async def test_the_last_word_on_each_worker_process_stays(engine: Engine) -> None:

@@ -12,6 +12,7 @@ from headway.scaling.model import (
     ActivitySource,
     Assignment,
     BrokerPoll,
+    DueJobs,
     EnteredJob,
     EventKind,
     Exit,
@@ -119,6 +120,7 @@ HINTS = st.builds(
     age_s=NUMBERS,
     ended_jobs=st.none() | COUNTS,
 )
+DUE = (DueJobs(within_s=5.0, jobs=2), DueJobs(within_s=20.0, jobs=9))
 SAMPLES = st.builds(
     QueueSample,
     queue=st.text(min_size=1, max_size=10),
@@ -140,6 +142,8 @@ SAMPLES = st.builds(
     waiting_jobs=st.none(),
     waiting_min_jobs=COUNTS,
     in_flight_min_jobs=st.none() | COUNTS,
+    delayed_jobs=st.just(9),
+    due=st.sampled_from([(), DUE[:1], DUE]),
 )
 COUNTERS = st.builds(
     QueueCounts,
@@ -317,7 +321,7 @@ def test_a_sample_of_an_older_source_says_nothing_of_what_it_does_not_know() -> 
     message = telemetry_pb2.IngestRequest(producer="a", samples=[telemetry_pb2.QueueSample(queue="q", waiting_jobs=3)])
     (sample,) = codec.batch_from_message(over_the_wire(message)).samples
     assert sample == QueueSample(queue="q", at_s=0.0, waiting_jobs=3)
-    assert {getattr(sample, name) for name in sample.__slots__[3:]} == {None}
+    assert {getattr(sample, name) for name in sample.__slots__[3:]} == {None, ()}
 
 
 @pytest.mark.parametrize(

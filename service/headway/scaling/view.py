@@ -113,10 +113,13 @@ def copied(value: Value, **changes: Any) -> Value:
 
 
 def aged(queue: QueueMetrics, *, now_s: float) -> QueueMetrics:
-    """``queue`` with its oldest job's age brought from the sample's time to ``now_s``.
+    """``queue`` with its oldest job's age, and when delayed jobs are due, brought from the sample's time to ``now_s``.
 
     Waiting goes on between samples.
     """
+    if queue.delayed and queue.sampled_at_s is not None and queue.sampled_at_s < now_s:
+        passed_s = now_s - queue.sampled_at_s
+        queue = copied(queue, delayed=tuple(copied(each, due_in_s=each.due_in_s - passed_s) for each in queue.delayed))
     if (
         not (queue.waiting_least_jobs or queue.reserved_jobs)
         or queue.oldest_age_s is None
@@ -166,6 +169,7 @@ def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
         in_flight_jobs=_exact(seen, "in_flight_jobs"),
         in_flight_min_jobs=_least(seen, "in_flight_jobs", "in_flight_least_jobs"),
         delayed_jobs=_total(queue.delayed_jobs for queue in seen),
+        delayed=tuple(sorted((each for queue in seen for each in queue.delayed), key=lambda each: each.due_in_s)),
         reserved_jobs=_total(queue.reserved_jobs for queue in seen),
         oldest_age_s=_greatest(queue.oldest_age_s for queue in seen),
         oldest_age_max_s=_greatest_bound_s(seen),

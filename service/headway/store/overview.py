@@ -13,7 +13,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.fields import taken_from
 from headway.scaling.measure import BUCKET_S, BucketRow
-from headway.scaling.model import Host, QueueSample
+from headway.scaling.model import (
+    DueJobs,
+    Host,
+    QueueSample,
+)
 from headway.store.access.tokens import read_expiring
 from headway.store.events.event_sources import read_collectors, shared_connections
 from headway.store.hosts.forced_kills import read_forced
@@ -139,6 +143,7 @@ async def read_samples(
         queue_samples.c.listed_workers,
         queue_samples.c.waiting_min_jobs,
         queue_samples.c.in_flight_min_jobs,
+        queue_samples.c.due,
     )
     if queues is not None:
         query = query.where(queue_samples.c.queue.in_(queues))
@@ -151,7 +156,12 @@ async def read_samples(
 
 
 def _samples(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, QueueSample]:
-    return {row[0]: QueueSample(**dict(zip(names, row, strict=True))) for row in rows}
+    samples = {}
+    for row in rows:
+        values = dict(zip(names, row, strict=True))
+        due = tuple(DueJobs(within_s=within_s, jobs=jobs) for within_s, jobs in values["due"])
+        samples[row[0]] = QueueSample(**{**values, "due": due})
+    return samples
 
 
 async def read_buckets(

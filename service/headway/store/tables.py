@@ -193,6 +193,8 @@ queue_samples = Table(
     Column("listed_since_s", Double),
     Column("waiting_min_jobs", BigInteger),
     Column("in_flight_min_jobs", BigInteger),
+    # When delayed jobs are due: [seconds from the reading, so many jobs within them], ascending.
+    Column("due", JSONB, nullable=False, server_default="[]"),
 )
 
 listed_workers = Table(

@@ -18,6 +18,7 @@ from headway.scaling.model import (
     BrokerPoll,
     CutCause,
     CutJob,
+    DueJobs,
     EnteredJob,
     EventKind,
     HostProblem,
@@ -124,12 +125,18 @@ def _sample_to_message(sample: QueueSample) -> telemetry_pb2.QueueSample:
         sample,
         waiting_jobs=sample.waiting_jobs or 0,
         waiting_min_jobs=None if is_known else sample.waiting_min_jobs,
+        due=[message_of(telemetry_pb2.DueJobs, each) for each in sample.due],
     )
 
 
 def _sample(message: telemetry_pb2.QueueSample) -> QueueSample:
     is_known = message.waiting_jobs > 0 or not message.HasField("waiting_min_jobs")
-    return value_of(QueueSample, message, waiting_jobs=message.waiting_jobs if is_known else None)
+    return value_of(
+        QueueSample,
+        message,
+        waiting_jobs=message.waiting_jobs if is_known else None,
+        due=tuple(value_of(DueJobs, each) for each in message.due),
+    )
 
 
 def _event(message: telemetry_pb2.JobEvent) -> JobEvent:

@@ -171,6 +171,16 @@ async def test_a_sample_may_have_lower_bounds_alone(client: httpx.AsyncClient) -
     assert answer.json()["accepted_samples"] == 1
 
 
+async def test_a_sample_may_say_when_jobs_are_due(client: httpx.AsyncClient) -> None:
+    sample = {"queue": "redis/mail", "at_s": NOW_S, "waiting_jobs": 0, "delayed_jobs": 3}
+    due = [{"within_s": 5.0, "jobs": 1}, {"within_s": 10.0, "jobs": 3}]
+    answer = await client.post("/v1/telemetry", json=BATCH | {"samples": [sample | {"due": due}]})
+    assert answer.json()["accepted_samples"] == 1
+    answer = await client.post("/v1/telemetry", json=BATCH | {"samples": [sample | {"due": due[::-1]}]})
+    assert answer.status_code == 422
+    assert "due does not ascend" in answer.json()["detail"]
+
+
 async def test_a_large_batch_is_read_and_a_too_large_one_refused(client: httpx.AsyncClient) -> None:
     events = [{**BATCH["events"][0], "job_id": str(number)} for number in range(5000)]
     answer = await client.post("/v1/telemetry", json=BATCH | {"events": events})

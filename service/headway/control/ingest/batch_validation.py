@@ -117,6 +117,8 @@ def _sample_breaches(sample: QueueSample) -> Iterator[str]:
     for name in _DEPTHS:
         if (getattr(sample, name) or 0) > BIGINT_MAX:
             yield f"sample of queue {sample.queue!r}: {name}={getattr(sample, name)} is no count"
+    if any(each.jobs > BIGINT_MAX for each in sample.due):
+        yield f"sample of queue {sample.queue!r}: due has a number of jobs that is no count"
 
 
 def _activity_breaches(activity: WorkerActivity) -> Iterator[str]:

@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from headway.scaling.model import Arrivals, DayBudget, Decision, Demand, Mode, Objective, QueueMetrics, Step
+from headway.scaling.model import (
+    Arrivals,
+    DayBudget,
+    Decision,
+    DelayedJobs,
+    Demand,
+    Mode,
+    Objective,
+    QueueMetrics,
+    Step,
+)
 
 
 def decision_from_mapping(body: Mapping[str, Any]) -> Decision:
@@ -27,6 +37,7 @@ def metrics_from_mapping(body: Mapping[str, Any]) -> QueueMetrics:
     """The metrics that ``body`` holds; of keys as ``decision_from_mapping``."""
     values = _known(QueueMetrics, body)
     values["arrivals"] = tuple(Arrivals(**_known(Arrivals, row)) for row in body.get("arrivals", ()))
+    values["delayed"] = tuple(DelayedJobs(**_known(DelayedJobs, row)) for row in body.get("delayed", ()))
     return QueueMetrics(**values)
 
 

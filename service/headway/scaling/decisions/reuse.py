@@ -56,7 +56,7 @@ def is_reusable(outcome: Outcome, view: PoolView, memory: Memory, *, now_s: floa
     return (
         0 <= now_s - at_s <= REUSED_S_MAX
         and strategy.is_clockless
-        and not any(queue.waiting_least_jobs for queue in view.queues)
+        and not any(queue.waiting_least_jobs or queue.delayed for queue in view.queues)
         and strategy.is_at_rest(memory.strategy_state, now_s)
         and _is_quiet(outcome, view, now_s=now_s)
         and memory == outcome.before == outcome.memory

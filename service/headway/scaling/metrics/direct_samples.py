@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from headway.scaling.model import QueueMetrics, QueueSample
+from headway.scaling.model.due_jobs import delayed_from
 from headway.scaling.view import PoolView
 
 
@@ -22,6 +23,7 @@ def overlaid(queue: QueueMetrics, sample: QueueSample | None) -> QueueMetrics:
         waiting_jobs=sample.waiting_jobs,
         in_flight_jobs=sample.in_flight_jobs,
         delayed_jobs=sample.delayed_jobs,
+        delayed=tuple(delayed_from(sample.due)),
         oldest_age_s=sample.oldest_age_s,
         oldest_age_max_s=sample.oldest_age_max_s,
         reserved_jobs=sample.reserved_jobs,

@@ -1,5 +1,5 @@
-"""What the newest sample of a queue says beside depths: what is reserved, what bounds depths and the age have, and
-which events are reported.
+"""What the newest sample of a queue says beside depths: what is reserved, what bounds depths and the age have, when
+delayed jobs are due, and which events are reported.
 
 It also says how many workers the broker lists.
 
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from headway.scaling.model import QueueMetrics, QueueSample
+from headway.scaling.model.due_jobs import delayed_from
 from headway.scaling.view import copied
 
 LISTED_GAP_S = 30.0
@@ -37,7 +38,13 @@ def with_newest(queue: QueueMetrics, sample: QueueSample | None) -> QueueMetrics
     """``queue`` with what its newest ``sample`` says beside depths; the very ``queue`` where that is nothing."""
     if sample is None or queue.sampled_at_s is None:
         return queue
-    changes = {**_reserved(queue, sample), **_bound(queue, sample), **_least(queue, sample), **_rates(queue, sample)}
+    changes = {
+        **_reserved(queue, sample),
+        **_bound(queue, sample),
+        **_least(queue, sample),
+        **_delayed(queue, sample),
+        **_rates(queue, sample),
+    }
     return copied(queue, **changes) if changes else queue
 
 
@@ -83,6 +90,16 @@ def _least(queue: QueueMetrics, sample: QueueSample) -> dict[str, object]:
         bound: getattr(sample, bound)
         for exact, bound in (("waiting_jobs", "waiting_min_jobs"), ("in_flight_jobs", "in_flight_min_jobs"))
         if getattr(queue, exact) is None and getattr(sample, exact) is None and getattr(sample, bound) is not None
+    }
+
+
+def _delayed(queue: QueueMetrics, sample: QueueSample) -> dict[str, object]:
+    """When delayed jobs are due, from the rows' time on: rows do not say it."""
+    if not sample.due or queue.sampled_at_s is None or not _is_together(queue, sample):
+        return {}
+    return {
+        "delayed_jobs": sample.delayed_jobs,
+        "delayed": tuple(delayed_from(sample.due, ago_s=queue.sampled_at_s - sample.at_s)),
     }
 
 

@@ -4,6 +4,7 @@ A value that exists is valid: ``__post_init__`` refuses nonsense. Times called `
 """
 
 from headway.scaling.model.decision import DayBudget, Decision, Demand, Mode, Step
+from headway.scaling.model.due_jobs import DelayedJobs, DueJobs
 from headway.scaling.model.hosts import (
     COUNTED,
     RUNNING_JOBS_NAMED_MAX,
@@ -67,7 +68,9 @@ __all__ = [
     "DayBudget",
     "DayPaid",
     "Decision",
+    "DelayedJobs",
     "Demand",
+    "DueJobs",
     "EnteredJob",
     "EventKind",
     "Exit",

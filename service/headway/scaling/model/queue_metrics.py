@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from headway.scaling.model.due_jobs import DelayedJobs
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
@@ -48,6 +50,9 @@ class QueueMetrics:
     reserved_jobs: int | None = None
     """Of those in flight, the ones that a worker has taken and not begun: they wait, and no other can have them."""
     delayed_jobs: int | None = None
+    delayed: tuple[DelayedJobs, ...] = ()
+    """When those of ``delayed_jobs`` are due whose time is known, the soonest first; in an evaluation from now on,
+    before it from ``sampled_at_s`` on."""
     oldest_age_s: float | None = None
     oldest_age_max_s: float | None = None
     """Where the age is not exact, the most it may be; ``None``: it is exact, or no bound is known."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from headway.errors import Invalid
+from headway.scaling.model.due_jobs import DueJobs, due_breaches
 
 
 class EventKind(StrEnum):
@@ -79,6 +80,9 @@ class QueueSample:
     """At least so many jobs wait, where ``waiting_jobs`` is not known."""
     in_flight_min_jobs: int | None = None
     """Workers have at least so many jobs, where ``in_flight_jobs`` is not known."""
+    due: tuple[DueJobs, ...] = ()
+    """When those of ``delayed_jobs`` are due. Of those beyond the last count nothing is said but that they are due
+    later; empty: it is not known when any is."""
 
     def __post_init__(self) -> None:
         breaches = [] if self.queue else ["queue is empty"]
@@ -107,6 +111,8 @@ class QueueSample:
             )
             if least is not None and exact is not None and least > exact
         ]
+        wrong = due_breaches(self.due, delayed_jobs=self.delayed_jobs)
+        breaches += [f"sample of queue {self.queue!r}: {breach}" for breach in wrong]
         if breaches:
             raise Invalid(*breaches)
 

@@ -1,5 +1,6 @@
 """The newest that was reported, in Postgres: samples of queues, counts of jobs, hints about workers."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ _SAMPLED = {
     "listed_workers": "bigint",
     "waiting_min_jobs": "bigint",
     "in_flight_min_jobs": "bigint",
+    "due": "jsonb",
 }
 """What a sample says of its queue, and the type of each column."""
 
@@ -63,6 +65,7 @@ async def upsert_samples(connection: Connection, samples: Iterable[QueueSample])
     casts = ", ".join(f"cast(:{name} as {kind}[])" for name, kind in {**_KEYED, **_SAMPLED}.items())
     news = ", ".join(f"{name} = excluded.{name}" for name in ("sampled_at_s", *_SAMPLED))
     given = {name: [getattr(sample, name) for sample in ordered] for name in columns}
+    given["due"] = [json.dumps([[each.within_s, each.jobs] for each in sample.due]) for sample in ordered]
     listed = {name: given[name] for name in ("queue", "at_s", "listed_workers")}
     await connection.execute(text(_LISTED_BEFORE), listed)
     await connection.execute(

@@ -208,6 +208,7 @@ class QueueSample(google.protobuf.message.Message):
     LISTED_WORKERS_FIELD_NUMBER: builtins.int
     WAITING_MIN_JOBS_FIELD_NUMBER: builtins.int
     IN_FLIGHT_MIN_JOBS_FIELD_NUMBER: builtins.int
+    DUE_FIELD_NUMBER: builtins.int
     queue: builtins.str
     at_s: builtins.float
     waiting_jobs: builtins.int
@@ -234,6 +235,10 @@ class QueueSample(google.protobuf.message.Message):
     waiting_min_jobs: builtins.int
     """At least so many jobs, where the exact number is not known."""
     in_flight_min_jobs: builtins.int
+    @property
+    def due(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___DueJobs]:
+        """Of the delayed jobs, how many are due within each of some times, which ascend. None: it is not known when they are."""
+
     def __init__(
         self,
         *,
@@ -252,9 +257,10 @@ class QueueSample(google.protobuf.message.Message):
         listed_workers: builtins.int | None = ...,
         waiting_min_jobs: builtins.int | None = ...,
         in_flight_min_jobs: builtins.int | None = ...,
+        due: collections.abc.Iterable[global___DueJobs] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_in_flight_min_jobs", b"_in_flight_min_jobs", "_listed_workers", b"_listed_workers", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "_waiting_min_jobs", b"_waiting_min_jobs", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "in_flight_min_jobs", b"in_flight_min_jobs", "listed_workers", b"listed_workers", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs", "waiting_min_jobs", b"waiting_min_jobs"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_in_flight_min_jobs", b"_in_flight_min_jobs", "_listed_workers", b"_listed_workers", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "_waiting_min_jobs", b"_waiting_min_jobs", "at_s", b"at_s", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "in_flight_min_jobs", b"in_flight_min_jobs", "listed_workers", b"listed_workers", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "queue", b"queue", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs", "waiting_jobs", b"waiting_jobs", "waiting_min_jobs", b"waiting_min_jobs"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_in_flight_min_jobs", b"_in_flight_min_jobs", "_listed_workers", b"_listed_workers", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "_waiting_min_jobs", b"_waiting_min_jobs", "at_s", b"at_s", "delayed_jobs", b"delayed_jobs", "due", b"due", "in_flight_jobs", b"in_flight_jobs", "in_flight_min_jobs", b"in_flight_min_jobs", "listed_workers", b"listed_workers", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "queue", b"queue", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs", "waiting_jobs", b"waiting_jobs", "waiting_min_jobs", b"waiting_min_jobs"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_delayed_jobs", b"_delayed_jobs"]) -> typing.Literal["delayed_jobs"] | None: ...
     @typing.overload
@@ -281,6 +287,26 @@ class QueueSample(google.protobuf.message.Message):
     def WhichOneof(self, oneof_group: typing.Literal["_waiting_min_jobs", b"_waiting_min_jobs"]) -> typing.Literal["waiting_min_jobs"] | None: ...
 
 global___QueueSample = QueueSample
+
+@typing.final
+class DueJobs(google.protobuf.message.Message):
+    """At least so many of the jobs that are delayed now are due within within_s from now."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    WITHIN_S_FIELD_NUMBER: builtins.int
+    JOBS_FIELD_NUMBER: builtins.int
+    within_s: builtins.float
+    jobs: builtins.int
+    def __init__(
+        self,
+        *,
+        within_s: builtins.float = ...,
+        jobs: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["jobs", b"jobs", "within_s", b"within_s"]) -> None: ...
+
+global___DueJobs = DueJobs
 
 @typing.final
 class QueueCounts(google.protobuf.message.Message):

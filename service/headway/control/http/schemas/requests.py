@@ -10,7 +10,16 @@ from headway.control.bounds import BIGINT_MAX
 from headway.control.http.schemas.schema_base import Described
 from headway.control.ingest.batch_validation import BATCH_ITEMS_MAX
 from headway.scaling.fields import taken_from
-from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample, TelemetryBatch, WorkerActivity
+from headway.scaling.model import (
+    DueJobs,
+    EventKind,
+    JobEvent,
+    QueueCounts,
+    QueueSample,
+    TelemetryBatch,
+    WorkerActivity,
+)
+from headway.scaling.model.due_jobs import DUE_STEPS_MAX
 
 TEXT_LENGTH_MAX = 1000
 REQUEST_ATTEMPT_MAX = 2**32 - 1  # as the wire holds it
@@ -82,6 +91,13 @@ class EventBody(Taken):
         return JobEvent(**{**vars(self), "kind": EventKind(self.kind)})
 
 
+class DueJobsBody(Taken):
+    """So many of the delayed jobs are due within so many seconds; those due sooner are among them."""
+
+    within_s: Duration
+    jobs: Count
+
+
 class SampleBody(Taken):
     """One reading of a queue. ``oldest_age_s`` is 0 when nothing waits, and absent when it cannot be known.
 
@@ -112,6 +128,12 @@ class SampleBody(Taken):
     """At least so many jobs wait, where the number is not known."""
     in_flight_min_jobs: Count | None = None
     """Workers have at least so many jobs, where the number is not known."""
+    due: Annotated[list[DueJobsBody], Field(max_length=DUE_STEPS_MAX), FailFast()] = []
+    """When those of `delayed_jobs` are due, by ascending times; empty: that is not known."""
+
+    def value(self) -> QueueSample:
+        """The core's value."""
+        return QueueSample(**{**vars(self), "due": tuple(DueJobs(**vars(each)) for each in self.due)})
 
 
 class CountsBody(Taken):
@@ -167,7 +189,7 @@ class TelemetryBody(Taken):
             TelemetryBatch,
             self,
             events=tuple(event.value() for event in self.events),
-            samples=tuple(QueueSample(**vars(sample)) for sample in self.samples),
+            samples=tuple(sample.value() for sample in self.samples),
             activities=tuple(WorkerActivity(**vars(activity)) for activity in self.activities),
             counts=tuple(QueueCounts(**vars(counts)) for counts in self.counts),
         )

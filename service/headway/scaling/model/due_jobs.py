@@ -1,0 +1,64 @@
+"""When delayed jobs are due, as a reading of their queue tells it, and as an evaluation goes by it."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+DUE_EDGES_S = (
+    *(float(edge_s) for edge_s in range(5, 61, 5)),
+    *(float(edge_s) for edge_s in range(70, 121, 10)),
+    *(150.0, 180.0, 240.0, 300.0, 450.0, 600.0, 900.0, 1200.0, 1800.0, 2700.0, 3600.0),
+)
+"""What a source tells apart: finest where workers that are asked for now would come too late."""
+DUE_STEPS_MAX = 100  # of one reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueJobs:
+    """``jobs`` of the delayed ones are due within ``within_s`` from the reading; those due sooner are among them."""
+
+    within_s: float
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelayedJobs:
+    """``jobs`` that are due in ``due_in_s`` or somewhat later; below 0 they were due so long ago."""
+
+    jobs: int
+    due_in_s: float
+
+
+def due_by_edges(due_in_s: Sequence[float]) -> tuple[DueJobs, ...]:
+    """How many of the jobs that are due in ``due_in_s``, seconds in ascending order, are due within each edge.
+
+    The edges end with the first by which all are due; none where there are no jobs.
+    """
+    found: list[DueJobs] = []
+    for edge_s in DUE_EDGES_S if due_in_s else ():
+        found.append(DueJobs(within_s=edge_s, jobs=bisect_right(due_in_s, edge_s)))
+        if found[-1].jobs == len(due_in_s):
+            break
+    return tuple(found)
+
+
+def delayed_from(due: Sequence[DueJobs], *, ago_s: float = 0.0) -> Iterator[DelayedJobs]:
+    """The jobs of a reading that was taken ``ago_s`` ago, the soonest first, each as early as it may be due."""
+    for sooner, each in pairwise((DueJobs(within_s=0.0, jobs=0), *due)):
+        if each.jobs > sooner.jobs:
+            yield DelayedJobs(jobs=each.jobs - sooner.jobs, due_in_s=sooner.within_s - ago_s)
+
+
+def due_breaches(due: Sequence[DueJobs], *, delayed_jobs: int | None) -> Iterator[str]:
+    """What in ``due`` cannot be."""
+    if not due:
+        return
+    if len(due) > DUE_STEPS_MAX:
+        yield f"due has {len(due)} times, at most {DUE_STEPS_MAX} are taken"
+    if any(not 0 <= each.within_s < float("inf") or each.jobs < 0 for each in due):  # which NaN is not
+        yield "due has a time or a number of jobs that is none"
+    elif any(later.within_s <= each.within_s or later.jobs < each.jobs for each, later in pairwise(due)):
+        yield "due does not ascend"
+    elif delayed_jobs is None or due[-1].jobs > delayed_jobs:
+        yield f"{due[-1].jobs} jobs are due, of delayed_jobs={delayed_jobs}"

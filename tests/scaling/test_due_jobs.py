@@ -1,0 +1,73 @@
+"""When delayed jobs are due: what a reading tells, and what an evaluation goes by."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.errors import Invalid
+from headway.scaling.metrics.newest_sample import with_newest
+from headway.scaling.model import DelayedJobs, DueJobs, QueueMetrics, QueueSample
+from headway.scaling.model.due_jobs import DUE_EDGES_S, DUE_STEPS_MAX, delayed_from, due_by_edges
+from headway.scaling.view import aged, pooled
+
+TIMES_S = st.lists(st.floats(0.0, 5000.0), max_size=40).map(sorted)
+
+
+@given(TIMES_S)
+def test_no_job_is_read_as_due_later_than_it_is(due_in_s: list[float]) -> None:
+    read = list(delayed_from(due_by_edges(due_in_s)))
+    known = [each_s for each_s in due_in_s if each_s <= DUE_EDGES_S[-1]]
+    assert sum(each.jobs for each in read) == len(known)
+    as_read = [each.due_in_s for each in read for _ in range(each.jobs)]
+    assert all(read_s <= true_s for read_s, true_s in zip(as_read, known, strict=True))
+
+
+@given(TIMES_S)
+def test_what_is_due_within_a_minute_is_known_to_five_seconds(due_in_s: list[float]) -> None:
+    as_read = [each.due_in_s for each in delayed_from(due_by_edges(due_in_s)) for _ in range(each.jobs)]
+    soon = [(read_s, true_s) for read_s, true_s in zip(as_read, due_in_s, strict=False) if true_s <= 60.0]
+    assert all(true_s - read_s <= 5.0 for read_s, true_s in soon)
+
+
+def test_a_sample_holds_all_that_is_told_apart() -> None:
+    due = due_by_edges([1.0, *DUE_EDGES_S])
+    assert len(due) == len(DUE_EDGES_S) <= DUE_STEPS_MAX
+    assert QueueSample(queue="a", at_s=0.0, waiting_jobs=0, delayed_jobs=99, due=due).due == due
+
+
+@pytest.mark.parametrize(
+    ("due", "delayed_jobs", "says"),
+    [
+        ([(5.0, 1), (5.0, 2)], 9, "does not ascend"),
+        ([(5.0, 2), (6.0, 1)], 9, "does not ascend"),
+        ([(5.0, 2)], 1, "2 jobs are due, of delayed_jobs=1"),
+        ([(5.0, 2)], None, "2 jobs are due, of delayed_jobs=None"),
+        ([(-5.0, 2)], 9, "a time or a number of jobs that is none"),
+        ([(float("nan"), 2)], 9, "a time or a number of jobs that is none"),
+        ([(float(number), 1) for number in range(DUE_STEPS_MAX + 1)], 9, "at most 100"),
+    ],
+)
+def test_a_curve_that_cannot_be_is_refused(due: list[tuple[float, int]], delayed_jobs: int | None, says: str) -> None:
+    steps = tuple(DueJobs(within_s=within_s, jobs=jobs) for within_s, jobs in due)
+    with pytest.raises(Invalid, match=says):
+        QueueSample(queue="a", at_s=0.0, waiting_jobs=0, delayed_jobs=delayed_jobs, due=steps)
+
+
+def test_time_brings_jobs_nearer() -> None:
+    sample = QueueSample(queue="a", at_s=102.0, waiting_jobs=0, delayed_jobs=3, due=due_by_edges([7.0, 7.0, 41.0]))
+    queue = with_newest(QueueMetrics(queue="a", sampled_at_s=101.0, waiting_jobs=0), sample)
+    assert queue.delayed_jobs == 3
+    assert aged(queue, now_s=106.0).delayed == (DelayedJobs(jobs=2, due_in_s=1.0), DelayedJobs(jobs=1, due_in_s=36.0))
+
+
+def test_rows_that_are_far_from_the_sample_take_nothing_from_it() -> None:
+    sample = QueueSample(queue="a", at_s=200.0, waiting_jobs=0, delayed_jobs=1, due=due_by_edges([7.0]))
+    assert with_newest(QueueMetrics(queue="a", sampled_at_s=100.0), sample).delayed == ()
+
+
+def test_members_are_one_row_of_jobs() -> None:
+    a = QueueMetrics(queue="a", sampled_at_s=1.0, delayed_jobs=2, delayed=(DelayedJobs(jobs=2, due_in_s=9.0),))
+    b = replace(a, queue="b", delayed=(DelayedJobs(jobs=1, due_in_s=3.0), DelayedJobs(jobs=1, due_in_s=12.0)))
+    assert [(each.due_in_s, each.jobs) for each in pooled([a, b]).delayed] == [(3.0, 1), (9.0, 2), (12.0, 1)]
