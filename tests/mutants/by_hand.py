@@ -46,6 +46,25 @@ def _in(module: str, tests: tuple[str, ...], *changes: tuple[str, str]) -> tuple
 
 MUTANTS = (
     *_in(
+        "demands/due_work.py",
+        ("test_due_work.py",),
+        ("each.until_s < soon_s + slow_s or later.new_slots > now.new_slots", "True"),
+        ("each.until_s < soon_s + slow_s or ", ""),
+        (" or later.new_slots > now.new_slots", ""),
+        ("Need(kept_slots=now.kept_slots)", "Need()"),
+        ("before_s=soon_s + price_s", "before_s=soon_s"),
+        ("if each.within_s <= until_s", "if False"),
+        ("due_in_s < view.tick_s + start_up_s(view)", "due_in_s < view.tick_s"),
+        ("            jobs += each.jobs\n", "            jobs = each.jobs\n"),
+    ),
+    *_in(
+        "model/due_jobs.py",
+        ("test_due_jobs.py",),
+        ("due_in_s=sooner.within_s - ago_s", "due_in_s=each.within_s - ago_s"),
+        ("jobs=each.jobs - sooner.jobs", "jobs=each.jobs"),
+        ("bisect_right(due_in_s, edge_s)", "bisect_right(due_in_s, edge_s - 5.0)"),
+    ),
+    *_in(
         "policy/stabilization.py",
         ("test_hold.py",),
         ("(had - wanted) * idle_s", "(part - wanted) * idle_s"),

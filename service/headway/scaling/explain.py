@@ -178,6 +178,7 @@ DEMANDS: Mapping[str, str] = MappingProxyType(
         "backlog_drain": "starting every waiting job in time takes {slots}",
         "work_in_progress": "running jobs and starting workers take {slots}",
         "wake": "jobs wait and no worker runs: a first start takes {slots}",
+        "due_work": "jobs are due soon, and starting them in time takes {slots}",
         "standing": "workers start too slowly to react in time, so {slots} must be pre-warmed",
         "rhythm": "bursts repeat with short pauses, and keeping {slots} costs less than following them",
         "saturation": "every worker is busy, and the strategy then adds one: {slots}",

@@ -31,6 +31,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "work_in_progress": "running jobs",
         "backlog_drain": "starting all waiting jobs in time",
         "wake": "waking from zero",
+        "due_work": "jobs that are due soon",
         "standing": "pre-warmed workers",
         "rhythm": "repeating bursts",
         "steady_state": "keeping up with arrivals",

@@ -45,6 +45,7 @@ const NAMES = {
   work_in_progress: "running jobs",
   backlog_drain: "starting all waiting jobs in time",
   wake: "waking from zero",
+  due_work: "jobs that are due soon",
   standing: "pre-warmed workers",
   rhythm: "repeating bursts",
   steady_state: "keeping up with arrivals",
@@ -95,6 +96,7 @@ const DEMANDS = {
   work_in_progress: (value, seen) => `${waiting(seen)}: running and starting workers for ${slots(value)} are enough.`,
   backlog_drain: (value, seen) => `${waiting(seen)}: starting them all in time takes workers for ${slots(value)}.`,
   wake: (value, seen) => `${waiting(seen)}, and no worker runs: a first worker starts, for ${slots(value)}.`,
+  due_work: (value) => `Jobs are due soon: starting them in time takes workers for ${slots(value)}.`,
   standing: (value) =>
     `A worker that starts now is too late for the next jobs: workers for ${slots(value)} must be pre-warmed.`,
   rhythm: (value) =>

@@ -54,14 +54,18 @@ class Supply:
     reserved_jobs: int = 0
     """Jobs that workers have taken and not begun: busy slots begin these first."""
 
-    def starts(self, within_s: float) -> float:
-        """Jobs that busy and coming slots surely start within ``within_s``."""
-        expected = max(0.0, self.completions_per_s * within_s - self.reserved_jobs)
+    def starts(self, within_s: float, *, from_s: float = 0.0) -> float:
+        """Jobs that busy and coming slots surely start between ``from_s`` and ``within_s`` from now.
+
+        By ``from_s`` a busy slot has begun jobs that are reserved, or waits for what is due then: which, nobody knows.
+        """
+        reserved_jobs = max(0.0, self.reserved_jobs - self.completions_per_s * from_s)
+        expected = max(0.0, self.completions_per_s * (within_s - from_s) - reserved_jobs)
         # Completions scatter like a Poisson count, whose variance is its mean.
         sure = max(0.0, expected - self.caution * math.sqrt(expected))
         for coming in self.coming:
             if coming.ready_in_s <= within_s:
-                sure += coming.slots * self.per_slot(within_s - coming.ready_in_s)
+                sure += coming.slots * self.per_slot(within_s - max(from_s, coming.ready_in_s))
         return sure
 
     def per_slot(self, within_s: float) -> float:
@@ -234,22 +238,22 @@ def standing(
     return found
 
 
-def need(jobs: float, within_s: float, given: Supply, *, start_up_s: float) -> Need:
+def need(jobs: float, within_s: float, given: Supply, *, start_up_s: float, from_s: float = 0.0) -> Need:
     """The idle slots that must stay and the new ones, so that ``jobs`` start within ``within_s`` from now.
 
-    Never falls as jobs rise or the time gets shorter. New workers cannot start anything before they are up: what is
-    due earlier is theirs as soon as they are.
+    None of them starts before ``from_s``. Never falls as jobs rise or the time gets shorter. New workers cannot start
+    anything before they are up: what is due earlier is theirs as soon as they are.
     """
     left_s = max(within_s, start_up_s)
-    left_jobs = jobs - given.starts(left_s)
+    left_jobs = jobs - given.starts(left_s, from_s=from_s)
     if left_jobs <= ROUNDING:
         return Need()
-    from_idle = given.per_slot(left_s)
+    from_idle = given.per_slot(left_s - from_s)
     kept_slots = math.ceil(left_jobs / from_idle - ROUNDING)
     if kept_slots <= given.idle_slots:
         return Need(kept_slots=kept_slots)
     left_jobs -= given.idle_slots * from_idle
-    from_new = 1 + math.floor((left_s - start_up_s) / given.cycle_s)
+    from_new = 1 + math.floor((left_s - max(start_up_s, from_s)) / given.cycle_s)
     return Need(kept_slots=given.idle_slots, new_slots=math.ceil(left_jobs / from_new - ROUNDING))
 
 

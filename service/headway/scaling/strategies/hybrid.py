@@ -26,6 +26,7 @@ from headway.scaling.demands.deadlines import (
     taking,
     waiting,
 )
+from headway.scaling.demands.due_work import due_work, is_due_soon
 from headway.scaling.demands.rhythm_capacity import Keeping, enough_slots
 from headway.scaling.demands.rhythm_detection import Periods, periods_of, rhythm_alone, seen
 from headway.scaling.demands.safety_stock import SafetyStock, guard_of, learned, spare_jobs
@@ -65,6 +66,9 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         Demand(name="backlog_drain", slots=max(at_work, in_use + drain.slots)),
         Demand(name="wake", slots=float(_is_asleep(queue, view))),
     ]
+    if queue.delayed:
+        due = max(_due(queue, view, given), float(is_due_soon(queue, view)))
+        demands.append(Demand(name="due_work", slots=max(at_work, in_use + due)))
     if enough is not None:
         demands.append(Demand(name="rhythm", slots=float(enough)))
     elif guard is not None:
@@ -172,6 +176,16 @@ def _drain(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int
             target_s = view.profile.objective_of(member.queue).target_s
             needs.append(_drain_of(member, alone, view, target_s=target_s, slots_max=slots_max))
     return greatest(needs)
+
+
+def _due(queue: QueueMetrics, view: PoolView, given: Supply) -> int:
+    """Slots for what is due later, of all members and of each alone with its own objective."""
+    objectives = ((each, view.profile.objective_of(each.queue)) for each in view.queues)
+    needs = [
+        due_work(queue, given, view, target_s=view.profile.objective.target_s),
+        *(due_work(each, given, view, target_s=objective.target_s) for each, objective in objectives if each.delayed),
+    ]
+    return greatest(needs).slots
 
 
 def _drain_of(queue: QueueMetrics, given: Supply, view: PoolView, *, target_s: float, slots_max: int) -> Need:

@@ -1,0 +1,76 @@
+"""Work that is due later, at a time that is known: workers stand ready for it, start-up included, and nobody before.
+
+A job that is due later can start from its due time on, and must start within the objective of it. So slots count from
+then on only: what they could start before is of no use to it.
+
+Source: S. K. Baruah, L. E. Rosier, R. R. Howell, "Algorithms and Complexity Concerning the Preemptive Scheduling of
+Periodic, Real-Time Tasks on One Processor", Real-Time Systems 2 (1990): in each interval, the work that comes and is
+due within it must not exceed what can be done in it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headway.scaling.demands.deadlines import (
+    MARGIN_S,
+    Need,
+    Supply,
+    greatest,
+    need,
+    slow_start_s,
+    start_up_s,
+    waiting,
+)
+from headway.scaling.model import QueueMetrics
+from headway.scaling.policy.stabilization import start_cost_s
+from headway.scaling.view import PoolView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Interval:
+    """So many jobs come at ``from_s`` from now or later, and must have started by ``until_s``."""
+
+    jobs: float
+    from_s: float
+    until_s: float
+
+
+def due_work(queue: QueueMetrics, given: Supply, view: PoolView, *, target_s: float) -> Need:
+    """The slots that start each job within ``target_s`` of its due time.
+
+    New ones are asked for as late as that allows: once a worker that is asked for at the next evaluation would come too
+    late for one of the jobs, or so late that more workers were needed. Idle ones stay while to let them go and to start
+    them again would cost more than their time.
+    """
+    ready_in_s = start_up_s(view)
+    soon_s = view.tick_s + ready_in_s
+    slow_s = slow_start_s(view.profile, start_up_s=ready_in_s, start_up_p95_s=view.start_up_p95_s)
+    price_s = start_cost_s(start_up_s=ready_in_s, exit_s=view.exit_s or 0.0, core_s=view.start_up_cpu_s)
+    needs = []
+    for each in _intervals(queue, view, target_s=target_s, before_s=soon_s + price_s):
+        now = need(each.jobs, each.until_s, given, start_up_s=ready_in_s, from_s=each.from_s)
+        later = need(each.jobs, each.until_s, given, start_up_s=soon_s, from_s=each.from_s)
+        is_last_moment = each.until_s < soon_s + slow_s or later.new_slots > now.new_slots
+        needs.append(now if is_last_moment else Need(kept_slots=now.kept_slots))
+    return greatest(needs)
+
+
+def is_due_soon(queue: QueueMetrics, view: PoolView) -> bool:
+    """Whether a worker that is asked for at the next evaluation would not be up when the first job is due."""
+    return bool(queue.delayed) and queue.delayed[0].due_in_s < view.tick_s + start_up_s(view)
+
+
+def _intervals(queue: QueueMetrics, view: PoolView, *, target_s: float, before_s: float) -> Iterator[_Interval]:
+    """Each interval that begins with a due time within ``before_s``, or now, and ends with the last moment of one."""
+    soon = [each for each in queue.delayed if each.due_in_s < before_s]
+    left_s = max(0.0, target_s - MARGIN_S)
+    waits = waiting(queue, view, target_s=target_s) if soon else ()
+    for last in range(len(soon)):
+        until_s = soon[last].due_in_s + left_s
+        jobs = 0.0
+        for each in reversed(soon[: last + 1]):
+            jobs += each.jobs
+            if each.due_in_s > 0:
+                yield _Interval(jobs=jobs, from_s=each.due_in_s, until_s=until_s)
+        jobs += sum(each.jobs for each in waits if each.within_s <= until_s)
+        yield _Interval(jobs=jobs, from_s=0.0, until_s=until_s)

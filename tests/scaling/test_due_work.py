@@ -1,0 +1,157 @@
+"""Workers stand ready for work that is due later, and nobody before."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.scaling.decide import decide
+from headway.scaling.demands.deadlines import Supply
+from headway.scaling.demands.due_work import due_work
+from headway.scaling.model import DelayedJobs, Memory, Objective, QueueMetrics
+from headway.scaling.profile import Profile
+from headway.scaling.view import PoolView
+
+NOW_S = 1000.0
+
+
+def view(
+    *, delayed: Sequence[tuple[int, float]], start_up_s: float = 4.0, target_s: float = 10.0, **of_view
+) -> PoolView:
+    queue = QueueMetrics(
+        queue="redis/mail",
+        sampled_at_s=NOW_S,
+        waiting_jobs=of_view.pop("waiting_jobs", 0),
+        in_flight_jobs=of_view.pop("in_flight_jobs", 0),
+        oldest_age_s=0.0,
+        service_time_s=of_view.pop("service_time_s", 1.0),
+        delayed_jobs=sum(jobs for jobs, _ in delayed),
+        delayed=tuple(DelayedJobs(jobs=jobs, due_in_s=due_in_s) for jobs, due_in_s in delayed),
+    )
+    profile = Profile(
+        pool="mail",
+        queues=("redis/mail",),
+        template="mail",
+        workers_min=0,
+        workers_max=100,
+        objective=Objective(target_s=target_s, percentile=99.0),
+    )
+    return PoolView(profile=profile, queues=(queue,), start_up_s=start_up_s, capacity_workers=100, **of_view)
+
+
+def target(seen: PoolView) -> int:
+    decision, _ = decide(seen, Memory(), now_s=NOW_S)
+    return decision.target_workers
+
+
+def test_a_pool_at_zero_wakes_so_that_its_worker_is_up_when_the_job_is_due() -> None:
+    assert [target(view(delayed=[(1, due_in_s)])) for due_in_s in (150.0, 15.0, 9.1, 8.9, 1.0, -3.0)] == [
+        0, 0, 0, 1, 1, 1,
+    ]  # fmt: skip
+
+
+def test_what_a_worker_can_start_within_the_objective_needs_no_second_one() -> None:
+    assert target(view(delayed=[(5, 8.0)])) == 1
+    assert target(view(delayed=[(50, 2.0)])) == 7
+
+
+def test_jobs_that_are_due_together_take_a_slot_each_where_they_are_long() -> None:
+    assert target(view(delayed=[(7, 1.0)], service_time_s=60.0)) == 7
+    assert target(view(delayed=[(4, 0.5), (3, 1.0)], service_time_s=60.0)) == 7
+
+
+def test_long_jobs_are_not_prepared_for_before_the_last_moment() -> None:
+    """A slot starts one of them either way: the later it is asked for, the less it idles."""
+    assert target(view(delayed=[(7, 6.0)], service_time_s=60.0)) == 1
+
+
+def test_jobs_that_are_due_one_after_the_other_share_a_slot() -> None:
+    assert target(view(delayed=[(1, each) for each in (1.0, 3.0, 5.0, 7.0)])) == 1
+
+
+def test_an_idle_worker_stays_for_what_is_due_soon() -> None:
+    idle = {"running_workers": 3, "assigned_workers": 3, "idle_workers": 3, "busy_workers": 0}
+    assert target(view(delayed=[(3, 20.0)], service_time_s=60.0, **idle)) == 3
+    decision, _ = decide(view(delayed=[(3, 3000.0)], service_time_s=60.0, **idle), Memory(), now_s=NOW_S)
+    assert max(demand.slots for demand in decision.demands) == 0
+
+
+def test_a_decision_names_the_reason() -> None:
+    decision, _ = decide(view(delayed=[(3, 4.0)]), Memory(), now_s=NOW_S)
+    assert decision.binding == "due_work"
+
+
+def test_what_waits_takes_its_part_of_the_slots() -> None:
+    nobody = Supply(busy_slots=0, idle_slots=0, coming=(), completions_per_s=0.0, cycle_s=60.0, caution=1.0)
+    assert slots(view(delayed=[(10, 1.0)]), nobody) == 10
+    assert slots(view(delayed=[(10, 1.0)], waiting_jobs=7), nobody) == 17
+
+
+COHORTS = st.lists(st.tuples(st.integers(1, 50), st.floats(-20.0, 200.0)), min_size=1, max_size=6).map(
+    lambda found: sorted(found, key=lambda each: each[1])
+)
+VIEWS = st.fixed_dictionaries(
+    {
+        "start_up_s": st.floats(0.1, 60.0),
+        "target_s": st.floats(1.0, 120.0),
+        "waiting_jobs": st.integers(0, 50),
+        "service_time_s": st.none() | st.floats(0.01, 100.0),
+    }
+)
+SUPPLIES = st.builds(
+    Supply,
+    busy_slots=st.integers(0, 10),
+    idle_slots=st.integers(0, 10),
+    coming=st.just(()),
+    completions_per_s=st.floats(0.0, 20.0),
+    cycle_s=st.floats(0.01, 100.0) | st.just(math.inf),
+    caution=st.just(1.0),
+    reserved_jobs=st.integers(0, 10),
+)
+
+
+def slots(seen: PoolView, given_supply: Supply) -> int:
+    return due_work(seen.queues[0], given_supply, seen, target_s=seen.profile.objective.target_s).slots
+
+
+@given(COHORTS, VIEWS, SUPPLIES, st.integers(0, 5), st.integers(1, 50))
+def test_more_that_is_due_never_asks_for_less(
+    delayed: list[tuple[int, float]], of_view: dict, supply: Supply, place: int, more: int
+) -> None:
+    place %= len(delayed)
+    grown = [(jobs + more * (index == place), due_in_s) for index, (jobs, due_in_s) in enumerate(delayed)]
+    assert slots(view(delayed=grown, **of_view), supply) >= slots(view(delayed=delayed, **of_view), supply)
+
+
+@given(COHORTS, VIEWS, SUPPLIES)
+def test_nobody_is_asked_for_before_a_worker_is_of_use(
+    delayed: list[tuple[int, float]], of_view: dict, supply: Supply
+) -> None:
+    seen = view(delayed=delayed, **of_view)
+    if delayed[0][1] >= seen.tick_s + seen.start_up_s:
+        none_idle = replace(supply, idle_slots=0)
+        assert slots(seen, none_idle) == 0
+
+
+@given(COHORTS, VIEWS, SUPPLIES)
+def test_more_that_waits_never_asks_for_less(delayed: list[tuple[int, float]], of_view: dict, supply: Supply) -> None:
+    more = of_view | {"waiting_jobs": of_view["waiting_jobs"] + 7}
+    assert slots(view(delayed=delayed, **more), supply) >= slots(view(delayed=delayed, **of_view), supply)
+
+
+@pytest.mark.parametrize("service_time_s", [0.2, 5.0])
+@pytest.mark.parametrize("due_in_s", [0.0, 1.0])
+def test_a_worker_asked_for_now_starts_them_in_time(due_in_s: float, service_time_s: float) -> None:
+    """What is asked for suffices: so many slots, up after the start-up, begin each job in time."""
+    jobs, start_up_s, target_s = 40, 4.0, 10.0
+    workers = target(view(delayed=[(jobs, due_in_s)], service_time_s=service_time_s))
+    free_s = [max(start_up_s, due_in_s)] * workers
+    latest_s = 0.0
+    for _ in range(jobs):
+        free_s.sort()
+        latest_s = max(latest_s, free_s[0])
+        free_s[0] += service_time_s
+    assert latest_s <= due_in_s + target_s
