@@ -45,6 +45,40 @@ def test_depths_and_the_oldest_age_are_those_of_rqs_own_api(rq: Rq, watch: Watch
     assert (sample.waiting_jobs, sample.in_flight_jobs, sample.oldest_age_s) == (0, 0, 0.0)
 
 
+def test_when_scheduled_jobs_are_due_is_known(rq: Rq, watch: Watch) -> None:
+    queue = rq.queue()
+    for seconds in (3, 7, 8, 200, 90_000):
+        queue.enqueue_in(timedelta(seconds=seconds), work)
+    (sample,) = watch.poll_once().samples
+    assert (sample.waiting_jobs, sample.delayed_jobs, sample.oldest_age_s) == (0, 5, 0.0)
+    known = {each.within_s: each.jobs for each in sample.due}
+    assert [known[within_s] for within_s in (5.0, 10.0, 180.0, 240.0, 3600.0)] == [1, 3, 3, 4, 4]
+
+
+def test_what_is_due_and_was_not_moved_waits(rq: Rq, watch: Watch) -> None:
+    """Without a worker that has RQ's scheduler nobody moves it: it is as late there as in the list."""
+    queue = rq.queue()
+    queue.enqueue_in(timedelta(seconds=3), work)
+    queue.enqueue_in(timedelta(seconds=60), work)
+    (sample,) = watch.poll_once(later_s=20.0).samples
+    assert (sample.waiting_jobs, sample.delayed_jobs) == (1, 1)
+    assert 16.0 <= sample.oldest_age_s <= 18.0  # RQ's due times are whole seconds
+    queue.enqueue(work)
+    (sample,) = watch.poll_once(later_s=20.0).samples
+    assert sample.waiting_jobs == 2
+    assert sample.oldest_age_s == pytest.approx(20.0, abs=1.0)  # it entered the queue before that one was due
+
+
+def test_a_retry_and_a_repeat_with_an_interval_are_due_by_time(rq: Rq, watch: Watch) -> None:
+    rq.queue().enqueue(fail, retry=Retry(max=1, interval=30))
+    rq.queue().enqueue(work, repeat=Repeat(times=1, interval=100))
+    rq.run()
+    (sample,) = watch.poll_once().samples
+    assert (sample.waiting_jobs, sample.delayed_jobs) == (0, 2)
+    known = {each.within_s: each.jobs for each in sample.due}
+    assert [known[within_s] for within_s in (20.0, 30.0, 90.0, 100.0)] == [0, 1, 1, 2]
+
+
 def test_a_job_is_reported_step_by_step_at_rqs_own_times(rq: Rq, watch: Watch) -> None:
     job = rq.queue().enqueue(work)
     watch.poll_once()

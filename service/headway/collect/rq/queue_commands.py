@@ -117,11 +117,11 @@ def reading_from(asked: Asked, replies: Sequence[Any]) -> QueueReading:
         if isinstance(reply, Exception):
             raise reply
     jobs: list[Any] = opening if asked.is_whole else [0, [], [], [], 0, 0]
-    waiting_jobs, head, tail, members, in_flight_jobs, delayed_jobs = jobs
+    waiting_jobs, head, tail, members, in_flight_jobs, scheduled_jobs = jobs
     return QueueReading(
         waiting_jobs=waiting_jobs,
         in_flight_jobs=in_flight_jobs,
-        delayed_jobs=delayed_jobs,
+        scheduled_jobs=scheduled_jobs,
         head=head,
         tail=tail,
         members={job_of(member): member for member in members},

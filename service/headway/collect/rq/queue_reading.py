@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from headway.collect.job_lifecycle import JobRecord
+from headway.collect.rq.scheduled_jobs import NOTHING_SCHEDULED, ScheduledJobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +24,15 @@ class QueueReading:
 
     waiting_jobs: int
     in_flight_jobs: int
-    delayed_jobs: int
+    scheduled_jobs: int
+    """In the registry of scheduled jobs, those that are due among them."""
     head: list[str]
     tail: list[str]
     members: Mapping[str, str]
     """Job id -> its member of the registry of started jobs, which also names the execution."""
     finished: EndedSpans
     failed: EndedSpans
+    scheduled: ScheduledJobs = NOTHING_SCHEDULED
 
     @property
     def is_whole_list(self) -> bool:

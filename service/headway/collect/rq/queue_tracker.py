@@ -155,15 +155,19 @@ class TrackedQueue:
 
     def sample(self, reading: QueueReading, *, at_s: float) -> QueueSample:
         """The state of the queue. To be called after ``take``."""
+        scheduled = reading.scheduled
         known_s = [self._edge_s[job] for job in _edges(reading) if job in self._edge_s]
-        oldest_age_s = max(0.0, at_s - min(known_s)) if known_s else None
+        is_known = bool(known_s) or not reading.waiting_jobs
+        if scheduled.overdue_since_s is not None:
+            known_s.append(scheduled.overdue_since_s)
         return QueueSample(
             queue=self.queue,
             at_s=at_s,
-            waiting_jobs=reading.waiting_jobs,
+            waiting_jobs=reading.waiting_jobs + scheduled.overdue_jobs,
             in_flight_jobs=reading.in_flight_jobs,
-            delayed_jobs=reading.delayed_jobs,
-            oldest_age_s=oldest_age_s if reading.waiting_jobs else 0.0,
+            delayed_jobs=reading.scheduled_jobs - scheduled.overdue_jobs,
+            oldest_age_s=max(0.0, at_s - min(known_s, default=at_s)) if is_known else None,
+            due=scheduled.due,
         )
 
     @property
@@ -181,7 +185,7 @@ class TrackedQueue:
 
     def is_left(self, reading: QueueReading) -> bool:
         """Whether there is a job of the queue, or one was reported whose end was not. After ``take``."""
-        is_there = reading.waiting_jobs or reading.in_flight_jobs or reading.delayed_jobs
+        is_there = reading.waiting_jobs or reading.in_flight_jobs or reading.scheduled_jobs
         return bool(is_there or self.jobs.waiting or any(self.jobs.running()))
 
     def _news(

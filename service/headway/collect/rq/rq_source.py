@@ -30,6 +30,7 @@ from headway.collect.rq.queue_reading import Answers, QueueReading, RecordReques
 from headway.collect.rq.queue_tracker import TrackedQueue, empty_sample
 from headway.collect.rq.rq_record import record_commands, record_from, score_commands
 from headway.collect.rq.rq_workers import activity_from, served_by, worker_commands
+from headway.collect.rq.scheduled_jobs import DUE_COMMANDS, due_commands, scheduled_from
 from headway.collect.source import EXACT, Cursor, Figure, FoundQueue, Library, Reading, bounded
 from headway.connections import Connection
 from headway.scaling.model import JobEvent, QueueSample, WorkerActivity
@@ -120,6 +121,7 @@ class RqSource:
     def _poll(self, at_s: float) -> Reading:
         worker_keys, readings, resting = self._read_queues(at_s)
         self._poll_deeper(readings, at_s)
+        self._read_scheduled(readings, at_s)
         asked = self._asks(readings)
         answers, workers = self._read_records(asked, worker_keys)
         listed = Counter(queue for fields, _ in workers if fields is not None for queue in served_by(fields))
@@ -253,6 +255,17 @@ class RqSource:
             if isinstance(tail, Exception):
                 raise tail
             self._queues[queue].poll_deeper(tail, entries_reported_until_s=at_s if is_beginning else None)
+
+    def _read_scheduled(self, readings: dict[str, QueueReading], at_s: float) -> None:
+        """A trip more, where jobs are scheduled: when they are due."""
+        queues = [queue for queue, reading in readings.items() if reading.scheduled_jobs]
+        replies = iter(
+            exchange(self._client, [due_commands(self._keys.scheduled + queue, at_s=at_s) for queue in queues])
+        )
+        for queue in queues:
+            reading, of_queue = readings[queue], list(islice(replies, DUE_COMMANDS))
+            scheduled = scheduled_from(of_queue, at_s=at_s, scheduled_jobs=reading.scheduled_jobs)
+            readings[queue] = replace(reading, scheduled=scheduled)
 
     def _asks(self, readings: dict[str, QueueReading]) -> dict[str, RecordRequests]:
         room, asked = RECORDS_MAX, {}
