@@ -31,9 +31,14 @@ def test_what_is_due_within_a_minute_is_known_to_five_seconds(due_in_s: list[flo
     assert all(true_s - read_s <= 5.0 for read_s, true_s in soon)
 
 
+def test_what_is_due_together_is_known_exactly() -> None:
+    (known,) = delayed_from(due_by_edges([47.3] * 500))
+    assert known == DelayedJobs(jobs=500, due_in_s=pytest.approx(47.3, abs=0.02))
+
+
 def test_a_sample_holds_all_that_is_told_apart() -> None:
     due = due_by_edges([1.0, *DUE_EDGES_S])
-    assert len(due) == len(DUE_EDGES_S) <= DUE_STEPS_MAX
+    assert len(DUE_EDGES_S) <= len(due) <= DUE_STEPS_MAX
     assert QueueSample(queue="a", at_s=0.0, waiting_jobs=0, delayed_jobs=99, due=due).due == due
 
 
@@ -59,7 +64,9 @@ def test_time_brings_jobs_nearer() -> None:
     sample = QueueSample(queue="a", at_s=102.0, waiting_jobs=0, delayed_jobs=3, due=due_by_edges([7.0, 7.0, 41.0]))
     queue = with_newest(QueueMetrics(queue="a", sampled_at_s=101.0, waiting_jobs=0), sample)
     assert queue.delayed_jobs == 3
-    assert aged(queue, now_s=106.0).delayed == (DelayedJobs(jobs=2, due_in_s=1.0), DelayedJobs(jobs=1, due_in_s=36.0))
+    first, second = aged(queue, now_s=106.0).delayed
+    assert first == DelayedJobs(jobs=2, due_in_s=pytest.approx(3.0, abs=0.02))
+    assert second == DelayedJobs(jobs=1, due_in_s=pytest.approx(37.0, abs=0.02))
 
 
 def test_rows_that_are_far_from_the_sample_take_nothing_from_it() -> None:

@@ -18,6 +18,7 @@ from headway.scaling.model import (
     DayPaid,
     Decision,
     HoldCosts,
+    KnownArrivals,
     LastMove,
     MeasuredService,
     Memory,
@@ -102,6 +103,7 @@ def decide(
         day_paid=day_budget.remembered(memory.day_paid, account),
         depths=reading.depths,
         service=reading.service,
+        known_arrivals=reading.known_arrivals,
         strategy_state=advice.state,
         now_s=now_s,
     )
@@ -228,6 +230,7 @@ def _remembered(
     day_paid: DayPaid | None,
     depths: PoolDepths | None,
     service: MeasuredService | None,
+    known_arrivals: KnownArrivals | None,
     strategy_state: State,
     now_s: float,
 ) -> Memory:
@@ -252,6 +255,7 @@ def _remembered(
         day_paid=day_paid,
         depths=depths,
         service=service,
+        known_arrivals=known_arrivals,
         strategy_state=strategy_state,
     )
 

@@ -17,7 +17,7 @@ from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.schedule import Zones
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
-from headway.scaling.view import LAG_S, PoolView
+from headway.scaling.view import LAG_S, PoolView, copied
 from headway.simulate.bucket_view import KeptRows
 from headway.simulate.observation import Observation
 
@@ -161,6 +161,8 @@ class Controller:
             self._take(seen)
         measured = self._behaviour
         queue = self._recent.metrics(self.profile.queues[0], now_s=now_s)
+        if seen.delayed:
+            queue = copied(queue, delayed=seen.delayed, delayed_jobs=sum(each.jobs for each in seen.delayed))
         past = self._recalled(seen, queue)
         return PoolView(
             profile=self.profile,
@@ -215,7 +217,14 @@ def ceiling_workers(profile: Profile) -> int:
 
 def _is_quiet(seen: Observation) -> bool:
     return not (
-        seen.waiting or seen.busy or seen.starting or seen.arrived or seen.started or seen.finished or seen.in_flight
+        seen.waiting
+        or seen.busy
+        or seen.starting
+        or seen.arrived
+        or seen.started
+        or seen.finished
+        or seen.in_flight
+        or seen.delayed
     )
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from headway.errors import Invalid
 from headway.scaling.measure import BucketRow
+from headway.scaling.model import DelayedJobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,8 @@ class Observation:
     """Jobs that running workers have begun since the queue was sampled, as far as that is known."""
     dispatch_overhead_s: float | None = None
     """What a slot needs beside the service of each job, as measured; ``None``: as the controller was given."""
+    delayed: tuple[DelayedJobs, ...] = ()
+    """The jobs that are known to come later."""
     rows: tuple[BucketRow, ...] | None = None
     """The queue by buckets of the clock, those that have changed since the last observation; ``None``: the counts above
     hold. A controller takes one or the other from its first observation to its last.
@@ -72,7 +75,7 @@ class Observation:
             value = getattr(self, item.name)
             if item.name == "at_s" and not math.isfinite(value):
                 yield f"observation: at_s={value} is no time"
-            elif item.name not in {"at_s", "rows"} and value is not None and not 0 <= value < math.inf:
+            elif item.name not in {"at_s", "rows", "delayed"} and value is not None and not 0 <= value < math.inf:
                 yield f"observation at {self.at_s}: {item.name}={value} must be finite and at least 0"
 
 

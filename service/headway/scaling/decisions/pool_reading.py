@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from operator import is_
 
 from headway.scaling.demands import depth_only
-from headway.scaling.metrics import service_recall
+from headway.scaling.metrics import known_arrivals, service_recall
 from headway.scaling.metrics.direct_samples import with_direct_samples
-from headway.scaling.model import MeasuredService, Memory, PoolDepths, QueueMetrics
+from headway.scaling.model import KnownArrivals, MeasuredService, Memory, PoolDepths, QueueMetrics
 from headway.scaling.view import PoolView, aged, copied, is_fresh, pooled
 
 
@@ -29,6 +29,7 @@ class PoolReading:
     """The same with the samples at their own times: what limits go by."""
     depths: PoolDepths | None
     service: MeasuredService | None
+    known_arrivals: KnownArrivals | None
 
 
 def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
@@ -41,14 +42,17 @@ def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
     service = service_recall.learned(memory.service, pooled(estimated.queues))
     estimated = service_recall.with_times(estimated, service)
     limited = depth_only.with_rates(depth_only.with_ages(view, depths, now_s=now_s), depths, now_s=now_s)
+    queue = pooled(estimated.queues)
+    known = known_arrivals.learned(memory.known_arrivals, queue, tick_s=view.tick_s, now_s=now_s)
     return PoolReading(
         is_fresh=fresh,
         shown=shown,
         estimated=estimated,
-        queue=pooled(estimated.queues),
+        queue=known_arrivals.with_known(queue, known, tick_s=view.tick_s, now_s=now_s),
         limited=service_recall.with_times(limited, service),
         depths=depths,
         service=service,
+        known_arrivals=known,
     )
 
 

@@ -8,7 +8,7 @@ Periodic, Real-Time Tasks on One Processor", Real-Time Systems 2 (1990): in each
 due within it must not exceed what can be done in it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from headway.scaling.demands.deadlines import (
@@ -38,21 +38,26 @@ class _Interval:
 def due_work(queue: QueueMetrics, given: Supply, view: PoolView, *, target_s: float) -> Need:
     """The slots that start each job within ``target_s`` of its due time.
 
-    New ones are asked for as late as that allows: once a worker that is asked for at the next evaluation would come too
-    late for one of the jobs, or so late that more workers were needed. Idle ones stay while to let them go and to start
-    them again would cost more than their time.
+    New ones are for jobs that are due before a worker that is asked for at the next evaluation would be up, and are
+    asked for as late as that allows: once such a worker would come too late for one of them, or so late that more
+    workers were needed. Idle ones stay while to let them go and to start them again would cost more than their time.
     """
     ready_in_s = start_up_s(view)
     soon_s = view.tick_s + ready_in_s
     slow_s = slow_start_s(view.profile, start_up_s=ready_in_s, start_up_p95_s=view.start_up_p95_s)
     price_s = start_cost_s(start_up_s=ready_in_s, exit_s=view.exit_s or 0.0, core_s=view.start_up_cpu_s)
-    needs = []
-    for each in _intervals(queue, view, target_s=target_s, before_s=soon_s + price_s):
-        now = need(each.jobs, each.until_s, given, start_up_s=ready_in_s, from_s=each.from_s)
-        later = need(each.jobs, each.until_s, given, start_up_s=soon_s, from_s=each.from_s)
-        is_last_moment = each.until_s < soon_s + slow_s or later.new_slots > now.new_slots
-        needs.append(now if is_last_moment else Need(kept_slots=now.kept_slots))
-    return greatest(needs)
+
+    def needed(intervals: Iterable[_Interval], *, ready_in_s: float) -> Need:
+        return greatest(
+            need(each.jobs, each.until_s, given, start_up_s=ready_in_s, from_s=each.from_s) for each in intervals
+        )
+
+    kept = needed(_intervals(queue, view, target_s=target_s, before_s=soon_s + price_s), ready_in_s=ready_in_s)
+    soon = tuple(_intervals(queue, view, target_s=target_s, before_s=soon_s))
+    now = needed(soon, ready_in_s=ready_in_s)
+    if needed(soon, ready_in_s=soon_s).new_slots == now.new_slots:
+        now = needed((each for each in soon if each.until_s < soon_s + slow_s), ready_in_s=ready_in_s)
+    return Need(kept_slots=kept.kept_slots, new_slots=now.new_slots)
 
 
 def is_due_soon(queue: QueueMetrics, view: PoolView) -> bool:

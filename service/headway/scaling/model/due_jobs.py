@@ -11,6 +11,7 @@ DUE_EDGES_S = (
     *(150.0, 180.0, 240.0, 300.0, 450.0, 600.0, 900.0, 1200.0, 1800.0, 2700.0, 3600.0),
 )
 """What a source tells apart: finest where workers that are asked for now would come too late."""
+DUE_TOGETHER_S = 0.01  # what is due so soon after a time is not told apart from it
 DUE_STEPS_MAX = 100  # of one reading
 
 
@@ -33,13 +34,19 @@ class DelayedJobs:
 def due_by_edges(due_in_s: Sequence[float]) -> tuple[DueJobs, ...]:
     """How many of the jobs that are due in ``due_in_s``, seconds in ascending order, are due within each edge.
 
-    The edges end with the first by which all are due; none where there are no jobs.
+    The edges end with the first by which all are due; none where there are no jobs. Between two edges, a time just
+    before the first job that is due there says that none is due sooner: jobs that are due together are known exactly.
     """
     found: list[DueJobs] = []
+    jobs, since_s = 0, 0.0
     for edge_s in DUE_EDGES_S if due_in_s else ():
-        found.append(DueJobs(within_s=edge_s, jobs=bisect_right(due_in_s, edge_s)))
-        if found[-1].jobs == len(due_in_s):
+        sooner_jobs, jobs = jobs, bisect_right(due_in_s, edge_s)
+        if jobs > sooner_jobs and due_in_s[sooner_jobs] - DUE_TOGETHER_S > since_s:
+            found.append(DueJobs(within_s=due_in_s[sooner_jobs] - DUE_TOGETHER_S, jobs=sooner_jobs))
+        found.append(DueJobs(within_s=edge_s, jobs=jobs))
+        if jobs == len(due_in_s):
             break
+        since_s = edge_s
     return tuple(found)
 
 

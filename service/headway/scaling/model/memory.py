@@ -115,6 +115,16 @@ class MeasuredService:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KnownArrivals:
+    """Delayed jobs of a pool that have come of late."""
+
+    delayed_jobs: int
+    """At the last evaluation."""
+    came: tuple[tuple[float, int], ...] = ()
+    """When an evaluation missed how many of them, the oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """What deciding must remember between two evaluations of a pool.
 
@@ -142,5 +152,7 @@ class Memory:
     """``None`` where the sources of all queues report events."""
     service: MeasuredService | None = None
     """``None`` until a job has ended."""
+    known_arrivals: KnownArrivals | None = None
+    """``None`` where no job is delayed, and none was of late."""
     strategy_state: Mapping[str, Any] = field(default_factory=dict)
     """What the strategy asked to be given next time: JSON-able."""

@@ -67,8 +67,9 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         Demand(name="wake", slots=float(_is_asleep(queue, view))),
     ]
     if queue.delayed:
-        due = max(_due(queue, view, given), float(is_due_soon(queue, view)))
-        demands.append(Demand(name="due_work", slots=max(at_work, in_use + due)))
+        # One worker is there when the first is due, however long the objective lets it wait, as for one that waits.
+        first_slots = int(is_due_soon(queue, view))
+        demands.append(Demand(name="due_work", slots=max(at_work, in_use + _due(queue, view, given), first_slots)))
     if enough is not None:
         demands.append(Demand(name="rhythm", slots=float(enough)))
     elif guard is not None:

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from headway.simulate.engine.draws import chance, drawn
 from headway.simulate.engine.faults import is_covered, job_failures, worker_lives
+from headway.simulate.engine.scheduled_jobs import ScheduledJobs
 from headway.simulate.engine.simulated_workers import (
     AGAIN,
     DEADLINE,
@@ -65,6 +66,7 @@ class RunningPool:
         self._overhead_s = overhead_s = plan.behaviour.dispatch_overhead_s or 0.0
         self._in_use_s = [each + overhead_s for each in self._service_s] if overhead_s else self._service_s
         self._waits_from_s = [each - overhead_s for each in self._enqueued_s] if overhead_s else self._enqueued_s
+        self._scheduled = ScheduledJobs(self.jobs.scheduled_at_s, self.jobs.at_s)
         self._waiting: Waiting = InOrder(self.queue_of, len(queues)) if plan.further_queues else deque()
         self._first_of: dict[int, int] = {}
         self._failures: dict[int, int] = {}
@@ -85,9 +87,10 @@ class RunningPool:
 
     @property
     def next_event_s(self) -> float:
-        """When the next thing happens by itself: an arrival, the end of a job, or what a worker does."""
+        """When the next thing happens by itself: a job is scheduled, comes or ends, or what a worker does."""
         events = self.crew.events
-        return min(self._arrivals_s[self._next_job], events[0][0]) if events else self._arrivals_s[self._next_job]
+        comes_s = min(self._arrivals_s[self._next_job], self._scheduled.next_s)
+        return min(comes_s, events[0][0]) if events else comes_s
 
     @property
     def come_jobs(self) -> int:
@@ -322,6 +325,7 @@ class RunningPool:
             in_flight=crew.jobs_in_flight if crew.slots > 1 or self.plan.is_live else None,
             start_up_s=None if known is None else known.mean_s,
             start_up_p95_s=None if known is None else known.p95_s,
+            delayed=self._scheduled.delayed(now_s),
         )
         self._seen_job = self._next_job
         self._again = self._started = self._finished = 0

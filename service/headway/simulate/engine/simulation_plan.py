@@ -93,6 +93,11 @@ def merged(queues: Sequence[Jobs]) -> tuple[Jobs, list[int]]:
             retries=[bool(queues[number].retries) and queues[number].retries[index] for _, number, index in of_queue]
             if any(queue.retries for queue in queues)
             else (),
+            scheduled_at_s=[
+                (queues[number].scheduled_at_s or queues[number].at_s)[index] for _, number, index in of_queue
+            ]
+            if any(queue.scheduled_at_s for queue in queues)
+            else (),
         ),
         [number for _, number, _ in of_queue],
     )

@@ -19,6 +19,8 @@ class Jobs:
     measurement of service times shows it."""
     retries: Sequence[bool] = ()
     """Which of them came back for another attempt: work like any, of which forecasts learn nothing. Empty: none did."""
+    scheduled_at_s: Sequence[float] = ()
+    """Since when each was known to arrive when it does, as a scheduled job is. Empty: none before it arrived."""
 
     def __post_init__(self) -> None:
         breaches = []
@@ -28,6 +30,8 @@ class Jobs:
             breaches.append(
                 f"jobs: {len(self.at_s)} arrivals, and {len(self.retries)} of them are known for retries or not"
             )
+        if len(self.scheduled_at_s) not in {0, len(self.at_s)}:
+            breaches.append(f"jobs: {len(self.at_s)} arrivals, and {len(self.scheduled_at_s)} times of scheduling")
         if any(later < earlier for earlier, later in pairwise(self.at_s)):
             breaches.append("jobs are not in order of arrival; sort them by at_s")
         if self.at_s and self.at_s[0] < 0:
@@ -49,6 +53,7 @@ class Jobs:
             at_s=[each - from_s for each in self.at_s[first:end]],
             service_s=self.service_s[first:end],
             retries=self.retries[first:end],
+            scheduled_at_s=[each - from_s for each in self.scheduled_at_s[first:end]],
         )
 
     @classmethod

@@ -24,6 +24,7 @@ from headway.scaling.model import (
     Decision,
     HoldCosts,
     Host,
+    KnownArrivals,
     LastMove,
     MeasuredService,
     Memory,
@@ -271,8 +272,14 @@ def _memory(body: dict[str, Any]) -> Memory:
         day_paid=DayPaid(**body["day_paid"]) if body.get("day_paid") else None,
         depths=_depths(body.get("depths")),
         service=MeasuredService(**body["service"]) if body.get("service") else None,
+        known_arrivals=_known_arrivals(body["known_arrivals"]) if body.get("known_arrivals") else None,
         strategy_state=body.get("strategy_state", {}),
     )
+
+
+def _known_arrivals(body: Mapping[str, Any]) -> KnownArrivals:
+    came = tuple((float(at_s), int(jobs)) for at_s, jobs in body["came"])
+    return KnownArrivals(delayed_jobs=body["delayed_jobs"], came=came)
 
 
 def _depths(body: Mapping[str, Any] | None) -> PoolDepths | None:

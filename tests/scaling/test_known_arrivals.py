@@ -1,0 +1,53 @@
+"""Delayed jobs that come are work, and no news of what will come."""
+
+from dataclasses import replace
+
+from headway.scaling.metrics.known_arrivals import learned, with_known
+from headway.scaling.model import KnownArrivals, QueueMetrics
+
+BEFORE = KnownArrivals(delayed_jobs=1_000)
+QUEUE = QueueMetrics(
+    queue="redis/mail",
+    sampled_at_s=100.0,
+    window_s=60.0,
+    delayed_jobs=10,
+    arrived_jobs=995,
+    arrived_until_s=100.0,
+    arrival_rate_per_s=20.0,
+    retry_rate_per_s=1.0,
+)
+
+
+def seen(queue: QueueMetrics, before: KnownArrivals | None, now_s: float) -> tuple[QueueMetrics, KnownArrivals | None]:
+    known = learned(before, queue, tick_s=5.0, now_s=now_s)
+    return with_known(queue, known, tick_s=5.0, now_s=now_s), known
+
+
+def test_what_was_delayed_and_has_come_is_no_news() -> None:
+    queue, known = seen(QUEUE, BEFORE, 101.0)
+    assert known == KnownArrivals(delayed_jobs=10, came=((101.0, 990),))
+    assert (queue.fresh_jobs, queue.fresh_rate_per_s) == (5, 20.0 - 1.0 - 990 / 60)
+
+
+def test_it_is_told_from_the_arrivals_of_its_time_alone() -> None:
+    _, known = seen(QUEUE, BEFORE, 101.0)
+    later = replace(QUEUE, arrived_jobs=7, arrived_until_s=130.0)
+    queue, known = seen(later, known, 131.0)
+    assert (queue.fresh_jobs, queue.fresh_rate_per_s) == (7, 20.0 - 1.0 - 990 / 60)
+    queue, known = seen(replace(later, arrived_until_s=190.0, delayed_jobs=0), known, 191.0)
+    assert queue.fresh_rate_per_s == 19.0 - 10 / 60
+    assert known == KnownArrivals(delayed_jobs=0, came=((191.0, 10),))
+
+
+def test_a_pool_without_delayed_jobs_remembers_nothing() -> None:
+    queue = replace(QUEUE, delayed_jobs=0)
+    assert seen(queue, None, 101.0) == (queue, None)
+    assert learned(KnownArrivals(delayed_jobs=0, came=((1.0, 5),)), queue, tick_s=5.0, now_s=101.0) is None
+
+
+def test_jobs_of_which_it_is_not_known_whether_they_are_delayed_have_not_come() -> None:
+    queue, known = seen(replace(QUEUE, delayed_jobs=None), BEFORE, 101.0)
+    assert (known, queue.fresh_jobs) == (BEFORE, 995)
+    assert learned(BEFORE, replace(QUEUE, delayed_jobs=1_200), tick_s=5.0, now_s=101.0) == KnownArrivals(
+        delayed_jobs=1_200
+    )
