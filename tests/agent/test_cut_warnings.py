@@ -102,6 +102,11 @@ def test_what_cuts_jobs_at_the_signal_to_stop_or_runs_them_twice_is_named(
         ("celery -A shop worker --pool=solo -c 4", 4, "1 jobs at once"),
         ("celery -A shop worker --autoscale=6,2", 6, None),
         ("celery -A shop worker --autoscale 6,2", 2, "6 jobs at once"),
+        ("celery -A shop worker -c 4 --autoscale 6,2", 6, None),
+        ("celery -A shop worker -Psolo", 2, "1 jobs at once"),
+        ("celery -A shop worker -Q solo -c 4", 4, None),  # a queue of that name
+        ("celery -A shop worker -c 0", 8, None),
+        ("nice python -m celery -A shop worker -c 4", 1, "4 jobs at once"),
         ("celery -A shop beat", 1, None),
         ("rq worker mail", 1, None),
     ],

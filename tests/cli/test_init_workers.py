@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from headway.agent.config.library_presets import RQ_SAFE
+from headway.agent.config.worker_commands import WorkerCommand, understood
 from headway.agent.config.worker_programs import library_in_title
 from headway.cli.setup import celery_apps
 from headway.cli.setup.broker_candidates import as_read, candidate, place_of
@@ -14,7 +15,6 @@ from headway.cli.setup.broker_survey import FoundBroker
 from headway.cli.setup.celery_apps import CeleryApp
 from headway.cli.setup.pool_drafts import connections
 from headway.cli.setup.running_workers import RunningWorker
-from headway.cli.setup.worker_commands import WorkerCommand, understood
 from headway.cli.setup.worker_environment import carried
 from headway.cli.setup.worker_templates import Templates, celery_url
 from headway.collect.libraries import Libraries

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
+from headway.agent.config.worker_options import CELERY, RQ, Options
 from headway.agent.config.worker_programs import library_of, program_of
-from headway.cli.setup.worker_options import CELERY, RQ, Options
 from headway.connections import has_password
 
 NAMED_ONLY = frozenset({"arq", "dramatiq", "huey", "procrastinate", "taskiq"})
@@ -71,7 +71,7 @@ def _celery(program: tuple[str, ...], rest: list[str]) -> WorkerCommand | None:
     level = values.get("--loglevel", "").upper()
     spare = [*_secret_remarks(taken), *_dropped_remarks(taken, CELERY)]
     pool = values.get("--pool", "prefork")
-    concurrency = _number(values.get("--concurrency") or values.get("--autoscale", "").partition(",")[0])
+    grown = _number(values.get("--autoscale", "").partition(",")[0])  # which counts more than --concurrency
     return WorkerCommand(
         library="celery",
         program=program,
@@ -79,7 +79,7 @@ def _celery(program: tuple[str, ...], rest: list[str]) -> WorkerCommand | None:
         queues=_listed(values.get("--queues")),
         excluded=_listed(values.get("--exclude-queues")),
         broker=values.get("--broker"),
-        concurrency=concurrency,
+        concurrency=grown or _number(values.get("--concurrency")),
         is_single=pool == "solo",
         folder=values.get("--workdir"),
         app=values.get("--app"),
@@ -157,7 +157,9 @@ def _listed(text: str | None) -> tuple[str, ...]:
 
 
 def _number(text: str | None) -> int | None:
+    """The number above zero in ``text``: to Celery, zero is a job per core."""
     try:
-        return max(1, int(float(text))) if text else None
+        number = int(float(text or 0))
     except (ValueError, OverflowError):
         return None
+    return number if number > 0 else None
