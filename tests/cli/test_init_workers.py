@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from headway.agent.config.commands.worker_commands import WorkerCommand, understood
 from headway.agent.config.library_presets import RQ_SAFE
-from headway.agent.config.worker_commands import WorkerCommand, understood
 from headway.agent.config.worker_programs import library_in_title
 from headway.cli.setup import celery_apps
 from headway.cli.setup.broker_candidates import as_read, candidate, place_of
@@ -99,9 +99,16 @@ def test_nothing_else_is_a_worker(line: str) -> None:
 def test_what_would_do_damage_in_many_workers_is_left_out_and_said() -> None:
     command = known(CELERY + "-A shop worker -B --purge -D --without-heartbeat")
     assert command.words == ("-A", "shop", "worker", "--loglevel", "INFO")
-    assert [remark.partition(" is left out")[0] for remark in command.remarks] == [
-        *("--beat", "--purge", "--without-heartbeat"),
+    assert [remark.partition(" is left out: ")[0] for remark in command.remarks] == [
+        *("--beat", "--detach", "--purge", "--without-heartbeat"),
     ]
+    assert [each.option for each in command.hazards] == ["--beat", "--detach", "--purge", "--without-heartbeat"]
+
+
+def test_the_solo_pool_is_kept_and_said() -> None:
+    command = known(CELERY + "-A shop worker -P solo")
+    assert "-P solo" in " ".join(command.words)
+    assert [remark.partition(":")[0] for remark in command.remarks] == ["--pool solo is kept"]
 
 
 def test_no_secret_of_a_command_line_stays_in_it() -> None:

@@ -1,6 +1,7 @@
 """`headway diff`, `validate`, `export`, and `apply` with `--dry-run` and `--prune`, against a real control plane."""
 
 import json
+import sys
 import time
 from pathlib import Path
 
@@ -155,6 +156,26 @@ def test_validate_warns_of_what_the_host_file_beside_cuts(tmp_path: Path, capsys
     host.write_text("[templates.rq]\n")  # which is not what it was asked about
     assert main(["validate", file]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_validate_and_check_name_what_does_damage_in_a_template_that_a_person_wrote(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A template with -B had four beats, and each task was sent four times: no command said a word."""
+    file = profiles_file(tmp_path, TEXT)
+    host = Path(file).parent / "host.toml"
+    celery = (
+        f"{Path(sys.executable).with_name('celery')} -A shop worker -B -D -P solo --without-heartbeat --autoscale=4,1"
+    )
+    host.write_text(f'[templates.rq]\nargv = ["/bin/sh", "-c", "{celery}"]\n')
+    assert main(["validate", file]) == 0
+    validated = capsys.readouterr().out
+    assert main(["agent", "check", "--offline", "--host-file", str(host), "--state-dir", str(tmp_path / "state")]) == 0
+    checked = capsys.readouterr().out
+    for option in ("--autoscale", "--beat", "--detach", "--pool solo", "--without-heartbeat"):
+        assert f"warning: {host}: template rq: remove {option}: " in validated
+        assert f"template rq: remove {option}: " in checked
+    assert "template rq: `sh -c` may stay between" in validated
 
 
 def test_apply_notes_a_deadline_that_is_shorter_than_the_jobs(

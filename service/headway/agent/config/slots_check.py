@@ -1,7 +1,7 @@
 """Whether a template's ``slots`` are the jobs that its command line lets a worker run at once. Pure."""
 
+from headway.agent.config.commands.worker_commands import understood
 from headway.agent.config.templates import Template
-from headway.agent.config.worker_commands import understood
 from headway.agent.config.worker_programs import celery_words
 
 

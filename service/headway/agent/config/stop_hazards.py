@@ -2,17 +2,13 @@
 
 import signal
 from collections.abc import Iterator, Mapping
-from pathlib import PurePath
 
+from headway.agent.config.commands.worker_commands import understood
 from headway.agent.config.templates import Template
 from headway.agent.config.worker_programs import celery_words
+from headway.agent.config.wrappers import wrapper_hazard
 
 _REMAP = "REMAP_SIGTERM"
-_ONE_CHILD: Mapping[str, frozenset[str]] = {
-    "dumb-init": frozenset({"--single-child", "-c"}),
-    "timeout": frozenset({"--foreground"}),
-}
-"""Program -> the options without which it passes a signal on to each process of the worker."""
 
 
 def stop_hazards(template: Template, *, inherited: Mapping[str, str]) -> Iterator[str]:
@@ -24,17 +20,9 @@ def stop_hazards(template: Template, *, inherited: Mapping[str, str]) -> Iterato
             f"{_REMAP} = {remapped} makes Celery cut its jobs at the signal TERM, with which Headway asks a worker to "
             f'finish them: set {_REMAP} = "" in its environment'
         )
-    program = PurePath(template.argv[0]).name if template.argv else ""
-    cures = _ONE_CHILD.get(program)
-    if cures is not None and cures.isdisjoint(template.argv):
-        yield (
-            f"{program} passes the signal to stop on to each process of a worker, and processes that run jobs end at "
-            f"once: give it {max(cures)}, or leave it out"
-        )
-    if not {"-D", "--detach"}.isdisjoint(words) or "multi" in words[1:2]:
-        yield "it goes to the background, where its agent cannot watch it: remove --detach, and start `celery … worker`"
-    if not {"-B", "--beat"}.isdisjoint(words):
-        yield (
-            "each of its workers sends all jobs of Celery's schedule (--beat), and without a worker nobody sends them: "
-            "run `celery beat` as a service of its own, once"
-        )
+    if (hazard := wrapper_hazard(template.argv)) is not None:
+        yield hazard
+    if "multi" in words[1:2]:
+        yield "`celery multi` starts workers in the background, where no agent can watch them: start `celery … worker`"
+    if (command := understood(words)) is not None:
+        yield from (f"remove {each.option}: {each.reason}" for each in command.hazards)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from types import MappingProxyType
 
+from headway.agent.config.wrappers import shell_commands, shell_text
+
 _LIBRARIES = MappingProxyType({"rqworker": "rq", "huey_consumer": "huey", "huey_consumer.py": "huey", "rq.cli": "rq"})
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
 _RQ_VERBS = frozenset({"worker", "worker-pool", "rqworker"})
@@ -58,8 +60,12 @@ def option_number(words: Sequence[str], *options: str) -> float | None:
 
 def celery_words(argv: Sequence[str]) -> Sequence[str]:
     """What follows ``celery`` in the command line, also behind a wrapper; nothing where it is another program."""
-    at = next((at for at, word in enumerate(argv) if PurePath(word).name == "celery"), None)
-    return () if at is None else argv[at:]
+    text = shell_text(argv)
+    for words in [argv] if text is None else shell_commands(text):
+        at = next((at for at, word in enumerate(words) if PurePath(word).name == "celery"), None)
+        if at is not None:
+            return words[at:]
+    return ()
 
 
 def library_in_title(title: str) -> str | None:

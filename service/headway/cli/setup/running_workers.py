@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psutil
 
+from headway.agent.config.commands.worker_commands import WorkerCommand, understood
 from headway.agent.config.templates import WORKER_ID
-from headway.agent.config.worker_commands import WorkerCommand, understood
 from headway.agent.config.worker_programs import library_in_title
 from headway.cli.setup import celery_apps
 from headway.cli.setup.celery_apps import CeleryApp

@@ -4,13 +4,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from headway.agent.config.worker_options import CELERY, RQ, Options
+from headway.agent.config.commands.worker_options import CELERY, RQ, SOLO, Options
 from headway.agent.config.worker_programs import library_of, program_of
 from headway.connections import has_password
 
 NAMED_ONLY = frozenset({"arq", "dramatiq", "huey", "procrastinate", "taskiq"})
 """Libraries whose workers Headway starts and whose queues no collector reads."""
 _SHOWN_LEVELS = {"DEBUG", "INFO"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hazard:
+    """An option that does damage in workers that an agent starts and stops."""
+
+    option: str
+    reason: str
+    """Without its full stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +43,9 @@ class WorkerCommand:
     app: str | None = None
     worker_class: str | None = None
     remarks: tuple[str, ...] = ()
-    """What was left out and is missed, a sentence each."""
+    """What was left out and is missed, and what is kept and does damage, a sentence each."""
+    hazards: tuple[Hazard, ...] = ()
+    """What does damage in it as it is."""
 
 
 @dataclass(slots=True)
@@ -70,7 +81,8 @@ def _celery(program: tuple[str, ...], rest: list[str]) -> WorkerCommand | None:
     values = taken.values
     level = values.get("--loglevel", "").upper()
     spare = [*_secret_remarks(taken), *_dropped_remarks(taken, CELERY)]
-    pool = values.get("--pool", "prefork")
+    is_solo = values.get("--pool") == "solo"
+    spare += [f"--pool solo is kept: {SOLO}"] if is_solo else []
     grown = _number(values.get("--autoscale", "").partition(",")[0])  # which counts more than --concurrency
     return WorkerCommand(
         library="celery",
@@ -80,10 +92,11 @@ def _celery(program: tuple[str, ...], rest: list[str]) -> WorkerCommand | None:
         excluded=_listed(values.get("--exclude-queues")),
         broker=values.get("--broker"),
         concurrency=grown or _number(values.get("--concurrency")),
-        is_single=pool == "solo",
+        is_single=is_solo,
         folder=values.get("--workdir"),
         app=values.get("--app"),
         remarks=tuple(spare),
+        hazards=(*_hazards(taken, CELERY), *([Hazard(option="--pool solo", reason=SOLO)] if is_solo else [])),
     )
 
 
@@ -103,6 +116,7 @@ def _rq(program: tuple[str, ...], rest: list[str]) -> WorkerCommand | None:
         is_single=True,
         worker_class=taken.values.get("--worker-class"),
         remarks=(*_secret_remarks(taken), *_dropped_remarks(taken, RQ)),
+        hazards=tuple(_hazards(taken, RQ)),
     )
 
 
@@ -150,6 +164,11 @@ def _dropped_remarks(taken: _Taken, options: Options) -> Iterator[str]:
     for name in sorted(taken.given):
         if options.dropped.get(name):
             yield f"{name} is left out: {options.dropped[name]}"
+
+
+def _hazards(taken: _Taken, options: Options) -> Iterator[Hazard]:
+    for name in sorted(taken.given & options.hazards):
+        yield Hazard(option=name, reason=options.dropped[name])
 
 
 def _listed(text: str | None) -> tuple[str, ...]:

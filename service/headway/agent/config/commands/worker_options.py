@@ -14,6 +14,8 @@ class Options:
     """Long name -> why a template has it not; empty where nobody misses it."""
     flags: Mapping[str, str] = field(default_factory=dict)
     """The short spelling of an option without a value -> its long name."""
+    hazards: frozenset[str] = frozenset()
+    """Those of ``dropped`` that do damage also in a template that a person wrote."""
     are_words_queues: bool = False
     """Whether the words behind the verb are queues."""
 
@@ -71,11 +73,12 @@ CELERY = Options(
     ),
     flags={"-B": "--beat", "-D": "--detach", "-E": "--task-events", "-q": "--quiet"},
     dropped={
-        "--autoscale": "Headway itself starts and stops workers",
-        "--beat": "a scheduler runs once, beside the workers: `celery beat`",
+        "--autoscale": "a worker that changes how many jobs it runs at once has not the slots that Headway counts",
+        "--beat": "each worker would send all jobs of Celery's schedule, and without a worker nobody sends them; run "
+        "`celery beat` as a service of its own, once",
         "--broker": "",
         "--concurrency": "",
-        "--detach": "",
+        "--detach": "an agent cannot watch a worker that goes to the background",
         "--discard": "it would empty the queue at each start",
         "--exclude-queues": "",
         "--gid": "",
@@ -92,9 +95,14 @@ CELERY = Options(
         "--statedb": "workers would share one file",
         "--uid": "",
         "--umask": "",
-        "--without-heartbeat": "heartbeats are how Headway sees what runs",
+        "--without-heartbeat": "its broker shows no worker then, and only a reporter says what the worker does",
         "--workdir": "",
     },
+    hazards=frozenset({"--autoscale", "--beat", "--detach", "--discard", "--purge", "--without-heartbeat"}),
+)
+SOLO = (
+    "the solo pool answers nobody while a job runs, so that RabbitMQ may cut the connection of a long job and deliver "
+    "the job again; `--pool prefork --concurrency 1` runs one job at once, too"
 )
 RQ = Options(
     taking=_taking(

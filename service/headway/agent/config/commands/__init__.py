@@ -1,0 +1,1 @@
+"""Command lines of workers: which library each starts, and what its options mean."""
