@@ -25,6 +25,12 @@ SAFE = ("--worker-class", "headway.workers.rq.DrainingWorker")
 ODD = ["plain", "a/b", "a-b", "with space", "true", "7", "quo\"te'", "ümlaut: #", "{x}", "\\back"]
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test is typed in the folder of an application, as this checkout has some."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+
+
 @pytest.fixture
 def broker(valkey_url: str) -> str:
     """A broker with a queue that holds a job and one that did."""

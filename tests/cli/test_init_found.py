@@ -109,8 +109,9 @@ def test_two_brokers_two_libraries_and_four_workers_become_two_files(
         )
         for number in (1, 2)
     ]
+    (shop / "jobs").mkdir()
     for queues in (["high", "low"], ["news"]):
-        started(str(BIN / "rq"), "worker", *queues, cwd=shop.parent, RQ_REDIS_URL=second_broker)
+        started(str(BIN / "rq"), "worker", *queues, cwd=shop / "jobs", RQ_REDIS_URL=second_broker)
     eventually(lambda: len(Worker.all(connection=redis.Redis.from_url(second_broker))) == 2, within_s=60)
     eventually(
         lambda: redis.Redis.from_url(valkey_url).sismember("_kombu.binding.mail", "mail\x06\x16\x06\x16mail"),
@@ -125,7 +126,9 @@ def test_two_brokers_two_libraries_and_four_workers_become_two_files(
     assert _children_s() - before_s < WITHIN_S  # of processor: the clock is the machine's matter
     assert (done.returncode, done.stderr) == (0, "")
     assert SECRET not in done.stdout
-    assert {path.name for path in shop.iterdir()} == {".env", "tasks.py", "__pycache__", "profiles.yaml", "host.toml"}
+    assert {path.name for path in shop.iterdir()} == {
+        *(".env", "tasks.py", "jobs", "__pycache__", "profiles.yaml", "host.toml"),
+    }
     files = [shop / "profiles.yaml", shop / "host.toml"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
@@ -145,7 +148,7 @@ def test_two_brokers_two_libraries_and_four_workers_become_two_files(
     assert SECRET not in f"{templates['mail'].environment}"
     assert templates["high"].argv[-2:] == ("high", "low")
     assert templates["high"].environment["RQ_REDIS_URL"] == second_broker
-    assert templates["high"].working_directory == str(shop.parent)
+    assert templates["high"].working_directory == str(shop / "jobs")
 
     for line in (
         "  celery/reports  waiting jobs: 1  workers here: 0  unserved",
@@ -218,7 +221,10 @@ def test_each_of_two_apps_serves_its_own_broker(valkey_url: str, second_broker: 
     assert SECRET not in done.stdout
 
 
-def test_both_libraries_in_one_database_are_two_connections(valkey_url: str, tmp_path: Path) -> None:
+def test_both_libraries_in_one_database_are_two_connections(
+    valkey_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # in which there is no application
     Queue("mail", connection=redis.Redis.from_url(valkey_url)).enqueue("builtins.print")
     with Celery(broker=celery_of(valkey_url)) as app:
         app.send_task("x", queue="mail", ignore_result=True)

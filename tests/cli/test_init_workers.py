@@ -9,12 +9,13 @@ import pytest
 from headway.agent.config.commands.worker_commands import WorkerCommand, understood
 from headway.agent.config.library_presets import RQ_SAFE
 from headway.agent.config.worker_programs import library_in_title
-from headway.cli.setup import celery_apps
 from headway.cli.setup.broker_candidates import as_read, candidate, place_of
 from headway.cli.setup.broker_survey import FoundBroker
-from headway.cli.setup.celery_apps import CeleryApp
-from headway.cli.setup.pool_drafts import connections
+from headway.cli.setup.found_connections import connections
 from headway.cli.setup.running_workers import RunningWorker
+from headway.cli.setup.source import celery_apps
+from headway.cli.setup.source.celery_apps import CeleryApp
+from headway.cli.setup.source.source_files import read_sources
 from headway.cli.setup.worker_environment import carried
 from headway.cli.setup.worker_templates import Templates, celery_url
 from headway.collect.libraries import Libraries
@@ -44,7 +45,7 @@ def test_what_is_no_file_holds_nobody_up(tmp_path: Path, made: Callable[[Path], 
     """A folder of another user may hold a pipe that nobody writes to, and a device without end."""
     made(tmp_path / "shop.py")
     assert celery_apps.named("shop", tmp_path) is None
-    assert celery_apps.find(tmp_path) == []
+    assert celery_apps.find(read_sources(tmp_path).files) == []
     with pytest.raises(OSError, match="no regular file"):
         read_regular(tmp_path / "shop.py", 10)
 
@@ -209,7 +210,7 @@ def test_celery_applications_are_found_by_reading(tmp_path: Path) -> None:
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert [(each.app, each.folder.name, each.broker) for each in celery_apps.find(tmp_path)] == [
+    assert [(each.app, each.folder.name, each.broker) for each in celery_apps.find(read_sources(tmp_path).files)] == [
         ("tasks:app", tmp_path.name, "redis://h/0"),
         ("shop.celery:celery_app", tmp_path.name, None),
         ("pack:c", "src", None),

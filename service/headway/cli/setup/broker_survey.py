@@ -30,6 +30,10 @@ class FoundBroker:
     queues: tuple[FoundQueue, ...]
     addresses: frozenset[tuple[str, int]] = frozenset()
     """Where it listens, in numbers; none of a socket in the file system."""
+    clients: frozenset[tuple[str, int]] = frozenset()
+    """The hosts and ports of those that are connected to this very database, where a Redis says so."""
+    other_clients: frozenset[tuple[str, int]] = frozenset()
+    """Of those that are connected to another of its databases."""
 
 
 @dataclass(slots=True)
@@ -100,8 +104,10 @@ def _ask(
     candidate = answer.candidate
     try:
         for each in _databases(candidate, named) if readers else ():
+            clients, others = _clients(each)
             for library in readers:
-                answer.brokers.append(_read(each, library, libraries))
+                found = _read(each, library, libraries)
+                answer.brokers.append(replace(found, clients=clients, other_clients=others))
     except Unavailable as error:
         # Where nobody said that there is a broker, only one that wants a password is worth a word.
         if not candidate.is_guess or "login" in str(error):
@@ -147,11 +153,34 @@ def _databases(candidate: Candidate, named: frozenset[tuple[object, ...]]) -> It
             yield found
 
 
+def _clients(candidate: Candidate) -> tuple[frozenset[tuple[str, int]], frozenset[tuple[str, int]]]:
+    """Who is connected to this database of a Redis, and who to another; nobody where it does not say so."""
+    connection = Connection(name="", url=candidate.url)
+    if connection.scheme not in {"redis", "rediss"}:
+        return frozenset(), frozenset()
+    here: set[tuple[str, int]] = set()
+    elsewhere: set[tuple[str, int]] = set()
+    client = connect(connection)
+    # A user that may not list clients, and a server or proxy that does not know the command, say nothing here.
+    with suppress(redis.RedisError, OSError, ValueError, KeyError):
+        database = str(client.connection_pool.connection_kwargs.get("db") or 0)
+        for each in client.client_list(_type="normal"):
+            host, _, port = each["addr"].rpartition(":")
+            ends = here if each["db"] == database else elsewhere
+            ends.add((_plain(host.strip("[]")), int(port)))
+    client.close()
+    return frozenset(here), frozenset(elsewhere)
+
+
+def _plain(address: str) -> str:
+    return "127.0.0.1" if address == "::1" else address.removeprefix("::ffff:")
+
+
 def _addresses(url: str) -> Iterator[tuple[str, int]]:
     for host, port in addresses_of(url):
         with suppress(OSError):
             for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-                yield "127.0.0.1" if address[0] == "::1" else str(address[0]), int(address[1])
+                yield _plain(str(address[0])), int(address[1])
 
 
 def _is_text(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""`headway init`: write profiles.yaml and host.toml for the brokers and workers that are found here."""
+"""`headway init`: write profiles.yaml and host.toml for the application of this folder, its brokers and its workers."""
 
 import argparse
 import os
@@ -7,7 +7,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from headway.cli.argparse_base import Arguments
-from headway.cli.setup import celery_apps, dotenv_file, running_workers
+from headway.cli.setup import dotenv_file
+from headway.cli.setup.application import Application, application_in, declare
 from headway.cli.setup.broker_candidates import (
     LOOPBACK_URLS,
     URL_VARIABLES,
@@ -20,19 +21,20 @@ from headway.cli.setup.broker_candidates import (
     written,
 )
 from headway.cli.setup.broker_survey import FoundBroker, Survey, survey
-from headway.cli.setup.celery_apps import CeleryApp
 from headway.cli.setup.dotenv_file import Dotenv
-from headway.cli.setup.init_report import Findings, report
-from headway.cli.setup.pool_drafts import as_one_library, connections, draft, example
+from headway.cli.setup.found_connections import FoundConnection, connections, give_names
+from headway.cli.setup.init_report import Findings, others_lines, report
+from headway.cli.setup.ownership import MachineWorkers, workers_of_machine
+from headway.cli.setup.pool_drafts import as_one_library, draft, example
 from headway.cli.setup.running_workers import RunningWorker
 from headway.cli.setup.scaffold import host_text, profiles_text
+from headway.cli.setup.source.celery_apps import CeleryApp
 from headway.cli.setup.worker_environment import is_secret
 from headway.cli.setup.worker_templates import Templates
 from headway.cli.terminal.printing import say
 from headway.collect.libraries import Libraries
 from headway.errors import Conflict, Invalid, Misconfigured
 
-CELERY_VARIABLE = VARIABLES_OF["celery"][0]
 PROFILES, HOST = "profiles.yaml", "host.toml"
 DOTENV = ".env"
 
@@ -48,39 +50,45 @@ def main(words: list[str]) -> int:
     _refuse_to_overwrite(folder, is_forced=options.force)
     libraries, here = Libraries(), Path.cwd()
     dotenv = dotenv_file.read(here / DOTENV)
-    apps = celery_apps.find(here)
-    workers, unread = running_workers.running()
-    theirs = [each.app for each in workers if each.app]
-    of_apps = [*_of_apps(apps, {**dotenv.variables, **os.environ})]
+    variables = {**dotenv.variables, **os.environ}
+    application = application_in(here)
+    machine = workers_of_machine(here=here, files_folder=folder.absolute(), takes_all=options.all)
+    candidates = _candidates(options, dotenv, application, machine.own, variables)
+    survey_result = survey(candidates, libraries)
+    templates = Templates(
+        source_folder=here,
+        folder=folder,
+        env=os.environ,
+        dotenv=dotenv.variables,
+        apps=application.apps,
+        dramatiq_modules=application.dramatiq_modules,
+    )
+    served = [each for each in machine.own if each.command.library in VARIABLES_OF]
+    has_celery = application.has_celery or any(each.command.library == "celery" for each in served)
+    brokers = as_one_library(survey_result.brokers, is_celery=has_celery)
+    found, strays = connections(brokers, served, strangers=[each.worker for each in machine.strangers])
+    for each in found:
+        each.is_declared_only = each.is_declared_only and not options.all
     if options.broker:
-        candidates = [candidate(url, source="--broker") for url in options.broker]
-    else:
-        candidates = [*written(os.environ, dotenv), *_of_workers(workers), *of_apps]
-        candidates += [*_of_apps(theirs, {}), *loopback()]
-    candidates = each_once(candidates)
-    if options.management_url is not None:
-        candidates = managed_at(options.management_url, candidates)
-    found = survey(candidates, libraries)
-    templates = Templates(source_folder=here, folder=folder, env=os.environ, dotenv=dotenv.variables, apps=apps)
-    served = [each for each in workers if each.command.library in VARIABLES_OF]
-    has_celery = bool(apps) or any(each.command.library == "celery" for each in served)
-    found.brokers = as_one_library(found.brokers, is_celery=has_celery)
-    of_apps += [each for each in candidates if apps and each.variable == CELERY_VARIABLE]
-    apps_at = {each.place for each in of_apps}
-    used, strays = connections(found.brokers, served, name=options.name, apps_at=apps_at)
+        machine = machine.reading({worker.pid for each in found for worker in each.strangers})
+    remarks = [*application.problems, *declare(application, found, variables)]
+    used = [each for each in found if each.is_own]
+    give_names(used, name=options.name)
+    others = [each for each in found if each.others_queues]
     if used:
         made = draft(used, templates, libraries)
     else:
-        broker = _first(found, is_celery=bool(apps))
-        made = example(broker, templates, libraries, name=options.name, is_celery=bool(apps))
+        broker = _first(survey_result, others, machine, is_celery=application.has_celery)
+        made = example(broker, templates, libraries, name=options.name, is_celery=application.has_celery)
     _write(folder, {PROFILES: profiles_text(made), HOST: host_text(made)}, is_private=made.has_password)
     findings = Findings(
         connections=used,
         draft=made,
         strays=[] if options.broker else [each for each in strays if not each.is_headways],
-        unread=[] if options.broker else unread,
-        others=[] if options.broker else [each for each in workers if each.command.library not in VARIABLES_OF],
-        unseen=[*found.unseen, *([] if options.broker else _unseen(dotenv))],
+        machine=machine,
+        others=[] if options.broker else [each for each in machine.own if each.command.library not in VARIABLES_OF],
+        others_queues=others,
+        unseen=[*survey_result.unseen, *remarks, *([] if options.broker else _unseen(dotenv))],
         left_out=[
             (worker.pid, remark)
             for each in used
@@ -95,6 +103,25 @@ def main(words: list[str]) -> int:
     say("next: check both files, then type")
     say(f"  headway up{flags}")
     return 0
+
+
+def _candidates(
+    options: argparse.Namespace,
+    dotenv: Dotenv,
+    application: Application,
+    workers: Sequence[RunningWorker],
+    variables: Mapping[str, str],
+) -> list[Candidate]:
+    """Where brokers of this folder's application may be, each once."""
+    if options.broker:
+        found = [candidate(url, source="--broker") for url in options.broker]
+    else:
+        apps_of_workers = [each.app for each in workers if each.app]
+        found = [*written(os.environ, dotenv), *_of_workers(workers), *_of_apps(application.apps, variables)]
+        found += [candidate(url, source="the source of this folder") for url in application.rq_urls(variables)]
+        found += [*_of_apps(apps_of_workers, {}), *loopback()]
+    found = each_once(found)
+    return found if options.management_url is None else managed_at(options.management_url, found)
 
 
 def _options(words: list[str]) -> argparse.Namespace:
@@ -115,6 +142,11 @@ def _options(words: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--name", help="what the connection is called in Headway (redis, celery or rabbitmq)")
     parser.add_argument("--dir", metavar="FOLDER", type=Path, default=Path(), help="where to write (here)")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="also take the workers and queues of other folders, of other users and of other Headways",
+    )
     parser.add_argument("--force", action="store_true", help="replace files that are there already")
     return parser.parse_args(words[1:])
 
@@ -144,12 +176,23 @@ def _of_apps(apps: Sequence[CeleryApp], variables: Mapping[str, str]) -> Iterato
             yield candidate(url, source=str(app.file) if is_written_out else f"{app.broker_variable}, of {app.file}")
 
 
-def _first(found: Survey, *, is_celery: bool) -> FoundBroker:
+def _first(
+    found: Survey, others: Sequence[FoundConnection], machine: MachineWorkers, *, is_celery: bool
+) -> FoundBroker:
     """The broker that an example is for.
 
     Raises:
-        Misconfigured: there is none.
+        Misconfigured: there is none, or what there is belongs to others.
     """
+    is_named = any(not each.candidate.is_guess for each in found.brokers) or bool(found.unseen)
+    if not is_named and (others or machine.has_others):
+        for line in others_lines(machine, others):
+            say(line)
+        raise Misconfigured(
+            "nothing was written: no broker, application or worker of this folder was found, and what runs here is "
+            "somebody else's: type `headway init` in the folder of your application, name its broker with "
+            "--broker URL, or take everything with --all"
+        )
     if not found.brokers:
         if found.unseen:
             raise Invalid(*found.unseen)

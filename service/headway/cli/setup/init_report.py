@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.cli.setup.broker_candidates import VARIABLES_OF
-from headway.cli.setup.pool_drafts import FoundConnection
-from headway.cli.setup.running_workers import RunningWorker, Unread
+from headway.cli.setup.found_connections import FoundConnection
+from headway.cli.setup.ownership import MachineWorkers, Stranger
+from headway.cli.setup.running_workers import RunningWorker
 from headway.cli.setup.scaffold import Draft
 from headway.cli.setup.worker_environment import is_secret
 from headway.cli.setup.worker_templates import NO_APP
@@ -14,6 +15,8 @@ from headway.cli.terminal.figure_accuracy import accuracy_lines
 from headway.connections import shown
 
 PROCESSES_NAMED = 5
+OTHERS_NAMED = 50
+QUEUES_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +27,11 @@ class Findings:
     draft: Draft
     strays: Sequence[RunningWorker]
     """Workers whose broker is none of those that were read."""
-    unread: Sequence[Unread]
+    machine: MachineWorkers
     others: Sequence[RunningWorker]
     """Workers of libraries that no collector reads."""
+    others_queues: Sequence[FoundConnection]
+    """The brokers that have queues of others."""
     unseen: Sequence[str]
     left_out: Sequence[tuple[int, str]]
     """What of a worker its template has not: the process and a sentence."""
@@ -42,7 +47,36 @@ def report(findings: Findings) -> Iterator[str]:
     if unseen:
         yield "not seen:"
         yield from (f"  {each}" for each in unseen)
+    yield from others_lines(findings.machine, findings.others_queues)
     yield from _file_lines(findings)
+
+
+def others_lines(machine: MachineWorkers, others_queues: Sequence[FoundConnection]) -> Iterator[str]:
+    """What also runs here and is not taken: workers of other applications, and queues that nobody here names."""
+    workers = [(each.worker.pid, _stranger(each)) for each in machine.strangers]
+    for each in machine.unread_strangers:
+        where = f" in {each.folder}" if each.folder else ""
+        workers.append((each.pid, f"{each.library}{where} ({each.why})"))
+    lines = [*_by_process(workers), *map(_others, others_queues)]
+    if lines:
+        yield "also runs here, and is not taken (--all takes it):"
+    yield from (f"  {each}" for each in lines[:OTHERS_NAMED])
+    if len(lines) > OTHERS_NAMED:
+        yield f"  and {len(lines) - OTHERS_NAMED} more"
+
+
+def _stranger(found: Stranger) -> str:
+    command = found.worker.command
+    queues = f", queues {', '.join(command.queues[:QUEUES_NAMED])}" if command.queues else ""
+    why = f" ({found.why})" if found.why else ""
+    return f"{command.library} in {found.worker.folder}{queues}{why}"
+
+
+def _others(connection: FoundConnection) -> str:
+    queues = connection.others_queues
+    more = f" and {len(queues) - QUEUES_NAMED} more" if len(queues) > QUEUES_NAMED else ""
+    title, url = connection.broker.library.title, shown(connection.broker.candidate.url)
+    return f"queues of {title} in {url}: {', '.join(queues[:QUEUES_NAMED])}{more}"
 
 
 def _connection_lines(connection: FoundConnection) -> Iterator[str]:
@@ -77,7 +111,9 @@ def _worker_lines(connections: Iterable[FoundConnection]) -> Iterator[str]:
 def _worker_problems(findings: Findings) -> Iterator[str]:
     """Workers that run here and are in no template, a sentence each."""
     lines = [(worker.pid, _stray(worker)) for worker in findings.strays]
-    lines += [(each.pid, f"{each.library}: {each.why}; write its template into host.toml") for each in findings.unread]
+    lines += [
+        (each.pid, f"{each.library}: {each.why}; write its template into host.toml") for each in findings.machine.unread
+    ]
     lines += [
         (each.pid, f"{each.command.library}: Headway does not read the queues of this library")
         for each in findings.others

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,8 +11,10 @@ import psutil
 from headway.agent.config.commands.worker_commands import WorkerCommand, understood
 from headway.agent.config.templates import WORKER_ID
 from headway.agent.config.worker_programs import library_in_title
-from headway.cli.setup import celery_apps
-from headway.cli.setup.celery_apps import CeleryApp
+from headway.agent.config.wrappers import wrapper_hazard
+from headway.cli.setup.source import celery_apps
+from headway.cli.setup.source.celery_apps import CeleryApp
+from headway.local import procfs
 from headway.local.files import read_regular
 
 SHEBANG_BYTES_MAX = 1_000
@@ -33,8 +35,18 @@ class RunningWorker:
     children: int = 0
     addresses: frozenset[tuple[str, int]] | None = None
     """To which hosts and ports it is connected; ``None``: nobody may know."""
+    own_addresses: frozenset[tuple[str, int]] = frozenset()
+    """The hosts and ports of its own ends of these."""
     app: CeleryApp | None = None
     """Its application, where its source was found."""
+    search_folders: tuple[str, ...] = ()
+    """Where it finds modules beside its folder, as its command line and PYTHONPATH say."""
+    output_files: tuple[str, ...] = ()
+    """Where its output goes."""
+    is_in_container: bool = False
+    """Whether its root is not that of this process: paths of this machine are no paths of its."""
+    wrapper: str | None = None
+    """What stays between it and who started it, a sentence without its full stop."""
 
     @property
     def app_source(self) -> str | None:
@@ -43,8 +55,8 @@ class RunningWorker:
 
     @property
     def app_broker(self) -> str:
-        """The URL that its application was given in a variable; empty where it had it from elsewhere."""
-        return self.app.given_url(self.environment) if self.app else ""
+        """The URL that its application names; empty where it has it from elsewhere."""
+        return self.app.broker_url(self.environment) if self.app else ""
 
     @property
     def is_headways(self) -> bool:
@@ -59,6 +71,8 @@ class Unread:
     pid: int
     library: str
     why: str
+    folder: str | None = None
+    """Where it works; ``None``: nobody may know."""
 
 
 def running() -> tuple[list[RunningWorker], list[Unread]]:
@@ -71,7 +85,8 @@ def running() -> tuple[list[RunningWorker], list[Unread]]:
         parents[process.pid] = process.info["ppid"]
         title_of = library_in_title(argv[0]) if len(argv) >= 1 else None
         if title_of:
-            unread.append(Unread(pid=process.pid, library=title_of, why="it hides its command line (setproctitle)"))
+            why = "it hides its command line (setproctitle)"
+            unread.append(Unread(pid=process.pid, library=title_of, why=why, folder=_folder(process)))
         elif (command := understood(argv)) is not None:
             commands[process.pid] = (process, command)
     tops = {pid: each for pid, each in commands.items() if not _is_inside(pid, parents, commands)}
@@ -104,17 +119,54 @@ def _worker(process: psutil.Process, command: WorkerCommand, *, children: int) -
         environment, folder = process.environ(), process.cwd()
         is_mine = process.uids().real == os.geteuid()
         program = tuple(_program(process, command, environment, folder))
-    there = Path(folder, command.folder or ".")
+    there = Path(os.path.normpath(Path(folder, command.folder or ".")))
+    ends = _connected(process)
+    folders = [*command.paths, *environment.get("PYTHONPATH", "").split(os.pathsep)]
+    search_folders = tuple(str(Path(there, each)) for each in folders if each)
     return RunningWorker(
         pid=process.pid,
         command=replace(command, program=program),
         folder=str(there),
-        app=celery_apps.named(command.app, there) if command.app else None,
+        app=_app(command, [there, *map(Path, search_folders)]),
+        search_folders=search_folders,
+        output_files=tuple(procfs.output_files(process.pid).values()),
+        is_in_container=_root(process.pid) != _root(os.getpid()),
+        wrapper=_wrapper(process),
         environment=environment,
         user=None if is_mine else _user(process),
         children=children,
-        addresses=_addresses(process),
+        addresses=None if ends is None else frozenset(remote for _, remote in ends),
+        own_addresses=frozenset(local for local, _ in ends or ()),
     )
+
+
+def _app(command: WorkerCommand, folders: Sequence[Path]) -> CeleryApp | None:
+    found = (celery_apps.named(command.app, each) for each in folders if command.app)
+    return next((each for each in found if each is not None), None)
+
+
+def _folder(process: psutil.Process) -> str | None:
+    try:
+        return process.cwd()
+    except (psutil.Error, OSError):
+        return None
+
+
+def _root(pid: int) -> tuple[int, int] | None:
+    """Which folder is the root of a process: a service with files of its own (PrivateTmp) still has this machine's."""
+    try:
+        found = Path(f"/proc/{pid}/root").stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _wrapper(process: psutil.Process) -> str | None:
+    try:
+        parent = process.parent()
+        return wrapper_hazard(parent.cmdline()) if parent else None
+    except (psutil.Error, OSError):
+        return None
 
 
 def _program(
@@ -148,12 +200,13 @@ def _starts_with(interpreter: str, script: Path) -> bool:
         return False
 
 
-def _addresses(process: psutil.Process) -> frozenset[tuple[str, int]] | None:
+def _connected(process: psutil.Process) -> list[tuple[tuple[str, int], tuple[str, int]]] | None:
+    """Both ends of each connection that it has."""
     try:
-        remotes = [each.raddr for each in process.net_connections(kind="inet") if each.raddr]
+        found = [each for each in process.net_connections(kind="inet") if each.raddr]
     except (psutil.Error, OSError):
         return None
-    return frozenset((_plain(each.ip), each.port) for each in remotes)
+    return [((_plain(each.laddr.ip), each.laddr.port), (_plain(each.raddr.ip), each.raddr.port)) for each in found]
 
 
 def _plain(address: str) -> str:

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from headway.agent.config.library_presets import CELERY_NODE, NOTES, RQ, RQ_SAFE, STARTERS, LibraryPreset
 from headway.cli.setup.broker_candidates import URL_VARIABLES, Candidate, as_read, place_of
-from headway.cli.setup.celery_apps import CeleryApp
 from headway.cli.setup.running_workers import RunningWorker
+from headway.cli.setup.source.celery_apps import CeleryApp
 from headway.cli.setup.worker_environment import carried
 from headway.connections import has_password
 
@@ -36,9 +36,12 @@ class Templates:
     dotenv: Mapping[str, str] = field(repr=False)
     apps: Sequence[CeleryApp] = ()
     """The Celery applications found here."""
+    dramatiq_modules: Sequence[str] = ()
 
     def plain(self, library: str, queues: Sequence[str], candidate: Candidate) -> LibraryPreset:
         """A worker of ``library`` where none runs."""
+        if library == "dramatiq":
+            return self._dramatiq(queues)
         return self._celery(queues, candidate) if library == "celery" else self._rq(queues, candidate)
 
     def like(self, worker: RunningWorker, queues: Sequence[str], candidate: Candidate) -> LibraryPreset:
@@ -59,7 +62,8 @@ class Templates:
         """What a template like ``worker`` leaves out, a sentence each."""
         _, missing = self._taken_over(worker, candidate)
         needs = f"{', '.join(missing)} of its environment is left out: start Headway with what its jobs need, or add it"
-        return [*worker.command.remarks, *([needs] if missing else [])]
+        wrapper = [f"what started it is left out: {worker.wrapper}"] if worker.wrapper else []
+        return [*worker.command.remarks, *wrapper, *([needs] if missing else [])]
 
     def _taken_over(self, worker: RunningWorker, candidate: Candidate) -> tuple[dict[str, str], list[str]]:
         """The variables of ``worker`` that a template has, and the names of those that it lacks."""
@@ -102,6 +106,17 @@ class Templates:
             argv=(*command.program, *command.words, *safe, *words, *queues),
             environment={**variables, **more},
             notes={**RQ.notes, **({} if safe else {"argv": NOTES["argv"]}), **_SECRET_NOTE},
+        )
+
+    def _dramatiq(self, queues: Sequence[str]) -> LibraryPreset:
+        preset = STARTERS["dramatiq"]
+        modules, named = self.dramatiq_modules or (NO_APP,), {"APP": "", "QUEUE": ""}
+        argv = [word for word in preset.argv[1:] if word not in named]
+        at = argv.index("--queues") + 1
+        return replace(
+            preset,
+            argv=(self.program("dramatiq"), *modules, *argv[:at], *queues, *argv[at:]),
+            working_directory=self._directory(self.source_folder),
         )
 
     def _celery(self, queues: Sequence[str], candidate: Candidate) -> LibraryPreset:

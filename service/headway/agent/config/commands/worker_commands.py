@@ -41,6 +41,10 @@ class WorkerCommand:
     folder: str | None = None
     """Where it changes to, if it says so."""
     app: str | None = None
+    paths: tuple[str, ...] = ()
+    """Where it searches its modules first, if it says so."""
+    has_settings: bool = False
+    """Whether a module that it names may say where its broker is."""
     worker_class: str | None = None
     remarks: tuple[str, ...] = ()
     """What was left out and is missed, and what is kept and does damage, a sentence each."""
@@ -112,6 +116,8 @@ def _rq(program: tuple[str, ...], rest: list[str]) -> WorkerCommand | None:
         words=("worker" if verb == "worker-pool" else verb, *taken.kept),
         queues=tuple(dict.fromkeys(queues)) or ("default",),
         broker=taken.values.get("--url"),
+        paths=tuple(value for name, value in taken.values.items() if name in {"--path", "--pythonpath"}),
+        has_settings=verb == "rqworker" or "--config" in taken.given,
         concurrency=1,
         is_single=True,
         worker_class=taken.values.get("--worker-class"),

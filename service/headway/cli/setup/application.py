@@ -1,0 +1,151 @@
+"""The application of a folder, as its source says it: queues and brokers of each library, and Celery applications."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from headway.cli.setup.broker_candidates import VARIABLES_OF, as_read, place_of
+from headway.cli.setup.found_connections import FoundConnection, kind_of
+from headway.cli.setup.source import celery_apps
+from headway.cli.setup.source.celery_apps import CeleryApp
+from headway.cli.setup.source.declared_queues import DeclaredQueues, declared_by, files_with_queues
+from headway.cli.setup.source.source_files import read_sources
+
+LINES_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """What the source of a folder says."""
+
+    apps: Sequence[CeleryApp] = ()
+    """Celery's, those nearest to the folder first."""
+    declared: Mapping[str, DeclaredQueues] = field(default_factory=dict)
+    """The name of each of ``apps`` -> its queues; without a name, those of an application that a function makes."""
+    rq_queues: Sequence[str] = ()
+    rq_brokers: Sequence[tuple[str | None, str | None]] = field(default=(), repr=False)
+    """The URL that is written out, and the variable that goes before it."""
+    dramatiq_queues: Sequence[str] = ()
+    dramatiq_modules: Sequence[str] = ()
+    has_celery: bool = False
+    """Whether it has an application of Celery, also where a function makes it that ``--app`` cannot name."""
+    problems: Sequence[str] = ()
+
+    def rq_urls(self, variables: Mapping[str, str]) -> Iterator[str]:
+        """The URLs of RQ's brokers where ``variables`` are set."""
+        for url, variable in self.rq_brokers:
+            if found := variables.get(variable or "") or url:
+                yield found
+
+
+def application_in(folder: Path) -> Application:
+    """The application whose source is in ``folder``. Nothing of it is run."""
+    sources = read_sources(folder)
+    files = files_with_queues(sources)
+    apps = celery_apps.find(sources.files)
+    factory = None if apps else celery_apps.factory(sources.files)
+    declared = {each.app: declared_by(each, apps=apps, files=files) for each in apps}
+    if factory is not None:
+        declared[""] = declared_by(None, apps=(), files=files)
+    return Application(
+        apps=[_with_settings(each, declared[each.app]) for each in apps],
+        declared=declared,
+        rq_queues=list(dict.fromkeys(queue for each in files for queue in each.rq)),
+        rq_brokers=[broker for each in files for broker in each.rq_brokers],
+        dramatiq_queues=list(dict.fromkeys(queue for each in files for queue in each.dramatiq)),
+        dramatiq_modules=[each.file.module for each in files if each.dramatiq],
+        has_celery=bool(declared),
+        problems=[*sources.problems, *_factory_problem(factory)],
+    )
+
+
+def _factory_problem(factory: tuple[Path, int] | None) -> Iterator[str]:
+    if factory is not None:
+        path, line = factory
+        yield (
+            f"{path}, line {line}, makes a Celery application in a function, where `--app` cannot name it: write into "
+            "host.toml what your workers are given as --app"
+        )
+
+
+def declare(application: Application, found: Sequence[FoundConnection], variables: Mapping[str, str]) -> list[str]:
+    """Give each connection the queues that the source declares for it. Returns what is assumed, a sentence each."""
+    assumed: list[str] = []
+    of_celery = [each for each in found if each.library == "celery"]
+    urls = {each.app: each.broker_url(variables) for each in application.apps}
+    for name, declared in application.declared.items():
+        url = variables.get(VARIABLES_OF["celery"][0]) or urls.get(name)
+        home = _home(of_celery, [url] if url else [], library="celery", declared=declared.queues)
+        if home is None:
+            continue
+        home.is_of_application = True
+        home.declared += [each for each in declared.queues if each not in home.declared]
+        assumed += _assumption(name or "the Celery application", home)
+        assumed += _unread(name, declared)
+    if application.rq_queues:
+        own = [each for each in found if each.library == "rq"]
+        home = _home(own, list(application.rq_urls(variables)), library="rq", declared=application.rq_queues)
+        if home is not None:
+            home.is_of_application = True
+            home.declared += [each for each in application.rq_queues if each not in home.declared]
+            assumed += _assumption("RQ's queues here", home)
+    if application.dramatiq_queues:
+        assumed += _declare_dramatiq(application, found)
+    return assumed
+
+
+def _declare_dramatiq(application: Application, found: Sequence[FoundConnection]) -> Iterator[str]:
+    """Dramatiq's queues are read in RabbitMQ, as those of any program there."""
+    home = next((each for each in found if each.broker.library.name == "rabbitmq" and not each.is_declared_only), None)
+    if home is None:
+        yield (
+            f"queues of Dramatiq ({', '.join(application.dramatiq_queues)}): Headway reads them in RabbitMQ only, and "
+            "no RabbitMQ of this application was found"
+        )
+        return
+    home.is_of_application = True
+    home.declared_library = "dramatiq"
+    home.declared += [each for each in application.dramatiq_queues if each not in home.declared]
+
+
+def _with_settings(app: CeleryApp, declared: DeclaredQueues) -> CeleryApp:
+    if app.broker is not None or app.broker_variable is not None:
+        return app
+    return replace(app, broker=declared.broker, broker_variable=declared.broker_variable)
+
+
+def _home(
+    found: Sequence[FoundConnection], urls: Sequence[str], *, library: str, declared: Sequence[str]
+) -> FoundConnection | None:
+    """The connection that an application reads: at the first of ``urls``, else the likeliest of its library."""
+    if urls:
+        places = [place_of(as_read(each)) for each in urls]
+        return next((each for each in found if each.broker.candidate.place in places), None)
+
+    def likeliness(each: FoundConnection) -> tuple[bool, ...]:
+        candidate = each.broker.candidate
+        return (
+            candidate.variable == VARIABLES_OF[library][0],
+            candidate.source == "--broker",
+            bool(each.workers),
+            not candidate.is_guess,
+            not {queue.name for queue in each.broker.queues}.isdisjoint(declared),
+            kind_of(each.broker) == "redis" and candidate.place == place_of("redis://127.0.0.1:6379/0"),
+        )
+
+    return max(found, key=likeliness, default=None)
+
+
+def _unread(name: str, declared: DeclaredQueues) -> Iterator[str]:
+    places = [*declared.unread[:LINES_NAMED], *(["others"] if len(declared.unread) > LINES_NAMED else [])]
+    if places:
+        yield (
+            f"routes{f' of {name}' if name else ''} were not read, where code makes them ({'; '.join(places)}): write "
+            "its queues into profiles.yaml"
+        )
+
+
+def _assumption(name: str, home: FoundConnection) -> Iterator[str]:
+    if home.broker.candidate.is_guess and not home.workers:
+        url = home.broker.candidate.url
+        yield f"{name}: nothing here names its broker, and {url} is assumed: name it with --broker URL"
