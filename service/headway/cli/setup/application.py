@@ -4,12 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from headway.cli.setup.app_import import imported, interpreter_of, refuse_others_code
 from headway.cli.setup.broker_candidates import VARIABLES_OF, as_read, place_of
 from headway.cli.setup.found_connections import FoundConnection, kind_of
+from headway.cli.setup.running_workers import RunningWorker
 from headway.cli.setup.source import celery_apps
-from headway.cli.setup.source.celery_apps import CeleryApp
+from headway.cli.setup.source.celery_apps import CeleryApp, module_file
 from headway.cli.setup.source.declared_queues import DeclaredQueues, declared_by, files_with_queues
 from headway.cli.setup.source.source_files import read_sources
+from headway.errors import Misconfigured
 
 LINES_NAMED = 3
 
@@ -30,6 +33,8 @@ class Application:
     has_celery: bool = False
     """Whether it has an application of Celery, also where a function makes it that ``--app`` cannot name."""
     problems: Sequence[str] = ()
+    files: Sequence[Path] = ()
+    """The source that was read."""
 
     def rq_urls(self, variables: Mapping[str, str]) -> Iterator[str]:
         """The URLs of RQ's brokers where ``variables`` are set."""
@@ -56,6 +61,7 @@ def application_in(folder: Path) -> Application:
         dramatiq_modules=[each.file.module for each in files if each.dramatiq],
         has_celery=bool(declared),
         problems=[*sources.problems, *_factory_problem(factory)],
+        files=[each.path for each in sources.files],
     )
 
 
@@ -92,6 +98,34 @@ def declare(application: Application, found: Sequence[FoundConnection], variable
     if application.dramatiq_queues:
         assumed += _declare_dramatiq(application, found)
     return assumed
+
+
+def as_imported(
+    application: Application, name: str, *, here: Path, workers: Sequence[RunningWorker], variables: Mapping[str, str]
+) -> Application:
+    """``application`` with what its Celery applications say of themselves, after each was imported.
+
+    ``name``: the only one, as ``--app`` takes it; empty: all that the source has.
+
+    Raises:
+        Misconfigured: there is none, it cannot be imported, or root would run another user's code.
+    """
+    apps = [each for each in application.apps if name in ("", each.app, each.app.partition(":")[0])]
+    if name and not apps:
+        apps = [CeleryApp(app=name, folder=here, file=module_file(name, here) or here)]
+    if not apps:
+        raise Misconfigured("--import-app: no Celery application was found here: name it, as in --import-app shop:app")
+    pythons = {each.app: interpreter_of(each, here=here, workers=workers) for each in apps}
+    own = [path for python in pythons.values() for path in (python, python.parent)]
+    refuse_others_code([*own, *(each.folder for each in apps), *application.files])
+    found = {each.app: imported(each, pythons[each.app], environment=variables) for each in apps}
+    others = [each for each in application.apps if each.app not in found]
+    return replace(
+        application,
+        apps=[*(replace(each, broker=found[each.app].broker or each.broker) for each in apps), *others],
+        declared={**application.declared, **{app: DeclaredQueues(queues=each.queues) for app, each in found.items()}},
+        has_celery=True,
+    )
 
 
 def _declare_dramatiq(application: Application, found: Sequence[FoundConnection]) -> Iterator[str]:
@@ -140,8 +174,8 @@ def _unread(name: str, declared: DeclaredQueues) -> Iterator[str]:
     places = [*declared.unread[:LINES_NAMED], *(["others"] if len(declared.unread) > LINES_NAMED else [])]
     if places:
         yield (
-            f"routes{f' of {name}' if name else ''} were not read, where code makes them ({'; '.join(places)}): write "
-            "its queues into profiles.yaml"
+            f"routes{f' of {name}' if name else ''} were not read, where code makes them ({'; '.join(places)}): add "
+            "--import-app, which asks the application itself, or write its queues into profiles.yaml"
         )
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from headway.cli.argparse_base import Arguments
 from headway.cli.setup import dotenv_file
-from headway.cli.setup.application import Application, application_in, declare
+from headway.cli.setup.application import Application, application_in, as_imported, declare
 from headway.cli.setup.broker_candidates import (
     LOOPBACK_URLS,
     URL_VARIABLES,
@@ -53,6 +53,8 @@ def main(words: list[str]) -> int:
     variables = {**dotenv.variables, **os.environ}
     application = application_in(here)
     machine = workers_of_machine(here=here, files_folder=folder.absolute(), takes_all=options.all)
+    if options.import_app is not None:
+        application = as_imported(application, options.import_app, here=here, workers=machine.own, variables=variables)
     candidates = _candidates(options, dotenv, application, machine.own, variables)
     survey_result = survey(candidates, libraries)
     templates = Templates(
@@ -146,6 +148,14 @@ def _options(words: list[str]) -> argparse.Namespace:
         "--all",
         action="store_true",
         help="also take the workers and queues of other folders, of other users and of other Headways",
+    )
+    parser.add_argument(
+        "--import-app",
+        metavar="MODULE:NAME",
+        nargs="?",
+        const="",
+        help="import the Celery applications of this folder, or this one, with their own Python, and ask them for "
+        "their queues; without it, the source is read and not run",
     )
     parser.add_argument("--force", action="store_true", help="replace files that are there already")
     return parser.parse_args(words[1:])

@@ -20,7 +20,7 @@ RQ_URL_VARIABLE = "RQ_REDIS_URL"
 CELERY_SLOT_CPU_CORES = 0.1
 CELERY_SLOT_MEMORY_MB = 64
 NO_APP = "APP"
-_ENVIRONMENTS = (".venv", "venv", "env")
+ENVIRONMENTS = (".venv", "venv", "env")
 _SECRET_NOTE = {"environment": "the URL holds a password, which would show in the list of processes"}
 
 
@@ -74,7 +74,7 @@ class Templates:
 
     def program(self, name: str) -> str:
         """The program as a person here would call it, whose Python has the code of the jobs; else as it is called."""
-        for folder in _ENVIRONMENTS:
+        for folder in ENVIRONMENTS:
             program = (self.source_folder / folder / "bin" / name).absolute()
             # Where that is Headway's own environment, the code may well be in another.
             if os.access(program, os.X_OK) and program.parent != Path(sys.executable).absolute().parent:
