@@ -246,7 +246,7 @@ def test_what_an_option_or_a_wrapper_does_is_said_of_a_running_worker(
         "--beat is left out: each worker would send all jobs of Celery's schedule",
         "--without-heartbeat is left out: ",
         "--pool solo is kept: ",
-        "what started it is left out: timeout passes the signal to stop on",
+        "timeout, which started it, is left out: timeout passes the signal to stop on",
     ):
         assert sentence in done.stdout, done.stdout
     argv = next(iter(host_file.load(shop / "host.toml").templates.values())).argv

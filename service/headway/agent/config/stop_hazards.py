@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from headway.agent.config.commands.worker_commands import understood
 from headway.agent.config.templates import Template
 from headway.agent.config.worker_programs import celery_words
-from headway.agent.config.wrappers import wrapper_hazard
+from headway.agent.config.wrappers import wrapper_of
 
 _REMAP = "REMAP_SIGTERM"
 
@@ -20,8 +20,8 @@ def stop_hazards(template: Template, *, inherited: Mapping[str, str]) -> Iterato
             f"{_REMAP} = {remapped} makes Celery cut its jobs at the signal TERM, with which Headway asks a worker to "
             f'finish them: set {_REMAP} = "" in its environment'
         )
-    if (hazard := wrapper_hazard(template.argv)) is not None:
-        yield hazard
+    if (wrapper := wrapper_of(template.argv)) is not None:
+        yield f"{wrapper.hazard}: {wrapper.cure}"
     if "multi" in words[1:2]:
         yield "`celery multi` starts workers in the background, where no agent can watch them: start `celery … worker`"
     if (command := understood(words)) is not None:

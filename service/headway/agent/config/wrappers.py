@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
@@ -16,58 +17,67 @@ _PROGRAMS = frozenset(
 _SHELL_TEXT = re.compile(r"-[a-z]*c")
 _BECOMES = re.compile(r"(?:^|[;&|\n])\s*exec\s")
 _OPERATOR = re.compile(r"[();<>|&]+")
-_ONE_CHILD: Mapping[str, str] = {"dumb-init": "--single-child", "timeout": "--foreground"}
-"""Program -> the option without which it passes a signal on to each process of the worker."""
-_SHORT: Mapping[str, str] = {"--single-child": "-c"}
-_SCRIPT_RUNNERS = frozenset({"npm", "npx", "pnpm", "yarn"})
-_RELOADERS = frozenset({"entr", "nodemon", "watchfiles", "watchmedo"})
-_CONTAINERS = frozenset({"docker", "kubectl", "podman"})
-_USER_CHANGERS = frozenset({"runuser", "su", "sudo"})
+_ONE_CHILD: Mapping[str, tuple[str, ...]] = {
+    "dumb-init": ("--single-child", "-c"),
+    "timeout": ("--foreground",),
+}
+"""Program -> the spellings of the option without which it passes a signal on to each process of the worker."""
+_KINDS: Sequence[tuple[frozenset[str], str, str]] = (
+    (
+        frozenset({"npm", "npx", "pnpm", "yarn"}),
+        "starts its script in a shell, which keeps the signal to stop from the worker",
+        "write the program that the script names into argv",
+    ),
+    (
+        frozenset({"entr", "nodemon", "watchfiles", "watchmedo"}),
+        "ends the worker amid its jobs whenever a file changes",
+        "leave it out",
+    ),
+    (
+        frozenset({"docker", "kubectl", "podman"}),
+        "starts the worker outside of its agent, which cannot watch it",
+        "run an agent in the container",
+    ),
+    (
+        frozenset({"runuser", "su", "sudo"}),
+        "stays between the agent and its worker",
+        "leave it out, and give the template a `user`",
+    ),
+)
+"""Programs, what they do to a worker, and what to do instead."""
 
 
-def wrapper_hazard(argv: Sequence[str]) -> str | None:
-    """What the program of this command line does to a worker that it starts, without its full stop.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrapper:
+    """A program that changes how the worker that it starts stops."""
 
-    ``None`` if it starts none, becomes the worker (as ``nice`` does), or is not known.
-    """
-    name = wrapper_name(argv)
-    if name is None:
-        return None
-    if name in _SHELLS:
-        return (
-            f"`{name} -c` may stay between the agent and its worker, and keeps the signal to stop from it: begin its "
-            "command with `exec`, or write the program and its words into argv"
-        )
-    if name in _ONE_CHILD:
-        return (
-            f"{name} passes the signal to stop on to each process of a worker, and processes that run jobs end at "
-            f"once: give it {_ONE_CHILD[name]}, or leave it out"
-        )
-    if name in _SCRIPT_RUNNERS:
-        return (
-            f"{name} starts its script in a shell, which keeps the signal to stop from the worker: write the program "
-            "that the script names into argv"
-        )
-    if name in _RELOADERS:
-        return f"{name} ends the worker amid its jobs whenever a file changes: leave it out"
-    if name in _CONTAINERS:
-        return f"{name} starts the worker outside of its agent, which cannot watch it: run an agent in the container"
-    return f"{name} stays between the agent and its worker: leave it out, and give the template a `user`"
+    name: str
+    hazard: str
+    """What it does to the worker, without its full stop."""
+    cure: str
 
 
-def wrapper_name(argv: Sequence[str]) -> str | None:
-    """The wrapper that ``argv`` begins with, if it is one that changes how its worker stops."""
+def wrapper_of(argv: Sequence[str]) -> Wrapper | None:
+    """The wrapper that ``argv`` begins with; ``None`` if it is none, or becomes the worker, as ``nice`` does."""
     # npm shows a title in the place of its command line: "npm run worker".
     name = PurePath(argv[0].partition(" ")[0]).name if argv else ""
     if name in _SHELLS:
-        text = shell_text(argv)
-        is_behind = text is not None and any(PurePath(word).name in _PROGRAMS for word in text.split())
-        return name if is_behind and not _BECOMES.search(text or "") else None
+        text = shell_text(argv) or ""
+        is_behind = any(PurePath(word).name in _PROGRAMS for word in text.split()) and not _BECOMES.search(text)
+        hazard = f"`{name} -c` may stay between the agent and its worker, and keeps the signal to stop from it"
+        cure = "begin its command with `exec`, or write the program and its words into argv"
+        return Wrapper(name=f"{name} -c", hazard=hazard, cure=cure) if is_behind else None
     if name in _ONE_CHILD:
-        option = _ONE_CHILD[name]
-        return name if {option, _SHORT.get(option, option)}.isdisjoint(argv) else None
-    others = _SCRIPT_RUNNERS | _RELOADERS | _CONTAINERS | _USER_CHANGERS
-    return name if name in others else None
+        hazard = (
+            f"{name} passes the signal to stop on to each process of a worker, and processes that run jobs end at once"
+        )
+        option, *others = _ONE_CHILD[name]
+        wrapper = Wrapper(name=name, hazard=hazard, cure=f"give it {option}, or leave it out")
+        return wrapper if {option, *others}.isdisjoint(argv) else None
+    for names, does, cure in _KINDS:
+        if name in names:
+            return Wrapper(name=name, hazard=f"{name} {does}", cure=cure)
+    return None
 
 
 def shell_text(argv: Sequence[str]) -> str | None:

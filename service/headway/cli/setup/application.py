@@ -5,13 +5,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from headway.cli.setup.app_import import imported, interpreter_of, refuse_others_code
-from headway.cli.setup.broker_candidates import VARIABLES_OF, as_read, place_of
+from headway.cli.setup.broker_candidates import VARIABLES_OF, addresses_of, as_read, place_of
 from headway.cli.setup.found_connections import FoundConnection, kind_of
 from headway.cli.setup.running_workers import RunningWorker
 from headway.cli.setup.source import celery_apps
 from headway.cli.setup.source.celery_apps import CeleryApp, module_file
 from headway.cli.setup.source.declared_queues import DeclaredQueues, declared_by, files_with_queues
 from headway.cli.setup.source.source_files import read_sources
+from headway.connections import shown
 from headway.errors import Misconfigured
 
 LINES_NAMED = 3
@@ -82,6 +83,10 @@ def declare(application: Application, found: Sequence[FoundConnection], variable
     for name, declared in application.declared.items():
         url = variables.get(VARIABLES_OF["celery"][0]) or urls.get(name)
         home = _home(of_celery, [url] if url else [], library="celery", declared=declared.queues)
+        if home is None and url and any(each.broker.candidate.source == "--broker" for each in of_celery):
+            home = _elsewhere(of_celery, url)
+            does = "its queues are left out" if home is None else "--broker is taken in its place"
+            assumed.append(f"{name or 'the Celery application'} names {shown(as_read(url))} as its broker: {does}")
         if home is None:
             continue
         home.is_of_application = True
@@ -155,6 +160,7 @@ def _home(
     if urls:
         places = [place_of(as_read(each)) for each in urls]
         return next((each for each in found if each.broker.candidate.place in places), None)
+    usual = place_of("redis://127.0.0.1:6379/0")
 
     def likeliness(each: FoundConnection) -> tuple[bool, ...]:
         candidate = each.broker.candidate
@@ -164,10 +170,19 @@ def _home(
             bool(each.workers),
             not candidate.is_guess,
             not {queue.name for queue in each.broker.queues}.isdisjoint(declared),
-            kind_of(each.broker) == "redis" and candidate.place == place_of("redis://127.0.0.1:6379/0"),
+            candidate.place == usual,
         )
 
-    return max(found, key=likeliness, default=None)
+    # Of the databases of this machine that nobody names, the usual one may be meant, and no other.
+    likely = [
+        each
+        for each in found
+        if each.workers
+        or not each.is_declared_only
+        or each.broker.candidate.place == usual
+        or kind_of(each.broker) != "redis"
+    ]
+    return max(likely, key=likeliness, default=None)
 
 
 def _unread(name: str, declared: DeclaredQueues) -> Iterator[str]:
@@ -177,6 +192,12 @@ def _unread(name: str, declared: DeclaredQueues) -> Iterator[str]:
             f"routes{f' of {name}' if name else ''} were not read, where code makes them ({'; '.join(places)}): add "
             "--import-app, which asks the application itself, or write its queues into profiles.yaml"
         )
+
+
+def _elsewhere(found: Sequence[FoundConnection], url: str) -> FoundConnection | None:
+    """The first of ``found`` that is on no server of ``url``, which may be a name that only containers know."""
+    servers = set(addresses_of(as_read(url)))
+    return next((each for each in found if servers.isdisjoint(addresses_of(each.broker.candidate.url))), None)
 
 
 def _assumption(name: str, home: FoundConnection) -> Iterator[str]:

@@ -147,7 +147,7 @@ def _databases(candidate: Candidate, named: frozenset[tuple[object, ...]]) -> It
         raise unavailable(connection, error) from error
     finally:
         client.close()
-    for number in sorted(int(key[2:]) for key in keyspace if key[2:].isdecimal()) or [0]:
+    for number in sorted({0, *(int(key[2:]) for key in keyspace if key[2:].isdecimal())}):  # 0: the usual one
         found = in_database(candidate, number)
         if found.place not in named:
             yield found

@@ -86,7 +86,7 @@ def connections(
     strangers: Iterable[RunningWorker] = (),
 ) -> tuple[list[FoundConnection], list[RunningWorker]]:
     """``brokers`` with the workers that read each, and those of ``workers`` whose broker is none of ``brokers``."""
-    found = [FoundConnection(name="", broker=each, is_declared_only=each.candidate.is_guess) for each in brokers]
+    found = [FoundConnection(name="", broker=each) for each in brokers]
     strays = []
     for worker in workers:
         of = _connection_of(worker, found)

@@ -51,12 +51,18 @@ def main(words: list[str]) -> int:
     libraries, here = Libraries(), Path.cwd()
     dotenv = dotenv_file.read(here / DOTENV)
     variables = {**dotenv.variables, **os.environ}
-    application = application_in(here)
     machine = workers_of_machine(here=here, files_folder=folder.absolute(), takes_all=options.all)
+    application = application_in(here)
     if options.import_app is not None:
         application = as_imported(application, options.import_app, here=here, workers=machine.own, variables=variables)
-    candidates = _candidates(options, dotenv, application, machine.own, variables)
-    survey_result = survey(candidates, libraries)
+    result = survey(_candidates(options, dotenv, application, machine.own, variables), libraries)
+    found, strays = _connections(options, result, application, machine)
+    if options.broker:
+        machine = machine.reading({worker.pid for each in found for worker in each.strangers})
+    remarks = [*result.unseen, *application.problems, *declare(application, found, variables)]
+    used = [each for each in found if each.is_own]
+    give_names(used, name=options.name)
+    others = [each for each in found if each.others_queues]
     templates = Templates(
         source_folder=here,
         folder=folder,
@@ -65,22 +71,10 @@ def main(words: list[str]) -> int:
         apps=application.apps,
         dramatiq_modules=application.dramatiq_modules,
     )
-    served = [each for each in machine.own if each.command.library in VARIABLES_OF]
-    has_celery = application.has_celery or any(each.command.library == "celery" for each in served)
-    brokers = as_one_library(survey_result.brokers, is_celery=has_celery)
-    found, strays = connections(brokers, served, strangers=[each.worker for each in machine.strangers])
-    for each in found:
-        each.is_declared_only = each.is_declared_only and not options.all
-    if options.broker:
-        machine = machine.reading({worker.pid for each in found for worker in each.strangers})
-    remarks = [*application.problems, *declare(application, found, variables)]
-    used = [each for each in found if each.is_own]
-    give_names(used, name=options.name)
-    others = [each for each in found if each.others_queues]
     if used:
         made = draft(used, templates, libraries)
     else:
-        broker = _first(survey_result, others, machine, is_celery=application.has_celery)
+        broker = _first(result, others, machine, is_celery=application.has_celery)
         made = example(broker, templates, libraries, name=options.name, is_celery=application.has_celery)
     _write(folder, {PROFILES: profiles_text(made), HOST: host_text(made)}, is_private=made.has_password)
     findings = Findings(
@@ -90,13 +84,8 @@ def main(words: list[str]) -> int:
         machine=machine,
         others=[] if options.broker else [each for each in machine.own if each.command.library not in VARIABLES_OF],
         others_queues=others,
-        unseen=[*survey_result.unseen, *remarks, *([] if options.broker else _unseen(dotenv))],
-        left_out=[
-            (worker.pid, remark)
-            for each in used
-            for worker in each.workers
-            for remark in templates.remarks(worker, each.broker.candidate)
-        ],
+        unseen=[*remarks, *([] if options.broker else _unseen(dotenv))],
+        left_out=_left_out(used, templates),
         files=(folder / PROFILES, folder / HOST),
     )
     for line in report(findings):
@@ -105,6 +94,29 @@ def main(words: list[str]) -> int:
     say("next: check both files, then type")
     say(f"  headway up{flags}")
     return 0
+
+
+def _connections(
+    options: argparse.Namespace, result: Survey, application: Application, machine: MachineWorkers
+) -> tuple[list[FoundConnection], list[RunningWorker]]:
+    """The brokers that answered with their workers, and the workers of this folder that read another broker."""
+    served = [each for each in machine.own if each.command.library in VARIABLES_OF]
+    has_celery = application.has_celery or any(each.command.library == "celery" for each in served)
+    brokers = as_one_library(result.brokers, is_celery=has_celery)
+    readers = [each.worker for each in machine.strangers if each.worker.command.library in VARIABLES_OF]
+    found, strays = connections(brokers, served, strangers=readers)
+    for each in found:
+        each.is_declared_only = each.broker.candidate.is_guess and not options.all
+    return found, strays
+
+
+def _left_out(used: Sequence[FoundConnection], templates: Templates) -> list[tuple[int, str]]:
+    return [
+        (worker.pid, remark)
+        for each in used
+        for worker in each.workers
+        for remark in templates.remarks(worker, each.broker.candidate)
+    ]
 
 
 def _candidates(

@@ -11,7 +11,7 @@ import psutil
 from headway.agent.config.commands.worker_commands import WorkerCommand, understood
 from headway.agent.config.templates import WORKER_ID
 from headway.agent.config.worker_programs import library_in_title
-from headway.agent.config.wrappers import wrapper_hazard
+from headway.agent.config.wrappers import Wrapper, wrapper_of
 from headway.cli.setup.source import celery_apps
 from headway.cli.setup.source.celery_apps import CeleryApp
 from headway.local import procfs
@@ -45,8 +45,8 @@ class RunningWorker:
     """Where its output goes."""
     is_in_container: bool = False
     """Whether its root is not that of this process: paths of this machine are no paths of its."""
-    wrapper: str | None = None
-    """What stays between it and who started it, a sentence without its full stop."""
+    wrapper: Wrapper | None = None
+    """What started it, if that changes how it stops."""
 
     @property
     def app_source(self) -> str | None:
@@ -130,7 +130,7 @@ def _worker(process: psutil.Process, command: WorkerCommand, *, children: int) -
         app=_app(command, [there, *map(Path, search_folders)]),
         search_folders=search_folders,
         output_files=tuple(procfs.output_files(process.pid).values()),
-        is_in_container=_root(process.pid) != _root(os.getpid()),
+        is_in_container=_root(process.pid) not in {None, _root(os.getpid())},
         wrapper=_wrapper(process),
         environment=environment,
         user=None if is_mine else _user(process),
@@ -161,10 +161,10 @@ def _root(pid: int) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _wrapper(process: psutil.Process) -> str | None:
+def _wrapper(process: psutil.Process) -> Wrapper | None:
     try:
         parent = process.parent()
-        return wrapper_hazard(parent.cmdline()) if parent else None
+        return wrapper_of(parent.cmdline()) if parent else None
     except (psutil.Error, OSError):
         return None
 

@@ -62,7 +62,8 @@ class Templates:
         """What a template like ``worker`` leaves out, a sentence each."""
         _, missing = self._taken_over(worker, candidate)
         needs = f"{', '.join(missing)} of its environment is left out: start Headway with what its jobs need, or add it"
-        wrapper = [f"what started it is left out: {worker.wrapper}"] if worker.wrapper else []
+        by = worker.wrapper
+        wrapper = [f"{by.name}, which started it, is left out: {by.hazard}"] if by else []
         return [*worker.command.remarks, *wrapper, *([needs] if missing else [])]
 
     def _taken_over(self, worker: RunningWorker, candidate: Candidate) -> tuple[dict[str, str], list[str]]:
