@@ -217,6 +217,15 @@ def test_workers_of_the_folder_above_are_named_with_what_to_do(tmp_path: Path, s
     assert f"rq in {shop}, queues mail (which this folder is a part of: type `headway init` there)" in done.stdout
 
 
+def test_in_a_part_of_an_application_its_folder_is_named(tmp_path: Path) -> None:
+    broker = "redis://127.0.0.1:1/0"
+    shop = folder(tmp_path, "shop", proj____init__="", proj__celery=CELERY_APP.format(broker=broker), proj__jobs__x="")
+    done = initialised(shop / "proj/jobs")
+    assert done.returncode == 2
+    assert f"type `headway init` in {shop}" in done.stderr
+    assert not list((shop / "proj/jobs").glob("*.toml"))
+
+
 def test_two_applications_below_a_folder_have_pools_of_their_own(tmp_path: Path, server: Valkey) -> None:
     def app(number: int, queue: str) -> str:
         broker = database(server, number)

@@ -170,6 +170,24 @@ def test_a_template_is_as_the_worker_is(tmp_path: Path) -> None:
     assert made.environment["CELERY_BROKER_URL"] == found.given  # the same broker, by the URL that was typed here
 
 
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("--include headway_celery_reporter", ""),
+        ("--include shop.more,headway_celery_reporter", "--include shop.more"),
+        ("-Ishop.more,headway_celery_reporter", "-Ishop.more"),
+        ("--include=shop.more", "--include=shop.more"),
+        ("--include=headway_celery_reporter", ""),
+    ],
+)
+def test_what_an_agent_has_added_to_its_worker_is_no_part_of_a_template(tmp_path: Path, given: str, kept: str) -> None:
+    """The files are written again beside workers of this folder's own Headway."""
+    command = known(f"{CELERY}-A shop worker {given} -c 1")
+    worker = RunningWorker(pid=7, command=command, folder="/srv", environment={})
+    argv = templates(tmp_path).like(worker, ["mail"], candidate("redis://h/0", source="x")).argv
+    assert " ".join(argv[3:]).partition(" --loglevel")[0] == f"shop worker {kept}".strip()
+
+
 @pytest.mark.parametrize(("given", "workers"), [(f"redis://:{SECRET}@h/0", 1), ("redis://elsewhere/0", 0), ("", 1)])
 def test_a_queue_of_the_same_name_makes_no_worker_of_another_broker_ours(given: str, workers: int) -> None:
     ours = candidate(f"redis://:{SECRET}@h/0", source="CELERY_BROKER_URL")

@@ -53,6 +53,22 @@ def including(argv: Sequence[str], module: str) -> tuple[str, ...]:
     return (*words[: word + 1], INCLUDE, module, *words[word + 1 :])
 
 
+def excluding(words: Sequence[str], module: str) -> tuple[str, ...]:
+    """The ``words`` of a Celery worker without ``module`` among what it loads, as an agent has added it."""
+    found: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        option = next((each for each in ("--include=", INCLUDE, "-I") if word.startswith(each)), None)
+        if option is None:
+            found.append(word)
+            continue
+        is_joined = word != option or option.endswith("=")
+        modules = [each for each in (word.removeprefix(option) if is_joined else next(rest, "")).split(",") if each]
+        left = ",".join(each for each in modules if each != module)
+        found += ([f"{option}{left}"] if is_joined else [word, left]) if left else []
+    return tuple(found)
+
+
 def is_celery_inside(argv: Sequence[str]) -> bool:
     """Whether ``argv`` perhaps starts a Celery worker in a way that keeps the agent from adding words to it."""
     return worker_word(argv) is None and any("celery" in word for word in argv) and "worker" in " ".join(argv).split()

@@ -11,11 +11,12 @@ from headway.cli.setup.running_workers import RunningWorker
 from headway.cli.setup.source import celery_apps
 from headway.cli.setup.source.celery_apps import CeleryApp, module_file
 from headway.cli.setup.source.declared_queues import DeclaredQueues, declared_by, files_with_queues
-from headway.cli.setup.source.source_files import read_sources
+from headway.cli.setup.source.source_files import Sources, read_sources, source_file
 from headway.connections import shown
 from headway.errors import Misconfigured
 
 LINES_NAMED = 3
+LEVELS_MAX = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +104,16 @@ def declare(application: Application, found: Sequence[FoundConnection], variable
     if application.dramatiq_queues:
         assumed += _declare_dramatiq(application, found)
     return assumed
+
+
+def application_above(here: Path) -> Path | None:
+    """The nearest folder above ``here``, in the same project, whose own files make a Celery application or use RQ."""
+    for folder in [each for each in here.parents if each not in (Path.home(), Path("/"))][:LEVELS_MAX]:
+        files = [found for path in sorted(folder.glob("*.py")) if (found := source_file(path, folder)) is not None]
+        if celery_apps.find(files) or any(found.rq for found in files_with_queues(Sources(files=files))):
+            # A package is imported from the folder that holds it.
+            return next(each for each in (folder, *folder.parents) if not (each / "__init__.py").exists())
+    return None
 
 
 def as_imported(

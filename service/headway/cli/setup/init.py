@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from headway.cli.argparse_base import Arguments
 from headway.cli.setup import dotenv_file
-from headway.cli.setup.application import Application, application_in, as_imported, declare
+from headway.cli.setup.application import Application, application_above, application_in, as_imported, declare
 from headway.cli.setup.broker_candidates import (
     LOOPBACK_URLS,
     URL_VARIABLES,
@@ -210,14 +210,17 @@ def _first(
     if not is_named and (others or machine.has_others):
         for line in others_lines(machine, others):
             say(line)
+        above = application_above(Path.cwd())
         raise Misconfigured(
             "nothing was written: no broker, application or worker of this folder was found, and what runs here is "
-            "somebody else's: type `headway init` in the folder of your application, name its broker with "
-            "--broker URL, or take everything with --all"
+            f"somebody else's: type `headway init` in {above or 'the folder of your application'}, name its broker "
+            "with --broker URL, or take everything with --all"
         )
     if not found.brokers:
         if found.unseen:
             raise Invalid(*found.unseen)
+        if (above := application_above(Path.cwd())) is not None:
+            raise Misconfigured(f"no application was found in this folder: type `headway init` in {above}")
         ports = " or ".join(urlsplit(url).netloc.rpartition("@")[2] for url in LOOPBACK_URLS)
         raise Misconfigured(
             f"no broker was found: neither the environment nor {DOTENV} has {', '.join(URL_VARIABLES)}, nobody "

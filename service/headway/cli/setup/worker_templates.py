@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from headway.agent.config.celery_command import excluding
 from headway.agent.config.library_presets import CELERY_NODE, NOTES, RQ, RQ_SAFE, STARTERS, LibraryPreset
+from headway.agent.reporting.run_folder import REPORTER
 from headway.cli.setup.broker_candidates import URL_VARIABLES, Candidate, as_read, place_of
 from headway.cli.setup.running_workers import RunningWorker
 from headway.cli.setup.source.celery_apps import CeleryApp
@@ -145,7 +147,7 @@ class Templates:
     def _like_celery(self, worker: RunningWorker, queues: Sequence[str], variables: Mapping[str, str]) -> LibraryPreset:
         command, preset = worker.command, STARTERS["celery"]
         slots = 1 if command.is_single else command.concurrency or worker.children or os.cpu_count() or 1
-        words = [*command.words, "--queues", ",".join(queues), "--concurrency", str(slots)]
+        words = [*excluding(command.words, REPORTER), "--queues", ",".join(queues), "--concurrency", str(slots)]
         if not any(word.startswith("--prefetch-multiplier") for word in words):
             words += ["--prefetch-multiplier", "1"]
         words += CELERY_NODE
