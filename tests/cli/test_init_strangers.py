@@ -12,9 +12,10 @@ from headway.cli.setup.broker_survey import FoundBroker
 from headway.cli.setup.found_connections import FoundConnection, connections
 from headway.cli.setup.ownership import stranger
 from headway.cli.setup.running_workers import RunningWorker
+from headway.cli.setup.source.celery_apps import CeleryApp
 from headway.collect.libraries import Libraries
 from headway.collect.source import FoundQueue
-from headway.connections import Connection
+from headway.connections import Connection, shown
 
 CELERY = "/v/bin/python /v/bin/celery -A shop worker -Q mail"
 HEADWAYS = {"HEADWAY_WORKER_ID": "w"}
@@ -97,6 +98,49 @@ def test_queues_that_only_strangers_serve_are_left_to_them() -> None:
     assert (found.known_queues, found.others_queues) == (["celery", "mail"], ["news"])
 
 
+@pytest.mark.parametrize(
+    ("written", "is_ours"),
+    [
+        ("redis://h/0", True),
+        ("redis://h/9", False),  # another database of the same server
+        ("redis://alias/9", True),  # perhaps the same server by another name: the connection says so
+        (None, True),
+        ("redis+socket:///run/redis", True),
+        ("redis://[h/0", True),  # which is no URL
+    ],
+)
+def test_a_worker_reads_what_its_source_writes_out_unless_that_is_another_server(
+    here: Path, written: str | None, *, is_ours: bool
+) -> None:
+    found = replace(broker("redis://h/0", "mail"), addresses=frozenset({("10.0.0.1", 6379)}))
+    app = CeleryApp(app="shop:app", folder=here, file=here / "shop.py", broker=written)
+    ours = worker(folder=str(here), app=app, addresses=frozenset({("10.0.0.1", 6379)}))
+    (connection,), _ = connections([found], [ours])
+    assert bool(connection.workers) is is_ours
+
+
+def test_a_redis_says_which_of_its_databases_a_worker_reads(here: Path) -> None:
+    """Whose configuration nobody can read from outside, and whose queue has the same name in both."""
+    ends = frozenset({("10.0.0.2", 50_000)})
+    server = frozenset({("10.0.0.1", 6379)})
+    first = replace(broker("redis://h/0", "mail"), addresses=server, other_clients=ends)
+    third = replace(broker("redis://h/3", "mail"), addresses=server, clients=ends)
+    ours = worker(folder=str(here), addresses=server, own_addresses=ends)
+    found, _ = connections([first, third], [ours])
+    assert [len(each.workers) for each in found] == [0, 1]
+    (alone,), strays = connections([first], [ours])
+    assert (alone.workers, strays) == ([], [ours])
+
+
+def test_no_queue_is_left_to_a_stranger_for_its_name_alone() -> None:
+    """A worker that starts up is connected to nothing yet, and no socket in the file system shows who is at it."""
+    stranger_here = worker("celery -A news worker -Q mail", addresses=frozenset())
+    (found,), _ = connections([broker("unix:///run/redis?db=0", "mail")], [], strangers=[stranger_here])
+    assert (found.known_queues, found.strangers) == (["mail"], [])
+    (found,), _ = connections([broker("unix:///run/redis?db=0", "mail")], [stranger_here])
+    assert found.workers == [stranger_here]
+
+
 def declared(application: Application, *brokers: FoundBroker) -> tuple[list[list[str]], list[str]]:
     found = [FoundConnection(name="", broker=each, is_declared_only=each.candidate.is_guess) for each in brokers]
     said = declare(application, found, {})
@@ -132,6 +176,7 @@ def test_the_broker_of_a_variable_goes_before_the_usual_one(here: Path) -> None:
         ("redis://h:6379/17", ["mail"], None),
         ("redis://h:6379/3", [], "its queues are left out"),  # another database of that server
         ("redis://redis:6379/0", ["mail"], "--broker is taken in its place"),  # a name that only containers know
+        ("redis://[h/0", ["mail"], "--broker is taken in its place"),
     ],
 )
 def test_of_an_application_of_another_database_nothing_is_declared(
@@ -139,7 +184,7 @@ def test_of_an_application_of_another_database_nothing_is_declared(
 ) -> None:
     found, said = declared(with_queue(here, own), broker("redis://h/17", source="--broker"))
     assert found == [queues]
-    assert said == ([] if ends is None else [f"shop:app names {own} as its broker: {ends}"])
+    assert said == ([] if ends is None else [f"shop:app names {shown(own)} as its broker: {ends}"])
 
 
 def test_dramatiqs_queues_are_declared_in_a_rabbitmq_and_else_named(tmp_path: Path) -> None:

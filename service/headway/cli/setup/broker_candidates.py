@@ -104,8 +104,8 @@ def place_of(url: str) -> tuple[Any, ...]:
 
 def addresses_of(url: str) -> list[tuple[str, int | None]]:
     """Host and port of each server that the URL names; none of a socket in the file system, and of what is no URL."""
-    usual = _PORTS.get(urlsplit(url).scheme)
     try:
+        usual = _PORTS.get(urlsplit(url).scheme)
         named = hosts(url)
     except ValueError:
         return []

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
-from headway.cli.setup.broker_candidates import VARIABLES_OF, as_read, place_of
+from headway.cli.setup.broker_candidates import VARIABLES_OF, addresses_of, as_read, place_of
 from headway.cli.setup.broker_survey import FoundBroker
 from headway.cli.setup.running_workers import RunningWorker
 from headway.cli.setup.source.declared_queues import CELERY_DEFAULT_QUEUE
@@ -89,7 +90,7 @@ def connections(
     found = [FoundConnection(name="", broker=each) for each in brokers]
     strays = []
     for worker in workers:
-        of = _connection_of(worker, found)
+        of = _connection_of(worker, found) or _connection_by_hints(worker, found)
         if of is None:
             strays.append(worker)
         else:
@@ -109,30 +110,71 @@ def give_names(found: Iterable[FoundConnection], *, name: str | None) -> None:
 
 
 def _connection_of(worker: RunningWorker, found: Sequence[FoundConnection]) -> FoundConnection | None:
-    """The connection that ``worker`` reads; ``None``: it is none of them, or nobody can say which."""
-    own = [each for each in found if (each.broker.library.name == "rq") == (worker.command.library == "rq")]
-    decisive, *hints = VARIABLES_OF[worker.command.library]
-    read = worker.command.broker or worker.environment.get(decisive) or worker.app_broker
-    if not read and worker.command.library == "rq" and not worker.command.has_settings:
-        read = RQ_DEFAULT_URL
-    if read:
-        return next(iter(_at(own, [read])), None)
-    connected = [each for each in own if each.broker.addresses & (worker.addresses or frozenset())]
+    """The connection that ``worker`` reads by its URL or its addresses; ``None``: it is none, or they do not say."""
+    own = _readable(worker, found)
+    if (url := _url_of(worker)) is not None:
+        return next(iter(_at(own, [url])), None)
+    if at := _at(own, [_written(worker)]):
+        return at[0]
+    connected = _connected(worker, own)
     seen = [each for each in connected if each.broker.clients & worker.own_addresses]
-    if seen:
-        return seen[0]
-    if connected:
-        likely = [
-            each
-            for each in _likeliest(worker, connected, hints)
-            if kind_of(each.broker) != "redis" or _speaks_for(worker, each, hints)  # which of its databases it reads
-        ]
-        is_elsewhere = any(each.broker.other_clients & worker.own_addresses for each in connected)
-        return likely[0] if likely and not is_elsewhere else None
-    # It is connected to none of their addresses: a socket in the file system is left, or one that nobody may see.
+    if seen or any(each.broker.other_clients & worker.own_addresses for each in connected):
+        return next(iter(seen), None)
+    hints = VARIABLES_OF[worker.command.library][1:]
+    likely = [
+        each
+        for each in _likeliest(worker, connected, hints)
+        if kind_of(each.broker) != "redis" or _speaks_for(worker, each, hints)  # which of its databases it reads
+    ]
+    return next(iter(likely), None)
+
+
+def _connection_by_hints(worker: RunningWorker, found: Sequence[FoundConnection]) -> FoundConnection | None:
+    """The connection that a worker of this folder most likely reads, where it is connected to none by an address.
+
+    A socket in the file system is left, or a connection that nobody may see.
+    """
+    own = _readable(worker, found)
+    if _url_of(worker) is not None or _connected(worker, own):
+        return None
+    hints = VARIABLES_OF[worker.command.library][1:]
     left = [each for each in own if worker.addresses is None or not each.broker.addresses]
     liked = _likeliest(worker, left, hints)
     return liked[0] if len(liked) == 1 and _speaks_for(worker, liked[0], hints) else None
+
+
+def _readable(worker: RunningWorker, found: Sequence[FoundConnection]) -> list[FoundConnection]:
+    """Those of its library, without servers of which its source names another database."""
+    written = _written(worker)
+    return [
+        each
+        for each in found
+        if (each.broker.library.name == "rq") == (worker.command.library == "rq")
+        and (each in _at([each], [written]) or _servers_of(written).isdisjoint(_servers_of(each.broker.candidate.url)))
+    ]
+
+
+def _connected(worker: RunningWorker, found: Sequence[FoundConnection]) -> list[FoundConnection]:
+    """Those to whose addresses it is connected."""
+    return [each for each in found if each.broker.addresses & (worker.addresses or frozenset())]
+
+
+def _written(worker: RunningWorker) -> str:
+    """The URL that its source writes out, and that may be another one by now; empty where it writes none."""
+    return as_read((worker.app.broker or "") if worker.app else "")
+
+
+def _servers_of(url: str) -> set[tuple[str, int | None]]:
+    """Where the servers of the URL are, whichever of their databases it names."""
+    return {(urlsplit(url).path, None)} if url.startswith("unix:///") else set(addresses_of(url))
+
+
+def _url_of(worker: RunningWorker) -> str | None:
+    """The URL that its command line, its environment or its library says it reads."""
+    found = worker.command.broker or worker.environment.get(VARIABLES_OF[worker.command.library][0])
+    if not found and worker.command.library == "rq" and not worker.command.has_settings:
+        return RQ_DEFAULT_URL
+    return found or worker.app_broker or None
 
 
 def _likeliest(

@@ -55,8 +55,8 @@ class RunningWorker:
 
     @property
     def app_broker(self) -> str:
-        """The URL that its application names; empty where it has it from elsewhere."""
-        return self.app.broker_url(self.environment) if self.app else ""
+        """The URL that its application was given in a variable; empty where it had it from elsewhere."""
+        return self.app.given_url(self.environment) if self.app else ""
 
     @property
     def is_headways(self) -> bool:
