@@ -183,6 +183,21 @@ def test_an_application_with_three_routed_queues_gets_three_pools(tmp_path: Path
         assert template.argv[1:4] == ("--app", "tasks:app", "worker")
 
 
+def test_an_rq_application_has_pools_before_its_first_job(tmp_path: Path, server: Valkey) -> None:
+    """Its broker is in its source, its queues are there, and no worker of it runs."""
+    url = database(server, 11)
+    shop = folder(
+        tmp_path,
+        "shop",
+        jobs=f"import os, rq\nfrom redis import Redis\n\nshop = Redis.from_url(os.environ.get('SHOP', '{url}'))\n"
+        "mail = rq.Queue('mail', connection=shop)\nnews = rq.Queue('news', connection=shop)\n",
+    )
+    done = initialised(shop)
+    assert done.returncode == 0, done.stderr
+    assert pools(shop) == {("redis/mail",), ("redis/news",)}
+    assert load_profiles_file(shop / "profiles.yaml").brokers[0].url == url
+
+
 @pytest.mark.parametrize("service", ["--workdir", "PYTHONPATH", "its program"])
 def test_a_service_without_a_folder_of_its_own_belongs_where_its_application_is(
     tmp_path: Path, server: Valkey, start: Start, service: str
