@@ -265,7 +265,7 @@ MUTANTS = (
         ("max(in_use + view.taken_jobs, _serves(queue, view))", "in_use + view.taken_jobs"),
         ("max(in_use + view.taken_jobs, _serves(queue, view))", "in_use + view.taken_jobs + _serves(queue, view)"),
         ("view.running_workers > 0 and (queue", "(queue"),
-        ("(queue.arrived_jobs or 0) * price_s > view.tick_s", "(queue.arrived_jobs or 0) > 0"),
+        ("(queue.arrived_jobs or 0) * _start_price_s(view) > view.tick_s", "(queue.arrived_jobs or 0) > 0"),
         ("in_use + stand.slots)", "stand.slots)"),
         ("and not view.running_workers and not", "and not"),
         ("objective_of(member.queue).target_s", "objective.target_s"),

@@ -114,7 +114,8 @@ SUPPLIES = st.builds(
 
 
 def slots(seen: PoolView, given_supply: Supply) -> int:
-    return due_work(seen.queues[0], given_supply, seen, target_s=seen.profile.objective.target_s).slots
+    target_s = seen.profile.objective.target_s
+    return due_work(seen.queues[0], given_supply, seen, target_s=target_s, price_s=36.0).slots
 
 
 @given(COHORTS, VIEWS, SUPPLIES, st.integers(0, 5), st.integers(1, 50))

@@ -22,7 +22,6 @@ from headway.scaling.demands.deadlines import (
     waiting,
 )
 from headway.scaling.model import QueueMetrics
-from headway.scaling.policy.stabilization import start_cost_s
 from headway.scaling.view import PoolView
 
 
@@ -35,17 +34,17 @@ class _Interval:
     until_s: float
 
 
-def due_work(queue: QueueMetrics, given: Supply, view: PoolView, *, target_s: float) -> Need:
+def due_work(queue: QueueMetrics, given: Supply, view: PoolView, *, target_s: float, price_s: float) -> Need:
     """The slots that start each job within ``target_s`` of its due time.
 
     New ones are for jobs that are due before a worker that is asked for at the next evaluation would be up, and are
     asked for as late as that allows: once such a worker would come too late for one of them, or so late that more
-    workers were needed. Idle ones stay while to let them go and to start them again would cost more than their time.
+    workers were needed. Idle ones stay while to let them go and to start them again, which costs ``price_s``
+    worker-seconds, would cost more than their time.
     """
     ready_in_s = start_up_s(view)
     soon_s = view.tick_s + ready_in_s
     slow_s = slow_start_s(view.profile, start_up_s=ready_in_s, start_up_p95_s=view.start_up_p95_s)
-    price_s = start_cost_s(start_up_s=ready_in_s, exit_s=view.exit_s or 0.0, core_s=view.start_up_cpu_s)
 
     def needed(intervals: Iterable[_Interval], *, ready_in_s: float) -> Need:
         return greatest(

@@ -116,12 +116,11 @@ def _enough_slots(periods: Periods | None, queue: QueueMetrics, view: PoolView, 
     if alone is None or view.profile.forecast is Forecast.OFF or view.profile.hold_down_s is not None:
         return None
     rhythm, beside_per_s = alone
-    price_s = start_cost_s(start_up_s=start_up_s(view), exit_s=view.exit_s or 0.0, core_s=view.start_up_cpu_s)
     keeping = Keeping(
         cycle_s=cycle_s(queue, view),
         wait_s=view.profile.objective.target_s - MARGIN_S,
         tick_s=view.tick_s,
-        start_cost_s=price_s / view.slots_per_worker,
+        start_cost_s=_start_price_s(view) / view.slots_per_worker,
         beside_per_s=beside_per_s + (queue.retry_rate_per_s or 0.0),  # work, though no news
         deviations=BURST_DEVIATIONS * confidence(view.profile) / view.profile.risk,
     )
@@ -152,8 +151,12 @@ def _serves(queue: QueueMetrics, view: PoolView) -> int:
 
     A worker that serves short jobs all the time seems idle if none happens to run just now.
     """
-    price_s = start_cost_s(start_up_s=start_up_s(view), exit_s=view.exit_s or 0.0, core_s=view.start_up_cpu_s)
-    return int(view.running_workers > 0 and (queue.arrived_jobs or 0) * price_s > view.tick_s)
+    return int(view.running_workers > 0 and (queue.arrived_jobs or 0) * _start_price_s(view) > view.tick_s)
+
+
+def _start_price_s(view: PoolView) -> float:
+    """What a start and its exit cost, in worker-seconds."""
+    return start_cost_s(start_up_s=start_up_s(view), exit_s=view.exit_s or 0.0, core_s=view.start_up_cpu_s)
 
 
 def _is_asleep(queue: QueueMetrics, view: PoolView) -> bool:
@@ -181,11 +184,12 @@ def _drain(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int
 
 def _due(queue: QueueMetrics, view: PoolView, given: Supply) -> int:
     """Slots for what is due later, of all members and of each alone with its own objective."""
-    objectives = ((each, view.profile.objective_of(each.queue)) for each in view.queues)
-    needs = [
-        due_work(queue, given, view, target_s=view.profile.objective.target_s),
-        *(due_work(each, given, view, target_s=objective.target_s) for each, objective in objectives if each.delayed),
-    ]
+    price_s = _start_price_s(view)
+    needs = [due_work(queue, given, view, target_s=view.profile.objective.target_s, price_s=price_s)]
+    for member in view.queues:
+        if member.delayed:
+            target_s = view.profile.objective_of(member.queue).target_s
+            needs.append(due_work(member, given, view, target_s=target_s, price_s=price_s))
     return greatest(needs).slots
 
 
