@@ -4,20 +4,14 @@ From no worker to the burst's peak and back to none, or to the fewer that slow s
 their own: each that was sent has ended, and none that began was cut off.
 """
 
-import os
-import subprocess
-import sys
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from e2e.init_shops import Row, Shop
 from e2e.running_up import ASKS_EACH_S, RunningUp, running_up
-from support.environments import python_with
 from support.rabbitmq import RabbitServer
 from support.valkeys import Valkey
 from support.waiting import eventually
@@ -25,20 +19,6 @@ from support.waiting import eventually
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 WITHIN_S = 400.0
-LEDGER = """
-import os, time
-
-def done(job, seconds):
-    note("start", job)
-    time.sleep(seconds)
-    note("end", job)
-
-def note(kind, job):
-    # One write to a file that is open for appending: lines of many processes do not mix.
-    file = os.open({ledger!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(file, f"{{kind}} {{job}}\\n".encode())
-    os.close(file)
-"""
 CELERY = """
 from celery import Celery
 from ledger import done
@@ -68,26 +48,6 @@ def send(first, jobs, seconds):
 RQ3 = ("rq==3.0.0", "redis==8.1.0")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A library, and how its developer starts a worker by hand."""
-
-    text: str
-    """Of ``shop.py``."""
-    words: Sequence[str]
-    url_variable: str
-    requirements: Sequence[str] = ()
-    """Of an environment of its own."""
-    is_on_rabbitmq: bool = False
-    """Else on a Redis."""
-    may_begin_twice: bool = False
-    """Whether the library gives back what it begins in the moment of the signal to stop: celery/celery#3796."""
-
-    @property
-    def python(self) -> Path:
-        return python_with(*self.requirements) if self.requirements else Path(sys.executable)
-
-
 def celery(*words: str, is_late: bool = False, is_on_rabbitmq: bool = False) -> Row:
     return Row(
         text=CELERY.format(is_late=is_late),
@@ -109,61 +69,6 @@ ROWS = {
     "RQ 3": Row(text=RQ, words=("rq", "worker", "mail"), url_variable="RQ_REDIS_URL", requirements=RQ3),
 }
 IN_CI = "Celery, prefork, early"
-
-
-class Shop:
-    """The application in its folder, with a broker of its own."""
-
-    def __init__(self, row: Row, folder: Path, broker: Valkey | RabbitServer) -> None:
-        self.folder = folder
-        self._row = row
-        self._url = broker.url
-        self._management_url = broker.management_url if isinstance(broker, RabbitServer) else None
-        self._ledger = folder / "jobs.log"
-        (folder / "ledger.py").write_text(LEDGER.format(ledger=str(self._ledger)))
-        (folder / "shop.py").write_text(row.text)
-        self._ledger.touch()
-        self.sent = 0
-        self.env = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("HEADWAY_", "PYTHON"))},
-            row.url_variable: self._url,
-            "PATH": os.pathsep.join([str(row.python.parent), str(Path(sys.executable).parent), os.environ["PATH"]]),
-        }
-
-    def send(self, jobs: int, seconds: float) -> None:
-        """Send so many, all at once."""
-        words = [str(self._row.python), "-c", f"import shop; shop.send({self.sent}, {jobs}, {seconds})"]
-        subprocess.run(words, cwd=self.folder, env=self.env, check=True, timeout=200)
-        self.sent += jobs
-
-    @contextmanager
-    def worker_by_hand(self) -> Iterator[None]:
-        """One worker as its developer starts it, who ends it as well."""
-        program, *words = self._row.words
-        with (self.folder / "by-hand.log").open("wb") as log:
-            argv = [str(self._row.python.with_name(program)), *words]
-            worker = subprocess.Popen(argv, cwd=self.folder, env=self.env, stdout=log, stderr=log)
-        try:
-            yield
-        finally:
-            worker.terminate()
-            worker.wait(60)
-
-    def headway_init(self) -> str:
-        """What it prints; its files stay as it writes them."""
-        words = [sys.executable, "-m", "headway", "init", "--broker", self._url]
-        if self._management_url is not None:
-            words += ["--management-url", self._management_url]
-        done = subprocess.run(
-            words, cwd=self.folder, env=self.env, capture_output=True, text=True, check=False, timeout=60
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def count(self, kind: str) -> Counter[str]:
-        """How often each job has such a line."""
-        lines = (line.split() for line in self._ledger.read_text().splitlines())
-        return Counter(job for found, job in lines if found == kind)
 
 
 @pytest.fixture
