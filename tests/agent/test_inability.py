@@ -175,3 +175,28 @@ def _named(host: Host, pid: int) -> str:
         ),
         "",
     )
+
+
+def test_workers_that_all_consume_nothing_are_spared_until_the_control_plane_has_had_time_to_say_why(
+    watched: Watched,
+) -> None:
+    watched.poll(*watched.beats(2))
+    assert watched.watch.spared(now_s=watched.now_s) == frozenset()
+    watched.poll(*watched.beats(3, queues=()))
+    assert watched.watch.spared(now_s=watched.now_s) == {watched.record.worker_id}
+    watched.poll(*watched.beats(4, queues=()))
+    assert watched.watch.spared(now_s=watched.now_s) == frozenset()
+
+
+def test_nobody_is_spared_beside_one_that_takes_jobs(watched: Watched) -> None:
+    other = replace(watched.record, worker_id="e" * 32)
+    for queues in (("mail",), (), (), ()):
+        watched.now_s += 5.0
+        watched.watch.scan(
+            [watched.record, other],
+            beat=lambda name, queues=queues: beat(watched.now_s - 1.0, queues=queues if name[0] == "f" else ("mail",)),
+            templates={watched.template.name: watched.template},
+            now_s=watched.now_s,
+        )
+    assert watched.watch.of(watched.record.worker_id) is Inability.CONSUMERS_CANCELLED
+    assert watched.watch.spared(now_s=watched.now_s) == frozenset()

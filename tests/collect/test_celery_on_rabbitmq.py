@@ -16,7 +16,7 @@ from headway.collect.celery.celery_on_rabbitmq import CELERY_ON_RABBITMQ, Celery
 from headway.collect.libraries import Libraries
 from headway.collect.source import Figure
 from headway.connections import Connection
-from headway.scaling.model import PolledQueue, QueueSample
+from headway.scaling.model import PolledQueue, QueueSample, Suspension
 from support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
@@ -114,6 +114,17 @@ def app(shop: Shop, tmp_path: Path) -> Iterator[App]:
         worker.wait()
     app.source.close()
     app.celery.close()
+
+
+def test_consumers_that_are_cancelled_show_until_they_are_added_again(app: App) -> None:
+    app.send("early")
+    app.work("-c", "1")
+    app.go()
+    eventually(lambda: app.sample().suspension is Suspension.NONE)
+    app.celery.control.cancel_consumer("mail")
+    eventually(lambda: app.sample().suspension is Suspension.NO_CONSUMERS)
+    app.celery.control.add_consumer("mail")
+    eventually(lambda: app.sample().suspension is Suspension.NONE)
 
 
 def test_late_acknowledgements_count_what_runs_and_what_is_reserved(app: App) -> None:

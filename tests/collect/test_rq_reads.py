@@ -14,7 +14,7 @@ from headway.collect.rq import queue_commands
 from headway.collect.rq import rq_source as module
 from headway.collect.source import Reading
 from headway.errors import Unavailable
-from headway.scaling.model import EventKind, QueueSample, WorkerActivity
+from headway.scaling.model import EventKind, QueueSample, Suspension, WorkerActivity
 
 READING = {
     *("SMEMBERS", "LLEN", "LRANGE", "ZRANGE", "ZCARD", "ZRANGEBYSCORE", "ZRANDMEMBER", "ZSCORE", "HMGET", "EXISTS"),
@@ -275,6 +275,7 @@ def test_queues_that_a_flush_took_are_known_to_be_empty_and_stay_so(rq: Rq, watc
                 delayed_jobs=0,
                 oldest_age_s=0.0,
                 listed_workers=0,
+                suspension=Suspension.NONE,
             )
             for name in ("redis/mail", "redis/news")
         }

@@ -28,6 +28,7 @@ from headway.scaling.model import (
     Receipt,
     RunningJob,
     StartUp,
+    Suspension,
     TelemetryBatch,
     Template,
     Worker,
@@ -111,6 +112,7 @@ ASSIGNMENTS = st.builds(
     burst_workers=COUNTS,
     restart_generation=COUNTS,
     is_exclusive=st.booleans(),
+    is_suspended=st.booleans(),
 )
 HINTS = st.builds(
     Hint,
@@ -135,6 +137,7 @@ SAMPLES = st.builds(
     reports_starts=st.none() | st.booleans(),
     reports_ends=st.none() | st.booleans(),
     poll_interval_s=st.none() | NUMBERS,
+    suspension=st.none() | st.sampled_from(Suspension),
 ) | st.builds(
     QueueSample,
     queue=st.text(min_size=1, max_size=10),

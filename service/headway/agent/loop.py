@@ -212,6 +212,7 @@ class Agent:
         workers = fleet.all_workers(self._measures.activity)
         wanted = unisolated(_within(fleet.orders.assignments, host_file), isolated)
         certain = held_back(wanted, doubtful, workers, is_perhaps_forgotten=contact.is_perhaps_forgotten())
+        certain = fleet.suspended_starts.marked(certain, now_s=self._clock())
         due = reconcile(workers, certain, spent=fleet.spent, upkeep=self._upkeep(fleet, workers))
         actions = admitted(
             due if fleet.storage.allows_starts else surplus(workers, certain),
@@ -237,6 +238,7 @@ class Agent:
             free_gpus=len(fleet.free_gpus()),
             worn=self._recycling.worn(seen, host_file.templates, now_s=now_s),
             keeping_places=fleet.keeping_places(),
+            spared=self._measures.spared(),
             now_s=now_s,
         )
 

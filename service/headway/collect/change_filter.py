@@ -47,12 +47,16 @@ class ChangeFilter:
 
     def _is_news(self, sample: QueueSample) -> bool:
         known = self._samples.get(sample.queue)
-        if known is None or _depths(known) != _depths(sample) or known.listed_workers != sample.listed_workers:
+        if known is None or _depths(known) != _depths(sample) or _of_workers(known) != _of_workers(sample):
             return True
         passed_s = sample.at_s - known.at_s
         if sample.waiting_jobs is None or sample.waiting_jobs > 0:
             return passed_s >= UNCHANGED_AGEING_S
         return passed_s >= UNCHANGED_LATELY_S and sample.queue in self._changed_at_s
+
+
+def _of_workers(sample: QueueSample) -> tuple[object, ...]:
+    return sample.listed_workers, sample.suspension
 
 
 def _depths(sample: QueueSample) -> tuple[int | None, ...]:

@@ -24,6 +24,7 @@ from headway.scaling.model import (
     Memory,
     PoolDepths,
     Step,
+    Stoppage,
     Wanted,
 )
 from headway.scaling.planning.feasibility import circumstances
@@ -31,6 +32,7 @@ from headway.scaling.policy import activation, day_budget, fallback
 from headway.scaling.policy.ground import Ground, Limit
 from headway.scaling.policy.limits import attainable, in_force, paused_workers
 from headway.scaling.policy.stabilization import HOLD_SLACK_S, kept_workers, longest_s, start_cost_s, tried
+from headway.scaling.policy.suspensions import stoppage_of
 from headway.scaling.profile_keys.pauses import PAUSES, after
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Advice, State, Strategy
@@ -54,6 +56,9 @@ def decide(
     if memory.version != MEMORY_VERSION:
         memory = Memory()
     last_workers = view.assigned_workers if memory.target_workers is None else memory.target_workers
+    stoppage = stoppage_of(view, memory.stoppage, now_s=now_s)
+    if stoppage is not None:
+        view = copied(view, is_teaching=False)
     reading = reading_of(view, memory, now_s=now_s)
     advice, most_workers = _advised(strategy, reading, memory, now_s=now_s)
     greatest = max(advice.demands, key=lambda demand: demand.slots)
@@ -89,6 +94,7 @@ def decide(
         steps=steps,
         spent=day_budget.spending(account),
         is_held=is_held,
+        stoppage=stoppage,
         now_s=now_s,
     )
     return decision, _remembered(
@@ -104,6 +110,7 @@ def decide(
         depths=reading.depths,
         service=reading.service,
         known_arrivals=reading.known_arrivals,
+        stoppage=stoppage,
         strategy_state=advice.state,
         now_s=now_s,
     )
@@ -148,6 +155,7 @@ def _decision(
     steps: tuple[Step, ...],
     spent: DayBudget | None,
     is_held: bool,
+    stoppage: Stoppage | None,
     now_s: float,
 ) -> Decision:
     """The whole story of the count that the last of ``steps`` left."""
@@ -174,6 +182,8 @@ def _decision(
         is_fresh=reading.is_fresh,
         metrics_age_s=None if reading.is_fresh else metrics_age_s(view, now_s=now_s),
         is_failing=view.is_failing,
+        suspension=view.suspension,
+        stoppage=stoppage,
         predicted_pickup_s=predicted_pickup_of(reading.queue, reading.estimated, target_workers=target_workers),
         day_budget=spent,
         notes=(
@@ -231,6 +241,7 @@ def _remembered(
     depths: PoolDepths | None,
     service: MeasuredService | None,
     known_arrivals: KnownArrivals | None,
+    stoppage: Stoppage | None,
     strategy_state: State,
     now_s: float,
 ) -> Memory:
@@ -256,6 +267,7 @@ def _remembered(
         depths=depths,
         service=service,
         known_arrivals=known_arrivals,
+        stoppage=stoppage,
         strategy_state=strategy_state,
     )
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from headway.scaling.arithmetic import HOUR_S
-from headway.scaling.model import Decision, Demand, Mode, QueueMetrics, Step
+from headway.scaling.model import Decision, Demand, Mode, QueueMetrics, Step, is_suspended
 from headway.scaling.view import is_seen, pooled
 
 Sentences = tuple[str, ...]
@@ -21,6 +21,7 @@ def explained(decision: Decision, *, previous_workers: int | None = None) -> Sen
     """
     return (
         *_outcome(decision, previous_workers),
+        *_suspension(decision),
         *_seen(decision),
         *_recalled(decision),
         *_demands(decision),
@@ -45,6 +46,15 @@ def _outcome(decision: Decision, previous_workers: int | None) -> Sentences:
     if decision.mode is Mode.RECOMMEND:
         sentences.append("The pool's mode is recommend: Headway starts and stops no worker for it.")
     return tuple(sentences)
+
+
+def _suspension(decision: Decision) -> Sentences:
+    if decision.suspension is None or not is_suspended(decision.suspension):
+        if decision.stoppage is None or decision.stoppage.until_s is None:
+            return ()
+        ago = duration(float(round(max(0.0, decision.at_s - decision.stoppage.until_s))))
+        return (f"Its workers have been free to take jobs for {ago} again: what had piled up teaches nothing.",)
+    return (_sentence(f"suspended: {decision.suspension.text}"),)
 
 
 def _before(decision: Decision, previous_workers: int | None) -> str:
@@ -298,6 +308,10 @@ LIMITS: Mapping[str, Wording] = MappingProxyType(
         "pause": lambda before, after, _: (
             f"The pool is paused: {after.workers} stay, where {before.workers} would be right."
         ),
+        "suspended": lambda before, after, _: (
+            f"Its workers are kept from taking jobs: none is started, and {after.workers} "
+            f"{'stays' if after.workers == 1 else 'stay'} where {before.workers} would be right."
+        ),
         "override": lambda before, after, _: (
             f"An operator has set an override of {after.workers}, where {before.workers} would be right."
         ),
@@ -334,6 +348,8 @@ def _prediction(decision: Decision) -> Sentences:
     seconds = decision.predicted_pickup_s
     if decision.is_failing:
         return ("The wait of a new job is unknown: the workers of its template crash.",)
+    if is_suspended(decision.suspension):
+        return ("A job that arrives now waits until its workers take jobs again.",)
     if seconds is None and not decision.target_workers and not decision.running_workers:
         return ("A job that arrives now waits until a worker has started.",)
     if seconds is None:

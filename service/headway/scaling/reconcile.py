@@ -50,6 +50,8 @@ class Upkeep:
     """Ids of workers that have not run for long enough to show that they stay."""
     keeping_places: Collection[str] = frozenset()
     """Ids of workers that drain, or that one has left, without anybody's word: no other is started in their place."""
+    spared: Collection[str] = frozenset()
+    """Ids of workers that take no jobs and are not replaced for it: perhaps nobody is to take any."""
 
 
 AS_IS = Upkeep()
@@ -69,7 +71,8 @@ def reconcile(
     generation, another or a changed template, worn, or taking no jobs) are replaced one by one: one goes when its
     replacement runs; of a cramped template the replacement comes when one went. The first replacement must prove that
     it stays: one that only dies a little later costs none of those that work. Of an exclusive pool no more than
-    assigned ever exist, draining ones included: there, too, one goes first.
+    assigned ever exist, draining ones included: there, too, one goes first. Of a suspended pool none is started and
+    none is replaced: what is too much still goes.
 
     Args:
         workers: every worker of the host.
@@ -101,6 +104,9 @@ def reconcile(
         row, there = wanted.get(pool), present.get((pool, is_burst), [])
         if row is None:
             actions += _drains(there, len(there))
+            continue
+        if row.is_suspended:  # whoever is started now would take jobs that nobody shall take, or end at once
+            actions += _drains(there, len(there) - (row.burst_workers if is_burst else row.base_workers))
             continue
         count = max(0, row.burst_workers - (spent or {}).get(pool, 0)) if is_burst else row.base_workers
         start = Start(pool=pool, template=row.template, is_burst=is_burst, restart_generation=row.restart_generation)
@@ -205,7 +211,7 @@ def _is_outdated(worker: Worker, wanted: Start, upkeep: Upkeep) -> bool:
         or worker.restart_generation < wanted.restart_generation
         or upkeep.template_hashes.get(wanted.template, worker.template_hash) != worker.template_hash
         or worker.worker_id in upkeep.worn
-        or worker.inability is not None
+        or (worker.inability is not None and worker.worker_id not in upkeep.spared)
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from headway.scaling.model import QueueMetrics, QueueSample
+from headway.scaling.model import QueueMetrics, QueueSample, Suspension
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.schedule import Zones
 
@@ -62,6 +62,10 @@ class PoolView:
     """
     is_failing: bool = False
     """Wherever a worker of the pool could be, its template's workers have, of late, only ended too early."""
+    suspension: Suspension | None = None
+    """What keeps all its workers from taking jobs, beside Headway; ``None``: not known."""
+    is_teaching: bool = True
+    """``False``: its workers are, or were until a while ago, kept from taking jobs. What piled up teaches nothing."""
     busy_workers: int | None = None
     """Running workers that have a job, at most; ``None`` where it is not known."""
     busy_slots: int | None = None

@@ -13,11 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.fields import taken_from
 from headway.scaling.measure import BUCKET_S, BucketRow
-from headway.scaling.model import (
-    DueJobs,
-    Host,
-    QueueSample,
-)
+from headway.scaling.model import DueJobs, Host, QueueSample, Suspension
 from headway.store.access.tokens import read_expiring
 from headway.store.events.event_sources import read_collectors, shared_connections
 from headway.store.hosts.forced_kills import read_forced
@@ -141,6 +137,7 @@ async def read_samples(
         queue_samples.c.reports_ends,
         queue_samples.c.poll_interval_s,
         queue_samples.c.listed_workers,
+        queue_samples.c.suspension,
         queue_samples.c.waiting_min_jobs,
         queue_samples.c.in_flight_min_jobs,
         queue_samples.c.due,
@@ -156,12 +153,18 @@ async def read_samples(
 
 
 def _samples(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, QueueSample]:
-    samples = {}
-    for row in rows:
-        values = dict(zip(names, row, strict=True))
-        due = tuple(DueJobs(within_s=within_s, jobs=jobs) for within_s, jobs in values["due"])
-        samples[row[0]] = QueueSample(**{**values, "due": due})
-    return samples
+    return {row[0]: _sample(dict(zip(names, row, strict=True))) for row in rows}
+
+
+def _sample(given: dict[str, Any]) -> QueueSample:
+    suspension = given["suspension"]
+    return QueueSample(
+        **{
+            **given,
+            "suspension": None if suspension is None else Suspension(suspension),
+            "due": tuple(DueJobs(within_s=within_s, jobs=jobs) for within_s, jobs in given["due"]),
+        }
+    )
 
 
 async def read_buckets(

@@ -191,6 +191,8 @@ queue_samples = Table(
     # Workers that the broker lists, whoever started them, and since when it has been so many without a gap.
     Column("listed_workers", BigInteger),
     Column("listed_since_s", Double),
+    # What keeps workers from taking its jobs, by the word of the broker; null: the broker cannot say.
+    Column("suspension", Text),
     Column("waiting_min_jobs", BigInteger),
     Column("in_flight_min_jobs", BigInteger),
     # When delayed jobs are due: [seconds from the reading, so many jobs within them], ascending.
@@ -636,6 +638,8 @@ assignments = Table(
     Column("revision", BigInteger, nullable=False),
     # Of a pinned pool: one worker ends before another starts in its place.
     Column("is_exclusive", Boolean, nullable=False, server_default="false"),
+    # Something beside Headway keeps its workers from taking jobs: none is started, and none is replaced.
+    Column("is_suspended", Boolean, nullable=False, server_default="false"),
     PrimaryKeyConstraint("pool", "host_id"),
     CheckConstraint("base_workers >= 0 and burst_workers >= 0", name="not_negative"),
     Index("ix_assignments_host_id", "host_id"),

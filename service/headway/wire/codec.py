@@ -30,6 +30,7 @@ from headway.scaling.model import (
     QueueReceptions,
     QueueSample,
     RunningJob,
+    Suspension,
     TelemetryBatch,
     Template,
     Worker,
@@ -45,6 +46,9 @@ _KINDS_BACK = {number: kind for kind, number in _KINDS.items()}
 
 _PROBLEMS = {kind: agent_pb2.HostProblemKind.Value(f"HOST_PROBLEM_KIND_{kind.name}") for kind in HostProblemKind}
 _PROBLEMS_BACK = {number: kind for kind, number in _PROBLEMS.items()}
+
+_SUSPENSIONS = {each: telemetry_pb2.Suspension.Value(f"SUSPENSION_{each.name}") for each in Suspension}
+_SUSPENSIONS_BACK = {number: each for each, number in _SUSPENSIONS.items()}
 
 _SOURCES = {source.value: source for source in ActivitySource}
 _INABILITIES = {each.value: each for each in Inability}
@@ -126,6 +130,7 @@ def _sample_to_message(sample: QueueSample) -> telemetry_pb2.QueueSample:
         waiting_jobs=sample.waiting_jobs or 0,
         waiting_min_jobs=None if is_known else sample.waiting_min_jobs,
         due=[message_of(telemetry_pb2.DueJobs, each) for each in sample.due],
+        suspension=None if sample.suspension is None else _SUSPENSIONS[sample.suspension],
     )
 
 
@@ -136,6 +141,8 @@ def _sample(message: telemetry_pb2.QueueSample) -> QueueSample:
         message,
         waiting_jobs=message.waiting_jobs if is_known else None,
         due=tuple(value_of(DueJobs, each) for each in message.due),
+        # What a later version distinguishes is not known to this one.
+        suspension=_SUSPENSIONS_BACK.get(message.suspension),
     )
 
 

@@ -67,6 +67,14 @@ PLANTED: dict[str, tuple[dict[str, str], set[str]]] = {
     "HeadwayPoolUndecided": ({f"headway_pool_decided_age_seconds{{{POOL}}}": "601+60x70"}, set()),
     "HeadwayPoolLate": (BREACHING, set()),
     "HeadwayPoolBroken": ({f'headway_pool_state{{{POOL},state="crash_loop"}}': "1x70"}, set()),
+    # Health names the suspension as well, which is no page.
+    "HeadwayPoolSuspended": (
+        {
+            f'headway_pool_state{{{POOL},state="suspended"}}': "1x70",
+            'headway_health_reason{instance="a",job="headway",reason="suspended"}': "1x70",
+        },
+        set(),
+    ),
     "HeadwayPoolUnknown": ({f'headway_pool_state{{{POOL},state="stale"}}': "1x70"}, set()),
     "HeadwayJobsLost": ({f"headway_pool_lost_jobs{{{POOL}}}": "12x70"}, set()),
     "HeadwayJobsCut": ({f"headway_pool_cut_jobs{{{POOL}}}": "1x70"}, set()),

@@ -10,6 +10,7 @@ from control.http.conftest import NOW_S
 from headway.control.http.overview.alerting import Alerting
 from headway.control.http.overview.overview_builder import OverviewBuilder
 from headway.scaling.incidents.incident_rules import IncidentCondition, IncidentKey, changed, is_silenced, pending_since
+from headway.scaling.model import Decision, Stoppage, Suspension
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine
 from headway.store.leadership import Superseded
@@ -68,6 +69,36 @@ async def test_pools_are_judged_without_the_queues_that_nobody_serves(
     assert [queue.queue for queue in seen.queues] == ["redis/mail"]
     assert [queue.queue for queue in whole.queues] == ["redis/mail", "redis/stray"]
     assert seen.pools == whole.pools
+
+
+async def test_a_suspension_is_a_ticket_and_no_page(
+    client: httpx.AsyncClient, alerting: Callable[..., Alerting], seed: Seed, clock: Clock
+) -> None:
+    """However late its jobs are; and while nobody knows whether it goes on, it is not closed."""
+
+    async def firing() -> list[tuple[str, str]]:
+        answer = await client.get("/v1/alerts", params={"state": "firing"})
+        return [(each["rule"], each["severity"]) for each in answer.json()["alerts"]]
+
+    evaluates = alerting()
+
+    async def decided(suspension: Suspension, stoppage: Stoppage, *, is_read: bool = True) -> None:
+        seed.decision(
+            Decision(pool="mail", at_s=0, target_workers=0, binding="x", suspension=suspension, stoppage=stoppage)
+        )
+        for _ in range(2):
+            clock.now_s += 61.0
+            if is_read:
+                late(seed, clock, oldest_age_s=500.0)
+            await evaluates.evaluate()
+
+    begun = Stoppage(since_s=NOW_S - 1_000.0)
+    await decided(Suspension.LIBRARY, begun)
+    assert [each for each in await firing() if each[0] != "degraded"] == [("pool_suspended", "ticket")]
+    await decided(Suspension.NONE, begun, is_read=False)
+    assert ("pool_suspended", "ticket") in await firing()
+    await decided(Suspension.NONE, Stoppage(since_s=begun.since_s, until_s=clock.now_s + 120.0))
+    assert {rule for rule, _ in await firing()} & {"pool_suspended", "pool_late"} == set()
 
 
 async def of_mail(client: httpx.AsyncClient, state: str = "firing") -> list[dict[str, Any]]:

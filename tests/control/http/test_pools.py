@@ -10,7 +10,7 @@ import pytest
 from control.http.conftest import NOW_S
 from headway.control.http.overview.pool_state import Condition, WorkerCounts, state_of
 from headway.scaling.metrics.job_failures import Failures
-from headway.scaling.model import Decision, Mode, Objective, QueueMetrics
+from headway.scaling.model import Decision, Mode, Objective, QueueMetrics, Stoppage, Suspension
 from headway.scaling.profile import Profile
 from support.seed import Seed
 
@@ -35,6 +35,10 @@ def condition(metrics: dict[str, Any], **values: Any) -> Condition:
             **values,
         }
     )
+
+
+def stopped(since_s: float, until_s: float) -> Stoppage:
+    return Stoppage(since_s=NOW_S + since_s, until_s=NOW_S + until_s)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +67,13 @@ def condition(metrics: dict[str, Any], **values: Any) -> Condition:
         ({"waiting_jobs": 1, "oldest_age_s": 1.0}, {"counts": WorkerCounts(starting=1)}, "scaling"),
         ({"waiting_jobs": 1, "oldest_age_s": None}, {}, "unmeasured"),
         ({"start_rate_per_s": 1.0}, {}, "unmeasured"),
+        # Its library keeps its workers from taking jobs: late, and nobody's failure. Afterwards its waits begin anew.
+        ({"waiting_jobs": 9, "oldest_age_s": 500.0}, {"suspension": Suspension.LIBRARY}, "suspended"),
+        ({"waiting_jobs": 9, "oldest_age_s": 500.0}, {"suspension": Suspension.NONE}, "breaching"),
+        ({"waiting_jobs": 9, "oldest_age_s": 500.0}, {"suspension": None}, "breaching"),
+        ({**MEASURED, "waiting_jobs": 9, "oldest_age_s": 500.0}, {"stoppage": stopped(-600.0, -5.0)}, "on_time"),
+        ({"waiting_jobs": 9, "oldest_age_s": 500.0}, {"stoppage": stopped(-600.0, -8.0)}, "at_risk"),
+        ({"waiting_jobs": 9, "oldest_age_s": 500.0}, {"stoppage": stopped(-600.0, -11.0)}, "breaching"),
         ({}, {}, "idle"),
         ({}, {"counts": WorkerCounts(), "target_workers": 0}, "idle"),
         (MEASURED, {"failures": (ALL_FAIL,)}, "failing"),
@@ -211,6 +222,26 @@ async def test_jobs_that_all_fail_are_an_incident_everywhere(client: httpx.Async
     assert 'headway_pool_failure_share{pool="mail"} 1.0' in metrics
     assert 'headway_pool_state{pool="mail",state="failing"} 1.0' in metrics
     assert "headway_healthy 0.0" in metrics
+
+
+@pytest.mark.parametrize("suspension", [Suspension.LIBRARY, Suspension.CONSUMERS_CANCELLED, Suspension.NO_CONSUMERS])
+async def test_a_suspended_pool_is_named_everywhere_and_is_nobodys_crash_loop(
+    client: httpx.AsyncClient, seed: Seed, suspension: Suspension
+) -> None:
+    mail(seed)
+    seed.pipeline()
+    seed.execute("update hosts set failing = jsonb_build_object('rq', extract(epoch from now()))")
+    seed.execute("update queue_samples set suspension = 'library'")
+    seed.decision(Decision(pool="mail", at_s=NOW_S, target_workers=9, binding="suspended", suspension=suspension))
+    pool = await pool_of(client)
+    assert (pool["state"], pool["suspension"], pool["unstarted_workers"]) == ("suspended", suspension, 0)
+    assert pool["causes"] == [suspension.text]
+    (queue,) = (await client.get("/v1/queues")).json()["queues"]
+    assert queue["suspension"] == "library"
+    health = (await client.get("/v1/health")).json()
+    assert "suspended" in health["kinds"]
+    assert "crash_loop" not in health["kinds"]
+    assert 'headway_pool_state{pool="mail",state="suspended"} 1.0' in (await client.get("/metrics")).text
 
 
 async def test_workers_that_only_end_too_early_outrank_on_time(client: httpx.AsyncClient, seed: Seed) -> None:

@@ -16,6 +16,7 @@ from headway.local import procfs
 from headway.scaling.model import Inability, WorkerState
 
 INABILITY_AFTER_S = 8.0  # two polls of the processes
+SUSPENSION_SAID_S = 10.0  # from a report to the next decision and back: two evaluations
 _STOPPED = frozenset({"T", "t"})
 _AT_WORK = frozenset({WorkerState.RUNNING, WorkerState.DRAINING})
 
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 class _Watched:
     """What one worker has shown so far."""
 
+    pool: str
+    is_running: bool = False
     found: Inability | None = None
     since_s: float = 0.0
     confirmed: Inability | None = None
@@ -53,7 +56,8 @@ class InabilityWatch:
         for record in records:
             if record.life.state not in _AT_WORK:
                 continue
-            known = watched[record.worker_id] = self._watched.get(record.worker_id, _Watched())
+            known = watched[record.worker_id] = self._watched.get(record.worker_id, _Watched(pool=record.pool))
+            known.is_running = record.life.state is WorkerState.RUNNING
             found = _of_processes(record)
             if found is None and record.life.state is WorkerState.RUNNING:
                 found = _of_beat(known, beat(record.worker_id), slots=_slots(record, templates), now_s=now_s)
@@ -71,6 +75,20 @@ class InabilityWatch:
         """Why the worker takes no jobs; ``None``: it can, as far as is known."""
         known = self._watched.get(worker_id)
         return None if known is None else known.confirmed
+
+    def spared(self, *, now_s: float) -> frozenset[str]:
+        """The ids of those that consume nothing like every other worker of their pool here, for some seconds.
+
+        Perhaps somebody has paused the pool so. The control plane, which knows all hosts, then says that it is
+        suspended; else they are replaced.
+        """
+        running = {worker_id: each for worker_id, each in self._watched.items() if each.is_running}
+        able = {each.pool for each in running.values() if each.confirmed is not Inability.CONSUMERS_CANCELLED}
+        return frozenset(
+            worker_id
+            for worker_id, each in running.items()
+            if each.pool not in able and now_s - each.since_s < INABILITY_AFTER_S + SUSPENSION_SAID_S
+        )
 
 
 def _of_beat(known: _Watched, beat: Beat | None, *, slots: int, now_s: float) -> Inability | None:

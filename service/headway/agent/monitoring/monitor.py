@@ -79,6 +79,10 @@ class Monitor:
             ended_jobs=self._activities.ended_jobs(record) if beat is None or beat.ended is None else beat.ended,
         )
 
+    def spared(self) -> frozenset[str]:
+        """``InabilityWatch.spared``."""
+        return self._inabilities.spared(now_s=self._clock())
+
     def _beat(self, worker_id: str) -> Beat | None:
         return None if self._reporters is None else self._reporters.beat(worker_id)
 

@@ -19,6 +19,7 @@ def upkeep(
     free_gpus: int,
     worn: Collection[str],
     keeping_places: Collection[str] = frozenset(),
+    spared: Collection[str] = frozenset(),
     now_s: float,
 ) -> Upkeep:
     """What makes workers outdated here, and of which templates one more than wanted has no room.
@@ -31,6 +32,7 @@ def upkeep(
         free_gpus: GPUs that no worker has.
         worn: ids of workers that have served for long enough.
         keeping_places: ids of workers in whose place nothing is started before they have ended.
+        spared: ids of workers that take no jobs and are not replaced for it yet.
         now_s: on the clock of their starts.
     """
     workers = tuple(workers)
@@ -43,6 +45,7 @@ def upkeep(
         template_hashes={name: template.content_hash for name, template in host_file.templates.items()},
         worn=worn,
         keeping_places=keeping_places,
+        spared=spared,
         unproven={worker.worker_id for worker in workers if now_s - worker.started_at_s < CRASH_WITHIN_S},
         cramped={
             name

@@ -15,7 +15,7 @@
     draining     -> draining       it reports that it does not stop: asked again
     draining     -> gone           ended
     draining     -> backing_off    ended, when it had failed to get ready
-    backing_off  -> gone           its pause is over, or nobody wants it any more
+    backing_off  -> gone           its pause is over, nobody wants it any more, or it ended because of a suspension
     starting     -> gone           a burst worker that found nothing to do, and ended well
     running      -> gone           the same
 

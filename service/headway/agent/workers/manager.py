@@ -22,6 +22,7 @@ from headway.agent.workers.crash_backoff import Backoff
 from headway.agent.workers.ends.cut_watch import CutWatch
 from headway.agent.workers.ends.exit_log import Ended, ExitLog
 from headway.agent.workers.ends.orphans import OrphanProcesses
+from headway.agent.workers.ends.suspended_starts import SuspendedStarts
 from headway.agent.workers.journal import WorkerJournal
 from headway.agent.workers.managed_worker import LATER_S, ManagedWorker
 from headway.agent.workers.recovery import left_behind
@@ -75,6 +76,7 @@ class WorkerManager:
         """The ids of workers of which something was left at the last scan."""
         self.unrecorded = UnrecordedWorkers()
         self.reporters = Reporters(folder, agent_id=agent_id, environment=environment, clock=clock)
+        self.suspended_starts = SuspendedStarts()
         self._is_first_process = os.getpid() == 1
         self._ends = ExitLog()
         self._start_ups: list[StartUp] = []
@@ -481,6 +483,10 @@ class WorkerManager:
         if record.life.state is WorkerState.DRAINING and held.was_idle and not record.life.is_forced:
             self._exits.append(held.exit(now_s=now_s))
         life = lifecycle.ended(record.life, exit_code=exit_code, now_s=now_s)
+        if life.state is WorkerState.BACKING_OFF and self.suspended_starts.note(
+            record.kind, last_words=self.output.last_words(record.worker_id), now_s=now_s
+        ):
+            life = lifecycle.over(life, now_s=now_s)
         held.let_go()
         self.output.release(record.worker_id)
         held.become(life)

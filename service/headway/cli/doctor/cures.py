@@ -42,6 +42,10 @@ OF_KINDS: Mapping[str, str] = {
     "no_host": (
         "add [templates.NAME] to the host.toml of a host and start its agent, or correct `template` in the profile"
     ),
+    "suspended": (
+        "`headway explain POOL` says who keeps its workers from taking jobs: `rq resume` ends `rq suspend`, and "
+        "`celery control add_consumer QUEUE` what `cancel_consumer` began"
+    ),
     "lost_jobs": (
         "find out who flushed the broker or deleted the jobs; a Redis that keeps jobs needs `appendonly yes` and "
         "`maxmemory-policy noeviction`"

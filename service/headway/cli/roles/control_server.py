@@ -49,6 +49,7 @@ from headway.store import migrate
 from headway.store.claimed_names import CLAIMED_NAMES_CHANGED as FORGOTTEN_QUEUES
 from headway.store.engine import CONTROL_IDLE_TRANSACTION_TIMEOUT_S, Engine, create_engine, listen
 from headway.store.events.event_log import EventLog
+from headway.store.events.telemetry import SUSPENSIONS
 from headway.store.metrics.metrics_sink import wakes
 from headway.strategies import load_strategies
 
@@ -217,11 +218,13 @@ async def _until_the_end(job: Callable[..., Any], *arguments: Any) -> None:
 
 async def _listen(database_url: str, ticker: Ticker, reports: AgentService, feed: Feed, names: NameClaims) -> None:
     """Pass on Postgres's notifications, for ever."""
-    channels = ("headway_metrics", "headway_assignments", "headway_decisions", FORGOTTEN_QUEUES)
+    channels = ("headway_metrics", "headway_assignments", "headway_decisions", FORGOTTEN_QUEUES, SUSPENSIONS)
     async for channel, payload in listen(database_url, channels):
         if channel == FORGOTTEN_QUEUES:
             names.forget()
             continue
+        if channel == SUSPENSIONS:
+            ticker.suspension_turned()
         if channel == "headway_metrics" and wakes(payload):
             ticker.metrics_written()
         if channel == "headway_assignments":

@@ -20,6 +20,7 @@ STATES: Mapping[str, str] = MappingProxyType(
         "crash_loop": "crash loop",
         "failing": "failing",
         "no_host": "no host",
+        "suspended": "suspended",
         "stale": "no fresh data",
         "unseen": "not seen yet",
     }

@@ -6,7 +6,7 @@ from headway.collect.rabbitmq.broker_reader import STREAM, QueueCount
 from headway.collect.rabbitmq.head_times import HeadTimes
 from headway.collect.rabbitmq.management_api import ListedQueue
 from headway.connections import Connection
-from headway.scaling.model import QueueSample
+from headway.scaling.model import QueueSample, Suspension
 from headway.scaling.view import copied
 
 
@@ -65,4 +65,11 @@ class QueueSamples:
             reports_starts=False,
             reports_ends=False,
             listed_workers=count.consumers,
+            suspension=_suspension(count.consumers),
         )
+
+
+def _suspension(consumers: int | None) -> Suspension | None:
+    if consumers is None:
+        return None
+    return Suspension.NONE if consumers else Suspension.NO_CONSUMERS

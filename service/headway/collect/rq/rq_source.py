@@ -33,7 +33,7 @@ from headway.collect.rq.rq_workers import activity_from, served_by, worker_comma
 from headway.collect.rq.scheduled_jobs import DUE_COMMANDS, due_commands, scheduled_from
 from headway.collect.source import EXACT, Cursor, Figure, FoundQueue, Library, Reading, bounded
 from headway.connections import Connection
-from headway.scaling.model import JobEvent, QueueSample, WorkerActivity
+from headway.scaling.model import JobEvent, QueueSample, Suspension, WorkerActivity
 
 PREFIX = "rq"
 PREFIX_CHARS = re.compile(r"[A-Za-z0-9_.:{}-]+")  # RQ takes no others
@@ -56,7 +56,13 @@ class RqSource:
         self._client = connect(connection)
         self._connection = connection
         self._keys = RqKeys(connection.prefix or PREFIX)
-        self._names = together(prepared("SMEMBERS", self._keys.queues), prepared("SMEMBERS", self._keys.workers))
+        self._opening = together(
+            prepared("SMEMBERS", self._keys.queues),
+            prepared("SMEMBERS", self._keys.workers),
+            prepared("EXISTS", self._keys.suspended),
+        )
+        self._suspension: Suspension | None = None
+        """Whether ``rq suspend`` keeps every worker of the connection from taking jobs, at the last poll."""
         self._polls = 0
         self._polled_at_s: float | None = cursor["looked_at_s"] if cursor else None
         states = cursor["queues"] if cursor else {}
@@ -141,7 +147,7 @@ class RqSource:
             at_s=at_s,
             events=tuple(events),
             samples=tuple(
-                replace(sample, listed_workers=listed[self._name_of(sample)])
+                replace(sample, listed_workers=listed[self._name_of(sample)], suspension=self._suspension)
                 for sample in (*samples, *self._empty(readings, at_s=at_s))
             ),
             activities=tuple(self._activities(workers)),
@@ -158,10 +164,13 @@ class RqSource:
             self._commands_of(queue).asked(tracked, spans, is_whole=not tracked.is_at_rest, is_sampled=queue in sampled)
             for queue, tracked in self._queues.items()
         ]
-        keys, workers, *replies = exchange(self._client, [self._names, *(each.commands for each in asked)])
+        keys, workers, is_suspended, *replies = exchange(
+            self._client, [self._opening, *(each.commands for each in asked)]
+        )
         for reply in (keys, workers):
             if isinstance(reply, Exception):
                 raise reply
+        self._suspension = _suspension(is_suspended)
         again = self._name(keys, at_s)
         readings: dict[str, QueueReading] = {}
         resting: list[str] = []
@@ -311,6 +320,13 @@ class RqSource:
                 activity = activity_from(fields, executions, self._started_s)
                 if activity is not None:
                     yield activity
+
+
+def _suspension(exists: Any) -> Suspension | None:
+    """What the reply says; ``None`` where the login may not read the key, which is none of the queues' own."""
+    if isinstance(exists, Exception):
+        return None
+    return Suspension.LIBRARY if exists else Suspension.NONE
 
 
 def _gone_from(cursor: Cursor) -> dict[str, float]:

@@ -17,7 +17,7 @@ from headway.scaling.decide import decide
 from headway.scaling.decisions.finite_figures import non_finite_decided, non_finite_in
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.decisions.reuse import is_reusable
-from headway.scaling.model import Assignment, Memory, Mode
+from headway.scaling.model import Assignment, Memory, Mode, is_suspended
 from headway.scaling.profile import Profile, profile_from_mapping
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
@@ -47,6 +47,11 @@ class Evaluator:
         self.recent = BucketCache()
         self.learning = Learning()
         self._outcomes.clear()
+
+    @property
+    def suspended(self) -> frozenset[str]:
+        """The pools whose last decision knew that something keeps their workers from taking jobs."""
+        return frozenset(pool for pool, outcome in self._outcomes.items() if is_suspended(outcome.decision.suspension))
 
     def exposed_s(self, gathered: Gathered, *, now_s: float) -> dict[str, float]:
         """Queue -> for how long from now its pool is exposed, of exposed pools only."""
@@ -81,14 +86,20 @@ class Evaluator:
         acting = {pool for pool, outcome in outcomes.items() if outcome.decision.mode is not Mode.RECOMMEND}
         held = [row for row in gathered.assignments if row.pool in gathered.profiles and row.pool not in acting]
         left, rows = allocate(tuple(outcomes.values()), gathered.hosts, gathered.assignments, held=held)
-        return left, rolled(tuple(self._marked((*held, *rows))), gathered.hosts, gathered.restarts)
+        return left, rolled(tuple(self._marked((*held, *rows), outcomes)), gathered.hosts, gathered.restarts)
 
-    def _marked(self, rows: Iterable[Assignment]) -> Iterator[Assignment]:
-        """``rows``, those of pinned pools exclusive. Of a pool whose profile cannot be read they stay as they are."""
+    def _marked(self, rows: Iterable[Assignment], outcomes: Mapping[str, Outcome]) -> Iterator[Assignment]:
+        """``rows``, those of pinned pools exclusive, and of suspended ones suspended.
+
+        Of a pool whose profile cannot be read they stay as they are.
+        """
         is_pinned = {pool: profile.pinned is not None for pool, (_, profile) in self._profiles.items()}
+        are_suspended = {pool: is_suspended(outcome.decision.suspension) for pool, outcome in outcomes.items()}
         for row in rows:
             is_exclusive = is_pinned.get(row.pool, row.is_exclusive)
-            yield row if row.is_exclusive == is_exclusive else replace(row, is_exclusive=is_exclusive)
+            suspended = are_suspended.get(row.pool, row.is_suspended)
+            is_same = (row.is_exclusive, row.is_suspended) == (is_exclusive, suspended)
+            yield row if is_same else replace(row, is_exclusive=is_exclusive, is_suspended=suspended)
 
     def _decided(
         self, pool: str, body: Mapping[str, Any], gathered: Gathered, views: ViewBuilder, now_s: float

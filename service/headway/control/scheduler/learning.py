@@ -178,6 +178,11 @@ class Learning:
         if not is_waiting and pool not in self._pools and outcome.decision.predicted_pickup_s is None:
             return
         known = self._of(pool)
+        if outcome.memory.stoppage is not None:
+            # What waits, waits for somebody to let the workers go on, and says nothing of how fast all else is.
+            known.predicted, known.have_started = None, False
+            known.samples.clear()
+            return
         at_s = instant_s(view.queues)
         if is_waiting and at_s is not None and outcome.decision.is_fresh:
             _note(known.sample_lag_s, now_s - at_s)

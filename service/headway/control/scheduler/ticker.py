@@ -1,13 +1,13 @@
 """The tick: gather, decide, place, apply. Only the middle thinks, and it is pure.
 
 One task decides. The clock (every 5 s) makes every pool due; the sink's NOTIFY makes those due that stand at zero while
-jobs wait. Both only set a flag, so ticks never overlap.
+jobs wait, and ingest's those that are suspended from now on or no longer. All only set a flag, so ticks never overlap.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from headway.control.scheduler.missing_hosts import MissingHosts
 from headway.errors import Unavailable
 from headway.scaling.decisions.change_detection import is_new
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.model import Assignment, Decision
+from headway.scaling.model import Assignment, Decision, Suspension
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.store.engine import Engine, transaction
@@ -74,6 +74,10 @@ class Ticker:
         """Spark has written: pools that stand at zero while jobs wait are due."""
         self._wake.set()
 
+    def suspension_turned(self) -> None:
+        """Workers of a queue are kept from taking jobs, or no longer: pools that go by the opposite are due."""
+        self._wake.set()
+
     async def run(self) -> None:
         """Tick whenever something is due, until cancelled. A failed tick is logged; the next one tries again."""
         while True:
@@ -122,7 +126,9 @@ class Ticker:
         gathered = await self._gathered(epoch=epoch, now_s=now_s, began_at_s=began_at_s)
         recent.forget(now_s=now_s)
         waiting = recent.take(gathered.buckets, revision=gathered.revision)
-        due = gathered.profiles if is_all_due else _asleep(gathered, waiting)
+        due = gathered.profiles
+        if not is_all_due:
+            due = {**_asleep(gathered, waiting), **_turned(gathered, self._evaluation.suspended)}
         if not due and not is_all_due:
             return
 
@@ -228,3 +234,15 @@ def _asleep(gathered: Gathered, waiting: frozenset[str]) -> Mapping[str, Mapping
         if (pool not in gathered.states or gathered.states[pool].target_workers == 0)
         and not waiting.isdisjoint(body.get("queues", ()))
     }
+
+
+def _turned(gathered: Gathered, suspended: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
+    """The ``suspended`` pools of which a broker says that workers take jobs, and those where the reverse is so."""
+    said = {queue: sample.suspension for queue, sample in gathered.direct.items() if sample.suspension is not None}
+    turned = {}
+    for pool, body in gathered.profiles.items():
+        of_pool = {said[queue] for queue in body.get("queues", ()) if queue in said}
+        is_over = pool in suspended and Suspension.NONE in of_pool
+        if is_over or (pool not in suspended and of_pool == {Suspension.LIBRARY}):
+            turned[pool] = body
+    return turned

@@ -22,9 +22,10 @@ from headway.scaling.metrics.sampling_instant import (
     recent_of,
 )
 from headway.scaling.metrics.worker_evidence import LATEST, SampledInstant, WorkerEvidence, evidence_of
-from headway.scaling.model import Host, HostState, Mode, QueueMetrics, Template, Worker, WorkerState
+from headway.scaling.model import Host, HostState, Mode, QueueMetrics, Suspension, Template, Worker, WorkerState
 from headway.scaling.placement.host_capacity import is_open
 from headway.scaling.placement.host_choice import HostCapacities
+from headway.scaling.policy.suspensions import suspension_of
 from headway.scaling.profile import Profile
 from headway.scaling.view import LAG_S, PoolView, is_seen
 from headway.store.pools.evaluation_io import Gathered
@@ -67,6 +68,11 @@ class ViewBuilder:
                     self._kept[row.pool] += row.workers
         able = [worker for host in known for worker in host.workers if worker.inability is None]
         self._states = Counter((worker.pool, worker.state) for worker in able)
+        self._all_running: dict[str, list[Worker]] = {}
+        """Those included that take no jobs."""
+        for worker in (worker for host in known for worker in host.workers):
+            if worker.state is WorkerState.RUNNING and not worker.is_left_behind:
+                self._all_running.setdefault(worker.pool, []).append(worker)
         running = [worker for worker in able if worker.state is WorkerState.RUNNING]
         self._running: dict[str, list[Worker]] = {}
         for worker in running:
@@ -135,6 +141,7 @@ class ViewBuilder:
             taken_jobs=present.taken_jobs,
             unknown_workers=self._unknown[pool],
             leaving_workers=self._leaving_of(profile),
+            suspension=self._suspension(profile),
             is_failing=self._is_anything_failing and self._rooms.does_fail(self._kind(profile)),
             lag_s=LAG_S,
             worker_hours_today=self._gathered.worker_hours_today.get(pool),
@@ -142,6 +149,23 @@ class ViewBuilder:
         )
         ahead_s = exposed_s(view)
         return view if ahead_s == 0 else self._with_past(view, ahead_s)
+
+    def _suspension(self, profile: Profile) -> Suspension | None:
+        """What keeps all workers of the pool from taking jobs, by the fresh word of its broker and of its workers."""
+        pool, oldest_s = profile.pool, self._now_s - profile.stale_after_s
+        fresh = [
+            sample
+            for queue in profile.queues
+            if (sample := self._gathered.direct.get(queue)) is not None and sample.at_s >= oldest_s
+        ]
+        running, listed_by_s = self._all_running.get(pool, ()), self._now_s - LISTED_WITHIN_S - self._ahead_s
+        are_listed = all(each.state_since_s is None or each.state_since_s <= listed_by_s for each in running)
+        is_anybody_unseen = self._unknown[pool] or self._states[pool, WorkerState.STARTING]
+        return suspension_of(
+            fresh if len(fresh) == len(profile.queues) else (),
+            running,
+            are_settled=are_listed and not is_anybody_unseen,
+        )
 
     def _evidence(self, profile: Profile, queues: Sequence[QueueMetrics], *, running_workers: int) -> WorkerEvidence:
         """What ``running_workers`` do; of a pool that others scale, only what those do that agents report."""

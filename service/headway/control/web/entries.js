@@ -31,7 +31,7 @@ export function oldestOf({ pool, metrics }, now_s) {
 /** Whether the queues of a pool were last read long ago; it may be late all the same. */
 const isOld = (pool) => pool?.state === "stale" || (pool?.causes ?? []).some((cause) => cause.startsWith("its queues were last read"));
 
-const RANKS = { breaching: 7, crash_loop: 6, failing: 5, no_host: 4, stale: 3, unseen: 3, unmeasured: 2, recovering: 2 };
+const RANKS = { breaching: 7, crash_loop: 6, failing: 5, no_host: 4, suspended: 4, stale: 3, unseen: 3, unmeasured: 2, recovering: 2 };
 
 /** How much attention an entry needs: late, then unknown, then lately late, then all that meet their objective. */
 const rank = ({ pool }) => (pool ? RANKS[pool.state] ?? 1 : 0);
@@ -59,10 +59,12 @@ export function tally(entries) {
   const all = (...states) => managed.filter((entry) => states.includes(entry.pool.state)).length;
   const dark = all("stale", "unseen", "unmeasured");
   const broken = all("crash_loop", "failing", "no_host");
+  const suspended = all("suspended");
   const free = entries.length - managed.length;
   return [
     managed.length && `${all("breaching")} of ${managed.length} late`,
     broken && `${broken} failing`,
+    suspended && `${suspended} suspended`,
     dark && `${dark} without fresh data`,
     free && `${counted(free, "queue")} without a profile`,
   ]

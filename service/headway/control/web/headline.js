@@ -3,7 +3,7 @@
 import { ago, counted } from "./format.js";
 
 /** States that need somebody, worst first. */
-export const BAD = ["breaching", "crash_loop", "failing", "no_host", "stale", "unseen", "unmeasured"];
+export const BAD = ["breaching", "crash_loop", "failing", "no_host", "suspended", "stale", "unseen", "unmeasured"];
 const OLD_S = 10; // an age under this is the usual one: pipeline, agents and collectors report at least every few seconds
 
 /** Pools that are late or cannot do their work. */
@@ -48,7 +48,7 @@ export function headline({ pools, queues, health }, { withAge = true } = {}) {
   const names = (which) => pools.filter((pool) => which.includes(pool.state)).map(nameOf);
   const late = names(["breaching"]);
   if (late.length) return `${list(late)} ${late.length === 1 ? "is" : "are"} late${restsOn(pools.filter((pool) => pool.state === "breaching"))}`;
-  for (const [state, what] of [["crash_loop", "workers crash"], ["failing", "too many jobs fail"], ["no_host", "no reachable host can run workers"]]) {
+  for (const [state, what] of [["crash_loop", "workers crash"], ["failing", "too many jobs fail"], ["no_host", "no reachable host can run workers"], ["suspended", "something beside Headway keeps the workers from taking jobs"]]) {
     const some = names([state]);
     if (some.length) return `${list(some)}: ${what}`;
   }

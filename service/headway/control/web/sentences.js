@@ -140,6 +140,7 @@ const LIMITS = {
   activation: () => "Too few jobs wait to wake the pool from zero: no worker starts yet.",
   fallback: (count_) => `Metrics have been missing for long: the fallback is ${count_}.`,
   pause: (count_) => `An operator has paused the pool: held at ${count_}.`,
+  suspended: (count_) => `Its workers are kept from taking jobs, so none is started: held at ${count_}.`,
   override: (count_) => `An operator has set an override of ${count_}.`,
   schedule: (count_) => `A schedule sets ${count_}.`,
   workers_min: (count_) => `The profile keeps at least ${count_}.`,

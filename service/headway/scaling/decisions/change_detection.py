@@ -18,7 +18,9 @@ def is_new(decision: Decision, last: Decision | None) -> bool:
 
 
 def _reasons_of(decision: Decision) -> tuple[object, ...]:
-    return decision.target_workers, decision.binding, decision.mode, tuple(map(without_figures, decision.notes))
+    notes = tuple(map(without_figures, decision.notes))
+    is_kept_from_jobs = decision.suspension, decision.stoppage
+    return decision.target_workers, decision.binding, decision.mode, is_kept_from_jobs, notes
 
 
 @lru_cache(maxsize=4096)  # the same few notes of each pool, at every evaluation

@@ -14,6 +14,8 @@ from headway.scaling.model import (
     Objective,
     QueueMetrics,
     Step,
+    Stoppage,
+    Suspension,
 )
 
 
@@ -24,6 +26,10 @@ def decision_from_mapping(body: Mapping[str, Any]) -> Decision:
         values["mode"] = Mode(values["mode"])
     if values.get("objective") is not None:
         values["objective"] = Objective(**_known(Objective, values["objective"]))
+    if values.get("suspension") is not None:
+        values["suspension"] = Suspension(values["suspension"])
+    if values.get("stoppage") is not None:
+        values["stoppage"] = Stoppage(**_known(Stoppage, values["stoppage"]))
     if values.get("day_budget") is not None:
         values["day_budget"] = DayBudget(**_known(DayBudget, values["day_budget"]))
     values["demands"] = tuple(Demand(**_known(Demand, row)) for row in body.get("demands", ()))

@@ -10,7 +10,7 @@ from operator import is_
 from headway.scaling.demands import depth_only
 from headway.scaling.metrics import known_arrivals, service_recall
 from headway.scaling.metrics.direct_samples import with_direct_samples
-from headway.scaling.model import KnownArrivals, MeasuredService, Memory, PoolDepths, QueueMetrics
+from headway.scaling.model import KnownArrivals, MeasuredService, Memory, PoolDepths, QueueMetrics, is_suspended
 from headway.scaling.view import PoolView, aged, copied, is_fresh, pooled
 
 
@@ -36,7 +36,7 @@ def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
     """What the evaluation of ``view`` at ``now_s`` goes by, where ``memory`` says what depths showed before."""
     fresh = is_fresh(view, now_s=now_s)
     seen = _at(view if fresh else with_direct_samples(view), now_s)
-    depths = depth_only.learned(memory.depths, seen)
+    depths = _depths(memory.depths, seen)
     shown = depth_only.with_ages(seen, depths, now_s=now_s)
     estimated = depth_only.with_rates(shown, depths, now_s=now_s)
     service = service_recall.learned(memory.service, pooled(estimated.queues))
@@ -54,6 +54,17 @@ def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
         service=service,
         known_arrivals=known,
     )
+
+
+def _depths(before: PoolDepths | None, seen: PoolView) -> PoolDepths | None:
+    """What depths show. Slots that are kept from taking jobs start none, and how fast they would shows nowhere."""
+    if not is_suspended(seen.suspension):
+        return depth_only.learned(before, seen)
+    depths = depth_only.learned(before, copied(seen, busy_slots=0))
+    if depths is None or before is None:
+        return depths
+    kept = {name: getattr(before, name) for name in ("cycle_s", "ended_jobs", "busy_slot_s")}
+    return copied(depths, **kept)
 
 
 def _at(view: PoolView, now_s: float) -> PoolView:

@@ -2,7 +2,7 @@
 
 from headway.scaling.demands.busy_slots import busy
 from headway.scaling.demands.deadlines import service_time_s, start_up_s
-from headway.scaling.model import QueueMetrics
+from headway.scaling.model import QueueMetrics, is_suspended
 from headway.scaling.view import PoolView, pooled
 
 
@@ -10,14 +10,14 @@ def predicted_pickup_s(view: PoolView, *, target_workers: int) -> float | None:
     """How long a job that arrives now will wait, with the workers that will exist and no others.
 
     ``None`` where the backlog is not known, or where no worker will exist to take the job: of a template that fails on
-    every host, nobody knows whether a worker stays for long enough.
+    every host, nobody knows whether a worker stays for long enough, and of a suspended pool when one takes jobs again.
     """
     return predicted_pickup_of(pooled(view.queues), view, target_workers=target_workers)
 
 
 def predicted_pickup_of(queue: QueueMetrics, view: PoolView, *, target_workers: int) -> float | None:
     """The same where ``queue``, which is all of the pool's queues together, has been made already."""
-    if queue.waiting_jobs is None or view.is_failing:
+    if queue.waiting_jobs is None or view.is_failing or is_suspended(view.suspension):
         return None
     coming_workers = min(target_workers, view.running_workers + view.starting_workers) or target_workers
     slots = coming_workers * view.slots_per_worker

@@ -36,6 +36,7 @@ CLOCKLESS_LIMITS = frozenset(
         "rate_limit",
         "budget",  # but for that of the day
         "capacity",
+        "suspended",
     }
 )
 """Limits that say the same later, as long as what ``is_reusable`` compares is the same. The strategy's own comes

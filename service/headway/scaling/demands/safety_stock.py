@@ -102,6 +102,16 @@ def learned(before: SafetyStock | None, queue: QueueMetrics, view: PoolView, *, 
             used_jobs=used_jobs,
             rhythmic_jobs=rhythmic_jobs,
         )
+    if not view.is_teaching:
+        return replace(
+            guard,
+            at_s=now_s,
+            seen_until_s=until_s,
+            expected_jobs=expected_jobs,
+            recalled_jobs=recalled_jobs,
+            used_jobs=used_jobs,
+            rhythmic_jobs=None,
+        )
     passed_s = max(0.0, now_s - guard.at_s)
     kept = math.exp(-passed_s / STOCK_MEMORY_S)
     arrived_jobs = queue.fresh_jobs or 0

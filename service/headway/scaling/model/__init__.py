@@ -42,6 +42,7 @@ from headway.scaling.model.memory import (
     Wanted,
 )
 from headway.scaling.model.queue_metrics import Arrivals, FailureLimit, Objective, QueueMetrics
+from headway.scaling.model.suspension import Stoppage, Suspension, is_suspended
 from headway.scaling.model.telemetry import (
     BrokerPoll,
     EnteredJob,
@@ -105,10 +106,13 @@ __all__ = [
     "Sighting",
     "StartUp",
     "Step",
+    "Stoppage",
+    "Suspension",
     "TelemetryBatch",
     "Template",
     "Wanted",
     "Worker",
     "WorkerActivity",
     "WorkerState",
+    "is_suspended",
 ]

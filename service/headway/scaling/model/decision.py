@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from headway.scaling.model.queue_metrics import Objective, QueueMetrics
+from headway.scaling.model.suspension import Stoppage, Suspension
 
 
 class Mode(StrEnum):
@@ -82,6 +83,10 @@ class Decision:
     """How old the metrics were, where they were not fresh; ``None``: they were, or nothing was ever seen."""
     is_failing: bool = False
     """Its template's workers, of late, have only ended too early, wherever they could be."""
+    suspension: Suspension | None = None
+    """What keeps all its workers from taking jobs, beside Headway; ``None``: not known."""
+    stoppage: Stoppage | None = None
+    """The last time in which its workers were kept from taking jobs, while it goes on or shows in the jobs there."""
     predicted_pickup_s: float | None = None
     day_budget: DayBudget | None = None
     """``None`` where the profile sets no budget of the day."""

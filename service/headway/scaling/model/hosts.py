@@ -293,6 +293,8 @@ class Assignment:
     restart_generation: int = 0
     is_exclusive: bool = False
     """No more may ever exist, those that drain included: where one is replaced, it ends before the next starts."""
+    is_suspended: bool = False
+    """Something beside Headway keeps the pool's workers from taking jobs: none is started, and none is replaced."""
 
     def __post_init__(self) -> None:
         if self.base_workers < 0 or self.burst_workers < 0:

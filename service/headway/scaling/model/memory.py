@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headway.scaling.model.suspension import Stoppage
+
 MEMORY_VERSION = 1
 
 
@@ -154,5 +156,7 @@ class Memory:
     """``None`` until a job has ended."""
     known_arrivals: KnownArrivals | None = None
     """``None`` where no job is delayed, and none was of late."""
+    stoppage: Stoppage | None = None
+    """The last time in which its workers were kept from taking jobs, while it goes on or jobs of it are there."""
     strategy_state: Mapping[str, Any] = field(default_factory=dict)
     """What the strategy asked to be given next time: JSON-able."""

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from headway.errors import Invalid
 from headway.scaling.model.due_jobs import DueJobs, due_breaches
+from headway.scaling.model.suspension import Suspension
 
 
 class EventKind(StrEnum):
@@ -76,6 +77,8 @@ class QueueSample:
     """From one reading of the queue to the next, by now; ``None``: the source does not say."""
     listed_workers: int | None = None
     """Workers that serve the queue, whoever started them, as the broker lists them; ``None``: it cannot say."""
+    suspension: Suspension | None = None
+    """What keeps workers from taking its jobs, by the word of the broker; ``None``: the broker cannot say."""
     waiting_min_jobs: int | None = None
     """At least so many jobs wait, where ``waiting_jobs`` is not known."""
     in_flight_min_jobs: int | None = None

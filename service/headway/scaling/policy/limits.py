@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from headway.scaling.arithmetic import ROUNDING
 from headway.scaling.demands.deadlines import service_time_s
+from headway.scaling.model import is_suspended
 from headway.scaling.policy.day_budget import account_of, payable_workers
 from headway.scaling.policy.fallback import fallback, hold_stale
 from headway.scaling.policy.ground import Ground, Limit
@@ -100,6 +101,11 @@ def busy_workers(ground: Ground) -> int:
     if known and view.idle_workers is not None:
         known.append(view.running_workers - view.idle_workers - view.unknown_activity_workers)
     return min(there, max(known, default=there))
+
+
+def suspended(count: int, ground: Ground) -> int:
+    """While something beside Headway keeps its workers from taking jobs, no more than before: nobody is started."""
+    return min(count, ground.last_workers) if is_suspended(ground.view.suspension) else count
 
 
 def override(count: int, ground: Ground) -> int:
@@ -196,7 +202,7 @@ def ceiling_of(ground: Ground) -> int:
     if ground.view.leaving_workers:
         ground = replace(ground, view=copied(ground.view, leaving_workers=0))
     count = WORKERS_MAX
-    for limit in (workers_max, pinned, rate_limit, budget):
+    for limit in (workers_max, pinned, suspended, rate_limit, budget):
         count = limit(count, ground)
     return count
 
@@ -212,7 +218,7 @@ def in_order(come_down: Limit) -> tuple[Limit, ...]:
     downs = (hold_overdue, hold_down) if come_down is hold_down else (come_down,)
     taming = (hold_stale, tolerance, hold_up, *downs, step, crash_loop, activation, may_be_busy)
     said = (fallback, pause, override, schedule, workers_min)
-    never_exceeded = (workers_max, pinned, rate_limit, budget, capacity)
+    never_exceeded = (workers_max, pinned, suspended, rate_limit, budget, capacity)
     return (*taming, *said, *never_exceeded)
 
 
@@ -222,14 +228,20 @@ def in_force(view: PoolView, come_down: Limit, *, is_held: bool = False) -> tupl
     What is not set could not move the count: leaving it out keeps decisions short.
     """
     profile = view.profile
-    of_moment = (view.is_failing, is_overdue(view), is_held, view.unknown_activity_workers > 0)
+    of_moment = (
+        view.is_failing,
+        is_overdue(view),
+        is_held,
+        view.unknown_activity_workers > 0,
+        is_suspended(view.suspension),
+    )
     return _without((*[is_set(profile) for _, is_set in OPTIONAL], *of_moment), come_down)
 
 
 @lru_cache(maxsize=1024)  # an installation has a handful of sorts of profile
 def _without(are_set: tuple[bool, ...], come_down: Limit) -> tuple[Limit, ...]:
     """Every limit but those of ``OPTIONAL`` that are not set, and those of the moment where they have no ground."""
-    optional = (*(limit for limit, _ in OPTIONAL), crash_loop, hold_overdue, activation, may_be_busy)
+    optional = (*(limit for limit, _ in OPTIONAL), crash_loop, hold_overdue, activation, may_be_busy, suspended)
     idle = {limit for limit, is_set in zip(optional, are_set, strict=True) if not is_set}
     return tuple(limit for limit in in_order(come_down) if limit not in idle)
 

@@ -99,7 +99,8 @@ def _periods(
 ) -> Periods | None:
     """The rhythms of a pool that is not exposed, ``kept`` for the next time; forgotten once nothing came for long."""
     before = periods_of(state.get("periods"))
-    periods = seen(before, queue.fresh_jobs, at_s=queue.arrived_until_s, tick_s=view.tick_s)
+    is_news = view.is_teaching
+    periods = seen(before, queue.fresh_jobs, at_s=queue.arrived_until_s, tick_s=view.tick_s) if is_news else before
     if periods is None or not _is_kept(periods, now_s):
         return None
     kept["periods"] = state["periods"] if periods is before else periods

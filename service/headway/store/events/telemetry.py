@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 from sqlalchemy import text
 
@@ -23,6 +24,7 @@ _SAMPLED = {
     "reports_ends": "boolean",
     "poll_interval_s": "double precision",
     "listed_workers": "bigint",
+    "suspension": "text",
     "waiting_min_jobs": "bigint",
     "in_flight_min_jobs": "bigint",
     "due": "jsonb",
@@ -52,6 +54,19 @@ _LISTED_BEFORE = f"""
 """  # noqa: S608 - a number of ours
 
 
+SUSPENSIONS = "headway_suspensions"
+"""The channel on which a change of what keeps workers from taking jobs is announced."""
+# A pool at zero has no consumers, and begins to have some with each worker that starts: that alone is no news.
+_SUSPENSION_TURNS = f"""
+    select pg_notify('{SUSPENSIONS}', '') where exists (
+        select from unnest(cast(:queue as text[]), cast(:at_s as double precision[]), cast(:suspension as text[]))
+            as read(queue, at_s, suspension)
+        join queue_samples as known using (queue)
+        where read.at_s >= known.sampled_at_s and read.suspension is distinct from known.suspension
+            and (known.suspension <> 'none' or read.suspension = 'library'))
+"""  # noqa: S608 - a name of ours
+
+
 async def upsert_samples(connection: Connection, samples: Iterable[QueueSample]) -> None:
     """Keep the newest reading of each queue; an older one than is known changes nothing."""
     newest: dict[str, QueueSample] = {}
@@ -64,10 +79,13 @@ async def upsert_samples(connection: Connection, samples: Iterable[QueueSample])
     columns = {"queue": "queue", "at_s": "sampled_at_s"} | {name: name for name in _SAMPLED}
     casts = ", ".join(f"cast(:{name} as {kind}[])" for name, kind in {**_KEYED, **_SAMPLED}.items())
     news = ", ".join(f"{name} = excluded.{name}" for name in ("sampled_at_s", *_SAMPLED))
-    given = {name: [getattr(sample, name) for sample in ordered] for name in columns}
+    given = {name: [_plain(getattr(sample, name)) for sample in ordered] for name in columns}
     given["due"] = [json.dumps([[each.within_s, each.jobs] for each in sample.due]) for sample in ordered]
     listed = {name: given[name] for name in ("queue", "at_s", "listed_workers")}
     await connection.execute(text(_LISTED_BEFORE), listed)
+    if any(given["suspension"]):
+        turns = {name: given[name] for name in ("queue", "at_s", "suspension")}
+        await connection.execute(text(_SUSPENSION_TURNS), turns)
     await connection.execute(
         text(
             f"insert into queue_samples as known ({', '.join(columns.values())}, received_at, listed_since_s) "  # noqa: S608 - our own
@@ -81,6 +99,10 @@ async def upsert_samples(connection: Connection, samples: Iterable[QueueSample])
         ),
         given,
     )
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, StrEnum) else value
 
 
 class CountsTaken(NamedTuple):

@@ -33,6 +33,7 @@ from headway.scaling.model import (
     QueueDepths,
     QueueSample,
     Sighting,
+    Stoppage,
     Wanted,
 )
 from headway.scaling.policy.stabilization import HOLDS_TICKS
@@ -273,6 +274,7 @@ def _memory(body: dict[str, Any]) -> Memory:
         depths=_depths(body.get("depths")),
         service=MeasuredService(**body["service"]) if body.get("service") else None,
         known_arrivals=_known_arrivals(body["known_arrivals"]) if body.get("known_arrivals") else None,
+        stoppage=Stoppage(**body["stoppage"]) if body.get("stoppage") else None,
         strategy_state=body.get("strategy_state", {}),
     )
 
@@ -369,14 +371,17 @@ _TAKE_BACK = text(
 _ASSIGN = text(
     """
     insert into assignments
-        (pool, host_id, template, base_workers, burst_workers, restart_generation, is_exclusive, epoch, revision)
-    select pool, host_id, template, base_workers, burst_workers, restart_generation, is_exclusive, epoch, revision
+        (pool, host_id, template, base_workers, burst_workers, restart_generation, is_exclusive,
+         is_suspended, epoch, revision)
+    select pool, host_id, template, base_workers, burst_workers, restart_generation, is_exclusive,
+        is_suspended, epoch, revision
     from jsonb_to_recordset(:rows) as given(
         pool text, host_id text, template text, base_workers integer, burst_workers integer,
-        restart_generation bigint, is_exclusive boolean, epoch bigint, revision bigint)
+        restart_generation bigint, is_exclusive boolean, is_suspended boolean, epoch bigint, revision bigint)
     on conflict (pool, host_id) do update set
         template = excluded.template, base_workers = excluded.base_workers, burst_workers = excluded.burst_workers,
         restart_generation = excluded.restart_generation, is_exclusive = excluded.is_exclusive,
+        is_suspended = excluded.is_suspended,
         epoch = excluded.epoch, revision = excluded.revision
     """
 ).bindparams(bindparam("rows", type_=JSONB))

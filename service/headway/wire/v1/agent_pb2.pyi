@@ -391,6 +391,7 @@ class Assignment(google.protobuf.message.Message):
     BURST_WORKERS_FIELD_NUMBER: builtins.int
     RESTART_GENERATION_FIELD_NUMBER: builtins.int
     IS_EXCLUSIVE_FIELD_NUMBER: builtins.int
+    IS_SUSPENDED_FIELD_NUMBER: builtins.int
     pool: builtins.str
     template: builtins.str
     """A name in the host's own host.toml."""
@@ -401,6 +402,10 @@ class Assignment(google.protobuf.message.Message):
     """No more workers of the pool than these may ever exist, those that finish their jobs included: where one is to be
     replaced, it ends before the next one starts.
     """
+    is_suspended: builtins.bool
+    """Something beside Headway keeps the pool's workers from taking jobs, as "rq suspend": none is started, and none is
+    replaced.
+    """
     def __init__(
         self,
         *,
@@ -410,8 +415,9 @@ class Assignment(google.protobuf.message.Message):
         burst_workers: builtins.int = ...,
         restart_generation: builtins.int = ...,
         is_exclusive: builtins.bool = ...,
+        is_suspended: builtins.bool = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["base_workers", b"base_workers", "burst_workers", b"burst_workers", "is_exclusive", b"is_exclusive", "pool", b"pool", "restart_generation", b"restart_generation", "template", b"template"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["base_workers", b"base_workers", "burst_workers", b"burst_workers", "is_exclusive", b"is_exclusive", "is_suspended", b"is_suspended", "pool", b"pool", "restart_generation", b"restart_generation", "template", b"template"]) -> None: ...
 
 global___Assignment = Assignment
 

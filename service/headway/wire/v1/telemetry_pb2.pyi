@@ -42,6 +42,37 @@ EVENT_KIND_FAILED: EventKind.ValueType  # 4
 EVENT_KIND_RETRIED: EventKind.ValueType  # 5
 global___EventKind = EventKind
 
+class _Suspension:
+    ValueType = typing.NewType("ValueType", builtins.int)
+    V: typing_extensions.TypeAlias = ValueType
+
+class _SuspensionEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumTypeWrapper[_Suspension.ValueType], builtins.type):
+    DESCRIPTOR: google.protobuf.descriptor.EnumDescriptor
+    SUSPENSION_UNSPECIFIED: _Suspension.ValueType  # 0
+    """The broker cannot say."""
+    SUSPENSION_NONE: _Suspension.ValueType  # 1
+    """Nothing does: workers take jobs."""
+    SUSPENSION_LIBRARY: _Suspension.ValueType  # 2
+    """Somebody has suspended all workers through the library, as by "rq suspend"."""
+    SUSPENSION_CONSUMERS_CANCELLED: _Suspension.ValueType  # 3
+    """Somebody has cancelled the consumers of every worker."""
+    SUSPENSION_NO_CONSUMERS: _Suspension.ValueType  # 4
+    """No worker consumes the queue: a suspension where workers run."""
+
+class Suspension(_Suspension, metaclass=_SuspensionEnumTypeWrapper): ...
+
+SUSPENSION_UNSPECIFIED: Suspension.ValueType  # 0
+"""The broker cannot say."""
+SUSPENSION_NONE: Suspension.ValueType  # 1
+"""Nothing does: workers take jobs."""
+SUSPENSION_LIBRARY: Suspension.ValueType  # 2
+"""Somebody has suspended all workers through the library, as by "rq suspend"."""
+SUSPENSION_CONSUMERS_CANCELLED: Suspension.ValueType  # 3
+"""Somebody has cancelled the consumers of every worker."""
+SUSPENSION_NO_CONSUMERS: Suspension.ValueType  # 4
+"""No worker consumes the queue: a suspension where workers run."""
+global___Suspension = Suspension
+
 @typing.final
 class IngestRequest(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
@@ -206,6 +237,7 @@ class QueueSample(google.protobuf.message.Message):
     REPORTS_ENDS_FIELD_NUMBER: builtins.int
     POLL_INTERVAL_S_FIELD_NUMBER: builtins.int
     LISTED_WORKERS_FIELD_NUMBER: builtins.int
+    SUSPENSION_FIELD_NUMBER: builtins.int
     WAITING_MIN_JOBS_FIELD_NUMBER: builtins.int
     IN_FLIGHT_MIN_JOBS_FIELD_NUMBER: builtins.int
     DUE_FIELD_NUMBER: builtins.int
@@ -232,6 +264,8 @@ class QueueSample(google.protobuf.message.Message):
     """From one reading of the queue to the next, by now. Absent: the source does not say."""
     listed_workers: builtins.int
     """Workers that serve the queue, whoever started them, as the broker lists them. Absent: the broker cannot say."""
+    suspension: global___Suspension.ValueType
+    """What keeps workers from taking its jobs, beside Headway."""
     waiting_min_jobs: builtins.int
     """At least so many jobs, where the exact number is not known."""
     in_flight_min_jobs: builtins.int
@@ -255,12 +289,13 @@ class QueueSample(google.protobuf.message.Message):
         reports_ends: builtins.bool | None = ...,
         poll_interval_s: builtins.float | None = ...,
         listed_workers: builtins.int | None = ...,
+        suspension: global___Suspension.ValueType = ...,
         waiting_min_jobs: builtins.int | None = ...,
         in_flight_min_jobs: builtins.int | None = ...,
         due: collections.abc.Iterable[global___DueJobs] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_in_flight_min_jobs", b"_in_flight_min_jobs", "_listed_workers", b"_listed_workers", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "_waiting_min_jobs", b"_waiting_min_jobs", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "in_flight_min_jobs", b"in_flight_min_jobs", "listed_workers", b"listed_workers", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs", "waiting_min_jobs", b"waiting_min_jobs"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_in_flight_min_jobs", b"_in_flight_min_jobs", "_listed_workers", b"_listed_workers", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "_waiting_min_jobs", b"_waiting_min_jobs", "at_s", b"at_s", "delayed_jobs", b"delayed_jobs", "due", b"due", "in_flight_jobs", b"in_flight_jobs", "in_flight_min_jobs", b"in_flight_min_jobs", "listed_workers", b"listed_workers", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "queue", b"queue", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs", "waiting_jobs", b"waiting_jobs", "waiting_min_jobs", b"waiting_min_jobs"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_in_flight_min_jobs", b"_in_flight_min_jobs", "_listed_workers", b"_listed_workers", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "_waiting_min_jobs", b"_waiting_min_jobs", "at_s", b"at_s", "delayed_jobs", b"delayed_jobs", "due", b"due", "in_flight_jobs", b"in_flight_jobs", "in_flight_min_jobs", b"in_flight_min_jobs", "listed_workers", b"listed_workers", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "queue", b"queue", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs", "suspension", b"suspension", "waiting_jobs", b"waiting_jobs", "waiting_min_jobs", b"waiting_min_jobs"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_delayed_jobs", b"_delayed_jobs"]) -> typing.Literal["delayed_jobs"] | None: ...
     @typing.overload

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 
 from headway.control.http.overview.overview_builder import OverviewBuilder
 from headway.control.http.schemas.responses import Overview, PoolOut
@@ -22,10 +23,21 @@ from headway.store.notifications import ReceiversOf, nobody
 ALERTING_S = 10.0  # conditions must hold for a minute
 ALERTING_BUSY_FRACTION_MAX = 0.05  # an overview of ten thousand queues takes a second
 PAGE, TICKET = "page", "ticket"
+SUSPENDED = "suspended"
 UNKNOWN = frozenset({"stale", "unseen"})
 OF_POOL_STATE = frozenset({"pool_late", "pool_at_ceiling", "pool_broken", "pool_unknown", "jobs_lost"})
 # A pool has one word, the worst: whether anything that a worse one hides still holds shows in these only.
 SHOWS_ALL = frozenset({"recovering", "at_risk", "scaling", "idle", "unmeasured", "on_time"})
+_BROKEN = ("pool_broken", "See `headway top`.", PAGE)
+_UNREAD = ("pool_unknown", "See `headway get health`.", PAGE)
+OF_STATES: Mapping[str, tuple[str, str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("failing", "crash_loop", "no_host"), _BROKEN),
+        **dict.fromkeys(UNKNOWN, _UNREAD),
+        SUSPENDED: ("pool_suspended", "See `headway explain {}`.", TICKET),
+    }
+)
+"""State of a pool -> the rule that it breaks, what to do, and how urgent that is."""
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +107,8 @@ def conditions_of(seen: Overview) -> Mapping[IncidentKey, IncidentCondition]:
                 action="See `headway get hosts` and the agent's log there.",
             )
     for kind, reason in zip(seen.health.kinds, seen.health.reasons, strict=True):
+        if kind == SUSPENDED:
+            continue  # of each pool it is an incident of its own, and nobody's page: somebody wanted it
         found[IncidentKey(rule="degraded", kind=kind)] = IncidentCondition(
             severity=PAGE, summary=reason, action="See `headway get health`."
         )
@@ -117,10 +131,9 @@ def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
                 f"jobs of pool {name} wait too long, and its workers_max={pool.workers_max} allows no more workers",
                 f"Raise workers_max of pool {name}, or add hosts.",
             )
-    if pool.state in {"failing", "crash_loop", "no_host"}:
-        add("pool_broken", causes or f"pool {name} is in the state {pool.state}", "See `headway top`.")
-    if pool.state in UNKNOWN:
-        add("pool_unknown", causes or f"nothing new is known of pool {name}", "See `headway get health`.")
+    if pool.state in OF_STATES:
+        rule, action, severity = OF_STATES[pool.state]
+        add(rule, causes or f"pool {name} is in the state {pool.state}", action.format(name), severity=severity)
     if pool.cut_jobs or pool.perhaps_cut_jobs:
         add(
             "jobs_cut",
@@ -150,4 +163,10 @@ def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
 def _unknown(seen: Overview, going_on: Collection[IncidentKey]) -> frozenset[IncidentKey]:
     """Of the incidents that go on, those of pools whose state does not show that they have ended."""
     unseen = {pool.pool for pool in seen.pools if pool.state not in SHOWS_ALL}
-    return frozenset(key for key in going_on if key.pool in unseen and key.rule in OF_POOL_STATE)
+    unread = {pool.pool for pool in seen.pools if pool.state in UNKNOWN}
+    return frozenset(
+        key
+        for key in going_on
+        if (key.pool in unseen and key.rule in OF_POOL_STATE)
+        or (key.pool in unread and key.rule == "pool_suspended")  # the first of all words: only unknown ones hide it
+    )

@@ -165,6 +165,11 @@ def _host_certificates(rows: Iterable[HostRow]) -> list[Reason]:
 SUMMARIES: Mapping[PoolState, tuple[ReasonKind, str, str]] = {
     "crash_loop": ("crash_loop", "has workers in a crash loop", "have workers in a crash loop"),
     "failing": ("failing", "has too many failing jobs", "have too many failing jobs"),
+    "suspended": (
+        "suspended",
+        "is suspended: its library or its consumers keep all workers from taking jobs",
+        "are suspended: their libraries or consumers keep all workers from taking jobs",
+    ),
     "no_host": ("no_host", "has no reachable host to run on", "have no reachable host to run on"),
 }
 SHORT = "wants more workers than hosts have capacity for", "want more workers than hosts have capacity for"

@@ -15,7 +15,7 @@ from headway.control.http.schemas.incidents.noticed_workers import (
 from headway.control.http.schemas.responses import FailuresOut, PoolState
 from headway.scaling.explain import counted, duration
 from headway.scaling.metrics.job_failures import Failures, failures_text, is_failing, together
-from headway.scaling.model import FailureLimit, Mode, QueueMetrics
+from headway.scaling.model import FailureLimit, Mode, QueueMetrics, Stoppage, Suspension, is_suspended
 from headway.scaling.profile import Profile
 from headway.scaling.view import aged
 from headway.store.hosts.job_cuts import CutRow
@@ -64,6 +64,10 @@ class Condition:
     """Jobs of it that ends of workers have cut of late, or may have."""
     lost_jobs: int = 0
     """That waited, and left its queues of late without having been started."""
+    suspension: Suspension | None = None
+    """What keeps its workers from taking jobs, by its newest decision; ``None``: not known."""
+    stoppage: Stoppage | None = None
+    """The last time in which something did, while it goes on or shows in the jobs that are there."""
     no_host: str | None
     """Why no host can run a worker of it, where one is wanted; ``None``: one can, or none is wanted."""
     now_s: float
@@ -97,12 +101,23 @@ class Condition:
     @property
     def is_late(self) -> bool:
         """Whether a job is known to have waited longer than the objective allows, however old that knowledge is."""
-        return (self.oldest_age_s or 0.0) > self.profile.objective.target_s
+        return self.counted_wait_s > self.profile.objective.target_s
+
+    @property
+    def counted_wait_s(self) -> float:
+        """What of the oldest job's wait is Headway's: nobody can start a job whose workers are kept from taking it."""
+        age_s = self.oldest_age_s or 0.0
+        return age_s if self.stoppage is None else self.stoppage.counted_s(age_s, now_s=self.now_s)
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether something beside Headway is known to keep its workers from taking jobs."""
+        return is_suspended(self.suspension)
 
     @property
     def is_at_risk(self) -> bool:
         """Whether the next moments may make it late: a job has waited most of its time, or workers do not come."""
-        waited_s = self.oldest_age_s or 0.0
+        waited_s = self.counted_wait_s
         return (
             self.is_short_of_room
             or self.unstarted_workers > 0
@@ -136,6 +151,7 @@ class Condition:
 
 
 STATES: Sequence[tuple[PoolState, Callable[[Condition], bool]]] = (
+    ("suspended", lambda seen: seen.is_suspended),
     ("breaching", lambda seen: seen.is_late),
     ("crash_loop", lambda seen: seen.is_crash_looping),
     ("failing", lambda seen: seen.is_failing),
@@ -159,7 +175,7 @@ def state_of(seen: Condition) -> PoolState:
 
 def causes_of(seen: Condition, places: Places) -> list[str]:
     """What is wrong with a pool, worst first, a sentence each without its full stop; empty where nothing is."""
-    causes = []
+    causes = [seen.suspension.text] if seen.suspension is not None and seen.is_suspended else []
     if seen.cuts:
         causes.append(cut_sentence(seen.cuts))
     if seen.lost_jobs:

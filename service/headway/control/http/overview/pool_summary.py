@@ -21,7 +21,7 @@ from headway.control.http.schemas.incidents.noticed_workers import (
     overdue_sentence,
 )
 from headway.control.http.schemas.responses import PoolOut, QueueOut
-from headway.scaling.model import Mode, QueueMetrics
+from headway.scaling.model import Mode, QueueMetrics, is_suspended
 from headway.scaling.profile import Profile
 from headway.scaling.view import pooled
 from headway.store.hosts.job_cuts import CutRow
@@ -71,6 +71,8 @@ def pool_now(
     is_wanted = not is_advised and bool(
         together.waiting_jobs or target_workers or profile.workers_min or profile.pinned
     )
+    suspension = None if latest is None else latest.decision.suspension
+    is_kept_from_jobs = is_suspended(suspension)
     condition = Condition(
         profile=profile,
         metrics=together,
@@ -82,11 +84,14 @@ def pool_now(
         lost_jobs=sum(each.lost_jobs for each in befallen),
         counts=counts,
         target_workers=target_workers,
-        is_crash_looping=is_crash_looping(profile, counts, latest, places),
+        suspension=suspension,
+        stoppage=None if latest is None else latest.decision.stoppage,
+        # Workers of a suspended library may end as soon as they are started, and none is to be started.
+        is_crash_looping=not is_kept_from_jobs and is_crash_looping(profile, counts, latest, places),
         is_short_of_room=not is_advised and latest is not None and latest.decision.binding == "capacity",
-        unstarted_workers=unstarted_workers(
-            counts, latest, target_workers=target_workers, mode=profile.mode_at(now_s), now_s=now_s
-        ),
+        unstarted_workers=0
+        if is_kept_from_jobs
+        else unstarted_workers(counts, latest, target_workers=target_workers, mode=profile.mode_at(now_s), now_s=now_s),
         no_host=no_host(profile, places) if is_wanted else None,
         now_s=now_s,
     )

@@ -90,6 +90,7 @@ def queues_now(
                 poll_interval_s=None if sample is None else sample.poll_interval_s,
                 measured_age_s=measured_age_s,
                 metrics=metrics,
+                suspension=None if sample is None else sample.suspension,
                 failures=failures_out([failures], limit, is_measured=measured_age_s is not None),
                 event_sources=reporters.sources_of(queue),
                 collectors=reporters.collectors_of(queue),

@@ -43,7 +43,7 @@ SIMPLE: Sequence[AlertRule] = (
     ),
     AlertRule(
         name="HeadwayDegraded",
-        expression="headway_health_reason == 1",
+        expression='headway_health_reason{reason!="suspended"} == 1',
         for_s=120,
         severity=PAGE,
         summary="health is degraded, and the reason is {{ $labels.reason }}: headway get health",
@@ -75,6 +75,13 @@ SIMPLE: Sequence[AlertRule] = (
         for_s=60,
         severity=PAGE,
         summary="pool {{ $labels.pool }} is in the state {{ $labels.state }}: headway top",
+    ),
+    AlertRule(
+        name="HeadwayPoolSuspended",
+        expression='headway_pool_state{state="suspended"} == 1',
+        for_s=60,
+        severity=TICKET,
+        summary="workers of pool {{ $labels.pool }} are kept from taking jobs: headway explain {{ $labels.pool }}",
     ),
     AlertRule(
         name="HeadwayPoolUnknown",

@@ -16,6 +16,7 @@ from headway.scaling.model import (
     JobEvent,
     QueueCounts,
     QueueSample,
+    Suspension,
     TelemetryBatch,
     WorkerActivity,
 )
@@ -124,6 +125,8 @@ class SampleBody(Taken):
     """From one reading of the queue to the next, by now; absent: the source does not say."""
     listed_workers: Count | None = None
     """Workers that serve the queue, whoever started them; absent: the source cannot say."""
+    suspension: Suspension | None = None
+    """What keeps workers from taking its jobs; absent: the source cannot say."""
     waiting_min_jobs: Count | None = None
     """At least so many jobs wait, where the number is not known."""
     in_flight_min_jobs: Count | None = None

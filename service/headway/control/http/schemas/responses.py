@@ -22,6 +22,7 @@ from headway.scaling.model import (
     Mode,
     Objective,
     QueueMetrics,
+    Suspension,
     Template,
     Worker,
 )
@@ -143,6 +144,8 @@ class QueueOut(Given):
     measured_age_s: float | None
     """How old rates, pickup and service times are; null where nothing was ever measured. They are of that moment."""
     metrics: QueueMetrics
+    suspension: Suspension | None
+    """What keeps workers from taking its jobs, by the word of its broker; null: the broker cannot say."""
     failures: FailuresOut | None
     """Null where nothing was ever measured."""
     event_sources: list[EventSourceOut]
@@ -315,6 +318,7 @@ ReasonKind = Literal[
     "crash_loop",
     "failing",
     "no_host",
+    "suspended",
     "lost_jobs",
     "cut_jobs",
 ]
@@ -398,6 +402,7 @@ class HistoryOut(Given):
 PoolState = Literal[
     "unseen",
     "stale",
+    "suspended",
     "breaching",
     "crash_loop",
     "failing",
@@ -443,6 +448,8 @@ class PoolOut(Given):
     metrics: QueueMetrics
     failures: FailuresOut | None
     """Of the jobs of all its queues; null where nothing was ever measured."""
+    suspension: Suspension | None
+    """What keeps all its workers from taking jobs, beside Headway, and so who says it; null: not known."""
     unstarted_workers: int
     """Workers that were asked for a while ago, and that no host has got to start."""
     lost_jobs: int
