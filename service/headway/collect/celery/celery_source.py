@@ -22,7 +22,8 @@ from headway.collect.celery.acknowledgements import Acknowledgements, HeldAndRun
 from headway.collect.celery.celery_message import Message, message_from
 from headway.collect.celery.entered_jobs import EnteredJobs, NewJobs
 from headway.collect.celery.held_messages import HELD_MAX, HeldMessages, HeldOfQueue
-from headway.collect.celery.queue_bindings import SEPARATOR, QueueBindings
+from headway.collect.celery.priority_lists import PriorityLists
+from headway.collect.celery.queue_bindings import QueueBindings
 from headway.collect.celery.worker_heartbeats import WorkerHeartbeats
 from headway.collect.list_marks import Entered, ListMarks
 from headway.collect.prepared_commands import exchange, prepared
@@ -31,7 +32,6 @@ from headway.collect.source import QUEUES_POLLED_MAX, Cursor, Figure, FoundQueue
 from headway.connections import Connection
 from headway.scaling.model import BrokerPoll, PolledQueue, QueueSample
 
-PRIORITIES = ("", f"{SEPARATOR}3", f"{SEPARATOR}6", f"{SEPARATOR}9")  # kombu's priority_steps, in that order
 TAKEN, TAKEN_INDEX = "unacked", "unacked_index"
 HEAD_JOBS = 20  # of those that are next in a list, the ones due later are counted apart
 NOTHING_HELD = HeldOfQueue()
@@ -63,8 +63,8 @@ class _Taken:
 class _Groups:
     """Queues in groups, and for each the command that asks whether any of its lists exists."""
 
-    def __init__(self, queues: Sequence[str], lists: Callable[[str], Iterable[str]]) -> None:
-        self.queues = queues
+    def __init__(self, queues: Sequence[str], lists: Callable[[str], Iterable[str]], *, version: int) -> None:
+        self.queues, self.version = queues, version
         self.groups = [queues[first : first + ASKED_TOGETHER] for first in range(0, len(queues), ASKED_TOGETHER)]
         self.commands = [prepared("EXISTS", *(key for queue in group for key in lists(queue))) for group in self.groups]
 
@@ -90,12 +90,16 @@ class CelerySource:
         self._acknowledgements = Acknowledgements(
             is_early=bool(before.get("acknowledges_early")), is_late=bool(before.get("acknowledges_late"))
         )
-        self._bindings = QueueBindings(self._client, connection, known=before.get("queues", ()))
+        self._bindings = QueueBindings(
+            self._client, connection, known=before.get("queues", ()), separators=before.get("separators")
+        )
+        self._lists = PriorityLists(connection, self._bindings, known=before.get("lists"))
         self._groups: _Groups | None = None
-        self._lists_of: dict[str, tuple[str, ...]] = {}
         self._marks: dict[str, ListMarks] = {}
         self._empty_at_s: dict[str, float] = {}
-        """Queue or list -> when it was seen empty last."""
+        """List -> when it was seen empty last, unless that was with its queue."""
+        self._queue_empty_at_s: dict[str, float] = {}
+        """Queue -> when each of its lists was."""
         self._held = HeldMessages(self._bindings.queue_of)
         self._heads: dict[str, float] = {}
         """Queue -> after when the job that was next at the last poll had entered, where that is known."""
@@ -115,21 +119,26 @@ class CelerySource:
             "acknowledges_late": self._acknowledgements.is_late,
             "workers_publish": self._heartbeats.have_published,
             "queues": list(self._bindings.queues),
+            "separators": {queue: list(each) for queue, each in self._bindings.further_separators.items()},
+            "lists": {queue: list(each) for queue, each in self._lists.found.items()},
         }
 
     def discover(self) -> tuple[FoundQueue, ...]:
         """The queues that Celery has bound here, by name."""
         try:
             self._bindings.scan_all()
+            self._lists.take(self._bindings.lists)
             names = sorted(self._bindings.queues)
             with self._client.pipeline(transaction=False) as pipe:
                 for name in names:
-                    for key in self._lists(name):
+                    for key in self._lists.of(name):
                         pipe.llen(key)
                 lengths = iter(pipe.execute())
         except (redis.RedisError, OSError) as error:
             raise unavailable(self._connection, error) from error
-        return tuple(FoundQueue(name=name, waiting_jobs=sum(islice(lengths, len(PRIORITIES)))) for name in names)
+        return tuple(
+            FoundQueue(name=name, waiting_jobs=sum(islice(lengths, len(self._lists.of(name))))) for name in names
+        )
 
     def poll(self, at_s: float) -> Reading:
         """Depths, ages and workers as they are now."""
@@ -152,8 +161,9 @@ class CelerySource:
         self._heartbeats.read(at_s)
         was_whole, known = self._bindings.is_whole, len(self._bindings.queues)
         self._bindings.scan_on()
-        # A queue that is found late may have had jobs before.
-        late = frozenset() if was_whole else frozenset(islice(self._bindings.queues, known, None))
+        found = self._take_lists(was_whole=was_whole)
+        # A queue, or a list of one, that is found late may have had jobs before.
+        late = frozenset() if was_whole else frozenset(islice(self._bindings.queues, known, None)) | found
         lengths, taken_at_s = self._read_lengths()
         full = [(queue, key) for queue, of_queue in lengths.items() for key, length in of_queue.items() if length]
         ends, envelopes = self._read_ends(full, self._held.unknown(taken_at_s))
@@ -175,6 +185,21 @@ class CelerySource:
             activities=tuple(self._heartbeats.activities(at_s)),
             poll=self._entries(lengths, new, taken_at_s, late, at_s, seen_s),
         )
+
+    def _take_lists(self, *, was_whole: bool) -> set[str]:
+        """Take the lists that were scanned. Returns the queues of which one is new.
+
+        A queue was empty as far as its lists were known: of one that was found since, that is so only where all keys
+        had been scanned.
+        """
+        found = self._lists.take(self._bindings.lists)
+        for queue, before in self._lists.outdated.items():
+            at_s = self._queue_empty_at_s.pop(queue, None)
+            if at_s is not None:
+                self._empty_at_s.update((key, max(at_s, self._empty_at_s.get(key, at_s))) for key in before)
+            if was_whole and self._polled_at_s is not None:
+                self._empty_at_s.update(dict.fromkeys(set(self._lists.of(queue)) - set(before), self._polled_at_s))
+        return found
 
     def _entries(
         self,
@@ -200,7 +225,7 @@ class CelerySource:
                         waiting_jobs=waiting_jobs,
                         held_jobs=held.get(queue, 0) if is_all_known else None,
                         entered=found.jobs,
-                        is_complete=found.is_complete,
+                        is_complete=found.is_complete and queue not in self._lists.unread,
                     )
                 )
         if len(rows) > QUEUES_POLLED_MAX:
@@ -220,7 +245,7 @@ class CelerySource:
         full = self._with_jobs(list(lengths))
         with self._client.pipeline(transaction=False) as pipe:
             for queue in full:
-                for key in self._lists(queue):
+                for key in self._lists.of(queue):
                     pipe.llen(key)
             pipe.zrange(self._prefix + TAKEN_INDEX, 0, HELD_MAX - 1, withscores=True)
             *replies, taken = pipe.execute(raise_on_error=False)
@@ -228,9 +253,9 @@ class CelerySource:
             raise taken
         rest = iter(replies)
         for queue in full:
-            of_queue = list(islice(rest, len(PRIORITIES)))
+            of_queue = list(islice(rest, len(self._lists.of(queue))))
             if self._is_readable(queue, of_queue):
-                lengths[queue] = dict(zip(self._lists(queue), of_queue, strict=True))
+                lengths[queue] = dict(zip(self._lists.of(queue), of_queue, strict=True))
             else:
                 del lengths[queue]
         return lengths, {str(tag): float(at_s) for tag, at_s in taken}
@@ -240,8 +265,9 @@ class CelerySource:
 
         Asked for many queues at once: a thousand idle ones cost a tenth of what their lengths would.
         """
-        if self._groups is None or self._groups.queues != queues:
-            self._groups = _Groups(queues, self._lists)
+        version = self._lists.version
+        if self._groups is None or self._groups.queues != queues or self._groups.version != version:
+            self._groups = _Groups(queues, self._lists.of, version=version)
         found = exchange(self._client, self._groups.commands)
         for reply in found:
             if isinstance(reply, Exception):
@@ -268,7 +294,7 @@ class CelerySource:
         new = new[:ENVELOPES_MAX]
         for queue, key in full:
             if key not in self._marks:
-                self._marks[key] = ListMarks(after_s=self._empty_at_s.get(key) or self._empty_at_s.get(queue))
+                self._marks[key] = ListMarks(after_s=self._emptied_at_s(queue, key))
         self._doubt_marks()
         asked = {key: self._marks[key].asked() for _, key in full}
         with self._client.pipeline(transaction=False) as pipe:
@@ -288,6 +314,11 @@ class CelerySource:
         self._read_further(ends)
         self._doubt_marks()  # it may have changed amid the poll
         return ends, envelopes
+
+    def _emptied_at_s(self, queue: str, key: str) -> float | None:
+        """When the list ``key`` of ``queue`` was seen empty last; ``None``: never."""
+        known = [each for each in (self._empty_at_s.get(key), self._queue_empty_at_s.get(queue)) if each is not None]
+        return max(known, default=None)
 
     def _doubt_marks(self) -> None:
         """Where the server may be another one: it may never have had the last jobs."""
@@ -315,12 +346,14 @@ class CelerySource:
     ) -> _QueueCount:
         count = _QueueCount()
         if not any(lengths.values()):
-            self._empty(queue, self._lists(queue), at_s)
+            self._queue_empty_at_s[queue] = at_s
+            self._forget_marks(self._lists.of(queue))
             return count
         for key, length in lengths.items():
             end = ends.get(key)
             if end is None or not end.newest or not end.head:  # empty, or emptied between both trips
-                self._empty(key, (key,), at_s)
+                self._empty_at_s[key] = at_s
+                self._forget_marks((key,))
                 count.waiting_jobs += length
                 count.is_age_known = count.is_age_known and not length
                 continue
@@ -338,10 +371,9 @@ class CelerySource:
                 count.oldest += tuple(_entered(heads, put_back, length, entered, at_s))
         return count
 
-    def _empty(self, name: str, lists: Sequence[str], at_s: float) -> None:
-        """Note that the queue or list ``name`` was empty: what is in it later entered later."""
-        self._empty_at_s[name] = at_s
-        for key in lists:
+    def _forget_marks(self, keys: Sequence[str]) -> None:
+        """Of lists that are empty: what is in them later entered later."""
+        for key in keys:
             self._marks.pop(key, None)
 
     def _put_back(self, queue: str, heads: Sequence[Message], seen_s: float) -> dict[str, Entered]:
@@ -409,10 +441,12 @@ class CelerySource:
         is_known = count.is_age_known and all(each.after_s is not None for each in oldest)
         age_s = max((at_s - each.until_s for each in oldest), default=0.0)
         bound_s = max((at_s - each.after_s for each in oldest if each.after_s is not None), default=0.0)
+        is_counted = queue not in self._lists.unread
         return QueueSample(
             queue=self._connection.queue(queue),
             at_s=at_s,
-            waiting_jobs=count.waiting_jobs,
+            waiting_jobs=count.waiting_jobs if is_counted else None,
+            waiting_min_jobs=None if is_counted else count.waiting_jobs,
             in_flight_jobs=taken.in_flight_jobs,
             in_flight_min_jobs=taken.least_jobs if taken.in_flight_jobs is None else None,
             delayed_jobs=count.delayed_jobs,
@@ -423,11 +457,6 @@ class CelerySource:
             reports_starts=False,
             reports_ends=False,
         )
-
-    def _lists(self, queue: str) -> tuple[str, ...]:
-        if queue not in self._lists_of:
-            self._lists_of[queue] = tuple(f"{self._prefix}{queue}{priority}" for priority in PRIORITIES)
-        return self._lists_of[queue]
 
 
 def _entered(

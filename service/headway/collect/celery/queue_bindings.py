@@ -1,28 +1,44 @@
 """Which queues Celery has declared in a broker: kombu writes a set for each exchange, which it never removes."""
 
+import logging
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import redis
 
+from headway.collect.celery.binding_members import SEPARATOR, binding_from
 from headway.connections import Connection
 from headway.local.topic_pattern import topic_matches
 
+SEPARATORS_MAX = 20  # of one broker's applications
 BINDINGS = "_kombu.binding."
 INTERNAL = ("celeryev", "celery.pidbox", "reply.celery.pidbox")
-SEPARATOR = "\x06\x16"
 SCANNED_KEYS = 1_000  # a poll scans as many keys for new queues: a third of a millisecond of the broker's
 READ_AGAIN = 20  # sets a poll
 QUEUES_MAX = 10_000
 PATTERNS_MAX = 1_000  # of topic exchanges: a new routing key is compared with each, in a millisecond
 ROUTES_KEPT = 10_000
+_OWN = (SEPARATOR,)
+
+log = logging.getLogger(__name__)
 
 
 class QueueBindings:
     """The queues of one connection that were found, and by which routes their messages come."""
 
-    def __init__(self, client: "redis.Redis", connection: Connection, *, known: Iterable[str]) -> None:
-        """Begin with the queues ``known``: after a flush no producer that still runs declares them again."""
+    def __init__(
+        self,
+        client: "redis.Redis",
+        connection: Connection,
+        *,
+        known: Iterable[str],
+        separators: Any = None,
+    ) -> None:
+        """Begin with the queues ``known``: after a flush no producer that still runs declares them again.
+
+        ``separators`` are those of their lists, where they are not kombu's own.
+        """
         self._client = client
         self._connection = connection
         self._begins = f"{connection.prefix or ''}{BINDINGS}"
@@ -36,13 +52,29 @@ class QueueBindings:
         self._queue_by_topic = lru_cache(ROUTES_KEPT)(self._found_by_topic)
         self.is_whole = False
         """Whether the last call has scanned all keys."""
+        self.lists: list[str] = []
+        """The lists for priorities that the last call has scanned."""
+        self._glob = "".join(f"\\{each}" if each in "\\[]*?^" else each for each in connection.prefix or "")
+        self._filters_types = True
+        """Whether the server can name the lists alone, as from Redis 6 on."""
+        self._unreadable: set[str] = set()
+        self.all_separators: list[str] = [SEPARATOR]
+        self.further_separators: dict[str, list[str]] = {}
+        """Queue -> those of its lists, where they are not kombu's own alone."""
+        for queue, each in (separators if isinstance(separators, dict) else {}).items():
+            for separator in each:
+                self._note_separator(str(queue), str(separator))
         self.queues: dict[str, None] = dict.fromkeys(queue for queue in known if connection.reads(queue))
 
     def scan_all(self) -> None:
         """Scan all keys."""
+        found: list[str] = []
         cursor = self._scan(0)
+        found += self.lists
         while cursor:
             cursor = self._scan(cursor)
+            found += self.lists
+        self.lists = found
         self._scan_from = 0
         self.is_whole = True
 
@@ -69,12 +101,55 @@ class QueueBindings:
         bound = (each for each in self._patterns.items() if each[0][0] == exchange)
         return next((queue for (_, queue, _), pattern in bound if topic_matches(pattern, key)), None)
 
+    @property
+    def separators(self) -> int:
+        """How many pairs of a queue and a separator of its lists are known."""
+        return sum(map(len, self.further_separators.values()))
+
+    def separators_of(self, queue: str) -> Sequence[str]:
+        """What stands between the queue's name and a priority in the keys of its lists."""
+        return self.further_separators.get(queue, _OWN)
+
     def _scan(self, cursor: int) -> int:
-        cursor, keys = self._client.scan(cursor, match=f"{self._begins}*", count=SCANNED_KEYS)
+        """Scan keys from ``cursor`` on, for bindings and for lists. Returns where to go on; 0: all were scanned."""
+        with self._client.pipeline(transaction=False) as pipe:
+            pipe.scan(cursor, match=f"{self._glob}{BINDINGS}*", count=SCANNED_KEYS)
+            if self._filters_types:
+                # A list for a priority ends with it. The others are called like their queues.
+                pipe.scan(cursor, match=f"{self._glob}*[0-9]", count=SCANNED_KEYS, _type="list")
+            found, *lists = pipe.execute(raise_on_error=False)
+        if isinstance(found, Exception):
+            raise found
+        self._take_lists(lists)
+        cursor, keys = found
         new = sorted({str(key) for key in keys} - self._known.keys())
         self._take(new)
         self._known.update(dict.fromkeys(new))
         return int(cursor)
+
+    def _take_lists(self, replies: Sequence[Any]) -> None:
+        self.lists = []
+        for reply in replies:
+            if not isinstance(reply, Exception):
+                self.lists = [str(key) for key in reply[1]]
+            elif isinstance(reply, redis.ResponseError):
+                self._filters_types = False
+                log.warning(
+                    "priorities unread connection=%s: the server cannot name its lists (%s), so that only those of the "
+                    "default priority_steps are counted",
+                    self._connection.name,
+                    reply,
+                )
+            else:
+                raise reply
+
+    def _note_separator(self, queue: str, separator: str) -> None:
+        known = self.further_separators.get(queue, _OWN)
+        if separator in known or len(self.all_separators) >= SEPARATORS_MAX:
+            return
+        if separator not in self.all_separators:
+            self.all_separators.append(separator)
+        self.further_separators[queue] = [*known, separator]
 
     def _take(self, keys: Sequence[str]) -> None:
         if not keys:
@@ -88,14 +163,28 @@ class QueueBindings:
             if exchange in INTERNAL or isinstance(members, Exception):
                 continue
             for member in sorted(members):
-                routing_key, _, rest = member.partition(SEPARATOR)
-                pattern, _, queue = rest.rpartition(SEPARATOR)
-                is_new = queue not in self.queues
+                binding = binding_from(member, exchange=exchange, separators=self.all_separators)
+                if binding is None:
+                    self._pass_over(exchange, member)
+                    continue
+                queue, is_new = binding.queue, binding.queue not in self.queues
                 if queue and self._connection.reads(queue) and not (is_new and len(self.queues) >= QUEUES_MAX):
                     self.queues[queue] = None
-                    self._routes[exchange, routing_key] = queue
-                    if pattern:
-                        self._bind_topic(exchange, queue, routing_key)
+                    self._routes[exchange, binding.routing_key] = queue
+                    self._note_separator(queue, binding.separator)
+                    if binding.pattern:
+                        self._bind_topic(exchange, queue, binding.routing_key)
+
+    def _pass_over(self, exchange: str, member: str) -> None:
+        if exchange not in self._unreadable and len(self._unreadable) < QUEUES_MAX:
+            self._unreadable.add(exchange)
+            log.warning(
+                "binding unread connection=%s exchange=%r member=%r: its separator does not show, so that "
+                "its queue is not read",
+                self._connection.name,
+                exchange,
+                member,
+            )
 
     def _bind_topic(self, exchange: str, queue: str, routing_key: str) -> None:
         bound = (exchange, queue, routing_key)
