@@ -16,7 +16,7 @@ EXPRESSION = re.compile(
     r"(?:(?P<function>increase)\()?(?P<metric>\w+)(?:\{(?P<labels>[^}]*)\})?(?:\[\w+\]\))?"
     r" (?P<than>==|>) (?P<bound>\d+)"
 )
-LABEL = re.compile(r'(\w+)(=~?)"([^"]*)"')
+LABEL = re.compile(r'(\w+)(=~?|!=)"([^"]*)"')
 COMPARED: Mapping[str, Callable[[float, float], bool]] = {"==": operator.eq, ">": operator.gt}
 SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -33,7 +33,7 @@ class Rule:
     function: str | None
     metric: str
     labels: tuple[tuple[str, str, str], ...]
-    """Name, ``=`` or ``=~``, and what it must be."""
+    """Name, ``=``, ``=~`` or ``!=``, and what it must be, or not."""
     than: str
     bound: float
 
@@ -68,7 +68,9 @@ class Rule:
     @staticmethod
     def _fits(labels: Mapping[str, str], name: str, how: str, wanted: str) -> bool:
         said = labels.get(name, "")
-        return bool(re.fullmatch(wanted, said)) if how == "=~" else said == wanted
+        if how == "=~":
+            return bool(re.fullmatch(wanted, said))
+        return (said == wanted) is (how == "=")
 
 
 @cache

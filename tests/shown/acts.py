@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import redis
+from rq.suspension import resume, suspend
 
 from lab.programs import sees
 from shown.hosts import SITE
@@ -88,6 +89,16 @@ def start_broker(name: str) -> Act:
 def flush(site: Site) -> None:
     with redis.Redis.from_url(site.brokers["redis"].url) as client:
         client.flushall()
+
+
+def suspend_rq(site: Site) -> None:
+    with redis.Redis.from_url(site.brokers["redis"].url) as client:
+        suspend(client)
+
+
+def resume_rq(site: Site) -> None:
+    with redis.Redis.from_url(site.brokers["redis"].url) as client:
+        resume(client)
 
 
 # --- pools that a cause has for itself --------------------------------------------------------------------------------
