@@ -13,7 +13,7 @@ from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.measure import BucketRow, sketch_index
 from headway.scaling.metrics.behaviour import Spread
 from headway.scaling.metrics.prediction_error import PredictionError
-from headway.scaling.model import Assignment, Host, Memory, Mode, Worker, WorkerState
+from headway.scaling.model import Assignment, Host, Memory, Mode, Suspension, Worker, WorkerState
 from headway.store.pools.behaviours import Learned
 from headway.store.pools.evaluation_io import Gathered
 from support.hosts import any_host
@@ -45,7 +45,7 @@ class Loop:
     ) -> Outcome:
         """One that finds ``seen`` of the queue, sampled a second ago, and of the pool's workers."""
         self.now_s += later_s
-        pool = {key: seen.pop(key) for key in ("running_workers", "starting_workers") if key in seen}
+        pool = {key: seen.pop(key) for key in ("running_workers", "starting_workers", "suspension") if key in seen}
         found = queue(**{"sampled_at_s": self.now_s - 1.0, **seen})
         evaluated = replace(view(found, **pool), profile=profile(**self.profile))
         decision, memory = decide(evaluated, self.memory, now_s=self.now_s)
@@ -99,6 +99,16 @@ def test_how_old_samples_are_counts_while_jobs_wait() -> None:
         loop.evaluate(waiting_jobs=1, sampled_at_s=loop.now_s + TICK_S - lag_s)
     loop.evaluate(waiting_jobs=1, sampled_at_s=loop.now_s - 300.0)  # a pipeline that is away is no lag
     assert loop.learned().behaviour.sample_lag == Spread(p50_s=1.0, p95_s=1.5, count=3)
+
+
+@pytest.mark.parametrize(("suspension", "is_learned"), [(Suspension.LIBRARY, False), (None, True)])
+def test_the_end_of_a_suspension_is_no_slow_wake(suspension: Suspension | None, is_learned: bool) -> None:
+    loop = Loop()
+    loop.memory = Memory(target_workers=0)
+    outcome = loop.evaluate(waiting_jobs=2, oldest_age_s=300.0, suspension=suspension, is_whole=False)
+    loop.memory = replace(outcome.memory, target_workers=0)
+    loop.evaluate(waiting_jobs=2, oldest_age_s=305.0)
+    assert ("mail" in loop.learning.due(now_s=loop.now_s + 61.0)) is is_learned
 
 
 def test_a_wake_is_as_late_as_its_oldest_job_has_waited() -> None:

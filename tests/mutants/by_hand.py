@@ -199,7 +199,6 @@ MUTANTS = (
         ("max(0, kept.get((pool, is_burst), 0) - backing_off)", "kept.get((pool, is_burst), 0)"),
         ("kept[place] = kept.get(place, 0) + 1", "kept[place] = 1"),
         ("        or (worker.inability is not None and worker.worker_id not in upkeep.spared)\n", ""),
-        (" and worker.worker_id not in upkeep.spared", ""),
         ("return is_up, is_able, rank", "return is_up, True, rank"),
     ),
     *_in(
@@ -441,6 +440,7 @@ MUTANTS = (
         "reconcile.py",
         ("test_suspensions.py",),
         ("        if row.is_suspended:", "        if False:"),
+        (" and worker.worker_id not in upkeep.spared", ""),
         ("len(there) - (row.burst_workers if is_burst else row.base_workers)", "0"),
     ),
     *_in(

@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
+from headway.scaling.decisions.change_detection import is_new
+from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.decisions.pool_reading import reading_of
 from headway.scaling.demands import safety_stock
 from headway.scaling.explain import explained
+from headway.scaling.mapping import to_mapping
 from headway.scaling.model import (
     ActivitySource,
     Assignment,
@@ -104,6 +107,7 @@ def test_nobody_is_started_while_a_pool_is_suspended(suspension: Suspension, las
     assert (decision.target_workers, decision.binding, decision.suspension) == (left, "suspended", suspension)
     assert decision.predicted_pickup_s is None
     assert memory.target_workers == left
+    assert all(wanted.workers <= left for wanted in memory.wanted), "what could not be is not held afterwards"
     for values in ({"workers_min": 5}, {"pinned": 5}):
         bounded = replace(seen, profile=profile(**values))
         assert decide(bounded, held(last), now_s=NOW_S)[0].target_workers == left
@@ -159,6 +163,25 @@ def test_the_decision_says_who_suspended_it_and_what_ends_that(suspension: Suspe
     assert "Its workers are kept from taking jobs: none is started, and 2 stay where" in text
     assert "A job that arrives now waits until its workers take jobs again." in text
     assert "should start" not in text
+
+
+def test_a_decision_is_read_back_with_what_suspended_it() -> None:
+    decision, memory = decide(view(LATE, suspension=LIBRARY), held(2), now_s=NOW_S)
+    assert decision_from_mapping(to_mapping(decision)) == decision
+    later, _ = decide(view(LATE, suspension=NONE), memory, now_s=NOW_S + 30.0)
+    assert later.stoppage == Stoppage(since_s=NOW_S, until_s=NOW_S + 30.0)
+    assert decision_from_mapping(to_mapping(later)) == later
+
+
+def test_a_resume_is_news_and_the_decision_says_that_nothing_is_learned() -> None:
+    before, memory = decide(view(LATE, suspension=LIBRARY), held(2), now_s=NOW_S)
+    after_it, memory = decide(view(LATE, suspension=NONE), memory, now_s=NOW_S + 30.0)
+    assert is_new(after_it, before)
+    assert is_new(replace(before, suspension=NO_CONSUMERS), before)
+    later, _ = decide(view(LATE, suspension=NONE), memory, now_s=NOW_S + 50.0)
+    said = "Its workers have been free to take jobs for 20 s again: what had piled up teaches nothing."
+    assert said in explained(later)
+    assert said not in explained(before)
 
 
 # --- what it teaches -------------------------------------------------------------------------------------------------
