@@ -24,7 +24,7 @@ import redis
 
 from headway.collect.job_memory import WAITING_KEPT
 from headway.collect.prepared_commands import exchange, prepared, together
-from headway.collect.redis_client import SCHEMES, connect, is_about_a_key, log_in_anew, refusals, unavailable
+from headway.collect.redis_client import CLUSTER, SCHEMES, connect, is_about_a_key, log_in_anew, refusals, unavailable
 from headway.collect.rq.queue_commands import Asked, QueueCommands, RqKeys, Spans, reading_from
 from headway.collect.rq.queue_reading import Answers, QueueReading, RecordRequests
 from headway.collect.rq.queue_tracker import TrackedQueue, empty_sample
@@ -56,11 +56,10 @@ class RqSource:
         self._client = connect(connection)
         self._connection = connection
         self._keys = RqKeys(connection.prefix or PREFIX)
-        self._opening = together(
-            prepared("SMEMBERS", self._keys.queues),
-            prepared("SMEMBERS", self._keys.workers),
-            prepared("EXISTS", self._keys.suspended),
-        )
+        # In a cluster it is another node that has the key, as it has no hash tag: whether it is there is not known.
+        self._sees_suspension = not connection.scheme.endswith(CLUSTER)
+        names = prepared("SMEMBERS", self._keys.queues), prepared("SMEMBERS", self._keys.workers)
+        self._opening = together(*names, *([prepared("EXISTS", self._keys.suspended)] * self._sees_suspension))
         self._suspension: Suspension | None = None
         """Whether ``rq suspend`` keeps every worker of the connection from taking jobs, at the last poll."""
         self._polls = 0
@@ -164,13 +163,11 @@ class RqSource:
             self._commands_of(queue).asked(tracked, spans, is_whole=not tracked.is_at_rest, is_sampled=queue in sampled)
             for queue, tracked in self._queues.items()
         ]
-        keys, workers, is_suspended, *replies = exchange(
-            self._client, [self._opening, *(each.commands for each in asked)]
-        )
+        keys, workers, *replies = exchange(self._client, [self._opening, *(each.commands for each in asked)])
         for reply in (keys, workers):
             if isinstance(reply, Exception):
                 raise reply
-        self._suspension = _suspension(is_suspended)
+        self._suspension = _suspension(replies.pop(0)) if self._sees_suspension else None
         again = self._name(keys, at_s)
         readings: dict[str, QueueReading] = {}
         resting: list[str] = []
