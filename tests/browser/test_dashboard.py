@@ -11,7 +11,7 @@ from playwright.async_api import Browser, expect
 from browser.pages import CONTRAST, IN_A_BROWSER, opened
 from browser.scene import SOON, one_pool, play
 from headway.scaling.allocation.host_demand import HostsWanted, Sign
-from headway.scaling.model import Decision, Mode
+from headway.scaling.model import Decision, Mode, Objective
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine, transaction
 from headway.store.pools.host_demand import save_hosts_wanted
@@ -115,6 +115,32 @@ async def test_the_longest_wait_ages_between_readings(browser: Browser, serve, s
         await expect(oldest).to_have_text(re.compile(r"^(8\d|9\d|1[01]\d) s$"))
         await expect(oldest).to_have_attribute("data-over", "true")
         await expect(page.locator("[data-part=badge]").first).to_have_text("late")
+
+
+async def test_each_queue_of_a_pool_is_marked_by_its_own_objective(browser: Browser, serve, seed: Seed) -> None:
+    """The pool's row shows the queue that is nearest to its own, and not the longest wait of all."""
+    urgent, bulk, now_s = "redis/urgent", "redis/bulk", time.time()
+    own = {bulk: Objective(target_s=9000)}
+    seed.profile(
+        Profile(
+            pool="both", queues=(urgent, bulk), template="rq", objective=Objective(target_s=5), member_objectives=own
+        )
+    )
+    for queue, age_s in ((urgent, 25.0), (bulk, 740.0)):
+        seed.bucket(queue, at_s=now_s - 7, pickups_s=[age_s] * 5)
+        seed.sample(queue, at_s=now_s, waiting_jobs=1, oldest_age_s=age_s)
+    async with serve() as (url, _, _), opened(browser, url) as (page, wrong):
+        pool = page.locator("tbody tr.pool").first
+        await expect(pool.locator("[data-part=oldest]")).to_have_text(re.compile(r"^\d+ s$"))
+        await expect(pool.locator("[data-part=oldest]")).to_have_attribute("data-over", "true")
+        await expect(pool.locator("[data-part=pickup]")).to_have_text("p99 25 s")
+        await expect(pool.locator("[data-part=sub]")).to_contain_text("2 queues, 1 with its own objective")
+        late, in_time = (page.locator("tbody tr.member").filter(has_text=queue) for queue in (urgent, bulk))
+        for part in ("oldest", "pickup"):
+            await expect(late.locator(f"[data-part={part}]")).to_have_attribute("data-over", "true")
+            await expect(in_time.locator(f"[data-part={part}]")).not_to_have_attribute("data-over", "true")
+        await expect(in_time.locator("[data-part=sub]")).to_contain_text("99 % within")
+        assert wrong == []
 
 
 async def test_workers_killed_at_work_are_shown_with_their_pool_and_their_host(

@@ -206,7 +206,7 @@ def test_top_shows_every_pool_the_one_furthest_behind_first(capsys: pytest.Captu
     assert "0 % of 4" in first
     assert first.endswith("starting all waiting jobs in time")
     assert second.split()[:7] == ["idle", "not", "seen", "yet", "0", "unknown", "unknown"]
-    assert any("the oldest job had waited" in line for line in wrong)
+    assert any("the oldest job of redis/mail had waited" in line for line in wrong)
     assert any("no control plane has led yet" in line for line in wrong)
 
 

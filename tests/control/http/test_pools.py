@@ -25,6 +25,7 @@ def condition(metrics: dict[str, Any], **values: Any) -> Condition:
         **{
             "profile": PROFILE,
             "metrics": seen,
+            "members": (seen,),
             "measured_age_s": 1.0,
             "failures": (),
             "counts": WorkerCounts(running=3),

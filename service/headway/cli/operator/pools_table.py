@@ -59,10 +59,10 @@ def row_of(pool: Body) -> tuple[str, ...]:
         running_of(pool),
         target_of(pool),
         count(metrics["waiting_jobs"]),
-        duration(metrics["oldest_age_s"]),
+        longest_wait(pool),
         objective_text(objective),
         duration(metrics["pickup_p50_s"]),
-        within(metrics, objective),
+        started_within(pool),
         failed(pool["failures"]),
         count(metrics["in_flight_jobs"]),
         rate(metrics["arrival_rate_per_s"]),
@@ -73,9 +73,28 @@ def row_of(pool: Body) -> tuple[str, ...]:
 
 def urgency(pool: Body) -> tuple[int, float]:
     """How much attention a pool needs: by its state, then by how much of its objective the oldest job has used up."""
-    return URGENT.index(pool["state"]) if pool["state"] in URGENT else -1, (
-        (pool["metrics"]["oldest_age_s"] or 0.0) / pool["objective"]["target_s"]
-    )
+    oldest = pool["oldest_wait"]
+    used = 0.0 if oldest is None else oldest["wait_s"] / oldest["objective"]["target_s"]
+    return URGENT.index(pool["state"]) if pool["state"] in URGENT else -1, used
+
+
+def longest_wait(pool: Body) -> str:
+    """The age of the oldest job; where queues have their own objectives, of the queue that is nearest to its own."""
+    return _judged(pool, pool["oldest_wait"]) or duration(pool["metrics"]["oldest_age_s"])
+
+
+def started_within(pool: Body) -> str:
+    """The pickup time that the objective is about; where queues have their own, of the queue nearest to its own."""
+    pickup = pool["pickup_wait"]
+    judged = _judged(pool, pickup)
+    return f"p{pickup['objective']['percentile']:g} {judged}" if judged else within(pool["metrics"], pool["objective"])
+
+
+def _judged(pool: Body, wait: Body | None) -> str | None:
+    """A wait beside the objective of its queue; ``None`` where every queue has that of the pool, or none is known."""
+    if wait is None or not pool["member_objectives"]:
+        return None
+    return f"{duration(wait['wait_s'])} of {duration(wait['objective']['target_s'])} ({wait['queue']})"
 
 
 def as_of(pool: Body) -> str:

@@ -28,6 +28,9 @@ export function oldestOf({ pool, metrics }, now_s) {
   return isOld(pool) ? metrics.oldest_age_s : aged(metrics, now_s);
 }
 
+/** The part of the objective of its own queue that a wait takes: 1 is all of it. 0 where no wait is known. */
+export const usedOf = (wait) => (wait && wait.wait_s !== null ? wait.wait_s / wait.objective.target_s : 0);
+
 /** Whether the queues of a pool were last read long ago; it may be late all the same. */
 const isOld = (pool) => pool?.state === "stale" || (pool?.causes ?? []).some((cause) => cause.startsWith("its queues were last read"));
 

@@ -1,7 +1,7 @@
 // The table of queues: a row for each pool, under it its queues where it has several, and queues that nobody manages.
 
 import { el, keep, mark, part, say } from "./dom.js";
-import { compared, entriesOf, namesOf, oldestOf, tally } from "./entries.js";
+import { compared, entriesOf, namesOf, oldestOf, tally, usedOf } from "./entries.js";
 import { Finder } from "./find.js";
 import { named } from "./sentences.js";
 import { draw, sparkline } from "./sparkline.js";
@@ -117,7 +117,7 @@ export class QueueTable {
 function rowsOf(entry) {
   const { key, name, pool, metrics } = entry;
   const head = { key, kind: pool ? "pool" : "unmanaged", pool, name, single: pool?.queues.length === 1, metrics };
-  return [head, ...entry.members.map((queue) => ({ key: `queue ${queue.queue}`, kind: "member", pool, name: queue.queue, metrics: queue.metrics }))];
+  return [head, ...entry.members.map((queue) => ({ key: `queue ${queue.queue}`, kind: "member", pool, name: queue.queue, metrics: queue.metrics, objective: queue.objective }))];
 }
 
 /** Pool -> its workers that were ended by force, on all hosts. */
@@ -175,14 +175,14 @@ function showRow(element, row, selected, now_s) {
   mark(element.firstElementChild, "title", `${row.name} · ${subtitle(row)}`);
   showState(element, row);
   measured(part(element, "waiting"), count(metrics.waiting_jobs), metrics, now_s);
-  const oldest_s = oldestOf(row, now_s);
-  measured(part(element, "oldest"), duration(oldest_s), metrics, now_s);
+  const { oldest, started } = judged(row, now_s);
+  measured(part(element, "oldest"), duration(oldest ? oldest.wait_s : null), metrics, now_s);
   measured(part(element, "flight"), count(metrics.in_flight_jobs), metrics, now_s);
-  measured(part(element, "pickup"), pickup(metrics, pool), metrics, now_s);
-  mark(part(element, "pickup"), "title", pickupTitle(metrics, pool));
+  measured(part(element, "pickup"), pickup(row, started), metrics, now_s);
+  mark(part(element, "pickup"), "title", pickupTitle(row));
   if (pool) {
-    mark(part(element, "oldest"), "data-over", oldest_s > pool.objective.target_s);
-    mark(part(element, "pickup"), "data-over", metrics.pickup_objective_s > pool.objective.target_s);
+    mark(part(element, "oldest"), "data-over", usedOf(oldest) > 1);
+    mark(part(element, "pickup"), "data-over", usedOf(started) > 1);
   }
   mark(element, "data-old", pool?.state === "stale");
   showWorkers(element, row);
@@ -193,10 +193,25 @@ function showRow(element, row, selected, now_s) {
   }
 }
 
-function subtitle({ kind, pool, single, name, metrics }) {
-  if (kind !== "pool") return metrics.arrival_rate_per_s === null ? "" : `jobs arrive at ${rate(metrics.arrival_rate_per_s)}`;
-  const objective = slo(pool.objective);
-  if (!single) return `${objective} · ${pool.queues.length} queues`;
+/**
+ * The waits of a row, each with the objective of its own queue. A pool is judged by its worst queue, whose oldest job
+ * has grown older since it was read, as the oldest of the pool has.
+ */
+function judged(row, now_s) {
+  const { kind, pool, metrics, objective } = row;
+  const oldest_s = oldestOf(row, now_s);
+  if (kind !== "pool") return { oldest: { wait_s: oldest_s, objective }, started: { wait_s: metrics.pickup_objective_s, objective } };
+  const { oldest_wait: oldest, pickup_wait: started } = pool;
+  return { oldest: oldest && { ...oldest, wait_s: oldest.wait_s + oldest_s - metrics.oldest_age_s }, started };
+}
+
+function subtitle({ kind, pool, single, name, metrics, objective: own }) {
+  if (kind !== "pool") {
+    const judgedBy = pool && name in pool.member_objectives ? [slo(own)] : [];
+    return [...judgedBy, ...(metrics.arrival_rate_per_s === null ? [] : [`jobs arrive at ${rate(metrics.arrival_rate_per_s)}`])].join(" · ");
+  }
+  const objective = slo(single ? pool.member_objectives[name] ?? pool.objective : pool.objective);
+  if (!single) return `${objective} · ${pool.queues.length} queues${othersOf(pool)}`;
   return name.endsWith(`/${pool.pool}`) ? objective : `${objective} · pool ${pool.pool}`;
 }
 
@@ -219,19 +234,28 @@ function measured(cell, text, metrics, now_s) {
   mark(cell, "title", metrics.sampled_at_s === null ? "never seen" : `read ${ago(now_s - metrics.sampled_at_s)}`);
 }
 
+function othersOf({ member_objectives }) {
+  const number = Object.keys(member_objectives).length;
+  return number ? `, ${number} with ${number === 1 ? "its own objective" : "their own objectives"}` : "";
+}
+
 /** No start in the window leaves nothing to measure; that is known, where buckets are there at all. */
-function pickup(metrics, pool) {
+function pickup({ metrics, pool }, started) {
   const isMeasured = metrics.arrival_rate_per_s !== null;
-  if (metrics.pickup_objective_s === null) return isMeasured ? "no starts" : duration(null);
-  return pool ? `p${decimal(pool.objective.percentile)} ${duration(metrics.pickup_objective_s)}` : duration(metrics.pickup_objective_s);
+  if (!started || started.wait_s === null) return isMeasured ? "no starts" : duration(null);
+  return pool ? `p${decimal(started.objective.percentile)} ${duration(started.wait_s)}` : duration(started.wait_s);
 }
 
 /** The median, over which minutes, and how old that is. */
-function pickupTitle(metrics, pool) {
+function pickupTitle(row) {
+  const { metrics, pool } = row;
   if (!pool) return "";
   const measured = pool.measured_age_s === null ? "never measured" : `measured ${ago(pool.measured_age_s)}`;
-  return `Half of them within ${duration(metrics.pickup_p50_s)}; over ${duration(pool.objective.window_s)}; ${measured}`;
+  return `Half of them within ${duration(metrics.pickup_p50_s)}; over ${duration(objectiveOf(row).window_s)}; ${measured}`;
 }
+
+/** The objective that a row's figures are about. */
+const objectiveOf = ({ kind, pool, objective }) => (kind === "member" ? objective : pool.pickup_wait?.objective) ?? pool.objective;
 
 function showWorkers(element, { kind, pool }) {
   const track = part(element, "track");

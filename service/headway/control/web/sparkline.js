@@ -1,6 +1,8 @@
-// Lines as small as a word: how long a pool's jobs waited in the last minutes, since the dashboard was opened.
+// Lines as small as a word: how long a pool's jobs waited in the last minutes, since the dashboard was opened. Waits are
+// drawn in objectives of their own queue, for a pool is judged by the queue that has used up most of its objective.
 
 import { mark, svg } from "./dom.js";
+import { usedOf } from "./entries.js";
 
 const KEPT_S = 600;
 const STEP_S = 5;
@@ -13,11 +15,10 @@ const waits = new Map();
 
 /** Keep what an overview says of each pool. */
 export function remember({ at_s, pools }) {
-  for (const { pool, metrics } of pools) {
+  for (const { pool, oldest_wait, pickup_wait } of pools) {
     const known = waits.get(pool) ?? [];
     if (known.length && at_s - known.at(-1).at_s < STEP_S) continue;
-    const wait_s = Math.max(metrics.oldest_age_s ?? -1, metrics.pickup_objective_s ?? -1);
-    known.push({ at_s, wait_s: wait_s < 0 ? null : wait_s });
+    known.push({ at_s, used: oldest_wait || pickup_wait ? Math.max(usedOf(oldest_wait), usedOf(pickup_wait)) : null });
     while (known[0].at_s < at_s - KEPT_S) known.shift();
     waits.set(pool, known);
   }
@@ -27,24 +28,24 @@ export function remember({ at_s, pools }) {
 export const sparkline = () =>
   svg("svg", { class: "spark", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT, "aria-hidden": "true" }, svg("path", { class: "objective" }), svg("path", { class: "wait" }));
 
-/** Draw a pool's waits against its objective, ending now. */
-export function draw(line, { pool, objective }) {
+/** Draw a pool's waits against its objectives, ending now. */
+export function draw(line, { pool }) {
   const known = waits.get(pool) ?? [];
   const until_s = known.at(-1)?.at_s ?? 0;
-  const key = `${until_s} ${objective.target_s}`;
+  const key = String(until_s);
   if (line.dataset.key === key) return;
   line.dataset.key = key;
-  const top_s = Math.max(1.2 * objective.target_s, ...known.map((each) => each.wait_s ?? 0));
-  const y = (wait_s) => (HEIGHT - ROOM - ((HEIGHT - 2 * ROOM) * wait_s) / top_s).toFixed(1);
+  const top = Math.max(1.2, ...known.map((each) => each.used ?? 0));
+  const y = (used) => (HEIGHT - ROOM - ((HEIGHT - 2 * ROOM) * used) / top).toFixed(1);
   const x = (at_s) => (WIDTH * (1 - (until_s - at_s) / KEPT_S)).toFixed(1);
   const [limit, wait] = line.children;
-  mark(limit, "d", `M0 ${y(objective.target_s)}H${WIDTH}`);
+  mark(limit, "d", `M0 ${y(1)}H${WIDTH}`);
   let isOpen = false;
   const parts = known.map((each) => {
     const command = isOpen ? "L" : "M";
-    isOpen = each.wait_s !== null;
-    return isOpen ? `${command}${x(each.at_s)} ${y(each.wait_s)}` : "";
+    isOpen = each.used !== null;
+    return isOpen ? `${command}${x(each.at_s)} ${y(each.used)}` : "";
   });
   mark(wait, "d", parts.join(""));
-  mark(line, "data-over", known.at(-1)?.wait_s > objective.target_s);
+  mark(line, "data-over", known.at(-1)?.used > 1);
 }

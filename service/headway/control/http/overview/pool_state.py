@@ -1,7 +1,7 @@
 """A pool at this moment: what is known of it, how old that is, its one word, and what is wrong with it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headway.control.http.overview.agent_problems import named_problems
 from headway.control.http.overview.pool_places import Places, ago, away, has_hung_up, is_overdue, listed, reporters
@@ -14,6 +14,7 @@ from headway.control.http.schemas.incidents.noticed_workers import (
 )
 from headway.control.http.schemas.responses import FailuresOut, PoolState
 from headway.scaling.explain import counted, duration
+from headway.scaling.incidents.member_waits import MemberWait, oldest_wait, pickup_wait
 from headway.scaling.metrics.job_failures import Failures, failures_text, is_failing, together
 from headway.scaling.model import FailureLimit, Mode, QueueMetrics, Stoppage, Suspension, is_suspended
 from headway.scaling.profile import Profile
@@ -45,6 +46,8 @@ class Condition:
     profile: Profile
     metrics: QueueMetrics
     """Of its queues together."""
+    members: Sequence[QueueMetrics]
+    """Of each of its queues that is known."""
     measured_age_s: float | None
     """How old rates and pickup times are; ``None``: nothing was ever measured."""
     failures: Sequence[Failures]
@@ -94,20 +97,20 @@ class Condition:
         return self.measured_age_s is not None and self.measured_age_s <= self.stale_after_s
 
     @property
-    def oldest_age_s(self) -> float | None:
-        """How long the oldest job has waited: by now where the depths are fresh, else when they were read."""
-        return aged(self.metrics, now_s=self.now_s).oldest_age_s if self.has_fresh_depths else self.metrics.oldest_age_s
+    def oldest_wait(self) -> MemberWait | None:
+        """How long the oldest job of the worst queue has waited: by now if the depths are fresh, else when read.
 
-    @property
-    def is_late(self) -> bool:
-        """Whether a job is known to have waited longer than the objective allows, however old that knowledge is."""
-        return self.counted_wait_s > self.profile.objective.target_s
+        Without the time in which something kept its workers from taking it: nobody can start a job then.
+        """
+        members = self.members
+        if self.has_fresh_depths:
+            members = [aged(queue, now_s=self.now_s) for queue in members]
+        return oldest_wait(self.profile, [self._counted(queue) for queue in members])
 
-    @property
-    def counted_wait_s(self) -> float:
-        """What of the oldest job's wait is Headway's: nobody can start a job whose workers are kept from taking it."""
-        age_s = self.oldest_age_s or 0.0
-        return age_s if self.stoppage is None else self.stoppage.counted_s(age_s, now_s=self.now_s)
+    def _counted(self, queue: QueueMetrics) -> QueueMetrics:
+        if self.stoppage is None or queue.oldest_age_s is None:
+            return queue
+        return replace(queue, oldest_age_s=self.stoppage.counted_s(queue.oldest_age_s, now_s=self.now_s))
 
     @property
     def is_suspended(self) -> bool:
@@ -115,13 +118,25 @@ class Condition:
         return is_suspended(self.suspension)
 
     @property
+    def is_late(self) -> bool:
+        """Whether a job is known to have waited longer than its queue's objective, however old that knowledge is."""
+        oldest = self.oldest_wait
+        return oldest is not None and oldest.is_late
+
+    @property
+    def is_lately_late(self) -> bool:
+        """Whether the pickup times of a queue were beyond its objective, over the objective's window."""
+        pickup = pickup_wait(self.profile, self.members)
+        return pickup is not None and pickup.is_late
+
+    @property
     def is_at_risk(self) -> bool:
         """Whether the next moments may make it late: a job has waited most of its time, or workers do not come."""
-        waited_s = self.counted_wait_s
+        oldest = self.oldest_wait
         return (
             self.is_short_of_room
             or self.unstarted_workers > 0
-            or waited_s > POOL_AT_RISK_FRACTION * self.profile.objective.target_s
+            or (oldest is not None and oldest.used > POOL_AT_RISK_FRACTION)
         )
 
     @property
@@ -159,7 +174,7 @@ STATES: Sequence[tuple[PoolState, Callable[[Condition], bool]]] = (
     ("unseen", lambda seen: seen.metrics.sampled_at_s is None),
     ("stale", lambda seen: not seen.has_fresh_depths or not seen.has_fresh_measures),
     # The objective is about a window: it stays breached until the window has passed, although nobody waits so long now.
-    ("recovering", lambda seen: (seen.metrics.pickup_objective_s or 0.0) > seen.profile.objective.target_s),
+    ("recovering", lambda seen: seen.is_lately_late),
     ("at_risk", lambda seen: seen.is_at_risk),
     ("scaling", lambda seen: seen.is_scaling),
     ("idle", lambda seen: seen.is_quiet),
@@ -197,10 +212,9 @@ def causes_of(seen: Condition, places: Places) -> list[str]:
         causes.append(_unstarted(seen))
     if seen.is_short_of_room and seen.no_host is None:
         causes.append(f"the hosts have capacity for only {seen.target_workers or 'none'} of its workers")
-    if seen.is_late:
-        waited, target = duration(round(seen.oldest_age_s or 0.0, 1)), duration(seen.profile.objective.target_s)
-        when = "" if seen.has_fresh_depths else f" {ago(seen.sample_age_s)}"
-        causes.append(f"the oldest job had waited {waited}{when}, longer than the objective's {target}")
+    oldest = seen.oldest_wait
+    if oldest is not None and oldest.is_late:
+        causes.append(_late(seen, oldest))
     return [*causes, *_out_of_date(seen)]
 
 
@@ -277,6 +291,14 @@ def failures_out(each: Sequence[Failures], limit: FailureLimit, *, is_measured: 
         share=total.share,
         is_failing=is_failing(total, limit) or any(is_failing(one, limit) for one in each),
     )
+
+
+def _late(seen: Condition, oldest: MemberWait) -> str:
+    is_only = len(seen.profile.queues) == 1
+    job = "the oldest job" if is_only else f"the oldest job of {oldest.queue}"
+    waited, target = duration(round(oldest.wait_s, 1)), duration(oldest.objective.target_s)
+    when = "" if seen.has_fresh_depths else f" {ago(seen.sample_age_s)}"
+    return f"{job} had waited {waited}{when}, longer than {'the' if is_only else 'its'} objective's {target}"
 
 
 def _unstarted(seen: Condition) -> str:

@@ -21,6 +21,7 @@ from headway.control.http.schemas.incidents.noticed_workers import (
     overdue_sentence,
 )
 from headway.control.http.schemas.responses import PoolOut, QueueOut
+from headway.scaling.incidents.member_waits import oldest_wait, pickup_wait
 from headway.scaling.model import Mode, QueueMetrics, is_suspended
 from headway.scaling.profile import Profile
 from headway.scaling.view import pooled
@@ -61,7 +62,8 @@ def pool_now(
     """
     members = [queues[queue] for queue in profile.queues if queue in queues]
     nothing = [QueueMetrics(queue=queue) for queue in profile.queues]
-    together = pooled([member.metrics for member in members] or nothing)
+    known = [member.metrics for member in members]
+    together = pooled(known or nothing)
     befallen = [troubles[queue] for queue in profile.queues if queue in troubles]
     is_advised = profile.mode is Mode.RECOMMEND
     running: int | None = counts.running
@@ -76,6 +78,7 @@ def pool_now(
     condition = Condition(
         profile=profile,
         metrics=together,
+        members=known,
         measured_age_s=max((m.measured_age_s for m in members if m.measured_age_s is not None), default=None),
         failures=[each.failures for each in befallen],
         cuts=cuts,
@@ -101,6 +104,8 @@ def pool_now(
         profile,
         mode=profile.mode_at(now_s),
         state=state_of(condition),
+        oldest_wait=oldest_wait(profile, known),
+        pickup_wait=pickup_wait(profile, known),
         causes=causes_of(condition, places),
         running_workers=running,
         starting_workers=counts.starting,

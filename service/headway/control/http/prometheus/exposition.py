@@ -161,6 +161,16 @@ OF_POOLS: Figures[PoolOut] = (
         "Pickup time at the objective's percentile, over the objective's window.",
         lambda pool: pool.metrics.pickup_objective_s,
     ),
+    (
+        "oldest_wait_ratio",
+        "Age of a queue's oldest job as a part of that queue's own objective; the greatest of the pool's queues.",
+        lambda pool: None if pool.oldest_wait is None else pool.oldest_wait.used,
+    ),
+    (
+        "pickup_ratio",
+        "Pickup time of a queue as a part of that queue's own objective; the greatest of the pool's queues.",
+        lambda pool: None if pool.pickup_wait is None else pool.pickup_wait.used,
+    ),
     ("reported_age_seconds", "Since agents reported the pool's workers.", lambda pool: pool.reported_age_s),
     ("measured_age_seconds", "How old rates and pickup times are.", lambda pool: pool.measured_age_s),
     (
@@ -199,6 +209,16 @@ OF_QUEUES: Figures[QueueOut] = (
         lambda queue: queue.metrics.in_flight_min_jobs,
     ),
     ("oldest_age_seconds", "Age of the oldest waiting job.", lambda queue: queue.metrics.oldest_age_s),
+    (
+        "objective_seconds",
+        "Target pickup time of the queue's own objective, else of its pool's.",
+        lambda queue: None if queue.objective is None else queue.objective.target_s,
+    ),
+    (
+        "pickup_seconds",
+        "Pickup time at the percentile of the queue's objective, over the objective's window.",
+        lambda queue: queue.metrics.pickup_objective_s,
+    ),
     ("sample_age_seconds", "Since the broker was last read.", lambda queue: queue.sample_age_s),
     ("arrivals_per_second", "Jobs that arrive.", lambda queue: queue.metrics.arrival_rate_per_s),
     ("completions_per_second", "Jobs that end.", lambda queue: queue.metrics.completion_rate_per_s),

@@ -13,6 +13,7 @@ from headway.control.http.schemas.host_problems import problems_of
 from headway.control.http.schemas.profile_bodies import OverrideBody, ProfileBody
 from headway.control.http.schemas.schema_base import Given
 from headway.scaling.explain import explained
+from headway.scaling.incidents.member_waits import MemberWait
 from headway.scaling.mapping import to_mapping
 from headway.scaling.model import (
     DayBudget,
@@ -136,7 +137,7 @@ class QueueOut(Given):
     pool: str | None
     """The pool that serves it; null where no profile names it."""
     objective: Objective | None
-    """The objective of its pool; null where no profile names it."""
+    """Its own objective, else that of its pool; null where no profile names it."""
     sample_age_s: float | None
     """How old the depths are; null where the queue was never seen."""
     poll_interval_s: float | None
@@ -422,6 +423,8 @@ class PoolOut(Given):
     pool: str
     mode: Mode
     objective: Objective
+    member_objectives: Mapping[str, Objective]
+    """The objectives of those of its queues that have their own."""
     queues: list[str]
     template: str
     workers_min: int
@@ -446,6 +449,12 @@ class PoolOut(Given):
     measured_age_s: float | None
     """How old rates and pickup times are; null where nothing was ever measured."""
     metrics: QueueMetrics
+    oldest_wait: MemberWait | None
+    """The age of the oldest job when the queues were read, of the queue where it takes the greatest part of the
+    queue's own objective; null where none is known."""
+    pickup_wait: MemberWait | None
+    """The pickup time at the percentile of a queue's own objective, of the queue where it takes the greatest part of
+    that objective; null where none was measured."""
     failures: FailuresOut | None
     """Of the jobs of all its queues; null where nothing was ever measured."""
     suspension: Suspension | None

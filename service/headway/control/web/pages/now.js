@@ -4,6 +4,7 @@ import { link, parameter, setParameters } from "../address.js";
 import { Chart } from "../chart.js";
 import { DecisionList } from "../decisions.js";
 import { $, el, mark, say } from "../dom.js";
+import { usedOf } from "../entries.js";
 import { ago, clock, counted, slo, rate } from "../format.js";
 import { BAD, doing, headline, nameOf, running } from "../headline.js";
 import { HostList, showWanted } from "../hosts.js";
@@ -193,8 +194,8 @@ class Now {
   }
 }
 
-/** How far a pool is behind its objective: its longest wait in objectives. */
-const behind = ({ metrics, objective }) => Math.max(metrics.oldest_age_s ?? 0, metrics.pickup_objective_s ?? 0) / objective.target_s;
+/** How far a pool is behind its objectives: the longest wait in objectives of its own queue. */
+const behind = ({ oldest_wait, pickup_wait }) => Math.max(usedOf(oldest_wait), usedOf(pickup_wait));
 
 function subline(overview, moment_s) {
   const known = overview.queues.map((queue) => queue.metrics.arrival_rate_per_s).filter((each) => each !== null);

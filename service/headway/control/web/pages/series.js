@@ -144,7 +144,7 @@ class SeriesPage {
     mark(badge, "title", MEANINGS[pool.state]);
     const desired = pool.target_workers === null ? "" : ` of ${count(pool.target_workers)} desired`;
     const read = pool.metrics.sampled_at_s === null ? "never read" : `read ${ago(moment_s - pool.metrics.sampled_at_s)}`;
-    say(facts, `${slo(pool.objective)} · ${pool.running_workers}${desired} running, at most ${pool.workers_max} · ${this.#others(pool)} · ${read}`);
+    say(facts, `${slo(queue?.objective ?? pool.objective)} · ${pool.running_workers}${desired} running, at most ${pool.workers_max} · ${this.#others(pool)} · ${read}`);
     keep(causes, pool.causes, (cause) => cause.replace(/[\d.]+/g, ""), () => el("li"), (item, cause) => say(item, cause));
   }
 

@@ -1,0 +1,113 @@
+"""A pool whose queues have objectives of their own: every view judges each queue by its own."""
+
+import httpx
+import pytest
+
+from control.http.conftest import NOW_S
+from headway.cli.operator.pools_table import row_of
+from headway.control.http.overview.alerting import conditions_of
+from headway.control.http.overview.overview_builder import OverviewBuilder
+from headway.scaling.incidents.incident_rules import IncidentKey
+from headway.scaling.model import Decision, Objective
+from headway.scaling.profile import Profile
+from headway.store.engine import Engine
+from support.seed import Seed
+
+URGENT, BULK = "redis/urgent", "redis/bulk"
+PROFILE = Profile(
+    pool="both",
+    queues=(URGENT, BULK),
+    template="rq",
+    objective=Objective(target_s=5),
+    member_objectives={BULK: Objective(target_s=900)},
+)
+LOOSE = Profile(
+    pool="both",
+    queues=(URGENT, BULK),
+    template="rq",
+    objective=Objective(target_s=900),
+    member_objectives={URGENT: Objective(target_s=5)},
+)
+
+
+@pytest.fixture
+def overviews(engine: Engine) -> OverviewBuilder:
+    return OverviewBuilder(engine=engine, clock=lambda: NOW_S, has_event_log=lambda: True, telemetry=lambda: None)
+
+
+def both(
+    seed: Seed,
+    profile: Profile,
+    *,
+    urgent_age_s: float = 0.0,
+    bulk_age_s: float = 0.0,
+    urgent_pickup_s: float = 0.5,
+    bulk_pickup_s: float = 0.5,
+) -> None:
+    """A pool of two queues at this moment: how long the oldest job of each has waited, and what those before waited."""
+    seed.profile(profile)
+    seed.leader()
+    seed.pipeline()
+    seed.host("a")
+    seed.worker("a", "both", 1)
+    for queue, age_s, pickup_s in ((URGENT, urgent_age_s, urgent_pickup_s), (BULK, bulk_age_s, bulk_pickup_s)):
+        seed.bucket(queue, at_s=NOW_S - 7, pickups_s=[pickup_s] * 20, arrived_jobs=20, finished_jobs=20)
+        seed.sample(queue, at_s=NOW_S, waiting_jobs=int(age_s > 0), oldest_age_s=age_s)
+    seed.decision(Decision(pool="both", at_s=NOW_S, target_workers=1, binding="steady_state", running_workers=1))
+
+
+LATE = IncidentKey(rule="pool_late", pool="both")
+
+
+async def test_a_queue_within_its_own_long_objective_is_not_late_by_the_pools(
+    client: httpx.AsyncClient, overviews: OverviewBuilder, seed: Seed
+) -> None:
+    both(seed, PROFILE, bulk_age_s=74.0, bulk_pickup_s=80.0)
+    (pool,) = (await client.get("/v1/pools")).json()["pools"]
+    assert (pool["state"], pool["causes"]) == ("on_time", [])
+    assert pool["oldest_wait"]["queue"] == BULK
+    assert pool["oldest_wait"]["wait_s"] == 74.0
+    assert pool["oldest_wait"]["objective"]["target_s"] == 900.0
+    assert (await client.get("/v1/health")).json()["reasons"] == []
+    assert LATE not in conditions_of(await overviews.of_pools())
+    assert "74 s of 15 min (redis/bulk)" in row_of(pool), "the row of `headway top`"
+    metrics = (await client.get("/metrics")).text
+    assert 'headway_pool_state{pool="both",state="on_time"} 1.0' in metrics
+    assert f'headway_pool_oldest_wait_ratio{{pool="both"}} {74 / 900}' in metrics
+    assert 'headway_queue_objective_seconds{pool="both",queue="redis/bulk"} 900.0' in metrics
+    assert 'headway_queue_objective_seconds{pool="both",queue="redis/urgent"} 5.0' in metrics
+
+
+async def test_a_queue_late_by_its_own_short_objective_makes_the_pool_late(
+    client: httpx.AsyncClient, overviews: OverviewBuilder, seed: Seed
+) -> None:
+    """The pool's objective is 900 s, and another queue's older job is well within it."""
+    both(seed, LOOSE, urgent_age_s=25.0, bulk_age_s=74.0)
+    (pool,) = (await client.get("/v1/pools")).json()["pools"]
+    late = "the oldest job of redis/urgent had waited 25 s, longer than its objective's 5 s"
+    assert (pool["state"], pool["causes"]) == ("breaching", [late])
+    condition = conditions_of(await overviews.of_pools())[LATE]
+    assert (condition.severity, condition.summary) == ("page", late)
+    assert "25 s of 5 s (redis/urgent)" in row_of(pool), "the row of `headway top`"
+    metrics = (await client.get("/metrics")).text
+    assert 'headway_pool_state{pool="both",state="breaching"} 1.0' in metrics
+    assert 'headway_pool_oldest_wait_ratio{pool="both"} 5.0' in metrics  # 25 s of 5 s
+    assert 'headway_queue_pickup_seconds{pool="both",queue="redis/urgent"} 0.' in metrics
+
+
+@pytest.mark.parametrize(
+    ("profile", "waits", "state"),
+    [
+        (LOOSE, {"urgent_age_s": 4.0}, "at_risk"),  # 0.8 of 5 s
+        (LOOSE, {"urgent_pickup_s": 9.0}, "recovering"),
+        (PROFILE, {"bulk_pickup_s": 9.0}, "on_time"),  # of 900 s
+        (PROFILE, {"bulk_age_s": 700.0}, "at_risk"),  # 0.78 of 900 s
+        (PROFILE, {"urgent_pickup_s": 9.0}, "recovering"),
+    ],
+)
+async def test_a_pools_state_is_the_worst_of_its_queues(
+    client: httpx.AsyncClient, seed: Seed, profile: Profile, waits: dict[str, float], state: str
+) -> None:
+    both(seed, profile, **waits)
+    (pool,) = (await client.get("/v1/pools")).json()["pools"]
+    assert pool["state"] == state
