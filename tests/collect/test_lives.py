@@ -54,9 +54,9 @@ CANCELED_OVER = replace(OVER, is_canceled=True)
         (waits(), record(CANCELED), SEEN, []),
         (runs(), record(CANCELED, started=11), SEEN, []),
         # a retry at once: the record shows start and end of the life before
-        (runs(), record(WAITING, 13, 11, 12), SEEN, ["failed 12", "retried 13", "enqueued 13"]),
-        (waits(), record(WAITING, 13, 11, 12), SEEN, ["started 11", "failed 12", "retried 13", "enqueued 13"]),
-        (waits(), record(RUNNING, 13, 14, 12), SEEN, ["failed 12", "retried 13", "enqueued 13", "started 14"]),
+        (runs(), record(WAITING, 13, 11, 12), SEEN, ["failed 12", "retried 12", "enqueued 13"]),
+        (waits(), record(WAITING, 13, 11, 12), SEEN, ["started 11", "failed 12", "retried 12", "enqueued 13"]),
+        (waits(), record(RUNNING, 13, 14, 12), SEEN, ["failed 12", "retried 12", "enqueued 13", "started 14"]),
         (waits(13, ended_before=12), record(RUNNING, 13, 14, 12), SEEN, ["started 14"]),
         (waits(13, ended_before=12), record(FAILED, 13, 14, 15), SEEN, ["started 14", "failed 15"]),
         # the end of the life before is overwritten

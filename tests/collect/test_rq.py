@@ -178,6 +178,7 @@ def test_a_retry_that_has_to_wait_enters_when_it_is_due(rq: Rq, watch: Watch) ->
     (sample,) = watch.poll_once().samples
     assert sample.delayed_jobs == 1
     assert watch.reported() == [ENQUEUED, STARTED, FAILED, RETRIED]
+    assert watch.of(RETRIED).at_s == watch.of(FAILED).at_s
     again = rq.job(job.id)
     rq.queue().scheduled_job_registry.remove(again)
     rq.queue()._enqueue_job(again)  # what RQ's scheduler does

@@ -145,6 +145,9 @@ def test_each_life_of_a_task_is_reported_once(
                 assert "enqueued_at_s" not in start
             else:
                 assert start["enqueued_at_s"] == wait["at_s"] <= start["at_s"]
+    for name in ("again", "put back"):  # the attempt counts as retried where both events are of one time
+        at_s = {event["kind"]: event["at_s"] for event in lives[name]}
+        assert at_s["retried"] == at_s["failed"]
     (wait, start, _) = lives["for later"]
     before_s, after_s = map(float, sender.stdout.split())
     assert before_s + 1.0 <= wait["at_s"] <= after_s + 1.0  # from when it was due

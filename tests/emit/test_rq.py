@@ -123,6 +123,9 @@ def test_each_life_of_a_job_is_reported_once(
         for at_s, end in zip(starts, ends, strict=True):
             assert end["started_at_s"] == pytest.approx(at_s, abs=1.0)  # of one that was killed, by the worker
             assert end["started_at_s"] <= end["at_s"]
+    for name in ("again", "asks"):  # the attempt counts as retried where both events are of one time
+        failed, retried = lives[name][1:3]
+        assert retried["at_s"] == failed["at_s"]
     assert lives["well"][0]["enqueued_at_s"] <= lives["well"][0]["at_s"]
     assert lives["well"][1]["at_s"] - lives["well"][1]["started_at_s"] >= 0.05
 

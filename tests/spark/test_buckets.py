@@ -82,6 +82,22 @@ def test_a_job_is_counted_where_it_happened(spark: SparkSession) -> None:
     assert second.waiting_jobs is None
 
 
+def test_an_attempt_that_another_one_follows_is_retried_and_no_failed_job(spark: SparkSession) -> None:
+    """Three attempts of job 1, the last of them in vain; its service times are of all three."""
+    events = [
+        JobEvent(queue="q", job_id="1", kind=kind, at_s=at_s, started_at_s=at_s - 1.0)
+        for at_s, kinds in (
+            (1.0, (EventKind.FAILED, EventKind.RETRIED)),
+            (2.0, (EventKind.FAILED, EventKind.RETRIED)),
+            (3.0, (EventKind.FAILED,)),
+        )
+        for kind in kinds
+    ]
+    (row,) = rows_of(spark, events)
+    assert (row.failed_jobs, row.retried_attempts, row.ended_jobs) == (1, 2, 3)
+    assert (row.service_sum_s, row.service_sketch) == (3.0, {0: 3})  # 1 s each: ln 1 / ln 1.02 = 0
+
+
 @pytest.mark.parametrize("at_s", [float("nan"), float("inf"), -1.0, 1e15])
 def test_a_row_that_is_at_no_time_is_left_out(spark: SparkSession, at_s: float) -> None:
     """It comes from no ingest, and must not end every queue's metrics."""

@@ -128,6 +128,7 @@ def test_every_field_comes_back_as_it_was(migrated_url: str, sink: MetricsSink) 
         started_jobs=2,
         finished_jobs=3,
         failed_jobs=4,
+        retried_attempts=3,
         retried_jobs=5,
         service_sum_s=0.1,
         pickup_max_s=1e-9,

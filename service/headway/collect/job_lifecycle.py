@@ -292,7 +292,7 @@ def _end_of_life(reported: ReportedLife, record: JobRecord, sighting: Sighting) 
     kind = _kind_of_end(reported, record, sighting, is_end_shown=ended_at_s is not None)
     yield _event(sighting, kind, over_at_s, reported.enqueued_at_s, started_at_s)
     if kind is EventKind.FAILED:
-        yield _event(sighting, EventKind.RETRIED, record.enqueued_at_s if is_next_in_queue else over_at_s)
+        yield _event(sighting, EventKind.RETRIED, over_at_s)  # as the failure, which is then none of the job
 
 
 def _attempt(

@@ -96,16 +96,17 @@ def _started(task_id: str, task: Task, **_: object) -> None:
 def _ended(task_id: str, task: Task, state: str | None = None, retval: object = None, **_: object) -> None:
     if task.request.is_eager:
         return
-    started_at_s, about = _started_at_s.pop(task_id, None), _about(task)
+    started_at_s, about, now_s = _started_at_s.pop(task_id, None), _about(task), time.time()
     # The main process says of one that was rejected for good, and of one that is being ended, that it has failed.
     is_put_back = state == "REJECTED" and getattr(retval, "requeue", False)
     if state in {"SUCCESS", "IGNORED"}:
-        emitter.report("finished", started_at_s=started_at_s, **about)
+        emitter.report("finished", at_s=now_s, started_at_s=started_at_s, **about)
     elif state in {"FAILURE", "RETRY"} or is_put_back:
-        emitter.report("failed", started_at_s=started_at_s, **about)
+        emitter.report("failed", at_s=now_s, started_at_s=started_at_s, **about)
     # A task whose message was acknowledged as it began cannot be put back.
     if state == "RETRY" or (is_put_back and task.acks_late):
-        emitter.report("retried", about["queue"], task_id, job_class=task.name)
+        # At the time of the failure, which is then none of the job.
+        emitter.report("retried", about["queue"], task_id, at_s=now_s, job_class=task.name)
 
 
 def _failed(sender: Task, task_id: str, **_: object) -> None:

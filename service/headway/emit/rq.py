@@ -7,6 +7,7 @@ entered their queue the collector of RQ knows, so it is not reported here.
 """
 
 import os
+import time
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -66,10 +67,10 @@ class Reporting:
         if self._is_end_reported:
             return
         self._is_end_reported = True
-        about = _about(job)
-        emitter().report(kind, at_s=_unix_s(job.ended_at), started_at_s=_unix_s(job.started_at), **about)
-        if is_retried:
-            emitter().report("retried", **about)
+        about, ended_at_s = _about(job), _unix_s(job.ended_at) or time.time()
+        emitter().report(kind, at_s=ended_at_s, started_at_s=_unix_s(job.started_at), **about)
+        if is_retried:  # at the time of the failure, which is then none of the job
+            emitter().report("retried", at_s=ended_at_s, **about)
 
 
 class Worker(Reporting, rq.Worker):

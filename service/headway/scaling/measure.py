@@ -141,10 +141,13 @@ class BucketRow:
     started_jobs: int = 0
     finished_jobs: int = 0
     failed_jobs: int = 0
+    """Jobs whose last attempt failed."""
+    retried_attempts: int = 0
+    """Attempts that failed and are followed by another one of the same job."""
     retried_jobs: int = 0
     """Of ``arrived_jobs``, those of a second attempt or a later one, as the events of their entry say."""
     service_sum_s: float = 0.0
-    """Over finished and failed jobs whose start is known."""
+    """Over the attempts that ended and whose start is known."""
     pickup_max_s: float | None = None
     service_sketch: Mapping[int, int] = field(default_factory=dict)
     pickup_sketch: Mapping[int, int] = field(default_factory=dict)
@@ -153,6 +156,11 @@ class BucketRow:
     in_flight_jobs: int | None = None
     delayed_jobs: int | None = None
     oldest_age_s: float | None = None
+
+    @property
+    def ended_jobs(self) -> int:
+        """Attempts that ended, however they did: each gave back a slot."""
+        return self.finished_jobs + self.failed_jobs + self.retried_attempts
 
     @property
     def fresh_jobs(self) -> int:
@@ -177,6 +185,15 @@ def pickup_time_s(event: JobEvent) -> float | None:
 def is_retry(event: JobEvent) -> bool:
     """Whether a job enters its queue for another attempt. Where the attempt is not known it is the first."""
     return event.kind is EventKind.ENQUEUED and (event.attempt or 1) > 1
+
+
+def failures(failed_attempts: int, retried: int) -> tuple[int, int]:
+    """``failed_jobs`` and ``retried_attempts`` of a bucket with so many events of kind ``failed`` and ``retried``.
+
+    An attempt that another one follows is reported by an event of each kind, at the same time.
+    """
+    retried_attempts = min(failed_attempts, retried)
+    return failed_attempts - retried_attempts, retried_attempts
 
 
 def bucket_rows(events_and_samples: Iterable[JobEvent | QueueSample]) -> tuple[BucketRow, ...]:
@@ -239,6 +256,7 @@ def merged_row(rows: Sequence[BucketRow], start_s: float, span_s: float) -> Buck
         started_jobs=sum(row.started_jobs for row in rows),
         finished_jobs=sum(row.finished_jobs for row in rows),
         failed_jobs=sum(row.failed_jobs for row in rows),
+        retried_attempts=sum(row.retried_attempts for row in rows),
         retried_jobs=sum(row.retried_jobs for row in rows),
         service_sum_s=sum(row.service_sum_s for row in rows),
         pickup_max_s=max((row.pickup_max_s for row in rows if row.pickup_max_s is not None), default=None),
@@ -267,12 +285,14 @@ def _row(empty: BucketRow, events: Sequence[JobEvent], sample: QueueSample | Non
     kinds = [event.kind for event in events]
     services_s = [value for value in map(service_time_s, events) if value is not None]
     pickups_s = [value for value in map(pickup_time_s, events) if value is not None]
+    failed_jobs, retried_attempts = failures(kinds.count(EventKind.FAILED), kinds.count(EventKind.RETRIED))
     return replace(
         empty,
         arrived_jobs=kinds.count(EventKind.ENQUEUED),
         started_jobs=kinds.count(EventKind.STARTED),
         finished_jobs=kinds.count(EventKind.FINISHED),
-        failed_jobs=kinds.count(EventKind.FAILED),
+        failed_jobs=failed_jobs,
+        retried_attempts=retried_attempts,
         retried_jobs=sum(map(is_retry, events)),
         service_sum_s=sum(services_s),
         pickup_max_s=max(pickups_s, default=None),
@@ -316,7 +336,7 @@ def queue_metrics(
     if sampled is not None and is_depth_alone(sampled, served):
         return _of_depth_alone(queue, sampled, window_s=window_s)
     in_flight_jobs = _in_flight_mean_jobs(sampled, recent, from_s=now_s - window_s, window_s=window_s)
-    ended_per_s = sum(share * (row.finished_jobs + row.failed_jobs) for row, share in shares) / window_s
+    ended_per_s = sum(share * row.ended_jobs for row, share in shares) / window_s
     return QueueMetrics(
         queue=queue,
         **_sampled(sampled),
@@ -337,7 +357,7 @@ def queue_metrics(
         service_time_s=_mean(sum([row.service_sum_s for row in served]), sum(services.values()))
         if services
         else _by_little_s(in_flight_jobs, ended_per_s),
-        service_batch_s=batch_mean_s((row.finished_jobs + row.failed_jobs, row.service_sum_s) for row in served),
+        service_batch_s=batch_mean_s((row.ended_jobs, row.service_sum_s) for row in served),
         service_p95_s=quantile_s(services, 95),
         pickup_p50_s=p50_s,
         pickup_p95_s=p95_s,
@@ -358,8 +378,7 @@ def _in_flight_mean_jobs(
     if sampled is None or sampled.in_flight_jobs is None:
         return None
     more_jobs_s = sum(
-        (row.started_jobs - row.finished_jobs - row.failed_jobs) * max(0.0, row.bucket_s + BUCKET_S / 2 - from_s)
-        for row in recent
+        (row.started_jobs - row.ended_jobs) * max(0.0, row.bucket_s + BUCKET_S / 2 - from_s) for row in recent
     )
     return max(0.0, sampled.in_flight_jobs - more_jobs_s / window_s)
 
@@ -436,8 +455,7 @@ def is_uneventful(row: BucketRow) -> bool:
     return not (
         row.arrived_jobs
         or row.started_jobs
-        or row.finished_jobs
-        or row.failed_jobs
+        or row.ended_jobs
         or row.retried_jobs
         or row.service_sketch
         or row.pickup_sketch

@@ -18,12 +18,20 @@ from headway.scaling.measure import (
     LOG_GAMMA,
     LONGEST_S,
     BucketRow,
+    failures,
     sketch_index,
 )
 from headway.scaling.model import EventKind
 
 # Up to its capacity the frequent-items sketch counts exactly, and there is no duration without one of these indexes.
 INDEXES = sketch_index(LONGEST_S) - sketch_index(SHORTEST_S) + 1
+
+RETRIED_ITEM = -100_000
+"""What the sketch of service times counts the events of kind ``retried`` by; no duration has this index.
+
+An aggregate of their own would be a column more of the stream's state, and no checkpoint of an earlier version could be
+gone on with.
+"""
 
 _SAMPLE_FIELDS = ("waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s")
 _USED = ("queue", "kind", "attempt", "received_at_s", "service_s", "pickup_s", "sample")
@@ -61,7 +69,8 @@ def buckets(events: DataFrame) -> DataFrame:
     In:  as ``with_bucket`` gives it.
     Out: one row a queue, class and bucket that has any: queue string, job_class string or null for the queue's own,
          bucket_s double, counts long, sums double, sketches array of (item int, count long), sample struct or null,
-         newest_received_at_s double.
+         newest_received_at_s double. failed_jobs counts all attempts that failed; the sketch of service times counts
+         those that another one follows by ``RETRIED_ITEM``.
     """
     grouped = events.groupBy("queue", "job_class", "bucket").agg(
         _count("enqueued").alias("arrived_jobs"),
@@ -71,8 +80,11 @@ def buckets(events: DataFrame) -> DataFrame:
         _count("enqueued", F.col("attempt") > 1).alias("retried_jobs"),  # an attempt that is not known is the first
         F.coalesce(F.sum("service_s"), F.lit(0.0)).alias("service_sum_s"),
         F.max("pickup_s").alias("pickup_max_s"),
-        _sketch("service_s").alias("service_sketch"),
-        _sketch("pickup_s").alias("pickup_sketch"),
+        _sketch(
+            f"case when kind = 'retried' then {RETRIED_ITEM} else {_index('service_s')} end",
+            where="kind = 'retried' or service_s is not null",
+        ).alias("service_sketch"),
+        _sketch(_index("pickup_s"), where="pickup_s is not null").alias("pickup_sketch"),
         # The greatest struct is the newest sample, and of two at the same instant the one with the greater depths.
         F.max("sample").alias("sample"),
         F.max("received_at_s").alias("newest_received_at_s"),
@@ -113,18 +125,24 @@ def _count(kind: str, *conditions: Column) -> Column:
     return F.count(F.when(reduce(and_, conditions, F.col("kind") == kind), 1))
 
 
-def _sketch(name: str) -> Column:
-    index = (
+def _index(name: str) -> str:
+    return (
         f"cast(ceil(ln(least(greatest({name}, {SHORTEST_S!r}d), {LONGEST_S!r}d)) / {LOG_GAMMA!r}d - {EDGE!r}d) as int)"
     )
-    return F.expr(f"approx_top_k({index}, {INDEXES}, {INDEXES}) filter (where {name} is not null)")
+
+
+def _sketch(item: str, *, where: str) -> Column:
+    return F.expr(f"approx_top_k({item}, {INDEXES}, {INDEXES}) filter (where {where})")
 
 
 def bucket_row(row: Mapping[str, Any]) -> BucketRow:
-    """The value that one row of ``buckets`` is."""
+    """The value that one row of ``buckets`` is, failures divided by whether another attempt follows."""
     sample = row["sample"] or {}
     carried: dict[str, Any] = {each.name: row[each.name] for each in fields(BucketRow) if each.name in row}
-    carried |= {name: _counts(row[name]) for name in ("service_sketch", "pickup_sketch")}
+    services = _counts(row["service_sketch"])
+    failed_jobs, retried_attempts = failures(row["failed_jobs"], services.pop(RETRIED_ITEM, 0))
+    carried |= {"failed_jobs": failed_jobs, "retried_attempts": retried_attempts}
+    carried |= {"service_sketch": services, "pickup_sketch": _counts(row["pickup_sketch"])}
     carried |= {name: sample.get(name) for name in _SAMPLE_FIELDS}
     span_s = BUCKET_S if row["job_class"] is None else CLASS_BUCKET_S
     return BucketRow(**carried, span_s=span_s, sampled_at_s=sample.get("at_s"))

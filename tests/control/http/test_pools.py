@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from control.http.conftest import NOW_S
+from headway.cli.operator.pools_table import COLUMNS, row_of
 from headway.control.http.overview.pool_state import Condition, WorkerCounts, state_of
 from headway.scaling.metrics.job_failures import Failures
 from headway.scaling.model import Decision, Mode, Objective, QueueMetrics, Stoppage, Suspension
@@ -213,6 +214,7 @@ async def test_jobs_that_all_fail_are_an_incident_everywhere(client: httpx.Async
         "window_s": 300.0,
         "ended_jobs": 40,
         "failed_jobs": 40,
+        "retried_jobs": 0,
         "share": 1.0,
         "is_failing": True,
     }
@@ -243,6 +245,26 @@ async def test_a_suspended_pool_is_named_everywhere_and_is_nobodys_crash_loop(
     assert "suspended" in health["kinds"]
     assert "crash_loop" not in health["kinds"]
     assert 'headway_pool_state{pool="mail",state="suspended"} 1.0' in (await client.get("/metrics")).text
+
+
+async def test_attempts_that_are_tried_again_are_no_failures(client: httpx.AsyncClient, seed: Seed) -> None:
+    """Of 376 jobs 7 failed, and 64 attempts of others were followed by another one."""
+    mail(seed, finished_jobs=369, failed_jobs=7, retried_attempts=64)
+    seed.pipeline()
+    pool = await pool_of(client)
+    assert (pool["state"], pool["causes"]) == ("on_time", [])
+    failures = pool["failures"]
+    assert (failures["ended_jobs"], failures["failed_jobs"], failures["retried_jobs"]) == (376, 7, 64)
+    assert row_of(pool)[COLUMNS.index("failed")] == "1 % of 376, 64 retried"
+    assert (await client.get("/v1/health")).json()["reasons"] == []
+    metrics = (await client.get("/metrics")).text
+    assert 'headway_pool_failed_jobs{pool="mail"} 7.0' in metrics
+    assert 'headway_pool_retried_jobs{pool="mail"} 64.0' in metrics
+    window = (await client.get("/v1/pools/mail/metrics")).json()["windows"][1]
+    assert (window["failed_jobs"], window["retried_attempts"]) == (7, 64)
+    assert window["failure_share"] == pytest.approx(7 / 376)
+    series = (await client.get(f"/v1/pools/mail/series?from_s={NOW_S - 60}&until_s={NOW_S}")).json()["columns"]
+    assert (sum(map(int, filter(None, series["failed"]))), sum(map(int, filter(None, series["retried"])))) == (7, 64)
 
 
 async def test_workers_that_only_end_too_early_outrank_on_time(client: httpx.AsyncClient, seed: Seed) -> None:

@@ -85,13 +85,14 @@ def _kind(source: str) -> str:
 
 
 def failed(failures: Mapping[str, Any] | None) -> str:
-    """The share of jobs that failed, and of how many: ``100 % of 40``."""
+    """The share of jobs that failed, of how many, and attempts that are tried again: ``2 % of 376, 64 retried``."""
     if failures is None:
         return UNKNOWN
+    retried = f", {failures['retried_jobs']} retried" if failures["retried_jobs"] else ""
     if not failures["ended_jobs"]:
-        return "none ended"
+        return f"none ended{retried}"
     # Down to the whole: what is shown as 100 % must be all.
-    return f"{math.floor(100 * failures['share'])} % of {failures['ended_jobs']}"
+    return f"{math.floor(100 * failures['share'])} % of {failures['ended_jobs']}{retried}"
 
 
 def ago(at_s: float) -> str:

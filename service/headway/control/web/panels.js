@@ -53,7 +53,10 @@ export function panelsOf({ objective }) {
       title: "Failed jobs",
       unit: count,
       height: 90,
-      lines: [{ label: "failed", colour: "--bad", width: 2, isFilled: true, values: column("failed") }],
+      lines: [
+        { label: "failed", colour: "--bad", width: 2, isFilled: true, values: column("failed") },
+        { label: "retried", colour: "--edge", values: column("retried") },
+      ],
     },
     {
       name: "workers",

@@ -52,7 +52,7 @@ class Dispatch:
     def with_span(self, rows: Iterable[BucketRow], *, bucket_s: float, slots: int) -> "Dispatch":
         """This, and a span in which ``slots`` took one job after the other."""
         rows = tuple(rows)
-        jobs = sum(row.finished_jobs + row.failed_jobs for row in rows)
+        jobs = sum(row.ended_jobs for row in rows)
         timed = sum(sum(row.service_sketch.values()) for row in rows)
         if jobs and not timed:
             return self  # of none of them is known how long it took

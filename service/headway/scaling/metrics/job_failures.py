@@ -14,12 +14,17 @@ RECENT_SHARE_MAX = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
-    """The jobs of a window that ended, how many of them failed, and the same of the window's last fifth."""
+    """The jobs of a window that ended, how many of them failed, and the same of the window's last fifth.
+
+    An attempt that another one of its job follows is neither an end of the job nor a failure.
+    """
 
     ended_jobs: int = 0
     failed_jobs: int = 0
     recent_ended_jobs: int = 0
     recent_failed_jobs: int = 0
+    retried_jobs: int = 0
+    """Attempts of the window that failed and are followed by another one."""
 
     @property
     def share(self) -> float | None:
@@ -29,15 +34,20 @@ class Failures:
 
 def failures_of(rows: Iterable[BucketRow], *, until_s: float, window_s: float) -> Failures:
     """Those of one queue in (until - window, until], whole buckets: of each that the window touches."""
-    ended, failed = [0, 0], [0, 0]
+    ended, failed, retried = [0, 0], [0, 0], [0, 0]
     lengths_s = (window_s, RECENT_FRACTION * window_s)
     for row in rows:
         for each, length_s in enumerate(lengths_s):
             if until_s - length_s < row.bucket_s + row.span_s and row.bucket_s <= until_s:
                 ended[each] += row.finished_jobs + row.failed_jobs
                 failed[each] += row.failed_jobs
+                retried[each] += row.retried_attempts
     return Failures(
-        ended_jobs=ended[0], failed_jobs=failed[0], recent_ended_jobs=ended[1], recent_failed_jobs=failed[1]
+        ended_jobs=ended[0],
+        failed_jobs=failed[0],
+        recent_ended_jobs=ended[1],
+        recent_failed_jobs=failed[1],
+        retried_jobs=retried[0],
     )
 
 
@@ -48,6 +58,7 @@ def together(each: Sequence[Failures]) -> Failures:
         failed_jobs=sum(one.failed_jobs for one in each),
         recent_ended_jobs=sum(one.recent_ended_jobs for one in each),
         recent_failed_jobs=sum(one.recent_failed_jobs for one in each),
+        retried_jobs=sum(one.retried_jobs for one in each),
     )
 
 

@@ -18,6 +18,8 @@ class JobTotals:
     started: int = 0
     finished: int = 0
     failed: int = 0
+    retried: int = 0
+    """Attempts that failed and are followed by another one of the same job: in no other figure here."""
     service_sum_s: float = 0.0
     service_sketch: Mapping[int, int] = field(default_factory=dict)
     pickup_sketch: Mapping[int, int] = field(default_factory=dict)
@@ -44,6 +46,7 @@ class JobTotals:
             started=-self.started,
             finished=-self.finished,
             failed=-self.failed,
+            retried=-self.retried,
             service_sum_s=-self.service_sum_s,
             service_sketch={index: -jobs for index, jobs in self.service_sketch.items()},
             pickup_sketch={index: -jobs for index, jobs in self.pickup_sketch.items()},
@@ -74,6 +77,7 @@ def together(parts: Sequence[JobTotals]) -> JobTotals:
         started=sum(part.started for part in parts),
         finished=sum(part.finished for part in parts),
         failed=sum(part.failed for part in parts),
+        retried=sum(part.retried for part in parts),
         service_sum_s=sum(part.service_sum_s for part in parts),
         service_sketch=merged(part.service_sketch for part in parts),
         pickup_sketch=merged(part.pickup_sketch for part in parts),

@@ -29,12 +29,16 @@ class WindowMetrics:
     started_jobs: float | None
     finished_jobs: float | None
     failed_jobs: float | None
+    """Jobs whose last attempt failed."""
+    retried_attempts: float | None
+    """Attempts that failed and are followed by another one of the same job."""
     retried_jobs: float | None
+    """Of ``arrived_jobs``, those of a second attempt or a later one."""
     arrival_rate_per_s: float | None
     start_rate_per_s: float | None
     completion_rate_per_s: float | None
     failure_share: float | None
-    """Of the jobs that ended."""
+    """Of the jobs that ended for good: an attempt that is tried again is none of them."""
     retry_share: float | None
     """Of the jobs that started: how many came back for another attempt."""
     service_time_s: float | None
@@ -75,6 +79,7 @@ COUNTED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "reports_ends": (
             "finished_jobs",
             "failed_jobs",
+            "retried_attempts",
             "completion_rate_per_s",
             "failure_share",
             "busy_slots",
@@ -114,10 +119,11 @@ def window_metrics(
         return math.fsum(share * getattr(row, name) for row, share in shares)
 
     finished, failed, started, retried = map(jobs, ("finished_jobs", "failed_jobs", "started_jobs", "retried_jobs"))
+    ended = jobs("ended_jobs")
     services = merged(row.service_sketch for row in inside)
     pickups = merged(row.pickup_sketch for row in inside)
     service_s, variance_s2 = _service_moments(inside, services)
-    busy_slots = jobs("service_sum_s") / window_s if services or not finished + failed else None
+    busy_slots = jobs("service_sum_s") / window_s if services or not ended else None
     service_p50_s, service_p95_s, service_p99_s = quantiles_s(services, (50, 95, 99))
     pickup_p50_s, pickup_p95_s, pickup_p99_s = quantiles_s(pickups, (50, 95, 99))
     span_s = max((row.span_s for row in inside), default=window_s)
@@ -130,10 +136,11 @@ def window_metrics(
         started_jobs=started,
         finished_jobs=finished,
         failed_jobs=failed,
+        retried_attempts=jobs("retried_attempts"),
         retried_jobs=retried,
         arrival_rate_per_s=jobs("arrived_jobs") / window_s,
         start_rate_per_s=started / window_s,
-        completion_rate_per_s=(finished + failed) / window_s,
+        completion_rate_per_s=ended / window_s,
         failure_share=_ratio(failed, finished + failed),
         retry_share=_ratio(retried, started),
         service_time_s=service_s,

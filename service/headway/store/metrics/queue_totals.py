@@ -20,7 +20,7 @@ TOTALS_EVERY_S = 300.0
 TOTALS_BEHIND_MAX_S = 3600.0  # buckets are kept for two hours
 TOTALS_PART_S = 3600.0  # a transaction: after an outage of the pipeline there may be days
 
-_COUNTS = ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs")
+_COUNTS = ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs", "retried_attempts")
 
 
 def merged_sketch(name: str, *, by: str = "queue") -> str:
@@ -101,7 +101,7 @@ async def read_totals_until_s(conn: Connection) -> float | None:
 
 TotalsRow = tuple[str, "JobColumns"]
 LiveRowColumns = tuple[str, float, "JobColumns"]
-JobColumns = tuple[int, int, int, int, float, str, str]
+JobColumns = tuple[int, int, int, int, int, float, str, str]
 
 
 async def read_totals(conn: Connection) -> Sequence[TotalsRow]:
@@ -145,13 +145,21 @@ def live_of(row: LiveRowColumns) -> LiveRow:
 
 
 def _jobs(
-    enqueued: int, started: int, finished: int, failed: int, service_sum_s: float, service: str, pickup: str
+    enqueued: int,
+    started: int,
+    finished: int,
+    failed: int,
+    retried: int,
+    service_sum_s: float,
+    service: str,
+    pickup: str,
 ) -> JobTotals:
     return JobTotals(
         enqueued=enqueued,
         started=started,
         finished=finished,
         failed=failed,
+        retried=retried,
         service_sum_s=service_sum_s,
         service_sketch=sketch_of(service),
         pickup_sketch=sketch_of(pickup),

@@ -31,6 +31,7 @@ _COLUMNS = (
     "started_jobs",
     "finished_jobs",
     "failed_jobs",
+    "retried_attempts",
     "pickup_max_s",
     "sampled_at_s",
     "waiting_jobs",

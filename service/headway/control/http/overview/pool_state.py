@@ -288,6 +288,7 @@ def failures_out(each: Sequence[Failures], limit: FailureLimit, *, is_measured: 
         window_s=limit.window_s,
         ended_jobs=total.ended_jobs,
         failed_jobs=total.failed_jobs,
+        retried_jobs=total.retried_jobs,
         share=total.share,
         is_failing=is_failing(total, limit) or any(is_failing(one, limit) for one in each),
     )

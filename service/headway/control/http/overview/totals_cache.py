@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from headway.scaling.arithmetic import DAY_S, HOUR_S
 from headway.scaling.metrics.attainment import BUDGET_WINDOW_S, Attained
@@ -27,6 +28,8 @@ class TotalsCache:
         self._revision = 0
         self._base: Mapping[str, JobTotals] = {}
         self._live: dict[str, _Live] = {}
+        self._failed: dict[str, int] = {}
+        """The most failed jobs that each queue has shown."""
         self._attained: Mapping[str, tuple[Attained, ...]] = {}
         self._attained_at_s = float("-inf")
 
@@ -42,6 +45,7 @@ class TotalsCache:
                 rows, revision = await read_live(conn, from_s=until_s, after_revision=self._revision)
                 if revision < self._revision:  # of a restored database, which counts from an earlier one on
                     self._live.clear()
+                    self._failed.clear()
                     base, (rows, revision) = (
                         await read_totals(conn),
                         await read_live(conn, from_s=until_s, after_revision=0),
@@ -77,10 +81,14 @@ class TotalsCache:
 
     def _sums(self) -> Mapping[str, JobTotals]:
         names = {*self._base, *self._live}
-        return {
+        sums = {
             name: together((self._base.get(name, NO_JOBS), self._live[name].jobs if name in self._live else NO_JOBS))
             for name in names
         }
+        # The retry of a failed attempt may be reported a moment later than the failure. Prometheus would take a counter
+        # that falls by one for one that begins again, and count all of it.
+        self._failed = {name: max(jobs.failed, self._failed.get(name, 0)) for name, jobs in sums.items()}
+        return {name: replace(jobs, failed=self._failed[name]) for name, jobs in sums.items()}
 
 
 class _Live:

@@ -183,6 +183,11 @@ OF_POOLS: Figures[PoolOut] = (
         "Jobs that failed in the failure limit's window.",
         lambda pool: None if pool.failures is None else pool.failures.failed_jobs,
     ),
+    (
+        "retried_jobs",
+        "Attempts in the failure limit's window that failed and are followed by another one.",
+        lambda pool: None if pool.failures is None else pool.failures.retried_jobs,
+    ),
     ("lost_jobs", "Waiting jobs that left lately without having been started.", lambda pool: pool.lost_jobs),
     ("cut_jobs", "Jobs that ends of workers have cut in the last 15 minutes.", lambda pool: pool.cut_jobs),
     (
@@ -222,7 +227,7 @@ OF_QUEUES: Figures[QueueOut] = (
     ("sample_age_seconds", "Since the broker was last read.", lambda queue: queue.sample_age_s),
     ("arrivals_per_second", "Jobs that arrive.", lambda queue: queue.metrics.arrival_rate_per_s),
     ("completions_per_second", "Jobs that end.", lambda queue: queue.metrics.completion_rate_per_s),
-    ("failures_per_second", "Jobs that fail.", lambda queue: queue.metrics.failure_rate_per_s),
+    ("failures_per_second", "Jobs whose last attempt fails.", lambda queue: queue.metrics.failure_rate_per_s),
     ("service_seconds", "Mean time from start to end.", lambda queue: queue.metrics.service_time_s),
 )
 

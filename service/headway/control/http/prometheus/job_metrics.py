@@ -12,7 +12,7 @@ from headway.scaling.metrics.attainment import Attained, error_budget
 from headway.scaling.metrics.job_totals import SERVICE_BOUNDS_S, WAIT_BOUNDS_S, JobTotals, within
 from headway.scaling.model import QueueSample
 
-COUNTER_SERIES = 6
+COUNTER_SERIES = 7
 HISTOGRAM_SERIES = len(WAIT_BOUNDS_S) + len(SERVICE_BOUNDS_S) + 1 + 2 * 3
 """Of a queue: its buckets, the objective's among them, the one without a bound, the sum and the count of both."""
 
@@ -43,14 +43,16 @@ class Jobs:
         said = getattr(self.samples.get(queue.queue), f"reports_{kind}", None)
         if said is not None:
             return bool(said)
-        return {"arrivals": jobs.enqueued, "starts": jobs.started, "ends": jobs.finished + jobs.failed}[kind] > 0
+        ended = jobs.finished + jobs.failed + jobs.retried
+        return {"arrivals": jobs.enqueued, "starts": jobs.started, "ends": ended}[kind] > 0
 
 
 COUNTED = (
     ("enqueued", "arrivals", "Jobs that were enqueued."),
     ("started", "starts", "Jobs that were started."),
     ("finished", "ends", "Jobs that ended without a failure."),
-    ("failed", "ends", "Jobs that failed."),
+    ("failed", "ends", "Jobs whose last attempt failed."),
+    ("retried", "ends", "Attempts that failed and are followed by another one of the same job."),
 )
 
 

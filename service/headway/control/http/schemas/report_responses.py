@@ -26,6 +26,9 @@ class SeriesColumns(Given):
     started: list[float | None]
     finished: list[float | None]
     failed: list[float | None]
+    """Jobs whose last attempt failed."""
+    retried: list[float | None]
+    """Attempts that failed and are followed by another one of the same job."""
     running_workers: list[float | None]
     """As decisions recorded: when the count changed, and every 5 minutes. They are kept for 14 days."""
     starting_workers: list[float | None]

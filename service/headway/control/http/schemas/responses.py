@@ -107,11 +107,17 @@ class ProfilesOut(Given):
 
 
 class FailuresOut(Given):
-    """The jobs that ended in the last `window_s`, and how many of them failed."""
+    """The jobs that ended in the last `window_s`, and how many of them failed.
+
+    An attempt that another one of its job follows is neither: it counts in `retried_jobs` only.
+    """
 
     window_s: float
     ended_jobs: int
     failed_jobs: int
+    """Jobs whose last attempt failed."""
+    retried_jobs: int
+    """Attempts that failed and are followed by another one."""
     share: float | None
     """Of the jobs that ended, 0 to 1; null where none did."""
     is_failing: bool

@@ -44,13 +44,19 @@ COUNTED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "reports_arrivals": ("enqueued",),
         "reports_starts": ("started",),
-        "reports_ends": ("finished", "failed"),
+        "reports_ends": ("finished", "failed", "retried"),
     }
 )
 """Which columns count the events that a source reports, or does not."""
 
 _EVENTS: Mapping[str, str] = MappingProxyType(
-    {"enqueued": "arrived_jobs", "started": "started_jobs", "finished": "finished_jobs", "failed": "failed_jobs"}
+    {
+        "enqueued": "arrived_jobs",
+        "started": "started_jobs",
+        "finished": "finished_jobs",
+        "failed": "failed_jobs",
+        "retried": "retried_attempts",
+    }
 )
 _WAITS = ("p50_s", "p95_s", "pickup_s", "pickup_max_s")
 
