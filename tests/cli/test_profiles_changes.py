@@ -142,6 +142,23 @@ def test_validate_finds_every_mistake_without_a_control_plane(
     assert "-f profiles.yaml" in capsys.readouterr().err
 
 
+def test_validate_names_objectives_that_are_no_edge_of_the_sketches(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    objectives = "{redis/a: {target_s: 4000}, redis/b: {target_s: 900}}"
+    text = f"""
+pools:
+  two: {{queues: [redis/a, redis/b], template: rq, objective: {{target_s: 7}}, member_objectives: {objectives}}}
+"""
+    assert main(["validate", profiles_file(tmp_path, text)]) == 0
+    printed = capsys.readouterr().out
+    assert "pool 'two': a wait within 2 % of the objective's 7 s may count as late or not" in printed
+    assert "5 s and 10 s are exact" in printed
+    assert "queue 'redis/a': a wait within 2 % of the objective's 66.7 min" in printed
+    assert "60 min is exact" in printed
+    assert "redis/b" not in printed
+
+
 def test_validate_warns_of_what_the_host_file_beside_cuts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = profiles_file(tmp_path, TEXT)
     program = tmp_path / "celery"

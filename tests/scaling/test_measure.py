@@ -9,6 +9,7 @@ from headway.scaling.measure import (
     BucketRow,
     MovingSketch,
     bucket_rows,
+    late_jobs,
     merged,
     quantile_s,
     quantiles_s,
@@ -16,9 +17,11 @@ from headway.scaling.measure import (
     sketch_index,
     sketch_value_s,
 )
+from headway.scaling.metrics.job_totals import within
 from headway.scaling.model import Arrivals, EventKind, JobEvent, Objective, QueueSample
+from headway.scaling.sketch_edges import EDGES_S, LONGEST_S
 
-DURATIONS = st.floats(0.001, 1e6)
+DURATIONS = st.floats(0.001, LONGEST_S) | st.sampled_from(EDGES_S).map(float)
 
 
 @given(value_s=DURATIONS)
@@ -30,8 +33,41 @@ def test_what_is_shorter_than_a_millisecond_counts_as_one() -> None:
     assert sketch_index(0.0) == sketch_index(0.001)
 
 
-def test_what_is_longer_than_eleven_days_counts_as_that() -> None:
-    assert sketch_index(1e12) == sketch_index(1e6)
+def test_what_is_longer_than_eight_days_counts_as_that() -> None:
+    assert sketch_index(1e12) == sketch_index(8 * 86_400.0)
+
+
+@pytest.mark.parametrize("edge_s", EDGES_S)
+def test_jobs_later_than_a_usual_objective_are_counted_exactly(edge_s: float) -> None:
+    """Of 147 waits beyond 10 s, 32 by less than 2 %: all of them are late."""
+    in_time_s = [edge_s * (1.0 - 0.0005 * number) for number in range(100)]
+    late_s = [math.nextafter(edge_s, math.inf), *(edge_s * (1.0 + 0.0006 * number) for number in range(1, 147))]
+    sketch = merged({sketch_index(wait_s): 1} for wait_s in (*in_time_s, *late_s))
+    # The logarithm of two durations that differ in the last bit is the same where a bucket ends, which 1 s does.
+    expected = 147 if edge_s != 1 else 146
+    assert late_jobs(sketch, edge_s) == expected
+    assert within(sketch, [edge_s]) == [(edge_s, 247 - expected)]
+
+
+@given(values_s=st.lists(DURATIONS, min_size=1), edge_s=st.sampled_from(EDGES_S), percentile=st.floats(0.1, 100.0))
+def test_a_quantile_is_on_the_side_of_an_edge_that_its_duration_is_on(
+    values_s: list[float], edge_s: float, percentile: float
+) -> None:
+    sketch = merged({sketch_index(value): 1} for value in values_s)
+    exact_s = sorted(values_s)[math.ceil(percentile / 100 * len(values_s)) - 1]
+    shown_s = quantile_s(sketch, percentile)
+    assert shown_s is not None
+    if not math.isclose(exact_s, edge_s, rel_tol=1e-9) or exact_s == edge_s:
+        assert (shown_s > edge_s) == (exact_s > edge_s)
+
+
+def test_a_sketch_of_an_earlier_version_merges_and_counts_as_it_did() -> None:
+    """Its bucket 117 holds 9.95 to 10.15 s, and was in time for an objective of 10 s."""
+    earlier, now = {117: 5, 118: 2, 698: 1}, {sketch_index(wait_s): 1 for wait_s in (9.99, 10.01, 10.2)}
+    assert late_jobs(earlier, 10.0) == 3
+    assert late_jobs(merged([earlier, now]), 10.0) == 3 + 2
+    assert quantile_s(earlier, 50) == pytest.approx(10.05, rel=0.02)
+    assert sum(merged([earlier, now]).values()) == 11
 
 
 @pytest.mark.parametrize("power", [0, 1, 2, 35, -35])
@@ -181,7 +217,7 @@ def test_an_attempt_before_the_first_is_refused() -> None:
 
 
 def test_late_jobs_are_the_starts_beyond_the_objective() -> None:
-    waits_s = (0.5, 9.9, 10.0, 10.5, 30.0)
+    waits_s = (0.5, 9.9, 10.0, 10.01, 30.0)
     started = row(50.0, pickup_sketch=merged({sketch_index(wait_s): 1} for wait_s in waits_s), pickup_max_s=30.0)
     assert metrics(started, now_s=60.0).late_rate_per_s == pytest.approx(2 / 60)
     in_time = row(50.0, pickup_sketch={sketch_index(10.0): 3}, pickup_max_s=10.0)

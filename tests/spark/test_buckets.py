@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from headway.scaling.measure import BucketRow, bucket_rows, sketch_value_s
 from headway.scaling.model import EventKind, JobEvent, QueueSample
+from headway.scaling.sketch_edges import BEYOND, EDGE_OF, LONGEST_S, plain_index
 from headway.store.events.event_files import SCHEMA
 from headway_spark.event_log.schema import EVENTS
 from headway_spark.stream.buckets import INDEXES, bucket_row, buckets, with_bucket
@@ -106,20 +107,25 @@ def test_a_row_that_is_at_no_time_is_left_out(spark: SparkSession, at_s: float) 
 
 
 def test_every_duration_there_is_is_counted_exactly(spark: SparkSession) -> None:
-    """The sketch of a bucket holds every index at once without an estimate."""
-    shortest, end_s = -348, 2e6
+    """The sketch of a bucket holds every index at once without an estimate, and the retries beside them."""
+    end_s = 2e6
+    plain = range(plain_index(0.0), plain_index(LONGEST_S) + 1)
+    indexes = [*plain, *(index + BEYOND for index in EDGE_OF)]
+    assert len(indexes) < INDEXES, "one is for the retries"
     events = [
         JobEvent(
             queue="q",
             job_id=str(number),
-            kind=EventKind.FINISHED,
+            kind=kind,
             at_s=end_s,
-            started_at_s=end_s - sketch_value_s(shortest + number),
+            started_at_s=end_s - sketch_value_s(index),
         )
-        for number in range(INDEXES)
-        for _ in range(1 + number % 3)
+        for number, index in enumerate(indexes)
+        for kind in (EventKind.FAILED, *[EventKind.RETRIED] * (number % 3))
     ]
-    assert rows_of(spark, events) == [replace(bucket_rows(events)[0], service_sum_s=ANY)]
+    (row,) = rows_of(spark, events)
+    assert row == replace(bucket_rows(events)[0], service_sum_s=ANY)
+    assert len(row.service_sketch) == len(indexes)
 
 
 def test_the_log_is_read_as_it_is_written() -> None:

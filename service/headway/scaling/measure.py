@@ -18,19 +18,15 @@ from itertools import accumulate
 from operator import attrgetter, itemgetter
 from typing import Any, TypeGuard
 
-from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.model import Arrivals, EventKind, JobEvent, Objective, QueueMetrics, QueueSample
+from headway.scaling.sketch_edges import BEYOND, EDGE_OF, bounds_s, place, plain_index
 
 BUCKET_S = 5.0
 CLASS_BUCKET_S = 60.0  # a job class says how jobs differ, which nothing needs within seconds: a twelfth of the rows
 LATEST_S = 4_102_444_800.0  # the year 2100: what is later is no time
-GAMMA = 1.02  # two neighbouring sketch buckets differ by 2 %, so that a bucket's middle errs by at most 1 %
-LONGEST_S = 1_000_000.0  # what is longer, 11 days, counts as this: so a sketch has a bounded number of buckets
-EDGE = 1e-9  # of a sketch bucket: two libraries' logarithms may differ in the last bit, also of a round duration
 BATCH_JOBS = 16  # of fewer, one long job makes the mean
 SERVICE_WINDOW_S = 300.0  # service times are a property of the jobs, not of the moment: a longer memory, less noise
 
-LOG_GAMMA = math.log(GAMMA)
 SAMPLED = ("sampled_at_s", "waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s")  # of a row
 
 _bucket_s = attrgetter("bucket_s")
@@ -48,16 +44,27 @@ def is_time(at_s: float | None) -> TypeGuard[float]:
 
 
 def sketch_index(value_s: float) -> int:
-    """The sketch bucket of a duration: index ``i`` holds (GAMMA^(i-1), GAMMA^i] seconds, but for ``EDGE``.
+    """The sketch bucket of a duration: index ``i`` holds (GAMMA^(i-1), GAMMA^i] seconds, divided if it holds an edge.
 
     Source: C. Masson, J. E. Rim, H. K. Lee, "DDSketch", PVLDB 12 (2019), section 2.
     """
-    return math.ceil(math.log(min(max(value_s, SHORTEST_S), LONGEST_S)) / LOG_GAMMA - EDGE)
+    index = plain_index(value_s)
+    edge_s = EDGE_OF.get(index)
+    return index if edge_s is None or value_s <= edge_s else index + BEYOND
 
 
 def sketch_value_s(index: int) -> float:
-    """The duration that stands for a sketch bucket: at most 1 % from any in it."""
-    return 2 * GAMMA**index / (GAMMA + 1)
+    """The duration that stands for a sketch bucket: at most 1 % from any in it, on the same side of each edge."""
+    low_s, high_s = bounds_s(index)
+    return 2 * low_s * high_s / (low_s + high_s)
+
+
+def in_order(sketch: Mapping[int, int]) -> list[int]:
+    """The indexes of a sketch, those of the shortest durations first."""
+    indexes = sorted(sketch)
+    if indexes and indexes[0] < BEYOND / 2:
+        indexes.sort(key=place)
+    return indexes
 
 
 def merged(sketches: Iterable[Mapping[int, int]]) -> dict[int, int]:
@@ -70,9 +77,12 @@ def merged(sketches: Iterable[Mapping[int, int]]) -> dict[int, int]:
 
 
 def late_jobs(pickup_sketch: Mapping[int, int], target_s: float) -> int:
-    """Of the waits in a sketch, those longer than ``target_s``; one that is within 2 % of it may count either way."""
-    in_time = sketch_index(target_s)
-    return sum(jobs for index, jobs in pickup_sketch.items() if index > in_time)
+    """Of the waits in a sketch, those longer than ``target_s``.
+
+    At an edge the number is exact; else a wait within 2 % of ``target_s`` may count either way.
+    """
+    in_time = place(sketch_index(target_s))
+    return sum(jobs for index, jobs in pickup_sketch.items() if place(index) > in_time)
 
 
 def quantile_s(sketch: Mapping[int, int], percentile: float) -> float | None:
@@ -84,7 +94,7 @@ def quantiles_s(sketch: Mapping[int, int], percentiles: Sequence[float]) -> tupl
     """``quantile_s`` of each percentile, in one go through the sketch."""
     if not sketch:
         return (None,) * len(percentiles)
-    indexes = sorted(sketch)
+    indexes = in_order(sketch)
     seen = list(accumulate(map(sketch.__getitem__, indexes)))
     ranks = (math.ceil(percentile / 100 * seen[-1]) for percentile in percentiles)
     return tuple(sketch_value_s(indexes[bisect_left(seen, rank)]) for rank in ranks)

@@ -13,18 +13,16 @@ from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.measure import (
     BUCKET_S,
     CLASS_BUCKET_S,
-    EDGE,
     LATEST_S,
-    LOG_GAMMA,
-    LONGEST_S,
     BucketRow,
     failures,
-    sketch_index,
 )
 from headway.scaling.model import EventKind
+from headway.scaling.sketch_edges import BEYOND, EDGE, EDGE_OF, LOG_GAMMA, LONGEST_S
 
-# Up to its capacity the frequent-items sketch counts exactly, and there is no duration without one of these indexes.
-INDEXES = sketch_index(LONGEST_S) - sketch_index(SHORTEST_S) + 1
+# Up to its capacity the frequent-items sketch counts exactly. It is a part of the stream's state: with another one no
+# checkpoint of an earlier version could be gone on with. A test holds that all durations and `RETRIED_ITEM` have room.
+INDEXES = 1_047
 
 RETRIED_ITEM = -100_000
 """What the sketch of service times counts the events of kind ``retried`` by; no duration has this index.
@@ -126,9 +124,10 @@ def _count(kind: str, *conditions: Column) -> Column:
 
 
 def _index(name: str) -> str:
-    return (
-        f"cast(ceil(ln(least(greatest({name}, {SHORTEST_S!r}d), {LONGEST_S!r}d)) / {LOG_GAMMA!r}d - {EDGE!r}d) as int)"
-    )
+    bounded = f"least(greatest({name}, {SHORTEST_S!r}d), {LONGEST_S!r}d)"
+    plain = f"cast(ceil(ln({bounded}) / {LOG_GAMMA!r}d - {EDGE!r}d) as int)"
+    edge = " ".join(f"when {index} then {edge_s!r}d" for index, edge_s in EDGE_OF.items())
+    return f"{plain} + case when {name} > case {plain} {edge} end then {BEYOND} else 0 end"
 
 
 def _sketch(item: str, *, where: str) -> Column:

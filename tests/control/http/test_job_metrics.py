@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from control.http.conftest import NOW_S
-from headway.scaling.measure import sketch_index
+from headway.scaling.measure import merged, sketch_index
 from headway.scaling.metrics.job_totals import JobTotals, within
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
@@ -97,6 +97,31 @@ async def test_attainment_is_of_the_objective_and_its_budget(
     assert samples["headway_pool_attainment_ratio", hour] == pytest.approx(0.995)
     assert samples["headway_pool_error_budget_left_ratio", hour] == pytest.approx(0.5)
     assert samples["headway_pool_error_budget_ratio", frozenset({("pool", "mail")})] == pytest.approx(0.01)
+
+
+async def test_jobs_later_than_a_usual_objective_are_late_also_within_two_percent(
+    client: httpx.AsyncClient, seed: Seed, engine: Engine
+) -> None:
+    """Of 147 late jobs 32 had waited for 10.1 s of the 10 s. A whole bucket 117 of an earlier version was in time."""
+    profile = Profile(pool="mail", queues=("redis/mail",), template="rq", objective=Objective(target_s=10.0))
+    seed.profile(profile)
+    counted(seed)
+    waits = {9.95: 500, 10.0: 353, 10.1: 32, 12.0: 115}
+    sketch = merged({sketch_index(wait_s): jobs} for wait_s, jobs in waits.items())
+    for after_s, found in ((0, sketch), (5, {117: 1000})):
+        seed.bucket("redis/mail", at_s=NOW_S - 60 + after_s, started_jobs=1000, pickup_sketch=json.dumps(found))
+        seed.execute_with(
+            "insert into rollup_minutes (queue, bucket_s, pickup_sketch) values ('redis/mail', %s, %s)",
+            NOW_S - 600 + 60 * after_s,
+            json.dumps(found),
+        )
+    async with transaction(engine) as conn:
+        await count_attainment(conn, [profile], now_s=NOW_S)
+    samples = await scraped(client)
+    promised = frozenset({("queue", "redis/mail"), ("pool", "mail"), ("objective_seconds", "10.0")})
+    assert samples["headway_queue_late_jobs_total", promised] == 147
+    hour = frozenset({("pool", "mail"), ("window", "1h")})
+    assert samples["headway_pool_attainment_ratio", hour] == pytest.approx(1.0 - 147 / 2000)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from headway.cli.rehearse.recorded_history import workload_of
 from headway.cli.rehearse.rehearsal import base_profile
 from headway.cli.rehearse.trace_files import columns_of, read_trace
 from headway.errors import Invalid, Misconfigured
-from headway.scaling.measure import BUCKET_S, CLASS_BUCKET_S, BucketRow, merged, sketch_value_s
+from headway.scaling.measure import BUCKET_S, CLASS_BUCKET_S, BucketRow, in_order, merged, sketch_value_s
 from headway.scaling.metrics.attainment import Attained, attained
 from headway.scaling.metrics.behaviour import Behaviour
 from headway.scaling.profile import Profile
@@ -208,7 +208,7 @@ def _load(pool: str, rows: Sequence[BucketRow], *, seed: int) -> Load:
             {"at_s": at_s, "span_s": span_s, "arrived_jobs": jobs, "retried_jobs": retried[at_s, span_s]}
             for (at_s, span_s), jobs in sorted(arrived.items())
         ],
-        "service_times": [{"service_s": sketch_value_s(index), "jobs": sketch[index]} for index in sorted(sketch)],
+        "service_times": [{"service_s": sketch_value_s(index), "jobs": sketch[index]} for index in in_order(sketch)],
     }
     workload = workload_of(history, seed=seed)
     return Load(pool=pool, jobs=workload.jobs, begins_at_s=workload.begins_at_s)

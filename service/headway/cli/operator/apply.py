@@ -25,6 +25,7 @@ from headway.environment import ClientTls
 from headway.errors import Conflict, HeadwayError, Invalid, NotFound, Refused, printable
 from headway.scaling.explain import counted
 from headway.scaling.mapping import to_mapping
+from headway.scaling.planning.inexact_objectives import inexact_objectives
 from headway.scaling.profile import Profile, profile_from_mapping, profile_to_mapping
 from headway.scaling.profile_changes import changes, shortest
 from headway.strategies import load_strategies, refuse_unknown
@@ -158,6 +159,9 @@ def validate(files: Files = None, more: MoreFiles = None) -> None:
     templates = {profile.template for profile in wanted}
     for sentence in _cut_warnings({file.parent / HOST_FILE for file in named}, templates):
         say(f"warning: {sentence}")
+    for profile in wanted:
+        for sentence in inexact_objectives(profile):
+            say(f"note: {sentence}")
 
 
 def _cut_warnings(paths: Iterable[Path], templates: Collection[str]) -> list[str]:

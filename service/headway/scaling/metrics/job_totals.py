@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from headway.scaling.measure import late_jobs, merged, sketch_index, sketch_value_s
+from headway.scaling.measure import in_order, late_jobs, merged, sketch_index, sketch_value_s
+from headway.scaling.sketch_edges import place
 
 WAIT_BOUNDS_S = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 SERVICE_BOUNDS_S = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
@@ -59,12 +60,12 @@ class JobTotals:
 
 def within(sketch: Mapping[int, int], bounds_s: Iterable[float]) -> list[tuple[float, int]]:
     """Each of ``bounds_s``, ascending and once, with how many values of ``sketch`` do not exceed it."""
-    indexes = sorted(sketch)
+    indexes = in_order(sketch)
     seen = (0, *accumulate(sketch[index] for index in indexes))
     found, passed = [], 0
     for bound_s in sorted(set(bounds_s)):
-        last = sketch_index(bound_s)
-        while passed < len(indexes) and indexes[passed] <= last:
+        last = place(sketch_index(bound_s))
+        while passed < len(indexes) and place(indexes[passed]) <= last:
             passed += 1
         found.append((bound_s, seen[passed]))
     return found

@@ -8,6 +8,7 @@ from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.measure import sketch_index
 from headway.scaling.metrics.attainment import PERIOD_S, Attained
 from headway.scaling.profile import Profile
+from headway.scaling.sketch_edges import BEYOND, place
 from headway.store.engine import Connection
 from headway.store.tables import pool_attainment
 
@@ -15,17 +16,18 @@ ATTAINMENT_REDONE_S = 1500.0  # events come up to 600 s late, and a minute is ro
 ATTAINMENT_FIRST_S = 6 * HOUR_S  # where nothing is there yet: the longest window of a burn rate
 
 _NEWEST = text("select max(from_s) from pool_attainment")
+_PLACE = f"key::integer + case when key::integer < {BEYOND / 2} then {0.5 - BEYOND} else 0 end"  # `place` in SQL
 _COUNT = text(
     f"""
     insert into pool_attainment (pool, from_s, jobs, late_jobs)
     select pool, floor(bucket_s / {PERIOD_S}) * {PERIOD_S}, sum(counted.jobs), sum(counted.late_jobs)
-    from unnest(cast(:pools as text[]), cast(:queues as text[]), cast(:in_time as integer[]))
+    from unnest(cast(:pools as text[]), cast(:queues as text[]), cast(:in_time as float8[]))
         as asked(pool, queue, in_time)
     join profiles using (pool)
     join rollup_minutes using (queue)
     cross join lateral (
         select coalesce(sum(value::bigint), 0) as jobs,
-            coalesce(sum(value::bigint) filter (where key::integer > in_time), 0) as late_jobs
+            coalesce(sum(value::bigint) filter (where {_PLACE} > in_time), 0) as late_jobs
         from jsonb_each_text(pickup_sketch)
     ) as counted
     where job_class = '' and bucket_s >= :from_s and bucket_s < :until_s and counted.jobs > 0
@@ -38,7 +40,7 @@ _COUNT = text(
 async def count_attainment(conn: Connection, profiles: Iterable[Profile], *, now_s: float) -> None:
     """Count what the pipeline has rolled up of late, by each queue's objective. Done twice, it changes nothing."""
     members = [
-        (profile.pool, queue, sketch_index(profile.objective_of(queue).target_s))
+        (profile.pool, queue, place(sketch_index(profile.objective_of(queue).target_s)))
         for profile in profiles
         for queue in profile.queues
     ]

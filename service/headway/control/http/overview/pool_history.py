@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from headway.control.http.schemas.responses import BucketPoint, ServiceTimePoint
-from headway.scaling.measure import BucketRow, MovingSketch, merged, quantile_s, quantiles_s, sketch_value_s
+from headway.scaling.measure import BucketRow, MovingSketch, in_order, merged, quantile_s, quantiles_s, sketch_value_s
 from headway.scaling.metrics.unreported import NOTHING
 from headway.scaling.profile import Profile
 
@@ -38,7 +38,7 @@ def longest_window_s(profile: Profile) -> float:
 def service_times(rows: Iterable[BucketRow]) -> list[ServiceTimePoint]:
     """How long the jobs that ended took, shortest first."""
     sketch = merged(row.service_sketch for row in rows)
-    return [ServiceTimePoint(service_s=sketch_value_s(index), jobs=sketch[index]) for index in sorted(sketch)]
+    return [ServiceTimePoint(service_s=sketch_value_s(index), jobs=sketch[index]) for index in in_order(sketch)]
 
 
 def _point(at_s: float, rows: list[BucketRow], pickup: "Pickup | None", unknown: Collection[str]) -> BucketPoint:
