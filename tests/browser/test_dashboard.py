@@ -11,7 +11,7 @@ from playwright.async_api import Browser, expect
 from browser.pages import CONTRAST, IN_A_BROWSER, opened
 from browser.scene import SOON, one_pool, play
 from headway.scaling.allocation.host_demand import HostsWanted, Sign
-from headway.scaling.model import Decision, Mode, Objective
+from headway.scaling.model import Decision, Demand, Mode, Objective, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine, transaction
 from headway.store.pools.host_demand import save_hosts_wanted
@@ -140,6 +140,35 @@ async def test_each_queue_of_a_pool_is_marked_by_its_own_objective(browser: Brow
             await expect(late.locator(f"[data-part={part}]")).to_have_attribute("data-over", "true")
             await expect(in_time.locator(f"[data-part={part}]")).not_to_have_attribute("data-over", "true")
         await expect(in_time.locator("[data-part=sub]")).to_contain_text("99 % within")
+        assert wrong == []
+
+
+async def test_jobs_that_nobody_can_count_are_not_shown_as_none(browser: Browser, serve, seed: Seed) -> None:
+    one_pool(seed)
+    for at_least, ago_s in ((None, 1.0), (3, 2.0)):
+        known = QueueMetrics(
+            queue="redis/mail",
+            sampled_at_s=time.time(),
+            waiting_jobs=None,
+            waiting_min_jobs=at_least,
+            oldest_age_s=None,
+        )
+        demands = (Demand(name="work_in_progress", slots=1.0),)
+        decision = Decision(
+            pool="mail",
+            at_s=time.time(),
+            target_workers=1,
+            binding="work_in_progress",
+            demands=demands,
+            metrics=(known,),
+        )
+        seed.decision(decision, previous_workers=0, ago_s=ago_s)
+    async with serve() as (url, _, _), opened(browser, url) as (page, wrong):
+        decided = page.locator("#decisions > li")
+        await expect(decided.nth(0)).to_contain_text(
+            "The number of waiting jobs is unknown: running and starting workers"
+        )
+        await expect(decided.nth(1)).to_contain_text("At least 3 jobs wait: running and starting workers")
         assert wrong == []
 
 

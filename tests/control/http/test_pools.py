@@ -77,6 +77,9 @@ def stopped(since_s: float, until_s: float) -> Stoppage:
         ({"waiting_jobs": 9, "oldest_age_s": 500.0}, {"stoppage": stopped(-600.0, -8.0)}, "at_risk"),
         ({"waiting_jobs": 9, "oldest_age_s": 500.0}, {"stoppage": stopped(-600.0, -11.0)}, "breaching"),
         ({}, {}, "idle"),
+        # How many wait is unknown, or at least five do: nobody knows that nothing waits.
+        ({"waiting_jobs": None}, {}, "unmeasured"),
+        ({"waiting_jobs": None, "waiting_min_jobs": 5}, {}, "unmeasured"),
         ({}, {"counts": WorkerCounts(), "target_workers": 0}, "idle"),
         (MEASURED, {"failures": (ALL_FAIL,)}, "failing"),
         # One queue of two, in which a fifth of all jobs are
@@ -265,6 +268,22 @@ async def test_attempts_that_are_tried_again_are_no_failures(client: httpx.Async
     assert window["failure_share"] == pytest.approx(7 / 376)
     series = (await client.get(f"/v1/pools/mail/series?from_s={NOW_S - 60}&until_s={NOW_S}")).json()["columns"]
     assert (sum(map(int, filter(None, series["failed"]))), sum(map(int, filter(None, series["retried"])))) == (7, 64)
+
+
+async def test_failures_of_jobs_whose_ends_nobody_reports_are_unknown(client: httpx.AsyncClient, seed: Seed) -> None:
+    """Starts are reported, and ends are not: that none ended is nothing that anybody knows."""
+    mail(seed, finished_jobs=0)
+    seed.pipeline()
+    about = {"reports_arrivals": True, "reports_starts": True, "reports_ends": False}
+    seed.sample("redis/mail", at_s=NOW_S - 1, waiting_jobs=0, oldest_age_s=0.0, **about)
+    pool = await pool_of(client)
+    assert pool["failures"] is None
+    assert row_of(pool)[COLUMNS.index("failed")] == "unknown"
+    (queue,) = (await client.get("/v1/queues")).json()["queues"]
+    assert queue["failures"] is None
+    assert "headway_pool_failed_jobs{" not in (await client.get("/metrics")).text
+    seed.sample("redis/mail", at_s=NOW_S - 1, waiting_jobs=0, oldest_age_s=0.0, **{**about, "reports_ends": True})
+    assert row_of(await pool_of(client))[COLUMNS.index("failed")] == "none ended"
 
 
 async def test_workers_that_only_end_too_early_outrank_on_time(client: httpx.AsyncClient, seed: Seed) -> None:

@@ -87,7 +87,7 @@ def _awaited(seen: dict[str, Any]) -> list[str]:
 def _depths(seen: dict[str, Any]) -> str:
     """Its queues together, which a decision shows as they were when it was made."""
     known = metrics_from_mapping(seen["metrics"])
-    if known.waiting_jobs is None:
+    if known.sampled_at_s is None:
         return "its queues were never read"
     read = "one of which was never read" if seen["sample_age_s"] is None else f"read {_age(seen['sample_age_s'])}"
     return f"in its queues, {read}, {depths(known)}"

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -64,14 +65,21 @@ def picture(api: Api) -> RenderableType:
     answer = api.get("/v1/pools")
     at = time.strftime("%H:%M:%S", time.localtime(answer["at_s"]))
     pools = answer["pools"]
-    running = sum(pool["running_workers"] or 0 for pool in pools)
-    known = [pool["metrics"]["waiting_jobs"] for pool in pools if pool["metrics"]["waiting_jobs"] is not None]
-    waiting = f"{counted(sum(known), 'job')} waiting" if known or not pools else f"jobs waiting {UNKNOWN}"
+    running = total([pool["running_workers"] for pool in pools], "worker")
+    waiting = total([pool["metrics"]["waiting_jobs"] for pool in pools], "job")
     return Group(
-        Text(f"{at}: {counted(len(pools), 'pool')}, {counted(running, 'worker')}, {waiting}"),
+        Text(f"{at}: {counted(len(pools), 'pool')}, {running}, {waiting} waiting"),
         pools_table(answer),
         *(Text(sentence, style="red") for sentence in wrong(answer)),
     )
+
+
+def total(numbers: Sequence[int | None], noun: str) -> str:
+    """How many there are in all pools together; where the number of a pool is unknown, so many or more."""
+    known = [number for number in numbers if number is not None]
+    if numbers and not known:
+        return f"{noun}s {UNKNOWN}"
+    return f"{counted(sum(known), noun)}{' or more' if len(known) < len(numbers) else ''}"
 
 
 def wrong(answer: Body) -> list[str]:

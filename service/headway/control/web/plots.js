@@ -151,7 +151,7 @@ export class Plots {
       const left = plot.valToPos(each.decided_at_s, "x");
       if (!(left >= 0 && left <= plot.over.clientWidth) || last - left < MARK_PX) continue;
       last = left;
-      const words = `${each.previous_workers ?? "none"} → ${each.decision.target_workers} at ${clock(each.decided_at_s)}`;
+      const words = `${each.previous_workers ?? "undecided"} → ${each.decision.target_workers} at ${clock(each.decided_at_s)}`;
       const button = el("button", { type: "button", class: "decided", tabindex: "-1", title: `${words}: why?` });
       mark(button, "data-direction", each.decision.target_workers >= (each.previous_workers ?? 0) ? "up" : "down");
       button.style.left = `${left}px`;

@@ -239,10 +239,9 @@ function othersOf({ member_objectives }) {
   return number ? `, ${number} with ${number === 1 ? "its own objective" : "their own objectives"}` : "";
 }
 
-/** No start in the window leaves nothing to measure; that is known, where buckets are there at all. */
+/** No start in the window leaves nothing to measure. Where starts are not reported, or not since when jobs waited, it is unknown. */
 function pickup({ metrics, pool }, started) {
-  const isMeasured = metrics.arrival_rate_per_s !== null;
-  if (!started || started.wait_s === null) return isMeasured ? "no starts" : duration(null);
+  if (!started || started.wait_s === null) return metrics.start_rate_per_s === 0 ? "no starts" : duration(null);
   return pool ? `p${decimal(started.objective.percentile)} ${duration(started.wait_s)}` : duration(started.wait_s);
 }
 

@@ -87,7 +87,7 @@ function nothingToDo(decision) {
   const seen = totals(decision);
   if (!decision.is_fresh || seen.waiting_jobs === null) return "";
   if (seen.waiting_jobs) return `${waiting(seen)}, and no demand is above zero.`;
-  return seen.arrival_rate_per_s === 0 ? "Nothing waits and nothing arrives." : `${waiting(seen)}.`;
+  return seen.arrival_rate_per_s === 0 && seen.waiting_jobs === 0 ? "Nothing waits and nothing arrives." : `${waiting(seen)}.`;
 }
 
 const slots = (value) => `${decimal(value)} ${value === 1 ? "job" : "jobs"} at a time`;
@@ -120,6 +120,8 @@ function waiting(seen) {
   const reserved = seen.reserved_jobs ? ` and ${count(seen.reserved_jobs)} ${seen.reserved_jobs === 1 ? "is" : "are"} reserved` : "";
   const least = seen.in_flight_min_jobs ? ` and workers have at least ${counted(seen.in_flight_min_jobs, "job")}` : "";
   const inFlight = (running > 0 ? ` and ${count(running)} ${running === 1 ? "runs" : "run"}` : least) + reserved;
+  if (seen.waiting_jobs === null && !seen.waiting_min_jobs) return `The number of waiting jobs is unknown${inFlight}`;
+  if (seen.waiting_jobs === null) return `At least ${counted(seen.waiting_min_jobs, "job")} ${seen.waiting_min_jobs === 1 ? "waits" : "wait"}${inFlight}`;
   if (!seen.waiting_jobs) return inFlight ? `No job waits${inFlight}` : "No job waits";
   const oldest = seen.oldest_age_s === null ? "" : `, the oldest for ${duration(seen.oldest_age_s)}`;
   return `${counted(seen.waiting_jobs, "job")} ${seen.waiting_jobs === 1 ? "waits" : "wait"}${oldest}${inFlight}`;
@@ -175,9 +177,9 @@ function sentence(note) {
   return text.endsWith(".") ? text : `${text}.`;
 }
 
-/** The pool's queues together: counts and rates add, times are the greatest. */
+/** The pool's queues that were ever read together: counts and rates add, times are the greatest. */
 function totals(decision) {
-  const queues = decision.metrics;
+  const queues = decision.metrics.filter((queue) => queue.sampled_at_s !== null);
   const all = (name) => queues.map((queue) => queue[name] ?? null).filter((value) => value !== null);
   const sum = (name) => (all(name).length ? all(name).reduce((one, other) => one + other, 0) : null);
   const exact = (name) => (all(name).length === queues.length ? sum(name) : null);
@@ -185,7 +187,8 @@ function totals(decision) {
     exact(name) === null ? queues.reduce((total, queue) => total + (queue[name] ?? queue[bound] ?? 0), 0) : null;
   const most = (name) => (all(name).length ? Math.max(...all(name)) : null);
   return {
-    waiting_jobs: sum("waiting_jobs"),
+    waiting_jobs: exact("waiting_jobs"),
+    waiting_min_jobs: atLeast("waiting_jobs", "waiting_min_jobs"),
     in_flight_jobs: exact("in_flight_jobs"),
     in_flight_min_jobs: atLeast("in_flight_jobs", "in_flight_min_jobs"),
     reserved_jobs: sum("reserved_jobs"),

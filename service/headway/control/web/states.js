@@ -25,7 +25,7 @@ export const MEANINGS = {
   scaling: "Workers are being started or let go.",
   at_risk: "The oldest job has waited most of its objective, or workers are missing: hosts have no capacity for them, or do not start them.",
   recovering: "No job waits too long now, but some did within the objective's window.",
-  breaching: "The oldest job has waited longer than the objective allows (breached).",
+  breaching: "The oldest job of a queue has waited longer than that queue's objective allows (breached).",
   unmeasured: "No pickup time was measured within the objective's window.",
   crash_loop: "Workers of its template crash.",
   failing: "More of the jobs that ended fail than the profile's failure limit allows.",

@@ -70,7 +70,7 @@ def _decided(api: Api, from_s: float, pool: str | None, limit: int) -> Iterator[
                 at_s=row["decided_at_s"],
                 kind="scaled",
                 about=f"pool {decision['pool']}",
-                text=f"{'none' if before is None else before} → {after} workers: {named(decision['binding'])}",
+                text=f"{'undecided' if before is None else before} → {after} workers: {named(decision['binding'])}",
                 source=row,
             )
 

@@ -151,7 +151,7 @@ class Condition:
         known = self.metrics
         at_work = self.counts.running if known.in_flight_jobs is None else known.in_flight_jobs
         return (
-            not known.waiting_jobs
+            known.waiting_jobs == 0
             and not known.start_rate_per_s
             and known.pickup_objective_s is None
             and not (known.has_unknown_rates and at_work)
@@ -279,9 +279,12 @@ def is_crash_looping(profile: Profile, counts: WorkerCounts, decision: StoredDec
     return any(row.host.is_known and profile.template in row.host.failing for row in places.of_pool(profile.pool))
 
 
-def failures_out(each: Sequence[Failures], limit: FailureLimit, *, is_measured: bool) -> FailuresOut | None:
-    """The failures of queues together as they are given; ``None`` where nothing was measured."""
-    if not is_measured:
+def failures_out(each: Sequence[Failures], limit: FailureLimit, metrics: QueueMetrics) -> FailuresOut | None:
+    """The failures of queues together as they are given.
+
+    ``None``: by ``metrics`` of these queues, nothing was measured, or nobody reports how jobs of one of them end.
+    """
+    if metrics.failure_rate_per_s is None:
         return None
     total = together(each)
     return FailuresOut(

@@ -98,7 +98,6 @@ def pool_now(
         no_host=no_host(profile, places) if is_wanted else None,
         now_s=now_s,
     )
-    is_measured = condition.measured_age_s is not None
     return PoolOut.taken_from(
         condition,
         profile,
@@ -113,7 +112,7 @@ def pool_now(
         failing_workers=counts.backing_off,
         unknown_workers=counts.unknown,
         reported_age_s=places.reported_age_s(profile),
-        failures=failures_out(condition.failures, profile.failure_limit, is_measured=is_measured),
+        failures=failures_out(condition.failures, profile.failure_limit, together),
         decided_at_s=latest.decided_at.timestamp() if latest else None,
         binding=latest.decision.binding if latest else None,
         predicted_pickup_s=latest.decision.predicted_pickup_s if latest else None,

@@ -91,7 +91,7 @@ def queues_now(
                 measured_age_s=measured_age_s,
                 metrics=metrics,
                 suspension=None if sample is None else sample.suspension,
-                failures=failures_out([failures], limit, is_measured=measured_age_s is not None),
+                failures=failures_out([failures], limit, metrics),
                 event_sources=reporters.sources_of(queue),
                 collectors=reporters.collectors_of(queue),
             )

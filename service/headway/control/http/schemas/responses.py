@@ -154,7 +154,7 @@ class QueueOut(Given):
     suspension: Suspension | None
     """What keeps workers from taking its jobs, by the word of its broker; null: the broker cannot say."""
     failures: FailuresOut | None
-    """Null where nothing was ever measured."""
+    """Null where nothing was ever measured, or nobody reports how its jobs end."""
     event_sources: list[EventSourceOut]
     """Who has reported what happens to its jobs in the last day. What several report counts once."""
     collectors: list[str]
@@ -462,7 +462,7 @@ class PoolOut(Given):
     """The pickup time at the percentile of a queue's own objective, of the queue where it takes the greatest part of
     that objective; null where none was measured."""
     failures: FailuresOut | None
-    """Of the jobs of all its queues; null where nothing was ever measured."""
+    """Of the jobs of all its queues; null where nothing was ever measured, or nobody reports how those of one end."""
     suspension: Suspension | None
     """What keeps all its workers from taking jobs, beside Headway, and so who says it; null: not known."""
     unstarted_workers: int

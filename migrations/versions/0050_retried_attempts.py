@@ -1,13 +1,13 @@
 """Attempts that failed and are followed by another one, apart from jobs that failed.
 
-Revision ID: 0048
+Revision ID: 0050
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0048"
-down_revision = "0047"
+revision = "0050"
+down_revision = "0049"
 branch_labels = None
 depends_on = None
 
