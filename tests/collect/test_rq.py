@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from rq import Retry
 from rq.job import JobStatus
+from rq.registry import StartedJobRegistry
 from rq.repeat import Repeat
 
 from collect.rq_jobs import Rq, Watch, fail, while_running, work
@@ -367,6 +368,27 @@ def test_a_job_that_was_put_twice_and_cancelled_once_runs_once(rq: Rq, watch: Wa
 
 
 def test_a_job_given_up_because_its_worker_died_has_failed_when_that_is_seen(rq: Rq, watch: Watch) -> None:
+    registry, _ = die_at_work(rq, watch)
+    registry.cleanup(timestamp=time.time() + 10_000)
+    noticed_s = watch.poll_once().at_s
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, STARTED, FAILED]
+    assert watch.of(FAILED).at_s == noticed_s
+    assert watch.of(FAILED).started_at_s is None, "RQ's clean-up comes minutes after the end of the job"
+
+
+def test_a_retried_job_whose_worker_died_has_no_service_time(rq: Rq, watch: Watch) -> None:
+    """RQ's clean-up puts it into the queue again, minutes after its end."""
+    registry, job_id = die_at_work(rq, watch)
+    rq.redis.hset(f"rq:job:{job_id}", "retries_left", 1)
+    registry.cleanup(timestamp=time.time() + 10_000)
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, STARTED, FAILED, RETRIED, ENQUEUED]
+    assert watch.of(FAILED).started_at_s is None
+
+
+def die_at_work(rq: Rq, watch: Watch) -> tuple[StartedJobRegistry, str]:
+    """A job is registered as started, without an end, as a killed worker leaves it. Returns the registry and its id."""
     job = rq.queue().enqueue(work)
 
     def worker_dies() -> None:
@@ -378,15 +400,10 @@ def test_a_job_given_up_because_its_worker_died_has_failed_when_that_is_seen(rq:
     member = {}
     while_running.insert(0, lambda: member.update(rq.redis.zrange(registry.key, 0, -1, withscores=True)))
     rq.run()
-    # As a killed worker leaves it: still registered as started, without an end.
     rq.redis.zadd(registry.key, member)
     rq.redis.hset(f"rq:job:{job.id}", mapping={"status": JobStatus.STARTED, "ended_at": ""})
     rq.redis.zrem(rq.queue().failed_job_registry.key, job.id)
     (sample,) = watch.poll_once().samples
     assert sample.in_flight_jobs == 1
     assert watch.reported() == [ENQUEUED, STARTED]
-    registry.cleanup(timestamp=time.time() + 10_000)
-    noticed_s = watch.poll_once().at_s
-    watch.poll_once()
-    assert watch.reported() == [ENQUEUED, STARTED, FAILED]
-    assert watch.of(FAILED).at_s == noticed_s
+    return registry, job.id

@@ -251,12 +251,20 @@ def _moves(
         kind = EventKind.FINISHED if record.state is JobState.FINISHED else EventKind.FAILED
         # A job given up because its worker died has no end of its own: it ended no later than now.
         ended_at_s = None if is_of_before else record.ended_at_s
-        began_at_s = started_at_s or reported.started_at_s
+        began_at_s = _began_at_s(kind, started_at_s or reported.started_at_s, ended_at_s)
         reported = replace(
             reported, stage=Stage.ENDED, has_failed=kind is EventKind.FAILED, ended_at_s=ended_at_s or sighting.at_s
         )
         events.append(_event(sighting, kind, ended_at_s or sighting.at_s, reported.enqueued_at_s, began_at_s))
     return events, reported
+
+
+def _began_at_s(kind: EventKind, started_at_s: float | None, ended_at_s: float | None) -> float | None:
+    """The start that goes with an end; ``None`` of a job that failed without an end that its record shows.
+
+    RQ's clean-up gives such a job up minutes after its worker died. Nobody knows how long the job ran.
+    """
+    return None if kind is EventKind.FAILED and ended_at_s is None else started_at_s
 
 
 def _shows_end_before(reported: ReportedLife, record: JobRecord) -> bool:
@@ -290,7 +298,7 @@ def _end_of_life(reported: ReportedLife, record: JobRecord, sighting: Sighting) 
     # Where the next life has overwritten the end, it came no later than that life began.
     over_at_s = ended_at_s or min(record.enqueued_at_s if is_next_in_queue else sighting.at_s, sighting.at_s)
     kind = _kind_of_end(reported, record, sighting, is_end_shown=ended_at_s is not None)
-    yield _event(sighting, kind, over_at_s, reported.enqueued_at_s, started_at_s)
+    yield _event(sighting, kind, over_at_s, reported.enqueued_at_s, _began_at_s(kind, started_at_s, ended_at_s))
     if kind is EventKind.FAILED:
         yield _event(sighting, EventKind.RETRIED, over_at_s)  # as the failure, which is then none of the job
 
