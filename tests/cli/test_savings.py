@@ -66,6 +66,14 @@ def reported(url: str, capsys: pytest.CaptureFixture[str], *words: str) -> list[
     return json.loads(capsys.readouterr().out)["pools"]
 
 
+def test_jobs_of_a_queue_are_late_by_its_own_objective(url: str, seed: Seed) -> None:
+    """Every tenth waited for 40 s: late by the pool's 10 s, and not by the queue's 60 s."""
+    own = json.dumps({"redis/mail": {"target_s": 60.0, "percentile": 95.0, "window_s": 60.0}})
+    seed.execute_with("update profiles set body = jsonb_set(body, '{member_objectives}', %s)", own)
+    found = past_of(Asked(database_url=url, from_s=FROM_S, until_s=UNTIL_S)).attained["mail"]
+    assert (found.jobs, found.late_jobs) == (1440, 0)
+
+
 def test_one_side_is_the_rehearsal_and_the_other_the_record(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -143,12 +143,23 @@ def _of_database(asked: Asked, profiles: Mapping[str, Profile]) -> Past:
         if asked.pools and pool not in asked.pools:
             continue
         mine = [row for row in rows if row.queue in profile.queues]
-        started[pool] = attained((row.pickup_sketch for row in mine), target_s=profile.objective.target_s)
+        started[pool] = _attained(profile, mine)
         try:
             loads.append(_load(pool, mine, seed=asked.seed))
         except Invalid as error:
             skipped[pool] = str(error)
     return Past(loads=tuple(loads), profiles=known, skipped=skipped, attained=started, until_s=until_s)
+
+
+def _attained(profile: Profile, rows: Sequence[BucketRow]) -> Attained:
+    """The jobs of a pool that started, those of each queue in time or late by the objective of that queue."""
+    parts = [
+        attained(
+            (row.pickup_sketch for row in rows if row.queue == queue), target_s=profile.objective_of(queue).target_s
+        )
+        for queue in profile.queues
+    ]
+    return Attained(jobs=sum(each.jobs for each in parts), late_jobs=sum(each.late_jobs for each in parts))
 
 
 async def _learned(database_url: str, profiles: Mapping[str, Profile]) -> dict[str, Behaviour]:
