@@ -145,6 +145,21 @@ def test_other_lists_are_nobodys_jobs(shop: Shop) -> None:
     assert shop.waiting() == {"mail": 1}
 
 
+def test_the_separator_of_one_application_is_none_of_anothers(shop: Shop) -> None:
+    shop.send(4, queue="news", options={**TEN, "sep": ":"})
+    shop.send(4, queue="mail")
+    shop.redis.rpush("mail:5", "x")
+    assert shop.waiting() == {"news": 1, "mail": 1}
+
+
+def test_a_list_may_be_scanned_before_its_queue_is_bound(shop: Shop) -> None:
+    shop.send(0)
+    shop.redis.rpush("news\x06\x164", "{}")
+    assert shop.waiting() == {"mail": 1}
+    shop.send(0, 4, queue="news")
+    assert shop.waiting() == {"mail": 1, "news": 3}
+
+
 def test_a_list_that_no_binding_explains_is_named(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     shop.send(0)
     shop.redis.rpush("gone\x06\x164", "x")

@@ -331,10 +331,9 @@ GUARDS = (
     *_of(
         AGENT,
         ("agent/test_suspended_starts.py", "agent/test_inability.py"),
-        ("workers/manager.py", "            life = lifecycle.over(life, now_s=now_s)\n", ""),
+        ("workers/manager.py", "            life = lifecycle.over(life, now_s=now_s)\n", "            pass\n"),
         ("workers/ends/suspended_starts.py", "        self._until_s[kind] = now_s + SUSPENDED_START_PAUSE_S\n", ""),
         ("monitoring/inability.py", "            if each.pool not in able and", "            if"),
-        ("loop.py", "        certain = fleet.suspended_starts.marked(certain, now_s=self._clock())\n", ""),
     ),
     *_of(
         CONTROL,
@@ -343,11 +342,6 @@ GUARDS = (
             "scheduler/ticker.py",
             "{**_asleep(gathered, waiting), **_turned(gathered, self._evaluation.suspended)}",
             "_asleep(gathered, waiting)",
-        ),
-        (
-            "scheduler/ticker.py",
-            "is_over = pool in suspended and Suspension.NONE in of_pool",
-            "is_over = pool in suspended",
         ),
         ("scheduler/evaluator.py", "are_suspended.get(row.pool, row.is_suspended)", "row.is_suspended"),
         ("scheduler/view_builder.py", "and sample.at_s >= oldest_s", ""),
@@ -382,7 +376,6 @@ GUARDS = (
         ("celery/celery_source.py", " or self._groups.version != version", ""),
         ("celery/queue_bindings.py", "                self._filters_types = False\n", "                pass\n"),
         ("celery/queue_bindings.py", "self.further_separators[queue] = [*known, separator]", "pass"),
-        ("celery/binding_members.py", "separator == SEPARATOR or pattern in", "pattern in"),
     ),
     *_of(
         CONTROL,

@@ -95,6 +95,8 @@ async def test_a_suspension_is_a_ticket_and_no_page(
     begun = Stoppage(since_s=NOW_S - 1_000.0)
     await decided(Suspension.LIBRARY, begun)
     assert [each for each in await firing() if each[0] != "degraded"] == [("pool_suspended", "ticket")]
+    answer = await client.get("/v1/alerts", params={"state": "all"})
+    assert "suspended" not in {each["kind"] for each in answer.json()["alerts"]}
     await decided(Suspension.NONE, begun, is_read=False)
     assert ("pool_suspended", "ticket") in await firing()
     await decided(Suspension.NONE, Stoppage(since_s=begun.since_s, until_s=clock.now_s + 120.0))
