@@ -9,6 +9,8 @@ For each library, on an embedded Valkey, with `headway collect` and `headway con
   500 jobs a second enter, start and end (15 %)
 - from a job's entry into the broker to its queue's sample in Postgres, meanwhile, p95 (1 s)
 - resident memory at most while 200,000 jobs wait in 100 queues (120 MB)
+- of Celery, while workers hold 100,000 tasks with an ETA: one poll once each was read, processor of ours, median
+  (25 ms), and the memory that they take (60 MB)
 
 Of a RabbitMQ 3.10 of Debian's packages, the first two: one poll takes 10 ms of ours at most, and 60 ms of the server's.
 Of the server all threads count, without what it takes while nobody polls. Its queues report statistics each 5 s, the
@@ -28,8 +30,10 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,6 +47,7 @@ from many_agents.served import Control
 from options import positive_count
 
 from headway.collect.libraries import Libraries
+from headway.collect.source import Source
 from headway.connections import Connection
 from headway.store.embedded import ensure_valkey
 
@@ -54,6 +59,7 @@ IDLE_QUEUES = 1_000
 BUSY_QUEUES = 100
 JOBS_PER_S = 500.0
 FILLED_AT_ONCE = 1_000
+ETA_POLLS_MAX = 200  # until each task with an ETA was read
 SETTLES_S = 6.0
 WATCHED_EVERY_S = 0.02
 SEPARATOR = "\x06\x16"
@@ -65,6 +71,8 @@ HEADS = {
     "busy_share": "core busy ≤ 15 %",
     "stored_p95_s": "stored p95 s ≤ 1",
     "resident_mb": "resident MB ≤ 120",
+    "eta_poll_ms": "ETA poll ms ≤ 25",
+    "eta_mb": "ETA MB ≤ 60",
 }
 
 
@@ -76,6 +84,7 @@ class Size:
     """Each share of a core."""
     polls: int
     waiting_jobs: int
+    eta_jobs: int
 
     @property
     def resident_s(self) -> float:
@@ -143,14 +152,30 @@ class Celery:
             pipe.execute()
 
     def enter(self, queue: str, job: str, pipe: "redis.client.Pipeline") -> None:
-        headers = {"lang": "py", "task": "shop.mail.send", "id": job, "eta": None, "argsrepr": "('someone',)"}
-        properties = {"delivery_tag": job, "delivery_info": {"exchange": "", "routing_key": queue}}
-        body = "W1sic29tZW9uZSJdLCB7fSwge31d" * 4
-        message = {"body": body, "content-type": "application/json", "headers": headers, "properties": properties}
-        pipe.lpush(queue, json.dumps(message))
+        pipe.lpush(queue, json.dumps(_message(queue, job, tag=job)))
 
     def take(self, queue: str) -> None:
         self._client.rpop(queue)
+
+    def hold(self, queue: str, jobs: int) -> None:
+        """Hold tasks that are due within the next hour, as workers that took them."""
+        now_s = time.time()
+        for first in range(0, jobs, FILLED_AT_ONCE):
+            with self._client.pipeline(transaction=False) as pipe:
+                for number in range(first, min(first + FILLED_AT_ONCE, jobs)):
+                    tag = str(uuid.uuid4())
+                    eta = datetime.fromtimestamp(now_s + 600.0 + number * 7919 % 3000, UTC).isoformat()
+                    message = _message(queue, f"held-{number}", tag=tag, eta=eta)
+                    pipe.hset("unacked", tag, json.dumps([message, "", queue]))
+                    pipe.zadd("unacked_index", {tag: now_s - 0.01 * (jobs - number)})
+                pipe.execute()
+
+
+def _message(queue: str, job: str, *, tag: str, eta: str | None = None) -> dict[str, Any]:
+    headers = {"lang": "py", "task": "shop.mail.send", "id": job, "eta": eta, "argsrepr": "('someone',)"}
+    properties = {"delivery_tag": tag, "delivery_info": {"exchange": "", "routing_key": queue}}
+    body = "W1sic29tZW9uZSJdLCB7fSwge31d" * 4
+    return {"body": body, "content-type": "application/json", "headers": headers, "properties": properties}
 
 
 WRITERS: dict[str, Callable[["redis.Redis"], Writer]] = {"rq": Rq, "celery": Celery}
@@ -195,6 +220,7 @@ class RedisBench:
                 busy_share = _share(collector, size.seconds)
         self._client.flushall()
         resident_mb = self._resident(busy, size)
+        eta = self._eta(self._writer, busy[0], size) if isinstance(self._writer, Celery) else {}
         self._client.close()
         self._server.wait_stopped()
         waits_s.sort()
@@ -207,6 +233,7 @@ class RedisBench:
             "stored_p95_s": round(waits_s[int(0.95 * len(waits_s))], 3) if waits_s else None,
             "stored_jobs": len(waits_s),
             "resident_mb": round(resident_mb, 1),
+            **eta,
         }
 
     def _poll(self, size: Size) -> tuple[float, float]:
@@ -309,12 +336,33 @@ class RedisBench:
                 for number in range(first, min(first + FILLED_AT_ONCE, size.waiting_jobs)):
                     self._writer.enter(queues[number % len(queues)], f"{self._library}-waiting-{number}", pipe)
                 pipe.execute()
+        return self._most_mb(size)
+
+    def _most_mb(self, size: Size) -> float:
+        """The most that `headway collect` has held, in MB."""
         with self._collecting() as collector:
             most, until_s = 0, time.monotonic() + size.resident_s
             while time.monotonic() < until_s:
                 most = max(most, collector.memory_info().rss)
                 time.sleep(0.5)
         return most / 1e6
+
+    def _eta(self, writer: Celery, queue: str, size: Size) -> dict[str, float]:
+        """What tasks with an ETA cost that workers hold."""
+        self._client.flushall()
+        writer.declare([queue])
+        before_mb = self._most_mb(size)
+        writer.hold(queue, size.eta_jobs)
+        connection = Connection(name="eta", url=self._server.url, library=self._library)
+        source = Libraries().of(connection).open(connection, None)
+        if not any(source.poll(time.time()).samples[0].delayed_jobs == size.eta_jobs for _ in range(ETA_POLLS_MAX)):
+            raise SystemExit(f"{size.eta_jobs} tasks with an ETA were not read in {ETA_POLLS_MAX} polls")
+        took_s = [_polled_s(source) for _ in range(size.polls)]
+        source.close()
+        return {
+            "eta_poll_ms": round(1e3 * statistics.median(took_s), 1),
+            "eta_mb": round(self._most_mb(size) - before_mb, 1),
+        }
 
 
 class RabbitBench:
@@ -354,13 +402,18 @@ def _poll_ms(
     alone_s = server_s() - before_s
     took_s, before_s = [], server_s()
     for _ in range(polls):
-        began_s = time.process_time()
-        source.poll(time.time())
-        took_s.append(time.process_time() - began_s)
+        took_s.append(_polled_s(source))
         time.sleep(every_s)
     server_ms = 1e3 * (server_s() - before_s - alone_s) / polls
     source.close()
     return 1e3 * statistics.median(took_s), server_ms
+
+
+def _polled_s(source: Source) -> float:
+    """Processor of ours that one poll takes."""
+    began_s = time.process_time()
+    source.poll(time.time())
+    return time.process_time() - began_s
 
 
 def _share(process: psutil.Process, seconds: float) -> float:
@@ -382,9 +435,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="that each share of a core is measured for")
     parser.add_argument("--polls", type=positive_count, default=40, help="of the idle queues")
     parser.add_argument("--waiting-jobs", type=positive_count, default=200_000, help="while memory is watched")
+    parser.add_argument("--eta-jobs", type=positive_count, default=100_000, help="tasks with an ETA that workers hold")
     parser.add_argument("--json", type=Path, help="append the figures there, a line each run")
     options = parser.parse_args()
-    size = Size(seconds=options.seconds, polls=options.polls, waiting_jobs=options.waiting_jobs)
+    size = Size(
+        seconds=options.seconds, polls=options.polls, waiting_jobs=options.waiting_jobs, eta_jobs=options.eta_jobs
+    )
     before = os.getloadavg()[0]
     with database() as (url, folder), contextlib.ExitStack() as stack:
         control = Control(folder, url)

@@ -14,6 +14,7 @@ import redis
 from celery import Celery
 from kombu import Exchange, Queue, pools
 
+from headway.collect.celery import held_messages
 from headway.collect.celery.acknowledgements import SHOWN_AFTER_S
 from headway.collect.celery.celery_source import CELERY, HEAD_JOBS, CelerySource
 from headway.collect.libraries import Libraries
@@ -349,6 +350,23 @@ def test_an_overdue_heartbeat_makes_no_reserved_job_run(shop: Shop, active: int,
     assert (sample.in_flight_jobs, sample.reserved_jobs) == (3, reserved_jobs)
 
 
+def test_what_is_held_and_was_not_read_yet_shows_no_early_acknowledgement(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 100,000 tasks with an ETA that workers hold, it takes a while to see which of the others run."""
+    monkeypatch.setattr(held_messages, "ENVELOPES_MAX", 0)
+    for _ in range(3):
+        shop.send()
+        shop.take("mail", at_s=1000.0)
+    shop.source.poll(1000.0)
+    for at_s in range(1000, 1012, 2):
+        published(shop, "a", active=2)
+        eventually(lambda at_s=at_s: shop.source.poll(float(at_s)).activities)
+    assert not shop.source.cursor()["acknowledges_early"]
+    sample = shop.samples(1012.0)["mail"]
+    assert (sample.in_flight_jobs, sample.reserved_jobs) == (None, None)
+
+
 def test_workers_of_one_host_that_share_a_name_count_apart(shop: Shop) -> None:
     """Celery calls each of them celery@HOST where nobody gives them names: that is how Headway starts several."""
     workers = [shop.work("-c", "1", "--prefetch-multiplier", "1", late=True) for _ in range(2)]
@@ -579,6 +597,9 @@ def test_nothing_is_written_and_the_login_of_the_page_is_enough(shop: Shop) -> N
         "EXISTS",
         "LLEN",
         "ZRANGE",
+        "ZCARD",
+        "ZCOUNT",
+        "ZMSCORE",
         "LRANGE",
         "LPOS",
         "HMGET",

@@ -9,8 +9,9 @@ import redis
 from celery import Celery
 from kombu import pools
 
-from headway.collect.celery import entered_jobs, queue_bindings
+from headway.collect.celery import queue_bindings
 from headway.collect.celery.celery_source import CelerySource
+from headway.collect.celery.lists import entered_jobs, list_turns
 from headway.collect.celery.queue_bindings import SEPARATOR
 from headway.connections import Connection
 from headway.scaling.model import BrokerPoll, PolledQueue
@@ -132,7 +133,7 @@ def test_what_a_worker_put_back_is_not_new(lists: Lists) -> None:
 
 
 def test_a_poll_reads_no_more_than_its_bound_and_says_so(lists: Lists, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entered_jobs, "MESSAGES_MAX", 5)
+    monkeypatch.setattr(entered_jobs, "NAMED_MAX", 5)
     lists.send(*(f"j{number}" for number in range(8)))
     names, is_complete = lists.found()
     assert (sorted(names), is_complete) == (["j3", "j4", "j5", "j6", "j7"], False)
@@ -145,10 +146,10 @@ def test_a_poll_reads_no_more_than_its_bound_and_says_so(lists: Lists, monkeypat
 
 
 def test_large_messages_are_read_to_a_bound_of_bytes(lists: Lists, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entered_jobs, "MESSAGES_BYTES_MAX", 50_000)
+    monkeypatch.setattr(entered_jobs, "READ_BYTES_MAX", 50_000)
     read: list[int] = []
-    real = entered_jobs.message_from
-    monkeypatch.setattr(entered_jobs, "message_from", lambda text: read.append(len(text)) or real(text))
+    real = list_turns.message_from
+    monkeypatch.setattr(list_turns, "message_from", lambda text: read.append(len(text)) or real(text))
     for number in range(10):
         lists.app.send_task("work", ("x" * 9_000,), queue="mail", task_id=f"large{number}")
     names, is_complete = lists.found()

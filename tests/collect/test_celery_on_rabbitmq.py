@@ -162,6 +162,8 @@ def test_jobs_for_later_of_a_quorum_queue_are_delayed_until_they_are_due(app: Ap
     eventually(app.delays_in_broker)
     app.send("late", 4, countdown=600)
     app.comes_to(0, 0, 4)
+    # 600 s are 512 + 64 + 16 + 8: they wait at level 9, where at most 1,023 s are left.
+    assert {each.within_s: each.jobs for each in app.sample().due if each.within_s > 500.0} == {511.0: 0, 1023.0: 4}
     app.send("late", countdown=3)
     app.comes_to(0, 1, 4)  # due, and begun
     app.send("late", 2)

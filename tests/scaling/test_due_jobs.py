@@ -1,4 +1,4 @@
-"""When delayed jobs are due: what a reading tells, and what an evaluation goes by."""
+"""When delayed jobs are due: what a reading reports, and what an evaluation goes by."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ def test_what_is_due_together_is_known_exactly() -> None:
     assert known == DelayedJobs(jobs=500, due_in_s=pytest.approx(47.3, abs=0.02))
 
 
-def test_a_sample_holds_all_that_is_told_apart() -> None:
+def test_a_sample_holds_all_that_is_distinguished() -> None:
     due = due_by_edges([1.0, *DUE_EDGES_S])
     assert len(DUE_EDGES_S) <= len(due) <= DUE_STEPS_MAX
     assert QueueSample(queue="a", at_s=0.0, waiting_jobs=0, delayed_jobs=99, due=due).due == due

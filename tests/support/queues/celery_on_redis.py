@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import redis
 
-from headway.collect.celery.celery_source import HEAD_JOBS, CelerySource
+from headway.collect.celery.celery_source import CelerySource
 from headway.collect.source import Cursor
 from headway.connections import Connection
 from headway.local.iso_time import unix_s
@@ -78,7 +78,7 @@ class CeleryOnRedis(CeleryScene):
         at_s, sample, depth, listed, held = found
         self.own.compared += 1
         self.own.compare("messages", sum(1 for _ in listed), depth)
-        later = [each for each in listed if each["is_shown"] and each["due_s"] is not None and each["due_s"] > at_s]
+        later = [each for each in listed if each["due_s"] is not None and each["due_s"] > at_s]
         held_later = [each for each in held if each["due_s"] is not None and each["due_s"] > at_s]
         self.own.compare("waiting", sample.waiting_jobs, depth - len(later))
         self.own.compare("delayed", sample.delayed_jobs, len(later) + len(held_later))
@@ -101,11 +101,7 @@ class CeleryOnRedis(CeleryScene):
         at_s = time.time()
         sample = self.polled(at_s)
         depth = self.hand.ask("depth")[2]
-        listed = [
-            {**_message(json.loads(text)), "is_shown": number < HEAD_JOBS}
-            for key in LISTS
-            for number, text in enumerate(reversed(self.redis.lrange(key, 0, -1)))
-        ]
+        listed = [_message(json.loads(text)) for key in LISTS for text in self.redis.lrange(key, 0, -1)]
         held = [_message(json.loads(text)[0]) for text in self.redis.hvals("unacked")]
         return at_s, sample, depth, listed, held
 

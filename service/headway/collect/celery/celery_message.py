@@ -1,6 +1,7 @@
 """A message of Celery as kombu writes it into Redis: its envelope. The body, a task's arguments, is never decoded."""
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ class Message:
     tag: str = ""
     """Which delivery it is; the same when a worker puts it back."""
     due_s: float | None = None
-    """When it is due (``eta``, ``countdown``); ``None``: at once."""
+    """When it is due (``eta``, ``countdown``): infinite where it expires before; ``None``: at once."""
     is_put_back: bool = False
     """Whether a worker took it and put it back."""
     job_id: str = ""
@@ -57,11 +58,17 @@ def _message(value: Any) -> Message:
     retries = _inside(value, "headers", "retries")
     return Message(
         tag=tag if isinstance(tag, str) else "",
-        due_s=unix_s(_inside(value, "headers", "eta")),
+        due_s=_due_s(value),
         is_put_back=isinstance(tag, str) and _inside(value, "headers", "redelivered") is True,
         job_id=job_id if isinstance(job_id, str) else "",
         attempt=retries + 1 if type(retries) is int and 0 < retries < ATTEMPTS_MAX else 1,
     )
+
+
+def _due_s(value: Any) -> float | None:
+    due_s = unix_s(_inside(value, "headers", "eta"))
+    expires_s = None if due_s is None else unix_s(_inside(value, "headers", "expires"))
+    return due_s if expires_s is None or due_s is None or expires_s > due_s else math.inf
 
 
 def _inside(value: Any, *keys: str) -> Any:

@@ -8,16 +8,17 @@ docs/decisions/0027-nothing-declared-in-rabbitmq.md.
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
+from headway.collect.celery.delayed_delivery import delay_level, due_by_levels
 from headway.collect.rabbitmq.broker_address import SCHEMES, refusals
 from headway.collect.rabbitmq.broker_reader import QueueCount
 from headway.collect.rabbitmq.management_api import ListedQueue
+from headway.collect.rabbitmq.queue_sample import UNKNOWN, DelayedCount
 from headway.collect.rabbitmq.rabbitmq_source import TIMESTAMPS, RabbitmqSource
 from headway.collect.source import QUEUES_POLLED_MAX, Figure, FoundQueue, Library, Reading, bounded, unseen
 from headway.scaling.model import BrokerPoll, PolledQueue
 
-DELAYED = re.compile(r"celery_delayed_\d+")  # kombu's delayed delivery: a chain of queues whose messages expire
 INTERNAL = re.compile(r"celeryev\..*|.*\.celery\.pidbox|.*\.reply\.celery\.pidbox")
 
 
@@ -40,7 +41,7 @@ class CeleryOnRabbitmq(RabbitmqSource):
                 workers=found.consumers if (found := consumers.get(each.name)) is not None else None,
             )
             for each in sorted(listed, key=lambda each: each.name)
-            if not DELAYED.fullmatch(each.name)
+            if delay_level(each.name) is None
         )
 
     def poll(self, at_s: float) -> Reading:
@@ -48,12 +49,11 @@ class CeleryOnRabbitmq(RabbitmqSource):
         began_s = time.monotonic()
         counts = self._reader.read(at_s)
         until_s = at_s + time.monotonic() - began_s
-        queues = {name: count for name, count in counts.items() if not DELAYED.fullmatch(name)}
-        delayed = [count for name, count in counts.items() if name not in queues and count.is_there]
+        levels = {name: delay_level(name) for name in counts}
+        queues = {name: count for name, count in counts.items() if levels[name] is None}
+        delayed = {level: counts[name].ready_jobs for name, level in levels.items() if level is not None}
         is_only = len(queues) == 1
-        samples = self._samples.of(
-            queues, at_s, delayed_jobs=lambda count: _delayed_jobs(count, delayed, is_only=is_only)
-        )
+        samples = self._samples.of(queues, at_s, delayed=lambda count: _delayed(count, delayed, is_only=is_only))
         return Reading(at_s=at_s, samples=samples, poll=self._entries(queues, at_s, until_s))
 
     def _entries(self, queues: Mapping[str, QueueCount], at_s: float, until_s: float) -> BrokerPoll | None:
@@ -84,20 +84,22 @@ class CeleryOnRabbitmq(RabbitmqSource):
         )
 
     def _is_read(self, queue: ListedQueue) -> bool:
-        if DELAYED.fullmatch(queue.name):
+        if delay_level(queue.name) is not None:
             return True
         return not INTERNAL.fullmatch(queue.name) and super()._is_read(queue)
 
 
-def _delayed_jobs(count: QueueCount, delayed: Iterable[QueueCount], *, is_only: bool) -> int | None:
-    """Jobs due later of one queue; ``None``: not known.
+def _delayed(count: QueueCount, delayed: Mapping[int, int], *, is_only: bool) -> DelayedCount:
+    """Jobs due later of one queue, of which so many are ``delayed`` at each level.
 
     Of a classic queue, workers hold such jobs among the others. For quorum queues Celery delays jobs in queues of its
     own, for all queues together: to which one a message goes is written in the message. Where these are empty, workers
     may hold some all the same: for a direct exchange, Celery delays nothing in the broker.
     """
-    total = sum(each.ready_jobs for each in delayed)
-    return total if is_only and total and not count.is_classic else None
+    total = sum(delayed.values())
+    if not is_only or not total or count.is_classic:
+        return UNKNOWN
+    return DelayedCount(jobs=total, due=due_by_levels(delayed))
 
 
 REMEDY = "start workers with --include headway.emit.celery"
@@ -113,7 +115,9 @@ CELERY_ON_RABBITMQ = Library(
             "a lower bound: what workers have not acknowledged; with early acknowledgements what runs is not among it",
             remedy=REMEDY,
         ),
-        Figure.DELAYED: bounded("5 s, where the virtual host has one quorum queue; else unknown"),
+        Figure.DELAYED: bounded(
+            "5 s, where the virtual host has one quorum queue; else unknown. A time when a job is due is a latest time"
+        ),
         Figure.OLDEST_AGE: bounded(
             "5 s, of classic queues whose messages have a timestamp; else unknown", remedy=TIMESTAMPS
         ),

@@ -11,32 +11,36 @@ is reported as a lower bound.
 
 import logging
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 import redis
 
 from headway.collect.celery.acknowledgements import Acknowledgements, HeldAndRunning
-from headway.collect.celery.celery_message import Message, message_from
-from headway.collect.celery.entered_jobs import EnteredJobs, NewJobs
-from headway.collect.celery.held_messages import HELD_MAX, HeldMessages, HeldOfQueue
+from headway.collect.celery.celery_message import Message
+from headway.collect.celery.held_index import HELD_MAX, HeldIndex
+from headway.collect.celery.held_messages import HeldMessages, HeldOfQueue
+from headway.collect.celery.lists.entered_jobs import EnteredJobs, NewJobs
+from headway.collect.celery.lists.list_ends import ListEnds
+from headway.collect.celery.lists.oldest_entered import TIMED, oldest_entered
 from headway.collect.celery.priority_lists import PriorityLists
 from headway.collect.celery.queue_bindings import QueueBindings
+from headway.collect.celery.taken_jobs import TakenJobs, taken_jobs
 from headway.collect.celery.worker_heartbeats import WorkerHeartbeats
 from headway.collect.list_marks import Entered, ListMarks
 from headway.collect.prepared_commands import exchange, prepared
 from headway.collect.redis_client import SCHEMES, connect, is_about_a_key, log_in_anew, refusals, unavailable
 from headway.collect.source import QUEUES_POLLED_MAX, Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
 from headway.connections import Connection
-from headway.scaling.model import BrokerPoll, PolledQueue, QueueSample
+from headway.scaling.model import BrokerPoll, PolledQueue, QueueSample, due_by_edges
 
 TAKEN, TAKEN_INDEX = "unacked", "unacked_index"
-HEAD_JOBS = 20  # of those that are next in a list, the ones due later are counted apart
+HEAD_JOBS = 20  # of those that are next in a list, the ones that were put back show how old they are
 NOTHING_HELD = HeldOfQueue()
 ASKED_TOGETHER = 50
-ENVELOPES_MAX = 2_000  # a poll; the rest is read by the next
 
 log = logging.getLogger(__name__)
 
@@ -46,18 +50,13 @@ class _QueueCount:
     """What one poll found of a queue."""
 
     waiting_jobs: int = 0
-    delayed_jobs: int = 0
+    """Of those that were read."""
+    due_s: list[float] = field(default_factory=list)
+    """When each job is due that is due later."""
+    is_whole: bool = True
+    """Whether each message in its lists was read."""
     oldest: tuple[Entered, ...] = ()
     is_age_known: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Taken:
-    """What workers have of a queue, those that they run and those that they hold."""
-
-    in_flight_jobs: int | None
-    least_jobs: int
-    reserved_jobs: int | None
 
 
 class _Groups:
@@ -100,10 +99,12 @@ class CelerySource:
         """List -> when it was seen empty last, unless that was with its queue."""
         self._queue_empty_at_s: dict[str, float] = {}
         """Queue -> when each of its lists was."""
+        self._held_index = HeldIndex(self._client, self._prefix + TAKEN_INDEX)
         self._held = HeldMessages(self._bindings.queue_of)
         self._heads: dict[str, float] = {}
         """Queue -> after when the job that was next at the last poll had entered, where that is known."""
         self._unreadable: dict[str, str] = {}
+        self._partly_read: set[str] = set()
         self._entered = EnteredJobs(self._client)
         self._polled_at_s: float | None = None
         """The last poll; ``None`` where it may have been of another server."""
@@ -164,15 +165,15 @@ class CelerySource:
         found = self._take_lists(was_whole=was_whole)
         # A queue, or a list of one, that is found late may have had jobs before.
         late = frozenset() if was_whole else frozenset(islice(self._bindings.queues, known, None)) | found
-        lengths, taken_at_s = self._read_lengths()
+        lengths = self._read_lengths(at_s)
         full = [(queue, key) for queue, of_queue in lengths.items() for key, length in of_queue.items() if length]
-        ends, envelopes = self._read_ends(full, self._held.unknown(taken_at_s))
+        ends, envelopes = self._read_ends(full, self._held.unread())
         if self._polled_at_s is None:
             self._entered.forget()
-        new = self._entered.read(lengths, {key: each.newest[0] for key, each in ends.items() if each.newest})
+        new = self._entered.read(lengths, ends)
         seen_s = at_s + time.monotonic() - began_s
         counts = {queue: self._count(queue, of_queue, ends, at_s, seen_s) for queue, of_queue in lengths.items()}
-        self._held.take(taken_at_s, envelopes, self._heads)
+        self._held.take(envelopes, self._heads)
         # Of several lists any may be taken from. Where one may hold what was there before, nothing is known.
         self._heads = {
             queue: min((each.after_s for each in count.oldest if each.after_s is not None), default=at_s)
@@ -181,9 +182,9 @@ class CelerySource:
         }
         return Reading(
             at_s=at_s,
-            samples=tuple(self._samples(counts, taken_at_s, at_s)),
+            samples=tuple(self._samples(counts, at_s)),
             activities=tuple(self._heartbeats.activities(at_s)),
-            poll=self._entries(lengths, new, taken_at_s, late, at_s, seen_s),
+            poll=self._entries(lengths, new, late, at_s, seen_s),
         )
 
     def _take_lists(self, *, was_whole: bool) -> set[str]:
@@ -205,15 +206,14 @@ class CelerySource:
         self,
         lengths: Mapping[str, Mapping[str, int]],
         new: Mapping[str, NewJobs],
-        taken_at_s: Mapping[str, float],
         late: Container[str],
         at_s: float,
         seen_s: float,
     ) -> BrokerPoll | None:
         """Which jobs are new; ``None`` where more queues have jobs than one message names."""
         after_s, self._polled_at_s = self._polled_at_s, at_s
-        held = self._held.counts(taken_at_s)
-        is_all_known = sum(held.values()) == len(taken_at_s)
+        held = self._held.counts()
+        is_all_known = self._held_index.is_whole and sum(held.values()) == len(self._held_index)
         rows = [PolledQueue(queue=self._connection.queue(queue), waiting_jobs=0) for queue in self._unreadable]
         for queue, of_queue in lengths.items():
             waiting_jobs = sum(of_queue.values())
@@ -239,26 +239,25 @@ class CelerySource:
             finds_all=self._bindings.is_whole,
         )
 
-    def _read_lengths(self) -> tuple[dict[str, dict[str, int]], dict[str, float]]:
-        """Queue -> list -> jobs in it, none of an empty queue; and what workers hold: tag -> when it was taken."""
+    def _read_lengths(self, at_s: float) -> dict[str, dict[str, int]]:
+        """Queue -> list -> jobs in it, none of an empty queue; and which messages workers hold."""
         lengths: dict[str, dict[str, int]] = {queue: {} for queue in self._bindings.queues}
         full = self._with_jobs(list(lengths))
         with self._client.pipeline(transaction=False) as pipe:
             for queue in full:
                 for key in self._lists.of(queue):
                     pipe.llen(key)
-            pipe.zrange(self._prefix + TAKEN_INDEX, 0, HELD_MAX - 1, withscores=True)
-            *replies, taken = pipe.execute(raise_on_error=False)
-        if isinstance(taken, Exception):
-            raise taken
-        rest = iter(replies)
+            asked = self._held_index.ask(pipe, by_name=self._held.due_tags(at_s=at_s))
+            replies = pipe.execute(raise_on_error=False)
+        self._held.change(self._held_index.take(replies[-asked:]))
+        rest = iter(replies[:-asked])
         for queue in full:
             of_queue = list(islice(rest, len(self._lists.of(queue))))
             if self._is_readable(queue, of_queue):
                 lengths[queue] = dict(zip(self._lists.of(queue), of_queue, strict=True))
             else:
                 del lengths[queue]
-        return lengths, {str(tag): float(at_s) for tag, at_s in taken}
+        return lengths
 
     def _with_jobs(self, queues: Sequence[str]) -> list[str]:
         """Those of ``queues`` among which some have a job: a list without one does not exist.
@@ -289,9 +288,8 @@ class CelerySource:
 
     def _read_ends(
         self, full: list[tuple[str, str]], new: list[str]
-    ) -> "tuple[dict[str, _Ends], dict[str, str | None]]":
+    ) -> tuple[dict[str, ListEnds], dict[str, str | None]]:
         """Both ends of the lists ``full`` and which of their marks are there; the messages of the tags ``new``."""
-        new = new[:ENVELOPES_MAX]
         for queue, key in full:
             if key not in self._marks:
                 self._marks[key] = ListMarks(after_s=self._emptied_at_s(queue, key))
@@ -301,15 +299,16 @@ class CelerySource:
             for key, marks in asked.items():
                 pipe.lrange(key, 0, 0)
                 pipe.lrange(key, -HEAD_JOBS, -1)
+                pipe.llen(key)
                 for mark in marks:
                     pipe.lpos(key, mark, rank=-1)
             if new:
                 pipe.hmget(self._prefix + TAKEN, new)
             replies = iter(pipe.execute() if full or new else [])
-        ends: dict[str, _Ends] = {}
+        ends: dict[str, ListEnds] = {}
         for key, marks in asked.items():
-            newest, head = next(replies), next(replies)
-            ends[key] = _Ends(newest, head, [each is not None for each in islice(replies, len(marks))])
+            newest, head, length = islice(replies, 3)
+            ends[key] = ListEnds(newest, head, [each is not None for each in islice(replies, len(marks))], length)
         envelopes = dict(zip(new, next(replies), strict=True)) if new else {}
         self._read_further(ends)
         self._doubt_marks()  # it may have changed amid the poll
@@ -326,7 +325,7 @@ class CelerySource:
             marks.doubt()
         self._is_new_server = False
 
-    def _read_further(self, ends: "dict[str, _Ends]") -> None:
+    def _read_further(self, ends: dict[str, ListEnds]) -> None:
         """A third trip, rarely: where all marks that were asked for have left."""
         further = {key: self._marks[key].asked_further(each.present) for key, each in ends.items()}
         if not any(further.values()):
@@ -342,7 +341,7 @@ class CelerySource:
     # --- what it means ------------------------------------------------------------------------------------------------
 
     def _count(
-        self, queue: str, lengths: dict[str, int], ends: "dict[str, _Ends]", at_s: float, seen_s: float
+        self, queue: str, lengths: dict[str, int], ends: dict[str, ListEnds], at_s: float, seen_s: float
     ) -> _QueueCount:
         count = _QueueCount()
         if not any(lengths.values()):
@@ -351,24 +350,26 @@ class CelerySource:
             return count
         for key, length in lengths.items():
             end = ends.get(key)
-            if end is None or not end.newest or not end.head:  # empty, or emptied between both trips
+            if end is None:
                 self._empty_at_s[key] = at_s
                 self._forget_marks((key,))
-                count.waiting_jobs += length
-                count.is_age_known = count.is_age_known and not length
                 continue
-            texts = end.head[::-1]
-            heads = list(map(message_from, texts))
-            # A job that has a time of its own says nothing of those behind it.
-            timed = {text for text, each in zip(texts, heads, strict=True) if each.due_s is not None}
+            jobs = self._entered.standing_jobs(key)
+            later = len(jobs.due_s) - bisect_right(jobs.due_s, at_s)
+            count.due_s += jobs.due_s[len(jobs.due_s) - later :]
+            if end.is_empty:  # emptied between both trips
+                self._empty_at_s[key] = at_s
+                self._forget_marks((key,))
+                count.waiting_jobs += max(0, length - later)
+                count.is_age_known = False
+                continue
+            count.waiting_jobs += jobs.jobs - later
+            count.is_whole = count.is_whole and jobs.is_whole
             marks = self._marks[key]
-            entered = marks.read(end.newest[0], end.present, passed=timed, asked_s=at_s, seen_s=seen_s)
-            later = sum(1 for each in heads if each.due_s is not None and each.due_s > at_s)
-            count.delayed_jobs += min(later, length)
-            count.waiting_jobs += max(0, length - later)
-            if length > later:
-                put_back = self._put_back(queue, heads, seen_s)
-                count.oldest += tuple(_entered(heads, put_back, length, entered, at_s))
+            entered = marks.read(end.newest[0], end.present, passed=TIMED, asked_s=at_s, seen_s=seen_s)
+            if not jobs.is_whole or jobs.jobs > later:
+                put_back = self._put_back(queue, end.next_messages, seen_s)
+                count.oldest += tuple(oldest_entered(end.next_messages, put_back, jobs, entered, at_s=at_s))
         return count
 
     def _forget_marks(self, keys: Sequence[str]) -> None:
@@ -387,19 +388,31 @@ class CelerySource:
                 found[each.tag] = held
         return found
 
-    def _samples(
-        self, counts: dict[str, _QueueCount], taken_at_s: dict[str, float], at_s: float
-    ) -> Iterator[QueueSample]:
-        held = self._held.of_queues(taken_at_s, at_s=at_s)
+    def _samples(self, counts: dict[str, _QueueCount], at_s: float) -> Iterator[QueueSample]:
+        held = self._held.of_queues(at_s=at_s)
         is_only = len(self._bindings.queues) == 1
         # A heartbeat does not say which queues its worker serves: of several, nobody knows.
         running = self._running(held, counts, at_s) if is_only else None
         listed = self._heartbeats.listed_workers if is_only and self._heartbeats.is_whole(at_s) else None
+        is_fresh, is_read = self._heartbeats.are_fresh(at_s), self._is_held_read()
         for queue, count in counts.items():
+            if count.is_whole == (queue in self._partly_read):
+                self._note_reading(queue, count)
             of_queue = held.get(queue, NOTHING_HELD)
-            count.delayed_jobs += of_queue.delayed_jobs
-            taken = self._taken(len(of_queue.due), running, is_only=is_only, is_fresh=self._heartbeats.are_fresh(at_s))
+            count.due_s += of_queue.due_later_s
+            taken = taken_jobs(
+                len(of_queue.due), running, self._acknowledgements, is_only=is_only, is_fresh=is_fresh, is_read=is_read
+            )
             yield replace(self._sample(queue, count, of_queue.due, taken, at_s), listed_workers=listed)
+
+    def _note_reading(self, queue: str, count: _QueueCount) -> None:
+        name = self._connection.queue(queue)
+        if count.is_whole:
+            self._partly_read.discard(queue)
+            log.info("queue read queue=%s", name)
+        else:
+            self._partly_read.add(queue)
+            log.info("reading queue=%s: what waits is unknown until each message was read", name)
 
     def _running(self, held: dict[str, HeldOfQueue], counts: dict[str, _QueueCount], at_s: float) -> int | None:
         """Jobs that run in the only queue by the workers that publish; ``None`` where not each of them has by now."""
@@ -407,10 +420,10 @@ class CelerySource:
         if heartbeats.listed_workers is None or not heartbeats.is_whole(at_s):
             return None
         running_jobs = heartbeats.running_jobs(at_s)
-        if not heartbeats.are_fresh(at_s):
+        if not heartbeats.are_fresh(at_s) or not self._is_held_read():
             return running_jobs
         seen = HeldAndRunning(
-            waiting_jobs=sum(count.waiting_jobs for count in counts.values()),
+            waiting_jobs=sum(count.waiting_jobs + (not count.is_whole) for count in counts.values()),
             held_jobs=sum(len(each.due) for each in held.values()),
             running_jobs=running_jobs,
             begun_jobs=self._heartbeats.begun_jobs,
@@ -418,38 +431,27 @@ class CelerySource:
         self._acknowledgements.see(seen, at_s=at_s)
         return running_jobs
 
-    def _taken(self, held_jobs: int, running_jobs: int | None, *, is_only: bool, is_fresh: bool) -> _Taken:
-        """What workers have of a queue of which they hold ``held_jobs``.
+    def _is_held_read(self) -> bool:
+        """Whether it is known of each message that workers hold of which queue it is, and when it is due."""
+        return self._held_index.is_whole and self._held.are_read
 
-        What runs is exact only while no heartbeat is overdue. How many of the held jobs run, where each job that runs
-        is held, needs no more than that, or a late heartbeat would make all reserved jobs seem to run.
-        """
-        known = self._acknowledgements
-        if known.is_early:
-            in_flight = None if running_jobs is None or not is_fresh else running_jobs + held_jobs
-            return _Taken(in_flight_jobs=in_flight, least_jobs=held_jobs, reserved_jobs=held_jobs)
-        reserved = None if running_jobs is None else max(0, held_jobs - running_jobs)
-        least = max(held_jobs, running_jobs or 0) if is_fresh else held_jobs
-        # With nothing that runs, or nothing that is held, both ways of acknowledging are the same.
-        is_exact = known.is_late or (running_jobs is not None and is_fresh and not (running_jobs and held_jobs))
-        return _Taken(in_flight_jobs=least if is_exact and is_only else None, least_jobs=least, reserved_jobs=reserved)
-
-    def _sample(self, queue: str, count: _QueueCount, due: list[Entered], taken: _Taken, at_s: float) -> QueueSample:
+    def _sample(self, queue: str, count: _QueueCount, due: list[Entered], taken: TakenJobs, at_s: float) -> QueueSample:
         oldest = count.oldest
         if taken.reserved_jobs:
             oldest += tuple(due[len(due) - taken.reserved_jobs :])  # who was taken first runs first
         is_known = count.is_age_known and all(each.after_s is not None for each in oldest)
         age_s = max((at_s - each.until_s for each in oldest), default=0.0)
         bound_s = max((at_s - each.after_s for each in oldest if each.after_s is not None), default=0.0)
-        is_counted = queue not in self._lists.unread
+        is_counted = count.is_whole and queue not in self._lists.unread
         return QueueSample(
             queue=self._connection.queue(queue),
             at_s=at_s,
             waiting_jobs=count.waiting_jobs if is_counted else None,
             waiting_min_jobs=None if is_counted else count.waiting_jobs,
             in_flight_jobs=taken.in_flight_jobs,
-            in_flight_min_jobs=taken.least_jobs if taken.in_flight_jobs is None else None,
-            delayed_jobs=count.delayed_jobs,
+            in_flight_min_jobs=taken.in_flight_min_jobs if taken.in_flight_jobs is None else None,
+            delayed_jobs=len(count.due_s),
+            due=due_by_edges(sorted(count.due_s), at_s=at_s) if count.due_s else (),
             reserved_jobs=taken.reserved_jobs,
             oldest_age_s=max(0.0, age_s) if is_known else None,
             oldest_age_max_s=max(0.0, age_s, bound_s) if is_known and oldest else None,
@@ -459,32 +461,7 @@ class CelerySource:
         )
 
 
-def _entered(
-    heads: Sequence[Message], put_back: Mapping[str, Entered], length: int, entered: Entered, at_s: float
-) -> Iterator[Entered]:
-    """When those entered of which one is the oldest that is due: whoever was put back stands before older ones."""
-    for each in heads:
-        if each.due_s is None:
-            yield put_back.get(each.tag, entered)
-            if each.tag not in put_back:
-                return
-        elif each.due_s <= at_s:
-            yield Entered(after_s=each.due_s, until_s=each.due_s)
-    if length > len(heads) and any(each.due_s is None for each in heads):
-        yield replace(entered, after_s=None)  # all of them were put back, and more may be behind them
-    elif all(each.due_s is not None and each.due_s > at_s for each in heads):
-        yield entered
-
-
-@dataclass(slots=True)
-class _Ends:
-    """Both ends of a list, and which of its marks are there."""
-
-    newest: list[str]
-    head: list[str]
-    present: list[bool]
-
-
+READ_BEFORE = "a lower bound while a list of thousands of messages is first read, 4 MB a poll"
 CELERY = Library(
     name="celery",
     title="Celery",
@@ -492,13 +469,13 @@ CELERY = Library(
     refusals=refusals,
     open=CelerySource,
     accuracy={
-        Figure.WAITING: bounded(f"jobs due later behind the first {HEAD_JOBS} of a list, while no worker takes them"),
+        Figure.WAITING: bounded(READ_BEFORE),
         Figure.IN_FLIGHT: bounded(
             "2 s, from one heartbeat to the next; a lower bound in a broker with several queues, of workers without "
             "heartbeats, and until it shows whether workers acknowledge early",
             remedy="one queue a database",
         ),
-        Figure.DELAYED: bounded(f"jobs due later behind the first {HEAD_JOBS} of a list, while no worker takes them"),
+        Figure.DELAYED: bounded(f"{READ_BEFORE}, and of more than {HELD_MAX:,} jobs that workers hold"),
         Figure.OLDEST_AGE: bounded("one poll, or 4 % of the age"),
         Figure.ENTRIES: unseen(remedy="import headway.emit.celery where tasks are sent"),
         Figure.STARTS: unseen(remedy="start workers with --include headway.emit.celery"),

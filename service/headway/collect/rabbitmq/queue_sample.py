@@ -1,12 +1,13 @@
 """What the counts of a RabbitMQ's queue are as a sample, and which queues are read at all."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from headway.collect.rabbitmq.broker_reader import STREAM, QueueCount
 from headway.collect.rabbitmq.head_times import HeadTimes
 from headway.collect.rabbitmq.management_api import ListedQueue
 from headway.connections import Connection
-from headway.scaling.model import QueueSample, Suspension
+from headway.scaling.model import DueJobs, QueueSample, Suspension
 from headway.scaling.view import copied
 
 
@@ -16,6 +17,18 @@ def serves_workers(queue: ListedQueue, connection: Connection) -> bool:
     Such a queue is read where the connection names it without a pattern.
     """
     return queue.kind != STREAM and (not queue.is_transient or queue.name in connection.named_queues)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelayedCount:
+    """The jobs of a queue that are due later."""
+
+    jobs: int | None = None
+    """``None``: not known."""
+    due: tuple[DueJobs, ...] = ()
+
+
+UNKNOWN = DelayedCount()
 
 
 class QueueSamples:
@@ -34,22 +47,22 @@ class QueueSamples:
         counts: Mapping[str, QueueCount],
         at_s: float,
         *,
-        delayed_jobs: Callable[[QueueCount], int | None] = lambda _: None,
+        delayed: Callable[[QueueCount], DelayedCount] = lambda _: UNKNOWN,
     ) -> tuple[QueueSample, ...]:
         """A sample a queue."""
         self._heads.read(counts, at_s)
-        samples = {name: self._sample(name, count, delayed_jobs(count), at_s) for name, count in counts.items()}
+        samples = {name: self._sample(name, count, delayed(count), at_s) for name, count in counts.items()}
         self._empty = {name: (count, samples[name]) for name, count in counts.items() if not count.ready_jobs}
         return tuple(samples.values())
 
-    def _sample(self, name: str, count: QueueCount, delayed_jobs: int | None, at_s: float) -> QueueSample:
+    def _sample(self, name: str, count: QueueCount, delayed: DelayedCount, at_s: float) -> QueueSample:
         """What consumers hold is in flight: which of it has begun, the broker does not know.
 
         Where they acknowledge before they run a job, it is a lower bound. Each consumer counts as a worker: the broker
         knows no processes.
         """
         known, before = self._empty.get(name, (None, None))
-        if before is not None and known is count and before.delayed_jobs == delayed_jobs:
+        if before is not None and known is count and (before.delayed_jobs, before.due) == (delayed.jobs, delayed.due):
             return copied(before, at_s=at_s)
         age = self._heads.age(name, count, at_s)
         return QueueSample(
@@ -58,7 +71,8 @@ class QueueSamples:
             waiting_jobs=count.ready_jobs,
             in_flight_jobs=count.unacked_jobs if self._acknowledges_ends else None,
             in_flight_min_jobs=None if self._acknowledges_ends else count.unacked_jobs,
-            delayed_jobs=delayed_jobs,
+            delayed_jobs=delayed.jobs,
+            due=delayed.due,
             oldest_age_s=age.age_s,
             oldest_age_max_s=age.age_max_s,
             reports_arrivals=False,

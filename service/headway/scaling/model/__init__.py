@@ -4,7 +4,7 @@ A value that exists is valid: ``__post_init__`` refuses nonsense. Times called `
 """
 
 from headway.scaling.model.decision import DayBudget, Decision, Demand, Mode, Step
-from headway.scaling.model.due_jobs import DelayedJobs, DueJobs
+from headway.scaling.model.due_jobs import DelayedJobs, DueJobs, due_by_edges
 from headway.scaling.model.hosts import (
     COUNTED,
     RUNNING_JOBS_NAMED_MAX,
@@ -114,5 +114,6 @@ __all__ = [
     "Worker",
     "WorkerActivity",
     "WorkerState",
+    "due_by_edges",
     "is_suspended",
 ]

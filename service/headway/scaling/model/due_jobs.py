@@ -1,6 +1,7 @@
-"""When delayed jobs are due, as a reading of their queue tells it, and as an evaluation goes by it."""
+"""When delayed jobs are due, as a reading of their queue reports it, and as an evaluation goes by it."""
 
-from bisect import bisect_right
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,8 +11,8 @@ DUE_EDGES_S = (
     *(float(edge_s) for edge_s in range(70, 121, 10)),
     *(150.0, 180.0, 240.0, 300.0, 450.0, 600.0, 900.0, 1200.0, 1800.0, 2700.0, 3600.0),
 )
-"""What a source tells apart: finest where workers that are asked for now would come too late."""
-DUE_TOGETHER_S = 0.01  # what is due so soon after a time is not told apart from it
+"""What a source distinguishes: finest where workers that are asked for now would come too late."""
+DUE_TOGETHER_S = 0.01  # what is due so soon after a time is not distinguished from it
 DUE_STEPS_MAX = 100  # of one reading
 
 
@@ -31,20 +32,22 @@ class DelayedJobs:
     due_in_s: float
 
 
-def due_by_edges(due_in_s: Sequence[float]) -> tuple[DueJobs, ...]:
-    """How many of the jobs that are due in ``due_in_s``, seconds in ascending order, are due within each edge.
+def due_by_edges(due_s: Sequence[float], *, at_s: float = 0.0) -> tuple[DueJobs, ...]:
+    """How many of the jobs that are due at ``due_s``, in ascending order, are due within each edge from ``at_s`` on.
 
-    The edges end with the first by which all are due; none where there are no jobs. Between two edges, a time just
-    before the first job that is due there says that none is due sooner: jobs that are due together are known exactly.
+    The edges end with the first by which all are due that ever are; none where there are no such jobs. Between two
+    edges, a time just before the first job that is due there says that none is due sooner: jobs that are due together
+    are known exactly.
     """
+    ever = bisect_left(due_s, math.inf)
     found: list[DueJobs] = []
     jobs, since_s = 0, 0.0
-    for edge_s in DUE_EDGES_S if due_in_s else ():
-        sooner_jobs, jobs = jobs, bisect_right(due_in_s, edge_s)
-        if jobs > sooner_jobs and due_in_s[sooner_jobs] - DUE_TOGETHER_S > since_s:
-            found.append(DueJobs(within_s=due_in_s[sooner_jobs] - DUE_TOGETHER_S, jobs=sooner_jobs))
+    for edge_s in DUE_EDGES_S if ever else ():
+        sooner_jobs, jobs = jobs, bisect_right(due_s, at_s + edge_s)
+        if jobs > sooner_jobs and (just_before_s := due_s[sooner_jobs] - at_s - DUE_TOGETHER_S) > since_s:
+            found.append(DueJobs(within_s=just_before_s, jobs=sooner_jobs))
         found.append(DueJobs(within_s=edge_s, jobs=jobs))
-        if jobs == len(due_in_s):
+        if jobs == ever:
             break
         since_s = edge_s
     return tuple(found)
