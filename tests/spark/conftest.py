@@ -44,6 +44,8 @@ def spark(archive: Path, classes_log: Path, tmp_path_factory: pytest.TempPathFac
         work_dir=work_dir,
         jvm_options=f"-XX:TieredStopAtLevel=1 -Xlog:class+load:file={work_dir}/classes.log",
     )
+    # A test that a timeout has ended amid a batch may leave a stream that never stops: that is a failure, not a hang.
+    started.conf.set("spark.sql.streaming.stopTimeout", "60s")
     shutil.copy(work_dir / "classes.log", classes_log)
     yield started
     started.stop()
