@@ -5,6 +5,7 @@ import random
 import stat
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -16,10 +17,23 @@ from headway.emit.client import TelemetryClient
 from headway.emit.outbox import RESERVED_AT_ONCE, Outbox
 from headway.emit.outbox_folder import StateFolder, json_pieces, write_json
 from headway.errors import Invalid, Misconfigured, Unavailable
-from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample, Receipt, TelemetryBatch, WorkerActivity
+from headway.scaling.model import (
+    DueJobs,
+    EventKind,
+    JobEvent,
+    QueueCounts,
+    QueueSample,
+    Receipt,
+    Suspension,
+    TelemetryBatch,
+    WorkerActivity,
+)
 from support.flushed import Disk
 
 SAMPLE = QueueSample(queue="redis/mail", at_s=1.0, waiting_jobs=1)
+WHOLE_SAMPLE = replace(
+    SAMPLE, delayed_jobs=3, due=(DueJobs(within_s=5.0, jobs=2),), suspension=Suspension.LIBRARY, oldest_age_s=4.0
+)
 COUNTS = QueueCounts(queue="redis/mail", at_s=3.0, epoch="a", arrived_jobs=7)
 ACTIVITY = WorkerActivity(host="a", pid=7, is_busy=True)
 
@@ -70,9 +84,10 @@ def test_what_is_offered_arrives_once_and_numbers_grow(opened, control: Control)
     assert control.batches[2].sent_at_s == 5.0
 
 
+@pytest.mark.parametrize("sample", [SAMPLE, WHOLE_SAMPLE])
 @pytest.mark.parametrize("cursor", [{"at": 1}, None])
 def test_a_batch_that_was_not_answered_goes_out_again_from_the_next_process(
-    opened, control: Control, cursor: dict | None
+    opened, control: Control, cursor: dict | None, sample: QueueSample
 ) -> None:
     control.answers = iter([Unavailable("away")])
     first = opened()
@@ -81,14 +96,14 @@ def test_a_batch_that_was_not_answered_goes_out_again_from_the_next_process(
     first.push()
     control.batches.clear()
     control.answers = iter([Unavailable("away")])
-    first.offer(events=[event(1)], samples=[SAMPLE], activities=[ACTIVITY], counts=[COUNTS], cursor=cursor)
+    first.offer(events=[event(1)], samples=[sample], activities=[ACTIVITY], counts=[COUNTS], cursor=cursor)
     assert not first.push()
     second = opened()
     assert second.cursor == (cursor or {"at": 0})
     assert not second.is_empty
     assert second.push()
     (batch,) = control.batches
-    assert (batch.sequence, batch.events, batch.samples) == (1, (event(1),), (SAMPLE,))
+    assert (batch.sequence, batch.events, batch.samples) == (1, (event(1),), (sample,))
     assert (batch.activities, batch.counts) == ((ACTIVITY,), (COUNTS,))
 
 

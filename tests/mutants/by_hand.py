@@ -59,7 +59,7 @@ MUTANTS = (
         ("            jobs += each.jobs\n", "            jobs = each.jobs\n"),
     ),
     *_in(
-        "metrics/known_arrivals.py",
+        "decisions/known_arrivals.py",
         ("test_known_arrivals.py",),
         ("if delayed_jobs is None:", "if False:"),
         ("before.delayed_jobs - delayed_jobs", "delayed_jobs - before.delayed_jobs"),
@@ -72,7 +72,7 @@ MUTANTS = (
         ("test_due_jobs.py",),
         ("due_in_s=sooner.within_s - ago_s", "due_in_s=each.within_s - ago_s"),
         ("jobs=each.jobs - sooner.jobs", "jobs=each.jobs"),
-        ("bisect_right(due_in_s, edge_s)", "bisect_right(due_in_s, edge_s - 5.0)"),
+        ("bisect_right(due_s, at_s + edge_s)", "bisect_right(due_s, at_s + edge_s - 5.0)"),
     ),
     *_in(
         "policy/stabilization.py",

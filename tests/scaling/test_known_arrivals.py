@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from headway.scaling.metrics.known_arrivals import learned, with_known
+from headway.scaling.decisions.known_arrivals import learned, with_known
 from headway.scaling.model import KnownArrivals, QueueMetrics
 
 BEFORE = KnownArrivals(delayed_jobs=1_000)
@@ -29,7 +29,7 @@ def test_what_was_delayed_and_has_come_is_no_news() -> None:
     assert (queue.fresh_jobs, queue.fresh_rate_per_s) == (5, 20.0 - 1.0 - 990 / 60)
 
 
-def test_it_is_told_from_the_arrivals_of_its_time_alone() -> None:
+def test_only_arrivals_of_its_time_are_no_news() -> None:
     _, known = seen(QUEUE, BEFORE, 101.0)
     later = replace(QUEUE, arrived_jobs=7, arrived_until_s=130.0)
     queue, known = seen(later, known, 131.0)

@@ -53,7 +53,7 @@ def test_any_observations_keep_the_bounds_and_never_crash(
 
 
 @pytest.mark.parametrize("nonsense", [math.nan, math.inf, -math.inf, -1.0])
-@pytest.mark.parametrize("name", sorted(set(asdict(Observation(at_s=0.0, waiting=0))) - {"at_s", "rows"}))
+@pytest.mark.parametrize("name", sorted(set(asdict(Observation(at_s=0.0, waiting=0))) - {"at_s", "rows", "delayed"}))
 def test_an_observation_with_what_is_no_number_is_refused_by_name(name: str, nonsense: float) -> None:
     with pytest.raises(Invalid, match=f"{name}="):
         replace(Observation(at_s=NOW_S, waiting=20, oldest_age_s=9.0), **{name: nonsense})

@@ -22,10 +22,12 @@ from headway.errors import HeadwayError, Invalid, Misconfigured, Unavailable
 from headway.local.backoff import DoublingPause
 from headway.scaling.model import (
     BrokerPoll,
+    DueJobs,
     EventKind,
     JobEvent,
     QueueCounts,
     QueueSample,
+    Suspension,
     TelemetryBatch,
     WorkerActivity,
 )
@@ -220,7 +222,7 @@ def _mapping(batch: TelemetryBatch) -> dict[str, Any]:
     return {
         "sequence": batch.sequence,
         "events": [_known(event) for event in batch.events],
-        "samples": [_known(sample) for sample in batch.samples],
+        "samples": [_known_sample(sample) for sample in batch.samples],
         "activities": [_known(activity) for activity in batch.activities],
         "counts": [_known(counts) for counts in batch.counts],
     }
@@ -231,6 +233,18 @@ def _known(value: JobEvent | QueueSample | WorkerActivity | QueueCounts) -> dict
     return {name: each for name in _NAMES[type(value)] if (each := getattr(value, name)) is not None}
 
 
+def _known_sample(sample: QueueSample) -> dict[str, Any]:
+    known = _known(sample)
+    known.pop("due")
+    return known | {"due": [[each.within_s, each.jobs] for each in sample.due]} if sample.due else known
+
+
+def _sample(held: dict[str, Any]) -> QueueSample:
+    due = tuple(DueJobs(within_s=within_s, jobs=jobs) for within_s, jobs in held.get("due", ()))
+    suspension = Suspension(held["suspension"]) if "suspension" in held else None
+    return QueueSample(**{**held, "due": due, "suspension": suspension})
+
+
 def _batch(producer: str, held: dict[str, Any] | None) -> TelemetryBatch | None:
     if held is None:
         return None
@@ -239,7 +253,7 @@ def _batch(producer: str, held: dict[str, Any] | None) -> TelemetryBatch | None:
         sequence=held["sequence"],
         sent_at_s=0.0,
         events=tuple(JobEvent(**{**event, "kind": EventKind(event["kind"])}) for event in held["events"]),
-        samples=tuple(QueueSample(**sample) for sample in held["samples"]),
+        samples=tuple(map(_sample, held["samples"])),
         activities=tuple(WorkerActivity(**activity) for activity in held["activities"]),
         counts=tuple(QueueCounts(**counts) for counts in held.get("counts", ())),  # an older version wrote none
     )

@@ -7,8 +7,9 @@ no limit need know who reports what, and when.
 from dataclasses import dataclass
 from operator import is_
 
+from headway.scaling.decisions import known_arrivals
 from headway.scaling.demands import depth_only
-from headway.scaling.metrics import known_arrivals, service_recall
+from headway.scaling.metrics import service_recall
 from headway.scaling.metrics.direct_samples import with_direct_samples
 from headway.scaling.model import KnownArrivals, MeasuredService, Memory, PoolDepths, QueueMetrics, is_suspended
 from headway.scaling.view import PoolView, aged, copied, is_fresh, pooled

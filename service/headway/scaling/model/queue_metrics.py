@@ -67,13 +67,13 @@ class QueueMetrics:
     arrived_until_s: float | None = None
     retried_jobs: int | None = None
     """Of ``arrived_jobs``, those that came back for another attempt: work like any, and no news of what will come."""
-    scheduled_jobs: int = 0
+    scheduled_jobs: int | None = None
     """Of ``arrived_jobs``, those that were delayed before they came: known before, and no news either."""
-    scheduled_rate_per_s: float = 0.0
-    """The part of ``arrival_rate_per_s`` that was."""
     arrival_rate_per_s: float | None = None
     retry_rate_per_s: float | None = None
     """The part of ``arrival_rate_per_s`` that came back."""
+    scheduled_rate_per_s: float | None = None
+    """The part of it that was delayed before it came."""
     start_rate_per_s: float | None = None
     late_rate_per_s: float | None = None
     """Jobs that started later than the objective allows."""
@@ -113,11 +113,12 @@ class QueueMetrics:
         """``arrived_jobs`` without those that came back or were known before: what a forecast learns from."""
         if self.arrived_jobs is None:
             return None
-        return max(0, self.arrived_jobs - (self.retried_jobs or 0) - self.scheduled_jobs)
+        return max(0, self.arrived_jobs - (self.retried_jobs or 0) - (self.scheduled_jobs or 0))
 
     @property
     def fresh_rate_per_s(self) -> float | None:
         """``arrival_rate_per_s`` without those that came back or were known before."""
         if self.arrival_rate_per_s is None:
             return None
-        return max(0.0, self.arrival_rate_per_s - (self.retry_rate_per_s or 0.0) - self.scheduled_rate_per_s)
+        no_news_per_s = (self.retry_rate_per_s or 0.0) + (self.scheduled_rate_per_s or 0.0)
+        return max(0.0, self.arrival_rate_per_s - no_news_per_s)

@@ -23,7 +23,7 @@ class ScheduledJobs:
         return self._unknown[-1][0] if self._unknown else inf
 
     def delayed(self, now_s: float) -> tuple[DelayedJobs, ...]:
-        """Those that are scheduled by ``now_s`` and have not come, as a reading of the broker tells them apart."""
+        """Those that are scheduled by ``now_s`` and have not come, as a reading of the broker distinguishes them."""
         while self._unknown and self._unknown[-1][0] <= now_s:
             insort(self._due_at_s, self._unknown.pop()[1])
         del self._due_at_s[: bisect_right(self._due_at_s, now_s)]

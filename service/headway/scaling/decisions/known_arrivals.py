@@ -15,7 +15,7 @@ def learned(before: KnownArrivals | None, queue: QueueMetrics, *, tick_s: float,
     """``before`` and the delayed jobs that are gone since: they have come. ``None`` where there is nothing to remember.
 
     How many more were delayed meanwhile is not known, so that at least so many have come. Jobs that were removed are
-    among them, and are told from arrivals nowhere else either.
+    among them.
     """
     delayed_jobs = queue.delayed_jobs
     if delayed_jobs is None:  # not known, which is not none
