@@ -86,6 +86,11 @@ def counts() -> list[int]:
     return [queue.count, started.get_job_count(cleanup=False), scheduled.get_job_count(cleanup=False), taken]
 
 
+def overdue_s(at_s: float) -> list[float]:
+    """When those scheduled jobs were due that are by ``at_s``: nobody has moved them into the queue yet."""
+    return [due_s for _, due_s in connection.zrangebyscore(scheduled.key, "-inf", at_s, withscores=True)]
+
+
 def entered_s() -> dict[str, float]:
     """When the jobs that wait entered, by their ids."""
     jobs = Job.fetch_many(queue.get_job_ids(), connection=connection)
@@ -120,4 +125,4 @@ def main() -> None:
     """Do what is asked."""
     import hand
 
-    hand.serve(put, cancel, stop, requeue, counts, entered_s, held, recover)
+    hand.serve(put, cancel, stop, requeue, counts, overdue_s, entered_s, held, recover)

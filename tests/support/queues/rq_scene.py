@@ -170,23 +170,24 @@ class RqScene(Scene):
         if found is None:
             self.own.moving += 1
             return
-        at_s, sample, (waiting, in_flight, delayed, _), entered_s = found
+        at_s, sample, (waiting, in_flight, scheduled, _), overdue_s, entered_s = found
         self.own.compared += 1
-        own = (waiting, in_flight, delayed)
+        own = (waiting + len(overdue_s), in_flight, scheduled - len(overdue_s))
         if sample is None:
             self.own.compare("counts of a queue that is not there", own, (0, 0, 0))
             return
         self.own.compare("counts", (sample.waiting_jobs, sample.in_flight_jobs, sample.delayed_jobs), own)
         # Of a job whose record has expired nobody knows since when it waits, nor of one that was put twice.
         if len(entered_s) == waiting and not any(map(self._again_s, entered_s)):
-            oldest_s = at_s - min(entered_s.values(), default=at_s)
-            self.own.compare_age(sample, (oldest_s, oldest_s) if waiting else None)
+            oldest_s = at_s - min([*entered_s.values(), *overdue_s], default=at_s)
+            self.own.compare_age(sample, (oldest_s, oldest_s) if waiting or overdue_s else None)
 
-    def _beside(self) -> tuple[float, QueueSample | None, list[int], dict[str, float]]:
+    def _beside(self) -> tuple[float, QueueSample | None, list[int], list[float], dict[str, float]]:
         at_s = time.time()
         samples = self.source.poll(at_s).samples
         self.own.polled_s.append(at_s)
-        return at_s, next(iter(samples), None), self.hand.ask("counts")[2], self.hand.ask("entered_s")[2]
+        asked = self.hand.ask("counts")[2], self.hand.ask("overdue_s", at_s=at_s)[2], self.hand.ask("entered_s")[2]
+        return at_s, next(iter(samples), None), *asked
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
