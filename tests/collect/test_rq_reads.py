@@ -17,7 +17,8 @@ from headway.errors import Unavailable
 from headway.scaling.model import EventKind, QueueSample, Suspension, WorkerActivity
 
 READING = {
-    *("SMEMBERS", "LLEN", "LRANGE", "ZRANGE", "ZCARD", "ZRANGEBYSCORE", "ZRANDMEMBER", "ZSCORE", "HMGET", "EXISTS"),
+    *("SMEMBERS", "LLEN", "LRANGE", "ZRANGE", "ZCARD", "ZCOUNT", "ZRANGEBYSCORE", "ZRANDMEMBER", "ZSCORE"),
+    *("HMGET", "EXISTS"),
     *("CLIENT", "SELECT"),  # what redis-py says when it connects
 }
 

@@ -1,4 +1,4 @@
-"""What of a template cuts jobs at the signal to stop, hides its workers, or sends jobs twice. Pure."""
+"""What of a template cuts jobs at the signal to stop, hides its workers, sends jobs twice, or never runs some. Pure."""
 
 import signal
 from collections.abc import Iterator, Mapping
@@ -24,5 +24,6 @@ def stop_hazards(template: Template, *, inherited: Mapping[str, str]) -> Iterato
         yield f"{wrapper.hazard}: {wrapper.cure}"
     if "multi" in words[1:2]:
         yield "`celery multi` starts workers in the background, where no agent can watch them: start `celery … worker`"
-    if (command := understood(words)) is not None:
+    if (command := understood(words or template.argv)) is not None:
         yield from (f"remove {each.option}: {each.reason}" for each in command.hazards)
+        yield from (f"add {each.option}: {each.reason}" for each in command.lacks)

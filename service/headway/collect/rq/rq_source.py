@@ -1,8 +1,9 @@
 """RQ's queues in Redis or Valkey.
 
-A poll is one to five round trips, however many queues there are: the keys of all queues; those of queues that are new
-or were at rest and have a job; a longer tail of those that much entered; then the records of jobs and workers that may
-be new, and of the job of each queue that waits longest; rarely, of others at the list's edges. Within a poll keys are
+A poll is one to six round trips, however many queues there are: the keys of all queues; those of queues that are new
+or were at rest and have a job; a longer tail of those that much entered; when jobs are due, of those that have
+scheduled ones; then the records of jobs and workers that may be new, and of the job of each queue that waits longest;
+rarely, of others at the list's edges. Within a poll keys are
 read in the direction in which jobs move (waiting, running, ended), so that a job on its way is seen twice rather than
 not at all.
 

@@ -22,6 +22,14 @@ class Hazard:
     """Without its full stop."""
 
 
+SCHEDULER = Hazard(
+    option="--with-scheduler",
+    reason="without it in any worker of a queue, nobody moves its scheduled jobs, and its retries and repeats with an "
+    "interval, into the queue when they are due",
+)
+"""What a worker of RQ needs for work that is due later."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerCommand:
     """A worker's command line, understood."""
@@ -50,6 +58,8 @@ class WorkerCommand:
     """What was left out and is missed, and what is kept and does damage, a sentence each."""
     hazards: tuple[Hazard, ...] = ()
     """What does damage in it as it is."""
+    lacks: tuple[Hazard, ...] = ()
+    """Options without which some jobs never run, unless another worker has them."""
 
 
 @dataclass(slots=True)
@@ -123,6 +133,7 @@ def _rq(program: tuple[str, ...], rest: list[str]) -> WorkerCommand | None:
         worker_class=taken.values.get("--worker-class"),
         remarks=(*_secret_remarks(taken), *_dropped_remarks(taken, RQ)),
         hazards=tuple(_hazards(taken, RQ)),
+        lacks=() if SCHEDULER.option in taken.given else (SCHEDULER,),
     )
 
 
