@@ -12,6 +12,7 @@ from pathlib import Path
 from support.environments import python_with
 from support.rabbitmq import RabbitServer
 from support.valkeys import Valkey
+from support.waiting import eventually
 
 LEDGER = """
 import os, time
@@ -87,6 +88,13 @@ class Shop:
         finally:
             worker.terminate()
             worker.wait(60)
+
+    def headway_init_beside_a_worker(self) -> str:
+        """What `init` prints while a worker by hand runs that has done a first job."""
+        with self.worker_by_hand():
+            self.send(1, 0.0)
+            eventually(lambda: self.count("end").total() == 1)
+            return self.headway_init()
 
     def headway_init(self) -> str:
         """What it prints; its files stay as it writes them."""

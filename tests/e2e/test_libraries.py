@@ -99,10 +99,7 @@ def test_a_burst_is_done_by_workers_that_come_and_go_with_the_files_that_init_wr
     folder.mkdir()
     row = ROWS[name]
     shop = Shop(row, folder, broker)
-    with shop.worker_by_hand():
-        shop.send(1, 0.0)
-        eventually(lambda: shop.count("end").total() == 1)
-        said = shop.headway_init()
+    said = shop.headway_init_beside_a_worker()
     with running_up(folder, shop.env) as up:
         (pool,) = [each["pool"] for each in up.ask("/v1/pools")["pools"]]
         assert not up.workers(pool), said

@@ -8,7 +8,6 @@ import pytest
 
 from e2e.init_shops import Row, Shop
 from e2e.running_up import running_up
-from support.rabbitmq import RabbitServer
 from support.valkeys import Valkey
 from support.waiting import eventually
 
@@ -55,7 +54,7 @@ ROWS = {
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Valkey | RabbitServer]:
+def broker(tmp_path: Path) -> Iterator[Valkey]:
     folder = tmp_path / "broker"
     folder.mkdir()
     broker = Valkey(folder)
@@ -72,10 +71,7 @@ def test_workers_are_there_when_jobs_are_due_and_not_before(name: str, broker: V
     folder = tmp_path / "shop"
     folder.mkdir()
     shop = Shop(ROWS[name], folder, broker)
-    with shop.worker_by_hand():
-        shop.send(1, 0.0)
-        eventually(lambda: shop.count("end").total() == 1)
-        said = shop.headway_init()
+    said = shop.headway_init_beside_a_worker()
     with running_up(folder, shop.env) as up:
         (pool,) = [each["pool"] for each in up.ask("/v1/pools")["pools"]]
         assert not up.workers(pool), said

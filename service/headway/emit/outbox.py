@@ -22,7 +22,6 @@ from headway.errors import HeadwayError, Invalid, Misconfigured, Unavailable
 from headway.local.backoff import DoublingPause
 from headway.scaling.model import (
     BrokerPoll,
-    DueJobs,
     EventKind,
     JobEvent,
     QueueCounts,
@@ -31,6 +30,7 @@ from headway.scaling.model import (
     TelemetryBatch,
     WorkerActivity,
 )
+from headway.scaling.model.due_jobs import due_from_pairs, due_to_pairs
 
 VERSION = 1
 RESERVED_AT_ONCE = 1000  # at two batches a second the file is written for this every eight minutes
@@ -236,13 +236,12 @@ def _known(value: JobEvent | QueueSample | WorkerActivity | QueueCounts) -> dict
 def _known_sample(sample: QueueSample) -> dict[str, Any]:
     known = _known(sample)
     known.pop("due")
-    return known | {"due": [[each.within_s, each.jobs] for each in sample.due]} if sample.due else known
+    return known | {"due": due_to_pairs(sample.due)} if sample.due else known
 
 
 def _sample(held: dict[str, Any]) -> QueueSample:
-    due = tuple(DueJobs(within_s=within_s, jobs=jobs) for within_s, jobs in held.get("due", ()))
     suspension = Suspension(held["suspension"]) if "suspension" in held else None
-    return QueueSample(**{**held, "due": due, "suspension": suspension})
+    return QueueSample(**{**held, "due": due_from_pairs(held.get("due", ())), "suspension": suspension})
 
 
 def _batch(producer: str, held: dict[str, Any] | None) -> TelemetryBatch | None:

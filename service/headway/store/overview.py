@@ -13,7 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.fields import taken_from
 from headway.scaling.measure import BUCKET_S, BucketRow
-from headway.scaling.model import DueJobs, Host, QueueSample, Suspension
+from headway.scaling.model import Host, QueueSample, Suspension
+from headway.scaling.model.due_jobs import due_from_pairs
 from headway.store.access.tokens import read_expiring
 from headway.store.events.event_sources import read_collectors, shared_connections
 from headway.store.hosts.forced_kills import read_forced
@@ -157,14 +158,10 @@ def _samples(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, Q
 
 
 def _sample(given: dict[str, Any]) -> QueueSample:
-    suspension = given["suspension"]
-    return QueueSample(
-        **{
-            **given,
-            "suspension": None if suspension is None else Suspension(suspension),
-            "due": tuple(DueJobs(within_s=within_s, jobs=jobs) for within_s, jobs in given["due"]),
-        }
-    )
+    if given["suspension"] is not None:
+        given["suspension"] = Suspension(given["suspension"])
+    given["due"] = due_from_pairs(given["due"])
+    return QueueSample(**given)
 
 
 async def read_buckets(

@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -60,13 +60,23 @@ def delayed_from(due: Sequence[DueJobs], *, ago_s: float = 0.0) -> Iterator[Dela
             yield DelayedJobs(jobs=each.jobs - sooner.jobs, due_in_s=sooner.within_s - ago_s)
 
 
+def due_to_pairs(due: Iterable[DueJobs]) -> list[list[float | int]]:
+    """``due`` as what JSON knows: ``[within_s, jobs]`` of each."""
+    return [[each.within_s, each.jobs] for each in due]
+
+
+def due_from_pairs(pairs: Iterable[tuple[float, int]]) -> tuple[DueJobs, ...]:
+    """What ``due_to_pairs`` made ``pairs`` of."""
+    return tuple(DueJobs(within_s=within_s, jobs=jobs) for within_s, jobs in pairs)
+
+
 def due_breaches(due: Sequence[DueJobs], *, delayed_jobs: int | None) -> Iterator[str]:
     """What in ``due`` cannot be."""
     if not due:
         return
     if len(due) > DUE_STEPS_MAX:
         yield f"due has {len(due)} times, at most {DUE_STEPS_MAX} are taken"
-    if any(not 0 <= each.within_s < float("inf") or each.jobs < 0 for each in due):  # which NaN is not
+    if any(not 0 <= each.within_s < math.inf or each.jobs < 0 for each in due):  # which NaN is not
         yield "due has a time or a number of jobs that is none"
     elif any(later.within_s <= each.within_s or later.jobs < each.jobs for each, later in pairwise(due)):
         yield "due does not ascend"

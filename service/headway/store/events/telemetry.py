@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from headway.scaling.metrics.newest_sample import LISTED_GAP_S
 from headway.scaling.model import QueueSample, WorkerActivity
+from headway.scaling.model.due_jobs import due_to_pairs
 from headway.store.engine import Connection
 
 _KEYED = {"queue": "text", "at_s": "double precision"}
@@ -80,7 +81,7 @@ async def upsert_samples(connection: Connection, samples: Iterable[QueueSample])
     casts = ", ".join(f"cast(:{name} as {kind}[])" for name, kind in {**_KEYED, **_SAMPLED}.items())
     news = ", ".join(f"{name} = excluded.{name}" for name in ("sampled_at_s", *_SAMPLED))
     given = {name: [_plain(getattr(sample, name)) for sample in ordered] for name in columns}
-    given["due"] = [json.dumps([[each.within_s, each.jobs] for each in sample.due]) for sample in ordered]
+    given["due"] = [json.dumps(due_to_pairs(sample.due)) for sample in ordered]
     listed = {name: given[name] for name in ("queue", "at_s", "listed_workers")}
     await connection.execute(text(_LISTED_BEFORE), listed)
     if any(given["suspension"]):
