@@ -91,8 +91,8 @@ def terminated(self):
 @app.task(name="lingers", bind=True)
 def lingers(self, for_s):
     """Terminated, it still cleans up for a while."""
-    app.control.revoke(self.request.id, terminate=True)
     try:
+        app.control.revoke(self.request.id, terminate=True)  # the signal may come before this returns
         time.sleep(60)
     finally:
         time.sleep(for_s)
