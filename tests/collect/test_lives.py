@@ -110,6 +110,19 @@ CANCELED_OVER = replace(OVER, is_canceled=True)
         # the same id again while it runs: that run ends later, and RQ writes its record over the one of the new life
         (runs(), record(WAITING, 13, 11), RUNNING_SEEN, ["enqueued 13"]),
         (waits(), record(WAITING, 13, 11), RUNNING_SEEN, ["started 11", "enqueued 13"]),
+        # it failed and was put back just after it was seen running, before its record was read
+        (
+            replace(runs(), retries_left=1),
+            replace(record(WAITING, 13, 11), retries_left=0),
+            RUNNING_SEEN,
+            ["failed 13", "retried 13", "enqueued 13"],
+        ),
+        (
+            runs(),
+            record(WAITING, 13),
+            replace(RUNNING_SEEN, failed_at_s=12.0),
+            ["failed 13", "retried 13", "enqueued 13"],
+        ),
         (waits(13), record(RUNNING, 10, 11), SEEN, []),
         (waits(13), record(FINISHED, 10, 11, 14), SEEN, ["finished 14"]),
         (waits(13, ended_before=14), record(FINISHED, 10, 11, 14), SEEN, []),

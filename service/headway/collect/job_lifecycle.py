@@ -292,7 +292,10 @@ def _end_of_life(reported: ReportedLife, record: JobRecord, sighting: Sighting) 
         started_at_s = None if is_next_begun else record.started_at_s
         if started_at_s is not None:
             yield _event(sighting, EventKind.STARTED, started_at_s, reported.enqueued_at_s)
-    is_running_on = sighting.is_running and record.state is JobState.WAITING and ended_at_s is None
+    has_failed = _was_retried(reported, record) or _has_failed_since_start(reported, sighting)
+    is_running_on = (
+        sighting.is_running and record.state is JobState.WAITING and ended_at_s is None and not has_failed
+    )  # it may also have ended between the two readings, and then only its failure shows that
     if reported.stage is Stage.ENDED or record.state is JobState.CANCELED or is_running_on:
         return
     # Where the next life has overwritten the end, it came no later than that life began.
@@ -353,16 +356,13 @@ def _plus(count: int | None, more: int) -> int | None:
 
 def _kind_of_end(reported: ReportedLife, record: JobRecord, sighting: Sighting, *, is_end_shown: bool) -> EventKind:
     """How a life ended that was followed by another. The record does not show it; these are the traces of each way."""
-    if _retries_used(reported, record) > 0 or (record.retries or 0) >= (reported.attempt or 1):
+    if _was_retried(reported, record):
         return EventKind.FAILED
     if sighting.is_in_finished and record.state is not JobState.FINISHED:  # else it is there for how it ended now
         return EventKind.FINISHED
     if is_end_shown:  # it ended, and not well: a retry
         return EventKind.FAILED
-    if (
-        sighting.failed_at_s is not None
-        and sighting.failed_at_s >= (reported.started_at_s or reported.enqueued_at_s) // 1
-    ):
+    if _has_failed_since_start(reported, sighting):
         return EventKind.FAILED  # and its id was put again
     if record.started_at_s is not None and record.state not in _BEGUN:  # RQ gave it up, and retries: no end
         return EventKind.FAILED
@@ -370,6 +370,17 @@ def _kind_of_end(reported: ReportedLife, record: JobRecord, sighting: Sighting, 
         return EventKind.FAILED  # the old record: put back by hand, for which RQ takes the traces out
     # A record without any trace is a new one: the old was deleted as its job finished (result_ttl=0).
     return EventKind.FAILED if record.state is JobState.FAILED else EventKind.FINISHED
+
+
+def _was_retried(reported: ReportedLife, record: JobRecord) -> bool:
+    """Whether ``record`` counts more retries than there were in the life that ``reported`` is of."""
+    return _retries_used(reported, record) > 0 or (record.retries or 0) >= (reported.attempt or 1)
+
+
+def _has_failed_since_start(reported: ReportedLife, sighting: Sighting) -> bool:
+    """Whether the registry of failed jobs shows the failure of the life that ``reported`` is of."""
+    began_at_s = reported.started_at_s or reported.enqueued_at_s
+    return sighting.failed_at_s is not None and sighting.failed_at_s >= began_at_s // 1
 
 
 def _event(
