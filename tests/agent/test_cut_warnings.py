@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from headway.agent.config.commands.worker_commands import leaves_due_jobs
 from headway.agent.config.cut_warnings import cut_warnings
 from headway.agent.config.own_limits import own_limits
 from headway.agent.config.slots_check import slots_doubt
@@ -166,3 +167,20 @@ def test_bounds_below_what_jobs_take_are_named(
     )
     assert [name for name, sentence in zip(named, found, strict=True) if f"({name})" in sentence] == named
     assert all("one job in a hundred takes longer than 90 s" in sentence for sentence in found)
+
+
+@pytest.mark.parametrize(
+    ("line", "are_left"),
+    [
+        ("rq worker mail", True),
+        ("rq worker-pool mail", True),
+        ("rq worker --with-scheduler mail", False),
+        ("python manage.py rqworker mail", True),
+        ("python manage.py rqworker --with-scheduler mail", False),
+        ("celery -A shop worker", False),
+        ("/srv/run-workers mail", False),
+    ],
+)
+def test_a_host_reports_whether_workers_of_a_template_leave_due_jobs(line: str, are_left: bool) -> None:
+    assert leaves_due_jobs(line.split()) is are_left
+    assert replace(template(), argv=tuple(line.split())).reported().leaves_due_jobs is are_left

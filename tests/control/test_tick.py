@@ -104,6 +104,20 @@ async def test_a_clock_that_was_set_back_keeps_no_decision_from_being_stored(
     assert len(database.decisions()) == 2
 
 
+async def test_a_pool_says_that_no_host_moves_its_due_jobs_until_one_does(
+    migrated_url: str, database: Database
+) -> None:
+    database.profile()
+    database.host("a", leaves_due_jobs=True)
+    database.bucket(delayed_jobs=2)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        assert any("add --with-scheduler" in note for note in database.notes()[-1])
+        database.host("b")
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        assert not any("add --with-scheduler" in note for note in database.notes()[-1])
+
+
 async def test_metrics_wake_a_pool_at_zero_and_no_other(migrated_url: str, database: Database) -> None:
     database.profile("asleep")
     database.profile("awake")

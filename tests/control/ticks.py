@@ -41,13 +41,13 @@ class Database:
     def body(self, pool: str, body: dict[str, Any]) -> None:
         self._connection.execute("insert into profiles (pool, body) values (%s, %s)", [pool, json.dumps(body)])
 
-    def host(self, name: str = "a", *, cpu_cores: float = 10.0, lease_s: float = 3600.0) -> None:
+    def host(self, name: str = "a", *, cpu_cores: float = 10.0, lease_s: float = 3600.0, **of_template: Any) -> None:
         self._connection.execute(
             """
             insert into hosts (host_id, name, cpu_cores, memory_bytes, templates, reported_at, lease_ends_at)
             values (%s, %s, %s, 1000000000000, %s, now(), now() + make_interval(secs => %s))
             """,
-            [name, name, cpu_cores, json.dumps([TEMPLATE]), lease_s],
+            [name, name, cpu_cores, json.dumps([TEMPLATE | of_template]), lease_s],
         )
 
     def bucket(self, pool: str = "mail", *, at_s: float = NOW_S, **values: Any) -> None:

@@ -156,3 +156,25 @@ def test_a_worker_asked_for_now_starts_them_in_time(due_in_s: float, service_tim
         latest_s = max(latest_s, free_s[0])
         free_s[0] += service_time_s
     assert latest_s <= due_in_s + target_s
+
+
+NOBODY_MOVES = (
+    "no worker of template 'mail' moves scheduled jobs of redis/mail into the queue when they are due: "
+    "add --with-scheduler to its argv"
+)
+
+
+@pytest.mark.parametrize(
+    ("seen", "is_said"),
+    [
+        (view(delayed=[(1, 150.0)], leaves_due_jobs=True), True),
+        (view(delayed=[(1, 150.0)]), False),
+        (view(delayed=[], leaves_due_jobs=True), False),
+        (view(delayed=[], waiting_jobs=3, running_workers=2, idle_workers=2, leaves_due_jobs=True), True),
+        (view(delayed=[], waiting_jobs=3, running_workers=2, idle_workers=0, leaves_due_jobs=True), False),
+    ],
+    ids=["due later", "moved", "none delayed", "waiting beside idle workers", "waiting for busy workers"],
+)
+def test_a_pool_says_that_no_worker_moves_what_is_due(seen: PoolView, is_said: bool) -> None:
+    decision, _ = decide(seen, Memory(), now_s=NOW_S)
+    assert (NOBODY_MOVES in decision.notes) is is_said

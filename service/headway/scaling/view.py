@@ -40,6 +40,8 @@ class PoolView:
 
     A slot starts ``1 / (service time + overhead)`` jobs a second.
     """
+    leaves_due_jobs: bool = False
+    """Whether no worker of its template moves jobs that are due later into their queue."""
     capacity_workers: int | None = None
     """Workers of this pool that known hosts can hold, present ones included.
 

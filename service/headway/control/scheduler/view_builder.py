@@ -126,6 +126,7 @@ class ViewBuilder:
             start_up_p95_s=facts.start_up_p95_s,
             start_up_cpu_s=facts.start_up_cpu_s,
             exit_s=facts.exit_s,
+            leaves_due_jobs=facts.leaves_due_jobs,
             dispatch_overhead_s=self._learning.overhead_s(pool),
             capacity_workers=self._capacity(profile),
             assigned_workers=self._assigned[pool],
@@ -263,6 +264,7 @@ def _slowest(templates: Sequence[Template]) -> Template:
         start_up_p95_s=_greatest(each.start_up_p95_s for each in templates),
         start_up_cpu_s=_greatest(each.start_up_cpu_s for each in templates),
         exit_s=_greatest(each.exit_s for each in templates),
+        leaves_due_jobs=all(each.leaves_due_jobs for each in templates),
     )
 
 

@@ -1,7 +1,7 @@
 """What a decision says of the metrics it goes by, and of the template it asks for."""
 
 from headway.scaling.decisions.pool_reading import PoolReading
-from headway.scaling.model import Memory
+from headway.scaling.model import Memory, QueueMetrics
 from headway.scaling.policy import fallback
 from headway.scaling.view import PoolView, is_seen, metrics_age_s
 
@@ -19,12 +19,23 @@ def metrics_notes(view: PoolView, reading: PoolReading, memory: Memory, *, now_s
         notes += _stale_notes(view, seen, memory, now_s=now_s)
     if view.capacity_workers is None:
         notes.append(f"no known host reports template {_asked_of_hosts(view)}: nothing can be started")
+    notes += [
+        f"no worker of template {view.profile.template!r} moves scheduled jobs of {queue.queue} into the queue when they "
+        "are due: add --with-scheduler to its argv"
+        for queue in seen.queues
+        if view.leaves_due_jobs and _may_be_unmoved(queue, view)
+    ]
     if view.is_failing:
         notes.append(
             f"template {view.profile.template!r} fails on every host that has it: its log there and "
             "`headway agent check` say why"
         )
     return tuple(notes)
+
+
+def _may_be_unmoved(queue: QueueMetrics, view: PoolView) -> bool:
+    """Whether jobs are due later, or wait beside idle workers, as those do that were due and that nobody moved."""
+    return bool(queue.delayed_jobs or (queue.waiting_jobs and view.idle_workers))
 
 
 def _asked_of_hosts(view: PoolView) -> str:

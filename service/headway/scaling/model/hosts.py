@@ -114,6 +114,8 @@ class Template:
     """After how long the library of its workers cuts a job by itself; ``None``: never, or not known."""
     job_limit: str = ""
     """The option that sets that."""
+    leaves_due_jobs: bool = False
+    """Whether its workers never move jobs that are due later into their queue: RQ's without ``--with-scheduler``."""
     start_up_s: float | None = None
     """Measured time from spawn to ready on that host."""
     start_up_p95_s: float | None = None

@@ -541,6 +541,7 @@ class Template(google.protobuf.message.Message):
     DRAIN_TIMEOUT_S_FIELD_NUMBER: builtins.int
     JOB_LIMIT_S_FIELD_NUMBER: builtins.int
     JOB_LIMIT_FIELD_NUMBER: builtins.int
+    LEAVES_DUE_JOBS_FIELD_NUMBER: builtins.int
     name: builtins.str
     content_hash: builtins.str
     slots: builtins.int
@@ -557,6 +558,8 @@ class Template(google.protobuf.message.Message):
     option that sets it. Absent: never, or not known.
     """
     job_limit: builtins.str
+    leaves_due_jobs: builtins.bool
+    """Its workers never move jobs that are due later into their queue, as RQ's without --with-scheduler."""
     @property
     def labels(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]: ...
     def __init__(
@@ -573,9 +576,10 @@ class Template(google.protobuf.message.Message):
         drain_timeout_s: builtins.float | None = ...,
         job_limit_s: builtins.float | None = ...,
         job_limit: builtins.str = ...,
+        leaves_due_jobs: builtins.bool = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "_job_limit_s", b"_job_limit_s", "drain_timeout_s", b"drain_timeout_s", "isolation_drain_after_s", b"isolation_drain_after_s", "job_limit_s", b"job_limit_s"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "_job_limit_s", b"_job_limit_s", "content_hash", b"content_hash", "cpu_cores", b"cpu_cores", "drain_timeout_s", b"drain_timeout_s", "gpus", b"gpus", "isolation_drain_after_s", b"isolation_drain_after_s", "job_limit", b"job_limit", "job_limit_s", b"job_limit_s", "labels", b"labels", "memory_bytes", b"memory_bytes", "name", b"name", "slots", b"slots"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "_job_limit_s", b"_job_limit_s", "content_hash", b"content_hash", "cpu_cores", b"cpu_cores", "drain_timeout_s", b"drain_timeout_s", "gpus", b"gpus", "isolation_drain_after_s", b"isolation_drain_after_s", "job_limit", b"job_limit", "job_limit_s", b"job_limit_s", "labels", b"labels", "leaves_due_jobs", b"leaves_due_jobs", "memory_bytes", b"memory_bytes", "name", b"name", "slots", b"slots"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_drain_timeout_s", b"_drain_timeout_s"]) -> typing.Literal["drain_timeout_s"] | None: ...
     @typing.overload

@@ -88,6 +88,12 @@ def understood(argv: Sequence[str]) -> WorkerCommand | None:
     return None
 
 
+def leaves_due_jobs(argv: Sequence[str]) -> bool:
+    """Whether the worker that ``argv`` starts never moves jobs that are due later into its queue."""
+    command = understood(argv)
+    return command is not None and SCHEDULER in command.lacks
+
+
 def _celery(program: tuple[str, ...], rest: list[str]) -> WorkerCommand | None:
     taken = _taken(rest, CELERY)
     if taken.positional[:1] != ["worker"]:
