@@ -198,6 +198,7 @@ def test_a_work_horse_of_rq_proves_it_busy_and_another_child_does_not(
         now_s = procfs.since_boot_s()
         tracker.scan([record], now_s=now_s)
         assert tracker.activity(record, now_s=now_s).is_busy is is_busy
+        assert tracker.activity(record, now_s=now_s).moves_due_jobs is (child == "pass")
         os.kill(forked.pid, 9)
         os.killpg(started.pid, 9)
 

@@ -8,6 +8,7 @@ import pytest
 from redis import Redis
 from rq import Queue
 
+from headway.local import procfs
 from support.agent_host import Host, ended, one_host
 from support.fake_control import row
 from support.processes import runs
@@ -73,3 +74,29 @@ def test_jobs_in_hand_outlive_the_agent_that_started_their_workers_and_end_once(
     assert len(queue) == 4 - len(done), "what was not begun still waits for a worker"
     assert "forcing" not in host.logged()
     assert ended(second) == 0
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(400)
+def test_the_worker_that_holds_the_lock_of_the_scheduler_is_the_last_to_leave(tmp_path: Path, valkey_url: str) -> None:
+    host_file = f"""
+    [templates.rq]
+    argv = ["{Path(sys.executable).with_name("rq")}", "worker", "--with-scheduler", "--url", "{valkey_url}", "mail"]
+    ready_pattern = "Listening on"
+    """
+    valkey = Redis.from_url(valkey_url, decode_responses=True)
+    with one_host(tmp_path, host_file) as host:
+        agent = host.agent()
+        host.control.assign(row(3, template="rq"))
+        pids = eventually(lambda: len(found := host.control.pids()) == 3 and found, within_s=150.0)
+        holder = eventually(lambda: valkey.get("rq:scheduler-lock:mail"))
+        scheduler_pid = int(valkey.hget(f"rq:scheduler:{holder}", "pid"))
+        stays = procfs.stat(scheduler_pid).parent_pid
+        assert stays in pids
+        eventually(lambda: all(each.memory_bytes for each in host.control.workers()), within_s=60.0)  # it was polled
+        host.control.assign(row(1, template="rq"))
+        eventually(lambda: sum(runs(pid) for pid in pids) == 1, within_s=150.0)
+        assert runs(stays)
+        host.control.assign(row(0, template="rq"))
+        eventually(lambda: not runs(stays), within_s=150.0)
+        assert ended(agent) == 0

@@ -89,6 +89,8 @@ def test_a_worker_that_backs_off_holds_its_place_and_is_the_first_to_lose_it() -
         (worker("a", is_busy=True, busy_since_s=10.0), worker("b", is_busy=True, busy_since_s=20.0)),  # younger job
         (worker("a", is_busy=None, started_at_s=5.0), worker("b", is_busy=None, started_at_s=6.0)),  # younger worker
         (worker("a", is_busy=False, started_at_s=5.0), worker("b", is_busy=False, started_at_s=6.0)),
+        (worker("a", is_busy=False, started_at_s=6.0, moves_due_jobs=True), worker("b", is_busy=False)),
+        (worker("a", is_busy=None), worker("b", is_busy=False, moves_due_jobs=True)),
     ],
 )
 def test_least_is_lost_when_workers_must_go(stays: Worker, goes: Worker) -> None:

@@ -37,6 +37,8 @@ class Activity:
     """Why it takes no jobs; ``None``: it can, as far as is known."""
     ended_jobs: int | None = None
     """Since it began, by its broker's count."""
+    moves_due_jobs: bool = False
+    """Whether it moves jobs that are due into their queue, for all workers: it holds the lock of RQ's scheduler."""
 
 
 NOT_KNOWN = Activity(is_busy=None)

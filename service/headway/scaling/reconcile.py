@@ -219,10 +219,11 @@ def _drains(workers: Sequence[Worker], count: int) -> list[Action]:
     return [Drain(worker_id=worker.worker_id) for worker in sorted(workers, key=_cost_of_leaving)[: max(0, count)]]
 
 
-def _cost_of_leaving(worker: Worker) -> tuple[bool, bool, int, float, float, str]:
+def _cost_of_leaving(worker: Worker) -> tuple[bool, bool, int, bool, float, float, str]:
     """Orders workers by what is lost when they go: idle ones, then those of which nobody knows, then busy ones.
 
-    Those that take no jobs go before all that do, in the same order: whatever they do, they serve nobody who waits.
+    Of each kind, one that moves due jobs into their queue is the last. Those that take no jobs go before all that do,
+    in the same order: whatever they do, they serve nobody who waits.
     """
     if worker.state is WorkerState.STARTING and not worker.is_busy:
         rank = 0  # it has hardly had the time to take a job, and serves nobody yet
@@ -234,4 +235,4 @@ def _cost_of_leaving(worker: Worker) -> tuple[bool, bool, int, float, float, str
         rank = 3
     busy_since_s = worker.started_at_s if worker.busy_since_s is None else worker.busy_since_s
     is_up, is_able = worker.state is not WorkerState.BACKING_OFF, worker.inability is None
-    return is_up, is_able, rank, -busy_since_s, -worker.started_at_s, worker.worker_id
+    return is_up, is_able, rank, worker.moves_due_jobs, -busy_since_s, -worker.started_at_s, worker.worker_id

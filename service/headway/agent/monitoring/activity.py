@@ -75,6 +75,8 @@ class Sample:
     """Pid -> start, by the clock of ``at_s``, of the process that was started and each of its descendants."""
     has_job_process: bool = False
     """Whether one of them runs a job and nothing else."""
+    has_scheduler: bool = False
+    """Whether one of them moves jobs that are due into their queue."""
 
 
 def sampled(process: Stat, children: Sequence[Stat], *, now_s: float) -> Sample:
@@ -85,6 +87,7 @@ def sampled(process: Stat, children: Sequence[Stat], *, now_s: float) -> Sample:
         cpu_s=sum(each.cpu_s for each in family),
         starts_s={each.pid: each.started_at_s for each in family},
         has_job_process=any(is_work_horse(each) for each in children),
+        has_scheduler=any(is_rq_scheduler(each) for each in children),
     )
 
 
@@ -94,7 +97,19 @@ def is_work_horse(process: Stat) -> bool:
     It leads a group of its own, as RQ's scheduler and the workers of RQ's pool do not, and it is a copy of its parent,
     as a program that a job has started is not.
     """
-    if process.group != process.pid or process.is_over:
+    return process.group == process.pid and _is_copy_of_rq_worker(process)
+
+
+def is_rq_scheduler(process: Stat) -> bool:
+    """Whether the process is the scheduler of the RQ worker that has started it. It is there while it holds the lock.
+
+    The workers of RQ's pool look alike.
+    """
+    return process.group != process.pid and _is_copy_of_rq_worker(process)
+
+
+def _is_copy_of_rq_worker(process: Stat) -> bool:
+    if process.is_over:
         return False
     own, parents = procfs.command_line(process.pid), procfs.command_line(process.parent_pid)
     return is_rq_worker(parents) and (own == parents or has_rq_title(own))
@@ -154,7 +169,9 @@ class ActivityTracker:
         watch = self._watches.get(record.worker_id)
         shown = NOT_KNOWN if watch is None else watch.activity
         is_fresh = shown.known_at_s is not None and now_s - shown.known_at_s <= SAMPLE_FRESH_S
-        return weighed(reported, of_family(hinted), shown if is_fresh else NOT_KNOWN)
+        found = weighed(reported, of_family(hinted), shown if is_fresh else NOT_KNOWN)
+        moves_due_jobs = watch is not None and watch.last is not None and watch.last.has_scheduler
+        return replace(found, moves_due_jobs=True) if moves_due_jobs else found
 
     def _hints_of(self, record: Record) -> list[tuple[ReceivedHint, float]]:
         """The hints about the worker's processes, each with the start of its process.

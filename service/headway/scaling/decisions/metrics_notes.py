@@ -20,8 +20,8 @@ def metrics_notes(view: PoolView, reading: PoolReading, memory: Memory, *, now_s
     if view.capacity_workers is None:
         notes.append(f"no known host reports template {_asked_of_hosts(view)}: nothing can be started")
     notes += [
-        f"no worker of template {view.profile.template!r} moves scheduled jobs of {queue.queue} into the queue when they "
-        "are due: add --with-scheduler to its argv"
+        f"no worker of template {view.profile.template!r} moves scheduled jobs of {queue.queue} into the queue when "
+        "they are due: add --with-scheduler to its argv"
         for queue in seen.queues
         if view.leaves_due_jobs and _may_be_unmoved(queue, view)
     ]

@@ -188,6 +188,8 @@ class Worker:
     """It is what a worker has left that ended: it counts until it is gone."""
     inability: Inability | None = None
     """Why it takes no jobs; ``None``: it can, as far as is known."""
+    moves_due_jobs: bool = False
+    """It alone moves jobs that are due into their queue, and another takes minutes to begin with that."""
     goes_to_background: bool = False
     """A start that ended well has left it: no further worker of its template is started while it is there."""
 
