@@ -103,7 +103,7 @@ def is_work_horse(process: Stat) -> bool:
 def is_rq_scheduler(process: Stat) -> bool:
     """Whether the process is the scheduler of the RQ worker that has started it. It is there while it holds the lock.
 
-    The workers of RQ's pool look alike.
+    The workers of RQ's pool are like that, too.
     """
     return process.group != process.pid and _is_copy_of_rq_worker(process)
 
