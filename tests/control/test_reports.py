@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from control.polls import BOUND_S, enrolled, having, held
 from headway.control.agents.agent_service import AgentService, AppliedAssignment
-from headway.errors import NotFound
+from headway.errors import NotFound, Unauthenticated
 from headway.scaling.model import HostCapacity
 from headway.store.engine import WAKE, Engine, listen, transaction
 from headway.store.hosts.host_assignments import HostAssignments
@@ -101,6 +101,17 @@ async def test_a_change_wakes_every_poll_of_the_host(engine: Engine, reports: Ag
     await assign(engine, host_id, 1)
     reports.host_changed(host_id)
     assert [target(each) for each in await asyncio.wait_for(asyncio.gather(*polls), BOUND_S)] == [1, 1, 1]
+
+
+async def test_a_host_that_is_cut_off_before_its_poll_is_held_does_not_wait(reports: AgentService) -> None:
+    host_id = await enrolled(reports)
+
+    async def revoked() -> None:
+        raise Unauthenticated("was revoked")
+
+    poll = reports.poll(await having(reports, host_id), wait_s=240.0, recheck=revoked)
+    with pytest.raises(Unauthenticated):
+        await asyncio.wait_for(poll, BOUND_S)
 
 
 async def test_a_poll_whose_wait_is_over_gets_the_same_revision(engine: Engine, reports: AgentService) -> None:

@@ -148,8 +148,8 @@ class AgentService:
     ) -> HostAssignments:
         """What the host is to run, as soon as that is newer than what it has, else the same again after ``wait_s``.
 
-        For a host of another cluster that is nothing, at once. ``recheck`` is asked before a wait that was ended goes
-        on, and raises where the caller may no longer receive it.
+        For a host of another cluster that is nothing, at once. ``recheck`` is asked before each wait, and raises where
+        the caller may no longer receive it.
 
         Raises:
             NotFound: the host is not enrolled.
@@ -163,6 +163,8 @@ class AgentService:
         with self._hold(having.host_id) as held:
             while True:
                 changed = held.changed  # taken before reading: what changes from here on ends the wait
+                if recheck is not None:
+                    await recheck()
                 if not self._is_newest(having):
                     standing = await self._standing(having.host_id, held)
                     if (standing.epoch, standing.revision) > (having.epoch, having.revision) or standing.kills:
@@ -176,8 +178,6 @@ class AgentService:
                         await changed.wait()
                 except TimeoutError:
                     return await self._standing(having.host_id, held)
-                if recheck is not None:
-                    await recheck()
 
     def _is_newest(self, having: AppliedAssignment) -> bool:
         known = self._known.get(having.host_id)
