@@ -291,6 +291,7 @@ def test_only_after_the_drain_timeout_is_a_worker_ended_by_force_with_all_its_fa
 
 
 CHILD = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SLEEP!r}], start_new_session=True);"
+UNTIL = "\nimport pathlib, time\nwhile not pathlib.Path({!r}).exists(): time.sleep(0.01)"
 
 
 def test_what_a_worker_that_is_killed_leaves_may_finish_its_job_and_is_ended_after_the_drain_timeout(
@@ -368,11 +369,13 @@ def test_a_worker_that_cannot_be_signalled_is_logged_once_and_ends_no_agent(
         assert caplog.text.count("cannot be signalled: it runs as another user") == 1
 
 
-def test_what_a_worker_leaves_that_ends_well_is_ended_by_nobody(stage: Stage) -> None:
-    with stage.fleet(template(CHILD)) as fleet:
+def test_what_a_worker_leaves_that_ends_well_is_ended_by_nobody(stage: Stage, tmp_path: Path) -> None:
+    may_end = tmp_path / "may end"
+    with stage.fleet(template(CHILD + UNTIL.format(str(may_end)))) as fleet:
         fleet.act([start()])
         fleet.scan()
         stage.clock.ahead_s += 11.0
+        may_end.touch()
         reconcile_until(fleet, lambda: fleet.workers() == ())
         (child,) = marked("HEADWAY_AGENT_ID", fleet._agent_id)
         stage.clock.ahead_s += 1_000.0
@@ -383,15 +386,17 @@ def test_what_a_worker_leaves_that_ends_well_is_ended_by_nobody(stage: Stage) ->
 
 @pytest.mark.parametrize("is_log_kept", [True, False])
 def test_what_a_job_leaves_of_a_worker_that_ends_well_is_no_worker_of_the_next_agent(
-    stage: Stage, is_log_kept: bool, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, is_log_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a program that was sent to the background: it would hold a worker's place, and be asked to stop."""
     monkeypatch.setattr("headway.agent.workers.ends.orphans.CRASH_WITHIN_S", 0.0)  # as if it had begun later
-    with stage.fleet(template(CHILD)) as fleet:
+    may_end = tmp_path / "may end"
+    with stage.fleet(template(CHILD + UNTIL.format(str(may_end)))) as fleet:
         fleet.act([start()])
         fleet.scan()
         (worker,) = fleet.workers()
         stage.clock.ahead_s += 11.0
+        may_end.touch()
         reconcile_until(fleet, lambda: fleet.workers() == ())
     (child,) = marked("HEADWAY_WORKER_ID", worker.worker_id)
     eventually(lambda: procfs.stat(child).session == child)

@@ -47,7 +47,7 @@ def lines(path: Path) -> list[str]:
 
 
 @pytest.mark.e2e  # RQ takes its time to start
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_jobs_in_hand_outlive_the_agent_that_started_their_workers_and_end_once(
     host: Host, valkey_url: str, tmp_path: Path
 ) -> None:
@@ -77,7 +77,7 @@ def test_jobs_in_hand_outlive_the_agent_that_started_their_workers_and_end_once(
 
 
 @pytest.mark.e2e
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_the_worker_that_holds_the_lock_of_the_scheduler_is_the_last_to_leave(tmp_path: Path, valkey_url: str) -> None:
     host_file = f"""
     [templates.rq]

@@ -19,7 +19,7 @@ from support.fake_control import FakeControl, row, serving
 from support.processes import runs
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 SLEEP = """
 [templates.sleep]

@@ -16,7 +16,7 @@ from support.processes import runs
 from support.waiting import eventually
 
 # A report is due every 15 s, and an answer is waited for for 10 s, twice.
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 CONTROL = """
 import time

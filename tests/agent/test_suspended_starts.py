@@ -36,7 +36,7 @@ def states(host: Host) -> set[int]:
 
 
 @pytest.mark.e2e  # RQ takes its time to start
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_workers_that_end_because_of_a_suspension_have_not_failed(host: Host, valkey_url: str) -> None:
     """Also before the control plane knows of it, and of an agent whose control plane never says so."""
     redis = Redis.from_url(valkey_url)
@@ -52,7 +52,7 @@ def test_workers_that_end_because_of_a_suspension_have_not_failed(host: Host, va
 
 
 @pytest.mark.e2e
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_a_suspended_pool_gets_no_worker_until_it_may(host: Host) -> None:
     host.agent()
     host.control.assign(row(1, template="rq"), row(1, template="rq", pool="news", is_suspended=True))

@@ -73,6 +73,7 @@ def site(
     folder = tmp_path / "site"
     (folder / ".headway/agent").mkdir(parents=True, mode=0o700)
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(control_plane, "DOCTOR_ANSWER_S", 60.0)  # other tests keep the machine busy
     monkeypatch.setenv("HEADWAY_DATABASE_URL", migrated_url)
     site = Site(folder, seed, monkeypatch, valkey_url)
     brokers = f"brokers: {{redis: {{url: '{valkey_url}', library: rq}}}}"

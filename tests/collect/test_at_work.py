@@ -13,7 +13,7 @@ from support.queues.lives import CLOSE_S, quantile
 from support.queues.rows import ROWS, played
 from support.queues.scene import Scene
 
-pytestmark = pytest.mark.timeout(280)
+pytestmark = pytest.mark.timeout(600)
 
 SEED = 1
 MOVES = 60

@@ -191,7 +191,7 @@ def two_ingests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 @pytest.mark.spark
 @pytest.mark.e2e
 @pytest.mark.postgres
-@pytest.mark.timeout(480)
+@pytest.mark.timeout(900)
 class TestShortly:
     def test_a_killed_ingest_counts_what_it_answered_once(self, two_ingests: Scene) -> None:
         storm = Storm(trouble=Scene.kill_first_ingest, times=3, pause_s=(0.2, 2.0))

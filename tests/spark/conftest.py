@@ -57,4 +57,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
             if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(300))
+                item.add_marker(pytest.mark.timeout(600))

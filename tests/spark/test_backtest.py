@@ -22,7 +22,7 @@ from headway_spark.studies.backtest import Outcome, Size, Work, backtest, filled
 from headway_spark.studies.history import Load, fresh, given_loads, held_events, jobs_of, loads_of
 from spark.events import publish, table
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 START_S = 1_760_000_000.25
 SETTING = Setting(start_up_s=3.0, start_up_spread=0.4)

@@ -30,7 +30,7 @@ from support.ports import free_port
 from support.tree import ROOT
 
 # Its own environment, as the containers have it: six JVMs with a quarter to half a GB each.
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(480)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 HOME = Path(pyspark.__file__).parent
 WITHIN_S = 240

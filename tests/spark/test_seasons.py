@@ -23,7 +23,7 @@ from headway_spark.studies.history import held_events, jobs_of
 from headway_spark.studies.seasons import counts_of, given_counts, learned
 from spark.events import publish, table
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 MONDAY = 2930 * WEEK_MINUTES + 4 * DAY_MINUTES
 WEEKS = 3

@@ -13,7 +13,7 @@ from headway_spark.studies.history import held_events, jobs_of
 from headway_spark.studies.topology import Question, findings
 from spark.events import publish, table
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 START_S = 1_760_000_000.0
 

@@ -17,7 +17,7 @@ from headway.simulate.workloads.jobs import Jobs
 from headway_spark.studies.backtest import Work, sizes_of
 from headway_spark.studies.history import Load, given_loads
 
-pytestmark = pytest.mark.timeout(300)  # two rounds of Spark with Python on a machine that does other things, too
+pytestmark = pytest.mark.timeout(600)  # two rounds of Spark with Python on a machine that does other things, too
 
 
 def test_idle_workers_are_let_go_and_what_is_well_stays(spark: SparkSession, tmp_path: Path) -> None:
