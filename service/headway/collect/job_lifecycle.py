@@ -287,9 +287,10 @@ def _end_of_life(reported: ReportedLife, record: JobRecord, sighting: Sighting) 
     ended_at_s = record.ended_at_s if is_end_shown else None
     started_at_s = reported.started_at_s
     if reported.stage is Stage.ENQUEUED:
-        if ended_at_s is None and (is_next_begun or not _is_begun(reported, record)):
+        is_begun = not is_next_begun and _is_begun(reported, record)
+        if ended_at_s is None and not is_begun and _retries_used(reported, record) <= 0:
             return  # cancelled, or put into the queue a second time, before anybody took it
-        started_at_s = None if is_next_begun else record.started_at_s
+        started_at_s = record.started_at_s if is_begun else None
         if started_at_s is not None:
             yield _event(sighting, EventKind.STARTED, started_at_s, reported.enqueued_at_s)
     has_failed = _was_retried(reported, record) or _has_failed_since_start(reported, sighting)

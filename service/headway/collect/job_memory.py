@@ -88,14 +88,17 @@ class JobMemory:
         """Whether a job that is not remembered one by one was reported when it entered."""
         return record.enqueued_at_s <= self.entries_reported_until_s
 
-    def is_old(self, record: JobRecord, *, is_new: bool) -> bool:
+    def is_old(self, record: JobRecord, *, is_new: bool, failed_at_s: float | None = None) -> bool:
         """Whether a job that is not remembered is not new: it was reported before, and forgotten.
 
-        ``is_new``: its place in the broker shows that it entered after everything reported.
+        ``is_new``: its place in the broker shows that it entered after everything reported. ``failed_at_s``: when it
+        failed by the registry of failed jobs.
         """
         if record.is_ended:
+            # RQ writes no end into the record of a job that its clean-up gives up before it began.
+            shown_s = failed_at_s if record.ended_at_s is None else record.ended_at_s
             # Of a job that was stopped, the end may be one of a life before its start.
-            ended_at_s = max(record.ended_at_s or 0.0, record.started_at_s or record.enqueued_at_s)
+            ended_at_s = max(shown_s or 0.0, record.started_at_s or record.enqueued_at_s)
             return ended_at_s <= self.ends_reported_until_s
         return not is_new and record.state is JobState.WAITING and self.is_entry_reported(record)
 

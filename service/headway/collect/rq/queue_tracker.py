@@ -214,7 +214,7 @@ class TrackedQueue:
         )
         if record is None:
             events, now = self._gone(job_id, reported, reading, sighting)
-        elif reported is None and self.jobs.is_old(record, is_new=is_new):
+        elif reported is None and self.jobs.is_old(record, is_new=is_new, failed_at_s=sighting.failed_at_s):
             events, now = (
                 [],
                 ReportedLife(stage=Stage.ENDED, enqueued_at_s=record.enqueued_at_s) if record.is_ended else None,

@@ -1,0 +1,117 @@
+"""Jobs that RQ's clean-up gives up, long after a real worker died with them: before it began one, or at work."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from rq import Retry, SimpleWorker
+from rq.job import Job
+
+from collect.rq_jobs import Rq, Watch, work
+from headway.scaling.model import EventKind
+
+ENQUEUED, STARTED, FAILED, RETRIED = EventKind.ENQUEUED, EventKind.STARTED, EventKind.FAILED, EventKind.RETRIED
+CLEANED_UP_AFTER_S = 300.0  # RQ's workers do so each ten minutes
+
+
+def enqueue_long_ago(rq: Rq, retry: Retry | None = None) -> Job:
+    job = rq.queue().enqueue(work, retry=retry)
+    job.enqueued_at = datetime.now(UTC) - timedelta(seconds=CLEANED_UP_AFTER_S)
+    job.save()
+    return job
+
+
+def take_and_die(rq: Rq) -> None:
+    """What RQ's worker does first with a job; this one dies then."""
+    queue = rq.queue()
+    rq.redis.lmove(queue.key, queue.intermediate_queue_key)
+
+
+def clean_up(rq: Rq, job: Job) -> None:
+    """RQ's own, by which the job has been in the intermediate queue for more than a minute."""
+    queue = rq.queue()
+    stuck = queue.intermediate_queue
+    rq.redis.set(stuck.get_first_seen_key(job.id), time.time() - 61.0)
+    stuck.cleanup(SimpleWorker([queue], connection=rq.redis), queue)
+
+
+@pytest.mark.parametrize("is_seen_waiting", [False, True])
+def test_a_job_that_was_stuck_in_the_intermediate_queue_has_failed(rq: Rq, watch: Watch, is_seen_waiting: bool) -> None:
+    """Field B7. An idle worker takes a job before a poll sees it wait, and its record shows neither start nor end."""
+    watch.poll_once(later_s=-60.0)
+    job = enqueue_long_ago(rq)
+    if is_seen_waiting:
+        watch.poll_once()
+    take_and_die(rq)
+    watch.poll_once()
+    clean_up(rq, job)
+    noticed_s = watch.poll_once().at_s
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, FAILED]
+    failed = watch.of(FAILED)
+    assert (failed.at_s, failed.started_at_s) == (noticed_s, None)
+
+
+def test_a_stuck_job_that_failed_before_the_first_poll_is_no_news(rq: Rq, watch: Watch) -> None:
+    job = enqueue_long_ago(rq)
+    take_and_die(rq)
+    clean_up(rq, job)
+    for _ in range(2):
+        watch.poll_once(later_s=1.0)  # the registry has whole seconds
+    assert watch.reported() == []
+
+
+def test_a_stuck_job_that_rq_retries_is_a_retried_attempt(rq: Rq, watch: Watch) -> None:
+    watch.poll_once()
+    job = enqueue_long_ago(rq, Retry(max=1))
+    watch.poll_once()
+    take_and_die(rq)
+    watch.poll_once()
+    clean_up(rq, job)
+    watch.poll_once()
+    watch.poll_once()
+    assert watch.reported() == [ENQUEUED, FAILED, RETRIED, ENQUEUED]
+    assert watch.of(FAILED).started_at_s is None
+    assert [event.attempt for event in watch.events if event.kind is ENQUEUED] == [None, 2]
+
+
+@contextmanager
+def rq_worker(rq: Rq) -> Iterator[subprocess.Popen[bytes]]:
+    program = str(Path(sys.executable).with_name("rq"))
+    worker = subprocess.Popen([program, "worker", "--quiet", "--url", rq.url, "mail"], start_new_session=True)
+    try:
+        yield worker
+    finally:
+        kill_with_horse(worker)
+
+
+def kill_with_horse(worker: subprocess.Popen[bytes]) -> None:
+    """The worker and the process that it forked for the job, which is in a process group of its own."""
+    children = Path(f"/proc/{worker.pid}/task/{worker.pid}/children")
+    horses = [int(pid) for pid in children.read_text().split()] if worker.poll() is None else []
+    for pid in [*([worker.pid] if worker.poll() is None else []), *horses]:
+        os.kill(pid, signal.SIGKILL)
+    worker.wait()
+
+
+def test_a_job_whose_worker_was_killed_has_no_service_time(rq: Rq, watch: Watch) -> None:
+    """Field D5: RQ gives it up minutes later, and until then it would seem to have run."""
+    watch.poll_once()
+    job = rq.queue().enqueue(time.sleep, 600)
+    with rq_worker(rq) as worker:
+        ends_s = time.monotonic() + 60.0
+        while STARTED not in watch.reported() and time.monotonic() < ends_s:
+            watch.poll_once()
+        kill_with_horse(worker)
+    rq.queue().started_job_registry.cleanup(timestamp=time.time() + CLEANED_UP_AFTER_S + 600.0)
+    assert rq.job(job.id).is_failed
+    watch.poll_once(later_s=CLEANED_UP_AFTER_S)
+    assert watch.reported() == [ENQUEUED, STARTED, FAILED]
+    assert watch.of(FAILED).started_at_s is None
