@@ -1,4 +1,6 @@
-"""An agent that is killed while RQ's own workers have jobs in hand: none is restarted, none doubled, none lost."""
+"""RQ's own workers and the agent: killed while they have jobs in hand, none is restarted, none doubled, none lost; and
+none is replaced for what each of them takes.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -40,6 +42,16 @@ def host(tmp_path: Path, valkey_url: str) -> Iterator[Host]:
     """
     with one_host(tmp_path, host_file) as host:
         yield host
+
+
+QUICK = """
+import sys
+from headway.__main__ import main
+from headway.agent.policy import recycling
+recycling.RECYCLING_TRIAL_S = 1.0
+sys.exit(main(sys.argv[1:]))
+"""
+"""An agent that needs not wait for a minute before it replaces a worker for its memory."""
 
 
 def lines(path: Path) -> list[str]:
@@ -100,3 +112,19 @@ def test_the_worker_that_holds_the_lock_of_the_scheduler_is_the_last_to_leave(tm
         host.control.assign(row(0, template="rq"))
         eventually(lambda: not runs(stays), within_s=150.0)
         assert ended(agent) == 0
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(600)
+def test_idle_workers_that_take_more_than_they_may_from_the_start_are_left_alone(host: Host) -> None:
+    """Field C5: each was replaced by one that takes as much, without end."""
+    text = host.host_file.read_text()
+    host.host_file.write_text(f"{text}\n[templates.rq.recycle]\nmemory_bytes = 1000000\n")
+    host.agent(program=("-c", QUICK))
+    host.control.assign(row(1, template="rq"))
+    (pid,) = eventually(lambda: host.control.pids(), within_s=150.0)
+    eventually(lambda: "not recycled by memory template=rq" in host.logged(), within_s=150.0)
+    eventually(lambda: procfs.since_boot_s() - procfs.stat(pid).started_at_s > 10.0, within_s=150.0)
+    assert host.control.pids() == {pid}
+    assert "to be recycled" not in host.logged()
+    assert host.logged().count("not recycled by memory") == 1

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.agent.config.templates import Recycle
+from headway.agent.config.templates import Recycle, Template
 from headway.agent.model import NOT_KNOWN, Activity
-from headway.agent.policy.recycling import RECYCLING_JITTER, RECYCLING_TRIAL_S, Recycling, worn_by
+from headway.agent.policy.recycling import RECYCLING_FRESH_S, RECYCLING_JITTER, RECYCLING_TRIAL_S, Recycling, worn_by
 from headway.agent.workers.worker_record import Record
 from headway.scaling.model import WorkerState
 from support.workers import record as a_record
@@ -69,6 +69,60 @@ def test_only_a_running_worker_of_a_template_that_is_there_is_recycled() -> None
     assert worn(Recycling(), replace(old, template="gone")) == frozenset()
     for state in set(WorkerState) - {WorkerState.RUNNING}:
         assert worn(Recycling(), replace(old, life=replace(old.life, state=state))) == frozenset()
+
+
+LIMITED = template(recycle=Recycle(memory_bytes=10**8))
+
+
+def worn_by_memory(
+    recycling: Recycling, age_s: float, *, used: Template = LIMITED, worker_id: str = FIRST, **values: Any
+) -> bool:
+    activity = Activity(**{"is_busy": False, "memory_bytes": 10**8, **values})
+    return bool(recycling.worn([(record(age_s, worker_id), activity)], {"py": used}, now_s=NOW_S))
+
+
+def test_workers_that_are_too_large_before_their_first_job_are_not_replaced_for_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    recycling = Recycling()
+    assert not worn_by_memory(recycling, 5.0)
+    assert not worn_by_memory(recycling, 100.0)
+    assert not worn_by_memory(recycling, 5.0, worker_id=LAST)
+    assert not worn_by_memory(recycling, 1_000.0, is_busy=True, ended_jobs=3, memory_bytes=10**9)
+    (message,) = caplog.messages
+    assert "a worker takes 100 MB before its first job" in message
+
+
+def test_a_template_that_is_changed_is_judged_by_its_own_fresh_workers(caplog: pytest.LogCaptureFixture) -> None:
+    recycling = Recycling()
+    worn_by_memory(recycling, 5.0)
+    raised = template(recycle=Recycle(memory_bytes=2 * 10**8))
+    assert worn_by_memory(recycling, 1_000.0, used=raised, memory_bytes=3 * 10**8)
+    worn_by_memory(recycling, 5.0, used=raised, memory_bytes=3 * 10**8)
+    assert not worn_by_memory(recycling, 1_000.0, used=raised, memory_bytes=3 * 10**8)
+    assert len(caplog.messages) == 2
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"is_busy": True},  # it may have grown by its job
+        {"ended_jobs": 1},
+        {"memory_bytes": 10**8 - 1},
+        {"memory_bytes": None},
+    ],
+)
+def test_a_worker_that_grew_is_replaced_for_its_memory(first: dict[str, Any]) -> None:
+    recycling = Recycling()
+    assert not worn_by_memory(recycling, 5.0, **first)
+    assert worn_by_memory(recycling, RECYCLING_FRESH_S + 1.0)
+
+
+def test_age_and_jobs_still_replace_workers_that_are_too_large() -> None:
+    recycling = Recycling()
+    used = template(recycle=Recycle(after_s=1_000.0, memory_bytes=10**8))
+    assert not worn_by_memory(recycling, 5.0, used=used)
+    assert worn_by_memory(recycling, 1_000.0, used=used)
 
 
 def test_that_a_worker_is_to_be_recycled_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
