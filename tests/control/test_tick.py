@@ -16,6 +16,8 @@ from headway.scaling.decide import decide
 from headway.scaling.model import (
     MEMORY_VERSION,
     Assignment,
+    Backlog,
+    BacklogSample,
     DayPaid,
     Decision,
     Demand,
@@ -25,6 +27,7 @@ from headway.scaling.model import (
     Memory,
     Mode,
     Objective,
+    PoolDepths,
     Wanted,
 )
 from headway.scaling.profile_keys.schedule import Schedule
@@ -304,6 +307,14 @@ async def test_everything_that_is_remembered_comes_back_as_it_was(migrated_url: 
         held_since_s=NOW_S - 3.5,
         day_paid=DayPaid(day="1970-01-12", at_s=NOW_S, paid_worker_s=7.5, workers=4, since_s=NOW_S - 60),
         service=MeasuredService(time_s=0.25, batch_s=1.5),
+        backlog=Backlog(
+            since_s=NOW_S - 9,
+            samples=(BacklogSample(at_s=NOW_S - 8, waiting_jobs=40, in_flight_jobs=2),),
+            learned={"periods": {"at_s": NOW_S - 9}},
+            depths=PoolDepths(busy_slots=2, cycle_s=0.5),
+            service=MeasuredService(time_s=0.5),
+            vanished_jobs=12,
+        ),
         strategy_state={"asked": [[NOW_S, 4]]},
     )
     decision = Decision(pool="mail", at_s=NOW_S, target_workers=4, binding="backlog_drain")

@@ -14,6 +14,7 @@ from headway.scaling.demands.busy_slots import with_unknown_as_idle
 from headway.scaling.demands.deadlines import start_up_s
 from headway.scaling.model import (
     MEMORY_VERSION,
+    Backlog,
     DayBudget,
     DayPaid,
     Decision,
@@ -28,7 +29,7 @@ from headway.scaling.model import (
     Wanted,
 )
 from headway.scaling.planning.feasibility import circumstances
-from headway.scaling.policy import activation, day_budget, fallback
+from headway.scaling.policy import activation, day_budget, fallback, vanished_jobs
 from headway.scaling.policy.ground import Ground, Limit
 from headway.scaling.policy.limits import attainable, in_force, paused_workers
 from headway.scaling.policy.stabilization import HOLD_SLACK_S, kept_workers, longest_s, start_cost_s, tried
@@ -59,6 +60,8 @@ def decide(
     stoppage = stoppage_of(view, memory.stoppage, now_s=now_s)
     if stoppage is not None:
         view = copied(view, is_teaching=False)
+    backlog = vanished_jobs.backlog_of(view, memory, now_s=now_s)
+    memory = vanished_jobs.without_vanished(memory, backlog)
     reading = reading_of(view, memory, now_s=now_s)
     advice, most_workers = _advised(strategy, reading, memory, now_s=now_s)
     greatest = max(advice.demands, key=lambda demand: demand.slots)
@@ -95,6 +98,7 @@ def decide(
         spent=day_budget.spending(account),
         is_held=is_held,
         stoppage=stoppage,
+        backlog=backlog,
         now_s=now_s,
     )
     return decision, _remembered(
@@ -111,6 +115,7 @@ def decide(
         service=reading.service,
         known_arrivals=reading.known_arrivals,
         stoppage=stoppage,
+        backlog=backlog,
         strategy_state=advice.state,
         now_s=now_s,
     )
@@ -156,6 +161,7 @@ def _decision(
     spent: DayBudget | None,
     is_held: bool,
     stoppage: Stoppage | None,
+    backlog: Backlog | None,
     now_s: float,
 ) -> Decision:
     """The whole story of the count that the last of ``steps`` left."""
@@ -191,6 +197,7 @@ def _decision(
             *((activation.note(view),) if is_held and not target_workers else ()),
             *circumstances(view, memory, now_s=now_s, state=advice.state),
             *day_budget.notes(spent),
+            *vanished_jobs.note(backlog),
             *advice.notes,
         ),
     )
@@ -242,6 +249,7 @@ def _remembered(
     service: MeasuredService | None,
     known_arrivals: KnownArrivals | None,
     stoppage: Stoppage | None,
+    backlog: Backlog | None,
     strategy_state: State,
     now_s: float,
 ) -> Memory:
@@ -268,6 +276,7 @@ def _remembered(
         service=service,
         known_arrivals=known_arrivals,
         stoppage=stoppage,
+        backlog=backlog,
         strategy_state=strategy_state,
     )
 

@@ -87,6 +87,8 @@ class PoolView:
 
     A floor under the target like ``in_flight_jobs``: whoever has one of them is not dismissed.
     """
+    do_workers_report: bool = False
+    """Whether each running worker reports the jobs that it begins: where nobody reports a start, there was none."""
     recalled_jobs: float | None = None
     """Jobs that earlier days had at this time and today has not had yet; ``None`` without such days."""
     recalled_weeks: int | None = None

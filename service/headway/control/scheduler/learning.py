@@ -183,6 +183,10 @@ class Learning:
             known.predicted, known.have_started = None, False
             known.samples.clear()
             return
+        backlog = outcome.memory.backlog
+        if backlog is not None and backlog.vanished_jobs:
+            known.predicted, known.have_started = None, False
+            known.samples.clear()
         at_s = instant_s(view.queues)
         if is_waiting and at_s is not None and outcome.decision.is_fresh:
             _note(known.sample_lag_s, now_s - at_s)

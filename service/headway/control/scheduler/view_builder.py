@@ -22,7 +22,17 @@ from headway.scaling.metrics.sampling_instant import (
     recent_of,
 )
 from headway.scaling.metrics.worker_evidence import LATEST, SampledInstant, WorkerEvidence, evidence_of
-from headway.scaling.model import Host, HostState, Mode, QueueMetrics, Suspension, Template, Worker, WorkerState
+from headway.scaling.model import (
+    ActivitySource,
+    Host,
+    HostState,
+    Mode,
+    QueueMetrics,
+    Suspension,
+    Template,
+    Worker,
+    WorkerState,
+)
 from headway.scaling.placement.host_capacity import is_open
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.policy.suspensions import suspension_of
@@ -140,6 +150,7 @@ class ViewBuilder:
             unknown_activity_workers=0 if profile.mode is Mode.RECOMMEND else evidence.unknown_workers,
             starting_workers=present.starting_workers,
             taken_jobs=present.taken_jobs,
+            do_workers_report=self._do_report(pool),
             unknown_workers=self._unknown[pool],
             leaving_workers=self._leaving_of(profile),
             suspension=self._suspension(profile),
@@ -179,6 +190,12 @@ class ViewBuilder:
             service_time_s = _greatest(queue.service_time_s for queue in queues)
             instant = SampledInstant(at_s=at_s, ahead_s=self._ahead_s, service_time_s=service_time_s)
         return evidence_of(ready, running_workers=running_workers, instant=instant)
+
+    def _do_report(self, pool: str) -> bool:
+        """Whether each running worker of the pool reports its jobs; also where none runs."""
+        return not self._unknown[pool] and all(
+            each.activity_source is ActivitySource.REPORTER for each in self._all_running.get(pool, ())
+        )
 
     def _ready(self, pool: str, *, by_s: float | None) -> list[Worker]:
         """The running workers of ``pool`` that were ready by then; all of them without a time."""

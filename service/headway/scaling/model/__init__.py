@@ -30,6 +30,8 @@ from headway.scaling.model.hosts import (
 )
 from headway.scaling.model.memory import (
     MEMORY_VERSION,
+    Backlog,
+    BacklogSample,
     DayPaid,
     HoldCosts,
     KnownArrivals,
@@ -64,6 +66,8 @@ __all__ = [
     "ActivitySource",
     "Arrivals",
     "Assignment",
+    "Backlog",
+    "BacklogSample",
     "BrokerPoll",
     "CutCause",
     "CutJob",

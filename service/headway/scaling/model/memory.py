@@ -127,6 +127,37 @@ class KnownArrivals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BacklogSample:
+    """The jobs of a pool at a moment."""
+
+    at_s: float
+    waiting_jobs: int
+    in_flight_jobs: int
+
+    @property
+    def jobs(self) -> int:
+        """All of them."""
+        return self.waiting_jobs + self.in_flight_jobs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """Jobs of a pool that wait, or did of late, and what was known before they came: of some nobody knows yet whether
+    a worker ever begins them.
+    """
+
+    since_s: float
+    samples: tuple[BacklogSample, ...]
+    """Of the last minute, the oldest first."""
+    learned: Mapping[str, Any] = field(default_factory=dict)
+    """What the strategy had learned, by its key in the strategy's state."""
+    depths: PoolDepths | None = None
+    service: MeasuredService | None = None
+    vanished_jobs: int = 0
+    """Those that this evaluation found gone without a start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """What deciding must remember between two evaluations of a pool.
 
@@ -158,5 +189,7 @@ class Memory:
     """``None`` where no job is delayed, and none was of late."""
     stoppage: Stoppage | None = None
     """The last time in which its workers were kept from taking jobs, while it goes on or jobs of it are there."""
+    backlog: Backlog | None = None
+    """``None`` while hardly any job waits, and did not of late."""
     strategy_state: Mapping[str, Any] = field(default_factory=dict)
     """What the strategy asked to be given next time: JSON-able."""

@@ -20,6 +20,8 @@ from headway.scaling.measure import BucketRow
 from headway.scaling.model import (
     MEMORY_VERSION,
     Assignment,
+    Backlog,
+    BacklogSample,
     DayPaid,
     Decision,
     HoldCosts,
@@ -275,6 +277,7 @@ def _memory(body: dict[str, Any]) -> Memory:
         service=MeasuredService(**body["service"]) if body.get("service") else None,
         known_arrivals=_known_arrivals(body["known_arrivals"]) if body.get("known_arrivals") else None,
         stoppage=Stoppage(**body["stoppage"]) if body.get("stoppage") else None,
+        backlog=_backlog(body["backlog"]) if body.get("backlog") else None,
         strategy_state=body.get("strategy_state", {}),
     )
 
@@ -282,6 +285,17 @@ def _memory(body: dict[str, Any]) -> Memory:
 def _known_arrivals(body: Mapping[str, Any]) -> KnownArrivals:
     came = tuple((float(at_s), int(jobs)) for at_s, jobs in body["came"])
     return KnownArrivals(delayed_jobs=body["delayed_jobs"], came=came)
+
+
+def _backlog(body: Mapping[str, Any]) -> Backlog:
+    return Backlog(
+        since_s=body["since_s"],
+        samples=tuple(BacklogSample(**each) for each in body["samples"]),
+        learned=body["learned"],
+        depths=_depths(body["depths"]),
+        service=MeasuredService(**body["service"]) if body["service"] else None,
+        vanished_jobs=body["vanished_jobs"],
+    )
 
 
 def _depths(body: Mapping[str, Any] | None) -> PoolDepths | None:

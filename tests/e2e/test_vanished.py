@@ -1,0 +1,57 @@
+"""`headway up` with real Celery workers that drop expired tasks: what no worker ever began is no reason for workers."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import redis
+from celery import Celery
+
+from e2e.running_up import running_up
+from support.waiting import eventually
+
+pytestmark = [pytest.mark.proof, pytest.mark.e2e, pytest.mark.timeout(1200)]
+
+EXPIRED_TASKS = 1_200
+SHOP = """
+import os
+from celery import Celery
+app = Celery("shop", broker=os.environ["BROKER_URL"])
+app.conf.update(task_default_queue="tasks", broker_connection_retry_on_startup=True, worker_hijack_root_logger=False)
+@app.task(name="work")
+def work():
+    pass
+"""
+PROFILES = """
+brokers:
+  shop: {{url: "{url}", library: celery}}
+pools:
+  tasks: {{queues: [shop/tasks], template: tasks, workers_max: 4, hold_down_s: 0, objective: {{target_s: 10}}}}
+"""
+HOST = """
+[templates.tasks]
+argv = ["{python}", "-m", "celery", "-A", "shop", "worker", "-c", "1", "-Q", "tasks"]
+working_directory = "{folder}"
+environment = {{ BROKER_URL = "{url}" }}
+ready_pattern = "ready"
+"""
+
+
+def test_expired_tasks_leave_no_standing_workers(tmp_path: Path, broker: str) -> None:
+    """Field C2: "needs 81 standing workers", for hours."""
+    (tmp_path / "shop.py").write_text(SHOP)
+    (tmp_path / "profiles.yaml").write_text(PROFILES.format(url=broker))
+    (tmp_path / "host.toml").write_text(HOST.format(python=sys.executable, url=broker, folder=tmp_path))
+    with (
+        running_up(tmp_path, {"PYTHONPATH": os.pathsep.join(sys.path)}) as up,
+        redis.Redis.from_url(broker) as client,
+        Celery("shop", broker=broker) as app,
+    ):
+        for _ in range(EXPIRED_TASKS):
+            app.send_task("work", queue="tasks", expires=0.5)
+        assert client.llen("tasks") == EXPIRED_TASKS
+        eventually(lambda: up.workers("tasks"), within_s=200)
+        eventually(lambda: not client.llen("tasks") and not client.hlen("unacked"), within_s=200)
+        eventually(lambda: not up.workers("tasks"), within_s=60)
+        assert "left without having been started" in str(up.ask("/v1/decisions", pool="tasks"))
