@@ -1,4 +1,4 @@
-from headway.agent.workers.crash_backoff import CRASH_BACKOFF_RESET_S, Backoff
+from headway.agent.workers.crash_backoff import CRASH_BACKOFF_RESET_S, PAUSE, Backoff
 
 MAIL, WEB = ("mail", "rq"), ("web", "rq")
 
@@ -45,3 +45,45 @@ def test_ten_good_minutes_make_up_for_what_was_before() -> None:
     soon, later = until_s + CRASH_BACKOFF_RESET_S - 1.0, until_s + CRASH_BACKOFF_RESET_S
     assert backoff.failed(MAIL, started_at_s=until_s, now_s=soon).until_s(MAIL) - soon == 300.0
     assert backoff.failed(MAIL, started_at_s=until_s, now_s=later).until_s(MAIL) - later == 10.0
+
+
+def in_a_long_pause() -> tuple[Backoff, float]:
+    """After five failures, and when the last one was."""
+    backoff, now_s = Backoff({}), 0.0
+    for _ in range(5):
+        now_s = backoff.until_s(MAIL) or 0.0
+        backoff = backoff.failed(MAIL, started_at_s=now_s, now_s=now_s)
+    return backoff, now_s
+
+
+def test_one_worker_is_tried_at_the_shortest_interval_however_long_the_pause() -> None:
+    backoff, failed_at_s = in_a_long_pause()
+    assert backoff.until_s(MAIL) == failed_at_s + 160.0
+    assert backoff.tries_at_s(MAIL) == failed_at_s + PAUSE.shortest_s
+    tried_s = failed_at_s + 12.0
+    backoff = backoff.tried(MAIL, now_s=tried_s)
+    assert backoff.tries_at_s(MAIL) == tried_s + PAUSE.shortest_s
+    backoff = backoff.failed(MAIL, started_at_s=tried_s, now_s=tried_s + 5.0)
+    assert backoff.tries_at_s(MAIL) == tried_s + 5.0 + PAUSE.shortest_s
+    assert backoff.until_s(MAIL) == failed_at_s + 160.0, "it makes the pause of the others no longer"
+    assert backoff.tries_at_s(WEB) is None
+
+
+def test_a_worker_that_stays_ends_the_pause_of_the_others() -> None:
+    backoff, failed_at_s = in_a_long_pause()
+    assert backoff.survived(MAIL, started_at_s=failed_at_s - 60.0, now_s=failed_at_s + 20.0) is backoff
+    well = backoff.survived(MAIL, started_at_s=failed_at_s + 10.0, now_s=failed_at_s + 20.0)
+    assert not well.holds(MAIL, now_s=failed_at_s + 20.0)
+    again = well.failed(MAIL, started_at_s=failed_at_s + 20.0, now_s=failed_at_s + 21.0)
+    assert again.until_s(MAIL) == failed_at_s + 21.0 + 300.0, "what came before still counts"
+
+
+def test_after_a_job_that_was_done_since_the_last_failure_the_pause_is_the_shortest() -> None:
+    backoff, failed_at_s = in_a_long_pause()
+    tried_s = failed_at_s + 10.0
+    before, since = (
+        backoff.failed(MAIL, started_at_s=tried_s, now_s=tried_s + 5.0, done_at_s=at_s)
+        for at_s in (failed_at_s - 1.0, tried_s + 4.0)
+    )
+    assert before.until_s(MAIL) == backoff.until_s(MAIL)
+    assert since.until_s(MAIL) == tried_s + 5.0 + PAUSE.shortest_s

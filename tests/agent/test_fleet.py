@@ -414,20 +414,53 @@ def test_what_a_job_leaves_of_a_worker_that_ends_well_is_no_worker_of_the_next_a
 # --- failing ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_worker_that_dies_as_soon_as_it_is_started_backs_off_for_ever_longer(stage: Stage) -> None:
+def test_of_workers_that_die_as_soon_as_they_are_started_one_keeps_trying(stage: Stage) -> None:
+    backing_off = WorkerState.BACKING_OFF
     with stage.fleet(template("raise SystemExit('no broker')", ready=Ready(after_s=5.0))) as fleet:
-        for pause_s in (10.0, 20.0, 40.0):
-            fleet.act([start()])
-            reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
-            (worker,) = fleet.workers()
-            assert worker.pid == 0
-            fleet.act([start()])  # wanted, and not started: its kind backs off
-            assert (states(fleet), fleet.running()) == ([WorkerState.BACKING_OFF] * 2, ())
-            stage.clock.ahead_s += pause_s / 2  # or as long as the one before
-            assert not fleet.scan()
-            stage.clock.ahead_s += pause_s / 2
+        fleet.act([start(), start()])
+        for _ in range(3):
+            reconcile_until(fleet, lambda: states(fleet) == [backing_off] * 2)
+            assert [worker.pid for worker in fleet.workers()] == [0, 0]
+            stage.clock.ahead_s += 100.0  # as long as any of these pauses
             assert fleet.scan()
-            assert fleet.workers() == ()
+            fleet.act([start(), start()])
+        for _ in range(3):  # while the others wait for 80 s
+            reconcile_until(fleet, lambda: states(fleet) == [backing_off] * 2)
+            stage.clock.ahead_s += 9.0
+            assert not fleet.scan()
+            stage.clock.ahead_s += 1.0
+            assert fleet.scan()
+            assert states(fleet) == [backing_off]
+            assert not fleet.scan()
+            fleet.act([start()])
+            assert sorted(states(fleet)) == [backing_off, WorkerState.STARTING]
+            fleet.act([start()])  # no other is tried meanwhile
+            assert sorted(states(fleet)) == [backing_off, backing_off, WorkerState.STARTING]
+            reconcile_until(fleet, lambda: states(fleet) == [backing_off] * 3)
+            fleet.act([Drain(worker_id=fleet.workers()[0].worker_id)])
+
+
+def test_a_worker_that_stays_lets_the_others_start(stage: Stage) -> None:
+    code = "import pathlib, sys, time; pathlib.Path({!r}).exists() and time.sleep(600)"
+    is_well = stage.folder.root / "well"
+    with stage.fleet(template(code.format(str(is_well)), ready=Ready(after_s=5.0))) as fleet:
+        fleet.act([start(), start()])
+        for _ in range(3):
+            reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF] * 2)
+            stage.clock.ahead_s += 100.0
+            assert fleet.scan()
+            fleet.act([start(), start()])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF] * 2)
+        is_well.touch()
+        stage.clock.ahead_s += 10.0
+        assert fleet.scan()
+        fleet.act([start()])
+        stage.clock.ahead_s += 5.0
+        reconcile_until(fleet, lambda: sorted(states(fleet)) == [WorkerState.BACKING_OFF, WorkerState.RUNNING])
+        stage.clock.ahead_s += 6.0
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        fleet.act([start()])
+        assert sorted(states(fleet)) == [WorkerState.RUNNING, WorkerState.STARTING]
 
 
 def test_a_failure_says_the_workers_last_words(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from headway.scaling.decide import decide
-from headway.scaling.model import Memory
-from headway.scaling.policy.vanished_jobs import BACKLOG_LEARNED_S, backlog_of
+from headway.scaling.model import MeasuredService, Memory, PoolDepths
+from headway.scaling.policy.vanished_jobs import BACKLOG_LEARNED_S, backlog_of, without_vanished
 from headway.scaling.view import PoolView
 from support.pools import NOW_S, queue, view
 
@@ -73,3 +73,14 @@ def test_what_was_known_before_is_kept_while_jobs_wait_for_an_hour_at_most() -> 
 def test_nothing_is_remembered_of_a_pool_in_which_hardly_any_job_waits() -> None:
     _, memory = decide(seen(NOW_S, 9, 50, running_workers=50), Memory(), now_s=NOW_S)
     assert memory.backlog is None
+
+
+def test_the_pace_that_depths_showed_before_is_known_again() -> None:
+    before = Memory(depths=PoolDepths(cycle_s=4.0), service=MeasuredService(time_s=3.0))
+    memory = Memory(
+        backlog=backlog_of(seen(NOW_S, 100), before, now_s=NOW_S),
+        depths=PoolDepths(cycle_s=0.01, ended_jobs=90.0, busy_slots=2),
+        service=MeasuredService(time_s=0.01),
+    )
+    after = without_vanished(memory, backlog_of(seen(NOW_S + 5, 0), memory, now_s=NOW_S + 10))
+    assert (after.depths, after.service) == (PoolDepths(cycle_s=4.0, busy_slots=2), before.service)

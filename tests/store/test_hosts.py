@@ -413,6 +413,22 @@ async def test_a_template_fails_on_a_host_until_one_of_its_workers_runs_there(
     assert (await load_hosts(conn))[0].failing == failing
 
 
+async def test_one_that_is_tried_in_a_crash_loop_has_yet_to_stay(conn: Connection) -> None:
+    """It is ready for a moment each time: an incident that this ended would never last for long enough to be one."""
+    host_id = await enrolled(conn)
+    backing_off = worker("w1", state=WorkerState.BACKING_OFF)
+    for sequence, (workers, failing) in enumerate(
+        [
+            ((backing_off,), {"rq"}),
+            ((backing_off, worker("w2", started_at_s=NOW_S - 5.0)), {"rq"}),
+            ((worker("w2", started_at_s=NOW_S - 9.0),), {"rq"}),
+            ((worker("w2", started_at_s=NOW_S - 10.0),), set()),
+        ]
+    ):
+        await record_report(conn, report(host_id, 1 + sequence, workers=workers))
+        assert (await load_hosts(conn))[0].failing == failing
+
+
 async def test_one_worker_that_fails_beside_one_that_runs_says_nothing_of_the_host(conn: Connection) -> None:
     host_id = await enrolled(conn)
     both = (worker("w1"), worker("w2", state=WorkerState.BACKING_OFF))

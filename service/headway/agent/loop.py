@@ -152,6 +152,8 @@ class Agent:
                 fleet.save(is_durable=has_orders)
             if is_measured:
                 fleet.note_mains()
+                seen = [(each, self._measures.activity(each)) for each in fleet.running()]
+                fleet.done_jobs.note_counts(seen, now_s=self._clock())
                 fleet.cuts.keep(fleet.running())
                 self._bound_logs(fleet)
             has_begun = self._begun_work.is_due(fleet.reporters.activity, now_s=self._clock())
@@ -257,6 +259,7 @@ class Agent:
         reported = reporters.take_events()
         for worker_id, each in reported.items():
             fleet.cuts.note_reports(worker_id, each)
+            fleet.done_jobs.note_reports((each.pool, each.template), each.reports, now_s=self._clock())
             self._receptions.note(each.pool, each.reports, queues)
             events += events_of(each.pool, self._receptions.joined(each.reports), queues)
         receptions = self._receptions.due(

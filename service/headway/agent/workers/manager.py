@@ -18,8 +18,9 @@ from headway.agent.reporting.reporters import Reporters
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import gpus
 from headway.agent.workers import lifecycle, worker_process, worker_record
-from headway.agent.workers.crash_backoff import Backoff
+from headway.agent.workers.crash_backoff import CRASH_WITHIN_S, Backoff
 from headway.agent.workers.ends.cut_watch import CutWatch
+from headway.agent.workers.ends.done_jobs import DoneJobs
 from headway.agent.workers.ends.exit_log import Ended, ExitLog
 from headway.agent.workers.ends.orphans import OrphanProcesses
 from headway.agent.workers.ends.suspended_starts import SuspendedStarts
@@ -33,7 +34,7 @@ from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_marks import marks_of
 from headway.agent.workers.worker_process import NoOutput
 from headway.agent.workers.worker_record import Ledger, OrphanRecord, Record, Unrecorded
-from headway.errors import Unavailable
+from headway.errors import Unavailable, printable
 from headway.local import procfs
 from headway.scaling.model import CutCause, Exit, HostProblem, StartUp, Worker, WorkerState
 from headway.scaling.reconcile import Action, Drain, Start
@@ -77,6 +78,9 @@ class WorkerManager:
         self.unrecorded = UnrecordedWorkers()
         self.reporters = Reporters(folder, agent_id=agent_id, environment=environment, clock=clock)
         self.suspended_starts = SuspendedStarts()
+        self.done_jobs = DoneJobs()
+        self._let_through: set[tuple[str, str]] = set()
+        """Kinds that back off of which one worker is tried all the same."""
         self._is_first_process = os.getpid() == 1
         self._ends = ExitLog()
         self._start_ups: list[StartUp] = []
@@ -198,6 +202,7 @@ class WorkerManager:
         """Take note of ends, of readiness and of times that are over. Returns whether anything has changed."""
         now_s = self._clock()
         before = self._seen()
+        self._note_survivors(now_s)
         self._request_stops([held for held in list(self._held.values()) if self._check(held, now_s)])
         if self._is_first_process:
             worker_process.reap_orphans({held.record.pid for held in self._held.values()})
@@ -359,7 +364,9 @@ class WorkerManager:
         template = self._host_file.templates.get(start.template)
         if template is None and not self._backoff.holds(kind, now_s=now_s):
             self._fail(kind, f"host.toml has no template {start.template!r}", started_at_s=now_s, now_s=now_s)
-        begin = lifecycle.held_back if self._is_held(kind, now_s) else lifecycle.spawned
+        is_held = self._is_held(kind, now_s) and kind not in self._let_through
+        self._let_through.discard(kind)
+        begin = lifecycle.held_back if is_held else lifecycle.spawned
         life = begin(now_s=now_s, is_burst=start.is_burst)
         record = worker_record.placed(start, template, life=life, own_gpus=self.free_gpus())
         self._held[record.worker_id] = ManagedWorker(record=record)
@@ -417,7 +424,7 @@ class WorkerManager:
         life = held.record.life
         held.note_processors()
         if held.process is None:
-            if not self._is_held(held.record.kind, now_s):
+            if not self._is_held(held.record.kind, now_s) or self._lets_one_through(held.record.kind, now_s):
                 held.become(lifecycle.over(life, now_s=now_s))
                 self._forget_if_gone(held)
         elif held.process.has_ended():
@@ -497,7 +504,7 @@ class WorkerManager:
         summary += f" after_s={now_s - life.started_at_s:.1f}"
         if life.state is WorkerState.BACKING_OFF:
             held.record = replace(held.record, pid=0, started_ticks=0)
-            why = f"{summary} said={self.output.last_words(record.worker_id)!r}"
+            why = f"{summary}{_at_job(said)} said={self.output.last_words(record.worker_id)!r}"
             self._fail(record.kind, why, started_at_s=life.started_at_s, now_s=now_s)
         else:
             log.info("ended pool=%s template=%s %s", *record.kind, summary)
@@ -513,8 +520,12 @@ class WorkerManager:
 
     def _is_the_reporters_fault(self, record: Record) -> bool:
         """Whether its start may have ended for the reporter's sake: then it is no failure, and is repeated without."""
-        return record.life.state is WorkerState.STARTING and self.reporters.note_unready_end(
-            record.worker_id, record.template, why=self.output.last_words(record.worker_id)
+        return (
+            record.life.state is WorkerState.STARTING
+            and self.reporters.beat(record.worker_id) is None
+            and self.reporters.note_unready_end(
+                record.worker_id, record.template, why=self.output.last_words(record.worker_id)
+            )
         )
 
     def _repeat(self, held: ManagedWorker, *, exit_code: int | None) -> None:
@@ -525,8 +536,10 @@ class WorkerManager:
         del self._held[held.record.worker_id]
 
     def _fail(self, kind: tuple[str, str], why: str, *, started_at_s: float, now_s: float) -> None:
-        self._backoff = self._backoff.failed(kind, started_at_s=started_at_s, now_s=now_s)
-        pause_s = (self._backoff.until_s(kind) or now_s) - now_s
+        self._backoff = self._backoff.failed(
+            kind, started_at_s=started_at_s, now_s=now_s, done_at_s=self.done_jobs.last_s(kind)
+        )
+        pause_s = (self._tries_at_s(kind, now_s) or now_s) - now_s
         log.warning("failed pool=%s template=%s again_in_s=%.0f: %s", *kind, pause_s, why)
 
     def _forget_if_gone(self, held: ManagedWorker) -> None:
@@ -537,8 +550,53 @@ class WorkerManager:
         """Whether nothing of the kind may be started now."""
         return self._backoff.holds(kind, now_s=now_s) or self.remains.in_background(kind[1]) is not None
 
+    def _note_survivors(self, now_s: float) -> None:
+        """Take note of kinds that are well again: a worker that was started after the last failure has stayed."""
+        for held in self._held.values():
+            life = held.record.life
+            if life.state is WorkerState.RUNNING and now_s - life.started_at_s >= CRASH_WITHIN_S:
+                self._backoff = self._backoff.survived(held.record.kind, started_at_s=life.started_at_s, now_s=now_s)
+
+    def _lets_one_through(self, kind: tuple[str, str], now_s: float) -> bool:
+        """Whether one worker of the kind is to be tried now in spite of its pause. That is noted: no other is."""
+        tries_at_s = self._tries_at_s(kind, now_s)
+        is_due = tries_at_s is not None and now_s >= tries_at_s
+        if not is_due or self.remains.in_background(kind[1]) is not None or kind in self._let_through:
+            return False
+        self._backoff = self._backoff.tried(kind, now_s=now_s)
+        self._let_through.add(kind)
+        return True
+
+    def _tries_at_s(self, kind: tuple[str, str], now_s: float) -> float | None:
+        """When the next worker of the kind may be started; while one is being tried, the end of its pause."""
+        until_s, tries_at_s = self._backoff.until_s(kind), self._backoff.tries_at_s(kind)
+        if until_s is None or tries_at_s is None or self._is_one_tried(kind, now_s):
+            return until_s
+        return min(until_s, tries_at_s)
+
+    def _is_one_tried(self, kind: tuple[str, str], now_s: float) -> bool:
+        """Whether a worker of the kind has yet to show that it stays."""
+        return any(
+            held.record.kind == kind
+            and held.process is not None
+            and (
+                held.state is WorkerState.STARTING
+                or (held.state is WorkerState.RUNNING and now_s - held.record.life.started_at_s < CRASH_WITHIN_S)
+            )
+            for held in self._held.values()
+        )
+
     def _due_s(self, held: ManagedWorker, now_s: float) -> float:
         if held.state is WorkerState.BACKING_OFF and self.remains.in_background(held.record.template) is not None:
             return now_s + LATER_S
-        pause_until_s = self._backoff.until_s(held.record.kind)
+        is_backing_off = held.state is WorkerState.BACKING_OFF
+        pause_until_s = self._tries_at_s(held.record.kind, now_s) if is_backing_off else None
         return held.due_s(now_s=now_s, pause_until_s=now_s if pause_until_s is None else pause_until_s)
+
+
+def _at_job(said: Activity) -> str:
+    """The job that a worker began last and had not ended, by its own report: its id and class, never its arguments."""
+    if not said.running:
+        return ""
+    job = max(said.running, key=lambda each: each.started_at_s)
+    return f" job={printable(job.job_id)} class={printable(job.job_class or 'unknown')}"

@@ -28,6 +28,7 @@ from headway.store.tables import audit_log, hosts
 REFUSED = "host report refused"  # the audit log's word for labels and templates that the join token does not allow
 AUDITED_EVERY_S = 3600.0
 EVIDENCE_STEP_S = 2.0  # ages are rounded up to it, a beat: evidence as fresh as before is no change to be written
+STAYS_AFTER_S = 10.0  # a worker that ends sooner has failed, by its agent
 
 log = logging.getLogger(__name__)
 
@@ -182,7 +183,7 @@ _RECORD = text(
             templates = coalesce(given.templates, hosts.templates),
             refused = coalesce(given.refused, hosts.refused),
             problems = coalesce(given.problems, hosts.problems),
-            -- Template -> when its workers were last seen to fail: now where all of them do, never where one runs.
+            -- Template -> when its workers were last seen to fail: now where all of them do, never where one stays.
             failing = case when given.failing is null or hosts.failing = '{}' and given.failing = '[]'
                 then hosts.failing else
                 (hosts.failing - array(select jsonb_array_elements_text(given.running))) || coalesce(
@@ -205,15 +206,20 @@ _RECORD = text(
 
 
 def _host_to_json(report: HostReport) -> Mapping[str, Any]:
-    running = {worker.template for worker in report.workers if worker.state is WorkerState.RUNNING}
-    failing = {worker.template for worker in report.workers if worker.state is WorkerState.BACKING_OFF} - running
+    # In a crash loop one keeps trying: that it was ready for a moment does not show that such workers stay.
+    stays = {
+        worker.template
+        for worker in report.workers
+        if worker.state is WorkerState.RUNNING and report.received_at_s - worker.started_at_s >= STAYS_AFTER_S
+    }
+    failing = {worker.template for worker in report.workers if worker.state is WorkerState.BACKING_OFF} - stays
     return {
         **_measured_to_json(report),
         "labels": dict(report.labels),
         "templates": [template_to_json(template) for template in report.templates],
         "refused": list(report.refused),
         "problems": {each.kind: each.error_number for each in report.problems},
-        "running": sorted(running),
+        "running": sorted(stays),
         "failing": sorted(failing),
     }
 

@@ -46,7 +46,8 @@ class CutWatch:
 
     def note_end(self, record: Record, *, exit_code: int, said: Activity) -> None:
         """Note what an end has cut that this agent saw; ``said`` is what the worker reported last."""
-        if record.life.is_forced or record.life.state not in _AT_WORK or _works_on(record):
+        is_at_work = record.life.state in _AT_WORK or bool(said.running)  # it may end before it is seen to be ready
+        if record.life.is_forced or not is_at_work or _works_on(record):
             return
         if _is_foreign_signal(record, exit_code):
             known = self._activity(record) if said.source is None else said
