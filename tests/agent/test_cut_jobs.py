@@ -304,6 +304,18 @@ def test_the_newest_cuts_are_kept_and_each_counts_once(stage: Stage) -> None:
         assert CutLog(stage.folder, boot_id=procfs.boot_id()).unsent == ()
 
 
+def test_a_job_that_ends_two_processes_of_one_worker_is_cut_twice(stage: Stage) -> None:
+    """As where a pool's process dies of it, and its broker delivers it to the same worker again."""
+    worker = record("a" * 32, pid=1, started_ticks=1)
+    with stage.folder.only_agent():
+        log = CutLog(stage.folder, boot_id=procfs.boot_id())
+        for started_at_s in (1_000.0, 1_000.4, 1_030.0, 1_030.0):  # of one start, two reports may differ a little
+            job = RunningJob(job_id="j1", queue="mail", job_class=None, attempt=1, started_at_s=started_at_s)
+            busy = Activity(is_busy=True, running=(job,))
+            log.note(cuts_of(worker, busy, cause=CutCause.ENDED, at_s=5.0))
+        assert [each.job.started_at_s for each in log.unsent if each.job] == [1_000.0, 1_030.0]
+
+
 # --- through the wire ------------------------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from headway.store.engine import Engine, transaction
 from headway.store.hosts.host_assignments import read_standings
 from headway.store.hosts.host_reports import HostReport, record_reports
 from headway.store.hosts.job_cuts import list_cuts
+from headway.store.hosts.poison_jobs import DEATHS
 from support.seed import Seed
 
 JOB = RunningJob(job_id="j1", queue="redis/mail", job_class="shop.send", attempt=2, started_at_s=NOW_S - 90.0)
@@ -143,6 +144,65 @@ async def test_a_cut_is_an_incident_at_once_and_for_a_while(
     seed.execute("update job_cuts set recorded_at = now() - interval '16 minutes'")
     await alerting.evaluate()
     assert await firing() == []
+
+
+DEATH = {"cause": CutCause.SIGNAL}
+
+
+async def test_a_job_whose_workers_died_three_times_is_poisonous_in_every_view(
+    engine: Engine, client: httpx.AsyncClient, seed: Seed
+) -> None:
+    epoch = int(seed.rows("select epoch from leader_epoch")[0][0])
+    overviews = OverviewBuilder(engine=engine, clock=lambda: NOW_S, has_event_log=lambda: True, telemetry=lambda: None)
+    await reported(engine, *(cut(f"c{number}", worker_id=f"w{number}", **DEATH) for number in range(3)))
+    sentence = "job j1 of shop.send is poisonous: its workers died with it 3 times"
+    (pool,) = (await client.get("/v1/pools")).json()["pools"]
+    (poison,) = pool["poison_jobs"]
+    assert (poison["job_id"], poison["job_class"], poison["deaths"]) == ("j1", "shop.send", 3)
+    assert sentence in pool["causes"]
+    health = (await client.get("/v1/health")).json()
+    assert "poison_jobs" in health["kinds"]
+    assert not any("j1" in reason or "shop.send" in reason for reason in health["reasons"]), "shown without a token"
+    assert 'headway_pool_poison_jobs{pool="mail"} 1' in (await client.get("/metrics")).text
+    await Alerting(engine=engine, overviews=overviews, epoch=lambda: epoch).evaluate()
+    alerts = (await client.get("/v1/alerts", params={"pool": "mail"})).json()["alerts"]
+    (alert,) = [each for each in alerts if each["rule"] == "job_poisonous"]
+    assert (alert["summary"], alert["severity"]) == (sentence, "ticket")
+    assert "Headway removes no job" in alert["action"]
+
+
+@pytest.mark.parametrize(
+    ("cuts", "aged"),
+    [
+        ([cut(f"c{number}", **DEATH) for number in range(2)], ""),  # two may be a machine without memory
+        ([cut(f"c{cause}", cause=cause) for cause in CutCause if cause not in DEATHS], ""),  # people, deadlines, hosts
+        ([cut(f"c{number}", is_certain=False, **DEATH) for number in range(3)], ""),
+        ([cut(f"c{number}", job=None, **DEATH) for number in range(3)], ""),
+        ([cut(f"c{number}", job=replace(JOB, job_id=f"j{number}"), **DEATH) for number in range(3)], ""),
+        ([cut(f"c{number}", **DEATH) for number in range(3)], "61 minutes"),  # perhaps somebody removed it
+    ],
+)
+async def test_what_no_job_did_to_its_workers_poisons_none(
+    engine: Engine, client: httpx.AsyncClient, seed: Seed, cuts: list[CutJob], aged: str
+) -> None:
+    await reported(engine, *cuts)
+    if aged:
+        seed.execute(f"update job_cuts set recorded_at = now() - interval '{aged}'")
+    (pool,) = (await client.get("/v1/pools")).json()["pools"]
+    assert pool["poison_jobs"] == []
+    assert "poison_jobs" not in (await client.get("/v1/health")).json()["kinds"]
+
+
+async def test_a_crash_loop_names_the_job_that_the_last_worker_had_begun(
+    engine: Engine, client: httpx.AsyncClient
+) -> None:
+    backing_off = Worker(
+        worker_id="w1", pool="mail", template="rq", pid=0, state=WorkerState.BACKING_OFF, started_at_s=NOW_S - 5.0
+    )
+    await reported(engine, cut(**DEATH), workers=(backing_off,))
+    (pool,) = (await client.get("/v1/pools")).json()["pools"]
+    (cause,) = [each for each in pool["causes"] if "crash" in each]
+    assert cause.endswith("see the agent's log; the last one had begun job j1 of shop.send")
 
 
 async def test_what_a_worker_has_left_and_what_takes_no_jobs_is_shown(

@@ -1,7 +1,7 @@
 """How long a kind of worker is left alone that ends as soon as it is started. A kind is a pool and a template.
 
-Meanwhile one worker of it keeps trying at the shortest interval: it shows when the kind is well again, and takes the
-jobs that harm nobody. Where jobs were done since the last failure, the next pause is the shortest again.
+Meanwhile one worker of it keeps trying at the shortest interval: it shows when the kind is well again, and takes jobs
+until it ends. Where jobs were done since the last failure, the next pause is the shortest again.
 """
 
 from collections.abc import Mapping

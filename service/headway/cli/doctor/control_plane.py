@@ -16,7 +16,9 @@ from headway.errors import Forbidden, HeadwayError, Misconfigured, Unauthenticat
 DOCTOR_ANSWER_S = 5.0
 CLOCK_OFF_S = 5.0  # as between the control plane and Postgres
 NAMED_MAX = 5
-OF_POOLS = frozenset({"capacity", "unstarted", "crash_loop", "failing", "no_host", "suspended", "lost_jobs"})
+OF_POOLS = frozenset(
+    {"capacity", "unstarted", "crash_loop", "failing", "no_host", "suspended", "lost_jobs", "poison_jobs"}
+)
 OF_HOSTS = frozenset({"host", "host_disk", "host_file"})
 
 

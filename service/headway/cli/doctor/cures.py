@@ -54,6 +54,10 @@ OF_KINDS: Mapping[str, str] = {
         "see `headway events` for the jobs and why, and whether they run again; without `drain_timeout_s` in host.toml "
         "Headway kills no worker, and a host needs the memory that its workers take"
     ),
+    "poison_jobs": (
+        "remove the job in its library: `celery -A APP control revoke ID`, or `Job.fetch(ID, connection).delete()` of "
+        "RQ; Headway removes no job"
+    ),
 }
 """Kind of a reason of `/v1/health` -> what to do."""
 

@@ -7,8 +7,8 @@ CONFIRMED_S = 60.0  # what mends itself within a minute is nobody's incident
 
 
 def confirmed_after_s(rule: str) -> float:
-    """For how long the condition of ``rule`` must have held: lost jobs do not come back, and cut ones neither."""
-    return 0.0 if rule in {"jobs_lost", "jobs_cut"} else CONFIRMED_S
+    """For how long the condition of ``rule`` must have held: what was done to a job is not undone by itself."""
+    return 0.0 if rule in {"jobs_lost", "jobs_cut", "job_poisonous"} else CONFIRMED_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ A worker that was known to be idle has lost nothing. Of one that nobody knew any
 import hashlib
 import logging
 import threading
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -20,6 +19,7 @@ from headway.scaling.model import CutCause, CutJob, RunningJob
 
 FILE = "cuts.json"
 CUTS_KEPT_MAX = 1_000  # unsent ones; the newest stay
+SAME_START_S = 1.0  # of one start, as two reports of it have it
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class CutLog:
         self._boot_id = boot_id
         self._lock = threading.Lock()
         self._unsent: dict[str, CutJob] = {each.cut_id: each for each in self._kept()}
-        self._noted: deque[str] = deque(self._unsent, maxlen=CUTS_KEPT_MAX)
+        self._noted: dict[str, CutJob] = dict(self._unsent)
 
     @property
     def unsent(self) -> tuple[CutJob, ...]:
@@ -84,7 +84,7 @@ class CutLog:
 
     def note(self, cuts: Iterable[CutJob]) -> None:
         """Keep what an end has cut, also if the power goes once this returns."""
-        new = [each for each in cuts if each.cut_id not in self._noted]
+        new = [each for each in map(self._named, cuts) if each.cut_id not in self._noted]
         if not new:
             return
         for each in new:
@@ -97,10 +97,19 @@ class CutLog:
                 f" job={each.job.job_id} class={each.job.job_class or 'unknown'}" if each.job else "",
             )
         with self._lock:
-            self._noted.extend(each.cut_id for each in new)
+            self._noted |= {each.cut_id: each for each in new}
+            self._noted = dict(list(self._noted.items())[-CUTS_KEPT_MAX:])
             self._unsent |= {each.cut_id: each for each in new}
             self._unsent = dict(list(self._unsent.items())[-CUTS_KEPT_MAX:])
         self._write(is_durable=True)
+
+    def _named(self, cut: CutJob) -> CutJob:
+        """``cut`` with an id of its own where its worker lost the same job before, in another of its processes."""
+        known = self._noted.get(cut.cut_id)
+        if known is None or known.job is None or cut.job is None:
+            return cut
+        is_later = cut.job.started_at_s > known.job.started_at_s + SAME_START_S
+        return replace(cut, cut_id=f"{cut.cut_id}-{cut.job.started_at_s:.0f}") if is_later else cut
 
     def forget(self, cut_ids: Collection[str]) -> None:
         """Take note that the control plane knows these. From any thread."""

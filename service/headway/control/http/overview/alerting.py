@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
 from headway.control.http.overview.overview_builder import OverviewBuilder
+from headway.control.http.schemas.incidents.poison_responses import REMOVE, poison_sentence
 from headway.control.http.schemas.responses import Overview, PoolOut
 from headway.errors import Unavailable
 from headway.scaling.incidents.incident_rules import (
@@ -141,6 +142,8 @@ def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
             f"See `headway events --pool {name}`, and whether these jobs run again.",
             severity=PAGE if pool.cut_jobs else TICKET,
         )
+    if pool.poison_jobs:
+        add("job_poisonous", poison_sentence(pool.poison_jobs), REMOVE, severity=TICKET)
     if pool.overdue is not None:
         add(
             "drain_overdue",

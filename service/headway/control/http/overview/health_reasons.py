@@ -184,6 +184,7 @@ def ailing_pools(
     waiting_pools: int = 0,
     losing_pools: int = 0,
     cut_jobs: int = 0,
+    poison_jobs: int = 0,
 ) -> list[Reason]:
     """Each thing that is wrong with pools.
 
@@ -193,6 +194,7 @@ def ailing_pools(
         waiting_pools: Those with workers that hosts were asked for, and do not start.
         losing_pools: Those whose jobs have vanished before anybody started them.
         cut_jobs: Jobs of all of them that ends of workers have cut of late, or may have.
+        poison_jobs: Jobs of all of them whose workers died with them again and again.
     """
     found = list(states)
     found_reasons = [
@@ -204,6 +206,10 @@ def ailing_pools(
         were = "job was" if cut_jobs == 1 else "jobs were"
         text = f"{cut_jobs} {were} cut, or may have been, in the last 15 min: see `headway events`"
         found_reasons.append(Reason("cut_jobs", text))
+    if poison_jobs:
+        are = "job is" if poison_jobs == 1 else "jobs are"
+        text = f"{poison_jobs} {are} poisonous, workers died with each three times or more: see `headway top`"
+        found_reasons.append(Reason("poison_jobs", text))
     return [reason for reason in found_reasons if reason is not None]
 
 

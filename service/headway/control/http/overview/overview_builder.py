@@ -41,6 +41,7 @@ from headway.scaling.profile import Profile
 from headway.store.engine import Connection, Engine, snapshot, transaction
 from headway.store.events.event_sources import read_collectors, read_sources
 from headway.store.hosts.job_cuts import CUTS_SHOWN_S, CutRow, list_cuts
+from headway.store.hosts.poison_jobs import PoisonRow, list_poison
 from headway.store.metrics.service_percentiles import read_service_p99_s
 from headway.store.overview import (
     HealthRow,
@@ -90,6 +91,8 @@ class OverviewRows:
     """Of pools of which a worker has been draining for a while."""
     cuts: Sequence[CutRow] = ()
     """Those of the last minutes, the newest first."""
+    poison: Sequence[PoisonRow] = ()
+    """Jobs whose workers died with them again and again, the newest death first."""
 
     @cached_property
     def cuts_of(self) -> Mapping[str, Sequence[CutRow]]:
@@ -276,6 +279,7 @@ class OverviewBuilder:
                 pipelines=health.pipelines,
                 reporters=await _reporters(conn),
                 cuts=await list_cuts(conn, within_s=CUTS_SHOWN_S),
+                poison=await list_poison(conn),
             )
 
     def _overview(self, seen: OverviewRows, *, now_s: float) -> Overview:
@@ -302,6 +306,7 @@ class OverviewBuilder:
                 target_workers=seen.targets.get(stored.profile.pool),
                 latest=seen.latest.get(stored.profile.pool),
                 cuts=seen.cuts_of.get(stored.profile.pool, ()),
+                poison=[each for each in seen.poison if each.pool == stored.profile.pool],
                 noticed=seen.noticed.get(stored.profile.pool, ()),
                 service_p99_s=seen.service_p99_s.get(stored.profile.pool),
                 now_s=now_s,
@@ -317,6 +322,7 @@ class OverviewBuilder:
                 ),
                 losing_pools=sum(pool.lost_jobs > 0 for pool in pools),
                 cut_jobs=sum(pool.cut_jobs + pool.perhaps_cut_jobs for pool in pools),
+                poison_jobs=len(seen.poison),
             ),
             *ailing_hosts(seen.hosts),
         )

@@ -12,6 +12,7 @@ from headway.control.http.schemas.incidents.noticed_workers import (
     overdue_sentence,
     unable_sentences,
 )
+from headway.control.http.schemas.incidents.poison_responses import poison_sentence
 from headway.control.http.schemas.responses import FailuresOut, PoolState
 from headway.scaling.explain import counted, duration
 from headway.scaling.incidents.member_waits import MemberWait, oldest_wait, pickup_wait
@@ -20,6 +21,7 @@ from headway.scaling.model import FailureLimit, Mode, QueueMetrics, Stoppage, Su
 from headway.scaling.profile import Profile
 from headway.scaling.view import aged
 from headway.store.hosts.job_cuts import CutRow
+from headway.store.hosts.poison_jobs import DEATHS, PoisonRow
 from headway.store.pools.decisions import StoredDecision
 
 POOL_AT_RISK_FRACTION = 0.7  # of the objective's seconds that the oldest job has waited
@@ -65,6 +67,8 @@ class Condition:
     """What 99 % of its jobs take at most; ``None``: not known, or no worker of it has been draining for long."""
     cuts: Sequence[CutRow] = ()
     """Jobs of it that ends of workers have cut of late, or may have."""
+    poison: Sequence[PoisonRow] = ()
+    """Jobs of it whose workers died with them again and again."""
     lost_jobs: int = 0
     """That waited, and left its queues of late without having been started."""
     suspension: Suspension | None = None
@@ -191,15 +195,9 @@ def state_of(seen: Condition) -> PoolState:
 def causes_of(seen: Condition, places: Places) -> list[str]:
     """What is wrong with a pool, worst first, a sentence each without its full stop; empty where nothing is."""
     causes = [seen.suspension.text] if seen.suspension is not None and seen.is_suspended else []
-    if seen.cuts:
-        causes.append(cut_sentence(seen.cuts))
-    if seen.lost_jobs:
-        causes.append(
-            f"{counted(seen.lost_jobs, 'waiting job')} left its queues without having been started: the broker was "
-            "flushed or lost its data, or somebody deleted them"
-        )
+    causes.extend(_of_jobs(seen))
     if seen.is_crash_looping:
-        causes.append(_crash_loop(seen.profile, places))
+        causes.append(_crash_loop(seen, places))
     if seen.is_failing:
         causes.append(_failing(seen))
     if seen.no_host is not None:
@@ -216,6 +214,21 @@ def causes_of(seen: Condition, places: Places) -> list[str]:
     if oldest is not None and oldest.is_late:
         causes.append(_late(seen, oldest))
     return [*causes, *_out_of_date(seen)]
+
+
+def _of_jobs(seen: Condition) -> list[str]:
+    """What has become of single jobs: cut, poisonous, gone."""
+    causes = []
+    if seen.cuts:
+        causes.append(cut_sentence(seen.cuts))
+    if seen.poison:
+        causes.append(poison_sentence(seen.poison))
+    if seen.lost_jobs:
+        causes.append(
+            f"{counted(seen.lost_jobs, 'waiting job')} left its queues without having been started: the broker was "
+            "flushed or lost its data, or somebody deleted them"
+        )
+    return causes
 
 
 def _ailing_hosts(seen: Condition, places: Places) -> list[str]:
@@ -320,10 +333,14 @@ def _failing(seen: Condition) -> str:
     return failures_text(shown, limit)
 
 
-def _crash_loop(profile: Profile, places: Places) -> str:
+def _crash_loop(seen: Condition, places: Places) -> str:
+    """Which workers crash and where, and which job the last one had begun, where it reported that."""
+    profile = seen.profile
+    last = next((each for each in seen.cuts if each.job_id is not None and each.cause in DEATHS), None)
+    job = "" if last is None else f"; the last one had begun job {last.job_id} of {last.job_class or 'unknown class'}"
     where = [row.host.name for row in places.of_template(profile.template) if profile.template in row.host.failing]
     on = f" on {listed(where)}" if where else ""
-    return f"workers of template {profile.template!r} crash{on}: see the agent's log"
+    return f"workers of template {profile.template!r} crash{on}: see the agent's log{job}"
 
 
 def _readers(profile: Profile) -> str:

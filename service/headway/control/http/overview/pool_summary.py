@@ -20,12 +20,14 @@ from headway.control.http.schemas.incidents.noticed_workers import (
     overdue,
     overdue_sentence,
 )
+from headway.control.http.schemas.incidents.poison_responses import PoisonJobOut
 from headway.control.http.schemas.responses import PoolOut, QueueOut
 from headway.scaling.incidents.member_waits import oldest_wait, pickup_wait
 from headway.scaling.model import Mode, QueueMetrics, is_suspended
 from headway.scaling.profile import Profile
 from headway.scaling.view import pooled
 from headway.store.hosts.job_cuts import CutRow
+from headway.store.hosts.poison_jobs import PoisonRow
 from headway.store.pools.decisions import StoredDecision
 
 
@@ -40,6 +42,7 @@ def pool_now(
     target_workers: int | None,
     latest: StoredDecision | None,
     cuts: Sequence[CutRow] = (),
+    poison: Sequence[PoisonRow] = (),
     noticed: Sequence[NoticedWorker] = (),
     service_p99_s: float | None = None,
     now_s: float,
@@ -56,6 +59,7 @@ def pool_now(
         target_workers: What was last decided; ``None``: nothing yet.
         latest: Its newest stored decision.
         cuts: Its jobs that ends of workers have cut of late, or may have.
+        poison: Its jobs whose workers died with them again and again.
         noticed: Its workers that drain, take no jobs, or run in the background.
         service_p99_s: What 99 % of its jobs take at most; ``None``: not known.
         now_s: Unix seconds.
@@ -82,6 +86,7 @@ def pool_now(
         measured_age_s=max((m.measured_age_s for m in members if m.measured_age_s is not None), default=None),
         failures=[each.failures for each in befallen],
         cuts=cuts,
+        poison=poison,
         noticed=noticed,
         service_p99_s=service_p99_s,
         lost_jobs=sum(each.lost_jobs for each in befallen),
@@ -118,6 +123,7 @@ def pool_now(
         predicted_pickup_s=latest.decision.predicted_pickup_s if latest else None,
         day_budget=latest.decision.day_budget if latest else None,
         cut_jobs=sum(each.is_certain for each in cuts),
+        poison_jobs=[PoisonJobOut.taken_from(each) for each in poison],
         perhaps_cut_jobs=sum(not each.is_certain for each in cuts),
         awaited=awaited_sentence(noticed, now_s=now_s),
         overdue=_overdue(condition),

@@ -105,6 +105,13 @@ SIMPLE: Sequence[AlertRule] = (
         summary="{{ $value }} jobs of pool {{ $labels.pool }} were cut: headway events --pool {{ $labels.pool }}",
     ),
     AlertRule(
+        name="HeadwayPoisonJob",
+        expression="headway_pool_poison_jobs > 0",
+        for_s=0,
+        severity=TICKET,
+        summary="workers of pool {{ $labels.pool }} die of a job: headway explain {{ $labels.pool }}",
+    ),
+    AlertRule(
         name="HeadwayPipelineSilent",
         expression="headway_pipeline_beat_age_seconds > 10",
         for_s=60,

@@ -190,6 +190,7 @@ OF_POOLS: Figures[PoolOut] = (
     ),
     ("lost_jobs", "Waiting jobs that left lately without having been started.", lambda pool: pool.lost_jobs),
     ("cut_jobs", "Jobs that ends of workers have cut in the last 15 minutes.", lambda pool: pool.cut_jobs),
+    ("poison_jobs", "Jobs whose workers died with them three times or more.", lambda pool: len(pool.poison_jobs)),
     (
         "perhaps_cut_jobs",
         "Workers that may have lost a job in the last 15 minutes.",

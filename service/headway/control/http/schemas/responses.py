@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue
 
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
 from headway.control.http.schemas.host_problems import problems_of
+from headway.control.http.schemas.incidents.poison_responses import PoisonJobOut
 from headway.control.http.schemas.profile_bodies import OverrideBody, ProfileBody
 from headway.control.http.schemas.schema_base import Given
 from headway.scaling.explain import explained
@@ -328,6 +329,7 @@ ReasonKind = Literal[
     "suspended",
     "lost_jobs",
     "cut_jobs",
+    "poison_jobs",
 ]
 
 
@@ -471,6 +473,8 @@ class PoolOut(Given):
     """Jobs that waited, and in the last two minutes left its queues without having been started."""
     cut_jobs: int
     """Jobs that ends of workers have cut in the last 15 minutes; `GET /v1/cuts` lists them."""
+    poison_jobs: list[PoisonJobOut]
+    """Jobs whose workers died with them three times or more in the last day, until an hour after the last death."""
     perhaps_cut_jobs: int
     """Workers that may have lost a job meanwhile: nobody knew whether they had one."""
     awaited: str | None

@@ -1,0 +1,55 @@
+"""Jobs whose workers died with them again and again: by the cuts that hosts reported."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Double, cast, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from headway.scaling.fields import taken_from
+from headway.scaling.model import CutCause
+from headway.store.hosts.hosts import seconds
+from headway.store.tables import job_cuts
+
+POISON_DEATHS_MIN = 3  # one may be chance, and two a machine without memory
+POISON_COUNTED_S = 86_400.0  # a broker may take an hour to deliver a job again
+POISON_SHOWN_S = 3_600.0  # after the last death: nobody says that the job is gone
+POISON_SHOWN_MAX = 100
+DEATHS = (CutCause.SIGNAL, CutCause.ENDED)
+"""What a job may do to its worker. A person, a deadline, or a host did the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoisonRow:
+    """One job, and how often its workers died with it."""
+
+    pool: str
+    job_id: str
+    queue: str | None
+    job_class: str | None
+    deaths: int
+    last_at_s: float
+
+
+async def list_poison(conn: AsyncConnection) -> Sequence[PoisonRow]:
+    """Those of the last hour, the newest death first."""
+    last_at = func.max(job_cuts.c.recorded_at)
+    query = (
+        select(
+            job_cuts.c.pool,
+            job_cuts.c.job_id,
+            func.max(job_cuts.c.queue).label("queue"),
+            func.max(job_cuts.c.job_class).label("job_class"),
+            func.count().label("deaths"),
+            cast(func.extract("epoch", last_at), Double).label("last_at_s"),
+        )
+        .where(
+            job_cuts.c.is_certain, job_cuts.c.job_id.is_not(None), job_cuts.c.cause.in_([each.value for each in DEATHS])
+        )
+        .where(job_cuts.c.recorded_at > func.now() - seconds(POISON_COUNTED_S))
+        .group_by(job_cuts.c.pool, job_cuts.c.job_id)
+        .having(func.count() >= POISON_DEATHS_MIN, last_at > func.now() - seconds(POISON_SHOWN_S))
+        .order_by(last_at.desc(), job_cuts.c.job_id)
+        .limit(POISON_SHOWN_MAX)
+    )
+    return [taken_from(PoisonRow, row) for row in await conn.execute(query)]
