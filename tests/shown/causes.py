@@ -147,6 +147,16 @@ CAUSES = (
         named_within_s=SHARE_WITHIN_S,
     ),
     Cause(
+        name="poison-job",
+        about="a job kills each worker that takes it, and is delivered again",
+        begin=served("poison", workers_min=1),
+        end=dropped("poison"),
+        says=r"poisonous",
+        kind="poison_jobs|PoisonJob",
+        red_within_s=SHARE_WITHIN_S,
+        named_within_s=SHARE_WITHIN_S,
+    ),
+    Cause(
         name="library-suspended",
         about="somebody has suspended the workers by `rq suspend`",
         begin=suspend_rq,

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from lab.hosts import TESTS
+
 JOBS = """
 import time
 def work(seconds, fails):
@@ -49,6 +51,13 @@ argv = ["{python}", "-c", "raise SystemExit(3)"]
 cpu_cores = 0.02
 memory_bytes = "16MB"
 
+[templates.poison]
+argv = ["{python}", "{tests}/lab/poisoned.py", "poison"]
+reporter = "celery"
+[templates.poison.resources]
+cpu_cores = 0.02
+memory_bytes = "16MB"
+
 [templates.large]
 argv = ["{python}", "-c", "import time; time.sleep(9999)"]
 drain_timeout_s = 1
@@ -64,4 +73,4 @@ def host_file(host: str, *, urls: Mapping[str, str], folder: Path) -> str:
     text = f'[host]\nname = "{host}"\nlabels = {{{SITE} = "{host}"}}\n'
     for queue, broker in QUEUES.items():
         text += WORKER.format(queue=queue, rq=rq, url=urls[broker], folder=folder)
-    return text + OTHERS.format(python=sys.executable, large_cores=round(0.6 * cores, 2))
+    return text + OTHERS.format(python=sys.executable, tests=TESTS, large_cores=round(0.6 * cores, 2))

@@ -322,7 +322,7 @@ class OverviewBuilder:
                 ),
                 losing_pools=sum(pool.lost_jobs > 0 for pool in pools),
                 cut_jobs=sum(pool.cut_jobs + pool.perhaps_cut_jobs for pool in pools),
-                poison_jobs=len(seen.poison),
+                poison_jobs=sum(len(pool.poison_jobs) for pool in pools),
             ),
             *ailing_hosts(seen.hosts),
         )
