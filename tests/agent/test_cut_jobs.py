@@ -119,6 +119,20 @@ def test_a_worker_that_was_asked_to_stop_and_ends_amid_a_job_by_its_own_report_h
         assert cuts(fleet) == ([] if has_ended else [(CutCause.ENDED, "j1", True)])
 
 
+def test_a_worker_that_dies_of_its_first_job_before_it_is_seen_to_be_ready_has_cut_it(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    code = REPORTS_A_JOB.replace("print('ready', flush=True)", "os.kill(os.getpid(), signal.SIGKILL)") % (
+        False,
+        "signal.SIG_DFL",
+    )
+    with stage.fleet(template(code, ready=PRINTS_READY, reporter=Reporter.CELERY)) as fleet:
+        fleet.act([start()])
+        reconcile_until(fleet, lambda: [each.state for each in fleet.workers()] == [WorkerState.BACKING_OFF])
+        assert cuts(fleet) == [(CutCause.SIGNAL, "j1", True)]
+    assert " job=j1 class=shop.send said=" in caplog.text
+
+
 def test_a_job_whose_process_died_is_cut_by_its_workers_report(stage: Stage) -> None:
     lost = JobReport(kind=ReportKind.ENDED, job_id="j1", queue="mail", at_s=9.0, outcome=Outcome.FAILED, is_cut=True)
     said = JobReports(pool="mail", template="py", reports=(lost, replace(lost, job_id="j2", is_cut=False)))

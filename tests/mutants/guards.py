@@ -79,6 +79,45 @@ GUARDS = (
     ),
     *_of(
         AGENT,
+        ("agent/test_backoff.py", "agent/test_fleet.py", "agent/test_cut_jobs.py", "agent/test_recycling.py"),
+        ("workers/manager.py", " or self._lets_one_through(held.record.kind, now_s)", ""),
+        (
+            "workers/manager.py",
+            "        self._backoff = self._backoff.tried(kind, now_s=now_s)\n        self._let_through.add(kind)",
+            "        self._let_through.add(kind)",
+        ),
+        ("workers/manager.py", "        self._note_survivors(now_s)\n", ""),
+        ("workers/crash_backoff.py", "known is None or has_done_jobs or now_s", "known is None or now_s"),
+        ("workers/crash_backoff.py", " or started_at_s <= pause.failed_at_s", ""),
+        ("workers/ends/cut_watch.py", " or bool(said.running)", ""),
+        ("workers/ends/cut_jobs.py", "+ SAME_START_S", "+ 1e9"),
+        ("policy/recycling.py", "record.worker_id not in self._have_worked and ", ""),
+        (
+            "policy/recycling.py",
+            "if self._oversized.get(template.name) == template:",
+            "if template.name in self._oversized:",
+        ),
+    ),
+    *_of(
+        COLLECT,
+        ("collect/test_rq_given_up.py",),
+        ("job_memory.py", "failed_at_s if record.ended_at_s is None else record.ended_at_s", "record.ended_at_s"),
+        ("job_lifecycle.py", " and _retries_used(reported, record) <= 0", ""),
+    ),
+    *_of(
+        STORE,
+        ("control/http/test_cut_jobs.py", "store/test_hosts.py"),
+        ("hosts/poison_jobs.py", "job_cuts.c.is_certain, job_cuts.c.job_id", "job_cuts.c.job_id"),
+        ("hosts/poison_jobs.py", "job_cuts.c.job_id.is_not(None), ", ""),
+        ("hosts/poison_jobs.py", ", last_at > func.now() - seconds(POISON_SHOWN_S))", ")"),
+        (
+            "hosts/host_reports.py",
+            " and report.received_at_s - worker.started_at_s >= STAYS_AFTER_S",
+            "",
+        ),
+    ),
+    *_of(
+        AGENT,
         WRITTEN,
         ("state/state_dir.py", "            os.fsync(folder)\n", "            pass\n"),
         (
