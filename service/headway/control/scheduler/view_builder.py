@@ -150,7 +150,7 @@ class ViewBuilder:
             unknown_activity_workers=0 if profile.mode is Mode.RECOMMEND else evidence.unknown_workers,
             starting_workers=present.starting_workers,
             taken_jobs=present.taken_jobs,
-            do_workers_report=self._do_report(pool),
+            do_workers_report=self._do_workers_report(profile),
             unknown_workers=self._unknown[pool],
             leaving_workers=self._leaving_of(profile),
             suspension=self._suspension(profile),
@@ -191,11 +191,12 @@ class ViewBuilder:
             instant = SampledInstant(at_s=at_s, ahead_s=self._ahead_s, service_time_s=service_time_s)
         return evidence_of(ready, running_workers=running_workers, instant=instant)
 
-    def _do_report(self, pool: str) -> bool:
-        """Whether each running worker of the pool reports its jobs; also where none runs."""
-        return not self._unknown[pool] and all(
-            each.activity_source is ActivitySource.REPORTER for each in self._all_running.get(pool, ())
-        )
+    def _do_workers_report(self, profile: Profile) -> bool:
+        """Whether each worker of the pool reports its jobs; also where none runs. Workers of others do not."""
+        running = self._all_running.get(profile.pool, ())
+        listed = listed_workers(profile.queues, self._gathered.direct, now_s=self._now_s)
+        is_anybody_unseen = self._unknown[profile.pool] or (listed is not None and listed > len(running))
+        return not is_anybody_unseen and all(each.activity_source is ActivitySource.REPORTER for each in running)
 
     def _ready(self, pool: str, *, by_s: float | None) -> list[Worker]:
         """The running workers of ``pool`` that were ready by then; all of them without a time."""
