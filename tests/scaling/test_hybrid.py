@@ -12,7 +12,7 @@ from headway.scaling.decide import decide
 from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.demands.safety_stock import SafetyStock
 from headway.scaling.demands.shortfalls import Shortfalls
-from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
+from headway.scaling.model import Decision, Memory, Objective, QueueMetrics, QueueOrder
 from headway.scaling.strategies.hybrid import HYBRID
 from headway.scaling.strategy import State
 from headway.scaling.view import PoolView, pooled
@@ -212,14 +212,16 @@ def members(**objectives: float) -> PoolView:
             objective=Objective(target_s=60.0),
             member_objectives={f"redis/{name}": Objective(target_s=target_s) for name, target_s in objectives.items()},
         ),
+        queue_order=QueueOrder.STRICT,
+        strict_queues=("mail", "news"),
     )
 
 
 def test_members_are_drained_together_and_each_within_its_own_objective() -> None:
     assert demanded(members())["backlog_drain"] == 0  # all can wait
     assert demanded(members(mail=5.0))["backlog_drain"] == 3  # 0 s left of 5 − 4 − 1: a slot each
-    assert demanded(members(news=8.0))["backlog_drain"] == 2
-    assert demanded(members(mail=5.0, news=8.0))["backlog_drain"] == 3  # the slots of one serve the other as well
+    assert demanded(members(news=8.0))["backlog_drain"] == 2 + 3  # the mails come first
+    assert demanded(members(mail=5.0, news=8.0))["backlog_drain"] == 5
     together = replace(
         members(), profile=profile(queues=("redis/mail", "redis/news"), objective=Objective(target_s=5.0))
     )

@@ -9,7 +9,7 @@ from headway.errors import Invalid
 from headway.scaling.arithmetic import workers_of
 from headway.scaling.decisions.metrics_notes import metrics_notes
 from headway.scaling.decisions.pool_reading import PoolReading, reading_of
-from headway.scaling.decisions.predicted_pickup import predicted_pickup_of
+from headway.scaling.decisions.predicted_pickup import member_pickups, predicted_pickup_of
 from headway.scaling.demands.busy_slots import with_unknown_as_idle
 from headway.scaling.demands.deadlines import start_up_s
 from headway.scaling.model import (
@@ -29,6 +29,7 @@ from headway.scaling.model import (
     Wanted,
 )
 from headway.scaling.planning.feasibility import circumstances
+from headway.scaling.planning.shared_pool import separate_pools
 from headway.scaling.policy import activation, day_budget, fallback, vanished_jobs
 from headway.scaling.policy.ground import Ground, Limit
 from headway.scaling.policy.limits import attainable, in_force, paused_workers
@@ -191,11 +192,14 @@ def _decision(
         suspension=view.suspension,
         stoppage=stoppage,
         predicted_pickup_s=predicted_pickup_of(reading.queue, reading.estimated, target_workers=target_workers),
+        member_pickups=member_pickups(reading.queue, reading.estimated, target_workers=target_workers),
+        queue_order=view.queue_order,
         day_budget=spent,
         notes=(
             *metrics_notes(view, reading, memory, now_s=now_s),
             *((activation.note(view),) if is_held and not target_workers else ()),
             *circumstances(view, memory, now_s=now_s, state=advice.state),
+            *separate_pools(reading.estimated),
             *day_budget.notes(spent),
             *vanished_jobs.note(backlog),
             *advice.notes,

@@ -5,7 +5,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from headway.scaling.arithmetic import HOUR_S
-from headway.scaling.model import Decision, Demand, Mode, QueueMetrics, Step, is_suspended
+from headway.scaling.model import Decision, Demand, MemberPickup, Mode, QueueMetrics, Step, is_suspended, order_text
 from headway.scaling.view import is_seen, pooled
 
 Sentences = tuple[str, ...]
@@ -354,13 +354,30 @@ def _prediction(decision: Decision) -> Sentences:
         return ("A job that arrives now waits until a worker has started.",)
     if seconds is None:
         return ("The wait of a new job is unknown.",)
-    when = "at once" if seconds < 0.05 else f"after about {duration(seconds)}"
+    if decision.member_pickups:
+        order = f"Its workers take jobs {order_text(decision.queue_order)}."
+        return (order, *map(_member_prediction, decision.member_pickups))
+    when = _when(seconds)
     if decision.objective is None:
         return (f"A job that arrives now should start {when}.",)
     target_s, percentile = decision.objective.target_s, decision.objective.percentile
     verdict = "in time" if seconds <= target_s else "too late"
     objective = f"{percentile:g} % are to start within {duration(target_s)}"
     return (f"A job that arrives now should start {when}, {verdict}: {objective}.",)
+
+
+def _member_prediction(member: MemberPickup) -> str:
+    target_s, percentile = member.objective.target_s, member.objective.percentile
+    verdict = "in time" if member.predicted_pickup_s <= target_s else "too late"
+    objective = f"{percentile:g} % are to start within {duration(target_s)}"
+    return (
+        f"A job of {member.queue} that arrives now should start {_when(member.predicted_pickup_s)}, {verdict}: "
+        f"{objective}."
+    )
+
+
+def _when(seconds: float) -> str:
+    return "at once" if seconds < 0.05 else f"after about {duration(seconds)}"
 
 
 def _sentence(note: str) -> str:

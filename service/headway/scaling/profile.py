@@ -76,7 +76,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What an operator wants of a pool: its queues in strict order, the objective, the bounds and the pace."""
+    """What an operator wants of a pool: its queues, the objective, the bounds and the pace."""
 
     pool: str
     queues: tuple[str, ...]

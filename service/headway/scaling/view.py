@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from headway.scaling.model import QueueMetrics, QueueSample, Suspension
+from headway.scaling.model import QueueMetrics, QueueOrder, QueueSample, Suspension
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.schedule import Zones
 
@@ -28,6 +28,10 @@ class PoolView:
     direct: tuple[QueueSample, ...] = ()
     """The newest readings of the members that came round the pipeline; may raise a stale target, never lower it."""
     slots_per_worker: int = 1
+    queue_order: QueueOrder | None = None
+    """In what order a worker takes from the queues; ``None``: not known, and a job may start behind all others."""
+    strict_queues: tuple[str, ...] = ()
+    """Of ``STRICT``: the queues from the first to the last, by the library's own names."""
     start_up_s: float | None = None
     start_up_p95_s: float | None = None
     """What 95 % of the measured start-ups take at most; ``None`` until some were measured."""

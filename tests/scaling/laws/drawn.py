@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from headway.scaling.model import Arrivals, Memory, Mode, Objective, QueueMetrics, QueueSample, Wanted
+from headway.scaling.model import Arrivals, Memory, Mode, Objective, QueueMetrics, QueueOrder, QueueSample, Wanted
 from headway.scaling.profile import Fallback, Override, Pause, Profile
 from headway.scaling.profile_keys.pauses import PAUSES
 from headway.scaling.profile_keys.schedule import Schedule
@@ -112,7 +112,11 @@ MAYBE_COSTS = st.just({}) | COSTS
 def drawn_profile(draw: st.DrawFn, names: tuple[str, ...], *, is_plain: bool) -> Profile:
     """A profile with any of its limits; ``is_plain``: with nothing but bounds."""
     bounds, objective = draw(BOUNDS), draw(OBJECTIVES)
-    plain = Profile(pool="mail", queues=names, template="mail", objective=objective, **bounds)
+    of_member = draw(maybe(OBJECTIVES)) if len(names) > 1 else None
+    of_members = {} if of_member is None else {names[0]: of_member}
+    plain = Profile(
+        pool="mail", queues=names, template="mail", objective=objective, member_objectives=of_members, **bounds
+    )
     if is_plain:
         return plain
     raised = {**bounds, "workers_max": bounds["workers_max"] + 7}
@@ -151,6 +155,8 @@ SAMPLED_AGO_S = st.none() | st.floats(0, 20) | st.floats(21, 3_000)
 OF_POOL = st.fixed_dictionaries(
     {
         "slots_per_worker": st.integers(1, 8),
+        "queue_order": st.sampled_from([None, *QueueOrder]),
+        "strict_queues": st.sampled_from([("mail", "news"), ("news", "mail"), ("mail",)]),
         "start_up_s": maybe(st.floats(0, 60)),
         "capacity_workers": maybe(WORKERS),
         "assigned_workers": WORKERS,

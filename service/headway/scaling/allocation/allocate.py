@@ -16,13 +16,14 @@ from headway.scaling.allocation.host_drain import Leaving, elsewhere, leaving, s
 from headway.scaling.allocation.refusals import Refusals
 from headway.scaling.allocation.unreachable_hosts import kept_rows
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.decisions.predicted_pickup import predicted_pickup_s
+from headway.scaling.decisions.predicted_pickup import member_pickups, predicted_pickup_of
 from headway.scaling.model import Assignment, Host, LastMove, Mode, Step
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import PoolTarget
 from headway.scaling.policy.ground import Ground
 from headway.scaling.policy.limits import busy_workers, ceiling_of, paused_workers
 from headway.scaling.profile_keys.pauses import NEVER_DOWN
+from headway.scaling.view import pooled
 
 CUT_FOR_ROOM = frozenset({"capacity", "share"})
 
@@ -280,6 +281,7 @@ def _left(outcome: Outcome, lost: int) -> Outcome:
     if not lost:
         return outcome
     workers = decision.target_workers - lost
+    view, queue = replace(outcome.view, queues=decision.metrics), pooled(decision.metrics)
     moved = workers - _last_workers(outcome)
     return replace(
         outcome,
@@ -289,9 +291,8 @@ def _left(outcome: Outcome, lost: int) -> Outcome:
             burst_workers=max(0, decision.burst_workers - lost),
             binding="share",
             steps=(*decision.steps, Step(name="share", workers=workers)),
-            predicted_pickup_s=predicted_pickup_s(
-                replace(outcome.view, queues=decision.metrics), target_workers=workers
-            ),
+            predicted_pickup_s=predicted_pickup_of(queue, view, target_workers=workers),
+            member_pickups=member_pickups(queue, view, target_workers=workers),
         ),
         memory=replace(
             outcome.memory,

@@ -28,6 +28,7 @@ def failed_outcome(outcome: Outcome, rows: Iterable[Assignment], *, figure: str)
         binding=FAILED,
         steps=(*outcome.decision.steps, Step(name=FAILED, workers=workers)),
         predicted_pickup_s=None,
+        member_pickups=(),
         notes=(*outcome.decision.notes, f"not evaluated: {figure}; the pool keeps the workers that are assigned to it"),
     )
     return replace(outcome, decision=decision, memory=outcome.before)

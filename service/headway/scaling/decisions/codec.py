@@ -10,9 +10,11 @@ from headway.scaling.model import (
     Decision,
     DelayedJobs,
     Demand,
+    MemberPickup,
     Mode,
     Objective,
     QueueMetrics,
+    QueueOrder,
     Step,
     Stoppage,
     Suspension,
@@ -32,11 +34,20 @@ def decision_from_mapping(body: Mapping[str, Any]) -> Decision:
         values["stoppage"] = Stoppage(**_known(Stoppage, values["stoppage"]))
     if values.get("day_budget") is not None:
         values["day_budget"] = DayBudget(**_known(DayBudget, values["day_budget"]))
+    if values.get("queue_order") is not None:
+        values["queue_order"] = QueueOrder(values["queue_order"])
+    values["member_pickups"] = tuple(_member_pickup(row) for row in body.get("member_pickups", ()))
     values["demands"] = tuple(Demand(**_known(Demand, row)) for row in body.get("demands", ()))
     values["steps"] = tuple(Step(**_known(Step, row)) for row in body.get("steps", ()))
     values["metrics"] = tuple(metrics_from_mapping(row) for row in body.get("metrics", ()))
     values["notes"] = tuple(body.get("notes", ()))
     return Decision(**values)
+
+
+def _member_pickup(body: Mapping[str, Any]) -> MemberPickup:
+    values = _known(MemberPickup, body)
+    values["objective"] = Objective(**_known(Objective, values["objective"]))
+    return MemberPickup(**values)
 
 
 def metrics_from_mapping(body: Mapping[str, Any]) -> QueueMetrics:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.demands.busy_slots import busy_by_workers
 from headway.scaling.demands.deadlines import dispatch_s
-from headway.scaling.model import Arrivals, PoolDepths, QueueDepths, QueueMetrics, Sighting
+from headway.scaling.demands.jobs_in_front import is_earlier
+from headway.scaling.model import Arrivals, PoolDepths, QueueDepths, QueueMetrics, QueueOrder, Sighting
 from headway.scaling.view import PoolView, copied
 
 RATE_MEMORY_S = 60.0  # as long as the window of rates that are counted
@@ -43,7 +44,7 @@ def learned(before: PoolDepths | None, view: PoolView) -> PoolDepths | None:
     pool = before or PoolDepths(busy_slots=busy_slots)
     steps = tuple(_steps(members, before, view))
     pool = _with_drain(pool, steps, busy_slots=busy_slots, is_exact=_is_counted(view))
-    starts = _starts(pool, steps, busy_slots=busy_slots)
+    starts = _starts(pool, steps, view, busy_slots=busy_slots)
     queues = tuple(_with_step(step, jobs, view) for step, jobs in zip(steps, starts, strict=True))
     is_at_rest = not busy_slots and not any(map(_is_alive, queues))
     return copied(pool, queues=() if is_at_rest else queues, busy_slots=busy_slots)
@@ -183,22 +184,47 @@ def _lost_in_flight(pool: PoolDepths, busy_slots: int, *, is_exact: bool) -> int
     return fewer if is_exact else min(0, fewer)
 
 
-def _starts(pool: PoolDepths, steps: Sequence[_Step], *, busy_slots: int) -> Iterator[float]:
-    """About how many jobs of each queue have started: what it lost, and of the first that waits what slots gave.
+def _starts(pool: PoolDepths, steps: Sequence[_Step], view: PoolView, *, busy_slots: int) -> Iterator[float]:
+    """About how many jobs of each queue have started: what it lost, and its share of what slots gave beyond.
 
-    Workers take jobs in the order of their queues. Of those that come later too few starts are assumed: their jobs then
-    count as older than they are.
+    The share is that of the order in which workers take from the queues. Of a queue that has none too few starts are
+    assumed: its jobs then count as older than they are.
     """
-    serving = next((step for step in steps if step.before.waiting_jobs), steps[0])
-    others_jobs = sum(max(0, step.fallen_jobs) for step in steps if step is not serving)
-    for step in steps:
-        fallen_jobs = float(max(0, step.fallen_jobs))
+    fallen_jobs = [float(max(0, step.fallen_jobs)) for step in steps]
+    shares = _shares(steps, view)
+    for step, fallen, share in zip(steps, fallen_jobs, shares, strict=True):
         if step.queue.start_rate_per_s is not None:
-            yield max(fallen_jobs, step.queue.start_rate_per_s * step.passed_s)
-        elif step is serving and step.since_s is not None:
-            yield max(fallen_jobs, _slots_gave(pool, busy_slots, passed_s=step.passed_s) - others_jobs)
+            yield max(fallen, step.queue.start_rate_per_s * step.passed_s)
+        elif step.since_s is not None and share:
+            beyond_jobs = _slots_gave(pool, busy_slots, passed_s=step.passed_s) - sum(fallen_jobs)
+            yield fallen + share * max(0.0, beyond_jobs)
         else:
-            yield fallen_jobs
+            yield fallen
+
+
+def _shares(steps: Sequence[_Step], view: PoolView) -> list[float]:
+    """The part of the starts that do not show in the depths, of each queue; 0 where nobody knows of any."""
+    waiting = [step for step in steps if step.before.waiting_jobs]
+    if len(waiting) < 2:
+        serving = (*waiting, steps[0])[0]
+        return [float(step is serving) for step in steps]
+    queues = [step.queue for step in waiting]
+
+    def share(step: _Step) -> float:
+        if not step.before.waiting_jobs:
+            return 0.0
+        match view.queue_order:
+            case QueueOrder.STRICT:
+                others = (queue for queue in queues if queue is not step.queue)
+                return float(not any(is_earlier(other, step.queue, view.strict_queues) for other in others))
+            case QueueOrder.IN_TURN | QueueOrder.RANDOM:
+                return 1.0 / len(waiting)
+            case QueueOrder.BY_ARRIVAL:
+                return step.before.waiting_jobs / sum(each.before.waiting_jobs for each in waiting)
+            case None:
+                return 0.0
+
+    return [share(step) for step in steps]
 
 
 def _slots_gave(pool: PoolDepths, busy_slots: int, *, passed_s: float) -> float:

@@ -3,7 +3,7 @@
 A value that exists is valid: ``__post_init__`` refuses nonsense. Times called ``at_s`` are Unix seconds.
 """
 
-from headway.scaling.model.decision import DayBudget, Decision, Demand, Mode, Step
+from headway.scaling.model.decision import DayBudget, Decision, Demand, MemberPickup, Mode, Step
 from headway.scaling.model.due_jobs import DelayedJobs, DueJobs, due_by_edges
 from headway.scaling.model.hosts import (
     COUNTED,
@@ -44,6 +44,7 @@ from headway.scaling.model.memory import (
     Wanted,
 )
 from headway.scaling.model.queue_metrics import Arrivals, FailureLimit, Objective, QueueMetrics
+from headway.scaling.model.queue_order import QueueOrder, order_text
 from headway.scaling.model.suspension import Stoppage, Suspension, is_suspended
 from headway.scaling.model.telemetry import (
     BrokerPoll,
@@ -94,6 +95,7 @@ __all__ = [
     "KnownArrivals",
     "LastMove",
     "MeasuredService",
+    "MemberPickup",
     "Memory",
     "Mode",
     "Objective",
@@ -103,6 +105,7 @@ __all__ = [
     "QueueCounts",
     "QueueDepths",
     "QueueMetrics",
+    "QueueOrder",
     "QueueReceptions",
     "QueueSample",
     "Receipt",
@@ -120,4 +123,5 @@ __all__ = [
     "WorkerState",
     "due_by_edges",
     "is_suspended",
+    "order_text",
 ]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from headway.scaling.model.queue_metrics import Objective, QueueMetrics
+from headway.scaling.model.queue_order import QueueOrder
 from headway.scaling.model.suspension import Stoppage, Suspension
 
 
@@ -50,6 +51,15 @@ class DayBudget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemberPickup:
+    """How long a job that arrives now in one queue of a pool should wait, and the objective of that queue."""
+
+    queue: str
+    objective: Objective
+    predicted_pickup_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """How many workers a pool should have, and the whole story of why. The stored value is the only story."""
 
@@ -88,6 +98,10 @@ class Decision:
     stoppage: Stoppage | None = None
     """The last time in which its workers were kept from taking jobs, while it goes on or shows in the jobs there."""
     predicted_pickup_s: float | None = None
+    member_pickups: tuple[MemberPickup, ...] = ()
+    """The same of each queue, by ``queue_order``; none where the pool has a single one, or nothing is known."""
+    queue_order: QueueOrder | None = None
+    """In what order workers take from the queues; ``None``: not known."""
     day_budget: DayBudget | None = None
     """``None`` where the profile sets no budget of the day."""
     notes: tuple[str, ...] = ()

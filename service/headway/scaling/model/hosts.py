@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headway.errors import Invalid
+from headway.scaling.model.queue_order import QueueOrder
 
 
 class WorkerState(StrEnum):
@@ -116,6 +117,10 @@ class Template:
     """The option that sets that."""
     leaves_due_jobs: bool = False
     """Whether its workers never move jobs that are due later into their queue: RQ's without ``--with-scheduler``."""
+    queue_order: QueueOrder | None = None
+    """In what order one of its workers takes from its queues; ``None``: not known."""
+    strict_queues: tuple[str, ...] = ()
+    """Of ``STRICT``: its queues from the first to the last, by the library's own names."""
     start_up_s: float | None = None
     """Measured time from spawn to ready on that host."""
     start_up_p95_s: float | None = None

@@ -27,6 +27,7 @@ from headway.scaling.demands.deadlines import (
     waiting,
 )
 from headway.scaling.demands.due_work import due_work, is_due_soon
+from headway.scaling.demands.jobs_in_front import drain_behind
 from headway.scaling.demands.rhythm_capacity import Keeping, enough_slots
 from headway.scaling.demands.rhythm_detection import Periods, periods_of, rhythm_alone, seen
 from headway.scaling.demands.safety_stock import SafetyStock, guard_of, learned, spare_jobs
@@ -166,7 +167,10 @@ def _is_asleep(queue: QueueMetrics, view: PoolView) -> bool:
 
 
 def _drain(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int) -> Need:
-    """What the waiting jobs of all members need, never less than those of any one alone with its own objective."""
+    """What the waiting jobs of all members need, never less than those of any one with its own objective.
+
+    Jobs of other members that start before its own take slots from it, by the order in which workers take jobs.
+    """
     needs = [
         taking(queue, given),
         _drain_of(queue, given, view, target_s=view.profile.objective.target_s, slots_max=slots_max),
@@ -179,7 +183,11 @@ def _drain(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int
             per_s = completions_per_s(member, view, least_slots)
             alone = replace(given, busy_slots=busy_slots, completions_per_s=per_s)
             target_s = view.profile.objective_of(member.queue).target_s
-            needs.append(_drain_of(member, alone, view, target_s=target_s, slots_max=slots_max))
+            needs.append(
+                _drain_of(
+                    member, alone, view, target_s=target_s, slots_max=slots_max, is_behind_others=len(view.queues) > 1
+                )
+            )
     return greatest(needs)
 
 
@@ -194,12 +202,24 @@ def _due(queue: QueueMetrics, view: PoolView, given: Supply) -> int:
     return greatest(needs).slots
 
 
-def _drain_of(queue: QueueMetrics, given: Supply, view: PoolView, *, target_s: float, slots_max: int) -> Need:
+def _drain_of(
+    queue: QueueMetrics,
+    given: Supply,
+    view: PoolView,
+    *,
+    target_s: float,
+    slots_max: int,
+    is_behind_others: bool = False,
+) -> Need:
     of_batch_s = batch_cycle_s(queue, view)
     per_s = min(given.completions_per_s, given.busy_slots / of_batch_s)
     is_same = of_batch_s == given.cycle_s and per_s == given.completions_per_s
     batch = given if is_same else copied(given, cycle_s=of_batch_s, completions_per_s=per_s)
-    return backlog_drain(waiting(queue, view, target_s=target_s), batch, view, slots_max=slots_max)
+    due = waiting(queue, view, target_s=target_s)
+    alone = backlog_drain(due, batch, view, slots_max=slots_max)
+    if not is_behind_others:
+        return alone
+    return greatest((alone, drain_behind(queue, due, batch, view, slots_max=slots_max)))
 
 
 def _reconsidered(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int) -> Supply:

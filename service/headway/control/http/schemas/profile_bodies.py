@@ -83,7 +83,8 @@ class ProfileBody(Taken):
     """
 
     queues: list[str] = Field(min_length=1)
-    """The queues that the pool serves, in strict order, each as `connection/queue`. A queue belongs to one pool."""
+    """The queues that the pool serves, each as `connection/queue`. A queue belongs to one pool. In what order workers
+    take from several is set by their library and its options."""
     template: str = Field(min_length=1)
     """The template of the hosts' host.toml that starts one worker."""
     preset: Literal["critical", "high_volume", "balanced", "bursty", "background", "exclusive"] | None = None

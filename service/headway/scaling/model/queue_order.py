@@ -1,0 +1,39 @@
+"""In what order a worker takes jobs from the queues that it serves. A library and its options set it."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class QueueOrder(StrEnum):
+    """From which of its queues a worker takes the next job. ``None`` in its place is unknown, and is not ``STRICT``."""
+
+    STRICT = "strict"
+    """From the first that is not empty: a later queue waits until the earlier ones are empty."""
+    IN_TURN = "in_turn"
+    """From each of those that are not empty in turn, one job at a time, however many jobs wait in each."""
+    RANDOM = "random"
+    """From any of those that are not empty, each with the same chance."""
+    BY_ARRIVAL = "by_arrival"
+    """As jobs came, whichever queue they are in: before one that comes now, all that wait may start."""
+
+    @property
+    def text(self) -> str:
+        """How workers take jobs, to follow "workers take jobs"; for people."""
+        return _TEXTS[self]
+
+
+_TEXTS: Mapping[QueueOrder, str] = MappingProxyType(
+    {
+        QueueOrder.STRICT: "from a later queue only while the earlier ones are empty",
+        QueueOrder.IN_TURN: "from the queues in turn",
+        QueueOrder.RANDOM: "from the queues at random",
+        QueueOrder.BY_ARRIVAL: "from the queues in the order of arrival",
+    }
+)
+UNKNOWN_ORDER = "from the queues in an unknown order, so that each job may start behind all others"
+
+
+def order_text(order: QueueOrder | None) -> str:
+    """How workers take jobs, to follow "workers take jobs"; of an unknown order, what is assumed."""
+    return UNKNOWN_ORDER if order is None else order.text
