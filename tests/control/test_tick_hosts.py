@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from control.ticks import LATE, Database, leading
-from headway.scaling.model import Host, Mode
+from headway.scaling.model import Host, Mode, Objective
+from headway.scaling.profile import profile_to_mapping
 from headway.store.engine import Connection, create_engine, transaction
 from headway.store.pools import evaluation_io
 from store.reporting import read_assignments
+from support.pools import profile
 
 
 @pytest.fixture
@@ -209,6 +211,43 @@ async def test_a_host_that_is_forgotten_while_a_tick_decides_costs_no_tick(
         ticker._evaluation.evaluate = meanwhile  # type: ignore[method-assign]
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert database.assigned() == {("mail", "b"): 2}
+
+
+@pytest.mark.parametrize(
+    ("orders", "decided"),
+    [
+        (['{"queue_order": "strict", "strict_queues": ["urgent", "mail"]}'], ("strict", 4 + 9)),
+        (['{"queue_order": "strict", "strict_queues": ["mail", "urgent"]}'], ("strict", 4)),
+        (['{"queue_order": "in_turn"}', '{"queue_order": "in_turn"}'], ("in_turn", 4 + 8)),
+        (['{"queue_order": "in_turn"}', '{"queue_order": "random"}'], (None, 4 + 9)),
+        (['{"queue_order": "of a later version"}'], (None, 4 + 9)),
+        (["{}"], (None, 4 + 9)),
+    ],
+)
+async def test_a_pool_is_decided_by_the_order_that_its_hosts_report(
+    orders: list[str], decided: tuple[str | None, int], migrated_url: str, database: Database
+) -> None:
+    """Four of ``mail`` are late, behind nine of ``urgent`` that may wait; a slot each, for no job has finished yet."""
+    queues = ("redis/mail", "redis/urgent")
+    late = {"redis/mail": Objective(target_s=10.0)}
+    waiting = profile(queues=queues, objective=Objective(target_s=3_600.0), member_objectives=late)
+    database.body("mail", profile_to_mapping(waiting))
+    for position, name in enumerate(queues):
+        database.run(f"insert into profile_queues values ('{name}', 'mail', {position})")
+    for number, order in enumerate(orders):
+        database.host(f"host-{number}", cpu_cores=100.0)
+        merged = f"jsonb_build_array(templates->0 || '{order}')"
+        database.run(f"update hosts set templates = {merged} where host_id = 'host-{number}'")
+    database.bucket(waiting_jobs=4, oldest_age_s=60.0)
+    database.bucket("urgent", waiting_jobs=9)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    order = database.read("select body -> 'queue_order' from decisions")
+    drain = database.read(
+        "select max((each ->> 'slots')::float) from decisions, jsonb_array_elements(body -> 'demands') as each "
+        "where each ->> 'name' = 'backlog_drain'"
+    )
+    assert (order, drain) == decided
 
 
 async def test_without_evaluations_no_host_was_silent(migrated_url: str, database: Database) -> None:

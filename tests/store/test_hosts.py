@@ -14,6 +14,7 @@ from headway.scaling.model import (
     Exit,
     Hint,
     HostCapacity,
+    QueueOrder,
     RunningJob,
     StartUp,
     Template,
@@ -28,7 +29,15 @@ from headway.store.overview import read_hosts
 from store.reporting import read_assignments, record_report
 
 NOW_S = 1_000.0  # of the receiver's clock, which only differences are taken from
-TEMPLATE = Template(name="rq", content_hash="h", slots=2, cpu_cores=0.5, memory_bytes=1_000)
+TEMPLATE = Template(
+    name="rq",
+    content_hash="h",
+    slots=2,
+    cpu_cores=0.5,
+    memory_bytes=1_000,
+    queue_order=QueueOrder.STRICT,
+    strict_queues=("urgent", "mail"),
+)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from headway.scaling.model import (
     JobEvent,
     PolledQueue,
     QueueCounts,
+    QueueOrder,
     QueueReceptions,
     QueueSample,
     Receipt,
@@ -53,6 +54,8 @@ TEMPLATES = st.builds(
     labels=LABELS,
     isolation_drain_after_s=st.none() | NUMBERS,
     drain_timeout_s=st.none() | NUMBERS,
+    queue_order=st.none() | st.sampled_from(QueueOrder),
+    strict_queues=st.lists(TEXTS, max_size=3).map(tuple),
 )
 CAPACITIES = st.builds(
     HostCapacity,

@@ -27,6 +27,7 @@ from headway.scaling.model import (
     JobEvent,
     PolledQueue,
     QueueCounts,
+    QueueOrder,
     QueueReceptions,
     QueueSample,
     RunningJob,
@@ -52,6 +53,7 @@ _SUSPENSIONS_BACK = {number: each for each, number in _SUSPENSIONS.items()}
 
 _SOURCES = {source.value: source for source in ActivitySource}
 _INABILITIES = {each.value: each for each in Inability}
+_ORDERS = {each.value: each for each in QueueOrder}
 _CAUSES = {cause.value: cause for cause in CutCause}
 
 _STATES: dict[WorkerState, agent_pb2.WorkerState.ValueType] = {
@@ -239,7 +241,13 @@ def template_from_message(message: agent_pb2.Template) -> Template:
     """The template that ``message`` reports."""
     if message.slots < 1:
         raise Invalid(f"template {message.name!r}: slots={message.slots} must be at least 1")
-    return value_of(Template, message, labels=dict(message.labels))
+    return value_of(
+        Template,
+        message,
+        labels=dict(message.labels),
+        queue_order=_ORDERS.get(message.queue_order),  # what a later version distinguishes is not known here
+        strict_queues=tuple(message.strict_queues),
+    )
 
 
 def problems_to_messages(problems: Iterable[HostProblem]) -> list[agent_pb2.HostProblem]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from headway.agent.config.commands.queue_orders import queue_order_of
 from headway.agent.config.commands.worker_commands import leaves_due_jobs
 from headway.agent.config.own_limits import own_limits
 from headway.agent.system.users import account
@@ -131,7 +132,16 @@ class Template:
         """What the control plane may know of it."""
         own = own_limits(self.argv)
         limit = {"job_limit_s": own[0].after_s, "job_limit": own[0].option} if own else {}
-        return taken_from(model.Template, self, self.stop, leaves_due_jobs=leaves_due_jobs(self.argv), **limit)
+        order, strict_queues = queue_order_of(self.argv)
+        return taken_from(
+            model.Template,
+            self,
+            self.stop,
+            leaves_due_jobs=leaves_due_jobs(self.argv),
+            queue_order=order,
+            strict_queues=strict_queues,
+            **limit,
+        )
 
 
 def uid_of(template: Template) -> int | None:

@@ -132,6 +132,8 @@ class ViewBuilder:
             queues=queues,
             direct=tuple(direct[queue] for queue in profile.queues if queue in direct),
             slots_per_worker=facts.slots,
+            queue_order=facts.queue_order,
+            strict_queues=facts.strict_queues,
             start_up_s=facts.start_up_s,
             start_up_p95_s=facts.start_up_p95_s,
             start_up_cpu_s=facts.start_up_cpu_s,
@@ -275,8 +277,12 @@ def _templates(known: Iterable[Host]) -> dict[str, Template]:
 
 
 def _slowest(templates: Sequence[Template]) -> Template:
+    orders = {(each.queue_order, each.strict_queues) for each in templates}
+    order, strict_queues = orders.pop() if len(orders) == 1 else (None, ())  # workers that differ keep to none
     return replace(
         templates[0],
+        queue_order=order,
+        strict_queues=strict_queues,
         slots=min(each.slots for each in templates),
         start_up_s=_greatest(each.start_up_s for each in templates),
         start_up_p95_s=_greatest(each.start_up_p95_s for each in templates),

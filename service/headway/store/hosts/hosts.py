@@ -42,6 +42,7 @@ from headway.scaling.model import (
     HostProblemKind,
     HostState,
     Inability,
+    QueueOrder,
     RunningJob,
     Template,
     Worker,
@@ -417,8 +418,16 @@ def templates_of(body: str) -> tuple[Template, ...]:
     """The templates that a host's row has, of its JSON."""
     # A later version may have written more: who goes back to this one must not lose sight of every host for it.
     return tuple(
-        Template(**{name: value for name, value in template.items() if name in _TEMPLATE_FIELDS})
+        _template({name: value for name, value in template.items() if name in _TEMPLATE_FIELDS})
         for template in json.loads(body)
+    )
+
+
+def _template(values: dict[str, Any]) -> Template:
+    order = values.pop("queue_order", None)
+    return Template(
+        **{**values, "strict_queues": tuple(values.get("strict_queues", ()))},
+        queue_order=QueueOrder(order) if order in set(QueueOrder) else None,
     )
 
 

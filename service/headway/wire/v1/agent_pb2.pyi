@@ -542,6 +542,8 @@ class Template(google.protobuf.message.Message):
     JOB_LIMIT_S_FIELD_NUMBER: builtins.int
     JOB_LIMIT_FIELD_NUMBER: builtins.int
     LEAVES_DUE_JOBS_FIELD_NUMBER: builtins.int
+    QUEUE_ORDER_FIELD_NUMBER: builtins.int
+    STRICT_QUEUES_FIELD_NUMBER: builtins.int
     name: builtins.str
     content_hash: builtins.str
     slots: builtins.int
@@ -560,8 +562,16 @@ class Template(google.protobuf.message.Message):
     job_limit: builtins.str
     leaves_due_jobs: builtins.bool
     """Its workers never move jobs that are due later into their queue, as RQ's without --with-scheduler."""
+    queue_order: builtins.str
+    """In what order one of its workers takes from its queues: "strict", "in_turn", "random", "by_arrival". Absent: not
+    known.
+    """
     @property
     def labels(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]: ...
+    @property
+    def strict_queues(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Of "strict": its queues from the first to the last, by the library's own names."""
+
     def __init__(
         self,
         *,
@@ -577,15 +587,19 @@ class Template(google.protobuf.message.Message):
         job_limit_s: builtins.float | None = ...,
         job_limit: builtins.str = ...,
         leaves_due_jobs: builtins.bool = ...,
+        queue_order: builtins.str | None = ...,
+        strict_queues: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "_job_limit_s", b"_job_limit_s", "drain_timeout_s", b"drain_timeout_s", "isolation_drain_after_s", b"isolation_drain_after_s", "job_limit_s", b"job_limit_s"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "_job_limit_s", b"_job_limit_s", "content_hash", b"content_hash", "cpu_cores", b"cpu_cores", "drain_timeout_s", b"drain_timeout_s", "gpus", b"gpus", "isolation_drain_after_s", b"isolation_drain_after_s", "job_limit", b"job_limit", "job_limit_s", b"job_limit_s", "labels", b"labels", "leaves_due_jobs", b"leaves_due_jobs", "memory_bytes", b"memory_bytes", "name", b"name", "slots", b"slots"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "_job_limit_s", b"_job_limit_s", "_queue_order", b"_queue_order", "drain_timeout_s", b"drain_timeout_s", "isolation_drain_after_s", b"isolation_drain_after_s", "job_limit_s", b"job_limit_s", "queue_order", b"queue_order"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "_job_limit_s", b"_job_limit_s", "_queue_order", b"_queue_order", "content_hash", b"content_hash", "cpu_cores", b"cpu_cores", "drain_timeout_s", b"drain_timeout_s", "gpus", b"gpus", "isolation_drain_after_s", b"isolation_drain_after_s", "job_limit", b"job_limit", "job_limit_s", b"job_limit_s", "labels", b"labels", "leaves_due_jobs", b"leaves_due_jobs", "memory_bytes", b"memory_bytes", "name", b"name", "queue_order", b"queue_order", "slots", b"slots", "strict_queues", b"strict_queues"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_drain_timeout_s", b"_drain_timeout_s"]) -> typing.Literal["drain_timeout_s"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_isolation_drain_after_s", b"_isolation_drain_after_s"]) -> typing.Literal["isolation_drain_after_s"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_job_limit_s", b"_job_limit_s"]) -> typing.Literal["job_limit_s"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_queue_order", b"_queue_order"]) -> typing.Literal["queue_order"] | None: ...
 
 global___Template = Template
 

@@ -54,6 +54,8 @@ class WorkerCommand:
     has_settings: bool = False
     """Whether a module that it names may say where its broker is."""
     worker_class: str | None = None
+    dequeue_strategy: str = "default"
+    """Of RQ: how it says that its workers take from several queues."""
     remarks: tuple[str, ...] = ()
     """What was left out and is missed, and what is kept and does damage, a sentence each."""
     hazards: tuple[Hazard, ...] = ()
@@ -137,6 +139,7 @@ def _rq(program: tuple[str, ...], rest: list[str]) -> WorkerCommand | None:
         concurrency=1,
         is_single=True,
         worker_class=taken.values.get("--worker-class"),
+        dequeue_strategy=taken.values.get("--dequeue-strategy", "default"),
         remarks=(*_secret_remarks(taken), *_dropped_remarks(taken, RQ)),
         hazards=tuple(_hazards(taken, RQ)),
         lacks=() if SCHEDULER.option in taken.given else (SCHEDULER,),
