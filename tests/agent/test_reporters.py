@@ -15,7 +15,7 @@ from headway.agent.reporting import run_folder
 from headway.agent.reporting.loading import Loading
 from headway.agent.workers.manager import WorkerManager
 from headway.local import procfs
-from headway.scaling.model import ActivitySource, WorkerState
+from headway.scaling.model import ActivitySource, QueueOrder, WorkerState
 from headway.scaling.reconcile import Drain
 from support.fake_celery import DIES_NAMED, DIES_UNNAMED, REPORTER, celery_template
 from support.waiting import eventually
@@ -76,6 +76,38 @@ def test_a_worker_reports_with_no_word_in_its_template(stage: Stage, tmp_path: P
         (worker,) = fleet.workers(monitor.activity)
         assert (worker.is_busy, worker.activity_source, worker.running_jobs) == (False, ActivitySource.REPORTER, 0)
         assert worker.activity_known_at_s == pytest.approx(stage.clock(), abs=60.0)
+
+
+def test_the_order_that_workers_report_is_that_of_their_template_also_when_all_are_gone(
+    stage: Stage, tmp_path: Path, reporter: Say
+) -> None:
+    reporter(REPORTER.replace('queues=["mail"]', 'queues=["urgent", "bulk"], order="strict"'))
+    template = celery_template(tmp_path)
+    known = HostFile(templates={template.name: template})
+    with stage.fleet(template) as fleet:
+        worker_id = run_one(fleet)
+        monitor = watch(stage, fleet)
+        eventually(lambda: is_idle(fleet, monitor))
+        (reported,) = monitor.templates(known)
+        assert (reported.queue_order, reported.strict_queues) == (QueueOrder.STRICT, ("urgent", "bulk"))
+        fleet.act([Drain(worker_id=worker_id)])
+        reconcile_until(fleet, lambda: not fleet.running())
+        assert monitor.templates(known) == (reported,)
+
+
+def test_workers_of_one_template_that_report_different_orders_keep_to_none(
+    stage: Stage, tmp_path: Path, reporter: Say
+) -> None:
+    with stage.fleet(celery_template(tmp_path)) as fleet:
+        monitor = watch(stage, fleet)
+        for order in ("in_turn", "random"):
+            reporter(REPORTER.replace('queues=["mail"]', f'queues=["mail"], order="{order}"'))
+            fleet.act([start()])
+            reconcile_until(fleet, lambda: set(states(fleet)) == {WorkerState.RUNNING})
+        eventually(lambda: fleet.reporters.read() and len(fleet.reporters.consumers) == 2)
+        assert fleet.reporters.queue_orders == {"py": (None, ())}
+        (reported,) = monitor.templates(HostFile(templates={"py": celery_template(tmp_path)}))
+        assert reported.queue_order is None
 
 
 @pytest.mark.parametrize("reporter_key", Reporter)

@@ -9,6 +9,8 @@ from celery import Celery
 from celery.exceptions import Ignore, Reject
 
 app = Celery("shop", broker=os.environ["BROKER"])
+if strategy := os.environ.get("QUEUE_ORDER_STRATEGY"):
+    app.conf.broker_transport_options = {"queue_order_strategy": strategy}
 app.conf.task_acks_late = bool(os.environ.get("ACKS_LATE"))
 
 

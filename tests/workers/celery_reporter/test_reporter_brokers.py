@@ -69,6 +69,30 @@ def test_jobs_from_rabbitmq_are_reported_with_their_queues(
 
 
 @pytest.mark.parametrize(
+    ("restarted", "strategy", "order", "queues"),
+    [
+        ("redis", "", "in_turn", None),  # Celery's default
+        ("redis", "round_robin", "in_turn", None),
+        ("redis", "sorted", "strict", ["bulk", "urgent"]),
+        ("redis", "priority", "strict", ["urgent", "bulk"]),
+        ("rabbitmq", "", "by_arrival", None),
+    ],
+    indirect=["restarted"],
+)
+def test_a_worker_reports_in_what_order_it_takes_from_its_queues(
+    strategy: str, order: str, queues: list[str] | None, restarted: Restart, tmp_path: Path
+) -> None:
+    url, _, _ = restarted
+    words = (*POOLS["solo"], "--queues=urgent,bulk")
+    with reporting(tmp_path, url, words, {"QUEUE_ORDER_STRATEGY": strategy}) as worker:
+        eventually(lambda: worker.next_beat()["connected"])
+        beat = worker.next_beat()
+        assert beat["order"] == order
+        assert sorted(beat["queues"]) == ["bulk", "urgent"]
+        assert queues is None or beat["queues"] == queues
+
+
+@pytest.mark.parametrize(
     ("restarted", "pool"),
     [("rabbitmq", "prefork"), ("redis", "prefork"), ("redis", "gevent")],
     indirect=["restarted"],

@@ -23,8 +23,8 @@ from workers.celery_reporter.reporting import FOLDER, LINE_BYTES_MAX, Line
 MODULE = FOLDER / "headway_celery_reporter.py"
 IMPORTED_OF_CELERY = {"celery"}
 LONGEST_STATE = (
-    f'"begun":{10**15},"ended":{10**15},"slots":{10**6},"slots_max":{10**6},"pool":"{"x" * 20}","connected":false,'
-    f'"stopping":false,"loop":{10**15},"lost":{10**15},"at_s":1795844766.031779'
+    f'"begun":{10**15},"ended":{10**15},"slots":{10**6},"slots_max":{10**6},"pool":"{"x" * 20}",'
+    f'"order":"by_arrival","connected":false,"stopping":false,"loop":{10**15},"lost":{10**15},"at_s":1795844766.031779'
 )
 texts = st.text(max_size=2000) | st.text(st.characters(categories=["Cs", "Cc", "So"]), max_size=300)
 

@@ -5,7 +5,9 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from math import ceil
 
+from headway.agent.config.commands.queue_orders import UNKNOWN, Taking
 from headway.agent.config.host_file import HostFile
+from headway.agent.config.templates import Template
 from headway.agent.model import NOT_KNOWN, Activity, ReceivedHint
 from headway.agent.monitoring.activity import SAMPLE_EVERY_S, ActivityTracker
 from headway.agent.monitoring.cost_model import COST_WARM_UP_S, Cost, CostModel
@@ -34,6 +36,8 @@ class Monitor:
         self._reporters: Reporters | None = None
         self._scales = ResourceUsage()
         self._costs = CostModel(self._kept())
+        self._orders: dict[str, Taking] = {}
+        """By template, in what order its workers have reported that they take from their queues."""
         self._room: HostCapacity | None = None
         self._measured_at_s = self._weighed_at_s = float("-inf")
         self.has_news = False
@@ -88,7 +92,15 @@ class Monitor:
 
     def templates(self, host_file: HostFile) -> tuple[model.Template, ...]:
         """What the control plane may know of the templates, at what their workers cost."""
-        return tuple(self._costs.reported(template) for template in host_file.templates.values())
+        if self._reporters is not None:
+            # Of a template without a worker, what the last ones said: the next will do as they did.
+            self._orders |= self._reporters.queue_orders
+        return tuple(map(self._reported, host_file.templates.values()))
+
+    def _reported(self, template: Template) -> model.Template:
+        found = self._costs.reported(template)
+        order, strict_queues = self._orders.get(template.name, UNKNOWN)
+        return found if order is None else replace(found, queue_order=order, strict_queues=strict_queues)
 
     def _conclude(self, records: Sequence[Record], host_file: HostFile, *, workers_bytes: int) -> None:
         """Once every worker has been weighed again."""

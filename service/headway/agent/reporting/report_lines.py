@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from headway.scaling.model import RunningJob
+from headway.scaling.model import QueueOrder, RunningJob
 
 LINE_BYTES_MAX = 4096  # with its line feed: what the kernel writes into a pipe in one piece
 REPORT_NAME_CHARS_MAX = 500  # as many as the control plane takes of a text
@@ -21,6 +21,7 @@ COUNT_MAX = 2**53
 SLOTS_MAX = 10_000  # as in host.toml
 UNIX_TIME_MAX_S = 1e10
 _DIGEST_CHARS = 16
+_ORDERS = {each.value: each for each in QueueOrder}
 
 
 class ReportKind(StrEnum):
@@ -93,6 +94,8 @@ class BeatPart:
     """Lines that the main process could not write so far."""
     execution: str | None = None
     """How the worker runs jobs, by the name of Celery's pool: "prefork", "solo", …"""
+    queue_order: QueueOrder | None = None
+    """In what order it takes from its queues; a strict one is that of ``queues``."""
 
 
 class Malformed(Exception):
@@ -168,6 +171,7 @@ def _beat(body: Mapping[str, Any]) -> BeatPart:
         loop=_count_if_any(body.get("loop")),
         lost=_count(body.get("lost")),
         execution=_name_if_any(body.get("pool")),
+        queue_order=_ORDERS.get(str(body.get("order"))),
     )
 
 

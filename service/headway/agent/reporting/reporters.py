@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from headway.agent.config.commands.queue_orders import UNKNOWN, Taking
 from headway.agent.config.templates import Reporter, Template
 from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.reporting.loading import Loading, LoadingDoubts
@@ -17,6 +18,7 @@ from headway.agent.reporting.run_folder import PIPES, RunFolder
 from headway.agent.reporting.worker_report import Beat
 from headway.agent.state.state_dir import StateFolder
 from headway.errors import printable
+from headway.scaling.model import QueueOrder
 
 BYTES_PER_SCAN_MAX = 1024 * 1024  # of all pipes; those that were not read come first in the next scan
 LAST_READS_MAX = 8  # of a worker that has ended: all that its pipe can hold
@@ -193,6 +195,22 @@ class Reporters:
             for pipe in self._pipes.values()
             if (beat := pipe.report.beat) is not None
         ]
+
+    @property
+    def queue_orders(self) -> dict[str, Taking]:
+        """Template -> in what order its workers report that they take from their queues; unknown where they differ.
+
+        A worker that is away from its broker does not know.
+        """
+        found: dict[str, Taking] = {}
+        for pipe in self._pipes.values():
+            beat = pipe.report.beat
+            if beat is None or beat.queue_order is None:
+                continue
+            taking = (beat.queue_order, beat.queues if beat.queue_order is QueueOrder.STRICT else ())
+            template = pipe.kind[1]
+            found[template] = taking if found.setdefault(template, taking) == taking else UNKNOWN
+        return found
 
     @property
     def lost_lines(self) -> int:

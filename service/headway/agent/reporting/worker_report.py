@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from headway.agent.model import Activity
 from headway.agent.reporting.report_lines import BeatPart, JobReport, ReportKind
-from headway.scaling.model import RUNNING_JOBS_NAMED_MAX, ActivitySource, RunningJob
+from headway.scaling.model import RUNNING_JOBS_NAMED_MAX, ActivitySource, QueueOrder, RunningJob
 
 BEAT_FRESH_S = 6.0  # three beats
 LOOP_STILL_S = 5.0  # a loop that turns counts every 4 s at the latest
@@ -45,6 +45,8 @@ class Beat:
     """Lines that its main process could not write so far."""
     execution: str | None = None
     """How it runs jobs: "prefork", "solo", …"""
+    queue_order: QueueOrder | None = None
+    """In what order it takes from its queues; a strict one is that of ``queues``."""
 
 
 Attempt = tuple[str, int | None]
@@ -244,4 +246,5 @@ class WorkerReport:
             loop=last.loop,
             lost=last.lost,
             execution=last.execution,
+            queue_order=last.queue_order,
         )
