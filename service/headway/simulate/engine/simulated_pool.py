@@ -24,7 +24,7 @@ from headway.simulate.engine.simulated_workers import (
     Worker,
 )
 from headway.simulate.engine.simulation_plan import PoolPlan, learned_starts, merged, start_ups
-from headway.simulate.engine.waiting_jobs import InOrder, Waiting, heads
+from headway.simulate.engine.waiting_jobs import Waiting, heads, waiting_in
 from headway.simulate.observation import Observation
 
 __all__ = ["PoolPlan", "RunningPool"]
@@ -67,7 +67,10 @@ class RunningPool:
         self._in_use_s = [each + overhead_s for each in self._service_s] if overhead_s else self._service_s
         self._waits_from_s = [each - overhead_s for each in self._enqueued_s] if overhead_s else self._enqueued_s
         self._scheduled = ScheduledJobs(self.jobs.scheduled_at_s, self.jobs.at_s)
-        self._waiting: Waiting = InOrder(self.queue_of, len(queues)) if plan.further_queues else deque()
+        self._waiting: Waiting = deque()
+        if plan.further_queues:
+            draws = chance(seed, f"{plan.name}/queue order")
+            self._waiting = waiting_in(plan.queue_order, self.queue_of, len(queues), draws)
         self._first_of: dict[int, int] = {}
         self._failures: dict[int, int] = {}
         self._fails = job_failures(plan.faults, chance(seed, f"{plan.name}/failures"))

@@ -6,6 +6,7 @@ from random import Random
 
 from headway.errors import Invalid
 from headway.scaling.metrics.behaviour import Behaviour, Spread, of_late_s
+from headway.scaling.model import QueueOrder
 from headway.simulate.engine.draws import Draw, drawn, lognormal
 from headway.simulate.engine.faults import Faults
 from headway.simulate.engine.learned_starts import LearnedStarts
@@ -18,7 +19,9 @@ class PoolPlan:
 
     jobs: Jobs
     further_queues: tuple[Jobs, ...] = ()
-    """Of its other queues in strict order: a worker takes from one only while those before it are empty."""
+    """Of its other queues, the first to be taken from before the last, where the order is strict."""
+    queue_order: QueueOrder = QueueOrder.STRICT
+    """In what order a worker takes from its queues, where there are several."""
     name: str = "jobs"
     start_up_s: float = 2.0
     start_up_spread: float = 0.0
