@@ -156,7 +156,7 @@ pools:
     assert "5 s and 10 s are exact" in printed
     assert "queue 'redis/a': a wait within 2 % of the objective's 66.7 min" in printed
     assert "60 min is exact" in printed
-    assert "redis/b" not in printed
+    assert "queue 'redis/b'" not in printed
 
 
 def test_validate_warns_of_what_the_host_file_beside_cuts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,6 +193,41 @@ def test_validate_and_check_name_what_does_damage_in_a_template_that_a_person_wr
         assert f"warning: {host}: template rq: remove {option}: " in validated
         assert f"template rq: remove {option}: " in checked
     assert "template rq: `sh -c` may stay between" in validated
+
+
+SHARED = """
+pools:
+  shop:
+    queues: [redis/urgent, redis/bulk]
+    template: shop
+    objective: {target_s: 600}
+    member_objectives: {redis/urgent: {target_s: 5}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ('"urgent", "bulk"', None),
+        ('"bulk", "urgent"', "from a later queue only while the earlier ones are empty"),
+        ('"--dequeue-strategy", "round_robin", "urgent", "bulk"', "from the queues in turn"),
+        (None, "from the queues in an unknown order"),  # no host.toml is there
+    ],
+)
+def test_validate_names_a_queue_that_may_start_behind_one_with_a_longer_objective(
+    words: str | None, said: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = profiles_file(tmp_path, SHARED)
+    if words is not None:
+        program = tmp_path / "rq"
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        argv = f'["{program}", "worker", "--with-scheduler", {words}]'
+        (Path(file).parent / "host.toml").write_text(f"[templates.shop]\nargv = {argv}\n")
+    assert main(["validate", file]) == 0
+    notes = [line for line in capsys.readouterr().out.splitlines() if "shares its workers with redis/bulk" in line]
+    assert len(notes) == (said is not None)
+    assert all("redis/urgent, whose jobs are to start within 5 s" in each and str(said) in each for each in notes)
 
 
 def test_apply_notes_a_deadline_that_is_shorter_than_the_jobs(

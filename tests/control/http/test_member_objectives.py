@@ -1,5 +1,7 @@
 """A pool whose queues have objectives of their own: every view judges each queue by its own."""
 
+from dataclasses import replace
+
 import httpx
 import pytest
 
@@ -93,6 +95,22 @@ async def test_a_queue_late_by_its_own_short_objective_makes_the_pool_late(
     assert 'headway_pool_state{pool="both",state="breaching"} 1.0' in metrics
     assert 'headway_pool_oldest_wait_ratio{pool="both"} 5.0' in metrics  # 25 s of 5 s
     assert 'headway_queue_pickup_seconds{pool="both",queue="redis/urgent"} 0.' in metrics
+
+
+async def test_a_late_queue_behind_another_one_is_to_be_separated_and_not_to_get_more_workers(
+    client: httpx.AsyncClient, overviews: OverviewBuilder, seed: Seed
+) -> None:
+    full = replace(LOOSE, workers_max=1)
+    both(seed, full, urgent_age_s=25.0)
+    ceiling = IncidentKey(rule="pool_at_ceiling", pool="both")
+    raised = "Raise workers_max of pool both, or add hosts."
+    assert conditions_of(await overviews.of_pools())[ceiling].action == raised
+    note = "separate pools: redis/urgent shares its workers with redis/bulk"
+    decision = Decision(pool="both", at_s=NOW_S, target_workers=1, binding="workers_max", notes=(note,))
+    seed.decision(decision)
+    assert conditions_of(await overviews.of_pools())[ceiling].action == f"S{note[1:]}."
+    (shown,) = (await client.get("/v1/profiles")).json()["profiles"]
+    assert note in shown["notes"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ import typer
 import yaml
 
 from headway.agent.config import host_file
+from headway.agent.config.commands.queue_orders import UNKNOWN, Taking, queue_order_of
 from headway.agent.config.cut_warnings import cut_warnings
+from headway.agent.config.templates import Template
 from headway.cli.api_client import Api, connected, path_of
 from headway.cli.operator.completion import names
 from headway.cli.profiles_file import excluded, load_profiles_file
@@ -26,6 +28,7 @@ from headway.errors import Conflict, HeadwayError, Invalid, NotFound, Refused, p
 from headway.scaling.explain import counted
 from headway.scaling.mapping import to_mapping
 from headway.scaling.planning.inexact_objectives import inexact_objectives
+from headway.scaling.planning.shared_pool import order_remarks
 from headway.scaling.profile import Profile, profile_from_mapping, profile_to_mapping
 from headway.scaling.profile_changes import changes, shortest
 from headway.strategies import load_strategies, refuse_unknown
@@ -156,22 +159,29 @@ def validate(files: Files = None, more: MoreFiles = None) -> None:
     if breaches:
         raise Invalid(*breaches)
     say(f"{', '.join(map(str, named))}: {counted(len(wanted), 'profile')}, no mistake")
-    templates = {profile.template for profile in wanted}
-    for sentence in _cut_warnings({file.parent / HOST_FILE for file in named}, templates):
-        say(f"warning: {sentence}")
+    templates = _templates_beside({file.parent / HOST_FILE for file in named}, {each.template for each in wanted})
+    for path, known in templates.items():
+        for sentence in cut_warnings(known.values()):
+            say(f"warning: {path}: {sentence}")
     for profile in wanted:
-        for sentence in inexact_objectives(profile):
+        for sentence in (*inexact_objectives(profile), *order_remarks(profile, *_order(profile, templates.values()))):
             say(f"note: {sentence}")
 
 
-def _cut_warnings(paths: Iterable[Path], templates: Collection[str]) -> list[str]:
-    """What the host files beside the profiles cut of jobs of these templates. One that cannot be read says nothing."""
-    found = []
+def _templates_beside(paths: Iterable[Path], names: Collection[str]) -> dict[Path, dict[str, Template]]:
+    """The templates of these names in the host files beside the profiles. One that cannot be read has none."""
+    found = {}
     for path in sorted(paths):
         with suppress(HeadwayError):
-            known = host_file.load(path).templates.values()
-            found += [f"{path}: {each}" for each in cut_warnings(one for one in known if one.name in templates)]
+            known = host_file.load(path).templates
+            found[path] = {name: each for name, each in known.items() if name in names}
     return found
+
+
+def _order(profile: Profile, hosts: Iterable[Mapping[str, Template]]) -> Taking:
+    """In what order workers of ``profile`` take from its queues, by the host files; unknown where they differ."""
+    orders = {queue_order_of(known[profile.template].argv) for known in hosts if profile.template in known}
+    return orders.pop() if len(orders) == 1 else UNKNOWN
 
 
 @app.command("export")

@@ -17,6 +17,7 @@ from headway.scaling.incidents.incident_rules import (
     changed,
     pending_since,
 )
+from headway.scaling.planning.shared_pool import separation
 from headway.store.engine import Engine, transaction
 from headway.store.incidents import read_open, save_change
 from headway.store.notifications import ReceiversOf, nobody
@@ -130,7 +131,7 @@ def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
             add(
                 "pool_at_ceiling",
                 f"jobs of pool {name} wait too long, and its workers_max={pool.workers_max} allows no more workers",
-                f"Raise workers_max of pool {name}, or add hosts.",
+                _sentence(separation(pool.notes) or f"raise workers_max of pool {name}, or add hosts"),
             )
     if pool.state in OF_STATES:
         rule, action, severity = OF_STATES[pool.state]
@@ -161,6 +162,10 @@ def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
             severity=TICKET,
         )
     return found
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _unknown(seen: Overview, going_on: Collection[IncidentKey]) -> frozenset[IncidentKey]:

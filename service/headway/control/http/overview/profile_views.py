@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from headway.control.http.schemas.responses import ProfileOut
 from headway.scaling.planning.early_cuts import early_cuts
 from headway.scaling.planning.feasibility import feasibility
+from headway.scaling.planning.shared_pool import separation
 from headway.scaling.policy.deprecated_keys import deprecations
 from headway.scaling.profile import Profile
 from headway.scaling.view import pooled
@@ -78,7 +79,8 @@ def _notes(
         arrival_rate_per_s=queue.arrival_rate_per_s if queue else None,
         service_time_s=queue.service_time_s if queue else None,
     )
-    return (*_nowhere(profile, facts), *cannot_keep, *cuts, *deprecations(profile))
+    apart = separation(newest.decision.notes) if newest else None
+    return (*_nowhere(profile, facts), *cannot_keep, *([apart] if apart else []), *cuts, *deprecations(profile))
 
 
 def _nowhere(profile: Profile, facts: Mapping[str, TemplateFacts]) -> tuple[str, ...]:
