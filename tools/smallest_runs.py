@@ -71,6 +71,9 @@ SMALLEST: Mapping[str, SmallestRun] = {
     "benchmarks/answers.py": SmallestRun(
         arguments="--pools 2 --queues-with-history 1 --decision-days 1 --runs 1", statuses=(0, GOAL_MISSED)
     ),
+    "benchmarks/queue_order.py": SmallestRun(
+        arguments="--only celery-redis/round_robin dramatiq/default --workers 1 --urgent 2 --bulk 4"
+    ),
     "benchmarks/command.py": SmallestRun(arguments="--queues 1 --runs 1"),
     "tools/shape.py": SmallestRun(),
     "tools/vocabulary.py": SmallestRun(),

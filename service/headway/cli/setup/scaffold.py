@@ -22,7 +22,7 @@ PROFILES_HEAD = """\
 
 """
 POOL_NOTES = {
-    "queues": "connection/queue; several are served in strict order",
+    "queues": "connection/queue; of several, the library of the workers sets the order: docs/reference/profile.md",
     "template": "how one worker is started: [templates.{template}] in host.toml",
     "objective": "the SLO: this % of the jobs start within this many seconds",
     "workers_min": "0: no jobs, no workers. 1 or more: no wait for a worker to start",
