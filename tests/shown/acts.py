@@ -91,6 +91,19 @@ def flush(site: Site) -> None:
         client.flushall()
 
 
+def fill_clients(site: Site) -> None:
+    """Let the broker accept no connection beside those that it has, and ask for a worker that needs one."""
+    site.held_client = redis.Redis.from_url(site.brokers["second"].url)
+    site.held_client.config_set("maxclients", site.held_client.info("clients")["connected_clients"])
+    site.serve("news", workers_min=2, workers_max=2, objective={"target_s": 10})
+
+
+def free_clients(site: Site) -> None:
+    site.held_client.config_set("maxclients", 10_000)
+    site.held_client.close()
+    site.serve("news", workers_min=1, objective={"target_s": 10})
+
+
 def suspend_rq(site: Site) -> None:
     with redis.Redis.from_url(site.brokers["redis"].url) as client:
         suspend(client)

@@ -8,6 +8,7 @@ from shown.acts import Act, nothing
 LEASE_S = 45.0
 SHOWN_WITHIN_S = 15.0
 HOST_WITHIN_S = LEASE_S + 5.0
+MORE_WITHIN_S = 30.0  # of what keeps more workers from starting or helping: first one has to be wanted
 SHARE_WITHIN_S = 60.0  # of jobs that fail, and of workers that end too early
 
 

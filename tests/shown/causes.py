@@ -11,7 +11,9 @@ from shown.acts import (
     end_broker,
     end_postgres,
     fail,
+    fill_clients,
     flush,
+    free_clients,
     killed,
     less_busy,
     mend_upkeep,
@@ -32,7 +34,7 @@ from shown.acts import (
     with_reports,
     without_errands,
 )
-from shown.cause import HOST_WITHIN_S, SHARE_WITHIN_S, Cause
+from shown.cause import HOST_WITHIN_S, MORE_WITHIN_S, SHARE_WITHIN_S, Cause
 from shown.roles import ROLES, UNREAD
 from shown.site import HOSTS, end
 
@@ -155,6 +157,16 @@ CAUSES = (
         kind="poison_jobs|PoisonJob",
         red_within_s=SHARE_WITHIN_S,
         named_within_s=SHARE_WITHIN_S,
+    ),
+    Cause(
+        name="broker-maxclients",
+        about="a broker accepts no more connections (`maxclients`), and a pool wants another worker",
+        begin=fill_clients,
+        end=free_clients,
+        says=r"accepts no more connections \(maxclients\)",
+        kind="bottleneck|PoolBottleneck",
+        red_within_s=MORE_WITHIN_S,
+        named_within_s=MORE_WITHIN_S,
     ),
     Cause(
         name="library-suspended",

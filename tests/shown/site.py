@@ -57,6 +57,8 @@ class Site:
         self.held: psycopg.Connection[tuple[object, ...]] | None = None
         """Of a cause that keeps others from a table."""
         self.brokers: dict[str, Server] = {}
+        self.held_client: redis.Redis
+        """Of a cause that leaves a broker no connection for others."""
         self.proxy: Proxy
         self.disks: Disks
         self._over = threading.Event()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from headway.scaling.model import QueueMetrics, QueueOrder, QueueSample, Suspension
+from headway.scaling.model import QueueMetrics, QueueOrder, QueueSample, StartFailure, Suspension
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.schedule import Zones
 
@@ -68,6 +68,8 @@ class PoolView:
     """
     is_failing: bool = False
     """Wherever a worker of the pool could be, its template's workers have, of late, only ended too early."""
+    start_failure: StartFailure | None = None
+    """Why workers of it fail to start; ``None``: not known, or none does."""
     suspension: Suspension | None = None
     """What keeps all its workers from taking jobs, beside Headway; ``None``: not known."""
     is_teaching: bool = True

@@ -490,6 +490,8 @@ workers = Table(
     Column("is_left_behind", Boolean, nullable=False, server_default="false"),
     Column("inability", Text),
     Column("goes_to_background", Boolean, nullable=False, server_default="false"),
+    # Why starts of its kind fail, of a fixed list: what workers print stays on their hosts.
+    Column("start_failure", Text),
 )
 
 kill_orders = Table(

@@ -31,6 +31,7 @@ from headway.scaling.model import (
     QueueReceptions,
     QueueSample,
     RunningJob,
+    StartFailure,
     Suspension,
     TelemetryBatch,
     Template,
@@ -54,6 +55,7 @@ _SUSPENSIONS_BACK = {number: each for each, number in _SUSPENSIONS.items()}
 _SOURCES = {source.value: source for source in ActivitySource}
 _INABILITIES = {each.value: each for each in Inability}
 _ORDERS = {each.value: each for each in QueueOrder}
+_START_FAILURES = {each.value: each for each in StartFailure}
 _CAUSES = {cause.value: cause for cause in CutCause}
 
 _STATES: dict[WorkerState, agent_pb2.WorkerState.ValueType] = {
@@ -192,6 +194,7 @@ def worker_to_message(worker: Worker, *, now_s: float, exit_code: int | None = N
         activity_age_s=None if worker.activity_known_at_s is None else max(0.0, now_s - worker.activity_known_at_s),
         running=[message_of(agent_pb2.RunningJob, each) for each in worker.running[:RUNNING_JOBS_NAMED_MAX]],
         inability="" if worker.inability is None else worker.inability.value,
+        start_failure="" if worker.start_failure is None else worker.start_failure.value,
     )
 
 
@@ -211,6 +214,7 @@ def worker_from_message(message: agent_pb2.Worker, *, now_s: float) -> Worker:
         activity_known_at_s=now_s - message.activity_age_s if message.HasField("activity_age_s") else None,
         running=tuple(value_of(RunningJob, each) for each in message.running[:RUNNING_JOBS_NAMED_MAX]),
         inability=_INABILITIES.get(message.inability),
+        start_failure=_START_FAILURES.get(message.start_failure),
     )
 
 

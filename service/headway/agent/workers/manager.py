@@ -6,7 +6,7 @@ be done. Nothing here waits.
 
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,6 +23,7 @@ from headway.agent.workers.ends.cut_watch import CutWatch
 from headway.agent.workers.ends.done_jobs import DoneJobs
 from headway.agent.workers.ends.exit_log import Ended, ExitLog
 from headway.agent.workers.ends.orphans import OrphanProcesses
+from headway.agent.workers.ends.start_failures import OUTPUT_END_BYTES, OUTPUT_READ_EVERY_S, StartFailures
 from headway.agent.workers.ends.suspended_starts import SuspendedStarts
 from headway.agent.workers.journal import WorkerJournal
 from headway.agent.workers.managed_worker import LATER_S, ManagedWorker
@@ -81,6 +82,7 @@ class WorkerManager:
         self.done_jobs = DoneJobs()
         self._let_through: set[tuple[str, str]] = set()
         """Kinds that back off of which one worker is tried all the same."""
+        self._start_failures = StartFailures()
         self._is_first_process = os.getpid() == 1
         self._ends = ExitLog()
         self._start_ups: list[StartUp] = []
@@ -100,7 +102,7 @@ class WorkerManager:
 
     def workers(self, activity: Callable[[Record], Activity] = lambda _: NOT_KNOWN) -> tuple[Worker, ...]:
         """Every worker that is not gone."""
-        return tuple(held.worker(activity(held.record)) for held in self._held.values())
+        return tuple(self._start_failures.named(held.worker(activity(held.record))) for held in self._held.values())
 
     def all_workers(self, activity: Callable[[Record], Activity] = lambda _: NOT_KNOWN) -> tuple[Worker, ...]:
         """Every worker that is not gone, what others have left, and what may be one."""
@@ -204,6 +206,7 @@ class WorkerManager:
         before = self._seen()
         self._note_survivors(now_s)
         self._request_stops([held for held in list(self._held.values()) if self._check(held, now_s)])
+        self._start_failures.scan(self._records(), now_s=now_s)
         if self._is_first_process:
             worker_process.reap_orphans({held.record.pid for held in self._held.values()})
         for left in self.remains.overdue(now_s=now_s):
@@ -476,7 +479,13 @@ class WorkerManager:
         elif held.is_late(now_s=now_s):
             held.give_up(now_s=now_s)
             return True
+        elif self._start_failures.is_output_due(held.record, now_s=now_s):
+            self._note_start_failure(held.record, now_s=now_s, has_ended=False)
         return False
+
+    def _note_start_failure(self, record: Record, *, now_s: float, has_ended: bool) -> None:
+        printed = self.output.end(record.worker_id, OUTPUT_END_BYTES)
+        self._start_failures.note(record.kind, printed, now_s=now_s, has_ended=has_ended)
 
     def _take_note_of_end(self, held: ManagedWorker, *, exit_code: int | None, now_s: float) -> None:
         record = held.record
@@ -504,6 +513,7 @@ class WorkerManager:
         summary += f" after_s={now_s - life.started_at_s:.1f}"
         if life.state is WorkerState.BACKING_OFF:
             held.record = replace(held.record, pid=0, started_ticks=0)
+            self._note_start_failure(record, now_s=now_s, has_ended=True)
             why = f"{summary}{_at_job(said)} said={self.output.last_words(record.worker_id)!r}"
             self._fail(record.kind, why, started_at_s=life.started_at_s, now_s=now_s)
         else:
@@ -548,7 +558,15 @@ class WorkerManager:
 
     def _is_held(self, kind: tuple[str, str], now_s: float) -> bool:
         """Whether nothing of the kind may be started now."""
-        return self._backoff.holds(kind, now_s=now_s) or self.remains.in_background(kind[1]) is not None
+        return self._backoff.holds(kind, now_s=now_s) or self._is_barred(kind, now_s)
+
+    def _is_barred(self, kind: tuple[str, str], now_s: float) -> bool:
+        """Whether nothing of the kind may be started now, also not to try whether it is well again."""
+        is_in_background = self.remains.in_background(kind[1]) is not None
+        return is_in_background or self._start_failures.holds(kind, self._records(), now_s=now_s)
+
+    def _records(self) -> Iterator[Record]:
+        return (held.record for held in self._held.values())
 
     def _note_survivors(self, now_s: float) -> None:
         """Take note of kinds that are well again: a worker that was started after the last failure has stayed."""
@@ -561,7 +579,7 @@ class WorkerManager:
         """Whether one worker of the kind is to be tried now in spite of its pause. That is noted: no other is."""
         tries_at_s = self._tries_at_s(kind, now_s)
         is_due = tries_at_s is not None and now_s >= tries_at_s
-        if not is_due or self.remains.in_background(kind[1]) is not None or kind in self._let_through:
+        if not is_due or self._is_barred(kind, now_s) or kind in self._let_through:
             return False
         self._backoff = self._backoff.tried(kind, now_s=now_s)
         self._let_through.add(kind)
@@ -589,6 +607,10 @@ class WorkerManager:
     def _due_s(self, held: ManagedWorker, now_s: float) -> float:
         if held.state is WorkerState.BACKING_OFF and self.remains.in_background(held.record.template) is not None:
             return now_s + LATER_S
+        if held.state is WorkerState.BACKING_OFF and self._start_failures.holds(
+            held.record.kind, self._records(), now_s=now_s
+        ):
+            return now_s + OUTPUT_READ_EVERY_S
         is_backing_off = held.state is WorkerState.BACKING_OFF
         pause_until_s = self._tries_at_s(held.record.kind, now_s) if is_backing_off else None
         return held.due_s(now_s=now_s, pause_until_s=now_s if pause_until_s is None else pause_until_s)

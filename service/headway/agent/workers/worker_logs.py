@@ -84,14 +84,17 @@ class WorkerLogs:
 
     def last_words(self, worker_id: str) -> str:
         """The last line the worker printed."""
+        lines = [line.strip() for line in self.end(worker_id, LAST_WORDS_BYTES).splitlines() if line.strip()]
+        return lines[-1][:LAST_WORDS_CHARS] if lines else ""
+
+    def end(self, worker_id: str, size_bytes: int) -> str:
+        """The last ``size_bytes`` that the worker printed; empty if there is no file of it."""
         try:
             with os.fdopen(self._opened(_log(worker_id), os.O_RDONLY), "rb") as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_WORDS_BYTES))
-                text = file.read(LAST_WORDS_BYTES)
+                file.seek(max(0, file.seek(0, os.SEEK_END) - size_bytes))
+                return file.read(size_bytes).decode(errors="replace")
         except OSError:
             return ""
-        lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
-        return lines[-1][:LAST_WORDS_CHARS] if lines else ""
 
     def _opened(self, name: str, flags: int) -> int:
         """The file of this name, open. Raises ``OSError``, also where what is called so is nothing that was made here.

@@ -17,7 +17,17 @@ DOCTOR_ANSWER_S = 5.0
 CLOCK_OFF_S = 5.0  # as between the control plane and Postgres
 NAMED_MAX = 5
 OF_POOLS = frozenset(
-    {"capacity", "unstarted", "crash_loop", "failing", "no_host", "suspended", "lost_jobs", "poison_jobs"}
+    {
+        "capacity",
+        "unstarted",
+        "crash_loop",
+        "failing",
+        "no_host",
+        "suspended",
+        "bottleneck",
+        "lost_jobs",
+        "poison_jobs",
+    }
 )
 OF_HOSTS = frozenset({"host", "host_disk", "host_file"})
 

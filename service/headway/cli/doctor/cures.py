@@ -46,6 +46,7 @@ OF_KINDS: Mapping[str, str] = {
         "`headway explain POOL` says who keeps its workers from taking jobs: `rq resume` ends `rq suspend`, and "
         "`celery control add_consumer QUEUE` what `cancel_consumer` began"
     ),
+    "bottleneck": "`headway explain POOL` says what limits it and what cures it; more workers do not",
     "lost_jobs": (
         "find out who flushed the broker or deleted the jobs; a Redis that keeps jobs needs `appendonly yes` and "
         "`maxmemory-policy noeviction`"

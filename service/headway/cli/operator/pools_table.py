@@ -20,7 +20,18 @@ from headway.cli.terminal.cells import (
 )
 from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WANTED, WITHIN, named
 
-URGENT = ("recovering", "unmeasured", "stale", "unseen", "no_host", "suspended", "failing", "crash_loop", "breaching")
+URGENT = (
+    "recovering",
+    "bottleneck",
+    "unmeasured",
+    "stale",
+    "unseen",
+    "no_host",
+    "suspended",
+    "failing",
+    "crash_loop",
+    "breaching",
+)
 """States, the later the more urgent."""
 
 Body = dict[str, Any]

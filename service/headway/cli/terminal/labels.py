@@ -21,6 +21,7 @@ STATES: Mapping[str, str] = MappingProxyType(
         "failing": "failing",
         "no_host": "no host",
         "suspended": "suspended",
+        "bottleneck": "bottleneck",
         "stale": "no fresh data",
         "unseen": "not seen yet",
     }

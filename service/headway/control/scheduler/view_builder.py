@@ -78,6 +78,12 @@ class ViewBuilder:
                     self._kept[row.pool] += row.workers
         able = [worker for host in known for worker in host.workers if worker.inability is None]
         self._states = Counter((worker.pool, worker.state) for worker in able)
+        self._start_failures = {
+            worker.pool: worker.start_failure
+            for host in known
+            for worker in host.workers
+            if worker.start_failure is not None
+        }
         self._all_running: dict[str, list[Worker]] = {}
         """Those included that take no jobs."""
         for worker in (worker for host in known for worker in host.workers):
@@ -156,6 +162,7 @@ class ViewBuilder:
             unknown_workers=self._unknown[pool],
             leaving_workers=self._leaving_of(profile),
             suspension=self._suspension(profile),
+            start_failure=self._start_failures.get(pool),
             is_failing=self._is_anything_failing and self._rooms.does_fail(self._kind(profile)),
             lag_s=LAG_S,
             worker_hours_today=self._gathered.worker_hours_today.get(pool),

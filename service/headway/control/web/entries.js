@@ -34,7 +34,7 @@ export const usedOf = (wait) => (wait && wait.wait_s !== null ? wait.wait_s / wa
 /** Whether the queues of a pool were last read long ago; it may be late all the same. */
 const isOld = (pool) => pool?.state === "stale" || (pool?.causes ?? []).some((cause) => cause.startsWith("its queues were last read"));
 
-const RANKS = { breaching: 7, crash_loop: 6, failing: 5, no_host: 4, suspended: 4, stale: 3, unseen: 3, unmeasured: 2, recovering: 2 };
+const RANKS = { breaching: 7, crash_loop: 6, failing: 5, no_host: 4, suspended: 4, stale: 3, unseen: 3, unmeasured: 2, recovering: 2, bottleneck: 2 };
 
 /** How much attention an entry needs: late, then unknown, then lately late, then all that meet their objective. */
 const rank = ({ pool }) => (pool ? RANKS[pool.state] ?? 1 : 0);

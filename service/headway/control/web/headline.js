@@ -3,7 +3,7 @@
 import { ago, counted } from "./format.js";
 
 /** States that need somebody, worst first. */
-export const BAD = ["breaching", "crash_loop", "failing", "no_host", "suspended", "stale", "unseen", "unmeasured"];
+export const BAD = ["breaching", "crash_loop", "failing", "no_host", "suspended", "stale", "unseen", "unmeasured", "bottleneck"];
 const OLD_S = 10; // an age under this is the usual one: pipeline, agents and collectors report at least every few seconds
 
 /** Pools that are late or cannot do their work. */
@@ -56,6 +56,8 @@ export function headline({ pools, queues, health }, { withAge = true } = {}) {
   if (dark.length) return `${list(dark)}: no fresh data, so nothing is scaled down`;
   const unknown = names(["unmeasured"]);
   if (unknown.length) return `${list(unknown)}: whether the objective is met is unknown`;
+  const bound = names(["bottleneck"]);
+  if (bound.length) return `${list(bound)}: more workers do not start or do not help`;
   const near = names(["at_risk"]);
   if (near.length) return `${list(near)} ${near.length === 1 ? "is" : "are"} close to being late`;
   const after = names(["recovering"]);

@@ -30,6 +30,8 @@ def metrics_notes(view: PoolView, reading: PoolReading, memory: Memory, *, now_s
             f"template {view.profile.template!r} fails on every host that has it: its log there and "
             "`headway agent check` say why"
         )
+    if view.start_failure is not None:
+        notes.append(f"its workers fail to start: {view.start_failure.text}")
     return tuple(notes)
 
 

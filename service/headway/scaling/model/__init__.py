@@ -45,6 +45,7 @@ from headway.scaling.model.memory import (
 )
 from headway.scaling.model.queue_metrics import Arrivals, FailureLimit, Objective, QueueMetrics
 from headway.scaling.model.queue_order import QueueOrder, order_text
+from headway.scaling.model.start_failure import StartFailure
 from headway.scaling.model.suspension import Stoppage, Suspension, is_suspended
 from headway.scaling.model.telemetry import (
     BrokerPoll,
@@ -111,6 +112,7 @@ __all__ = [
     "Receipt",
     "RunningJob",
     "Sighting",
+    "StartFailure",
     "StartUp",
     "Step",
     "Stoppage",

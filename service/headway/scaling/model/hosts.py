@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from headway.errors import Invalid
 from headway.scaling.model.queue_order import QueueOrder
+from headway.scaling.model.start_failure import StartFailure
 
 
 class WorkerState(StrEnum):
@@ -197,6 +198,8 @@ class Worker:
     """It alone moves jobs that are due into their queue, and another takes minutes to begin with that."""
     goes_to_background: bool = False
     """A start that ended well has left it: no further worker of its template is started while it is there."""
+    start_failure: StartFailure | None = None
+    """Of one that starts or backs off, why starts of its kind fail; ``None``: not known, or they do not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,7 @@ from headway.scaling.model import (
     Inability,
     QueueOrder,
     RunningJob,
+    StartFailure,
     Template,
     Worker,
     WorkerState,
@@ -300,6 +301,7 @@ def _running() -> Select[Any]:
             workers.c.is_left_behind,
             workers.c.inability,
             workers.c.goes_to_background,
+            workers.c.start_failure,
             cast(func.extract("epoch", workers.c.state_since), Double).label("state_since_s"),
             cast(func.extract("epoch", workers.c.state_reported_at), Double).label("state_reported_s"),
         )
@@ -363,6 +365,8 @@ def _worker(values: Sequence[Any]) -> Worker:
     source, running = worker["activity_source"], worker["running"]
     worker["state"] = WorkerState(worker["state"])
     worker["inability"] = None if worker["inability"] is None else Inability(worker["inability"])
+    failure = worker["start_failure"]
+    worker["start_failure"] = None if failure is None else StartFailure(failure)
     worker["activity_source"] = None if source is None else ActivitySource(source)
     worker["running"] = tuple(RunningJob(**job) for job in json.loads(running)) if running != "[]" else ()
     return Worker(**worker)

@@ -629,6 +629,7 @@ class Worker(google.protobuf.message.Message):
     IS_LEFT_BEHIND_FIELD_NUMBER: builtins.int
     INABILITY_FIELD_NUMBER: builtins.int
     GOES_TO_BACKGROUND_FIELD_NUMBER: builtins.int
+    START_FAILURE_FIELD_NUMBER: builtins.int
     worker_id: builtins.str
     pool: builtins.str
     template: builtins.str
@@ -668,6 +669,10 @@ class Worker(google.protobuf.message.Message):
     """Why it takes no jobs: "stopped", "zombie", "consumers_cancelled" or "pool_shrunk". Empty: it can, as far as is known."""
     goes_to_background: builtins.bool
     """A start that ended well and left it: no further worker of the template is started while it is there."""
+    start_failure: builtins.str
+    """Of one that starts or backs off, why starts of its pool and template fail, by a code of a fixed list: "maxclients",
+    "connection_refused" and so on. What workers print never leaves their host. Empty: not known, or they do not fail.
+    """
     @property
     def running(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___RunningJob]:
         """Those of them that it named, at most 100."""
@@ -697,9 +702,10 @@ class Worker(google.protobuf.message.Message):
         is_left_behind: builtins.bool = ...,
         inability: builtins.str = ...,
         goes_to_background: builtins.bool = ...,
+        start_failure: builtins.str = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_activity_age_s", b"_activity_age_s", "_activity_source", b"_activity_source", "_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_running_jobs", b"_running_jobs", "_state_age_s", b"_state_age_s", "activity_age_s", b"activity_age_s", "activity_source", b"activity_source", "exit_code", b"exit_code", "is_busy", b"is_busy", "is_forced", b"is_forced", "memory_bytes", b"memory_bytes", "running_jobs", b"running_jobs", "state_age_s", b"state_age_s"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_activity_age_s", b"_activity_age_s", "_activity_source", b"_activity_source", "_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_running_jobs", b"_running_jobs", "_state_age_s", b"_state_age_s", "activity_age_s", b"activity_age_s", "activity_source", b"activity_source", "age_s", b"age_s", "exit_code", b"exit_code", "goes_to_background", b"goes_to_background", "inability", b"inability", "is_burst", b"is_burst", "is_busy", b"is_busy", "is_forced", b"is_forced", "is_left_behind", b"is_left_behind", "is_unrecorded", b"is_unrecorded", "memory_bytes", b"memory_bytes", "pid", b"pid", "pool", b"pool", "restart_generation", b"restart_generation", "running", b"running", "running_jobs", b"running_jobs", "state", b"state", "state_age_s", b"state_age_s", "template", b"template", "template_hash", b"template_hash", "worker_id", b"worker_id"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_activity_age_s", b"_activity_age_s", "_activity_source", b"_activity_source", "_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_running_jobs", b"_running_jobs", "_state_age_s", b"_state_age_s", "activity_age_s", b"activity_age_s", "activity_source", b"activity_source", "age_s", b"age_s", "exit_code", b"exit_code", "goes_to_background", b"goes_to_background", "inability", b"inability", "is_burst", b"is_burst", "is_busy", b"is_busy", "is_forced", b"is_forced", "is_left_behind", b"is_left_behind", "is_unrecorded", b"is_unrecorded", "memory_bytes", b"memory_bytes", "pid", b"pid", "pool", b"pool", "restart_generation", b"restart_generation", "running", b"running", "running_jobs", b"running_jobs", "start_failure", b"start_failure", "state", b"state", "state_age_s", b"state_age_s", "template", b"template", "template_hash", b"template_hash", "worker_id", b"worker_id"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_activity_age_s", b"_activity_age_s"]) -> typing.Literal["activity_age_s"] | None: ...
     @typing.overload

@@ -26,10 +26,12 @@ ALERTING_S = 10.0  # conditions must hold for a minute
 ALERTING_BUSY_FRACTION_MAX = 0.05  # an overview of ten thousand queues takes a second
 PAGE, TICKET = "page", "ticket"
 SUSPENDED = "suspended"
+TICKETED = frozenset({SUSPENDED, "bottleneck"})
+"""Kinds of health's reasons that are incidents of their pools: tickets, and nobody's page."""
 UNKNOWN = frozenset({"stale", "unseen"})
 OF_POOL_STATE = frozenset({"pool_late", "pool_at_ceiling", "pool_broken", "pool_unknown", "jobs_lost"})
 # A pool has one word, the worst: whether anything that a worse one hides still holds shows in these only.
-SHOWS_ALL = frozenset({"recovering", "at_risk", "scaling", "idle", "unmeasured", "on_time"})
+SHOWS_ALL = frozenset({"recovering", "bottleneck", "at_risk", "scaling", "idle", "unmeasured", "on_time"})
 _BROKEN = ("pool_broken", "See `headway top`.", PAGE)
 _UNREAD = ("pool_unknown", "See `headway get health`.", PAGE)
 OF_STATES: Mapping[str, tuple[str, str, str]] = MappingProxyType(
@@ -109,8 +111,8 @@ def conditions_of(seen: Overview) -> Mapping[IncidentKey, IncidentCondition]:
                 action="See `headway get hosts` and the agent's log there.",
             )
     for kind, reason in zip(seen.health.kinds, seen.health.reasons, strict=True):
-        if kind == SUSPENDED:
-            continue  # of each pool it is an incident of its own, and nobody's page: somebody wanted it
+        if kind in TICKETED:
+            continue  # of each pool it is an incident of its own, and no breach
         found[IncidentKey(rule="degraded", kind=kind)] = IncidentCondition(
             severity=PAGE, summary=reason, action="See `headway get health`."
         )
@@ -136,23 +138,15 @@ def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
     if pool.state in OF_STATES:
         rule, action, severity = OF_STATES[pool.state]
         add(rule, causes or f"pool {name} is in the state {pool.state}", action.format(name), severity=severity)
-    if pool.cut_jobs or pool.perhaps_cut_jobs:
-        add(
-            "jobs_cut",
-            pool.causes[0],
-            f"See `headway events --pool {name}`, and whether these jobs run again.",
-            severity=PAGE if pool.cut_jobs else TICKET,
-        )
-    if pool.poison_jobs:
-        add("job_poisonous", poison_sentence(pool.poison_jobs), REMOVE, severity=TICKET)
+    _add_lost_work(pool, add)
     if pool.overdue is not None:
         add(
             "drain_overdue",
             pool.overdue,
             "See what it does on its host; `headway kill WORKER` ends it, and cuts its jobs.",
         )
-    if pool.lost_jobs:
-        add("jobs_lost", f"{pool.lost_jobs} waiting jobs of pool {name} are gone", "See the broker's log.")
+    if pool.bottlenecks:
+        add("pool_bottleneck", "; ".join(pool.bottlenecks), f"See `headway explain {name}`.", severity=TICKET)
     spent = pool.day_budget
     if spent is not None and spent.paid_worker_s >= spent.budget_worker_s:
         add(
@@ -162,6 +156,21 @@ def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
             severity=TICKET,
         )
     return found
+
+
+def _add_lost_work(pool: PoolOut, add: Callable[..., None]) -> None:
+    """Jobs that were cut, that kill their workers, and that are gone."""
+    if pool.cut_jobs or pool.perhaps_cut_jobs:
+        add(
+            "jobs_cut",
+            pool.causes[0],
+            f"See `headway events --pool {pool.pool}`, and whether these jobs run again.",
+            severity=PAGE if pool.cut_jobs else TICKET,
+        )
+    if pool.poison_jobs:
+        add("job_poisonous", poison_sentence(pool.poison_jobs), REMOVE, severity=TICKET)
+    if pool.lost_jobs:
+        add("jobs_lost", f"{pool.lost_jobs} waiting jobs of pool {pool.pool} are gone", "See the broker's log.")
 
 
 def _sentence(text: str) -> str:

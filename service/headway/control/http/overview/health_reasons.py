@@ -4,6 +4,7 @@ A reason has a kind, which alerts and dashboards of one's own can distinguish, a
 names a pool, a queue or a host: health is shown without a token.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -185,6 +186,7 @@ def ailing_pools(
     losing_pools: int = 0,
     cut_jobs: int = 0,
     poison_jobs: int = 0,
+    bottlenecks: Iterable[Sequence[str]] = (),
 ) -> list[Reason]:
     """Each thing that is wrong with pools.
 
@@ -193,6 +195,7 @@ def ailing_pools(
         short_pools: Those whose hosts have no room for all the workers that they want.
         waiting_pools: Those with workers that hosts were asked for, and do not start.
         losing_pools: Those whose jobs have vanished before anybody started them.
+        bottlenecks: Of each pool, what keeps more workers from starting or from helping.
         cut_jobs: Jobs of all of them that ends of workers have cut of late, or may have.
         poison_jobs: Jobs of all of them whose workers died with them again and again.
     """
@@ -201,6 +204,7 @@ def ailing_pools(
         _of_pools(kind, found.count(state), one, several) for state, (kind, one, several) in SUMMARIES.items()
     ]
     found_reasons += [_of_pools("capacity", short_pools, *SHORT), _of_pools("unstarted", waiting_pools, *WAITING)]
+    found_reasons += [_bottleneck(*each) for each in Counter(text for texts in bottlenecks for text in texts).items()]
     found_reasons.append(_of_pools("lost_jobs", losing_pools, *LOSING))
     if cut_jobs:
         were = "job was" if cut_jobs == 1 else "jobs were"
@@ -211,6 +215,11 @@ def ailing_pools(
         text = f"{poison_jobs} {are} poisonous, workers died with each three times or more: see `headway top`"
         found_reasons.append(Reason("poison_jobs", text))
     return [reason for reason in found_reasons if reason is not None]
+
+
+def _bottleneck(text: str, number: int) -> Reason:
+    whose = f"{counted(number, 'pool')} {'has' if number == 1 else 'have'} a bottleneck"
+    return Reason("bottleneck", f"{whose}: {text}: see `headway top`")
 
 
 def _of_pools(kind: ReasonKind, number: int, one: str, several: str) -> Reason | None:

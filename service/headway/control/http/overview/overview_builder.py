@@ -86,7 +86,7 @@ class OverviewRows:
     hosts_wanted: Sequence[HostsWanted] = ()
     reporters: Reporters = NOBODY
     noticed: Mapping[str, Sequence[NoticedWorker]] = field(default_factory=dict)
-    """Pool -> workers of it that drain, take no jobs, or run in the background."""
+    """Pool -> workers of it that drain, fail to start, take no jobs, or run in the background."""
     service_p99_s: Mapping[str, float] = field(default_factory=dict)
     """Of pools of which a worker has been draining for a while."""
     cuts: Sequence[CutRow] = ()
@@ -321,6 +321,7 @@ class OverviewBuilder:
                     pool.unstarted_workers > 0 and pool.state not in {"no_host", "crash_loop"} for pool in pools
                 ),
                 losing_pools=sum(pool.lost_jobs > 0 for pool in pools),
+                bottlenecks=(pool.bottlenecks for pool in pools),
                 cut_jobs=sum(pool.cut_jobs + pool.perhaps_cut_jobs for pool in pools),
                 poison_jobs=sum(len(pool.poison_jobs) for pool in pools),
             ),

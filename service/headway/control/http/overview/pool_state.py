@@ -10,6 +10,8 @@ from headway.control.http.schemas.incidents.noticed_workers import (
     NoticedWorker,
     overdue,
     overdue_sentence,
+    start_failure_of,
+    start_failure_sentence,
     unable_sentences,
 )
 from headway.control.http.schemas.incidents.poison_responses import poison_sentence
@@ -62,7 +64,7 @@ class Condition:
     unstarted_workers: int = 0
     """That were asked for a while ago, and that no host has got to start."""
     noticed: Sequence[NoticedWorker] = ()
-    """Workers of it that drain, take no jobs, or run in the background."""
+    """Workers of it that drain, fail to start, take no jobs, or run in the background."""
     service_p99_s: float | None = None
     """What 99 % of its jobs take at most; ``None``: not known, or no worker of it has been draining for long."""
     cuts: Sequence[CutRow] = ()
@@ -122,6 +124,14 @@ class Condition:
         return is_suspended(self.suspension)
 
     @property
+    def bottlenecks(self) -> list[str]:
+        """What keeps more workers from starting or from helping, a sentence each without its full stop. None names a
+        pool, a queue or a host.
+        """
+        failure = start_failure_of(self.noticed)
+        return [] if failure is None else [failure.text]
+
+    @property
     def is_late(self) -> bool:
         """Whether a job is known to have waited longer than its queue's objective, however old that knowledge is."""
         oldest = self.oldest_wait
@@ -179,6 +189,7 @@ STATES: Sequence[tuple[PoolState, Callable[[Condition], bool]]] = (
     ("stale", lambda seen: not seen.has_fresh_depths or not seen.has_fresh_measures),
     # The objective is about a window: it stays breached until the window has passed, although nobody waits so long now.
     ("recovering", lambda seen: seen.is_lately_late),
+    ("bottleneck", lambda seen: bool(seen.bottlenecks)),
     ("at_risk", lambda seen: seen.is_at_risk),
     ("scaling", lambda seen: seen.is_scaling),
     ("idle", lambda seen: seen.is_quiet),
@@ -196,8 +207,7 @@ def causes_of(seen: Condition, places: Places) -> list[str]:
     """What is wrong with a pool, worst first, a sentence each without its full stop; empty where nothing is."""
     causes = [seen.suspension.text] if seen.suspension is not None and seen.is_suspended else []
     causes.extend(_of_jobs(seen))
-    if seen.is_crash_looping:
-        causes.append(_crash_loop(seen, places))
+    causes.extend(_failed_starts(seen, places))
     if seen.is_failing:
         causes.append(_failing(seen))
     if seen.no_host is not None:
@@ -229,6 +239,12 @@ def _of_jobs(seen: Condition) -> list[str]:
             "flushed or lost its data, or somebody deleted them"
         )
     return causes
+
+
+def _failed_starts(seen: Condition, places: Places) -> list[str]:
+    crashes = [_crash_loop(seen, places)] if seen.is_crash_looping else []
+    why = start_failure_sentence(seen.noticed)
+    return crashes if why is None else [*crashes, why]
 
 
 def _ailing_hosts(seen: Condition, places: Places) -> list[str]:

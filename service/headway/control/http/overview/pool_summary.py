@@ -19,6 +19,7 @@ from headway.control.http.schemas.incidents.noticed_workers import (
     awaited_sentence,
     overdue,
     overdue_sentence,
+    start_failure_of,
 )
 from headway.control.http.schemas.incidents.poison_responses import PoisonJobOut
 from headway.control.http.schemas.responses import PoolOut, QueueOut
@@ -60,7 +61,7 @@ def pool_now(
         latest: Its newest stored decision.
         cuts: Its jobs that ends of workers have cut of late, or may have.
         poison: Its jobs whose workers died with them again and again.
-        noticed: Its workers that drain, take no jobs, or run in the background.
+        noticed: Its workers that drain, fail to start, take no jobs, or run in the background.
         service_p99_s: What 99 % of its jobs take at most; ``None``: not known.
         now_s: Unix seconds.
     """
@@ -77,6 +78,7 @@ def pool_now(
     is_wanted = not is_advised and bool(
         together.waiting_jobs or target_workers or profile.workers_min or profile.pinned
     )
+    start_failure = start_failure_of(noticed)
     suspension = None if latest is None else latest.decision.suspension
     is_kept_from_jobs = is_suspended(suspension)
     condition = Condition(
@@ -94,11 +96,13 @@ def pool_now(
         target_workers=target_workers,
         suspension=suspension,
         stoppage=None if latest is None else latest.decision.stoppage,
-        # Workers of a suspended library may end as soon as they are started, and none is to be started.
-        is_crash_looping=not is_kept_from_jobs and is_crash_looping(profile, counts, latest, places),
+        # Workers of a suspended library may end as soon as they are started, and none is to be started. Where others
+        # run and the cause is known, the pool is short of workers and works.
+        is_crash_looping=not (is_kept_from_jobs or (start_failure is not None and counts.running))
+        and is_crash_looping(profile, counts, latest, places),
         is_short_of_room=not is_advised and latest is not None and latest.decision.binding == "capacity",
         unstarted_workers=0
-        if is_kept_from_jobs
+        if is_kept_from_jobs or start_failure is not None
         else unstarted_workers(counts, latest, target_workers=target_workers, mode=profile.mode_at(now_s), now_s=now_s),
         no_host=no_host(profile, places) if is_wanted else None,
         now_s=now_s,
@@ -111,6 +115,8 @@ def pool_now(
         oldest_wait=oldest_wait(profile, known),
         pickup_wait=pickup_wait(profile, known),
         causes=causes_of(condition, places),
+        bottlenecks=condition.bottlenecks,
+        start_failure=start_failure,
         running_workers=running,
         starting_workers=counts.starting,
         draining_workers=counts.draining,

@@ -43,7 +43,7 @@ SIMPLE: Sequence[AlertRule] = (
     ),
     AlertRule(
         name="HeadwayDegraded",
-        expression='headway_health_reason{reason!="suspended"} == 1',
+        expression='headway_health_reason{reason!~"suspended|bottleneck"} == 1',
         for_s=120,
         severity=PAGE,
         summary="health is degraded, and the reason is {{ $labels.reason }}: headway get health",
@@ -82,6 +82,13 @@ SIMPLE: Sequence[AlertRule] = (
         for_s=60,
         severity=TICKET,
         summary="workers of pool {{ $labels.pool }} are kept from taking jobs: headway explain {{ $labels.pool }}",
+    ),
+    AlertRule(
+        name="HeadwayPoolBottleneck",
+        expression='headway_pool_state{state="bottleneck"} == 1',
+        for_s=300,
+        severity=TICKET,
+        summary="more workers of pool {{ $labels.pool }} do not start or help: headway explain {{ $labels.pool }}",
     ),
     AlertRule(
         name="HeadwayPoolUnknown",

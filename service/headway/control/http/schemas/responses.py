@@ -24,6 +24,7 @@ from headway.scaling.model import (
     Mode,
     Objective,
     QueueMetrics,
+    StartFailure,
     Suspension,
     Template,
     Worker,
@@ -327,6 +328,7 @@ ReasonKind = Literal[
     "failing",
     "no_host",
     "suspended",
+    "bottleneck",
     "lost_jobs",
     "cut_jobs",
     "poison_jobs",
@@ -417,6 +419,7 @@ PoolState = Literal[
     "failing",
     "no_host",
     "recovering",
+    "bottleneck",
     "at_risk",
     "scaling",
     "idle",
@@ -441,6 +444,10 @@ class PoolOut(Given):
     """The worst thing that is true of it; `on_time` only where pickup times were measured and within the objective."""
     causes: list[str]
     """What is wrong with it, worst first; empty where nothing is."""
+    bottlenecks: list[str]
+    """Those of these causes that keep more workers from starting or from helping."""
+    start_failure: StartFailure | None
+    """Why its workers fail to start, by what they printed; null: not known, or none does."""
     target_workers: int | None
     running_workers: int | None
     """As agents report them; in mode `recommend` as the broker lists them, and null where it cannot."""

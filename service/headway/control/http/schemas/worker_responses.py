@@ -2,7 +2,7 @@
 
 from headway.control.http.schemas.incidents.cut_sentences import cut_sentence
 from headway.control.http.schemas.schema_base import Given
-from headway.scaling.model import ActivitySource, CutCause, Inability, RunningJob, WorkerState
+from headway.scaling.model import ActivitySource, CutCause, Inability, RunningJob, StartFailure, WorkerState
 from headway.store.hosts.hosts import WorkerRow
 from headway.store.hosts.job_cuts import CutRow
 
@@ -37,6 +37,8 @@ class WorkerOut(Given):
     """Why it takes no jobs; null: it can, as far as is known."""
     goes_to_background: bool
     """A start that ended well has left it, and no other of its template is made while it is there."""
+    start_failure: StartFailure | None
+    """Of one that starts or backs off, why starts of its kind fail; null: not known, or they do not."""
     is_reachable: bool
     """Whether its host reports; else it may be gone."""
     seen_age_s: float | None

@@ -1,10 +1,12 @@
-"""Workers that a person has to see: they take no jobs, take long to end, or run where no agent can watch them."""
+"""Workers that a person has to see: they fail to start, take no jobs, take long to end, or run where no agent can
+watch them.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headway.scaling.explain import counted, duration
-from headway.scaling.model import Inability, Worker, WorkerState
+from headway.scaling.model import Inability, StartFailure, Worker, WorkerState
 from headway.store.overview import HostRow
 
 OVERDUE_SERVICE_TIMES = 3.0  # of what 99 % of a pool's jobs take: a worker that drains for longer does not finish one
@@ -34,11 +36,12 @@ class NoticedWorker:
 
 
 def noticed_workers(hosts: Iterable[HostRow]) -> Mapping[str, Sequence[NoticedWorker]]:
-    """Pool -> its workers on reachable hosts that drain, take no jobs, or run in the background."""
+    """Pool -> its workers on reachable hosts that drain, fail to start, take no jobs, or run in the background."""
     found: dict[str, list[NoticedWorker]] = {}
     for row in hosts:
         for worker in row.host.workers if row.host.is_known else ():
-            if worker.state is WorkerState.DRAINING or worker.inability is not None or worker.goes_to_background:
+            is_ailing = worker.inability is not None or worker.start_failure is not None
+            if worker.state is WorkerState.DRAINING or is_ailing or worker.goes_to_background:
                 found.setdefault(worker.pool, []).append(NoticedWorker(host=row.host.name, worker=worker))
     return found
 
@@ -89,6 +92,20 @@ def unable_sentences(noticed: Iterable[NoticedWorker]) -> list[str]:
             f"0 and left process {hidden.worker.pid} on {hidden.host}; remove --detach from its argv"
         )
     return sentences
+
+
+def start_failure_of(noticed: Iterable[NoticedWorker]) -> StartFailure | None:
+    """Why workers of a pool fail to start; ``None``: not known, or none does."""
+    return next((each.worker.start_failure for each in noticed if each.worker.start_failure is not None), None)
+
+
+def start_failure_sentence(noticed: Sequence[NoticedWorker]) -> str | None:
+    """On which hosts workers fail to start, and why, without its full stop; ``None``: not known, or none does."""
+    cause = start_failure_of(noticed)
+    if cause is None:
+        return None
+    where = ", ".join(sorted({each.host for each in noticed if each.worker.start_failure is cause}))
+    return f"workers fail to start on {where}: {cause.text}; one is tried at a time"
 
 
 def awaited_sentence(noticed: Iterable[NoticedWorker], *, now_s: float) -> str | None:
