@@ -1,4 +1,4 @@
-"""Why starts of workers fail, by a code of a fixed list.
+"""Why starts of workers fail, by a code of a fixed list, and how many workers get the jobs of a queue at a time.
 
 Revision ID: 0051
 """
@@ -14,4 +14,5 @@ depends_on = None
 
 def upgrade() -> None:
     op.execute("set local lock_timeout = '5s'")
+    op.add_column("queue_samples", sa.Column("useful_workers", sa.BigInteger(), nullable=True))
     op.add_column("workers", sa.Column("start_failure", sa.Text(), nullable=True))

@@ -52,6 +52,14 @@ def test_ready_messages_of_a_quorum_queue_are_counted_at_once(shop: Shop) -> Non
     assert shop.counts() == {"mail": (0, 0)}
 
 
+@pytest.mark.parametrize("kind", [{}, QUORUM])
+def test_one_worker_is_of_use_to_a_queue_with_a_single_active_consumer(shop: Shop, kind: dict[str, str]) -> None:
+    shop.declare("mail", arguments={"x-single-active-consumer": True, **kind})
+    shop.declare("news", arguments=kind)
+    useful = {name: sample.useful_workers for name, sample in shop.samples().items()}
+    assert useful == {"mail": 1, "news": None}
+
+
 def test_queues_that_go_with_their_last_consumer_and_streams_are_left_out(shop: Shop) -> None:
     shop.declare("mail")
     shop.declare("reply", auto_delete=True)

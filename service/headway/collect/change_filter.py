@@ -56,7 +56,7 @@ class ChangeFilter:
 
 
 def _of_workers(sample: QueueSample) -> tuple[object, ...]:
-    return sample.listed_workers, sample.suspension
+    return sample.listed_workers, sample.suspension, sample.useful_workers
 
 
 def _depths(sample: QueueSample) -> tuple[int | None, ...]:

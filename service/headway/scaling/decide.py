@@ -189,6 +189,7 @@ def _decision(
         is_fresh=reading.is_fresh,
         metrics_age_s=None if reading.is_fresh else metrics_age_s(view, now_s=now_s),
         is_failing=view.is_failing,
+        useful_workers=view.useful_workers,
         suspension=view.suspension,
         stoppage=stoppage,
         predicted_pickup_s=predicted_pickup_of(reading.queue, reading.estimated, target_workers=target_workers),

@@ -273,6 +273,10 @@ LIMITS: Mapping[str, Wording] = MappingProxyType(
             f"The metrics are stale, so the count does not fall: {after.workers} stay, where {before.workers} "
             f"would be enough."
         ),
+        "useful_workers": lambda before, after, _: (
+            f"Its brokers give the jobs of its queues to {counted(after.workers, 'worker')} at a time: of "
+            f"{before.workers}, the others would only wait."
+        ),
         "hold_overdue": lambda before, after, _: (
             f"{_fewer(before)} would be enough, but a waiting job has no time left: {after.workers} are kept."
         ),

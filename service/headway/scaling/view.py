@@ -72,6 +72,9 @@ class PoolView:
     """Why workers of it fail to start; ``None``: not known, or none does."""
     suspension: Suspension | None = None
     """What keeps all its workers from taking jobs, beside Headway; ``None``: not known."""
+    useful_workers: int | None = None
+    """At most so many of its workers get jobs at a time, by the brokers' word of all its queues; ``None``: no such
+    bound is known."""
     is_teaching: bool = True
     """``False``: its workers are, or were until a while ago, kept from taking jobs. What piled up teaches nothing."""
     busy_workers: int | None = None

@@ -193,6 +193,8 @@ queue_samples = Table(
     Column("listed_since_s", Double),
     # What keeps workers from taking its jobs, by the word of the broker; null: the broker cannot say.
     Column("suspension", Text),
+    # At most so many workers get its jobs at a time; null: no such bound is known.
+    Column("useful_workers", BigInteger),
     Column("waiting_min_jobs", BigInteger),
     Column("in_flight_min_jobs", BigInteger),
     # When delayed jobs are due: [seconds from the reading, so many jobs within them], ascending.

@@ -8,7 +8,8 @@ import pytest
 from control.http.conftest import NOW_S
 from headway.control.http.overview.alerting import conditions_of
 from headway.control.http.overview.overview_builder import OverviewBuilder
-from headway.scaling.model import HostCapacity, StartFailure, Worker, WorkerState
+from headway.scaling.decisions.bottlenecks import bottlenecks_of
+from headway.scaling.model import Decision, HostCapacity, StartFailure, Step, Template, Worker, WorkerState
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine, transaction
 from headway.store.hosts.host_reports import HostReport, record_reports
@@ -44,7 +45,8 @@ async def reported(engine: Engine, *workers: Worker, sequence: int = 1) -> None:
         sequence=sequence,
         epoch_seen=1,
         received_at_s=NOW_S,
-        capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1),
+        capacity=HostCapacity(cpu_cores=1.0, memory_bytes=10**9),
+        templates=(Template(name="rq", content_hash="h"),),
         workers=workers,
     )
     async with transaction(engine) as conn:
@@ -99,3 +101,20 @@ async def test_a_cause_ends_with_the_report_that_no_longer_names_it(engine: Engi
     assert (await pool_of(client))["start_failure"] == "connection_refused"
     await reported(engine, worker("w1", WorkerState.STARTING), sequence=2)
     assert (await pool_of(client))["bottlenecks"] == []
+
+
+async def test_workers_that_would_only_wait_are_named_and_page_nobody(
+    engine: Engine, client: httpx.AsyncClient, seed: Seed
+) -> None:
+    steps = (Step(name="wanted", workers=8), Step(name="useful_workers", workers=1))
+    decision = Decision(pool="mail", at_s=NOW_S, target_workers=1, binding="useful_workers", steps=steps)
+    seed.decision(decision)
+    seed.execute("update queue_samples set useful_workers = 1")
+    await reported(engine, worker("w1", WorkerState.RUNNING))
+    pool = await pool_of(client)
+    assert (pool["state"], pool["bottlenecks"]) == ("bottleneck", list(bottlenecks_of(decision)))
+    assert set(pool["bottlenecks"]) <= set(pool["causes"])
+    (queue,) = (await client.get("/v1/queues")).json()["queues"]
+    assert queue["useful_workers"] == 1
+    assert "bottleneck" in (await client.get("/v1/health")).json()["kinds"]
+    assert ("pool_bottleneck", "ticket") in await seen_rules(engine)

@@ -43,6 +43,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "hold_stale": "stale metrics",
         "hold_up": "delay before scaling up",
         "hold_overdue": "an overdue job",
+        "useful_workers": "workers that get jobs",
         "hold_down": "delay before scaling down",
         "tolerance": "too small a change",
         "anti_flapping": "anti-flapping",

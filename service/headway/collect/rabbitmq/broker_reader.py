@@ -44,7 +44,8 @@ class QueueCount:
     """Whether it was not deleted."""
     consumers: int | None = None
     keeps_order: bool = False
-    """As of ``ListedQueue``."""
+    has_single_consumer: bool = False
+    """Both as of ``ListedQueue``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +266,7 @@ class BrokerReader:
             is_classic=is_classic,
             consumers=consumers,
             keeps_order=listed.keeps_order,
+            has_single_consumer=listed.has_single_consumer,
         )
         if is_classic:
             self._counts[listed.name] = listed, consumers, count

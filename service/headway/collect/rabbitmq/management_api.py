@@ -19,6 +19,7 @@ COUNT_MAX = 2**53  # of messages, and of seconds: from here on a float is not ex
 CLASSIC = "classic"
 ENDED_WHILE_IDLE = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
 COLUMNS = "name,type,state,exclusive,auto_delete,messages_ready,messages_unacknowledged,arguments,policy"
+SINGLE_CONSUMER = "x-single-active-consumer"
 OUT_OF_ORDER = frozenset({"x-max-priority", "x-message-ttl", "x-max-length", "x-max-length-bytes"})
 """Arguments by which jobs leave elsewhere than at the head, or to nobody."""
 
@@ -39,6 +40,8 @@ class ListedQueue:
     state: str
     keeps_order: bool = False
     """Whether its jobs leave in the order in which they entered, each to a consumer, and its figures are of now."""
+    has_single_consumer: bool = False
+    """Whether one of its consumers gets all its messages, and the others wait for that one to end."""
 
 
 class ManagementApi:
@@ -158,7 +161,14 @@ def _listed(name: str, entry: dict[str, Any]) -> ListedQueue:
         unacked_jobs=_count(entry.get("messages_unacknowledged")),
         state=str(entry.get("state", "unknown")),
         keeps_order=_keeps_order(entry),
+        has_single_consumer=_has_single_consumer(entry),
     )
+
+
+def _has_single_consumer(entry: dict[str, Any]) -> bool:
+    """A queue is declared so; no policy can make it one."""
+    arguments = entry.get("arguments")
+    return isinstance(arguments, dict) and arguments.get(SINGLE_CONSUMER) is True
 
 
 def _keeps_order(entry: dict[str, Any]) -> bool:

@@ -80,6 +80,7 @@ class QueueSamples:
             reports_ends=False,
             listed_workers=count.consumers,
             suspension=_suspension(count.consumers),
+            useful_workers=1 if count.has_single_consumer else None,
         )
 
 

@@ -12,7 +12,7 @@ from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknow
 from headway.scaling.arithmetic import MINUTE_S
 from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.history.daily import minute_of
-from headway.scaling.metrics.newest_sample import listed_workers, with_newest, with_unlisted_workers
+from headway.scaling.metrics.newest_sample import listed_workers, useful_workers, with_newest, with_unlisted_workers
 from headway.scaling.metrics.sampling_instant import (
     NOTHING_RECENT,
     SAMPLE_RECENT_S,
@@ -162,6 +162,7 @@ class ViewBuilder:
             unknown_workers=self._unknown[pool],
             leaving_workers=self._leaving_of(profile),
             suspension=self._suspension(profile),
+            useful_workers=useful_workers(profile.queues, direct),
             start_failure=self._start_failures.get(pool),
             is_failing=self._is_anything_failing and self._rooms.does_fail(self._kind(profile)),
             lag_s=LAG_S,

@@ -64,6 +64,8 @@ def _slots(view: PoolView, *, target_workers: int) -> int:
     if view.is_failing or is_suspended(view.suspension):
         return 0
     coming_workers = min(target_workers, view.running_workers + view.starting_workers) or target_workers
+    if view.useful_workers is not None:
+        coming_workers = min(coming_workers, view.useful_workers)
     return coming_workers * view.slots_per_worker
 
 

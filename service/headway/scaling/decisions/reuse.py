@@ -37,6 +37,7 @@ CLOCKLESS_LIMITS = frozenset(
         "budget",  # but for that of the day
         "capacity",
         "suspended",
+        "useful_workers",
     }
 )
 """Limits that say the same later, as long as what ``is_reusable`` compares is the same. The strategy's own comes

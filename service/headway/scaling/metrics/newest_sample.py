@@ -143,6 +143,16 @@ def listed_workers(queues: Iterable[str], samples: Mapping[str, QueueSample], *,
     return max(known) if known and len(known) == len(counts) else None
 
 
+def useful_workers(queues: Sequence[str], samples: Mapping[str, QueueSample]) -> int | None:
+    """How many workers get jobs of ``queues`` at a time, at most; ``None`` where one of them sets no such bound.
+
+    One worker may be the active consumer of several queues. Nobody knows which, so each queue counts.
+    """
+    known = [sample.useful_workers for queue in queues if (sample := samples.get(queue)) is not None]
+    bounds = [workers for workers in known if workers is not None]
+    return sum(bounds) if bounds and len(bounds) == len(queues) else None
+
+
 def with_unlisted_workers(
     queues: Sequence[QueueMetrics], samples: Mapping[str, QueueSample], *, running_workers: int, now_s: float
 ) -> tuple[QueueMetrics, ...]:

@@ -93,6 +93,8 @@ class Decision:
     """How old the metrics were, where they were not fresh; ``None``: they were, or nothing was ever seen."""
     is_failing: bool = False
     """Its template's workers, of late, have only ended too early, wherever they could be."""
+    useful_workers: int | None = None
+    """At most so many of its workers get jobs at a time; ``None``: no such bound is known."""
     suspension: Suspension | None = None
     """What keeps all its workers from taking jobs, beside Headway; ``None``: not known."""
     stoppage: Stoppage | None = None

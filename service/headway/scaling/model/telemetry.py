@@ -79,6 +79,8 @@ class QueueSample:
     """Workers that serve the queue, whoever started them, as the broker lists them; ``None``: it cannot say."""
     suspension: Suspension | None = None
     """What keeps workers from taking its jobs, by the word of the broker; ``None``: the broker cannot say."""
+    useful_workers: int | None = None
+    """At most so many workers get its jobs at a time, however many serve it; ``None``: no such bound is known."""
     waiting_min_jobs: int | None = None
     """At least so many jobs wait, where ``waiting_jobs`` is not known."""
     in_flight_min_jobs: int | None = None
@@ -100,6 +102,7 @@ class QueueSample:
             "oldest_age_max_s",
             "poll_interval_s",
             "listed_workers",
+            "useful_workers",
             "waiting_min_jobs",
             "in_flight_min_jobs",
         ):

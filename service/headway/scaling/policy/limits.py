@@ -22,6 +22,12 @@ from headway.scaling.profile_keys.schedule import Bounds
 from headway.scaling.view import PoolView, copied, pooled
 
 
+def useful_workers(count: int, ground: Ground) -> int:
+    """No more workers than get jobs at a time. A person may keep more, by a floor: one that takes over at once."""
+    most = ground.view.useful_workers
+    return count if most is None else min(count, most)
+
+
 def tolerance(count: int, ground: Ground) -> int:
     """A change of no more than ``tolerance_fraction`` of the last target is not made."""
     room = ground.view.profile.tolerance_fraction * ground.last_workers + ROUNDING
@@ -209,14 +215,14 @@ def ceiling_of(ground: Ground) -> int:
 
 def attainable(count: int, ground: Ground) -> int:
     """``count``, but no more than the ceiling of this moment allows and there is room for."""
-    return capacity(min(count, ceiling_of(ground)), ground)
+    return capacity(min(useful_workers(count, ground), ceiling_of(ground)), ground)
 
 
 def in_order(come_down: Limit) -> tuple[Limit, ...]:
     """Every limit, in the order in which they fold; ``come_down`` is the strategy's own way to take a lower count."""
     # A strategy with a way down of its own answers for it.
     downs = (hold_overdue, hold_down) if come_down is hold_down else (come_down,)
-    taming = (hold_stale, tolerance, hold_up, *downs, step, crash_loop, activation, may_be_busy)
+    taming = (useful_workers, hold_stale, tolerance, hold_up, *downs, step, crash_loop, activation, may_be_busy)
     said = (fallback, pause, override, schedule, workers_min)
     never_exceeded = (workers_max, pinned, suspended, rate_limit, budget, capacity)
     return (*taming, *said, *never_exceeded)
@@ -234,6 +240,7 @@ def in_force(view: PoolView, come_down: Limit, *, is_held: bool = False) -> tupl
         is_held,
         view.unknown_activity_workers > 0,
         is_suspended(view.suspension),
+        view.useful_workers is not None,
     )
     return _without((*[is_set(profile) for _, is_set in OPTIONAL], *of_moment), come_down)
 
@@ -241,7 +248,15 @@ def in_force(view: PoolView, come_down: Limit, *, is_held: bool = False) -> tupl
 @lru_cache(maxsize=1024)  # an installation has a handful of sorts of profile
 def _without(are_set: tuple[bool, ...], come_down: Limit) -> tuple[Limit, ...]:
     """Every limit but those of ``OPTIONAL`` that are not set, and those of the moment where they have no ground."""
-    optional = (*(limit for limit, _ in OPTIONAL), crash_loop, hold_overdue, activation, may_be_busy, suspended)
+    optional = (
+        *(limit for limit, _ in OPTIONAL),
+        crash_loop,
+        hold_overdue,
+        activation,
+        may_be_busy,
+        suspended,
+        useful_workers,
+    )
     idle = {limit for limit, is_set in zip(optional, are_set, strict=True) if not is_set}
     return tuple(limit for limit in in_order(come_down) if limit not in idle)
 

@@ -26,6 +26,7 @@ _SAMPLED = {
     "poll_interval_s": "double precision",
     "listed_workers": "bigint",
     "suspension": "text",
+    "useful_workers": "bigint",
     "waiting_min_jobs": "bigint",
     "in_flight_min_jobs": "bigint",
     "due": "jsonb",

@@ -77,6 +77,8 @@ class Condition:
     """What keeps its workers from taking jobs, by its newest decision; ``None``: not known."""
     stoppage: Stoppage | None = None
     """The last time in which something did, while it goes on or shows in the jobs that are there."""
+    useless: Sequence[str] = ()
+    """Why more workers would not help, by its newest decision."""
     no_host: str | None
     """Why no host can run a worker of it, where one is wanted; ``None``: one can, or none is wanted."""
     now_s: float
@@ -129,7 +131,7 @@ class Condition:
         pool, a queue or a host.
         """
         failure = start_failure_of(self.noticed)
-        return [] if failure is None else [failure.text]
+        return [*([] if failure is None else [failure.text]), *self.useless]
 
     @property
     def is_late(self) -> bool:
@@ -207,7 +209,7 @@ def causes_of(seen: Condition, places: Places) -> list[str]:
     """What is wrong with a pool, worst first, a sentence each without its full stop; empty where nothing is."""
     causes = [seen.suspension.text] if seen.suspension is not None and seen.is_suspended else []
     causes.extend(_of_jobs(seen))
-    causes.extend(_failed_starts(seen, places))
+    causes.extend([*_failed_starts(seen, places), *seen.useless])
     if seen.is_failing:
         causes.append(_failing(seen))
     if seen.no_host is not None:

@@ -23,6 +23,7 @@ from headway.control.http.schemas.incidents.noticed_workers import (
 )
 from headway.control.http.schemas.incidents.poison_responses import PoisonJobOut
 from headway.control.http.schemas.responses import PoolOut, QueueOut
+from headway.scaling.decisions.bottlenecks import bottlenecks_of
 from headway.scaling.incidents.member_waits import oldest_wait, pickup_wait
 from headway.scaling.model import Mode, QueueMetrics, is_suspended
 from headway.scaling.profile import Profile
@@ -95,9 +96,10 @@ def pool_now(
         counts=counts,
         target_workers=target_workers,
         suspension=suspension,
+        useless=() if latest is None else bottlenecks_of(latest.decision),
         stoppage=None if latest is None else latest.decision.stoppage,
         # Workers of a suspended library may end as soon as they are started, and none is to be started. Where others
-        # run and the cause is known, the pool is short of workers and works.
+        # run and the cause is known, the pool works, short of workers.
         is_crash_looping=not (is_kept_from_jobs or (start_failure is not None and counts.running))
         and is_crash_looping(profile, counts, latest, places),
         is_short_of_room=not is_advised and latest is not None and latest.decision.binding == "capacity",

@@ -91,6 +91,7 @@ def queues_now(
                 measured_age_s=measured_age_s,
                 metrics=metrics,
                 suspension=None if sample is None else sample.suspension,
+                useful_workers=None if sample is None else sample.useful_workers,
                 failures=failures_out([failures], limit, metrics),
                 event_sources=reporters.sources_of(queue),
                 collectors=reporters.collectors_of(queue),

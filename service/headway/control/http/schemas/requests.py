@@ -127,6 +127,8 @@ class SampleBody(Taken):
     """Workers that serve the queue, whoever started them; absent: the source cannot say."""
     suspension: Suspension | None = None
     """What keeps workers from taking its jobs; absent: the source cannot say."""
+    useful_workers: Count | None = None
+    """At most so many workers get its jobs at a time, however many serve it; absent: no such bound is known."""
     waiting_min_jobs: Count | None = None
     """At least so many jobs wait, where the number is not known."""
     in_flight_min_jobs: Count | None = None

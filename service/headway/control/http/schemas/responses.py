@@ -155,6 +155,8 @@ class QueueOut(Given):
     metrics: QueueMetrics
     suspension: Suspension | None
     """What keeps workers from taking its jobs, by the word of its broker; null: the broker cannot say."""
+    useful_workers: int | None
+    """At most so many workers get its jobs at a time, as of a single active consumer; null: no such bound is known."""
     failures: FailuresOut | None
     """Null where nothing was ever measured, or nobody reports how its jobs end."""
     event_sources: list[EventSourceOut]
