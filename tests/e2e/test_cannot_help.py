@@ -37,7 +37,7 @@ def work(seconds):
 """
 PROFILES = """
 brokers:
-  shop: {{url: "{url}", library: celery, management_url: "{management}"}}
+  shop: {{url: "{url}", library: celery{management}}}
 pools:
   tasks: {{queues: [shop/tasks], template: tasks, workers_min: 1, workers_max: 8, objective: {{target_s: 5}}}}
 """
@@ -69,36 +69,65 @@ def pool_of(up: RunningUp) -> dict[str, Any]:
     return dict(pool)
 
 
-def targets(up: RunningUp, *, since_s: float) -> list[int]:
-    """The counts that were decided since, the newest first."""
+def targets(up: RunningUp) -> list[int]:
+    """The counts that were decided, the newest first."""
     rows = up.ask("/v1/decisions", pool="tasks", limit=50)["decisions"]
-    return [each["decision"]["target_workers"] for each in rows if each["decided_at_s"] >= since_s]
+    return [each["decision"]["target_workers"] for each in rows]
 
 
-def run(folder: Path, rabbitmq: RabbitServer, *, single: str = "", prefetch: int = 4, rate: str = "") -> Any:
-    """An `up` for this application in a virtual host of its own, and the URL of that."""
-    vhost = folder.name
-    rabbitmq.make_vhost(vhost)
-    url = rabbitmq.make_url(vhost)
+def send(app: Celery, *, seconds: float = TASK_S, tasks: int = TASKS) -> None:
+    for _ in range(tasks):
+        app.send_task("work", [seconds], queue="tasks", ignore_result=True)
+
+
+def run(folder: Path, url: str, *, management: str = "", single: str = "", prefetch: int = 4, rate: str = "") -> Any:
+    """An `up` for this application."""
     (folder / "shop.py").write_text(SHOP)
-    (folder / "profiles.yaml").write_text(PROFILES.format(url=url, management=rabbitmq.management_url))
+    known = f', management_url: "{management}"' if management else ""
+    (folder / "profiles.yaml").write_text(PROFILES.format(url=url, management=known))
     text = HOST.format(python=sys.executable, folder=folder, url=url, single=single, prefetch=prefetch, rate=rate)
     (folder / "host.toml").write_text(text)
-    return running_up(folder, {"PYTHONPATH": os.pathsep.join(sys.path)}), url
+    return running_up(folder, {"PYTHONPATH": os.pathsep.join(sys.path)})
 
 
-def test_one_worker_runs_where_the_queue_has_a_single_active_consumer(tmp_path: Path, rabbitmq: RabbitServer) -> None:
-    installation, url = run(tmp_path, rabbitmq, single="yes")
-    with installation as up, Celery("shop", broker=url) as app:
+@pytest.fixture
+def vhost(tmp_path: Path, rabbitmq: RabbitServer) -> str:
+    """A virtual host of the test's own."""
+    rabbitmq.make_vhost(tmp_path.name)
+    return rabbitmq.make_url(tmp_path.name)
+
+
+def test_one_worker_runs_where_the_queue_has_a_single_active_consumer(
+    tmp_path: Path, rabbitmq: RabbitServer, vhost: str
+) -> None:
+    installation = run(tmp_path, vhost, management=rabbitmq.management_url, single="yes")
+    with installation as up, Celery("shop", broker=vhost) as app:
         eventually(lambda: pool_of(up)["running_workers"] == 1, within_s=200)
         app.conf.task_queues = [Queue("tasks", queue_arguments={"x-single-active-consumer": True})]
-        for _ in range(TASKS):
-            app.send_task("work", [TASK_S], queue="tasks", ignore_result=True)
+        send(app)
         eventually(lambda: bool(pool_of(up)["bottlenecks"]), within_s=90)
         shown = pool_of(up)
         assert any("single active consumer" in cause for cause in shown["causes"])
         assert "single active consumer" in " ".join(up.ask("/v1/health")["reasons"])
         assert "the others would only wait" in up.headway("explain", "tasks")
         time.sleep(WATCHED_S)  # what must not happen has this long to happen
-        assert set(targets(up, since_s=0.0)) <= {0, 1}, up.headway("get", "decisions", "--pool", "tasks")
-        assert up.started("tasks") == 1, up.headway("get", "decisions", "--pool", "tasks")
+        assert set(targets(up)) <= {0, 1}
+        assert up.started("tasks") == 1
+
+
+def test_a_rate_limit_of_the_library_is_said_and_the_profile_bounds_all_workers(tmp_path: Path, broker: str) -> None:
+    """Celery's is per worker: each more starts ten more a minute, and in between all are idle beside a backlog."""
+    with run(tmp_path, broker, rate="10/m") as up, Celery("shop", broker=broker) as app:
+        eventually(lambda: pool_of(up)["running_workers"] == 1, within_s=200)
+        send(app, seconds=0.1, tasks=10 * TASKS)
+        eventually(lambda: any("rate_limit_per_s" in each for each in pool_of(up)["bottlenecks"]), within_s=120)
+        assert "rate_limit_per_s" in " ".join(up.ask("/v1/health")["reasons"])
+        assert "rate_limit is per worker" in up.headway("explain", "tasks")
+        text = (tmp_path / "profiles.yaml").read_text()
+        (tmp_path / "profiles.yaml").write_text(
+            text.replace("workers_max: 8", "workers_max: 8, rate_limit_per_s: 0.17")
+        )
+        up.headway("apply", "profiles.yaml")
+        eventually(lambda: pool_of(up)["target_workers"] == 1, within_s=60)
+        time.sleep(WATCHED_S)
+        assert targets(up)[0] == 1

@@ -23,6 +23,7 @@ from headway.scaling.model import (
     LastMove,
     MeasuredService,
     Memory,
+    Plateau,
     PoolDepths,
     Step,
     Stoppage,
@@ -33,12 +34,13 @@ from headway.scaling.planning.shared_pool import separate_pools
 from headway.scaling.policy import activation, day_budget, fallback, vanished_jobs
 from headway.scaling.policy.ground import Ground, Limit
 from headway.scaling.policy.limits import attainable, in_force, paused_workers
+from headway.scaling.policy.plateau import bound_workers, plateau_of
 from headway.scaling.policy.stabilization import HOLD_SLACK_S, kept_workers, longest_s, start_cost_s, tried
 from headway.scaling.policy.suspensions import stoppage_of
 from headway.scaling.profile_keys.pauses import PAUSES, after
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Advice, State, Strategy
-from headway.scaling.view import PoolView, copied, metrics_age_s
+from headway.scaling.view import PoolView, copied, metrics_age_s, pooled
 
 
 def decide(
@@ -68,6 +70,9 @@ def decide(
     greatest = max(advice.demands, key=lambda demand: demand.slots)
     wanted_workers = workers_of(greatest.slots, slots_per_worker=view.slots_per_worker)
     is_held = wanted_workers > 0 and activation.is_held(reading.shown, memory, last_workers=last_workers, now_s=now_s)
+    seen_queue = pooled(reading.shown.queues)
+    plateau = plateau_of(seen_queue, view, memory.plateau, is_fresh=reading.is_fresh, now_s=now_s)
+    plateau_workers = bound_workers(plateau, now_s=now_s)
     ground = Ground(
         view=reading.limited,
         memory=memory,
@@ -75,6 +80,7 @@ def decide(
         is_fresh=reading.is_fresh,
         now_s=now_s,
         most_workers=most_workers,
+        plateau_workers=plateau_workers,
         is_held=is_held,
     )
     # What never was and never will be cannot be held: a burst beyond the ceiling says nothing about the workers below.
@@ -86,7 +92,8 @@ def decide(
     hold_costs = _hold_costs(view, memory, wanted_workers=attainable_workers, now_s=now_s)
     if hold_costs is not None:
         ground = copied(ground, kept_workers=kept_workers(hold_costs))
-    target_workers, steps, mover = _limited(wanted_workers, in_force(view, strategy.come_down, is_held=is_held), ground)
+    limits = in_force(view, strategy.come_down, is_held=is_held, is_plateau=plateau_workers is not None)
+    target_workers, steps, mover = _limited(wanted_workers, limits, ground)
     account = day_budget.account_of(reading.limited, memory.day_paid, now_s=now_s)
     decision = _decision(
         view,
@@ -100,6 +107,7 @@ def decide(
         is_held=is_held,
         stoppage=stoppage,
         backlog=backlog,
+        plateau=None if plateau_workers is None else plateau,
         now_s=now_s,
     )
     return decision, _remembered(
@@ -117,6 +125,7 @@ def decide(
         known_arrivals=reading.known_arrivals,
         stoppage=stoppage,
         backlog=backlog,
+        plateau=plateau,
         strategy_state=advice.state,
         now_s=now_s,
     )
@@ -163,6 +172,7 @@ def _decision(
     is_held: bool,
     stoppage: Stoppage | None,
     backlog: Backlog | None,
+    plateau: Plateau | None,
     now_s: float,
 ) -> Decision:
     """The whole story of the count that the last of ``steps`` left."""
@@ -192,6 +202,7 @@ def _decision(
         useful_workers=view.useful_workers,
         suspension=view.suspension,
         stoppage=stoppage,
+        plateau=plateau,
         predicted_pickup_s=predicted_pickup_of(reading.queue, reading.estimated, target_workers=target_workers),
         member_pickups=member_pickups(reading.queue, reading.estimated, target_workers=target_workers),
         queue_order=view.queue_order,
@@ -255,6 +266,7 @@ def _remembered(
     known_arrivals: KnownArrivals | None,
     stoppage: Stoppage | None,
     backlog: Backlog | None,
+    plateau: Plateau | None,
     strategy_state: State,
     now_s: float,
 ) -> Memory:
@@ -282,6 +294,7 @@ def _remembered(
         known_arrivals=known_arrivals,
         stoppage=stoppage,
         backlog=backlog,
+        plateau=plateau,
         strategy_state=strategy_state,
     )
 

@@ -286,6 +286,11 @@ LIMITS: Mapping[str, Wording] = MappingProxyType(
         "crash_loop": lambda _, after, __: (
             f"Its workers crash on every host: no more than {after.workers} until one stays up."
         ),
+        "plateau": lambda before, after, decision: (
+            f"Jobs wait beside idle workers{_gained(decision)}: {after.workers} for now, where {before.workers} were "
+            "asked for. Lift what holds jobs back (Celery's rate_limit is per worker), or state what is allowed as "
+            "rate_limit_per_s in the profile."
+        ),
         "activation": lambda before, _, __: (
             f"Too few jobs wait to wake the pool from zero: none of {before.workers} starts yet."
         ),
@@ -333,6 +338,14 @@ LIMITS: Mapping[str, Wording] = MappingProxyType(
         "capacity": _capacity,
     }
 )
+
+
+def _gained(decision: Decision) -> str:
+    """What the last step up has brought, as far as it is measured."""
+    known = decision.plateau
+    if known is None or known.again_s is None:
+        return ", and what one step more brings is being measured"
+    return f", and {counted(known.workers, 'worker')} started no more jobs than fewer did"
 
 
 def _fewer(step: Step) -> str:

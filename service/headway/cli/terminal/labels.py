@@ -44,6 +44,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "hold_up": "delay before scaling up",
         "hold_overdue": "an overdue job",
         "useful_workers": "workers that get jobs",
+        "plateau": "jobs waiting beside idle workers",
         "hold_down": "delay before scaling down",
         "tolerance": "too small a change",
         "anti_flapping": "anti-flapping",

@@ -5,6 +5,16 @@ from itertools import pairwise
 from headway.scaling.explain import counted
 from headway.scaling.model import Decision
 
+HELD = (
+    "jobs wait beside idle workers, and more workers started no more jobs: a rate limit of the library, a lock or a "
+    "called service holds them back; lift it, or state it as rate_limit_per_s in the profile"
+)
+MEASURED = (
+    "jobs wait beside idle workers, so one step of workers is added at a time and what it brings is measured: a rate "
+    "limit of the library (Celery's rate_limit is per worker), a lock or a called service holds jobs back; "
+    "rate_limit_per_s in the profile bounds all workers together"
+)
+
 
 def bottlenecks_of(decision: Decision) -> tuple[str, ...]:
     """Why more workers than are decided would not help, and what would, a sentence each without its full stop.
@@ -20,4 +30,6 @@ def bottlenecks_of(decision: Decision) -> tuple[str, ...]:
             f"the broker gives jobs to {counted(useful, 'worker')} at a time (single active consumer), and more would "
             "only wait: spread the jobs over more queues, or give workers more slots"
         )
+    if "plateau" in lowered:
+        sentences.append(HELD if decision.plateau is not None and decision.plateau.again_s is not None else MEASURED)
     return tuple(sentences)

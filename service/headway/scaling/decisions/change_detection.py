@@ -3,6 +3,7 @@
 import re
 from functools import lru_cache
 
+from headway.scaling.decisions.bottlenecks import bottlenecks_of
 from headway.scaling.model import Decision
 
 # A number that stands alone, as "12.5 workers" and "21 s". Those of names, settings (key=4) and moments are exact.
@@ -20,7 +21,8 @@ def is_new(decision: Decision, last: Decision | None) -> bool:
 def _reasons_of(decision: Decision) -> tuple[object, ...]:
     notes = tuple(map(without_figures, decision.notes))
     is_kept_from_jobs = decision.suspension, decision.stoppage
-    return decision.target_workers, decision.binding, decision.mode, is_kept_from_jobs, notes
+    reasons = decision.target_workers, decision.binding, decision.mode, is_kept_from_jobs, notes
+    return *reasons, bottlenecks_of(decision)
 
 
 @lru_cache(maxsize=4096)  # the same few notes of each pool, at every evaluation

@@ -13,6 +13,7 @@ from headway.scaling.model import (
     MemberPickup,
     Mode,
     Objective,
+    Plateau,
     QueueMetrics,
     QueueOrder,
     Step,
@@ -32,6 +33,8 @@ def decision_from_mapping(body: Mapping[str, Any]) -> Decision:
         values["suspension"] = Suspension(values["suspension"])
     if values.get("stoppage") is not None:
         values["stoppage"] = Stoppage(**_known(Stoppage, values["stoppage"]))
+    if values.get("plateau") is not None:
+        values["plateau"] = Plateau(**_known(Plateau, values["plateau"]))
     if values.get("day_budget") is not None:
         values["day_budget"] = DayBudget(**_known(DayBudget, values["day_budget"]))
     if values.get("queue_order") is not None:

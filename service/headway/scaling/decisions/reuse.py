@@ -38,6 +38,7 @@ CLOCKLESS_LIMITS = frozenset(
         "capacity",
         "suspended",
         "useful_workers",
+        "plateau",  # of jobs that wait
     }
 )
 """Limits that say the same later, as long as what ``is_reusable`` compares is the same. The strategy's own comes

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from headway.scaling.model.memory import Plateau
 from headway.scaling.model.queue_metrics import Objective, QueueMetrics
 from headway.scaling.model.queue_order import QueueOrder
 from headway.scaling.model.suspension import Stoppage, Suspension
@@ -99,6 +100,8 @@ class Decision:
     """What keeps all its workers from taking jobs, beside Headway; ``None``: not known."""
     stoppage: Stoppage | None = None
     """The last time in which its workers were kept from taking jobs, while it goes on or shows in the jobs there."""
+    plateau: Plateau | None = None
+    """Where jobs wait beside idle slots and the target may not rise freely: what is measured of that."""
     predicted_pickup_s: float | None = None
     member_pickups: tuple[MemberPickup, ...] = ()
     """The same of each queue, by ``queue_order``; none where the pool has a single one, or nothing is known."""

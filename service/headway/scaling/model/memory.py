@@ -158,6 +158,26 @@ class Backlog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Plateau:
+    """Jobs that wait beside idle slots, and what more workers have brought."""
+
+    since_s: float
+    """When such jobs were seen first."""
+    seen_at_s: float
+    """And last."""
+    workers: int = 0
+    """Those that ran when starts were measured last; 0: they were not yet."""
+    starts_per_s: float = 0.0
+    """What was measured then."""
+    risen_at_s: float | None = None
+    """Since when a step more run; ``None``: they do not yet."""
+    again_s: float | None = None
+    """The last step brought nothing: when one more is tried; ``None``: it did, or is not measured yet."""
+    tries: int = 0
+    """How many steps in a row have brought nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """What deciding must remember between two evaluations of a pool.
 
@@ -191,5 +211,7 @@ class Memory:
     """The last time in which its workers were kept from taking jobs, while it goes on or jobs of it are there."""
     backlog: Backlog | None = None
     """``None`` while hardly any job waits, and did not of late."""
+    plateau: Plateau | None = None
+    """``None`` where no job has waited beside idle slots of late."""
     strategy_state: Mapping[str, Any] = field(default_factory=dict)
     """What the strategy asked to be given next time: JSON-able."""

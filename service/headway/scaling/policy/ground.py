@@ -20,6 +20,8 @@ class Ground:
     """What the cheapest holds keep up, where the profile sets none."""
     most_workers: int = 0
     """What demands ask for if every worker of unknown activity is busy, where the count is that of idle ones."""
+    plateau_workers: int | None = None
+    """The count above which the target does not rise, because jobs wait beside idle slots; ``None``: none is known."""
     is_held: bool = False
     """At zero with too few jobs to wake for."""
 

@@ -49,6 +49,12 @@ def crash_loop(count: int, ground: Ground) -> int:
     return min(count, max(1, ground.last_workers)) if ground.view.is_failing else count
 
 
+def plateau(count: int, ground: Ground) -> int:
+    """While jobs wait beside idle slots, one step up at a time, and none where the last step started no more jobs."""
+    most = ground.plateau_workers
+    return count if most is None else min(count, max(most, ground.last_workers))
+
+
 def activation(count: int, ground: Ground) -> int:
     """At zero, nobody for no more than ``activation_jobs``, until one of them has waited for ``activation_wait_s``."""
     return 0 if ground.is_held else count
@@ -215,20 +221,31 @@ def ceiling_of(ground: Ground) -> int:
 
 def attainable(count: int, ground: Ground) -> int:
     """``count``, but no more than the ceiling of this moment allows and there is room for."""
-    return capacity(min(useful_workers(count, ground), ceiling_of(ground)), ground)
+    return capacity(min(plateau(useful_workers(count, ground), ground), ceiling_of(ground)), ground)
 
 
 def in_order(come_down: Limit) -> tuple[Limit, ...]:
     """Every limit, in the order in which they fold; ``come_down`` is the strategy's own way to take a lower count."""
     # A strategy with a way down of its own answers for it.
     downs = (hold_overdue, hold_down) if come_down is hold_down else (come_down,)
-    taming = (useful_workers, hold_stale, tolerance, hold_up, *downs, step, crash_loop, activation, may_be_busy)
+    taming = (
+        useful_workers,
+        hold_stale,
+        tolerance,
+        hold_up,
+        *downs,
+        step,
+        crash_loop,
+        plateau,
+        activation,
+        may_be_busy,
+    )
     said = (fallback, pause, override, schedule, workers_min)
     never_exceeded = (workers_max, pinned, suspended, rate_limit, budget, capacity)
     return (*taming, *said, *never_exceeded)
 
 
-def in_force(view: PoolView, come_down: Limit, *, is_held: bool = False) -> tuple[Limit, ...]:
+def in_force(view: PoolView, come_down: Limit, *, is_held: bool = False, is_plateau: bool = False) -> tuple[Limit, ...]:
     """The limits that the profile or the moment sets, and those that every pool has, in the order in which they fold.
 
     What is not set could not move the count: leaving it out keeps decisions short.
@@ -241,6 +258,7 @@ def in_force(view: PoolView, come_down: Limit, *, is_held: bool = False) -> tupl
         view.unknown_activity_workers > 0,
         is_suspended(view.suspension),
         view.useful_workers is not None,
+        is_plateau,
     )
     return _without((*[is_set(profile) for _, is_set in OPTIONAL], *of_moment), come_down)
 
@@ -256,6 +274,7 @@ def _without(are_set: tuple[bool, ...], come_down: Limit) -> tuple[Limit, ...]:
         may_be_busy,
         suspended,
         useful_workers,
+        plateau,
     )
     idle = {limit for limit, is_set in zip(optional, are_set, strict=True) if not is_set}
     return tuple(limit for limit in in_order(come_down) if limit not in idle)

@@ -31,6 +31,7 @@ from headway.scaling.model import (
     MeasuredService,
     Memory,
     Mode,
+    Plateau,
     PoolDepths,
     QueueDepths,
     QueueSample,
@@ -278,6 +279,7 @@ def _memory(body: dict[str, Any]) -> Memory:
         known_arrivals=_known_arrivals(body["known_arrivals"]) if body.get("known_arrivals") else None,
         stoppage=Stoppage(**body["stoppage"]) if body.get("stoppage") else None,
         backlog=_backlog(body["backlog"]) if body.get("backlog") else None,
+        plateau=Plateau(**body["plateau"]) if body.get("plateau") else None,
         strategy_state=body.get("strategy_state", {}),
     )
 

@@ -1,0 +1,118 @@
+"""Pools in which jobs wait beside idle slots: what one more step of workers brings is measured before the next.
+
+A rate limit of a library, a lock and a queue that gives its jobs to few workers show alike: jobs wait while slots are
+idle. A pool whose slots are busy, or idle for the moment between two jobs only, is never bounded here, however late it
+is. Nothing here lowers a target.
+
+    (nothing)  -> watched    jobs wait beside idle slots
+    watched    -> measured   for long enough: the pool rises by one step, and what starts before and after is compared
+    measured   -> measured   more workers started more jobs: the next step
+    measured   -> held       they started no more: no further rise
+    held       -> measured   a while later: one more step is tried, each time after a longer pause
+    any        -> (nothing)  for minutes no job has waited beside idle slots
+
+While no job waits, or slots are busy, nothing is bounded in any of these states.
+
+Source: docs/decisions/0023-no-rise-without-throughput.md.
+"""
+
+import math
+from dataclasses import replace
+
+from headway.scaling.demands.busy_slots import busy
+from headway.scaling.model import Plateau, QueueMetrics, is_suspended
+from headway.scaling.view import PoolView
+
+IDLE_SHARE = 0.5  # of the running slots, at a sample and on average over the window of rates
+WATCHED_S = 5.0  # two evaluations: a burst that has just come is with the workers by then, and their reports are newer
+DISPATCH_S = 0.5  # from one job to the next: what is measured as longer is that of what holds jobs back
+STEP_WORKERS, STEP_FRACTION = 2, 0.5
+GAIN_FRACTION = 0.5  # of the starts that as many more workers should have brought
+AGAIN_LEAST_S, AGAIN_MOST_S = 300.0, 3600.0
+TRIES_MAX = 10  # by then the pause is the longest
+KEPT_S = 300.0  # what was measured, without jobs that wait beside idle slots
+
+
+def plateau_of(
+    queue: QueueMetrics, view: PoolView, before: Plateau | None, *, is_fresh: bool, now_s: float
+) -> Plateau | None:
+    """What is known of jobs that wait beside idle slots after this evaluation; ``None``: none have of late.
+
+    Args:
+        queue: All queues of the pool as one, with no rate that is only estimated.
+        view: The pool.
+        before: What the evaluation before knew.
+        is_fresh: Whether its metrics are.
+        now_s: Unix seconds.
+    """
+    if not (is_fresh and do_jobs_wait_beside_idle_slots(queue, view)):
+        return before if before is not None and now_s - before.seen_at_s <= KEPT_S else None
+    if before is None:
+        return Plateau(since_s=now_s, seen_at_s=now_s)
+    return replace(_measured(queue, view, before, now_s=now_s), seen_at_s=now_s)
+
+
+def _measured(queue: QueueMetrics, view: PoolView, before: Plateau, *, now_s: float) -> Plateau:
+    running_workers, starts_per_s = view.running_workers, queue.start_rate_per_s or 0.0
+    now_there = replace(before, workers=running_workers, starts_per_s=starts_per_s, risen_at_s=None, again_s=None)
+    if now_s - before.since_s < WATCHED_S:
+        return before
+    if not before.workers:
+        return now_there
+    if before.again_s is not None:
+        return before if now_s < before.again_s else now_there
+    if running_workers < before.workers + STEP_WORKERS:
+        return replace(before, risen_at_s=None)
+    if before.risen_at_s is None:
+        return replace(before, risen_at_s=now_s)
+    if now_s - before.risen_at_s < queue.window_s:  # what started before the rise is still in the rate
+        return before
+    if _has_gained(before, running_workers, starts_per_s, window_s=queue.window_s):
+        return replace(now_there, tries=0)
+    pause_s = min(AGAIN_MOST_S, AGAIN_LEAST_S * 2.0**before.tries)
+    return replace(now_there, again_s=now_s + pause_s, tries=min(TRIES_MAX, before.tries + 1))
+
+
+def bound_workers(plateau: Plateau | None, *, now_s: float) -> int | None:
+    """The count above which the target does not rise now; ``None``: nothing bounds it."""
+    if plateau is None or plateau.seen_at_s < now_s or not plateau.workers:
+        return None
+    if plateau.again_s is not None:
+        return plateau.workers
+    return plateau.workers + max(STEP_WORKERS, math.floor(STEP_FRACTION * plateau.workers))
+
+
+def do_jobs_wait_beside_idle_slots(queue: QueueMetrics, view: PoolView) -> bool:
+    """Whether more jobs wait than slots are idle, and at least half of the running slots are, certainly.
+
+    They are idle by the word of the broker or of the workers, at the time of the sample, and on average over the window
+    of rates: slots of short jobs, which are idle between two, start too many for that.
+    """
+    if is_suspended(view.suspension) or not view.is_teaching or view.is_failing or queue.start_rate_per_s is None:
+        return False
+    slots = view.running_workers * view.slots_per_worker
+    idle_slots = _idle_slots(queue, view, slots=slots)
+    if not slots or idle_slots is None or idle_slots < IDLE_SHARE * slots or queue.waiting_least_jobs <= idle_slots:
+        return False
+    if not queue.start_rate_per_s:
+        return True
+    if queue.service_time_s is None:
+        return False
+    return queue.start_rate_per_s * (queue.service_time_s + DISPATCH_S) <= (1 - IDLE_SHARE) * slots
+
+
+def _idle_slots(queue: QueueMetrics, view: PoolView, *, slots: int) -> int | None:
+    """Running slots that certainly have no job; ``None``: nobody knows of any."""
+    if queue.running_jobs is not None:
+        return max(0, slots - busy(queue, view) - view.taken_jobs)
+    if view.idle_workers is not None:
+        return max(0, view.idle_workers * view.slots_per_worker - view.taken_jobs)
+    return None
+
+
+def _has_gained(before: Plateau, running_workers: int, starts_per_s: float, *, window_s: float) -> bool:
+    """Whether more workers have started more jobs, or may have: counts of starts scatter like a Poisson count."""
+    added_fraction = running_workers / before.workers - 1
+    most_jobs = before.starts_per_s * window_s * (1 + GAIN_FRACTION * added_fraction)
+    started_jobs = starts_per_s * window_s
+    return started_jobs + math.sqrt(started_jobs) > most_jobs
