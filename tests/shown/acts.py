@@ -1,10 +1,14 @@
 """How to make things go wrong in a site, and well again."""
 
+import contextlib
+import itertools
 import signal
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import httpx
 import psycopg
 import redis
 from rq.suspension import resume, suspend
@@ -102,6 +106,48 @@ def free_clients(site: Site) -> None:
     site.held_client.config_set("maxclients", 10_000)
     site.held_client.close()
     site.serve("news", workers_min=1, objective={"target_s": 10})
+
+
+class SingleConsumer:
+    """Reports a queue with a single active consumer and a backlog, as the collector of a RabbitMQ does."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+        self._sender: threading.Thread | None = None
+
+    def begin(self, site: Site) -> None:
+        site.serve("reports", queues=["rabbit/reports"], workers_min=1, workers_max=4, objective={"target_s": 10})
+        self._over.clear()
+        self._sender = threading.Thread(target=self._send, args=(site,), daemon=True)
+        self._sender.start()
+
+    def end(self, site: Site) -> None:
+        self._over.set()
+        assert self._sender is not None, "begin() comes first"
+        self._sender.join()
+        site.drop("reports")
+
+    def _send(self, site: Site) -> None:
+        began_s = time.time()
+        for number in itertools.count(1):
+            now_s = time.time()
+            sample = {
+                "queue": "rabbit/reports",
+                "at_s": now_s,
+                "waiting_jobs": 50,
+                "in_flight_jobs": 1,
+                "oldest_age_s": now_s - began_s,
+                "listed_workers": 1,
+                "useful_workers": 1,
+            }
+            batch = {"producer": f"rabbit-{began_s}", "sequence": number, "sent_at_s": now_s, "samples": [sample]}
+            with contextlib.suppress(httpx.HTTPError):
+                site.ask("POST", "/v1/telemetry", batch)
+            if self._over.wait(1.0):
+                return
+
+
+SINGLE_CONSUMER = SingleConsumer()
 
 
 def suspend_rq(site: Site) -> None:

@@ -3,6 +3,7 @@
 import signal
 
 from shown.acts import (
+    SINGLE_CONSUMER,
     await_end_of_token,
     break_upkeep,
     busy,
@@ -164,6 +165,16 @@ CAUSES = (
         begin=fill_clients,
         end=free_clients,
         says=r"accepts no more connections \(maxclients\)",
+        kind="bottleneck|PoolBottleneck",
+        red_within_s=MORE_WITHIN_S,
+        named_within_s=MORE_WITHIN_S,
+    ),
+    Cause(
+        name="single-consumer",
+        about="a queue has a single active consumer, and its backlog asks for four workers",
+        begin=SINGLE_CONSUMER.begin,
+        end=SINGLE_CONSUMER.end,
+        says=r"single active consumer",
         kind="bottleneck|PoolBottleneck",
         red_within_s=MORE_WITHIN_S,
         named_within_s=MORE_WITHIN_S,

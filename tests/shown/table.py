@@ -28,7 +28,7 @@ what its page is sent. Alerts are those of [alerts.yml](../reference/alerts.yml)
 says after which time it fires.
 
 Nothing is green after 15 s, and each view names the cause within 15 s: an unreachable host within its lease and 5 s,
-the share of failures and crash loops within 60 s.
+what keeps more workers from starting or helping within 30 s, the share of failures and crash loops within 60 s.
 """
 
 
