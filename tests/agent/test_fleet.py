@@ -440,23 +440,40 @@ def test_of_workers_that_die_as_soon_as_they_are_started_one_keeps_trying(stage:
             fleet.act([Drain(worker_id=fleet.workers()[0].worker_id)])
 
 
+def test_a_try_that_nobody_makes_is_due_again_later_and_not_all_the_time(stage: Stage) -> None:
+    """As where the disk is full: the places are free, and no worker is started in them."""
+    with stage.fleet(template("raise SystemExit('no broker')", ready=Ready(after_s=5.0))) as fleet:
+        fleet.act([start()] * 4)
+        for _ in range(4):
+            reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF] * 4)
+            stage.clock.ahead_s += 100.0
+            assert fleet.scan()
+            fleet.act([start()] * 4)
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF] * 4)
+        for left in (3, 2, 1):
+            stage.clock.ahead_s += 10.5
+            assert fleet.scan()
+            assert len(fleet.workers()) == left
+            assert fleet.next_check_s() > 5.0
+
+
 def test_a_worker_that_stays_lets_the_others_start(stage: Stage) -> None:
     code = "import pathlib, sys, time; pathlib.Path({!r}).exists() and time.sleep(600)"
     is_well = stage.folder.root / "well"
     with stage.fleet(template(code.format(str(is_well)), ready=Ready(after_s=5.0))) as fleet:
-        fleet.act([start(), start()])
+        fleet.act([start()] * 3)
         for _ in range(3):
-            reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF] * 2)
+            reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF] * 3)
             stage.clock.ahead_s += 100.0
             assert fleet.scan()
-            fleet.act([start(), start()])
-        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF] * 2)
+            fleet.act([start()] * 3)
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF] * 3)
         is_well.touch()
         stage.clock.ahead_s += 10.0
         assert fleet.scan()
         fleet.act([start()])
         stage.clock.ahead_s += 5.0
-        reconcile_until(fleet, lambda: sorted(states(fleet)) == [WorkerState.BACKING_OFF, WorkerState.RUNNING])
+        reconcile_until(fleet, lambda: sorted(states(fleet)) == [*[WorkerState.BACKING_OFF] * 2, WorkerState.RUNNING])
         stage.clock.ahead_s += 6.0
         reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
         fleet.act([start()])

@@ -43,15 +43,12 @@ def test_expired_tasks_leave_no_standing_workers(tmp_path: Path, broker: str) ->
     (tmp_path / "shop.py").write_text(SHOP)
     (tmp_path / "profiles.yaml").write_text(PROFILES.format(url=broker))
     (tmp_path / "host.toml").write_text(HOST.format(python=sys.executable, url=broker, folder=tmp_path))
-    with (
-        running_up(tmp_path, {"PYTHONPATH": os.pathsep.join(sys.path)}) as up,
-        redis.Redis.from_url(broker) as client,
-        Celery("shop", broker=broker) as app,
-    ):
+    with redis.Redis.from_url(broker) as client, Celery("shop", broker=broker) as app:
         for _ in range(EXPIRED_TASKS):
             app.send_task("work", queue="tasks", expires=0.5)
         assert client.llen("tasks") == EXPIRED_TASKS
-        eventually(lambda: up.workers("tasks"), within_s=200)
-        eventually(lambda: not client.llen("tasks") and not client.hlen("unacked"), within_s=200)
-        eventually(lambda: not up.workers("tasks"), within_s=60)
-        assert "left without having been started" in str(up.ask("/v1/decisions", pool="tasks"))
+        with running_up(tmp_path, {"PYTHONPATH": os.pathsep.join(sys.path)}) as up:
+            eventually(lambda: up.workers("tasks"), within_s=200)
+            eventually(lambda: not client.llen("tasks") and not client.hlen("unacked"), within_s=200)
+            eventually(lambda: not up.workers("tasks"), within_s=60)
+            assert "left without having been started" in str(up.ask("/v1/decisions", pool="tasks"))

@@ -579,7 +579,7 @@ class WorkerManager:
         """Whether one worker of the kind is to be tried now in spite of its pause. That is noted: no other is."""
         tries_at_s = self._tries_at_s(kind, now_s)
         is_due = tries_at_s is not None and now_s >= tries_at_s
-        if not is_due or self._is_barred(kind, now_s) or kind in self._let_through:
+        if not is_due or self._is_barred(kind, now_s):
             return False
         self._backoff = self._backoff.tried(kind, now_s=now_s)
         self._let_through.add(kind)
