@@ -39,7 +39,7 @@ PROFILES = """
 brokers:
   shop: {{url: "{url}", library: celery{management}}}
 pools:
-  tasks: {{queues: [shop/tasks], template: tasks, workers_min: 1, workers_max: 8, objective: {{target_s: 5}}}}
+  tasks: {{queues: [shop/tasks], template: tasks, workers_min: 1, workers_max: 8, objective: {{target_s: {target_s}}}}}
 """
 HOST = """
 [templates.tasks]
@@ -80,11 +80,20 @@ def send(app: Celery, *, seconds: float = TASK_S, tasks: int = TASKS) -> None:
         app.send_task("work", [seconds], queue="tasks", ignore_result=True)
 
 
-def run(folder: Path, url: str, *, management: str = "", single: str = "", prefetch: int = 4, rate: str = "") -> Any:
+def run(
+    folder: Path,
+    url: str,
+    *,
+    management: str = "",
+    target_s: float = 5.0,
+    single: str = "",
+    prefetch: int = 4,
+    rate: str = "",
+) -> Any:
     """An `up` for this application."""
     (folder / "shop.py").write_text(SHOP)
     known = f', management_url: "{management}"' if management else ""
-    (folder / "profiles.yaml").write_text(PROFILES.format(url=url, management=known))
+    (folder / "profiles.yaml").write_text(PROFILES.format(url=url, management=known, target_s=target_s))
     text = HOST.format(python=sys.executable, folder=folder, url=url, single=single, prefetch=prefetch, rate=rate)
     (folder / "host.toml").write_text(text)
     return running_up(folder, {"PYTHONPATH": os.pathsep.join(sys.path)})
@@ -110,6 +119,20 @@ def test_one_worker_runs_where_the_queue_has_a_single_active_consumer(
         assert any("single active consumer" in cause for cause in shown["causes"])
         assert "single active consumer" in " ".join(up.ask("/v1/health")["reasons"])
         assert "the others would only wait" in up.headway("explain", "tasks")
+        time.sleep(WATCHED_S)  # what must not happen has this long to happen
+        assert set(targets(up)) <= {0, 1}
+        assert up.started("tasks") == 1
+
+
+def test_jobs_that_one_worker_has_taken_without_a_bound_start_no_other(
+    tmp_path: Path, rabbitmq: RabbitServer, vhost: str
+) -> None:
+    """Its objective is long enough to react: no worker stands by for jobs that may come."""
+    installation = run(tmp_path, vhost, management=rabbitmq.management_url, target_s=60.0, prefetch=0)
+    with installation as up, Celery("shop", broker=vhost) as app:
+        eventually(lambda: pool_of(up)["running_workers"] == 1, within_s=200)
+        send(app)
+        eventually(lambda: "no other worker can have those" in up.headway("explain", "tasks"), within_s=90)
         time.sleep(WATCHED_S)  # what must not happen has this long to happen
         assert set(targets(up)) <= {0, 1}
         assert up.started("tasks") == 1

@@ -12,6 +12,7 @@ from headway.scaling.decisions.pool_reading import PoolReading, reading_of
 from headway.scaling.decisions.predicted_pickup import member_pickups, predicted_pickup_of
 from headway.scaling.demands.busy_slots import with_unknown_as_idle
 from headway.scaling.demands.deadlines import start_up_s
+from headway.scaling.demands.unlimited_prefetch import arrivals_at_workers, taken_jobs_of
 from headway.scaling.model import (
     MEMORY_VERSION,
     Backlog,
@@ -27,6 +28,7 @@ from headway.scaling.model import (
     PoolDepths,
     Step,
     Stoppage,
+    TakenJobs,
     Wanted,
 )
 from headway.scaling.planning.feasibility import circumstances
@@ -67,6 +69,9 @@ def decide(
     memory = vanished_jobs.without_vanished(memory, backlog)
     reading = reading_of(view, memory, now_s=now_s)
     advice, most_workers = _advised(strategy, reading, memory, now_s=now_s)
+    taken_jobs = taken_jobs_of(reading.queue, view, memory.taken_jobs)
+    if (arrivals := arrivals_at_workers(taken_jobs, reading.queue, view)) is not None:
+        advice = replace(advice, demands=(*advice.demands, arrivals))
     greatest = max(advice.demands, key=lambda demand: demand.slots)
     wanted_workers = workers_of(greatest.slots, slots_per_worker=view.slots_per_worker)
     is_held = wanted_workers > 0 and activation.is_held(reading.shown, memory, last_workers=last_workers, now_s=now_s)
@@ -125,6 +130,7 @@ def decide(
         known_arrivals=reading.known_arrivals,
         stoppage=stoppage,
         backlog=backlog,
+        taken_jobs=taken_jobs,
         plateau=plateau,
         strategy_state=advice.state,
         now_s=now_s,
@@ -266,6 +272,7 @@ def _remembered(
     known_arrivals: KnownArrivals | None,
     stoppage: Stoppage | None,
     backlog: Backlog | None,
+    taken_jobs: TakenJobs | None,
     plateau: Plateau | None,
     strategy_state: State,
     now_s: float,
@@ -294,6 +301,7 @@ def _remembered(
         known_arrivals=known_arrivals,
         stoppage=stoppage,
         backlog=backlog,
+        taken_jobs=taken_jobs,
         plateau=plateau,
         strategy_state=strategy_state,
     )

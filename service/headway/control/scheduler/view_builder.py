@@ -12,6 +12,7 @@ from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknow
 from headway.scaling.arithmetic import MINUTE_S
 from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.history.daily import minute_of
+from headway.scaling.metrics.jobs_beyond_slots import with_reserved_beyond_slots
 from headway.scaling.metrics.newest_sample import listed_workers, useful_workers, with_newest, with_unlisted_workers
 from headway.scaling.metrics.sampling_instant import (
     NOTHING_RECENT,
@@ -135,7 +136,9 @@ class ViewBuilder:
         evidence = self._evidence(profile, queues, running_workers=running_workers)
         view = PoolView(
             profile=profile,
-            queues=queues,
+            queues=with_reserved_beyond_slots(
+                queues, direct, slots=facts.slots * self._workers_at_work(profile, present, evidence)
+            ),
             direct=tuple(direct[queue] for queue in profile.queues if queue in direct),
             slots_per_worker=facts.slots,
             queue_order=facts.queue_order,
@@ -171,6 +174,16 @@ class ViewBuilder:
         )
         ahead_s = exposed_s(view)
         return view if ahead_s == 0 else self._with_past(view, ahead_s)
+
+    def _workers_at_work(self, profile: Profile, present: WorkersAtInstant, evidence: WorkerEvidence) -> int:
+        """Workers that may have had jobs at the sample, on all hosts, and all that the broker lists; 0: not known.
+
+        Those that are known to be idle have none, where others have more than slots, nor had those that start.
+        """
+        there = present.running_workers + self._unknown[profile.pool] + self._leaving_of(profile)
+        listed = listed_workers(profile.queues, self._gathered.direct, now_s=self._now_s)
+        at_work = max(there, listed or 0) - (evidence.idle_workers or 0)
+        return max(1, at_work) if there or listed else 0
 
     def _suspension(self, profile: Profile) -> Suspension | None:
         """What keeps all workers of the pool from taking jobs, by the fresh word of its broker and of its workers."""

@@ -1,6 +1,7 @@
 """What a decision says of the metrics it goes by, and of the template it asks for."""
 
 from headway.scaling.decisions.pool_reading import PoolReading
+from headway.scaling.demands.unlimited_prefetch import RESERVED_PER_SLOT
 from headway.scaling.model import Memory, QueueMetrics
 from headway.scaling.policy import fallback
 from headway.scaling.view import PoolView, is_seen, metrics_age_s
@@ -14,6 +15,12 @@ def metrics_notes(view: PoolView, reading: PoolReading, memory: Memory, *, now_s
         f"what arrives, starts and ends in {queue.queue} is not reported, and estimated from its depth"
         for queue in seen.queues
         if queue.has_unknown_rates
+    ]
+    notes += [
+        f"workers have taken many more jobs of {queue.queue} than they run, and no other worker can have those: set a "
+        "prefetch (basic.qos; Celery's worker_prefetch_multiplier)"
+        for queue in seen.queues
+        if (queue.reserved_jobs or 0) > RESERVED_PER_SLOT * view.running_workers * view.slots_per_worker > 0
     ]
     if not reading.is_fresh:
         notes += _stale_notes(view, seen, memory, now_s=now_s)

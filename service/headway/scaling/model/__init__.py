@@ -42,6 +42,7 @@ from headway.scaling.model.memory import (
     PoolDepths,
     QueueDepths,
     Sighting,
+    TakenJobs,
     Wanted,
 )
 from headway.scaling.model.queue_metrics import Arrivals, FailureLimit, Objective, QueueMetrics
@@ -119,6 +120,7 @@ __all__ = [
     "Step",
     "Stoppage",
     "Suspension",
+    "TakenJobs",
     "TelemetryBatch",
     "Template",
     "Wanted",

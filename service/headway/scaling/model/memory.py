@@ -158,6 +158,19 @@ class Backlog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TakenJobs:
+    """Jobs that workers have taken without a bound, by the newest sample."""
+
+    at_s: float
+    """Of the sample."""
+    jobs: int
+    growth_per_s: float = 0.0
+    """Since the sample before; 0 where they became fewer."""
+    growth_before_per_s: float = 0.0
+    """The same of the one before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plateau:
     """Jobs that wait beside idle slots, and what more workers have brought."""
 
@@ -211,6 +224,8 @@ class Memory:
     """The last time in which its workers were kept from taking jobs, while it goes on or jobs of it are there."""
     backlog: Backlog | None = None
     """``None`` while hardly any job waits, and did not of late."""
+    taken_jobs: TakenJobs | None = None
+    """``None`` where workers have no more jobs than a usual prefetch."""
     plateau: Plateau | None = None
     """``None`` where no job has waited beside idle slots of late."""
     strategy_state: Mapping[str, Any] = field(default_factory=dict)

@@ -37,6 +37,7 @@ from headway.scaling.model import (
     QueueSample,
     Sighting,
     Stoppage,
+    TakenJobs,
     Wanted,
 )
 from headway.scaling.policy.stabilization import HOLDS_TICKS
@@ -279,6 +280,7 @@ def _memory(body: dict[str, Any]) -> Memory:
         known_arrivals=_known_arrivals(body["known_arrivals"]) if body.get("known_arrivals") else None,
         stoppage=Stoppage(**body["stoppage"]) if body.get("stoppage") else None,
         backlog=_backlog(body["backlog"]) if body.get("backlog") else None,
+        taken_jobs=TakenJobs(**body["taken_jobs"]) if body.get("taken_jobs") else None,
         plateau=Plateau(**body["plateau"]) if body.get("plateau") else None,
         strategy_state=body.get("strategy_state", {}),
     )

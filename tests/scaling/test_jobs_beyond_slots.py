@@ -1,0 +1,99 @@
+"""Jobs that workers have beyond the slots that there are pay for the workers that have them, and for no other."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.scaling.decide import decide
+from headway.scaling.demands.unlimited_prefetch import RESERVED_PER_SLOT
+from headway.scaling.metrics.jobs_beyond_slots import with_reserved_beyond_slots
+from headway.scaling.model import Decision, Memory, QueueMetrics, QueueSample
+from support.pools import NOW_S, profile, queue, view
+
+UNSEEN = QueueSample(queue="redis/mail", at_s=NOW_S, waiting_jobs=0, reports_starts=False)
+SAMPLES = {name: replace(UNSEEN, queue=name) for name in ("redis/mail", "a", "b")}
+
+
+def held(jobs: int, *, slots: int, **values: Any) -> tuple[QueueMetrics, ...]:
+    return with_reserved_beyond_slots([queue(in_flight_jobs=jobs, **values)], SAMPLES, slots=slots)
+
+
+def decided(jobs: int, *, workers: int, memory: Memory | None = None, at_s: float = NOW_S) -> tuple[Decision, Memory]:
+    queues = held(jobs, slots=workers, service_time_s=2.0, sampled_at_s=at_s)
+    seen = view(*queues, profile=profile(workers_max=8), running_workers=workers, assigned_workers=workers)
+    return decide(seen, memory or Memory(target_workers=workers), now_s=at_s)
+
+
+def test_two_hundred_jobs_in_the_hands_of_one_worker_ask_for_no_other() -> None:
+    decision, _ = decided(200, workers=1)
+    assert decision.target_workers == 1
+    assert any("no other worker can have those" in note for note in decision.notes)
+    assert decided(200, workers=3)[0].target_workers == 3  # which of them has how many, nobody knows
+
+
+@pytest.mark.parametrize(
+    ("jobs", "reserved", "slots", "found"),
+    [
+        (4, None, 4, None),  # each in a slot
+        (5, None, 4, 1),
+        (200, None, 1, 199),
+        (200, 150, 50, 150),  # the source knows what has begun, and it fits
+        (200, 150, 10, 190),
+        (200, None, 0, None),  # nobody knows of a worker
+    ],
+)
+def test_what_does_not_fit_into_slots_has_not_begun(
+    jobs: int, reserved: int | None, slots: int, found: int | None
+) -> None:
+    (seen,) = held(jobs, slots=slots, reserved_jobs=reserved)
+    assert seen.reserved_jobs == found
+
+
+def test_a_source_that_reports_starts_counts_what_has_begun() -> None:
+    samples = {"redis/mail": replace(UNSEEN, reports_starts=True)}
+    given_queue = queue(in_flight_jobs=9)
+    assert with_reserved_beyond_slots([given_queue], samples, slots=1) == (given_queue,)
+    assert with_reserved_beyond_slots([given_queue], {}, slots=1) == (given_queue,)
+
+
+@given(jobs=st.lists(st.integers(0, 300), min_size=1, max_size=2), slots=st.integers(0, 40))
+def test_no_job_is_lost_and_every_slot_has_one(jobs: list[int], slots: int) -> None:
+    queues = [queue(queue=name, in_flight_jobs=count) for name, count in zip("ab", jobs, strict=False)]
+    seen = with_reserved_beyond_slots(queues, SAMPLES, slots=slots)
+    assert [each.in_flight_jobs for each in seen] == jobs
+    assert sum(each.running_jobs or 0 for each in seen) == (min(sum(jobs), slots) if slots else sum(jobs))
+    assert all(0 <= (each.reserved_jobs or 0) <= (each.in_flight_jobs or 0) for each in seen)
+
+
+def test_a_lower_bound_of_what_workers_have_is_bounded_by_slots_as_well() -> None:
+    """Celery on RabbitMQ: what is unacknowledged may all be reserved, also where workers report what they begin."""
+    samples = {"redis/mail": replace(UNSEEN, reports_starts=True)}
+    (seen,) = with_reserved_beyond_slots([queue(in_flight_jobs=None, in_flight_min_jobs=200)], samples, slots=2)
+    assert (seen.in_flight_jobs, seen.in_flight_min_jobs, seen.reserved_jobs) == (None, 200, 198)
+
+
+def targets_of(jobs: list[int], *, workers: int = 1) -> list[int]:
+    """One reading after the other, each 5 s later, of a pool that never grows."""
+    found, memory = [], Memory(target_workers=workers)
+    for number, count in enumerate(jobs):
+        decision, memory = decided(count, workers=workers, memory=memory, at_s=NOW_S + 5.0 * number)
+        found.append(decision.target_workers)
+    return found
+
+
+def test_jobs_that_keep_arriving_at_a_busy_worker_ask_for_others_that_get_a_part() -> None:
+    """5 more in 5 s, and in the next 5 s: 1/s × 2 s are two slots beside the one that there is."""
+    assert targets_of([20, 25, 30, 35]) == [1, 1, 3, 3]
+
+
+def test_one_burst_asks_for_nobody() -> None:
+    """It grows once. Until it is over no other worker can have any of it."""
+    assert targets_of([20, 200, 198, 195, 193]) == [1, 1, 1, 1, 1]
+
+
+def test_a_usual_prefetch_asks_for_nobody() -> None:
+    most = 1 + RESERVED_PER_SLOT
+    assert targets_of([most - 4, most - 2, most - 1, most]) == [1, 1, 1, 1]
