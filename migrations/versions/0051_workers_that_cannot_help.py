@@ -1,4 +1,5 @@
-"""Why starts of workers fail, by a code of a fixed list, and how many workers get the jobs of a queue at a time.
+"""Why starts of workers fail, by a code of a fixed list, how many workers get the jobs of a queue at a time, and which
+worker moves jobs that are due into their queue.
 
 Revision ID: 0051
 """
@@ -16,3 +17,4 @@ def upgrade() -> None:
     op.execute("set local lock_timeout = '5s'")
     op.add_column("queue_samples", sa.Column("useful_workers", sa.BigInteger(), nullable=True))
     op.add_column("workers", sa.Column("start_failure", sa.Text(), nullable=True))
+    op.add_column("workers", sa.Column("moves_due_jobs", sa.Boolean(), nullable=False, server_default="false"))

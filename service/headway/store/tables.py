@@ -494,6 +494,7 @@ workers = Table(
     Column("goes_to_background", Boolean, nullable=False, server_default="false"),
     # Why starts of its kind fail, of a fixed list: what workers print stays on their hosts.
     Column("start_failure", Text),
+    Column("moves_due_jobs", Boolean, nullable=False, server_default="false"),
 )
 
 kill_orders = Table(

@@ -121,6 +121,8 @@ def worker_state(row: Mapping[str, Any]) -> str:
         said.append("left behind" + (", in the background" if row["goes_to_background"] else ""))
     if row["inability"] is not None:
         said.append(f"takes no jobs: {INABILITIES.get(row['inability'], row['inability'])}")
+    if row["moves_due_jobs"]:
+        said.append("moves due jobs")
     if row["start_failure"] is not None:
         said.append(f"fails to start: {str(row['start_failure']).replace('_', ' ')}")
     return "; ".join(said)

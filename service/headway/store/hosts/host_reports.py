@@ -267,31 +267,32 @@ _UPSERT = text(
     insert into workers as known
         (worker_id, host_id, pool, template, pid, state, is_burst, is_busy, restart_generation, template_hash,
          memory_bytes, activity_source, activity_age_s, running_jobs, running, is_left_behind, inability,
-         goes_to_background, start_failure, started_at, state_since, state_reported_at)
+         goes_to_background, start_failure, moves_due_jobs, started_at, state_since, state_reported_at)
     select distinct on (worker_id) worker_id, host_id, pool, template, pid, state, is_burst, is_busy,
         restart_generation, template_hash, memory_bytes, activity_source, activity_age_s, running_jobs, running,
-        is_left_behind, inability, goes_to_background, start_failure,
+        is_left_behind, inability, goes_to_background, start_failure, coalesce(moves_due_jobs, false),
         now() - make_interval(secs => age_s), now() - make_interval(secs => coalesce(state_age_s, 0)), now()
     from jsonb_to_recordset(:rows) as given(
         worker_id text, host_id text, pool text, template text, pid bigint, state text, is_burst boolean,
         is_busy boolean, restart_generation bigint, template_hash text, memory_bytes bigint, age_s double precision,
         activity_source text, activity_age_s double precision, running_jobs bigint, running jsonb,
         is_left_behind boolean, inability text, goes_to_background boolean, start_failure text,
-        state_age_s double precision)
+        moves_due_jobs boolean, state_age_s double precision)
     order by worker_id, host_id
     on conflict (worker_id) do update set
         pid = excluded.pid, state = excluded.state, is_busy = excluded.is_busy,
         memory_bytes = excluded.memory_bytes, activity_source = excluded.activity_source,
         activity_age_s = excluded.activity_age_s, running_jobs = excluded.running_jobs, running = excluded.running,
-        inability = excluded.inability, start_failure = excluded.start_failure, reported_at = now(),
+        inability = excluded.inability, start_failure = excluded.start_failure,
+        moves_due_jobs = excluded.moves_due_jobs, reported_at = now(),
         state_since = case when known.state = excluded.state then known.state_since else excluded.state_since end,
         state_reported_at = case when known.state = excluded.state then known.state_reported_at else now() end
     where known.host_id = excluded.host_id
         and (known.pid, known.state, known.is_busy, known.memory_bytes, known.activity_source, known.activity_age_s,
-             known.running_jobs, known.running, known.inability, known.start_failure)
+             known.running_jobs, known.running, known.inability, known.start_failure, known.moves_due_jobs)
             is distinct from (excluded.pid, excluded.state, excluded.is_busy, excluded.memory_bytes,
              excluded.activity_source, excluded.activity_age_s, excluded.running_jobs, excluded.running,
-             excluded.inability, excluded.start_failure)
+             excluded.inability, excluded.start_failure, excluded.moves_due_jobs)
     """
 ).bindparams(bindparam("rows", type_=JSONB))
 
@@ -324,6 +325,7 @@ def _worker_to_json(worker: Worker, *, now_s: float) -> Mapping[str, Any]:
         "inability": worker.inability,
         "goes_to_background": worker.goes_to_background,
         "start_failure": worker.start_failure,
+        "moves_due_jobs": worker.moves_due_jobs,
         "age_s": max(0.0, now_s - worker.started_at_s),
         "state_age_s": None if worker.state_since_s is None else max(0.0, now_s - worker.state_since_s),
     }

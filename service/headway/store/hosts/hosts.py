@@ -302,6 +302,7 @@ def _running() -> Select[Any]:
             workers.c.inability,
             workers.c.goes_to_background,
             workers.c.start_failure,
+            workers.c.moves_due_jobs,
             cast(func.extract("epoch", workers.c.state_since), Double).label("state_since_s"),
             cast(func.extract("epoch", workers.c.state_reported_at), Double).label("state_reported_s"),
         )

@@ -630,6 +630,7 @@ class Worker(google.protobuf.message.Message):
     INABILITY_FIELD_NUMBER: builtins.int
     GOES_TO_BACKGROUND_FIELD_NUMBER: builtins.int
     START_FAILURE_FIELD_NUMBER: builtins.int
+    MOVES_DUE_JOBS_FIELD_NUMBER: builtins.int
     worker_id: builtins.str
     pool: builtins.str
     template: builtins.str
@@ -673,6 +674,8 @@ class Worker(google.protobuf.message.Message):
     """Of one that starts or backs off, why starts of its pool and template fail, by a code of a fixed list: "maxclients",
     "connection_refused" and so on. What workers print never leaves their host. Empty: not known, or they do not fail.
     """
+    moves_due_jobs: builtins.bool
+    """It holds the lock of RQ's scheduler: it moves the jobs that are due into their queue, for all workers."""
     @property
     def running(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___RunningJob]:
         """Those of them that it named, at most 100."""
@@ -703,9 +706,10 @@ class Worker(google.protobuf.message.Message):
         inability: builtins.str = ...,
         goes_to_background: builtins.bool = ...,
         start_failure: builtins.str = ...,
+        moves_due_jobs: builtins.bool = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_activity_age_s", b"_activity_age_s", "_activity_source", b"_activity_source", "_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_running_jobs", b"_running_jobs", "_state_age_s", b"_state_age_s", "activity_age_s", b"activity_age_s", "activity_source", b"activity_source", "exit_code", b"exit_code", "is_busy", b"is_busy", "is_forced", b"is_forced", "memory_bytes", b"memory_bytes", "running_jobs", b"running_jobs", "state_age_s", b"state_age_s"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_activity_age_s", b"_activity_age_s", "_activity_source", b"_activity_source", "_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_running_jobs", b"_running_jobs", "_state_age_s", b"_state_age_s", "activity_age_s", b"activity_age_s", "activity_source", b"activity_source", "age_s", b"age_s", "exit_code", b"exit_code", "goes_to_background", b"goes_to_background", "inability", b"inability", "is_burst", b"is_burst", "is_busy", b"is_busy", "is_forced", b"is_forced", "is_left_behind", b"is_left_behind", "is_unrecorded", b"is_unrecorded", "memory_bytes", b"memory_bytes", "pid", b"pid", "pool", b"pool", "restart_generation", b"restart_generation", "running", b"running", "running_jobs", b"running_jobs", "start_failure", b"start_failure", "state", b"state", "state_age_s", b"state_age_s", "template", b"template", "template_hash", b"template_hash", "worker_id", b"worker_id"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_activity_age_s", b"_activity_age_s", "_activity_source", b"_activity_source", "_exit_code", b"_exit_code", "_is_busy", b"_is_busy", "_is_forced", b"_is_forced", "_memory_bytes", b"_memory_bytes", "_running_jobs", b"_running_jobs", "_state_age_s", b"_state_age_s", "activity_age_s", b"activity_age_s", "activity_source", b"activity_source", "age_s", b"age_s", "exit_code", b"exit_code", "goes_to_background", b"goes_to_background", "inability", b"inability", "is_burst", b"is_burst", "is_busy", b"is_busy", "is_forced", b"is_forced", "is_left_behind", b"is_left_behind", "is_unrecorded", b"is_unrecorded", "memory_bytes", b"memory_bytes", "moves_due_jobs", b"moves_due_jobs", "pid", b"pid", "pool", b"pool", "restart_generation", b"restart_generation", "running", b"running", "running_jobs", b"running_jobs", "start_failure", b"start_failure", "state", b"state", "state_age_s", b"state_age_s", "template", b"template", "template_hash", b"template_hash", "worker_id", b"worker_id"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_activity_age_s", b"_activity_age_s"]) -> typing.Literal["activity_age_s"] | None: ...
     @typing.overload

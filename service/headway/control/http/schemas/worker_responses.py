@@ -39,6 +39,8 @@ class WorkerOut(Given):
     """A start that ended well has left it, and no other of its template is made while it is there."""
     start_failure: StartFailure | None
     """Of one that starts or backs off, why starts of its kind fail; null: not known, or they do not."""
+    moves_due_jobs: bool
+    """Whether it holds the lock of RQ's scheduler, and so moves the jobs that are due for all workers."""
     is_reachable: bool
     """Whether its host reports; else it may be gone."""
     seen_age_s: float | None
