@@ -490,8 +490,9 @@ MUTANTS = (
     *_in(
         "planning/shared_pool.py",
         ("test_queue_order.py",),
-        ("if shared_slots <= most_slots or alone_slots > most_slots:", "if shared_slots <= most_slots:"),
-        ("if shared_slots <= most_slots or alone_slots > most_slots:", "if alone_slots > most_slots:"),
+        ("max(most_slots, apart_slots) or alone_slots > most_slots:", "max(most_slots, apart_slots):"),
+        ("if shared_slots <= max(most_slots, apart_slots) or alone", "if alone"),
+        ("max(most_slots, apart_slots)", "most_slots"),
         ("member, 2.0 * jobs, view", "member, jobs, view"),
         ("max(queue.waiting_least_jobs, allowed_jobs)", "queue.waiting_least_jobs"),
         ("max(1, member.waiting_least_jobs, ", "max(1, "),

@@ -224,6 +224,8 @@ def test_a_pool_that_cannot_keep_an_objective_for_its_order_is_to_be_separated()
         ("bulk is short", {"order": IN_TURN, "bulk_s": 0.1}),
         ("it would need more in a pool of its own", {"order": IN_TURN, "urgent": 5_000}),
         ("nothing else waits, and nothing comes", {"order": IN_TURN, "bulk": 0}),
+        # Bulk comes after the urgent jobs, and needs 6 slots for its 600 of 6 s in 10 min, and 1 for those in front.
+        ("apart both need as many", {"order": STRICT, "workers_max": 6}),
     ],
 )
 def test_a_pool_stays_whole_where_separation_does_not_help(why: str, values: dict[str, Any]) -> None:

@@ -22,8 +22,8 @@ def separate_pools(view: PoolView) -> tuple[str, ...]:
     """A sentence for each queue whose objective the pool cannot keep because of jobs of its other queues.
 
     Other queues have as many jobs in front as wait there, or as their own objectives let wait. None where the service
-    times of a queue's neighbours are not known, or where the queue alone needs more workers than the pool may have:
-    then a pool of its own would not help.
+    times of a queue's neighbours are not known, or where separate pools would not help: the queue alone needs more
+    workers than the pool may have, or all of them apart need as many as this pool does.
     """
     if len(view.queues) < 2:
         return ()
@@ -78,7 +78,8 @@ def _note(member: QueueMetrics, view: PoolView) -> str | None:
     shared_slots = alone_slots + sum(_slots(each.jobs, each.queue, view, within_s=within_s) for each in in_front)
     most = view.profile.workers_max if view.profile.pinned is None else view.profile.pinned
     most_slots = most * view.slots_per_worker
-    if shared_slots <= most_slots or alone_slots > most_slots:
+    apart_slots = alone_slots + sum(_own_slots(each.queue, view) for each in in_front)
+    if shared_slots <= max(most_slots, apart_slots) or alone_slots > most_slots:
         return None
     others = ", ".join(f"{each.queue.queue} ({duration(_shown_s(each.queue, view))} a job)" for each in in_front)
     return (
@@ -94,6 +95,12 @@ def _as_allowed(queue: QueueMetrics, view: PoolView) -> QueueMetrics:
     target_s = view.profile.objective_of(queue.queue).target_s
     allowed_jobs = math.floor((queue.arrival_rate_per_s or 0.0) * target_s)
     return replace(queue, waiting_jobs=max(queue.waiting_least_jobs, allowed_jobs), waiting_min_jobs=None)
+
+
+def _own_slots(queue: QueueMetrics, view: PoolView) -> int:
+    """The slots that start all waiting jobs of ``queue`` within its own objective, in a pool of its own."""
+    target_s = view.profile.objective_of(queue.queue).target_s
+    return _slots(queue.waiting_least_jobs, queue, view, within_s=max(0.0, target_s - MARGIN_S))
 
 
 def _slots(jobs: float, queue: QueueMetrics, view: PoolView, *, within_s: float) -> int:
