@@ -38,6 +38,9 @@ SAFE = ("--worker-class", "headway.workers.rq.DrainingWorker")
         (("sidekiq", "--queue", "a,2", "--queue", "b,1"), None, ()),  # chances that differ
         (("sidekiq", "-C", "config/sidekiq.yml", "-q", "a"), None, ()),
         (("sidekiq",), None, ()),
+        (("php", "artisan", "queue:work", "--queue=a,,b"), None, ()),  # no name of a queue, and refused
+        ((*RQ, *(f"queue-{number}" for number in range(101))), None, ()),
+        ((*RQ, "a" * 501, "b"), None, ()),
         (("nice", "rq", "worker", "a", "b"), None, ()),
         (("./worker.sh",), None, ()),
         ((), None, ()),

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from headway.control.agents.report_writer import ReportHeartbeat
 from headway.control.bounds import BIGINT_MAX, BREACHES_MAX, TEXT_CHARS_MAX, Bounds
 from headway.errors import Invalid
-from headway.scaling.model import CutJob, Exit, HostCapacity, RunningJob, StartUp, Template, Worker
+from headway.scaling.model import STRICT_QUEUES_MAX, CutJob, Exit, HostCapacity, RunningJob, StartUp, Template, Worker
 from headway.scaling.profile_keys.rules import PATH_NAME, is_path_name
 from headway.store.hosts.host_reports import HostReport
 
 GPUS_MAX = 2**31 - 1  # its integer
 CORES_MAX = 1e6
-QUEUES_MAX = 100  # of one worker that are named, as many as an agent reports
 ERRNO_MAX = 4095  # Linux's
 PRESSURE_MAX = 1.1  # what a kernel rounds up is no reason to lose a host
 DURATION_MAX_S = 1e10  # three hundred years: no process is older
@@ -140,8 +139,8 @@ def _template_breaches(template: Template) -> Iterator[str]:
     what = f"template {template.name!r}"
     if not (_is_name(template.name) and _is_text(template.content_hash) and _is_text(template.job_limit)):
         yield f"{what}: its name or hash is too long or holds what is no text"
-    if len(template.strict_queues) > QUEUES_MAX or not all(map(_is_name, template.strict_queues)):
-        yield f"{what}: strict_queues has more than {QUEUES_MAX} names, or one that is too long or no text"
+    if len(template.strict_queues) > STRICT_QUEUES_MAX or not all(map(_is_name, template.strict_queues)):
+        yield f"{what}: strict_queues has more than {STRICT_QUEUES_MAX} names, or one that is too long or no text"
     yield from _resource_breaches(what, template)
     yield from _label_breaches(what, template.labels)
     for name in ("isolation_drain_after_s", "drain_timeout_s", "job_limit_s"):

@@ -46,7 +46,7 @@ from headway.scaling.model.memory import (
     Wanted,
 )
 from headway.scaling.model.queue_metrics import Arrivals, FailureLimit, Objective, QueueMetrics
-from headway.scaling.model.queue_order import QueueOrder, order_text
+from headway.scaling.model.queue_order import STRICT_NAME_CHARS_MAX, STRICT_QUEUES_MAX, QueueOrder, order_text
 from headway.scaling.model.start_failure import StartFailure
 from headway.scaling.model.suspension import Stoppage, Suspension, is_suspended
 from headway.scaling.model.telemetry import (
@@ -67,6 +67,8 @@ __all__ = [
     "COUNTED",
     "MEMORY_VERSION",
     "RUNNING_JOBS_NAMED_MAX",
+    "STRICT_NAME_CHARS_MAX",
+    "STRICT_QUEUES_MAX",
     "ActivitySource",
     "Arrivals",
     "Assignment",

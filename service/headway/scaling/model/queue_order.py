@@ -31,6 +31,8 @@ _TEXTS: Mapping[QueueOrder, str] = MappingProxyType(
         QueueOrder.BY_ARRIVAL: "from the queues in the order of arrival",
     }
 )
+STRICT_QUEUES_MAX = 100  # of one template that are reported by name
+STRICT_NAME_CHARS_MAX = 500  # as many as a control plane takes of a text
 UNKNOWN_ORDER = "from the queues in an unknown order, so that each job may start behind all others"
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from headway.agent.config.commands.worker_commands import WorkerCommand, understood
 from headway.agent.config.worker_programs import library_of, program_of
-from headway.scaling.model import QueueOrder
+from headway.scaling.model import STRICT_NAME_CHARS_MAX, STRICT_QUEUES_MAX, QueueOrder
 
 Taking = tuple[QueueOrder | None, tuple[str, ...]]
 """The order, and of a strict one the queues from the first to the last. ``None``: not known."""
@@ -55,7 +55,9 @@ def _sidekiq(words: Sequence[str]) -> Taking:
 
 
 def _strict(queues: Sequence[str]) -> Taking:
-    return (QueueOrder.STRICT, tuple(queues)) if queues else UNKNOWN
+    """Strict, where each queue has a name that can be reported: a control plane refuses all of a report for another."""
+    is_short = len(queues) <= STRICT_QUEUES_MAX and all(0 < len(queue) <= STRICT_NAME_CHARS_MAX for queue in queues)
+    return (QueueOrder.STRICT, tuple(queues)) if queues and is_short else UNKNOWN
 
 
 def _values(words: Sequence[str], option: str) -> list[str]:
