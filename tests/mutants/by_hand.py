@@ -483,7 +483,6 @@ MUTANTS = (
         ("each.jobs - _surely_started(each.queue, within_s, given, view)", "each.jobs"),
         ("max(0.0, within_s - start_up_s(view))", "max(0.0, within_s)"),
         ("idle_slots=given.idle_slots - idle_slots", "idle_slots=given.idle_slots"),
-        ("taken_slots -= gone_slots", "pass"),
         ("new_slots=own.new_slots + new_slots", "new_slots=own.new_slots"),
         ("kept_slots=own.kept_slots + idle_slots", "kept_slots=own.kept_slots"),
     ),
