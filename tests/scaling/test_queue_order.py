@@ -177,6 +177,14 @@ def test_the_wait_of_each_queue_is_predicted_by_the_order() -> None:
     assert pickups(pool(None, **up))["redis/urgent"] == pickups(pool(BY_ARRIVAL, **up))["redis/urgent"] > 300
 
 
+def test_jobs_that_workers_have_keep_their_slots_from_a_new_job() -> None:
+    seen = pool(STRICT, running_workers=10, assigned_workers=10, workers_max=10)
+    urgent, bulk = seen.queues
+    at_work = replace(seen, queues=(urgent, replace(bulk, in_flight_jobs=10)))
+    # Before the 51st urgent job 50 of 0.1 s and ten of 6 s, 1.083 s on average: (61 − 10) ÷ 10 of them.
+    assert pickups(at_work)["redis/urgent"] == pytest.approx(5.525, abs=0.01)
+
+
 def test_a_pool_with_one_queue_has_no_prediction_beside_that_of_the_pool() -> None:
     decision, _ = decide(view(queue(waiting_jobs=3), running_workers=1), Memory(), now_s=NOW_S)
     assert decision.member_pickups == ()
