@@ -57,6 +57,7 @@ MUTANTS = (
         ("if each.within_s <= until_s", "if False"),
         ("due_in_s < view.tick_s + start_up_s(view)", "due_in_s < view.tick_s"),
         ("            jobs += each.jobs\n", "            jobs = each.jobs\n"),
+        ("late_s=0.0)", "late_s=60.0)"),
     ),
     *_in(
         "decisions/known_arrivals.py",
@@ -258,7 +259,9 @@ MUTANTS = (
         ("if kept_slots <= given.idle_slots:", "if kept_slots >= given.idle_slots:"),
         ("left_jobs -= given.idle_slots * from_idle", "left_jobs -= given.idle_slots"),
         ("new_slots=math.ceil(left_jobs / from_new - ROUNDING)", "new_slots=math.floor(left_jobs / from_new)"),
-        ("math.floor((left_s - max(start_up_s, from_s)) / given", "math.floor(left_s / given"),
+        ("left_s - max(start_up_s, from_s)) / given", "left_s) / given"),
+        ("math.floor(max(late_s, left_s", "math.floor(max(0.0, left_s"),
+        ("math.floor(max(late_s, left_s", "math.floor(min(late_s, left_s"),
         ("max(new_slots, each.new_slots)", "min(new_slots, each.new_slots)"),
     ),
     *_in(

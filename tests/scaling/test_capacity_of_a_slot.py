@@ -118,7 +118,7 @@ def test_draining_counts_on_the_batch_and_not_on_the_mean() -> None:
     assert batch_cycle_s(block, view(block)) == 28.0
     assert decide(view(block), Memory(), now_s=NOW_S)[0].target_workers == 40
     even = queue(waiting_jobs=40, oldest_age_s=6.5, service_time_s=1.0, service_batch_s=1.0)
-    assert decide(view(even), Memory(), now_s=NOW_S)[0].target_workers == 20  # two each
+    assert decide(view(even), Memory(), now_s=NOW_S)[0].target_workers == 14  # three each
 
 
 def test_busy_slots_are_free_again_as_late_as_a_batch_makes_them() -> None:

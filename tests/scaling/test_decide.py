@@ -22,11 +22,11 @@ def target(seen: PoolView, memory: Memory | None = None) -> int:
 def test_the_greatest_demand_sets_the_target_and_is_named() -> None:
     late = queue(waiting_jobs=24, in_flight_jobs=6, oldest_age_s=60.0, service_time_s=1.0)
     decision, _ = decide(view(late, running_workers=6), Memory(), now_s=NOW_S)
-    assert decision.target_workers == 27  # in the second that a start takes, six slots get done with 6 − √6 of 24 jobs
+    assert decision.target_workers == 13  # in 1 s six slots start 6 − √6 of 24 jobs; a new one starts 1 + 2
     assert decision.binding == "backlog_drain"
     assert {demand.name: demand.slots for demand in decision.demands} == {
         "work_in_progress": 6.0,
-        "backlog_drain": 27.0,
+        "backlog_drain": 13.0,
         "wake": 0.0,
     }
 
@@ -64,7 +64,7 @@ def test_a_quiet_queue_goes_to_zero() -> None:
 
 def test_the_oldest_job_ages_between_samples() -> None:
     sampled = queue(waiting_jobs=48, oldest_age_s=5.0, sampled_at_s=NOW_S - 2)
-    assert target(view(sampled)) == 24  # 7 s old by now: 2 s left, one of them to start: 2 jobs a slot
+    assert target(view(sampled)) == 16  # 7 s old by now: 2 s left, and a slot starts 3 jobs in 3 s
 
 
 def test_stale_metrics_hold_and_say_so() -> None:
@@ -97,7 +97,7 @@ def test_a_direct_sample_raises_a_stale_target_and_never_lowers_it() -> None:
     stale = view(queue(sampled_at_s=NOW_S - 60))
     flood = QueueSample(queue="redis/mail", at_s=NOW_S, waiting_jobs=80, in_flight_jobs=0, oldest_age_s=7.0)
     empty = replace(flood, waiting_jobs=0)
-    assert target(replace(stale, direct=(flood,)), held(5)) == 40  # 80 jobs, 2 s left: 2 a slot
+    assert target(replace(stale, direct=(flood,)), held(5)) == 27  # 80 jobs, 3 a slot
     assert target(replace(stale, direct=(empty,)), held(5)) == 5
 
 
@@ -135,11 +135,11 @@ def test_members_add_up_and_the_oldest_age_counts() -> None:
         queue(queue="redis/a", waiting_jobs=32, oldest_age_s=7.0),
         queue(queue="redis/b", waiting_jobs=16, oldest_age_s=0.0),
     )
-    assert target(view(*members)) == 24  # 48 jobs, 2 s left, 2 jobs a slot
+    assert target(view(*members)) == 16  # 48 jobs, 3 a slot
 
 
 def test_a_member_with_a_tighter_objective_is_never_given_less_than_alone() -> None:
-    urgent = queue(queue="redis/a", waiting_jobs=8, oldest_age_s=3.0)
+    urgent = queue(queue="redis/a", waiting_jobs=8, oldest_age_s=3.0, service_time_s=9.0)
     tight = Objective(target_s=5.0)
     both = view(urgent, queue(queue="redis/b"))
     assert target(both) == 1  # 10 s: 6 s left, it can wait

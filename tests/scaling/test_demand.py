@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.demands.deadlines import (
+    LATE_S,
     Coming,
     Due,
     Need,
@@ -33,9 +34,9 @@ def given_supply(**values: object) -> Supply:
         (0, 0, 9.0, 1.0, 0, 3),  # a new slot is up after 1 s and starts 1 + 8: 24 / 9
         (2, 0, 9.0, 1.0, 0, 1),  # the two at work get done with 9 each: (24 − 18) / 9
         (4, 0, 9.0, 1.0, 0, 0),  # 36 is more than enough
-        (6, 0, 2.0, 1.0, 0, 6),  # 12 get done: 12 / (1 + 1)
-        (6, 0, 1.0, 1.0, 0, 18),  # 6 get done, and a new slot starts one
-        (6, 0, -50.0, 1.0, 0, 18),  # long past the breach: the same
+        (6, 0, 2.0, 1.0, 0, 4),  # 12 get done, and a new slot starts 1 + 2: 12 / 3
+        (6, 0, 1.0, 1.0, 0, 6),  # 6 get done: 18 / 3
+        (6, 0, -50.0, 1.0, 0, 6),  # long past the breach: the same
         (0, 3, 9.0, 1.0, 3, 0),  # an idle slot starts 1 + 9: three would start 30
         (0, 2, 9.0, 1.0, 2, 1),  # two start 20, four are left
         (0, 9, 9.0, 1.0, 3, 0),  # and six of nine may go
@@ -53,7 +54,7 @@ def test_jobs_ask_for_the_slots_that_start_them_in_time(
 def test_workers_that_start_already_are_reckoned_with_from_when_they_are_up() -> None:
     there = given_supply(coming=(Coming(slots=2, ready_in_s=3.0),))
     assert need(24.0, 9.0, there, start_up_s=1.0).new_slots == 2  # two start 2 × (1 + 6) = 14, then 10 / 9
-    assert need(24.0, 2.0, there, start_up_s=1.0).new_slots == 12  # they are up too late: 24 / 2
+    assert need(24.0, 2.0, there, start_up_s=1.0).new_slots == 8  # they are up too late: 24 / (1 + 2)
 
 
 def test_caution_reckons_with_fewer_completions_than_expected() -> None:
@@ -77,10 +78,27 @@ def test_only_jobs_that_cannot_wait_for_the_next_evaluation_ask_for_workers_now(
 
 
 def test_jobs_that_are_due_later_come_behind_those_that_are_due_sooner() -> None:
-    due = [Due(jobs=3, within_s=1.0), Due(jobs=5, within_s=2.0)]
-    assert (
-        backlog_drain(due, given_supply(), view(start_up_s=1.0), slots_max=100).new_slots == 4
-    )  # 3 start 3 by 1 s; 8 / 2 by 2 s
+    due = [Due(jobs=5, within_s=3.0), Due(jobs=11, within_s=4.0)]
+    found = backlog_drain(due, given_supply(), view(start_up_s=1.0), slots_max=100)
+    assert found.new_slots == 4  # by 3 s 5 / (1 + 2) → 2, by 4 s 16 / (1 + 3)
+
+
+@pytest.mark.parametrize(
+    ("within_s", "new"),
+    [
+        (6.0, 8),  # 40 / (1 + 4)
+        (4.5, 14),  # 40 / (1 + ⌊2.5⌋)
+        (3.0, 14),  # up after 2 s, and it has 2 s more for those that it would not start in time one by one
+        (1.9, 14),  # no new slot starts one in time: none gets one of its own
+        (-500.0, 14),
+    ],
+)
+def test_jobs_that_are_late_anyway_get_no_slot_each(within_s: float, new: int) -> None:
+    assert need(40.0, within_s, given_supply(), start_up_s=2.0) == Need(new_slots=new)
+
+
+def test_late_jobs_that_take_longer_than_that_get_one_each() -> None:
+    assert need(7.0, -9.0, given_supply(cycle_s=LATE_S + 0.1), start_up_s=2.0).new_slots == 7
 
 
 def test_waiting_jobs_are_the_newest_arrivals_and_the_oldest_come_first() -> None:

@@ -64,7 +64,7 @@ def test_fresh_readings_of_the_collector_raise_above_any_fallback_and_lower_noth
     workers = None if rule is Fallback.CURRENT else 4
     flood = QueueSample(queue="redis/mail", at_s=NOW_S, waiting_jobs=80, in_flight_jobs=0, oldest_age_s=7.0)
     quiet = replace(flood, waiting_jobs=0, oldest_age_s=0.0)
-    for sample, least in ((flood, 40), (quiet, 6)):
+    for sample, least in ((flood, 27), (quiet, 6)):
         pool = seen(direct=(sample,), fallback=rule, fallback_workers=workers)
         assert target(pool, held(6)) == least
 

@@ -109,9 +109,9 @@ def test_who_serves_is_not_counted_beside_those_at_work() -> None:
     ("asked", "slots"),
     [
         ([], 2),  # asked for by the last look, so up for 1 s: 2 × (1 + 4) start in the 4 s that a new one takes
-        ([[NOW_S - 3.0, 2]], 4),  # up in 1 s: 2 × (1 + 3), and two jobs are left
-        ([[NOW_S, 2]], 10),  # up when a new one would be: 2 × 1, and eight are left
-        ([[NOW_S - 3.0, 1], [NOW_S, 1]], 7),  # 1 + 3 and 1: five are left
+        ([[NOW_S - 3.0, 2]], 3),  # up in 1 s: 2 × (1 + 3), and two jobs are left, of which a new one starts 1 + 2
+        ([[NOW_S, 2]], 5),  # up when a new one would be: 2 × 1, and eight are left
+        ([[NOW_S - 3.0, 1], [NOW_S, 1]], 4),  # 1 + 3 and 1: five are left
     ],
 )
 def test_workers_that_start_are_reckoned_with_from_when_they_were_asked_for(
@@ -184,7 +184,7 @@ def test_a_pool_that_knows_how_long_its_jobs_take_keeps_no_note_of_it() -> None:
 
 def test_idle_slots_that_waiting_jobs_need_are_kept() -> None:
     late = queue(waiting_jobs=20, oldest_age_s=60.0)
-    assert demanded(view(late, running_workers=3))["backlog_drain"] == 17  # three start 1 + 1 each, fourteen are left
+    assert demanded(view(late, running_workers=3))["backlog_drain"] == 8  # three start 1 + 1 each, 14 ÷ 3 are left
     few = queue(waiting_jobs=3, oldest_age_s=60.0)
     assert demanded(view(few, running_workers=3))["backlog_drain"] == 3  # two would do; all three take one
     assert demanded(view(queue(waiting_jobs=1), running_workers=3))["backlog_drain"] == 1  # also while it may wait
@@ -196,17 +196,17 @@ def test_less_risk_reckons_with_fewer_completions() -> None:
         demanded(view(late, running_workers=16, profile=profile(risk=risk)))["backlog_drain"]
         for risk in (0.5, 1.0, 4.0)
     ]
-    assert slots == [28, 24, 21]  # 16 − √16 ÷ risk get done in 1 s: 8, 12, 15; a slot each for the rest
+    assert slots == [20, 19, 18]  # 16 − √16 ÷ risk get done in 1 s: 8, 12, 15; a slot for three of the rest
 
 
 # Several members
 
 
 def members(**objectives: float) -> PoolView:
-    """``mail`` has three jobs that are 4 s old, ``news`` two that are 6 s old; the pool promises 60 s."""
+    """``mail`` has three jobs of 9 s that are 4 s old, ``news`` two that are 6 s old; the pool promises 60 s."""
     return view(
-        queue(queue="redis/mail", waiting_jobs=3, oldest_age_s=4.0),
-        queue(queue="redis/news", waiting_jobs=2, oldest_age_s=6.0),
+        queue(queue="redis/mail", waiting_jobs=3, oldest_age_s=4.0, service_time_s=9.0),
+        queue(queue="redis/news", waiting_jobs=2, oldest_age_s=6.0, service_time_s=9.0),
         profile=profile(
             queues=("redis/mail", "redis/news"),
             objective=Objective(target_s=60.0),
@@ -265,12 +265,12 @@ def guarding(*, beyond: float, recalled_jobs: float | None = None) -> State:
 
 
 def test_an_exposed_pool_stands_for_what_is_expected_and_for_the_spare() -> None:
-    # 9.5 s are left for each job that comes now: a new slot is up after 8 s and starts two of them by then.
+    # 9.5 s are left for each job that comes now: a new slot is up after 8 s, and starts 1 + 2 of them in 2 s.
     assert demanded(exposed(), guarding(beyond=0.01))["standing"] == 0  # ten of a thousand may be beyond the spare
-    assert demanded(exposed(), guarding(beyond=0.0005))["standing"] == 3  # half a job may: 4.5 ÷ 2
+    assert demanded(exposed(), guarding(beyond=0.0005))["standing"] == 2  # half a job may: 4.5 ÷ 3
     rushed = queue(arrival_rate_per_s=4.0)
-    assert demanded(exposed(rushed), guarding(beyond=0.01))["standing"] == 7  # 3.5 s × 4 = 14 ÷ 2
-    assert demanded(exposed(rushed), guarding(beyond=0.0005))["standing"] == 10  # 18.5 ÷ 2
+    assert demanded(exposed(rushed), guarding(beyond=0.01))["standing"] == 5  # 3.5 s × 4 = 14 ÷ 3
+    assert demanded(exposed(rushed), guarding(beyond=0.0005))["standing"] == 7  # 18.5 ÷ 3
 
 
 def test_slots_that_stand_are_beside_those_at_work() -> None:

@@ -16,6 +16,7 @@ from headway.scaling.profile import Profile
 from headway.scaling.view import SERVICE_TIME_GUESS_S, START_UP_GUESS_S, PoolView
 
 MARGIN_S = 0.5  # from a ready worker to its first job
+LATE_S = 2.0  # for which a new worker starts late jobs: with 2.5 s, bursts lose jobs that would start in time
 START_UP_SPREAD = 0.5  # of the start-up: at p99, a start that takes half as long again is still in time
 SLOW_START_TRUST = 1.5  # times the confidence, at most 1: from p95 on the slow starts that were measured count whole
 PLAIN_LATE_PERCENT = 1.0  # what p99 lets be late: every figure here was measured with it
@@ -238,11 +239,16 @@ def standing(
     return found
 
 
-def need(jobs: float, within_s: float, given: Supply, *, start_up_s: float, from_s: float = 0.0) -> Need:
+def need(
+    jobs: float, within_s: float, given: Supply, *, start_up_s: float, from_s: float = 0.0, late_s: float = LATE_S
+) -> Need:
     """The idle slots that must stay and the new ones, so that ``jobs`` start within ``within_s`` from now.
 
     None of them starts before ``from_s``. Never falls as jobs rise or the time gets shorter. New workers cannot start
-    anything before they are up: what is due earlier is theirs as soon as they are.
+    anything before they are up: what is due earlier is theirs as soon as they are. A job that none of them could start
+    in time gets no slot of its own: each has at least ``late_s`` from when it is up for the jobs that it is asked for.
+
+    Source: docs/why/demand.md, "Late jobs".
     """
     left_s = max(within_s, start_up_s)
     left_jobs = jobs - given.starts(left_s, from_s=from_s)
@@ -253,7 +259,7 @@ def need(jobs: float, within_s: float, given: Supply, *, start_up_s: float, from
     if kept_slots <= given.idle_slots:
         return Need(kept_slots=kept_slots)
     left_jobs -= given.idle_slots * from_idle
-    from_new = 1 + math.floor((left_s - max(start_up_s, from_s)) / given.cycle_s)
+    from_new = 1 + math.floor(max(late_s, left_s - max(start_up_s, from_s)) / given.cycle_s)
     return Need(kept_slots=given.idle_slots, new_slots=math.ceil(left_jobs / from_new - ROUNDING))
 
 

@@ -47,8 +47,10 @@ def due_work(queue: QueueMetrics, given: Supply, view: PoolView, *, target_s: fl
     slow_s = slow_start_s(view.profile, start_up_s=ready_in_s, start_up_p95_s=view.start_up_p95_s)
 
     def needed(intervals: Iterable[_Interval], *, ready_in_s: float) -> Need:
+        # What is known before it is due need not be late.
         return greatest(
-            need(each.jobs, each.until_s, given, start_up_s=ready_in_s, from_s=each.from_s) for each in intervals
+            need(each.jobs, each.until_s, given, start_up_s=ready_in_s, from_s=each.from_s, late_s=0.0)
+            for each in intervals
         )
 
     kept = needed(_intervals(queue, view, target_s=target_s, before_s=soon_s + price_s), ready_in_s=ready_in_s)
