@@ -384,10 +384,10 @@ GUARDS = (
         ),
         ("scheduler/evaluator.py", "are_suspended.get(row.pool, row.is_suspended)", "row.is_suspended"),
         ("scheduler/view_builder.py", "and sample.at_s >= oldest_s", ""),
-        ("http/overview/pool_summary.py", "not is_kept_from_jobs and is_crash_looping", "is_crash_looping"),
+        ("http/overview/pool_summary.py", "not (is_kept_from_jobs or (", "not (False or ("),
         (
             "http/overview/alerting.py",
-            "        if kind == SUSPENDED:\n            continue",
+            "        if kind in TICKETED:\n            continue",
             "        if False:\n            continue",
         ),
         ("http/overview/alerting.py", 'See `headway explain {}`.", TICKET', 'See `headway explain {}`.", PAGE'),

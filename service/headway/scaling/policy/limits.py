@@ -228,21 +228,11 @@ def in_order(come_down: Limit) -> tuple[Limit, ...]:
     """Every limit, in the order in which they fold; ``come_down`` is the strategy's own way to take a lower count."""
     # A strategy with a way down of its own answers for it.
     downs = (hold_overdue, hold_down) if come_down is hold_down else (come_down,)
-    taming = (
-        useful_workers,
-        hold_stale,
-        tolerance,
-        hold_up,
-        *downs,
-        step,
-        crash_loop,
-        plateau,
-        activation,
-        may_be_busy,
-    )
+    taming = (useful_workers, hold_stale, tolerance, hold_up, *downs, step)
+    of_workers = (crash_loop, plateau, activation, may_be_busy)
     said = (fallback, pause, override, schedule, workers_min)
     never_exceeded = (workers_max, pinned, suspended, rate_limit, budget, capacity)
-    return (*taming, *said, *never_exceeded)
+    return (*taming, *of_workers, *said, *never_exceeded)
 
 
 def in_force(view: PoolView, come_down: Limit, *, is_held: bool = False, is_plateau: bool = False) -> tuple[Limit, ...]:
