@@ -475,7 +475,8 @@ def test_a_worker_that_stays_lets_the_others_start(stage: Stage) -> None:
         stage.clock.ahead_s += 5.0
         reconcile_until(fleet, lambda: sorted(states(fleet)) == [*[WorkerState.BACKING_OFF] * 2, WorkerState.RUNNING])
         stage.clock.ahead_s += 6.0
-        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+        assert fleet.scan()
+        assert states(fleet) == [WorkerState.RUNNING], "all places are free at once"
         fleet.act([start()])
         assert sorted(states(fleet)) == [WorkerState.RUNNING, WorkerState.STARTING]
 

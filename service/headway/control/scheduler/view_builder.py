@@ -85,6 +85,8 @@ class ViewBuilder:
             for worker in host.workers
             if worker.start_failure is not None
         }
+        self._alive = Counter(worker.pool for host in known for worker in host.workers if worker.pid)
+        """By pool, those that have a process; the broker may list one that starts or drains."""
         self._all_running: dict[str, list[Worker]] = {}
         """Those included that take no jobs."""
         for worker in (worker for host in known for worker in host.workers):
@@ -218,7 +220,7 @@ class ViewBuilder:
         """Whether each worker of the pool reports its jobs; also where none runs. Workers of others do not."""
         running = self._all_running.get(profile.pool, ())
         listed = listed_workers(profile.queues, self._gathered.direct, now_s=self._now_s)
-        is_anybody_unseen = self._unknown[profile.pool] or (listed is not None and listed > len(running))
+        is_anybody_unseen = self._unknown[profile.pool] or (listed is not None and listed > self._alive[profile.pool])
         return not is_anybody_unseen and all(each.activity_source is ActivitySource.REPORTER for each in running)
 
     def _ready(self, pool: str, *, by_s: float | None) -> list[Worker]:
