@@ -84,7 +84,7 @@ MUTANTS = (
         ("most_jobs - now_jobs - left_jobs", "most_jobs - now_jobs"),
         ("each.at_s <= now_s - FLUSH_SETTLED_S", "True"),
         ("and not view.do_workers_report", "and False"),
-        ("queue.in_flight_jobs is None and is_anybody_there", "False"),
+        ("not settled or settled[-1].in_flight_jobs is None", "not settled"),
         ("cycle_s=pace.cycle_s", "cycle_s=now.cycle_s"),
         ("service=backlog.service", "service=memory.service"),
         ("samples[len(settled) - 1 :]", "samples"),

@@ -43,6 +43,7 @@ def vanished(before: PoolView, after: PoolView, *, passed_s: float = 5.0) -> int
         (seen(NOW_S, 100), seen(NOW_S + 5, 0, completion_rate_per_s=1.0), 0),  # who reports no start reports an end
         (seen(NOW_S, 100), seen(NOW_S + 5, 0, 100), 0),  # workers have reserved them
         (seen(NOW_S, 100, 0), seen(NOW_S + 5, 0, None, running_workers=1), 0),  # what workers have is not known
+        (seen(NOW_S, 100, None, running_workers=1), seen(NOW_S + 5, 0, running_workers=1), 100),
         (seen(NOW_S, 100), seen(NOW_S + 5, 0, start_rate_per_s=None), 0),  # nobody knows whether any began
         (seen(NOW_S, 100), seen(NOW_S + 5, 0, start_rate_per_s=None, do_workers_report=True), 100),
     ],

@@ -132,12 +132,13 @@ class BacklogSample:
 
     at_s: float
     waiting_jobs: int
-    in_flight_jobs: int
+    in_flight_jobs: int | None
+    """``None``: not known."""
 
     @property
-    def jobs(self) -> int:
-        """All of them."""
-        return self.waiting_jobs + self.in_flight_jobs
+    def least_jobs(self) -> int:
+        """All of them, or more where not all are known."""
+        return self.waiting_jobs + (self.in_flight_jobs or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

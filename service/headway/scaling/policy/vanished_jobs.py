@@ -63,12 +63,11 @@ def note(backlog: Backlog | None) -> tuple[str, ...]:
 def _sample(view: PoolView) -> BacklogSample | None:
     """The jobs of the pool by the newest samples of its queues; ``None`` where they are not known."""
     is_anybody_there = view.running_workers or view.starting_workers or view.unknown_workers or view.leaving_workers
-    waiting_jobs = in_flight_jobs = 0
-    for queue in view.queues:
-        if queue.waiting_jobs is None or (queue.in_flight_jobs is None and is_anybody_there):
-            return None
-        waiting_jobs += queue.waiting_jobs
-        in_flight_jobs += queue.in_flight_jobs or 0
+    if any(queue.waiting_jobs is None for queue in view.queues):
+        return None
+    is_known = not is_anybody_there or all(queue.in_flight_jobs is not None for queue in view.queues)
+    waiting_jobs = sum(queue.waiting_jobs or 0 for queue in view.queues)
+    in_flight_jobs = sum(queue.in_flight_jobs or 0 for queue in view.queues) if is_known else None
     at_s = min((queue.sampled_at_s for queue in view.queues if queue.sampled_at_s is not None), default=None)
     return None if at_s is None else BacklogSample(at_s=at_s, waiting_jobs=waiting_jobs, in_flight_jobs=in_flight_jobs)
 
@@ -98,9 +97,9 @@ def _vanished(
     Starts of the last moments may not be counted yet: the newest samples wait for them.
     """
     settled = [each for each in samples if each.at_s <= now_s - FLUSH_SETTLED_S]
-    if left_jobs is None or not settled:
+    if left_jobs is None or not settled or settled[-1].in_flight_jobs is None:
         return 0, samples
-    most_jobs, now_jobs = max(each.jobs for each in settled), settled[-1].jobs
+    most_jobs, now_jobs = max(each.least_jobs for each in settled), settled[-1].least_jobs
     lost_jobs = int(most_jobs - now_jobs - left_jobs)
     if lost_jobs < max(LOST_JOBS_MIN, FLUSH_LOST_FRACTION_MIN * most_jobs):
         return 0, samples
