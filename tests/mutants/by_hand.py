@@ -231,6 +231,14 @@ MUTANTS = (
         ("round(serving_slots + rate_per_s * view.dispatch_overhead_s)", "busy_slots"),
     ),
     *_in(
+        "demands/start_contention.py",
+        ("test_start_contention.py",),
+        ("max(view.host_cores, math.sqrt", "min(view.host_cores, math.sqrt"),
+        ("work_s * view.host_cores / view.start_up_cpu_s", "work_s / view.start_up_cpu_s"),
+        (" / view.slots_per_worker\n", "\n"),
+        ("helpful_slots - sum(each.slots for each in given.coming)", "helpful_slots"),
+    ),
+    *_in(
         "demands/deadlines.py",
         DEMAND,
         ("if jobs <= slots_max:", "if True:"),

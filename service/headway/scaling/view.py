@@ -37,6 +37,8 @@ class PoolView:
     """What 95 % of the measured start-ups take at most; ``None`` until some were measured."""
     start_up_cpu_s: float | None = None
     """CPU seconds that one start takes; ``None`` where it is not measured."""
+    host_cores: float | None = None
+    """Cores of the hosts that may start its workers, which share them while they start; ``None``: not known."""
     exit_s: float | None = None
     """From the request to stop to the end of the process, of a worker without a job; ``None``: not measured."""
     dispatch_overhead_s: float | None = None

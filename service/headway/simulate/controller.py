@@ -46,6 +46,7 @@ class Controller:
         slots_per_worker: int = 1,
         recalls_weeks: bool = True,
         behaviour: Behaviour | None = None,
+        host_cores: float | None = None,
     ) -> None:
         self.profile = profile or Profile(
             pool="simulated",
@@ -66,6 +67,7 @@ class Controller:
         self._behaviour = measured = behaviour or Behaviour()
         known_s = of_late_s(measured)
         self._start_up_s = start_up_s if known_s is None else known_s
+        self._host_cores = host_cores
         self._start_up_p95_s = None if measured.start_up is None else measured.start_up.p95_s
         self._exit_s = None if measured.exit is None else mean_s(measured.exit)
         self._lag_s = 0.0 if behaviour is None else LAG_S
@@ -171,6 +173,7 @@ class Controller:
             start_up_s=self._start_up_s if seen.start_up_s is None else seen.start_up_s,
             start_up_p95_s=self._start_up_p95_s if seen.start_up_p95_s is None else seen.start_up_p95_s,
             start_up_cpu_s=measured.start_up_cpu_s,
+            host_cores=self._host_cores,
             exit_s=self._exit_s,
             dispatch_overhead_s=self._overhead_s(seen),
             capacity_workers=self._ceiling_workers if seen.capacity_workers is None else seen.capacity_workers,

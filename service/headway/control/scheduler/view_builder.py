@@ -68,6 +68,7 @@ class ViewBuilder:
         self._is_any_unreachable = not all(host.is_confirmed for host in known)
         self._capacities: dict[str, int | None] = {}
         self._templates = _templates(known)
+        self._cores = _cores(known)
         self._assigned: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
         """By pool, what stays on hosts that get nothing new."""
@@ -148,6 +149,7 @@ class ViewBuilder:
             start_up_s=facts.start_up_s,
             start_up_p95_s=facts.start_up_p95_s,
             start_up_cpu_s=facts.start_up_cpu_s,
+            host_cores=self._cores.get(template),
             exit_s=facts.exit_s,
             leaves_due_jobs=facts.leaves_due_jobs,
             dispatch_overhead_s=self._learning.overhead_s(pool),
@@ -297,6 +299,15 @@ def _templates(known: Iterable[Host]) -> dict[str, Template]:
         for template in host.templates:
             reported.setdefault(template.name, []).append(template)
     return {name: _slowest(templates) for name, templates in reported.items()}
+
+
+def _cores(known: Iterable[Host]) -> dict[str, float]:
+    """The cores of the hosts that may start workers of each template, by its name."""
+    cores: dict[str, float] = {}
+    for host in known:
+        for name in {template.name for template in host.templates} if is_open(host) else ():
+            cores[name] = cores.get(name, 0.0) + host.capacity.cpu_cores
+    return cores
 
 
 def _slowest(templates: Sequence[Template]) -> Template:

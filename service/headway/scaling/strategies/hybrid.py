@@ -31,6 +31,7 @@ from headway.scaling.demands.jobs_in_front import drain_behind
 from headway.scaling.demands.rhythm_capacity import Keeping, enough_slots
 from headway.scaling.demands.rhythm_detection import Periods, periods_of, rhythm_alone, seen
 from headway.scaling.demands.safety_stock import SafetyStock, guard_of, learned, spare_jobs
+from headway.scaling.demands.start_contention import vain_starts_note, without_vain_starts
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.policy.stabilization import start_cost_s
 from headway.scaling.profile import Forecast
@@ -60,6 +61,7 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     drain = None if enough is None else _drain_of_wave(queue, given, view, slots=enough)
     if drain is None:
         drain = _drain(queue, view, given, slots_max=ceiling_slots(view, now_s))
+    calculated, drain = drain, without_vain_starts(drain, given, queue, view)
     if math.isinf(given.cycle_s) and (asked or drain.new_slots):
         kept["blind"] = True
     demands = [
@@ -79,7 +81,8 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         coming_jobs = guard.expected_jobs + (queue.retry_rate_per_s or 0.0) * view.tick_s
         stand = standing(queue, view, given, arrivals_per_tick=coming_jobs, spare_jobs=spare)
         demands.append(Demand(name="standing", slots=max(at_work, in_use + stand.slots)))
-    return Advice(demands=tuple(demands), state=kept, enough_slots=enough)
+    notes = vain_starts_note(calculated, drain, view)
+    return Advice(demands=tuple(demands), state=kept, notes=notes, enough_slots=enough)
 
 
 def _guard(

@@ -138,6 +138,7 @@ def controller_of(
         slots_per_worker=setting.slots,
         recalls_weeks=setting.recalls_weeks,
         behaviour=known,
+        host_cores=None if setting.host_cores is None else setting.host_cores * max(1, setting.hosts),
     )
 
 
