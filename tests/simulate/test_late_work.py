@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from headway.scaling.metrics.behaviour import Behaviour
+from headway.scaling.metrics.behaviour import Behaviour, Spread
 from headway.scaling.model import Decision, Objective
 from headway.scaling.profile import Profile
 from headway.simulate.controller import Controller
@@ -14,6 +14,7 @@ from headway.simulate.engine.results import Result
 from headway.simulate.engine.simulated_pool import PoolPlan
 from headway.simulate.engine.simulation import simulate
 from headway.simulate.observation import Observation
+from headway.simulate.studies.single_pool import Setting, controller_of, plan_of, rehearsal_of, rehearse
 from headway.simulate.workloads.jobs import Jobs
 
 BURST_JOBS = 150
@@ -94,3 +95,29 @@ def test_slow_starts_are_no_reason_for_more_of_them(shape: str, start_up_s: floa
     """A new worker starts nineteen of these jobs in the 2 s after it is up."""
     _, controller = served(load(SHAPES[shape], service_s=0.1), service_s=0.1, start_up_s=start_up_s)
     assert controller.most_workers <= 15
+
+
+def test_a_burst_on_two_cores_starts_no_more_workers_than_help() -> None:
+    """Each start takes 1.5 s of a core: fewer of them are up sooner, and no job starts later for it."""
+    behaviour = Behaviour(start_up=Spread(p50_s=2.0, p95_s=2.0), start_up_cpu_s=1.5, dispatch_overhead_s=DISPATCH_S)
+    profile = Profile(
+        pool="simulated",
+        queues=("simulated/jobs",),
+        template="simulated",
+        objective=Objective(target_s=10.0),
+        workers_max=200,
+        service_time_guess_s=1.0,
+    )
+    jobs = load(SHAPES["at once"], service_s=1.0)
+    setting = Setting(behaviour=behaviour, host_cores=2.0)
+    knowing = rehearse(jobs, profile, setting)
+    (unknowing,) = simulate(
+        [plan_of(jobs, profile, setting)],
+        [controller_of(profile, replace(setting, host_cores=None))],
+        rehearsal=rehearsal_of(setting, hosts=(), begins_at_s=0.0),
+    )
+    assert knowing.spawns <= unknowing.spawns / 2  # 24 and 60
+    assert knowing.attainment_percent >= unknowing.attainment_percent
+    assert knowing.pickup_max_s is not None
+    assert unknowing.pickup_max_s is not None
+    assert knowing.pickup_max_s <= unknowing.pickup_max_s
