@@ -561,6 +561,27 @@ async def test_a_pool_only_advised_since_it_was_decided_moves_nothing_when_anoth
     assert database.assigned() == {("low", "a"): 6}
 
 
+async def test_deciding_knows_the_cores_of_the_hosts_that_may_start_workers(
+    migrated_url: str, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def watched(view: Any, memory: Any, *, now_s: float, strategies: Any) -> Any:
+        seen.append(view.host_cores)
+        return decide(view, memory, now_s=now_s, strategies=strategies)
+
+    monkeypatch.setattr(evaluator, "decide", watched)
+    database.profile()
+    for host in ("a", "b", "c"):
+        database.host(host)
+    database.run("update hosts set cpu_cores = 3")
+    database.run("update hosts set state = 'cordoned' where host_id = 'c'")
+    database.bucket(waiting_jobs=1)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert seen == [6.0]
+
+
 async def test_an_idle_pool_is_not_decided_again_but_its_story_is_renewed(
     migrated_url: str, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
