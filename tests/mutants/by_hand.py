@@ -524,7 +524,7 @@ MUTANTS = (
         ("member, 2 * jobs, view", "member, jobs, view"),
         ("deviations=RANDOM_DEVIATIONS)", "deviations=0.0)"),
         ("each.jobs - _surely_started(each.queue, within_s, given, view)", "each.jobs"),
-        ("max(0.0, within_s - start_up_s(view))", "max(0.0, within_s)"),
+        ("max(LATE_S, within_s - start_up_s(view))", "max(LATE_S, within_s)"),
         ("idle_slots=given.idle_slots - idle_slots", "idle_slots=given.idle_slots"),
         ("new_slots=own.new_slots + new_slots", "new_slots=own.new_slots"),
         ("kept_slots=own.kept_slots + idle_slots", "kept_slots=own.kept_slots"),

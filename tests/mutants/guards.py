@@ -338,7 +338,7 @@ GUARDS = (
         ("monitoring/activity.py", "now_s - hint.known_at_s > ACTIVITY_HINT_FRESH_S or ", ""),
         ("monitoring/activity.py", " or hint.known_at_s < started_at_s:", ":"),
         ("monitoring/activity.py", "return min(hinted, key=_known_at_s,", "return max(hinted, key=_known_at_s,"),
-        ("monitoring/activity.py", "if process.group != process.pid or process.is_over:", "if process.is_over:"),
+        ("monitoring/activity.py", "return process.group == process.pid and _is_copy", "return _is_copy"),
         ("monitoring/activity.py", "(own == parents or has_rq_title(own))", "True"),
         (
             "monitoring/activity.py",

@@ -132,7 +132,10 @@ def test_new_slots_start_jobs_in_front_only_once_they_are_up() -> None:
     ("jobs", "need"),
     [
         (1, Need(kept_slots=2)),  # two of bulk; one that comes starts the urgent one
-        (3, Need(kept_slots=3, new_slots=1 + 3)),  # six of bulk take all that is there, and one more
+        (
+            3,
+            Need(kept_slots=3, new_slots=1 + 1),
+        ),  # six of bulk take what is there and one more, the three one
     ],
 )
 def test_jobs_in_front_take_idle_slots_first_and_then_those_that_come(jobs: int, need: Need) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from headway.scaling.arithmetic import ROUNDING
 from headway.scaling.demands.deadlines import (
+    LATE_S,
     Coming,
     Due,
     Need,
@@ -118,7 +119,7 @@ def slots_in_front(member: QueueMetrics, jobs: float, within_s: float, given: Su
     for each in jobs_in_front(member, 2 * jobs, view, deviations=RANDOM_DEVIATIONS):
         left_jobs = each.jobs - _surely_started(each.queue, within_s, given, view)
         if left_jobs > ROUNDING:
-            per_slot = 1 + math.floor(max(0.0, within_s - start_up_s(view)) / cycle_s(each.queue, view))
+            per_slot = 1 + math.floor(max(LATE_S, within_s - start_up_s(view)) / cycle_s(each.queue, view))
             slots += math.ceil(left_jobs / per_slot - ROUNDING)
     return slots
 
