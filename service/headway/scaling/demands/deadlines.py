@@ -234,7 +234,9 @@ def standing(
     while from_s < until_s:
         ahead_jobs += arrivals_per_tick * min(view.tick_s, until_s - from_s) / view.tick_s
         within_s = from_s + view.profile.objective.target_s - MARGIN_S
-        found = greatest((found, need(ahead_jobs + spare_jobs, within_s, given, start_up_s=start_up_s(view))))
+        # What has not come need not be late: with a floor here, standing workers come and go.
+        more = need(ahead_jobs + spare_jobs, within_s, given, start_up_s=start_up_s(view), late_s=0.0)
+        found = greatest((found, more))
         from_s += view.tick_s
     return found
 
