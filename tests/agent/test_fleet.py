@@ -517,6 +517,16 @@ def test_a_program_that_went_missing_backs_off_and_touches_no_other_kind(
     assert "host.toml has no template 'unknown'" in caplog.text
 
 
+def test_a_template_that_host_toml_lacks_is_never_spawned_however_often_it_is_tried(stage: Stage) -> None:
+    with stage.fleet(template()) as fleet:
+        orders = [Assignment(pool="mail", host_id="a", template="unknown", base_workers=2)]
+        for _ in range(5):
+            fleet.act(reconcile(fleet.workers(), orders))
+            assert {worker.state for worker in fleet.workers()} <= {WorkerState.BACKING_OFF}
+            stage.clock.ahead_s += 11.0
+            fleet.scan()
+
+
 def test_a_place_that_nobody_wants_any_more_is_given_up_during_its_pause(stage: Stage) -> None:
     with stage.fleet(template("raise SystemExit(1)", ready=Ready(after_s=5.0))) as fleet:
         fleet.act([start()])

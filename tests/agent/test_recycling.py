@@ -118,6 +118,13 @@ def test_a_worker_that_grew_is_replaced_for_its_memory(first: dict[str, Any]) ->
     assert worn_by_memory(recycling, RECYCLING_FRESH_S + 1.0)
 
 
+def test_a_worker_of_which_nobody_knows_what_it_does_is_fresh_for_a_minute_only() -> None:
+    recycling = Recycling()
+    assert worn_by_memory(recycling, RECYCLING_TRIAL_S + 1.0, is_busy=None)
+    assert not worn_by_memory(recycling, RECYCLING_TRIAL_S + 1.0, is_busy=False, worker_id=LAST)
+    assert not worn_by_memory(Recycling(), RECYCLING_TRIAL_S - 1.0, is_busy=None)
+
+
 def test_age_and_jobs_still_replace_workers_that_are_too_large() -> None:
     recycling = Recycling()
     used = template(recycle=Recycle(after_s=1_000.0, memory_bytes=10**8))

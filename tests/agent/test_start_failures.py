@@ -12,6 +12,7 @@ from headway.agent.model import NOT_KNOWN
 from headway.agent.workers import lifecycle, worker_record
 from headway.agent.workers.crash_backoff import CRASH_WITHIN_S
 from headway.agent.workers.ends.start_failures import (
+    CAUSE_KEPT_S,
     OUTPUT_READ_AFTER_S,
     OUTPUT_READ_EVERY_S,
     StartFailures,
@@ -83,7 +84,7 @@ def cause_of(failures: StartFailures, record: Record) -> StartFailure | None:
 def test_one_worker_is_tried_at_a_time_while_a_cause_stands() -> None:
     failures, trying = StartFailures(), record(WorkerState.STARTING, at_s=100.0)
     assert not failures.holds(KIND, [trying], now_s=100.0)
-    failures.note(KIND, REFUSED, now_s=99.0)
+    failures.note(trying, REFUSED, now_s=99.0)
     assert failures.holds(KIND, [trying], now_s=100.0)
     assert not failures.holds(("news", "rq"), [trying], now_s=100.0)
     assert not failures.holds(KIND, [record(WorkerState.BACKING_OFF, at_s=100.0)], now_s=100.0)
@@ -94,21 +95,44 @@ def test_one_worker_is_tried_at_a_time_while_a_cause_stands() -> None:
 
 def test_a_cause_stands_until_a_worker_that_was_started_since_has_run_for_a_while() -> None:
     failures, waiting = StartFailures(), record(WorkerState.BACKING_OFF, at_s=100.0)
-    failures.note(KIND, REFUSED, now_s=100.0)
+    failures.note(waiting, REFUSED, now_s=100.0)
     before, since = record(WorkerState.RUNNING, at_s=10.0), record(WorkerState.RUNNING, at_s=110.0)
-    failures.scan([before, since], now_s=109.9 + CRASH_WITHIN_S)
+    failures.scan([waiting, before, since], now_s=109.9 + CRASH_WITHIN_S)
     assert cause_of(failures, waiting) is StartFailure.CONNECTION_REFUSED
     assert cause_of(failures, before) is None  # of use, whatever others fail by
-    failures.scan([before, since], now_s=110.0 + CRASH_WITHIN_S)
+    failures.scan([waiting, before, since], now_s=110.0 + CRASH_WITHIN_S)
     assert cause_of(failures, waiting) is None
 
 
 def test_a_failure_by_no_known_cause_ends_the_one_that_stood() -> None:
     failures, waiting = StartFailures(), record(WorkerState.BACKING_OFF, at_s=100.0)
-    failures.note(KIND, REFUSED, now_s=100.0)
-    failures.note(KIND, "Starting", now_s=101.0, has_ended=False)
+    failures.note(waiting, REFUSED, now_s=100.0)
+    failures.note(waiting, "Starting", now_s=101.0, has_ended=False)
     assert cause_of(failures, waiting) is StartFailure.CONNECTION_REFUSED
-    failures.note(KIND, "KeyError: 'x'", now_s=102.0)
+    failures.note(waiting, "KeyError: 'x'", now_s=102.0)
+    assert cause_of(failures, waiting) is None
+
+
+def test_a_start_that_comes_to_its_end_has_not_failed_by_what_it_printed() -> None:
+    """It may have retried, or done without what is optional."""
+    failures, starting = StartFailures(), record(WorkerState.STARTING, at_s=100.0)
+    other = record(WorkerState.STARTING, at_s=100.0)
+    failures.note(starting, REFUSED, now_s=105.0, has_ended=False)
+    failures.note_ready(other)
+    assert cause_of(failures, starting) is StartFailure.CONNECTION_REFUSED
+    failures.note_ready(starting)
+    assert cause_of(failures, starting) is None
+    failures.note(starting, "No module named 'uvloop', using asyncio", now_s=105.0, has_ended=False)
+    assert cause_of(failures, starting) is None
+
+
+def test_a_cause_ends_a_minute_after_the_last_worker_that_was_to_start() -> None:
+    failures, waiting = StartFailures(), record(WorkerState.BACKING_OFF, at_s=100.0)
+    failures.note(waiting, REFUSED, now_s=100.0)
+    failures.scan([waiting], now_s=1_000.0)
+    failures.scan([], now_s=1_000.0 + CAUSE_KEPT_S)
+    assert cause_of(failures, waiting) is StartFailure.CONNECTION_REFUSED
+    failures.scan([], now_s=1_000.1 + CAUSE_KEPT_S)
     assert cause_of(failures, waiting) is None
 
 

@@ -450,7 +450,7 @@ MUTANTS = (
         ("return count if most is None else min(count, most)", "return count"),
     ),
     *_in(
-        "metrics/jobs_beyond_slots.py",
+        "demands/jobs_beyond_slots.py",
         ("test_jobs_beyond_slots.py",),
         ("not slots or ", ""),
         (" or any(_counts_begun(queue, samples) for queue in queues)", ""),

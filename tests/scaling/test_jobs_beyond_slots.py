@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
+from headway.scaling.demands.jobs_beyond_slots import with_reserved_beyond_slots
 from headway.scaling.demands.unlimited_prefetch import RESERVED_PER_SLOT
-from headway.scaling.metrics.jobs_beyond_slots import with_reserved_beyond_slots
 from headway.scaling.model import Decision, Memory, QueueMetrics, QueueSample
 from support.pools import NOW_S, profile, queue, view
 

@@ -259,7 +259,7 @@ class Agent:
         reported = reporters.take_events()
         for worker_id, each in reported.items():
             fleet.cuts.note_reports(worker_id, each)
-            fleet.done_jobs.note_reports((each.pool, each.template), each.reports, now_s=self._clock())
+            fleet.done_jobs.note_reports(worker_id, each.reports, now_s=self._clock())
             self._receptions.note(each.pool, each.reports, queues)
             events += events_of(each.pool, self._receptions.joined(each.reports), queues)
         receptions = self._receptions.due(

@@ -36,7 +36,8 @@ class Monitor:
         self._reporters: Reporters | None = None
         self._scales = ResourceUsage()
         self._costs = CostModel(self._kept())
-        self._orders: dict[str, Taking] = {}
+        self._orders: dict[tuple[str, str], Taking] = {}
+        """By name and hash of a template."""
         """By template, in what order its workers have reported that they take from their queues."""
         self._room: HostCapacity | None = None
         self._measured_at_s = self._weighed_at_s = float("-inf")
@@ -94,13 +95,20 @@ class Monitor:
         """What the control plane may know of the templates, at what their workers cost."""
         if self._reporters is not None:
             # Of a template without a worker, what the last ones said: the next will do as they did.
-            self._orders |= self._reporters.queue_orders
+            said = self._reporters.queue_orders
+            self._orders = {
+                (name, each.content_hash): taking
+                for name, each in host_file.templates.items()
+                if (taking := said.get(name) or self._orders.get((name, each.content_hash))) is not None
+            }
         return tuple(map(self._reported, host_file.templates.values()))
 
     def _reported(self, template: Template) -> model.Template:
         found = self._costs.reported(template)
-        order, strict_queues = self._orders.get(template.name, UNKNOWN)
-        return found if order is None else replace(found, queue_order=order, strict_queues=strict_queues)
+        order, strict_queues = self._orders.get((template.name, template.content_hash), UNKNOWN)
+        if order is None or found.queue_order is not None:  # its own command line says so
+            return found
+        return replace(found, queue_order=order, strict_queues=strict_queues)
 
     def _conclude(self, records: Sequence[Record], host_file: HostFile, *, workers_bytes: int) -> None:
         """Once every worker has been weighed again."""

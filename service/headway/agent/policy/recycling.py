@@ -59,7 +59,9 @@ class Recycling:
         """Take note of a worker that takes too much memory and has had no job."""
         if activity.is_busy or activity.ended_jobs:
             self._have_worked.add(record.worker_id)
-        is_fresh = record.worker_id not in self._have_worked and now_s - record.life.started_at_s <= RECYCLING_FRESH_S
+        # One of which nobody knows what it does may have had a job.
+        fresh_s = RECYCLING_FRESH_S if activity.is_busy is False else RECYCLING_TRIAL_S
+        is_fresh = record.worker_id not in self._have_worked and now_s - record.life.started_at_s <= fresh_s
         limit_bytes, memory_bytes = template.recycle.memory_bytes, activity.memory_bytes
         if not is_fresh or limit_bytes is None or memory_bytes is None or memory_bytes < limit_bytes:
             return

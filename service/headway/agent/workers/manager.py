@@ -199,6 +199,7 @@ class WorkerManager:
                 held.record = replace(held.record, stop=template.stop)
             elif held.state is WorkerState.BACKING_OFF:
                 self._backoff = self._backoff.without(held.record.kind)
+                self._start_failures.forget(held.record.kind)
 
     def scan(self) -> bool:
         """Take note of ends, of readiness and of times that are over. Returns whether anything has changed."""
@@ -367,7 +368,8 @@ class WorkerManager:
         template = self._host_file.templates.get(start.template)
         if template is None and not self._backoff.holds(kind, now_s=now_s):
             self._fail(kind, f"host.toml has no template {start.template!r}", started_at_s=now_s, now_s=now_s)
-        is_held = self._is_held(kind, now_s) and kind not in self._let_through
+        is_paused = self._backoff.holds(kind, now_s=now_s) and kind not in self._let_through
+        is_held = template is None or is_paused or self._is_barred(kind, now_s)
         self._let_through.discard(kind)
         begin = lifecycle.held_back if is_held else lifecycle.spawned
         life = begin(now_s=now_s, is_burst=start.is_burst)
@@ -397,6 +399,7 @@ class WorkerManager:
             self._fail(record.kind, str(error), started_at_s=record.life.started_at_s, now_s=now_s)
             return
         held.runs_as(process, self.output)
+        self.done_jobs.note_start(held.record)
         with suppress(OSError):  # the disk takes nothing more: what follows reports it
             self._starts.note(held.record)
         if self._starts.is_long:
@@ -474,6 +477,7 @@ class WorkerManager:
             held.tail = None
             held.become(lifecycle.ready(life, now_s=now_s))
             self.reporters.note_ready(held.record.worker_id, held.record.template)
+            self._start_failures.note_ready(held.record)
             if held.is_ours and held.was_seen_ready:
                 self._start_ups.append(held.start_up(now_s=now_s))
         elif held.is_late(now_s=now_s):
@@ -485,7 +489,7 @@ class WorkerManager:
 
     def _note_start_failure(self, record: Record, *, now_s: float, has_ended: bool) -> None:
         printed = self.output.end(record.worker_id, OUTPUT_END_BYTES)
-        self._start_failures.note(record.kind, printed, now_s=now_s, has_ended=has_ended)
+        self._start_failures.note(record, printed, now_s=now_s, has_ended=has_ended)
 
     def _take_note_of_end(self, held: ManagedWorker, *, exit_code: int | None, now_s: float) -> None:
         record = held.record
@@ -546,9 +550,11 @@ class WorkerManager:
         del self._held[held.record.worker_id]
 
     def _fail(self, kind: tuple[str, str], why: str, *, started_at_s: float, now_s: float) -> None:
-        self._backoff = self._backoff.failed(
-            kind, started_at_s=started_at_s, now_s=now_s, done_at_s=self.done_jobs.last_s(kind)
-        )
+        self._let_through.discard(kind)
+        pause = self._backoff.pauses.get(kind)
+        # What older workers do shows nothing of those that are started now.
+        done_at_s = None if pause is None else self.done_jobs.last_s(kind, started_after_s=pause.failed_at_s)
+        self._backoff = self._backoff.failed(kind, started_at_s=started_at_s, now_s=now_s, done_at_s=done_at_s)
         pause_s = (self._tries_at_s(kind, now_s) or now_s) - now_s
         log.warning("failed pool=%s template=%s again_in_s=%.0f: %s", *kind, pause_s, why)
 

@@ -11,8 +11,8 @@ from headway.control.scheduler.learning import Learning
 from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknown_workers
 from headway.scaling.arithmetic import MINUTE_S
 from headway.scaling.demands.deadlines import exposed_s
+from headway.scaling.demands.jobs_beyond_slots import with_reserved_beyond_slots
 from headway.scaling.history.daily import minute_of
-from headway.scaling.metrics.jobs_beyond_slots import with_reserved_beyond_slots
 from headway.scaling.metrics.newest_sample import listed_workers, useful_workers, with_newest, with_unlisted_workers
 from headway.scaling.metrics.sampling_instant import (
     NOTHING_RECENT,

@@ -1,6 +1,7 @@
 """Known causes of failed starts, read off what workers printed. Only the code of a cause leaves the host.
 
-A cause stands until a worker of its kind has run for a while. While it stands, one worker of the kind is tried at a
+A cause stands until a worker of its kind has run for a while, the worker that printed it is ready, or none of its kind
+starts for a minute. While it stands, one worker of the kind is tried at a
 time: all others would fail by the same cause, and take what the running ones need.
 """
 
@@ -13,6 +14,7 @@ from headway.scaling.model import StartFailure, Worker, WorkerState
 
 OUTPUT_READ_AFTER_S = 5.0  # a start that is not ready by then may retry a connection for as long as it is left to
 OUTPUT_READ_EVERY_S = 2.0
+CAUSE_KEPT_S = 60.0  # while none of its kind starts or backs off: between two tries none may
 OUTPUT_END_BYTES = 16 * 1024  # a traceback of a library, its last exception with it
 
 WORDS: tuple[tuple[str, StartFailure], ...] = (
@@ -57,12 +59,22 @@ def start_failure_in(printed: str) -> StartFailure | None:
     return cause if at >= 0 else None
 
 
+RETRIED = frozenset(StartFailure) - {StartFailure.MODULE_MISSING, StartFailure.HOST_MEMORY, StartFailure.DISK_FULL}
+"""The causes at which a start may go on, and retry. Of others it ends; else what was missing was optional."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Noted:
-    """A cause, and when a worker failed by it last."""
+    """A cause, when a worker failed by it last, and when a worker of the kind last started or backed off."""
 
     cause: StartFailure
     at_s: float
+    worker_id: str
+    """Of the worker that printed it."""
+    wanted_at_s: float
+
+
+_TO_START = frozenset({WorkerState.STARTING, WorkerState.BACKING_OFF})
 
 
 class StartFailures:
@@ -73,16 +85,26 @@ class StartFailures:
         self._read_at_s: dict[str, float] = {}
         """Worker id -> when the output of its start is read next."""
 
-    def note(self, kind: tuple[str, str], printed: str, *, now_s: float, has_ended: bool = True) -> None:
+    def note(self, record: Record, printed: str, *, now_s: float, has_ended: bool = True) -> None:
         """Take note of what a start has printed that failed, or that goes on for long.
 
         A start that has failed by none of the known causes ends the one that stood.
         """
         cause = start_failure_in(printed)
-        if cause is not None:
-            self._noted[kind] = _Noted(cause=cause, at_s=now_s)
+        if cause is not None and (has_ended or cause in RETRIED):
+            self._noted[record.kind] = _Noted(cause=cause, at_s=now_s, worker_id=record.worker_id, wanted_at_s=now_s)
         elif has_ended:
-            self._noted.pop(kind, None)
+            self.forget(record.kind)
+
+    def note_ready(self, record: Record) -> None:
+        """Take note of a start that has come to its end in spite of what it had printed."""
+        noted = self._noted.get(record.kind)
+        if noted is not None and noted.worker_id == record.worker_id:
+            self.forget(record.kind)
+
+    def forget(self, kind: tuple[str, str]) -> None:
+        """End the cause of a kind, as where its workers are started otherwise now."""
+        self._noted.pop(kind, None)
 
     def is_output_due(self, record: Record, *, now_s: float) -> bool:
         """Whether the output of a start that is not ready is to be read now; the next time is a moment later."""
@@ -92,7 +114,7 @@ class StartFailures:
         return now_s >= due_s
 
     def scan(self, records: Iterable[Record], *, now_s: float) -> None:
-        """End the causes of kinds of which a worker was started since and has run for a while."""
+        """End the causes of kinds of which a worker was started since and has run for a while, or none is to start."""
         if not self._noted and not self._read_at_s:
             return
         found = tuple(records)
@@ -101,13 +123,19 @@ class StartFailures:
             is_settled = record.life.state is WorkerState.RUNNING and not _is_tried(record, now_s)
             if noted is not None and is_settled and record.life.started_at_s > noted.at_s:
                 del self._noted[record.kind]
+        wanted = {each.kind for each in found if each.life.state in _TO_START}
+        self._noted = {
+            kind: replace(each, wanted_at_s=now_s) if kind in wanted else each
+            for kind, each in self._noted.items()
+            if kind in wanted or now_s - each.wanted_at_s <= CAUSE_KEPT_S
+        }
         starting = {each.worker_id for each in found if each.life.state is WorkerState.STARTING}
         self._read_at_s = {each: due_s for each, due_s in self._read_at_s.items() if each in starting}
 
     def named(self, worker: Worker) -> Worker:
         """``worker`` with the cause by which its start fails, or by which the one before it has failed."""
         noted = self._noted.get((worker.pool, worker.template))
-        if noted is None or worker.state not in {WorkerState.STARTING, WorkerState.BACKING_OFF}:
+        if noted is None or worker.state not in _TO_START:
             return worker
         return replace(worker, start_failure=noted.cause)
 
