@@ -438,9 +438,13 @@ async def test_one_that_is_tried_in_a_crash_loop_has_yet_to_stay(conn: Connectio
         assert (await load_hosts(conn))[0].failing == failing
 
 
-async def test_one_worker_that_fails_beside_one_that_runs_says_nothing_of_the_host(conn: Connection) -> None:
+@pytest.mark.parametrize("age_s", [1.0, 60.0])
+async def test_one_worker_that_fails_beside_one_that_runs_says_nothing_of_the_host(
+    conn: Connection, age_s: float
+) -> None:
+    """Of eight that start together, a broker may refuse the last: the others are no reason to leave the host."""
     host_id = await enrolled(conn)
-    both = (worker("w1"), worker("w2", state=WorkerState.BACKING_OFF))
+    both = (worker("w1", started_at_s=NOW_S - age_s), worker("w2", state=WorkerState.BACKING_OFF))
     await record_report(conn, report(host_id, workers=both))
     assert (await load_hosts(conn))[0].failing == frozenset()
 

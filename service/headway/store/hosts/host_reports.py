@@ -206,13 +206,15 @@ _RECORD = text(
 
 
 def _host_to_json(report: HostReport) -> Mapping[str, Any]:
-    # In a crash loop one keeps trying: that it was ready for a moment does not show that such workers stay.
+    running = {worker.template for worker in report.workers if worker.state is WorkerState.RUNNING}
+    # In a crash loop one keeps trying: that it was ready for a moment does not show that such workers stay, and ends
+    # no failing that is known. Nor does one that fails beside others show that all of them will: it begins none.
     stays = {
         worker.template
         for worker in report.workers
         if worker.state is WorkerState.RUNNING and report.received_at_s - worker.started_at_s >= STAYS_AFTER_S
     }
-    failing = {worker.template for worker in report.workers if worker.state is WorkerState.BACKING_OFF} - stays
+    failing = {worker.template for worker in report.workers if worker.state is WorkerState.BACKING_OFF} - running
     return {
         **_measured_to_json(report),
         "labels": dict(report.labels),
