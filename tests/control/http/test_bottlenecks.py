@@ -1,5 +1,6 @@
 """What keeps more workers from starting or from helping: named in every view, a ticket, and nobody's page."""
 
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -94,6 +95,20 @@ async def test_where_all_fail_the_crash_loop_names_its_cause(engine: Engine, cli
     assert pool["state"] == "crash_loop"
     assert "out of memory (maxmemory)" in " ".join(pool["causes"])
     assert {"crash_loop", "bottleneck"} <= set((await client.get("/v1/health")).json()["kinds"])
+
+
+async def test_one_that_is_tried_in_a_crash_loop_ends_no_page(
+    engine: Engine, client: httpx.AsyncClient, seed: Seed
+) -> None:
+    """It is ready for a moment each time, and ends."""
+    cause = StartFailure.CONNECTION_REFUSED
+    seed.decision(Decision(pool="mail", at_s=NOW_S, target_workers=2, binding="crash_loop", is_failing=True))
+    backing_off = worker("w1", WorkerState.BACKING_OFF, cause)
+    tried = replace(worker("w2", WorkerState.RUNNING), started_at_s=NOW_S - 2.0)
+    for sequence, workers in enumerate([(backing_off,), (backing_off, tried)]):
+        await reported(engine, *workers, sequence=1 + sequence)
+        assert (await pool_of(client))["state"] == "crash_loop"
+        assert ("pool_broken", "page") in await seen_rules(engine)
 
 
 async def test_a_cause_ends_with_the_report_that_no_longer_names_it(engine: Engine, client: httpx.AsyncClient) -> None:

@@ -82,6 +82,7 @@ def pool_now(
     start_failure = start_failure_of(noticed)
     suspension = None if latest is None else latest.decision.suspension
     is_kept_from_jobs = is_suspended(suspension)
+    is_failing = latest is not None and latest.decision.is_failing
     condition = Condition(
         profile=profile,
         metrics=together,
@@ -99,8 +100,9 @@ def pool_now(
         useless=() if latest is None else bottlenecks_of(latest.decision),
         stoppage=None if latest is None else latest.decision.stoppage,
         # Workers of a suspended library may end as soon as they are started, and none is to be started. Where others
-        # run and the cause is known, the pool works, short of workers.
-        is_crash_looping=not (is_kept_from_jobs or (start_failure is not None and counts.running))
+        # run and the cause is known, the pool works, short of workers. Where they fail on every host, the one that runs
+        # is only tried.
+        is_crash_looping=not (is_kept_from_jobs or (start_failure is not None and counts.running and not is_failing))
         and is_crash_looping(profile, counts, latest, places),
         is_short_of_room=not is_advised and latest is not None and latest.decision.binding == "capacity",
         unstarted_workers=0
