@@ -85,7 +85,13 @@ PLANTED: dict[str, tuple[dict[str, str], set[str]]] = {
     "HeadwayPoolUnknown": ({f'headway_pool_state{{{POOL},state="stale"}}': "1x70"}, set()),
     "HeadwayJobsLost": ({f"headway_pool_lost_jobs{{{POOL}}}": "12x70"}, set()),
     "HeadwayJobsCut": ({f"headway_pool_cut_jobs{{{POOL}}}": "1x70"}, set()),
-    "HeadwayPoisonJob": ({f"headway_pool_poison_jobs{{{POOL}}}": "1x70"}, set()),
+    "HeadwayPoisonJob": (
+        {
+            f"headway_pool_poison_jobs{{{POOL}}}": "1x70",
+            'headway_health_reason{instance="a",job="headway",reason="poison_jobs"}': "1x70",
+        },
+        set(),
+    ),
     "HeadwayPipelineSilent": (
         {'headway_pipeline_beat_age_seconds{instance="a",job="headway",pipeline="main"}': "11+60x70"},
         set(),

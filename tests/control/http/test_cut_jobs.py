@@ -169,6 +169,9 @@ async def test_a_job_whose_workers_died_three_times_is_poisonous_in_every_view(
     (alert,) = [each for each in alerts if each["rule"] == "job_poisonous"]
     assert (alert["summary"], alert["severity"]) == (sentence, "ticket")
     assert "Headway removes no job" in alert["action"]
+    assert "poison_jobs" not in {key.kind for key in conditions_of(await overviews.of_pools())}, (
+        "a page beside the ticket"
+    )
 
 
 @pytest.mark.parametrize(

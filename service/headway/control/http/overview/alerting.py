@@ -26,7 +26,7 @@ ALERTING_S = 10.0  # conditions must hold for a minute
 ALERTING_BUSY_FRACTION_MAX = 0.05  # an overview of ten thousand queues takes a second
 PAGE, TICKET = "page", "ticket"
 SUSPENDED = "suspended"
-TICKETED = frozenset({SUSPENDED, "bottleneck"})
+TICKETED = frozenset({SUSPENDED, "bottleneck", "poison_jobs"})
 """Kinds of health's reasons that are incidents of their pools: tickets, and nobody's page."""
 UNKNOWN = frozenset({"stale", "unseen"})
 OF_POOL_STATE = frozenset({"pool_late", "pool_at_ceiling", "pool_broken", "pool_unknown", "jobs_lost"})

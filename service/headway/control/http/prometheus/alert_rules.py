@@ -6,7 +6,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headway.control.http.overview.alerting import PAGE, TICKET
+from headway.control.http.overview.alerting import PAGE, TICKET, TICKETED
 from headway.scaling.arithmetic import DAY_S, HOUR_S
 from headway.scaling.metrics.attainment import BURNS, FAST, SLOW, Burn
 
@@ -33,6 +33,7 @@ class RecordingRule:
     expression: str
 
 
+_TICKETED = "|".join(sorted(TICKETED))
 SIMPLE: Sequence[AlertRule] = (
     AlertRule(
         name="HeadwayAway",
@@ -43,7 +44,7 @@ SIMPLE: Sequence[AlertRule] = (
     ),
     AlertRule(
         name="HeadwayDegraded",
-        expression='headway_health_reason{reason!~"suspended|bottleneck"} == 1',
+        expression=f'headway_health_reason{{reason!~"{_TICKETED}"}} == 1',
         for_s=120,
         severity=PAGE,
         summary="health is degraded, and the reason is {{ $labels.reason }}: headway get health",
