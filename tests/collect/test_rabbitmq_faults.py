@@ -1,6 +1,7 @@
 """What a collector of RabbitMQ reports while its broker fails: no zero that is none, and one log line a change."""
 
 import http.server
+import json
 import logging
 import ssl
 import threading
@@ -197,6 +198,30 @@ def test_without_the_plugin_what_waits_is_counted_and_what_was_deleted_is_empty(
     shop.publish("mail")
     assert shop.counts(source=away) == {"mail": (1, None), "news": (0, None)}
     assert [queue.name for queue in away.discover()] == ["mail", "news"]
+    away.close()
+
+
+def test_while_the_api_is_away_a_single_active_consumer_is_known(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A queue cannot change it. Forgotten, a pool would get workers that only wait."""
+
+    def useful(source: RabbitmqSource) -> dict[str, int | None]:
+        return {name: each.useful_workers for name, each in shop.samples(source=source).items()}
+
+    shop.declare("mail", arguments={"x-single-active-consumer": True})
+    shop.declare("news")
+    for name in ("mail", "news"):
+        shop.publish(name)
+    assert useful(shop.source) == {"mail": 1, "news": None}
+    away = RabbitmqSource(
+        shop.connection(management_url=f"http://127.0.0.1:{free_port()}"), json.loads(json.dumps(shop.source.cursor()))
+    )
+    assert useful(away) == {"mail": 1, "news": None}
+    monkeypatch.setattr(ManagementApi, "queues", lambda _: ())  # it begins, and lists none yet
+    assert useful(away) == useful(shop.source) == {"mail": 1, "news": None}
+    monkeypatch.undo()
+    shop.channel.queue_delete("mail")
+    shop.declare("mail")
+    assert useful(shop.source) == {"mail": None, "news": None}
     away.close()
 
 

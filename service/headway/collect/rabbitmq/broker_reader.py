@@ -7,7 +7,7 @@ consumers hold is unknown then, which is not zero.
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, takewhile
 from typing import Any
@@ -60,9 +60,16 @@ class BrokerReader:
     """Reads the queues that ``is_read`` accepts. One thread uses it."""
 
     def __init__(
-        self, connection: Connection, is_read: Callable[[ListedQueue], bool], *, known: Mapping[str, float | None]
+        self,
+        connection: Connection,
+        is_read: Callable[[ListedQueue], bool],
+        *,
+        known: Mapping[str, float | None],
+        single_consumer: Collection[str] = (),
     ) -> None:
         """Begin with the queues ``known``: name -> since when it is gone, ``None`` of one that is there.
+
+        ``single_consumer`` are those of them of which one consumer gets all messages.
 
         Raises:
             Misconfigured: the URL cannot be one, or the password's file cannot be read.
@@ -74,6 +81,7 @@ class BrokerReader:
         self._declares = PassiveDeclares(connection)
         self._known = {queue: gone_s for queue, gone_s in known.items() if self._connection.reads(queue)}
         self._known |= dict.fromkeys(connection.named_queues)
+        self._single_consumer = frozenset(single_consumer)
         self._declared: dict[str, _Declared] = {}
         """The one asked longest ago first."""
         self._counts: dict[str, tuple[ListedQueue, int | None, QueueCount]] = {}
@@ -89,6 +97,14 @@ class BrokerReader:
     def known(self) -> dict[str, float | None]:
         """The queues that were ever read and are not forgotten: what a new reader begins with."""
         return dict(self._known)
+
+    @property
+    def single_consumer(self) -> frozenset[str]:
+        """Those of ``known`` of which one consumer gets all messages, by the management API alone.
+
+        A queue is declared so and cannot change it: while the API is away, it holds.
+        """
+        return self._single_consumer
 
     def listed(self) -> tuple[list[ListedQueue], dict[str, DeclaredQueue | None]]:
         """Every queue that is read, and where AMQP answers, how many consumers each has; without a memory.
@@ -121,6 +137,10 @@ class BrokerReader:
             return self._declared_alone(at_s)
         self._note_states(listed.values())
         self._known |= dict.fromkeys(listed)
+        self._single_consumer = frozenset(
+            [name for name in self._single_consumer if name in self._known and name not in listed]
+            + [name for name, each in listed.items() if each.has_single_consumer]
+        )
         missing = [name for name, gone_s in self._known.items() if gone_s is None and name not in listed]
         lagging = [each.name for each in listed.values() if each.kind != CLASSIC]
         self._declare(missing, lagging, self._uncounted(listed, at_s), at_s)
@@ -169,7 +189,10 @@ class BrokerReader:
                 self._known[name] = at_s
             elif found.queue.ready_jobs:
                 counts[name] = QueueCount(
-                    ready_jobs=found.queue.ready_jobs, unacked_jobs=None, consumers=found.queue.consumers
+                    ready_jobs=found.queue.ready_jobs,
+                    unacked_jobs=None,
+                    consumers=found.queue.consumers,
+                    has_single_consumer=name in self._single_consumer,
                 )
         return counts
 
@@ -220,6 +243,7 @@ class BrokerReader:
                 unacked_jobs=None if each.queue is not None else 0,
                 is_there=each.queue is not None,
                 consumers=each.queue.consumers if each.queue is not None else None,
+                has_single_consumer=name in self._single_consumer,
             )
             for name, each in fresh.items()
         }
@@ -308,6 +332,12 @@ def known_from(cursor: Mapping[str, Any] | None) -> dict[str, float | None]:
     if not isinstance(queues, dict):  # none yet, or of the same library in another broker
         return {}
     return {str(name): None if gone_s is None else float(gone_s) for name, gone_s in queues.items()}
+
+
+def single_consumer_from(cursor: Mapping[str, Any] | None) -> frozenset[str]:
+    """The queues in a cursor, as ``BrokerReader.single_consumer`` gave them."""
+    queues = (cursor or {}).get("single_consumer")
+    return frozenset(map(str, queues)) if isinstance(queues, list) else frozenset()
 
 
 def _unlisted(name: str, declared: DeclaredQueue) -> ListedQueue:

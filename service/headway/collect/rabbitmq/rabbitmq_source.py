@@ -3,7 +3,7 @@
 from typing import Any
 
 from headway.collect.rabbitmq.broker_address import SCHEMES, refusals
-from headway.collect.rabbitmq.broker_reader import BrokerReader, known_from
+from headway.collect.rabbitmq.broker_reader import BrokerReader, known_from, single_consumer_from
 from headway.collect.rabbitmq.head_times import HeadTimes
 from headway.collect.rabbitmq.management_api import ListedQueue
 from headway.collect.rabbitmq.queue_sample import QueueSamples, serves_workers
@@ -22,14 +22,16 @@ class RabbitmqSource:
     def __init__(self, connection: Connection, cursor: Cursor | None) -> None:
         """Go on with the queues of ``cursor``: one that was deleted since is empty."""
         self._connection = connection
-        self._reader = BrokerReader(connection, self._is_read, known=known_from(cursor))
+        self._reader = BrokerReader(
+            connection, self._is_read, known=known_from(cursor), single_consumer=single_consumer_from(cursor)
+        )
         self._samples = QueueSamples(
             connection, HeadTimes(self._reader.head_time_s), acknowledges_ends=self.acknowledges_ends
         )
 
     def cursor(self) -> dict[str, Any]:
         """The queues that were seen; nothing is reported job by job, so nothing can be reported twice."""
-        return {"queues": self._reader.known}
+        return {"queues": self._reader.known, "single_consumer": sorted(self._reader.single_consumer)}
 
     def discover(self) -> tuple[FoundQueue, ...]:
         """The queues in the virtual host. How many processes a queue's consumers are is not known."""
