@@ -14,9 +14,11 @@ from headway.agent.monitoring.monitor import Monitor
 from headway.agent.reporting import run_folder
 from headway.agent.reporting.loading import Loading
 from headway.agent.workers.manager import WorkerManager
+from headway.control.agents.report_validation import check_report
 from headway.local import procfs
-from headway.scaling.model import ActivitySource, QueueOrder, WorkerState
+from headway.scaling.model import STRICT_QUEUES_MAX, ActivitySource, HostCapacity, QueueOrder, WorkerState
 from headway.scaling.reconcile import Drain
+from headway.store.hosts.host_reports import HostReport
 from support.fake_celery import DIES_NAMED, DIES_UNNAMED, REPORTER, celery_template
 from support.waiting import eventually
 from support.workers import Stage, printed, reconcile_until, start, states
@@ -93,6 +95,33 @@ def test_the_order_that_workers_report_is_that_of_their_template_also_when_all_a
         fleet.act([Drain(worker_id=worker_id)])
         reconcile_until(fleet, lambda: not fleet.running())
         assert monitor.templates(known) == (reported,)
+
+
+def test_a_control_plane_takes_the_order_of_a_worker_with_many_queues(
+    stage: Stage, tmp_path: Path, reporter: Say
+) -> None:
+    """It refuses all that a host reports for one that is too long."""
+    queues = [f"queue-{number}" for number in range(STRICT_QUEUES_MAX + 50)]
+    queues[0] *= 100
+    reporter(REPORTER.replace('queues=["mail"]', f'queues={queues}, order="strict"'))
+    template = celery_template(tmp_path)
+    with stage.fleet(template) as fleet:
+        run_one(fleet)
+        monitor = watch(stage, fleet)
+        eventually(lambda: is_idle(fleet, monitor))
+        (reported,) = monitor.templates(HostFile(templates={template.name: template}))
+    assert reported.strict_queues[1:] == tuple(queues[1:STRICT_QUEUES_MAX])
+    check_report(
+        HostReport(
+            host_id="h",
+            boot_id="b",
+            sequence=1,
+            epoch_seen=1,
+            received_at_s=0.0,
+            capacity=HostCapacity(cpu_cores=1.0, memory_bytes=10**9),
+            templates=(reported,),
+        )
+    )
 
 
 def test_workers_of_one_template_that_report_different_orders_keep_to_none(
