@@ -35,7 +35,24 @@ def burst(jobs: int = 150, *, service_s: float | None = 0.3, **values: object) -
     ],
 )
 def test_starts_help_until_they_delay_each_other_by_more_than_they_take_off(pool: PoolView, starts: float) -> None:
-    assert helpful_starts(pool.queues[0], pool) == starts
+    assert helpful_starts(pool) == starts
+
+
+@pytest.mark.parametrize(
+    ("service_s", "starts"),
+    [
+        (60.0, 40),  # √(20 × 60 × 2 ÷ 1.5) = 40
+        (None, math.inf),  # the other queue's jobs say nothing of these
+    ],
+)
+@pytest.mark.parametrize("completions_per_s", [0.0, 10.0])
+def test_waiting_jobs_take_as_long_as_those_of_their_own_queue(
+    completions_per_s: float, service_s: float | None, starts: float
+) -> None:
+    """However many short jobs of another queue end meanwhile."""
+    short = queue(queue="redis/short", service_time_s=0.2, completion_rate_per_s=completions_per_s)
+    waiting = queue(waiting_jobs=20, service_time_s=service_s, completion_rate_per_s=0.01)
+    assert helpful_starts(view(short, waiting, start_up_cpu_s=1.5, host_cores=2.0)) == starts
 
 
 def test_a_decision_says_in_one_sentence_that_more_starts_would_not_help() -> None:
@@ -72,7 +89,7 @@ def test_nothing_is_taken_away_that_could_start_jobs_in_time(
 
     pool = burst(jobs, service_s=service_s, start_up_cpu_s=cpu_s, host_cores=cores)
     nobody = Supply(busy_slots=0, idle_slots=0, coming=(), completions_per_s=0.0, cycle_s=service_s, caution=0.0)
-    left = without_vain_starts(Need(new_slots=starts), nobody, pool.queues[0], pool)
+    left = without_vain_starts(Need(new_slots=starts), nobody, pool)
     assert 1 <= left.new_slots <= starts
     assert last_start_s(left.new_slots) <= last_start_s(starts) * (1 + 1e-9)
 
@@ -86,4 +103,4 @@ def test_nothing_is_taken_away_that_could_start_jobs_in_time(
 def test_more_or_slower_jobs_never_leave_fewer(jobs: int, more: int, service_s: float, slower: float) -> None:
     fewer = burst(jobs, service_s=service_s)
     worse = burst(jobs + more, service_s=service_s * slower)
-    assert helpful_starts(worse.queues[0], worse) >= helpful_starts(fewer.queues[0], fewer)
+    assert helpful_starts(worse) >= helpful_starts(fewer)

@@ -10,24 +10,26 @@ Source: L. Kleinrock, "Queueing Systems", volume 2 (1976), chapter 4: processor 
 import math
 
 from headway.scaling.demands.deadlines import Need, Supply, batch_cycle_s
-from headway.scaling.model import QueueMetrics
 from headway.scaling.view import PoolView, copied
 
 
-def helpful_starts(queue: QueueMetrics, view: PoolView) -> float:
+def helpful_starts(view: PoolView) -> float:
     """The most workers whose start at once still helps the waiting jobs; infinite where that is not known.
 
     Never below the number of cores, on which they do not delay each other.
     """
-    work_s = queue.waiting_least_jobs * batch_cycle_s(queue, view) / view.slots_per_worker
+    # Each queue's own service time: the pool's mean is that of the jobs that end most often, not of those that wait.
+    waiting = [queue for queue in view.queues if queue.waiting_least_jobs]
+    slot_s = sum(queue.waiting_least_jobs * batch_cycle_s(queue, view) for queue in waiting)
+    work_s = slot_s / view.slots_per_worker
     if view.host_cores is None or not view.start_up_cpu_s or math.isinf(work_s):
         return math.inf
     return math.ceil(max(view.host_cores, math.sqrt(work_s * view.host_cores / view.start_up_cpu_s)))
 
 
-def without_vain_starts(drain: Need, given: Supply, queue: QueueMetrics, view: PoolView) -> Need:
+def without_vain_starts(drain: Need, given: Supply, view: PoolView) -> Need:
     """``drain`` with no more new slots than, with those that start already, still help."""
-    helpful_slots = helpful_starts(queue, view) * view.slots_per_worker
+    helpful_slots = helpful_starts(view) * view.slots_per_worker
     room_slots = max(0.0, helpful_slots - sum(each.slots for each in given.coming))
     return drain if drain.new_slots <= room_slots else copied(drain, new_slots=int(room_slots))
 

@@ -61,7 +61,7 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     drain = None if enough is None else _drain_of_wave(queue, given, view, slots=enough)
     if drain is None:
         drain = _drain(queue, view, given, slots_max=ceiling_slots(view, now_s))
-    calculated, drain = drain, without_vain_starts(drain, given, queue, view)
+    calculated, drain = drain, without_vain_starts(drain, given, view)
     if math.isinf(given.cycle_s) and (asked or drain.new_slots):
         kept["blind"] = True
     demands = [
