@@ -30,6 +30,7 @@ def burst(jobs: int = 150, *, service_s: float | None = 0.3, **values: object) -
         (burst(slots_per_worker=4), 4),  # √(11.25 × 2 ÷ 1.5) = 3.9
         (burst(service_s=None), math.inf),  # each may take for ever
         (burst(host_cores=None), math.inf),
+        (burst(host_cores=0.0), math.inf),  # no host has so few: its report says nothing
         (burst(start_up_cpu_s=None), math.inf),
         (burst(0), 2),
     ],

@@ -22,7 +22,7 @@ def helpful_starts(view: PoolView) -> float:
     waiting = [queue for queue in view.queues if queue.waiting_least_jobs]
     slot_s = sum(queue.waiting_least_jobs * batch_cycle_s(queue, view) for queue in waiting)
     work_s = slot_s / view.slots_per_worker
-    if view.host_cores is None or not view.start_up_cpu_s or math.isinf(work_s):
+    if not view.host_cores or not view.start_up_cpu_s or math.isinf(work_s):
         return math.inf
     return math.ceil(max(view.host_cores, math.sqrt(work_s * view.host_cores / view.start_up_cpu_s)))
 
