@@ -272,7 +272,7 @@ def test_workers_that_leave_are_no_ends_of_jobs_and_jobs_in_flight_are() -> None
         (QueueOrder.IN_TURN, (0.5, 0.5)),
         (QueueOrder.RANDOM, (0.5, 0.5)),
         (QueueOrder.BY_ARRIVAL, (200 / 240, 40 / 240)),
-        (None, (0.0, 0.0)),  # no job of them is younger than it may be
+        (None, (0.5, 0.5)),  # they start all the same
     ],
 )
 def test_starts_that_depths_do_not_show_are_shared_by_the_order(
@@ -289,8 +289,25 @@ def test_starts_that_depths_do_not_show_are_shared_by_the_order(
     assert sum(arrived_jobs) >= 50 * sum(parts)
     # Nothing is lost in the last step: what arrived is what started. Arrivals are whole jobs.
     assert arrived_jobs == pytest.approx([part * sum(arrived_jobs) for part in parts], abs=1.0)
-    if order is QueueOrder.STRICT:
+    if order in {QueueOrder.STRICT, None}:
         assert [each.at_s for each in known.queues[1].sightings] == [NOW_S]
+    if order is None:  # and no job is younger than it may be
+        assert [each.at_s for each in known.queues[0].sightings] == [NOW_S]
+
+
+def test_no_fewer_workers_stand_where_the_order_of_the_queues_is_unknown() -> None:
+    """A rush on two queues that goes on as a flow, which shows in busy slots only."""
+    depths, standing = [*range(60, 0, -6), *[3] * 16], {}
+    for order in (QueueOrder.STRICT, QueueOrder.IN_TURN, None):
+        memory = Memory(target_workers=6)
+        for number, jobs in enumerate(depths):
+            at_s = NOW_S + TICK_S * number
+            members = [depth(jobs, at_s=at_s, name=f"redis/{name}", in_flight_jobs=3) for name in ("a", "b")]
+            of_order = {"queue_order": order, "strict_queues": ("a", "b")}
+            seen = view(*members, running_workers=6, assigned_workers=6, start_up_s=8.0, **of_order)
+            decision, memory = decide(seen, memory, now_s=at_s)
+        standing[order] = next(each.slots for each in decision.demands if each.name == "standing")
+    assert standing[None] >= min(standing[QueueOrder.STRICT], standing[QueueOrder.IN_TURN]) > 12
 
 
 def test_what_is_remembered_is_bounded_and_nothing_is_where_nothing_happens() -> None:

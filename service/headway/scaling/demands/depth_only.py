@@ -45,7 +45,7 @@ def learned(before: PoolDepths | None, view: PoolView) -> PoolDepths | None:
     steps = tuple(_steps(members, before, view))
     pool = _with_drain(pool, steps, busy_slots=busy_slots, is_exact=_is_counted(view))
     starts = _starts(pool, steps, view, busy_slots=busy_slots)
-    queues = tuple(_with_step(step, jobs, view) for step, jobs in zip(steps, starts, strict=True))
+    queues = tuple(_with_step(step, started, view) for step, started in zip(steps, starts, strict=True))
     is_at_rest = not busy_slots and not any(map(_is_alive, queues))
     return copied(pool, queues=() if is_at_rest else queues, busy_slots=busy_slots)
 
@@ -120,6 +120,15 @@ class _Step:
         return self.before.waiting_jobs > 0 and self.waiting_jobs > 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Started:
+    """About how many jobs of a queue have started in a step."""
+
+    jobs: float
+    sure_jobs: float
+    """So many of the first sightings are gone: fewer where it is not known of which queue workers start jobs first."""
+
+
 def _are_known(members: Sequence[QueueMetrics], before: PoolDepths, *, busy_slots: int) -> bool:
     if not before.queues:  # at rest
         return not busy_slots and not any(queue.waiting_jobs or queue.in_flight_jobs for queue in members)
@@ -184,26 +193,29 @@ def _lost_in_flight(pool: PoolDepths, busy_slots: int, *, is_exact: bool) -> int
     return fewer if is_exact else min(0, fewer)
 
 
-def _starts(pool: PoolDepths, steps: Sequence[_Step], view: PoolView, *, busy_slots: int) -> Iterator[float]:
+def _starts(pool: PoolDepths, steps: Sequence[_Step], view: PoolView, *, busy_slots: int) -> Iterator[_Started]:
     """About how many jobs of each queue have started: what it lost, and its share of what slots gave beyond.
 
-    The share is that of the order in which workers take from the queues. Of a queue that has none too few starts are
-    assumed: its jobs then count as older than they are.
+    The share is that of the order in which workers take from the queues. Where that is not known, it is an equal one
+    for what comes and starts, and none for ages: jobs then count as older than they are.
     """
     fallen_jobs = [float(max(0, step.fallen_jobs)) for step in steps]
     shares = _shares(steps, view)
     for step, fallen, share in zip(steps, fallen_jobs, shares, strict=True):
         if step.queue.start_rate_per_s is not None:
-            yield max(fallen, step.queue.start_rate_per_s * step.passed_s)
+            jobs = max(fallen, step.queue.start_rate_per_s * step.passed_s)
+            yield _Started(jobs=jobs, sure_jobs=jobs)
         elif step.since_s is not None and share:
             beyond_jobs = _slots_gave(pool, busy_slots, passed_s=step.passed_s) - sum(fallen_jobs)
-            yield fallen + share * max(0.0, beyond_jobs)
+            jobs = fallen + share * max(0.0, beyond_jobs)
+            is_sure = share == 1.0 or view.queue_order is not None
+            yield _Started(jobs=jobs, sure_jobs=jobs if is_sure else fallen)
         else:
-            yield fallen
+            yield _Started(jobs=fallen, sure_jobs=fallen)
 
 
 def _shares(steps: Sequence[_Step], view: PoolView) -> list[float]:
-    """The part of the starts that do not show in the depths, of each queue; 0 where nobody knows of any."""
+    """The part of the starts that do not show in the depths, of each queue."""
     waiting = [step for step in steps if step.before.waiting_jobs]
     if len(waiting) < 2:
         serving = (*waiting, steps[0])[0]
@@ -217,12 +229,10 @@ def _shares(steps: Sequence[_Step], view: PoolView) -> list[float]:
             case QueueOrder.STRICT:
                 others = (queue for queue in queues if queue is not step.queue)
                 return float(not any(is_earlier(other, step.queue, view.strict_queues) for other in others))
-            case QueueOrder.IN_TURN | QueueOrder.RANDOM:
+            case QueueOrder.IN_TURN | QueueOrder.RANDOM | None:  # unknown: they start all the same, and so arrived
                 return 1.0 / len(waiting)
             case QueueOrder.BY_ARRIVAL:
                 return step.before.waiting_jobs / sum(each.before.waiting_jobs for each in waiting)
-            case None:
-                return 0.0
 
     return [share(step) for step in steps]
 
@@ -233,11 +243,11 @@ def _slots_gave(pool: PoolDepths, busy_slots: int, *, passed_s: float) -> float:
     return max(0.0, ended_jobs + busy_slots - pool.busy_slots)
 
 
-def _with_step(step: _Step, started_jobs: float, view: PoolView) -> QueueDepths:
-    """What is remembered of a queue after ``step``, in which about ``started_jobs`` of it started."""
-    arrived_jobs = max(0.0, started_jobs - step.fallen_jobs) if step.passed_s else 0.0
+def _with_step(step: _Step, started: _Started, view: PoolView) -> QueueDepths:
+    """What is remembered of a queue after ``step``, in which ``started`` of its jobs started."""
+    arrived_jobs = max(0.0, started.jobs - step.fallen_jobs) if step.passed_s else 0.0
     kept = math.exp(-step.passed_s / RATE_MEMORY_S)
-    gone_jobs = min(started_jobs + step.before.part_jobs, float(step.before.waiting_jobs))
+    gone_jobs = min(started.sure_jobs + step.before.part_jobs, float(step.before.waiting_jobs))
     return QueueDepths(
         queue=step.queue.queue,
         sampled_at_s=step.at_s,
@@ -246,11 +256,11 @@ def _with_step(step: _Step, started_jobs: float, view: PoolView) -> QueueDepths:
         # Forecasts count by evaluation intervals. A shorter span is not one: no job of it counts several times.
         arrived_jobs=round(arrived_jobs * min(1.0, view.tick_s / step.passed_s)) if step.passed_s else 0,
         arrival_rate_per_s=_rate_per_s(step.before.arrival_rate_per_s, arrived_jobs, step.passed_s, kept),
-        start_rate_per_s=_rate_per_s(step.before.start_rate_per_s, started_jobs, step.passed_s, kept),
+        start_rate_per_s=_rate_per_s(step.before.start_rate_per_s, started.jobs, step.passed_s, kept),
         oldest_age_s=_known_age_s(step.queue),
         late_rate_per_s=_rate_per_s(
             step.before.late_rate_per_s,
-            _late_jobs(step, started_jobs, target_s=view.profile.objective_of(step.queue.queue).target_s),
+            _late_jobs(step, started.jobs, target_s=view.profile.objective_of(step.queue.queue).target_s),
             step.passed_s,
             kept,
         ),
