@@ -219,6 +219,7 @@ async def test_a_host_that_is_forgotten_while_a_tick_decides_costs_no_tick(
         (['{"queue_order": "strict", "strict_queues": ["urgent", "mail"]}'], ("strict", 4 + 9)),
         (['{"queue_order": "strict", "strict_queues": ["mail", "urgent"]}'], ("strict", 4)),
         (['{"queue_order": "in_turn"}', '{"queue_order": "in_turn"}'], ("in_turn", 4 + 8)),
+        (['{"queue_order": "in_turn"}', "{}"], ("in_turn", 4 + 8)),  # no worker has run on the second yet
         (['{"queue_order": "in_turn"}', '{"queue_order": "random"}'], (None, 4 + 9)),
         (['{"queue_order": "of a later version"}'], (None, 4 + 9)),
         (["{}"], (None, 4 + 9)),

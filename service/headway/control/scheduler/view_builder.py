@@ -311,7 +311,8 @@ def _cores(known: Iterable[Host]) -> dict[str, float]:
 
 
 def _slowest(templates: Sequence[Template]) -> Template:
-    orders = {(each.queue_order, each.strict_queues) for each in templates}
+    # A host may know the order only once a worker of it has run: until then that of the others stands for it.
+    orders = {(each.queue_order, each.strict_queues) for each in templates if each.queue_order is not None}
     order, strict_queues = orders.pop() if len(orders) == 1 else (None, ())  # workers that differ keep to none
     return replace(
         templates[0],
