@@ -86,7 +86,8 @@ MUTANTS = (
         ("and not view.do_workers_report", "and False"),
         ("not settled or settled[-1].in_flight_jobs is None", "not settled"),
         ("cycle_s=pace.cycle_s", "cycle_s=now.cycle_s"),
-        ("service=backlog.service", "service=memory.service"),
+        ("backlog.service if can_show_service(view) else memory.service", "memory.service"),
+        ("backlog.service if can_show_service(view) else memory.service", "backlog.service"),
         ("samples[len(settled) - 1 :]", "samples"),
     ),
     *_in(

@@ -76,12 +76,27 @@ def test_nothing_is_remembered_of_a_pool_in_which_hardly_any_job_waits() -> None
     assert memory.backlog is None
 
 
-def test_the_pace_that_depths_showed_before_is_known_again() -> None:
-    before = Memory(depths=PoolDepths(cycle_s=4.0), service=MeasuredService(time_s=3.0))
+@pytest.mark.parametrize("service", [MeasuredService(time_s=3.0), None])
+def test_the_pace_that_depths_showed_before_is_known_again(service: MeasuredService | None) -> None:
+    before = Memory(depths=PoolDepths(cycle_s=4.0), service=service)
     memory = Memory(
         backlog=backlog_of(seen(NOW_S, 100), before, now_s=NOW_S),
         depths=PoolDepths(cycle_s=0.01, ended_jobs=90.0, busy_slots=2),
         service=MeasuredService(time_s=0.01),
     )
-    after = without_vanished(memory, backlog_of(seen(NOW_S + 5, 0), memory, now_s=NOW_S + 10))
-    assert (after.depths, after.service) == (PoolDepths(cycle_s=4.0, busy_slots=2), before.service)
+    gone = seen(NOW_S + 5, 0, has_unknown_rates=True)
+    after = without_vanished(memory, backlog_of(gone, memory, now_s=NOW_S + 10), gone)
+    assert (after.depths, after.service) == (PoolDepths(cycle_s=4.0, busy_slots=2), service)
+
+
+def test_how_long_jobs_took_that_ran_stays_known() -> None:
+    """The first jobs of a pool run and end; minutes later those that still wait are purged."""
+    running = {"running_workers": 2, "in_flight_jobs": 2}
+    _, memory = decide(seen(NOW_S, 600, service_time_s=None, **running), Memory(), now_s=NOW_S)
+    _, memory = decide(seen(NOW_S + 5, 590, service_time_s=0.2, **running), memory, now_s=NOW_S + 5)
+    _, memory = decide(seen(NOW_S + 90, 400, service_time_s=None, **running), memory, now_s=NOW_S + 90)
+    for later_s in (95.0, 100.0):
+        gone = seen(NOW_S + later_s, 0, service_time_s=None, running_workers=2)
+        decision, memory = decide(gone, memory, now_s=NOW_S + later_s)
+    assert "402 jobs left without having been started: nothing is learned from them" in decision.notes
+    assert memory.service == MeasuredService(time_s=0.2)

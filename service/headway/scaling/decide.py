@@ -66,7 +66,7 @@ def decide(
     if stoppage is not None:
         view = copied(view, is_teaching=False)
     backlog = vanished_jobs.backlog_of(view, memory, now_s=now_s)
-    memory = vanished_jobs.without_vanished(memory, backlog)
+    memory = vanished_jobs.without_vanished(memory, backlog, view)
     reading = reading_of(view, memory, now_s=now_s)
     advice, most_workers = _advised(strategy, reading, memory, now_s=now_s)
     taken_jobs = taken_jobs_of(reading.queue, view, memory.taken_jobs)

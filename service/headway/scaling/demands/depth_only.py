@@ -67,6 +67,14 @@ def with_ages(view: PoolView, depths: PoolDepths | None, *, now_s: float) -> Poo
     return copied(view, queues=queues)
 
 
+def can_show_service(view: PoolView) -> bool:
+    """Whether depths may show how long jobs take: not where another member's ends are reported, which say it.
+
+    What the pool loses is that member's work as well.
+    """
+    return all(queue.has_unknown_rates for queue in view.queues)
+
+
 def with_rates(view: PoolView, depths: PoolDepths | None, *, now_s: float) -> PoolView:
     """``view`` with estimates in place of the rates and the service time that are not known: what is calculated with.
 
@@ -75,9 +83,8 @@ def with_rates(view: PoolView, depths: PoolDepths | None, *, now_s: float) -> Po
     if depths is None:
         return view
     known = {each.queue: each for each in depths.queues}
-    # Where another member's ends are reported, they say how long jobs take: what the pool loses is theirs as well.
     service_s = None
-    if depths.cycle_s is not None and all(queue.has_unknown_rates for queue in view.queues):
+    if depths.cycle_s is not None and can_show_service(view):
         service_s = max(SHORTEST_S, depths.cycle_s - dispatch_s(view))
     queues = tuple(
         _with_estimates(queue, known.get(queue.queue), service_s=service_s, now_s=now_s)

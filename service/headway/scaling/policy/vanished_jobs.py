@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from headway.scaling.demands.depth_only import can_show_service
 from headway.scaling.metrics.flush_detection import FLUSH_LOST_FRACTION_MIN, FLUSH_SETTLED_S, LOST_JOBS_MIN
 from headway.scaling.model import Backlog, BacklogSample, Memory, PoolDepths, QueueMetrics
 from headway.scaling.view import PoolView, copied
@@ -40,8 +41,11 @@ def backlog_of(view: PoolView, memory: Memory, *, now_s: float) -> Backlog | Non
     return copied(before, samples=samples, vanished_jobs=vanished_jobs)
 
 
-def without_vanished(memory: Memory, backlog: Backlog | None) -> Memory:
-    """``memory`` without what was learned of a backlog that has vanished; the very ``memory`` where none has."""
+def without_vanished(memory: Memory, backlog: Backlog | None, view: PoolView) -> Memory:
+    """``memory`` without what was learned of a backlog that has vanished; the very ``memory`` where none has.
+
+    A service time by reported ends is of jobs that ran, and stays.
+    """
     if backlog is None or not backlog.vanished_jobs:
         return memory
     others = {name: value for name, value in memory.strategy_state.items() if name not in LEARNED}
@@ -49,7 +53,7 @@ def without_vanished(memory: Memory, backlog: Backlog | None) -> Memory:
         memory,
         strategy_state={**others, **backlog.learned},
         depths=_depths_of_before(memory.depths, backlog.depths),
-        service=backlog.service,
+        service=backlog.service if can_show_service(view) else memory.service,
     )
 
 
