@@ -17,7 +17,7 @@ from headway.scaling.model import Memory, Plateau, QueueMetrics, Suspension
 from headway.scaling.policy.plateau import (
     AGAIN_LEAST_S,
     AGAIN_MOST_S,
-    KEPT_S,
+    SILENT_S,
     WATCHED_S,
     bound_workers,
     do_jobs_wait_beside_idle_slots,
@@ -81,12 +81,14 @@ class Evaluations:
     def __init__(self) -> None:
         self.now_s, self.plateau = NOW_S, None
 
-    def see(self, workers: int, starts_per_s: float, *, for_s: float = 5.0, **values: Any) -> int | None:
+    def see(
+        self, workers: int, starts_per_s: float, *, for_s: float = 5.0, is_fresh: bool = True, **values: Any
+    ) -> int | None:
         until_s = self.now_s + for_s
         while self.now_s < until_s:
             self.now_s += 5.0
             seen = metrics(starts_per_s, **values)
-            self.plateau = plateau_of(seen, there(workers), self.plateau, is_fresh=True, now_s=self.now_s)
+            self.plateau = plateau_of(seen, there(workers), self.plateau, is_fresh=is_fresh, now_s=self.now_s)
         return bound_workers(self.plateau, now_s=self.now_s)
 
 
@@ -129,24 +131,85 @@ def test_one_more_step_is_tried_after_ever_longer_pauses() -> None:
     assert pauses_s == [AGAIN_LEAST_S, 2 * AGAIN_LEAST_S, 4 * AGAIN_LEAST_S, 8 * AGAIN_LEAST_S, *2 * [AGAIN_MOST_S]]
 
 
-def test_nothing_is_bounded_while_no_job_waits_and_what_was_measured_is_kept_for_a_while() -> None:
+def held() -> Evaluations:
+    """Four workers, of which two brought nothing."""
     pool = Evaluations()
     pool.see(2, 1.0, for_s=WATCHED_S + 5.0)
-    pool.see(4, 1.0, for_s=WINDOW_S + 5.0)
+    assert pool.see(4, 1.0, for_s=WINDOW_S + 5.0) == 4
+    return pool
+
+
+def test_nothing_is_bounded_while_no_job_waits_and_one_such_evaluation_forgets_nothing() -> None:
+    pool = held()
     assert pool.see(4, 1.0, waiting_jobs=0) is None
     assert pool.see(4, 1.0) == 4
-    pool.see(4, 1.0, waiting_jobs=0, for_s=KEPT_S + 5.0)
+
+
+def test_more_such_evaluations_begin_a_new_watch() -> None:
+    pool = held()
+    pool.see(4, 1.0, waiting_jobs=0, for_s=15.0)
+    assert pool.plateau is None
+    assert pool.see(4, 1.0, for_s=WATCHED_S) is None
+    assert pool.see(4, 1.0) == 6  # what an earlier time measured counts no more
+
+
+def test_a_watch_needs_evaluations_in_a_row() -> None:
+    """Bursts every 10 s, each met before its jobs are with the workers."""
+    pool = Evaluations()
+    for _ in range(20):
+        assert pool.see(4, 1.0) is None
+        assert pool.see(4, 1.0, running_jobs=4) is None
+
+
+def test_late_metrics_bound_nothing_and_are_no_break() -> None:
+    pool = held()
+    assert pool.see(4, 1.0, is_fresh=False, for_s=SILENT_S - 5.0) is None
+    assert pool.see(4, 1.0) == 4
+    pool.see(4, 1.0, is_fresh=False, for_s=SILENT_S + 5.0)
     assert pool.plateau is None
 
 
-def test_stale_metrics_bound_nothing() -> None:
+@pytest.mark.parametrize("hours", [1, 24])
+def test_a_memory_of_hours_ago_bounds_nothing(hours: int) -> None:
+    pool = held()
+    pool.now_s += 3600.0 * hours
+    assert pool.see(4, 1.0) is None
+
+
+def test_a_watch_that_an_evaluation_missed_begins_anew() -> None:
     pool = Evaluations()
-    pool.see(2, 1.0, for_s=WATCHED_S + 5.0)
-    after = plateau_of(metrics(1.0), there(2), pool.plateau, is_fresh=False, now_s=pool.now_s + 5.0)
-    assert bound_workers(after, now_s=pool.now_s + 5.0) is None
+    pool.see(4, 1.0)
+    pool.now_s += 55.0
+    assert pool.see(4, 1.0) is None
+    assert pool.see(4, 1.0) == 6
 
 
 # --- what is decided -------------------------------------------------------------------------------------------------
+
+
+def test_every_burst_that_a_sample_meets_before_its_jobs_are_with_the_workers_gets_what_it_asks_for() -> None:
+    """120 jobs of 0.5 s a minute for a floor of four: from the second on, each was held at one step for good."""
+    memory, found = Memory(target_workers=4), []
+    for number in range(12 * 10):  # ten bursts
+        at_s, evaluation = NOW_S + 5.0 * number, number % 12
+        waiting_jobs, running_jobs = {0: (120, 0), 1: (100, 4)}.get(evaluation, (0, 0))
+        seen = queue(
+            sampled_at_s=at_s,
+            waiting_jobs=waiting_jobs,
+            in_flight_jobs=running_jobs,
+            oldest_age_s=1.0 if waiting_jobs else 0.0,
+            start_rate_per_s=2.0,
+            completion_rate_per_s=2.0,
+            service_time_s=0.5,
+        )
+        pool = there(4, profile=profile(workers_min=4, workers_max=50), start_up_s=4.0)
+        decision, memory = decide(replace(pool, queues=(seen,)), memory, now_s=at_s)
+        assert decision.binding != "plateau"
+        if not evaluation:
+            found.append(decision.target_workers)
+    assert found == [found[0]] * 10
+    assert found[0] > 6
+
 
 MEASURING = Plateau(since_s=NOW_S - 100.0, seen_at_s=NOW_S - 5.0, workers=2, starts_per_s=1.0)
 STOPPED = replace(MEASURING, workers=4, again_s=NOW_S + 100.0, tries=1)

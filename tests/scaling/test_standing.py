@@ -17,6 +17,7 @@ from headway.scaling.model import (
     Memory,
     Mode,
     Objective,
+    Plateau,
     QueueMetrics,
     QueueSample,
     Wanted,
@@ -98,6 +99,14 @@ def test_it_is_decided_again_in_time_for_the_story_to_be_renewed() -> None:
 )
 def test_no_decision_stands_on_another_view(changes: dict[str, Any]) -> None:
     assert not do_stand(decided(idle()), **changes)
+
+
+def test_no_decision_stands_while_jobs_waited_beside_idle_slots_of_late() -> None:
+    """Evaluations in a row say that it is over. The next burst would be taken for the same time otherwise."""
+    measured = Plateau(since_s=NOW_S - 60.0, seen_at_s=NOW_S - 5.0, workers=2, starts_per_s=1.0)
+    outcome = decided(idle(), rested(target_workers=0, plateau=measured))
+    assert outcome.memory == outcome.before
+    assert not do_stand(outcome)
 
 
 def test_no_decision_stands_on_metrics_that_grow_old() -> None:

@@ -38,7 +38,7 @@ CLOCKLESS_LIMITS = frozenset(
         "capacity",
         "suspended",
         "useful_workers",
-        "plateau",  # of jobs that wait
+        "plateau",  # of jobs that wait, and while any did of late nothing stands
     }
 )
 """Limits that say the same later, as long as what ``is_reusable`` compares is the same. The strategy's own comes
@@ -82,13 +82,14 @@ def is_same(one: PoolView, other: PoolView) -> bool:
 
 
 def _is_quiet(outcome: Outcome, view: PoolView, *, now_s: float) -> bool:
-    """Whether nothing ages: no job is held back, and the metrics were fresh and are so."""
+    """Whether nothing ages: no job is held back, none waited beside idle slots, and the metrics were and are fresh."""
     at_s = outcome.decision.at_s
     return (
         outcome.decision.is_fresh
         and is_fresh(view, now_s=now_s)
         and (_lowers_nothing(outcome) or not (is_unread(outcome.view, now_s=at_s) or is_unread(view, now_s=now_s)))
         and outcome.memory.held_since_s is None
+        and outcome.memory.plateau is None
     )
 
 

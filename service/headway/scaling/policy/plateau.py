@@ -9,9 +9,11 @@ is. Nothing here lowers a target.
     measured   -> measured   more workers started more jobs: the next step
     measured   -> held       they started no more: no further rise
     held       -> measured   a while later: one more step is tried, each time after a longer pause
-    any        -> (nothing)  for minutes no job has waited beside idle slots
+    watched    -> (nothing)  one evaluation finds no job that waits beside idle slots
+    any        -> (nothing)  for more than two ticks they find none, or for a minute nothing is known
 
-While no job waits, or slots are busy, nothing is bounded in any of these states.
+While no job waits, or slots are busy, nothing is bounded in any of these states. So each burst begins with a watch, and
+what its workers start is never compared with what an earlier one's did: between bursts, arrivals bound that.
 
 Source: docs/decisions/0023-no-rise-without-throughput.md.
 """
@@ -30,13 +32,14 @@ STEP_WORKERS, STEP_FRACTION = 2, 0.5
 GAIN_FRACTION = 0.5  # of the starts that as many more workers should have brought
 AGAIN_LEAST_S, AGAIN_MOST_S = 300.0, 3600.0
 TRIES_MAX = 10  # by then the pause is the longest
-KEPT_S = 300.0  # what was measured, without jobs that wait beside idle slots
+BREAK_TICKS = 2.0  # an evaluation between two that agree may have met more slots busy than there usually are
+SILENT_S = 60.0  # without fresh metrics, or an evaluation: nothing has said that it is over
 
 
 def plateau_of(
     queue: QueueMetrics, view: PoolView, before: Plateau | None, *, is_fresh: bool, now_s: float
 ) -> Plateau | None:
-    """What is known of jobs that wait beside idle slots after this evaluation; ``None``: none have of late.
+    """What is known of jobs that wait beside idle slots after this evaluation; ``None``: none have, or no more.
 
     Args:
         queue: All queues of the pool as one, with no rate that is only estimated.
@@ -45,11 +48,22 @@ def plateau_of(
         is_fresh: Whether its metrics are.
         now_s: Unix seconds.
     """
-    if not (is_fresh and do_jobs_wait_beside_idle_slots(queue, view)):
-        return before if before is not None and now_s - before.seen_at_s <= KEPT_S else None
+    is_seen = is_fresh and do_jobs_wait_beside_idle_slots(queue, view)
+    if before is not None and _is_over(before, is_refuted=is_fresh and not is_seen, tick_s=view.tick_s, now_s=now_s):
+        before = None
+    if not is_seen:
+        return before
     if before is None:
         return Plateau(since_s=now_s, seen_at_s=now_s)
     return replace(_measured(queue, view, before, now_s=now_s), seen_at_s=now_s)
+
+
+def _is_over(before: Plateau, *, is_refuted: bool, tick_s: float, now_s: float) -> bool:
+    """Whether what was known holds no longer; metrics that are late refute nothing."""
+    unseen_s = now_s - before.seen_at_s
+    if not before.workers:
+        return is_refuted or unseen_s > BREAK_TICKS * tick_s
+    return unseen_s > (BREAK_TICKS * tick_s if is_refuted else SILENT_S)
 
 
 def _measured(queue: QueueMetrics, view: PoolView, before: Plateau, *, now_s: float) -> Plateau:
