@@ -466,6 +466,9 @@ MUTANTS = (
         "demands/unlimited_prefetch.py",
         ("test_jobs_beyond_slots.py",),
         ("min(taken.growth_per_s, taken.growth_before_per_s)", "taken.growth_per_s"),
+        ("since_s if growth_per_s > 0 else None", "since_s"),
+        (" or taken.at_s - taken.growing_since_s < GROWING_S", ""),
+        ("queue.sampled_at_s if before.growing_since_s is None", "before.at_s if before.growing_since_s is None"),
         ("<= RESERVED_PER_SLOT * slots", "<= 0"),
     ),
     *_in(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.demands.jobs_beyond_slots import with_reserved_beyond_slots
-from headway.scaling.demands.unlimited_prefetch import RESERVED_PER_SLOT
+from headway.scaling.demands.unlimited_prefetch import GROWING_S, RESERVED_PER_SLOT
 from headway.scaling.model import Decision, Memory, QueueMetrics, QueueSample
 from support.pools import NOW_S, profile, queue, view
 
@@ -85,15 +85,38 @@ def targets_of(jobs: list[int], *, workers: int = 1) -> list[int]:
 
 
 def test_jobs_that_keep_arriving_at_a_busy_worker_ask_for_others_that_get_a_part() -> None:
-    """5 more in 5 s, and in the next 5 s: 1/s × 2 s are two slots beside the one that there is."""
-    assert targets_of([20, 25, 30, 35]) == [1, 1, 3, 3]
+    """5 more every 5 s for half a minute: 1/s × 2 s are two slots beside the one that there is."""
+    quiet = round(GROWING_S / 5.0) + 1
+    assert targets_of([20 + 5 * number for number in range(quiet + 2)]) == [*quiet * [1], 3, 3]
 
 
-def test_one_burst_asks_for_nobody() -> None:
-    """It grows once. Until it is over no other worker can have any of it."""
-    assert targets_of([20, 200, 198, 195, 193]) == [1, 1, 1, 1, 1]
+def test_the_lesser_of_the_last_two_growths_counts() -> None:
+    growing = [20 + 5 * number for number in range(9)]
+    assert targets_of([*growing, growing[-1] + 500])[-2:] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        [20, 200, 198, 195, 193],
+        [1, 2000, 4000, 5000, 4995, 4990, 4985],  # published within 12 s
+        [20, *(200 + 100 * number for number in range(6)), 690],  # within 30 s
+        2 * [20, 200, 300, 400, 398, 396],  # two of them
+    ],
+)
+def test_one_burst_asks_for_nobody(jobs: list[int]) -> None:
+    """It grows while it is published. Until it is over no other worker can have any of it."""
+    assert targets_of(jobs) == [1] * len(jobs)
+
+
+def test_a_reading_that_was_long_away_is_one_reading() -> None:
+    """A minute without samples, then one in the middle of a burst."""
+    _, memory = decided(20, workers=1)
+    for after_s, jobs in ((60.0, 2000), (65.0, 4000), (70.0, 5000)):
+        decision, memory = decided(jobs, workers=1, memory=memory, at_s=NOW_S + after_s)
+        assert decision.target_workers == 1
 
 
 def test_a_usual_prefetch_asks_for_nobody() -> None:
     most = 1 + RESERVED_PER_SLOT
-    assert targets_of([most - 4, most - 2, most - 1, most]) == [1, 1, 1, 1]
+    assert targets_of([*range(2, most + 1)]) == [1] * (most - 1)

@@ -8,6 +8,7 @@ from headway.scaling.model import Demand, QueueMetrics, TakenJobs
 from headway.scaling.view import PoolView
 
 RESERVED_PER_SLOT = 10  # more than a worker with a sensible prefetch holds
+GROWING_S = 30.0  # a publisher takes 10 to 15 s for one burst of thousands of jobs
 
 
 def taken_jobs_of(queue: QueueMetrics, view: PoolView, before: TakenJobs | None) -> TakenJobs | None:
@@ -21,20 +22,24 @@ def taken_jobs_of(queue: QueueMetrics, view: PoolView, before: TakenJobs | None)
     if before is None:
         return TakenJobs(at_s=queue.sampled_at_s, jobs=jobs)
     growth_per_s = max(0.0, (jobs - before.jobs) / (queue.sampled_at_s - before.at_s))
+    since_s = queue.sampled_at_s if before.growing_since_s is None else before.growing_since_s
     return TakenJobs(
-        at_s=queue.sampled_at_s, jobs=jobs, growth_per_s=growth_per_s, growth_before_per_s=before.growth_per_s
+        at_s=queue.sampled_at_s,
+        jobs=jobs,
+        growth_per_s=growth_per_s,
+        growth_before_per_s=before.growth_per_s,
+        growing_since_s=since_s if growth_per_s > 0 else None,
     )
 
 
 def arrivals_at_workers(taken: TakenJobs | None, queue: QueueMetrics, view: PoolView) -> Demand | None:
-    """The slots that what arrives keeps busy: those there are, and those for the growth of two readings in a row.
+    """The slots that what arrives keeps busy: those there are, and those for growth that goes on without a pause.
 
-    One burst grows once: nothing more arrives, and no other worker can have any of it.
+    That of the last two readings counts, the lesser. One burst grows for as long as its publisher needs: nothing more
+    arrives then, and no other worker can have any of it.
     """
-    if taken is None:
+    if taken is None or taken.growing_since_s is None or taken.at_s - taken.growing_since_s < GROWING_S:
         return None
     growth_per_s = min(taken.growth_per_s, taken.growth_before_per_s)
-    if growth_per_s <= 0:
-        return None
     slots = view.running_workers * view.slots_per_worker
     return Demand(name="steady_state", slots=slots + growth_per_s * service_time_s(queue, view))

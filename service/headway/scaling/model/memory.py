@@ -169,6 +169,8 @@ class TakenJobs:
     """Since the sample before; 0 where they became fewer."""
     growth_before_per_s: float = 0.0
     """The same of the one before."""
+    growing_since_s: float | None = None
+    """The first of the samples in a row that each had more; ``None``: the newest has not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
