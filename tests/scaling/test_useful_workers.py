@@ -12,7 +12,7 @@ from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.decisions.predicted_pickup import predicted_pickup_s
 from headway.scaling.explain import explained
 from headway.scaling.mapping import to_mapping
-from headway.scaling.metrics.newest_sample import useful_workers
+from headway.scaling.metrics.newest_sample import LISTED_GAP_S, useful_workers
 from headway.scaling.model import Decision, Memory, QueueSample
 from support.pools import NOW_S, profile, queue, view
 
@@ -68,7 +68,14 @@ def test_each_queue_of_a_pool_may_have_an_active_consumer_of_its_own(
     bounds: dict[str, int | None], found: int | None
 ) -> None:
     samples = {name: sample(workers, name) for name, workers in bounds.items()}
-    assert useful_workers(["a", "b"], samples) == found
+    assert useful_workers(["a", "b"], samples, now_s=NOW_S) == found
+
+
+@pytest.mark.parametrize(("age_s", "found"), [(LISTED_GAP_S, 2), (LISTED_GAP_S + 1.0, None)])
+def test_a_reading_of_long_ago_sets_no_bound(age_s: float, found: int | None) -> None:
+    """The queue may have been declared again meanwhile, for all workers."""
+    samples = {name: sample(1, name) for name in ("a", "b")}
+    assert useful_workers(["a", "b"], samples, now_s=NOW_S + age_s) == found
 
 
 @given(

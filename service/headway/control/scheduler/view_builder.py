@@ -169,7 +169,7 @@ class ViewBuilder:
             unknown_workers=self._unknown[pool],
             leaving_workers=self._leaving_of(profile),
             suspension=self._suspension(profile),
-            useful_workers=useful_workers(profile.queues, direct),
+            useful_workers=useful_workers(profile.queues, direct, now_s=self._now_s),
             start_failure=self._start_failures.get(pool),
             is_failing=self._is_anything_failing and self._rooms.does_fail(self._kind(profile)),
             lag_s=LAG_S,

@@ -15,7 +15,7 @@ from headway.scaling.model.due_jobs import delayed_from
 from headway.scaling.view import copied
 
 LISTED_GAP_S = 30.0
-"""Without a reading for longer than this, nobody knows how many workers the broker listed meanwhile."""
+"""Without a reading for longer than this, nobody knows how many workers the broker lists, or gives jobs to."""
 TOGETHER_S = 15.0  # of one queue, a sample so much newer than its rows says nothing of the depths in them
 RATES = MappingProxyType(
     {
@@ -143,12 +143,14 @@ def listed_workers(queues: Iterable[str], samples: Mapping[str, QueueSample], *,
     return max(known) if known and len(known) == len(counts) else None
 
 
-def useful_workers(queues: Sequence[str], samples: Mapping[str, QueueSample]) -> int | None:
+def useful_workers(queues: Sequence[str], samples: Mapping[str, QueueSample], *, now_s: float) -> int | None:
     """How many workers get jobs of ``queues`` at a time, at most; ``None`` where one of them sets no such bound.
 
-    One worker may be the active consumer of several queues. Nobody knows which, so each queue counts.
+    One worker may be the active consumer of several queues. Nobody knows which, so each queue counts. A reading older
+    than ``LISTED_GAP_S`` sets no bound.
     """
-    known = [sample.useful_workers for queue in queues if (sample := samples.get(queue)) is not None]
+    newest = (samples.get(queue) for queue in queues)
+    known = [sample.useful_workers for sample in newest if sample is not None and _is_recent(sample, now_s)]
     bounds = [workers for workers in known if workers is not None]
     return sum(bounds) if bounds and len(bounds) == len(queues) else None
 
@@ -183,4 +185,8 @@ def with_unlisted_workers(
 
 
 def _listed(sample: QueueSample | None, now_s: float) -> int | None:
-    return sample.listed_workers if sample is not None and now_s - sample.at_s <= LISTED_GAP_S else None
+    return sample.listed_workers if sample is not None and _is_recent(sample, now_s) else None
+
+
+def _is_recent(sample: QueueSample, now_s: float) -> bool:
+    return now_s - sample.at_s <= LISTED_GAP_S
