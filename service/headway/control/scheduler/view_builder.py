@@ -219,11 +219,18 @@ class ViewBuilder:
         return evidence_of(ready, running_workers=running_workers, instant=instant)
 
     def _do_workers_report(self, profile: Profile) -> bool:
-        """Whether each worker of the pool reports its jobs; also where none runs. Workers of others do not."""
+        """Whether each worker of the pool reports its jobs; where none runs, whether the broker lists none either.
+
+        Workers of others do not report: of a pool that others scale, some may run anywhere.
+        """
         running = self._all_running.get(profile.pool, ())
+        if profile.mode is Mode.RECOMMEND:
+            return False
         listed = listed_workers(profile.queues, self._gathered.direct, now_s=self._now_s)
         is_anybody_unseen = self._unknown[profile.pool] or (listed is not None and listed > self._alive[profile.pool])
-        return not is_anybody_unseen and all(each.activity_source is ActivitySource.REPORTER for each in running)
+        if is_anybody_unseen or (not running and listed != 0):
+            return False
+        return all(each.activity_source is ActivitySource.REPORTER for each in running)
 
     def _ready(self, pool: str, *, by_s: float | None) -> list[Worker]:
         """The running workers of ``pool`` that were ready by then; all of them without a time."""
