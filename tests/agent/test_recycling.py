@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from headway.agent.config.templates import Recycle, Template
 from headway.agent.model import NOT_KNOWN, Activity
-from headway.agent.policy.recycling import RECYCLING_FRESH_S, RECYCLING_JITTER, RECYCLING_TRIAL_S, Recycling, worn_by
+from headway.agent.policy.recycling import (
+    RECYCLING_FRESH_S,
+    RECYCLING_FRESH_UNKNOWN_S,
+    RECYCLING_JITTER,
+    RECYCLING_TRIAL_S,
+    Recycling,
+    worn_by,
+)
 from headway.agent.workers.worker_record import Record
 from headway.scaling.model import WorkerState
 from support.workers import record as a_record
@@ -120,9 +127,9 @@ def test_a_worker_that_grew_is_replaced_for_its_memory(first: dict[str, Any]) ->
 
 def test_a_worker_of_which_nobody_knows_what_it_does_is_fresh_for_a_minute_only() -> None:
     recycling = Recycling()
-    assert worn_by_memory(recycling, RECYCLING_TRIAL_S + 1.0, is_busy=None)
-    assert not worn_by_memory(recycling, RECYCLING_TRIAL_S + 1.0, is_busy=False, worker_id=LAST)
-    assert not worn_by_memory(Recycling(), RECYCLING_TRIAL_S - 1.0, is_busy=None)
+    assert worn_by_memory(recycling, RECYCLING_FRESH_UNKNOWN_S + 1.0, is_busy=None)
+    assert not worn_by_memory(recycling, RECYCLING_FRESH_UNKNOWN_S + 1.0, is_busy=False, worker_id=LAST)
+    assert not worn_by_memory(Recycling(), RECYCLING_FRESH_UNKNOWN_S - 1.0, is_busy=None)
 
 
 def test_age_and_jobs_still_replace_workers_that_are_too_large() -> None:

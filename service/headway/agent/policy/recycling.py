@@ -13,7 +13,8 @@ from headway.scaling.model import WorkerState
 
 RECYCLING_JITTER = 0.2  # of the age: workers that were started together are not replaced together
 RECYCLING_TRIAL_S = 60.0  # a worker that takes too much memory from the start is not replaced again and again at once
-RECYCLING_FRESH_S = 3 * RECYCLING_TRIAL_S  # each is weighed once a minute, and grows while it loads
+RECYCLING_FRESH_S = 180.0  # each is weighed once a minute, and grows while it loads
+RECYCLING_FRESH_UNKNOWN_S = 60.0  # one of which nobody knows what it does may have had a job since
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +60,7 @@ class Recycling:
         """Take note of a worker that takes too much memory and has had no job."""
         if activity.is_busy or activity.ended_jobs:
             self._have_worked.add(record.worker_id)
-        # One of which nobody knows what it does may have had a job.
-        fresh_s = RECYCLING_FRESH_S if activity.is_busy is False else RECYCLING_TRIAL_S
+        fresh_s = RECYCLING_FRESH_S if activity.is_busy is False else RECYCLING_FRESH_UNKNOWN_S
         is_fresh = record.worker_id not in self._have_worked and now_s - record.life.started_at_s <= fresh_s
         limit_bytes, memory_bytes = template.recycle.memory_bytes, activity.memory_bytes
         if not is_fresh or limit_bytes is None or memory_bytes is None or memory_bytes < limit_bytes:
