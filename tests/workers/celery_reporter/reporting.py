@@ -113,6 +113,7 @@ class ReportingWorker:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(60)
         os.close(self._file)
+        sys.stderr.write(self.log.read_text()[-4000:])  # where a test has failed, it says why
 
 
 @contextmanager
