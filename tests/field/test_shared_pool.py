@@ -105,7 +105,7 @@ def predicted(up: RunningUp, pool: str) -> dict[str, Any]:
     return {each["queue"].rpartition("/")[2]: each["predicted_pickup_s"] for each in rows}
 
 
-@pytest.mark.field
+@pytest.mark.proof
 @pytest.mark.parametrize(("name", "order"), [("RQ", "strict"), ("Celery on Redis", "in_turn")])
 def test_a_pool_whose_order_keeps_no_objective_is_to_be_separated(
     name: str, order: str, broker: Valkey, tmp_path: Path
