@@ -20,15 +20,7 @@ pytestmark = [pytest.mark.proof, pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 WAITED_S = 30.0  # long enough for six evaluations, three workers that would crash, and a page after a minute's half
 ASKED_WITHIN_S = 2.0
-SHOP = """
-import os
-from celery import Celery
-app = Celery("shop", broker=os.environ["BROKER_URL"])
-app.conf.update(task_default_queue="tasks", broker_connection_retry_on_startup=True, worker_hijack_root_logger=False)
-@app.task(name="work")
-def work():
-    pass
-"""
+SHOP = (Path(__file__).parent / "apps" / "tasks_app.py").read_text()
 PROFILES = """
 brokers:
   redis: {{url: "{url}", library: rq}}

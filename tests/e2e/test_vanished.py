@@ -14,15 +14,7 @@ from support.waiting import eventually
 pytestmark = [pytest.mark.proof, pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 EXPIRED_TASKS = 1_200
-SHOP = """
-import os
-from celery import Celery
-app = Celery("shop", broker=os.environ["BROKER_URL"])
-app.conf.update(task_default_queue="tasks", broker_connection_retry_on_startup=True, worker_hijack_root_logger=False)
-@app.task(name="work")
-def work():
-    pass
-"""
+SHOP = (Path(__file__).parent / "apps" / "tasks_app.py").read_text()
 PROFILES = """
 brokers:
   shop: {{url: "{url}", library: celery}}
