@@ -59,6 +59,13 @@ def test_a_source_that_reports_starts_counts_what_has_begun() -> None:
     assert with_reserved_beyond_slots([given_queue], {}, slots=1) == (given_queue,)
 
 
+def test_a_source_that_tells_reserved_jobs_counts_what_workers_hold() -> None:
+    """Celery on Redis: the rows are of before the heartbeat, exact, and the sample is of after it, a lower bound."""
+    sample = replace(UNSEEN, reports_starts=None, in_flight_min_jobs=16, reserved_jobs=12)
+    (seen,) = with_reserved_beyond_slots([queue(in_flight_jobs=16)], {"redis/mail": sample}, slots=4)
+    assert (seen.running_jobs, seen.reserved_jobs) == (4, 12)
+
+
 @given(jobs=st.lists(st.integers(0, 300), min_size=1, max_size=2), slots=st.integers(0, 40))
 def test_no_job_is_lost_and_every_slot_has_one(jobs: list[int], slots: int) -> None:
     queues = [queue(queue=name, in_flight_jobs=count) for name, count in zip("ab", jobs, strict=False)]

@@ -37,8 +37,9 @@ def taken_jobs(
         return TakenJobs(in_flight_jobs=in_flight, in_flight_min_jobs=held_jobs, reserved_jobs=held_jobs)
     reserved = None if running_jobs is None else max(0, held_jobs - running_jobs)
     least = max(held_jobs, running_jobs or 0) if is_fresh else held_jobs
-    # With nothing that runs, or nothing that is held, both ways of acknowledging are the same.
-    is_exact = known.is_late or (running_jobs is not None and is_fresh and not (running_jobs and held_jobs))
+    # With nothing that runs, or nothing that is held, both ways of acknowledging are the same. While nobody says what
+    # runs, a number would make all that is held seem to run.
+    is_exact = running_jobs is not None and (known.is_late or (is_fresh and not (running_jobs and held_jobs)))
     return TakenJobs(
         in_flight_jobs=least if is_exact and is_only else None, in_flight_min_jobs=least, reserved_jobs=reserved
     )

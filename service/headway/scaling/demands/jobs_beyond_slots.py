@@ -33,11 +33,14 @@ def with_reserved_beyond_slots(
 
 
 def _counts_begun(queue: QueueMetrics, samples: Mapping[str, QueueSample]) -> bool:
-    """Whether all that is in flight has begun: that is so where the number is exact and starts are reported."""
+    """Whether all that is in flight has begun: that is so where the number is exact and starts are reported.
+
+    A source that tells reserved jobs counts what workers hold, also where the workers themselves report starts.
+    """
     if not queue.in_flight_jobs:
         return False
     sample = samples.get(queue.queue)
-    return sample is None or sample.reports_starts is not False
+    return sample is None or (sample.reports_starts is not False and sample.reserved_jobs is None)
 
 
 def _shared(slots: int, running: Sequence[int]) -> list[int]:
