@@ -138,8 +138,15 @@ def test_validate_finds_every_mistake_without_a_control_plane(
     assert "Mars/Base" in said
     assert main(["validate", "-f", profiles_file(tmp_path, TEXT)]) == 0
     assert "1 profile, no mistake" in capsys.readouterr().out
-    assert main(["validate"]) == 2
-    assert "-f profiles.yaml" in capsys.readouterr().err
+
+
+def test_validate_takes_the_file_that_up_takes_where_none_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    profiles_file(tmp_path, TEXT)
+    assert main(["validate"]) == 0
+    assert capsys.readouterr().out == "profiles.yaml: 1 profile, no mistake\n"
 
 
 def test_validate_names_objectives_that_are_no_edge_of_the_sketches(

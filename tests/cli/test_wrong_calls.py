@@ -14,6 +14,8 @@ from headway.__main__ import main
     [
         (["get", "queues", "--nope"], "get: no such option: --nope; `headway get --help` lists its options"),
         (["apply"], "no file is named: `headway apply profiles.yaml`, or -f profiles.yaml"),
+        (["validate"], "no file is named, and this folder has no profiles.yaml: `headway validate FILE`"),
+        (["diff"], "no file is named, and this folder has no profiles.yaml: `headway diff FILE`"),
         (
             ["describe", "cat", "tom"],
             (

@@ -35,6 +35,7 @@ from headway.strategies import load_strategies, refuse_unknown
 from headway.zones import refuse_unknown_zones
 
 HOST_FILE = "host.toml"
+PROFILES_FILE = Path("profiles.yaml")
 DIFFERS = 1  # the exit status of `diff`, as of diff(1)
 
 Outcome = Literal["created", "updated", "unchanged"]
@@ -122,8 +123,11 @@ def apply_files(
 
 @app.command("diff")
 def diff(files: Files = None, more: MoreFiles = None) -> None:
-    """Show what `headway apply` would change, key by key. The exit status is 1 if it would change anything."""
-    wanted, exclude = _profiles_of(_named(files, more))
+    """Show what `headway apply` would change, key by key: ./profiles.yaml where no file is named.
+
+    The exit status is 1 if it would change anything.
+    """
+    wanted, exclude = _profiles_of(_named_or_here("diff", files, more))
     with connected() as api:
         applied, refusals = _applied(api, wanted, is_dry_run=True)
         refusals += _excluded_elsewhere(api, exclude)
@@ -145,8 +149,8 @@ def diff(files: Files = None, more: MoreFiles = None) -> None:
 
 @app.command("validate")
 def validate(files: Files = None, more: MoreFiles = None) -> None:
-    """Find every mistake in the files, without a control plane."""
-    named = _named(files, more)
+    """Find every mistake in the files, without a control plane: in ./profiles.yaml where no file is named."""
+    named = _named_or_here("validate", files, more)
     wanted, _ = _profiles_of(named)
     breaches: list[str] = []
     strategies = load_strategies()
@@ -234,6 +238,15 @@ def _named(files: Sequence[Path] | None, more: Sequence[Path] | None) -> list[Pa
     if not named:
         raise Refused("no file is named: `headway apply profiles.yaml`, or -f profiles.yaml")
     return named
+
+
+def _named_or_here(command: str, files: Sequence[Path] | None, more: Sequence[Path] | None) -> list[Path]:
+    """The files that are named, else the one that `headway up` takes: what changes nothing may choose it."""
+    if files or more:
+        return _named(files, more)
+    if not PROFILES_FILE.is_file():
+        raise Refused(f"no file is named, and this folder has no {PROFILES_FILE}: `headway {command} FILE`")
+    return [PROFILES_FILE]
 
 
 def _surplus(api: Api, wanted: Sequence[Profile]) -> dict[str, str]:
