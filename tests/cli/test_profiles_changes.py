@@ -17,6 +17,7 @@ from headway.scaling.model import Objective
 from headway.scaling.profile import Profile, profile_from_mapping
 from headway.scaling.profile_changes import changes, shortest
 from headway.scaling.profile_keys.presets import PRESETS
+from headway.scaling.profile_keys.rules import is_name
 from support.seed import Seed
 from support.served import Served, profiles_file
 
@@ -279,7 +280,7 @@ def test_a_name_is_exported_as_the_same_name(
     preset=st.none() | st.sampled_from(sorted(PRESETS)),
     workers_max=st.integers(1, 500),
     target_s=st.floats(0.5, 3600),
-    labels=st.dictionaries(st.text("abc", min_size=1), st.text(min_size=1, max_size=5).filter(str.isprintable)),
+    labels=st.dictionaries(st.text("abc", min_size=1), st.text(min_size=1, max_size=5).filter(is_name)),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_exported_makes_the_same_profile(

@@ -59,7 +59,7 @@ def test_a_source_that_reports_starts_counts_what_has_begun() -> None:
     assert with_reserved_beyond_slots([given_queue], {}, slots=1) == (given_queue,)
 
 
-def test_a_source_that_tells_reserved_jobs_counts_what_workers_hold() -> None:
+def test_a_source_that_counts_reserved_jobs_counts_what_workers_hold() -> None:
     """Celery on Redis: the rows are of before the heartbeat, exact, and the sample is of after it, a lower bound."""
     sample = replace(UNSEEN, reports_starts=None, in_flight_min_jobs=16, reserved_jobs=12)
     (seen,) = with_reserved_beyond_slots([queue(in_flight_jobs=16)], {"redis/mail": sample}, slots=4)

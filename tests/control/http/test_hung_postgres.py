@@ -42,4 +42,5 @@ async def test_health_waits_for_the_next_overview_only_where_the_last_one_is_old
             monkeypatch.setattr(overview_builder, "AILING_MAX_S", 0.0)
             assert (await client.get("/v1/health")).status_code == 503
             holder.rollback()
+        app.state.context.overviews._patience = DatabaseTimeout()
         assert (await client.get("/v1/health")).status_code == 200

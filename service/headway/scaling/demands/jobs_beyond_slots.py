@@ -35,7 +35,7 @@ def with_reserved_beyond_slots(
 def _counts_begun(queue: QueueMetrics, samples: Mapping[str, QueueSample]) -> bool:
     """Whether all that is in flight has begun: that is so where the number is exact and starts are reported.
 
-    A source that tells reserved jobs counts what workers hold, also where the workers themselves report starts.
+    A source that counts reserved jobs counts what workers hold, also where the workers themselves report starts.
     """
     if not queue.in_flight_jobs:
         return False
