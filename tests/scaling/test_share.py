@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from headway.errors import Invalid
 from headway.scaling.allocation.fair_share import Claim, urgency, urgency_weight, waited
-from headway.scaling.model import Assignment, Decision, Host, Objective, Template
+from headway.scaling.model import Assignment, Decision, Host, MemberPickup, Objective, QueueMetrics, Template
 from scaling.claims import share
 from support.hosts import any_host
-from support.pools import queue
+from support.pools import profile, queue
 
 ONE = Template(name="one", content_hash="1", cpu_cores=1.0, memory_bytes=0)
 DOUBLE = Template(name="double", content_hash="1", cpu_cores=2.0, memory_bytes=0)
@@ -99,13 +99,55 @@ def test_a_claim_that_means_nothing_is_refused(values: dict[str, float]) -> None
         claim(**{"pool": "a", "workers": 1, **values})  # type: ignore[arg-type]
 
 
+MAIL = profile(objective=Objective(target_s=20.0))
+BOTH = profile(
+    queues=("redis/urgent", "redis/bulk"),
+    objective=Objective(target_s=5.0),
+    member_objectives={"redis/bulk": Objective(target_s=900.0)},
+)
+
+
+def decision(*metrics: QueueMetrics, **values: Any) -> Decision:
+    return Decision(pool="mail", at_s=0.0, target_workers=1, binding="", metrics=metrics, **values)
+
+
 def test_urgency_is_the_worst_wait_over_the_objective() -> None:
-    decision = Decision(pool="mail", at_s=0.0, target_workers=1, binding="", objective=Objective(target_s=20.0))
-    assert urgency(decision) == 0.0
-    assert urgency(replace(decision, metrics=(queue(oldest_age_s=5.0),))) == 0.25
-    assert urgency(replace(decision, metrics=(queue(oldest_age_s=5.0),), predicted_pickup_s=30.0)) == 1.5
-    assert urgency(replace(decision, metrics=(queue(pickup_objective_s=10.0),), predicted_pickup_s=1.0)) == 0.5
-    assert urgency(replace(decision, objective=None, metrics=(queue(oldest_age_s=5.0),))) == 0.0
+    waiting = queue(oldest_age_s=5.0)
+    assert urgency(decision(), MAIL) == 0.0
+    assert urgency(decision(waiting), MAIL) == 0.25
+    assert urgency(decision(waiting, predicted_pickup_s=30.0), MAIL) == 1.5
+    assert urgency(decision(queue(pickup_objective_s=10.0), predicted_pickup_s=1.0), MAIL) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("urgent_s", "bulk_s", "used"),
+    [
+        (0.0, 90.0, 0.1),  # 90 of 900: late by the pool's 5 s, in time by its own
+        (4.0, 90.0, 0.8),  # 4 of 5: the longer wait of the other queue hides it not
+        (1.0, 450.0, 0.5),
+    ],
+)
+def test_each_queue_is_as_urgent_as_its_own_objective_says(urgent_s: float, bulk_s: float, used: float) -> None:
+    """Bulk of 900 s that had waited 74 s had the weight of a lost pool against 5 s, and took others' workers."""
+
+    def both(**values: float) -> tuple[QueueMetrics, ...]:
+        name = next(iter(values))
+        return queue(queue="redis/urgent", **{name: urgent_s}), queue(queue="redis/bulk", **{name: bulk_s})
+
+    predicted = tuple(
+        MemberPickup(queue=name, objective=BOTH.objective_of(name), predicted_pickup_s=wait_s)
+        for name, wait_s in (("redis/urgent", urgent_s), ("redis/bulk", bulk_s))
+    )
+    old, ended = decision(*both(oldest_age_s=0.0)), decision(*both(pickup_objective_s=0.0))
+    assert urgency(old, BOTH) == waited(old, BOTH) == used
+    assert (urgency(ended, BOTH), waited(ended, BOTH)) == (used, 0.0)
+    coming = decision(*both(arrival_rate_per_s=0.0), predicted_pickup_s=bulk_s, member_pickups=predicted)
+    assert (urgency(coming, BOTH), waited(coming, BOTH)) == (used, 0.0)
+
+
+def test_a_pool_of_one_queue_is_predicted_against_the_objective_of_that_queue() -> None:
+    own = replace(MAIL, member_objectives={"redis/mail": Objective(target_s=60.0)})
+    assert urgency(decision(queue(), predicted_pickup_s=30.0), own) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -145,10 +187,9 @@ def test_the_odd_worker_of_a_share_stays_where_it_is() -> None:
 
 
 def test_what_its_oldest_job_has_waited_is_a_part_of_the_objective() -> None:
-    decision = Decision(pool="mail", at_s=0.0, target_workers=1, binding="", objective=Objective(target_s=20.0))
-    assert waited(replace(decision, metrics=(queue(oldest_age_s=5.0),), predicted_pickup_s=30.0)) == 0.25
-    assert waited(replace(decision, metrics=(queue(oldest_age_s=None),))) == 0.0
-    assert waited(replace(decision, objective=None, metrics=(queue(oldest_age_s=5.0),))) == 0.0
+    assert waited(decision(queue(oldest_age_s=5.0), predicted_pickup_s=30.0), MAIL) == 0.25
+    assert waited(decision(queue(oldest_age_s=None)), MAIL) == 0.0
+    assert waited(decision(queue(oldest_age_s=5.0, sampled_at_s=None)), MAIL) == 0.0
 
 
 @given(less=st.floats(0, 10), more=st.floats(0, 10))

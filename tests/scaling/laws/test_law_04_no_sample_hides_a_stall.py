@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from headway.scaling.allocation.fair_share import urgency
 from headway.scaling.decide import decide
-from headway.scaling.decisions.worst_wait import worst_wait_s
-from headway.scaling.model import Memory
-from headway.scaling.view import PoolView, pooled
+from headway.scaling.decisions.worst_wait import worst_wait
+from headway.scaling.model import Decision, Memory
+from headway.scaling.view import PoolView, is_seen
 from scaling.laws.drawn import AGES_S, LAW, MEMORIES, by, by_every_strategy, maybe, views
 from support.pools import NOW_S
 
@@ -22,10 +22,20 @@ from support.pools import NOW_S
 def test_the_signal_is_the_worst_of_all_waits(view: PoolView, memory: Memory) -> None:
     for seen in by_every_strategy(view):
         decision, _ = decide(seen, memory, now_s=NOW_S)
-        queue = pooled(decision.metrics)
-        known = [queue.pickup_objective_s, queue.oldest_age_s, decision.predicted_pickup_s]
-        waits_s = [wait_s for wait_s in known if wait_s is not None]
-        assert worst_wait_s(decision) == (max(waits_s) if waits_s else None)
+        used = [
+            wait_s / seen.profile.objective_of(queue.queue).target_s
+            for queue in decision.metrics
+            for wait_s in (queue.pickup_objective_s, queue.oldest_age_s, _predicted_s(decision, queue.queue))
+            if wait_s is not None and is_seen(queue)
+        ]
+        worst = worst_wait(decision, seen.profile)
+        assert (None if worst is None else worst.used) == max(used, default=None)
+
+
+def _predicted_s(decision: Decision, queue: str) -> float | None:
+    if len(decision.metrics) == 1:
+        return decision.predicted_pickup_s
+    return next((each.predicted_pickup_s for each in decision.member_pickups if each.queue == queue), None)
 
 
 @LAW
@@ -47,7 +57,7 @@ def test_finished_waits_never_make_a_stall_seem_better(view: PoolView, memory: M
     )
     with_samples, without = (decide(each, memory, now_s=NOW_S)[0] for each in (sampled, silent))
     assert with_samples.target_workers >= without.target_workers
-    assert urgency(with_samples) >= urgency(without)
+    assert urgency(with_samples, seen.profile) >= urgency(without, seen.profile)
 
 
 @LAW

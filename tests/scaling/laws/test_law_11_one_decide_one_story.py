@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headway.scaling.allocation.fair_share import urgency
 from headway.scaling.decide import decide
 from headway.scaling.decisions.codec import decision_from_mapping
-from headway.scaling.decisions.worst_wait import worst_wait_s
+from headway.scaling.decisions.worst_wait import worst_wait
 from headway.scaling.explain import explained
 from headway.scaling.model import DayPaid, HoldCosts, LastMove, Memory, Wanted
 from headway.scaling.view import PoolView
@@ -30,7 +30,8 @@ def test_a_stored_decision_gives_the_same_explanation(view: PoolView, memory: Me
         stored = decision_from_mapping(json.loads(json.dumps(asdict(decision))))
         assert stored == decision
         assert explained(stored) == explained(decision)
-        assert (worst_wait_s(stored), urgency(stored)) == (worst_wait_s(decision), urgency(decision))
+        assert worst_wait(stored, seen.profile) == worst_wait(decision, seen.profile)
+        assert urgency(stored, seen.profile) == urgency(decision, seen.profile)
 
 
 @LAW

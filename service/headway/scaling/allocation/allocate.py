@@ -240,8 +240,8 @@ def _claim(outcome: Outcome, target: PoolTarget) -> Claim:
         guaranteed_workers=_guarantee(outcome)[0],
         priority=profile.priority,
         weight=profile.weight,
-        urgency=urgency(outcome.decision),
-        waited=waited(outcome.decision),
+        urgency=urgency(outcome.decision, profile),
+        waited=waited(outcome.decision, profile),
         present_workers=outcome.view.assigned_workers,
         labels=profile.placement.labels,
     )

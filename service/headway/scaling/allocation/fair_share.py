@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from headway.errors import Invalid
-from headway.scaling.decisions.worst_wait import worst_wait_s
+from headway.scaling.decisions.worst_wait import worst_wait
+from headway.scaling.incidents.member_waits import oldest_wait
 from headway.scaling.model import Assignment, Decision, Host, HostState
 from headway.scaling.placement.arrangement import Arrangement
 from headway.scaling.placement.host_choice import HostCapacities
+from headway.scaling.profile import Profile
 from headway.scaling.view import is_seen
 
 # A pool weighs twice as much once half of its objective is used up, four times once all of it is. Steps, because a
@@ -38,9 +40,9 @@ class Claim:
     priority: int = 100
     weight: float = 1.0
     urgency: float = 0.0
-    """The part of its objective that the worst of its waits has used up."""
+    """The part of its queue's objective that the worst of its waits has used up."""
     waited: float = 0.0
-    """The part of its objective that its oldest waiting job has used up."""
+    """The greatest part of its queue's objective that an oldest waiting job has used up."""
     present_workers: int = 0
     """What it has in place: among equals, who has a place keeps it."""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -210,16 +212,16 @@ def urgency_weight(urgency: float) -> float:
     return max((weight for from_urgency, weight in URGENCY_STEPS if urgency >= from_urgency), default=1.0)
 
 
-def urgency(decision: Decision) -> float:
-    """The part of the objective that the worst of the pool's waits, past or predicted, has used up; 0 if not known."""
-    if decision.objective is None:
-        return 0.0
-    return (worst_wait_s(decision) or 0.0) / decision.objective.target_s
+def urgency(decision: Decision, profile: Profile) -> float:
+    """The part of its queue's objective that the worst of the pool's waits, past or predicted, has used up.
+
+    It is 0 if no wait is known.
+    """
+    wait = worst_wait(decision, profile)
+    return 0.0 if wait is None else wait.used
 
 
-def waited(decision: Decision) -> float:
-    """The part of the objective that the pool's oldest waiting job has used up; 0 if not known."""
-    if decision.objective is None:
-        return 0.0
-    ages_s = (queue.oldest_age_s or 0.0 for queue in decision.metrics if is_seen(queue))
-    return max(ages_s, default=0.0) / decision.objective.target_s
+def waited(decision: Decision, profile: Profile) -> float:
+    """The greatest part of its queue's objective that an oldest waiting job has used up; 0 if no age is known."""
+    wait = oldest_wait(profile, filter(is_seen, decision.metrics))
+    return 0.0 if wait is None else wait.used
