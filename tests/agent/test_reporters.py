@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,26 @@ def test_workers_of_one_template_that_report_different_orders_keep_to_none(
         assert fleet.reporters.queue_orders == {"py": (None, ())}
         (reported,) = monitor.templates(HostFile(templates={"py": celery_template(tmp_path)}))
         assert reported.queue_order is None
+
+
+def test_a_template_that_becomes_one_of_another_library_loses_the_order_that_its_workers_reported(
+    stage: Stage, tmp_path: Path, reporter: Say
+) -> None:
+    """Workers of the old command line may still drain, and the order was kept for the new one as long as it stood."""
+    reporter(REPORTER.replace('queues=["mail"]', 'queues=["mail"], order="in_turn"'))
+    template = celery_template(tmp_path)
+    other = replace(template, argv=("dramatiq", "shop"), reporter=Reporter.NONE)
+    with stage.fleet(template) as fleet:
+        worker_id = run_one(fleet)
+        monitor = watch(stage, fleet)
+        eventually(lambda: is_idle(fleet, monitor))
+        (reported,) = monitor.templates(HostFile(templates={template.name: template}))
+        assert reported.queue_order is QueueOrder.IN_TURN
+        changed = HostFile(templates={template.name: other})
+        assert [each.queue_order for each in monitor.templates(changed)] == [None]
+        fleet.act([Drain(worker_id=worker_id)])
+        reconcile_until(fleet, lambda: not fleet.running())
+        assert [each.queue_order for each in monitor.templates(changed)] == [None]
 
 
 @pytest.mark.parametrize("reporter_key", Reporter)

@@ -7,7 +7,7 @@ from math import ceil
 
 from headway.agent.config.commands.queue_orders import UNKNOWN, Taking
 from headway.agent.config.host_file import HostFile
-from headway.agent.config.templates import Template
+from headway.agent.config.templates import Reporter, Template
 from headway.agent.model import NOT_KNOWN, Activity, ReceivedHint
 from headway.agent.monitoring.activity import SAMPLE_EVERY_S, ActivityTracker
 from headway.agent.monitoring.cost_model import COST_WARM_UP_S, Cost, CostModel
@@ -94,12 +94,14 @@ class Monitor:
     def templates(self, host_file: HostFile) -> tuple[model.Template, ...]:
         """What the control plane may know of the templates, at what their workers cost."""
         if self._reporters is not None:
-            # Of a template without a worker, what the last ones said: the next will do as they did.
+            # Of a template without a worker, what the last ones said: the next will do as they did. Where it has no
+            # reporter any more, those that still say something may be of another library.
             said = self._reporters.queue_orders
             self._orders = {
                 (name, each.content_hash): taking
                 for name, each in host_file.templates.items()
-                if (taking := said.get(name) or self._orders.get((name, each.content_hash))) is not None
+                if each.reporter is not Reporter.NONE
+                and (taking := said.get(name) or self._orders.get((name, each.content_hash))) is not None
             }
         return tuple(map(self._reported, host_file.templates.values()))
 
