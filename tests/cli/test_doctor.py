@@ -25,7 +25,7 @@ from headway.cli.doctor.finding import Finding, Level
 from headway.cli.doctor.profiles_and_hosts import template_findings
 from headway.cli.doctor.this_machine import Place
 from headway.control.auth.pki import make_ca
-from headway.control.http.schemas.responses import ReasonKind
+from headway.scaling.incidents.reason_kinds import ReasonKind
 from headway.scaling.measure import sketch_index
 from headway.scaling.profile import Profile
 from support.ports import free_port
@@ -328,6 +328,28 @@ def test_a_check_whose_extra_is_not_installed_is_left_out_and_says_so(
 
 def test_every_reason_of_health_has_its_cure() -> None:
     assert set(get_args(ReasonKind)) == set(OF_KINDS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    [
+        ("capacity", "mail: job a was cut"),
+        ("cut_jobs", "mail: job a was cut"),
+        ("poison_jobs", "mail: job a was cut"),
+        ("host_disk", "north: disk full"),
+        ("leader", None),
+    ],
+)
+def test_a_reason_of_health_names_the_pools_or_hosts_that_it_is_about(kind: str, named: str | None) -> None:
+    known = control_plane.Installation(
+        health={"reasons": ["so it is"], "kinds": [kind]},
+        version="",
+        pools=[{"pool": "mail", "causes": ["job a was cut"]}, {"pool": "bulk", "causes": []}],
+        queues=[],
+        hosts=[{"name": "north", "is_known": True, "hung_up_s": None, "problems": ["disk full"]}],
+    )
+    (found,) = control_plane.health_findings(known)
+    assert found.text == ("so it is" if named is None else f"so it is ({named})")
 
 
 def test_what_is_wrong_says_what_to_do() -> None:

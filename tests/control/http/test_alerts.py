@@ -5,7 +5,8 @@ import re
 import httpx
 import pytest
 
-from headway.control.http.schemas.responses import PoolState, ReasonKind
+from headway.control.http.schemas.responses import PoolState
+from headway.scaling.incidents.reason_kinds import ReasonKind
 from lab.alerts import Rule, rules, scraped
 from support.seed import Seed
 from support.tree import ROOT

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from headway import __version__
 from headway.cli.api_client import Api
@@ -12,24 +12,11 @@ from headway.cli.doctor.finding import Finding, fault, faults, fine, warning
 from headway.cli.operator.queue import queues_of
 from headway.environment import ClientSettings
 from headway.errors import Forbidden, HeadwayError, Misconfigured, Unauthenticated
+from headway.scaling.incidents.reason_kinds import HostReason, PoolReason
 
 DOCTOR_ANSWER_S = 5.0
 CLOCK_OFF_S = 5.0  # as between the control plane and Postgres
 NAMED_MAX = 5
-OF_POOLS = frozenset(
-    {
-        "capacity",
-        "unstarted",
-        "crash_loop",
-        "failing",
-        "no_host",
-        "suspended",
-        "bottleneck",
-        "lost_jobs",
-        "poison_jobs",
-    }
-)
-OF_HOSTS = frozenset({"host", "host_disk", "host_file"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +113,7 @@ def health_findings(found: Installation) -> Iterator[Finding]:
     if not health["reasons"]:
         yield fine("health", "the control plane finds nothing wrong")
     for kind, text in zip(health["kinds"], health["reasons"], strict=True):
-        about = _pools(found) if kind in OF_POOLS else _hosts(found) if kind in OF_HOSTS else []
+        about = _pools(found) if kind in get_args(PoolReason) else _hosts(found) if kind in get_args(HostReason) else []
         named = f" ({'; '.join(about[:NAMED_MAX])})" if about else ""
         yield fault(kind.replace("_", " "), text + named, cure=OF_KINDS.get(kind, OF_UNKNOWN_KIND))
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from headway.control.http.overview.pool_places import listed
 from headway.control.http.schemas.host_problems import problem_text
-from headway.control.http.schemas.responses import ReasonKind
 from headway.scaling.explain import counted
+from headway.scaling.incidents.reason_kinds import ReasonKind
 from headway.scaling.model import HostProblem, HostProblemKind
 from headway.store.overview import HostRow
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from headway.control.http.overview.agent_problems import counted_problems
 from headway.control.http.overview.pool_places import ago, expired_s, has_hung_up, is_overdue
-from headway.control.http.schemas.responses import HealthOut, PipelineOut, PoolState, ReasonKind, TelemetryHealth
+from headway.control.http.schemas.responses import HealthOut, PipelineOut, PoolState, TelemetryHealth
 from headway.control.ingest.ingest import Ingest
 from headway.scaling.explain import counted, duration
+from headway.scaling.incidents.reason_kinds import ReasonKind
 from headway.store.overview import HealthRow, HostRow, PipelineRow
 
 HEALTH_LEADER_SILENT_S = 10.0  # a standby ends a leader silent for 8 s

@@ -15,6 +15,7 @@ from headway.control.http.schemas.profile_bodies import OverrideBody, ProfileBod
 from headway.control.http.schemas.schema_base import Given
 from headway.scaling.explain import explained
 from headway.scaling.incidents.member_waits import MemberWait
+from headway.scaling.incidents.reason_kinds import ReasonKind
 from headway.scaling.mapping import to_mapping
 from headway.scaling.model import (
     DayBudget,
@@ -309,32 +310,6 @@ class TelemetryHealth(Given):
     unread_bytes: int
     oldest_unread_s: float | None
     """How long the oldest of them has been waiting; null where none waits."""
-
-
-ReasonKind = Literal[
-    "leader",
-    "pipeline",
-    "broker",
-    "collectors",
-    "event_log",
-    "upkeep",
-    "clock",
-    "certificate",
-    "credentials",
-    "host",
-    "host_disk",
-    "host_file",
-    "capacity",
-    "unstarted",
-    "crash_loop",
-    "failing",
-    "no_host",
-    "suspended",
-    "bottleneck",
-    "lost_jobs",
-    "cut_jobs",
-    "poison_jobs",
-]
 
 
 class HealthOut(Given):
