@@ -140,6 +140,16 @@ async def test_each_queue_of_a_pool_is_marked_by_its_own_objective(browser: Brow
             await expect(late.locator(f"[data-part={part}]")).to_have_attribute("data-over", "true")
             await expect(in_time.locator(f"[data-part={part}]")).not_to_have_attribute("data-over", "true")
         await expect(in_time.locator("[data-part=sub]")).to_contain_text("99 % within")
+        legend = page.locator("#chart .legend").first
+        await expect(legend).to_contain_text("started within500 %")  # 25 s of 5 s, and not 740 s of 5 s
+        await expect(legend).to_contain_text("objective100 % of each queue's own")
+        assert await page.locator("#chart .plot.pickup text.tick").first.text_content() == "0 %"
+        await page.locator("#chart-open").click()
+        charts = page.locator("[data-panel=wait]")
+        title = "Wait before the start, as a part of each queue's objective"
+        await expect(charts.get_by_role("heading")).to_have_text(title)
+        await expect(charts.locator(".legend")).to_contain_text("longest wait500 %")
+        await expect(charts.locator(".legend")).to_contain_text("objective100 %")
         assert wrong == []
 
 

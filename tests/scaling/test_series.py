@@ -144,6 +144,19 @@ def test_a_pool_adds_counts_and_takes_the_greatest_wait_of_its_queues() -> None:
     assert columns["pickup_s"][0] == pytest.approx(20.0, rel=0.01)
 
 
+def test_the_wait_of_a_pool_is_the_greatest_part_of_a_queues_own_objective() -> None:
+    rows = [
+        row(0.0, waits_s=(4.0,)),  # of 5 s
+        row(0.0, queue="news", waits_s=(20.0,)),  # of 50 s
+        row(300.0, waits_s=(0.5,)),
+        row(300.0, queue="news", waits_s=(60.0,)),
+    ]
+    columns = queue_columns(rows, [], HALF_HOUR, objectives={**MAIL, **NEWS}, now_s=1800.0)
+    assert columns["pickup_ratio"][:3] == [pytest.approx(0.8, rel=0.01), pytest.approx(1.2, rel=0.01), None]
+    unmanaged = queue_columns(rows, [], HALF_HOUR, objectives={"mail": None}, now_s=1800.0)
+    assert unmanaged["pickup_ratio"] == [None] * 6
+
+
 def test_a_queue_that_was_never_seen_hides_no_other() -> None:
     columns = queue_columns([row(0.0, arrived_jobs=4)], [], HALF_HOUR, objectives={**MAIL, **NEWS}, now_s=1800.0)
     assert columns["enqueued"][0] == 4

@@ -129,3 +129,25 @@ async def test_a_pools_state_is_the_worst_of_its_queues(
     both(seed, profile, **waits)
     (pool,) = (await client.get("/v1/pools")).json()["pools"]
     assert pool["state"] == state
+
+
+@pytest.mark.parametrize(
+    ("profile", "oldest", "pickup"),
+    [
+        (PROFILE, 74 / 900, 80 / 900),  # not 74 of the pool's 5 s
+        (LOOSE, 4 / 5, 3 / 5),  # not hidden by the longer waits of bulk
+    ],
+)
+async def test_charts_judge_each_queue_by_its_own_objective(
+    client: httpx.AsyncClient, seed: Seed, profile: Profile, oldest: float, pickup: float
+) -> None:
+    seed.profile(profile)
+    urgent = (0.0, 0.1) if profile is PROFILE else (4.0, 3.0)
+    for queue, (age_s, pickup_s) in ((URGENT, urgent), (BULK, (74.0, 80.0))):
+        seed.bucket(queue, at_s=NOW_S - 5, pickups_s=[pickup_s] * 20, waiting_jobs=1, oldest_age_s=age_s)
+    (point,) = (await client.get("/v1/pools/both/history?minutes=1")).json()["buckets"]
+    assert (point["oldest_age_s"], point["oldest_wait_ratio"]) == (74.0, pytest.approx(oldest))
+    assert point["pickup_ratio"] == pytest.approx(pickup, rel=0.02)
+    series = (await client.get(f"/v1/pools/both/series?from_s={NOW_S - 60}&until_s={NOW_S}")).json()
+    assert max(filter(None, series["columns"]["pickup_ratio"])) == pytest.approx(pickup, rel=0.02)
+    assert list(series["member_objectives"]) == list(profile.member_objectives)

@@ -34,7 +34,10 @@ export class Chart {
     new ResizeObserver(() => figure.isConnected && this.#redraw()).observe(figure); // also when its page is left
   }
 
-  /** Show `data`: from_s, until_s, target_s, name of the objective, and points of each series (see app.js). */
+  /**
+   * Show `data`: from_s, until_s, points of each series, and how waits are judged: by which `target`, in which `unit`, under which
+   * `names` the points have them, and at which `percentile` (null: at that of each queue).
+   */
   draw(data) {
     this.data = data;
     this.#redraw();
@@ -83,19 +86,19 @@ export class Chart {
   }
 
   #waits() {
-    const { waits, target_s } = this.data;
-    const top = Math.max(target_s * 1.3, ...waits.flatMap((point) => [point.pickup_objective_s ?? 0, point.oldest_age_s ?? 0]));
+    const { waits, target, unit, names } = this.data;
+    const top = Math.max(target * 1.3, ...waits.flatMap((point) => [point[names.pickup] ?? 0, point[names.oldest] ?? 0]));
     return {
       top,
-      isTime: true,
-      unit: duration,
+      isTime: unit === duration,
+      unit,
       shapes: (x, y) => [
-        svg("rect", { class: "over", x: LEFT, y: TOP, width: this.width - LEFT - RIGHT, height: Math.max(0, y(target_s) - TOP) }),
-        svg("line", { class: "objective", x1: LEFT, x2: this.width - RIGHT, y1: y(target_s), y2: y(target_s) }),
-        svg("path", { class: "oldest", d: line(waits, "oldest_age_s", x, y) }),
-        svg("path", { class: "median", d: line(waits, "pickup_p50_s", x, y) }),
-        svg("path", { class: "pickup-line", d: line(waits, "pickup_objective_s", x, y) }),
-        ...dots(waits, "pickup_objective_s", x, y),
+        svg("rect", { class: "over", x: LEFT, y: TOP, width: this.width - LEFT - RIGHT, height: Math.max(0, y(target) - TOP) }),
+        svg("line", { class: "objective", x1: LEFT, x2: this.width - RIGHT, y1: y(target), y2: y(target) }),
+        svg("path", { class: "oldest", d: line(waits, names.oldest, x, y) }),
+        svg("path", { class: "median", d: line(waits, names.median, x, y) }),
+        svg("path", { class: "pickup-line", d: line(waits, names.pickup, x, y) }),
+        ...dots(waits, names.pickup, x, y),
       ],
     };
   }
@@ -154,18 +157,13 @@ export class Chart {
   }
 
   #read() {
-    const { waits, workers, until_s, objective, target_s } = this.data;
+    const { waits, workers, until_s } = this.data;
     const at_s = this.at ?? until_s;
-    const wait = this.at === null ? latest(waits, until_s) : nearest(waits, at_s);
+    const wait = this.at === null ? latest(waits, until_s, this.data.names) : nearest(waits, at_s);
     const worker = workers.findLast((point) => point.at_s <= at_s) ?? null;
     const moment = this.at === null ? "now" : `at ${clock(at_s)}`;
     const texts = {
-      pickup: [
-        ["pickup-line", `${objective} started within`, duration(wait?.pickup_objective_s)],
-        ["median", "half within", duration(wait?.pickup_p50_s)],
-        ["oldest", "longest wait", duration(wait?.oldest_age_s)],
-        ["objective", "objective", `${objective} within ${duration(target_s)}`],
-      ],
+      pickup: this.#waitTexts(wait),
       waiting: [["edge", "Jobs waiting", count(wait?.waiting_jobs)]],
       workers: [
         ["edge", "Workers running", count(worker?.running_workers)],
@@ -186,6 +184,24 @@ export class Chart {
     mark(this.figure, "aria-valuenow", Math.round(at_s - until_s));
     mark(this.figure, "aria-valuetext", `${moment}: ${spoken.join(", ")}`);
   }
+
+  #waitTexts(wait) {
+    const { percentile, target, unit, names } = this.data;
+    const values = { pickup: unit(wait?.[names.pickup]), oldest: unit(wait?.[names.oldest]) };
+    if (percentile === null) {
+      return [
+        ["pickup-line", "started within", values.pickup],
+        ["oldest", "longest wait", values.oldest],
+        ["objective", "objective", `${unit(target)} of each queue's own`],
+      ];
+    }
+    return [
+      ["pickup-line", `${percentile} started within`, values.pickup],
+      ["median", "half within", unit(wait?.[names.median])],
+      ["oldest", "longest wait", values.oldest],
+      ["objective", "objective", `${percentile} within ${unit(target)}`],
+    ];
+  }
 }
 
 function legend(parent, entries) {
@@ -202,11 +218,11 @@ function legend(parent, entries) {
 }
 
 /** The newest of each value. Depths may be newer than the waits, which the pipeline measures bucket by bucket. */
-function latest(points, until_s) {
+function latest(points, until_s, { pickup, median }) {
   const newest = (has) => points.findLast((point) => has(point) && until_s - point.at_s <= 2 * GAP_S);
   const depth = newest((point) => point.waiting_jobs !== null);
-  const wait = newest((point) => point.pickup_objective_s !== null);
-  return { ...depth, pickup_p50_s: wait?.pickup_p50_s, pickup_objective_s: wait?.pickup_objective_s };
+  const wait = newest((point) => point[pickup] !== null);
+  return { ...depth, [pickup]: wait?.[pickup], [median]: wait?.[median] };
 }
 
 function nearest(points, at_s) {

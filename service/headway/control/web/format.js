@@ -84,6 +84,14 @@ export function clock(at_s, withSeconds = true) {
   });
 }
 
+/** A part of a whole that may be more than all of it. */
+export function ratio(value) {
+  return known(value) ? `${count(100 * value)} %` : UNKNOWN;
+}
+
+/** Whether any queue of a pool has an objective of its own. */
+export const hasOwn = (member_objectives) => Object.keys(member_objectives ?? {}).length > 0;
+
 /** An objective in words. */
 export function slo(objective) {
   return `${decimal(objective.percentile)} % within ${duration(objective.target_s)}`;

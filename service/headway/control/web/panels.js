@@ -1,6 +1,6 @@
 // What the charts of a pool or queue show: panels over one time axis, each with lines of the series' columns.
 
-import { count, decimal, duration, rate } from "./format.js";
+import { count, decimal, duration, hasOwn, rate, ratio } from "./format.js";
 
 /** Steps of an axis that counts things: there is none between 0 and 1. */
 const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((each) => each * 10 ** power)).flat();
@@ -8,27 +8,40 @@ const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((each) => e
 const perSecond = (name) => ({ columns, step_s }) => columns[name].map((jobs) => (jobs === null ? null : jobs / step_s));
 const column = (name) => ({ columns }) => columns[name] ?? columns.at_s.map(() => null);
 
+/** Waits in seconds, beside the objective that is the same of all. */
+function waitsOf(objective) {
+  const percentile = objective ? `${decimal(objective.percentile)} % started within` : "started within";
+  const isMedian = objective?.percentile === 50;
+  const is95 = objective?.percentile === 95;
+  return {
+    title: "Wait before the start",
+    unit: duration,
+    lines: [
+      { label: percentile, colour: "--accent", width: 2, values: column("pickup_s") },
+      isMedian ? null : { label: "50 %", colour: "--accent", dash: [2, 4], values: column("p50_s") },
+      is95 ? null : { label: "95 %", colour: "--edge", values: column("p95_s") },
+      objective && { label: "objective", colour: "--bad", dash: [6, 4], values: ({ columns }) => columns.at_s.map(() => objective.target_s) },
+    ],
+  };
+}
+
+/** Of queues with objectives of their own: the part of its objective that the wait in the worst of them takes. */
+const RATIOS = {
+  title: "Wait before the start, as a part of each queue's objective",
+  unit: ratio,
+  lines: [
+    { label: "longest wait", colour: "--accent", width: 2, values: column("pickup_ratio") },
+    { label: "objective", colour: "--bad", dash: [6, 4], values: ({ columns }) => columns.at_s.map(() => 1) },
+  ],
+};
+
 /**
  * name, words, unit, lines and `steps` of the axis; `isStep` where a value holds until the next. A line without any value is left
  * out; one that is `above` another has a band down to it.
  */
-export function panelsOf({ objective }) {
-  const percentile = objective ? `${decimal(objective.percentile)} % started within` : "started within";
-  const isMedian = objective?.percentile === 50;
-  const is95 = objective?.percentile === 95;
+export function panelsOf({ objective, member_objectives: own }) {
   return [
-    {
-      name: "wait",
-      title: "Wait before the start",
-      unit: duration,
-      height: 190,
-      lines: [
-        { label: percentile, colour: "--accent", width: 2, values: column("pickup_s") },
-        isMedian ? null : { label: "50 %", colour: "--accent", dash: [2, 4], values: column("p50_s") },
-        is95 ? null : { label: "95 %", colour: "--edge", values: column("p95_s") },
-        objective && { label: "objective", colour: "--bad", dash: [6, 4], values: ({ columns }) => columns.at_s.map(() => objective.target_s) },
-      ],
-    },
+    { name: "wait", height: 190, ...(hasOwn(own) ? RATIOS : waitsOf(objective)) },
     {
       name: "backlog",
       title: "Backlog",

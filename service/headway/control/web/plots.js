@@ -35,7 +35,7 @@ export class Plots {
   /** Show a series and the decisions in it, newest first. */
   draw(series, decisions) {
     if (!series) return;
-    const shape = (each) => JSON.stringify([each?.objective, shownOf(each).map(({ lines }) => lines.length), this.#scheme.matches]);
+    const shape = (each) => JSON.stringify([each?.objective, each?.member_objectives, shownOf(each).map(({ lines }) => lines.length), this.#scheme.matches]);
     const isSame = this.#shape === shape(series);
     this.#shape = shape(series);
     [this.#series, this.#decisions] = [series, decisions];

@@ -27,7 +27,7 @@ def bucket_points(
     for row in rows:
         if row.bucket_s >= from_s:
             by_time[row.bucket_s].append(row)
-    return [_point(at_s, together, pickups.get(at_s), unknown) for at_s, together in sorted(by_time.items())]
+    return [_point(at_s, together, profile, pickups.get(at_s), unknown) for at_s, together in sorted(by_time.items())]
 
 
 def longest_window_s(profile: Profile) -> float:
@@ -41,17 +41,22 @@ def service_times(rows: Iterable[BucketRow]) -> list[ServiceTimePoint]:
     return [ServiceTimePoint(service_s=sketch_value_s(index), jobs=sketch[index]) for index in in_order(sketch)]
 
 
-def _point(at_s: float, rows: list[BucketRow], pickup: "Pickup | None", unknown: Collection[str]) -> BucketPoint:
+def _point(
+    at_s: float, rows: list[BucketRow], profile: Profile, pickup: "Pickup | None", unknown: Collection[str]
+) -> BucketPoint:
     has_arrivals, has_starts = "reports_arrivals" not in unknown, "reports_starts" not in unknown
     waiting_jobs = [row.waiting_jobs for row in rows if row.waiting_jobs is not None]
-    ages_s = [row.oldest_age_s for row in rows if row.oldest_age_s is not None]
+    ages_s = {row.queue: row.oldest_age_s for row in rows if row.oldest_age_s is not None}
+    used = [age_s / profile.objective_of(queue).target_s for queue, age_s in ages_s.items()]
     return BucketPoint(
         at_s=at_s,
         waiting_jobs=sum(waiting_jobs) if waiting_jobs else None,
-        oldest_age_s=max(ages_s, default=None),
+        oldest_age_s=max(ages_s.values(), default=None),
         pickup_p95_s=quantile_s(merged(row.pickup_sketch for row in rows), 95),
         pickup_p50_s=pickup.p50_s if pickup else None,
         pickup_objective_s=pickup.objective_s if pickup else None,
+        oldest_wait_ratio=max(used, default=None),
+        pickup_ratio=pickup.ratio if pickup else None,
         arrived_jobs=sum(row.arrived_jobs for row in rows) if has_arrivals else None,
         retried_jobs=sum(row.retried_jobs for row in rows) if has_arrivals else None,
         started_jobs=sum(row.started_jobs for row in rows) if has_starts else None,
@@ -63,6 +68,8 @@ class Pickup(NamedTuple):
 
     p50_s: float
     objective_s: float
+    ratio: float
+    """Of a queue's own objective."""
 
 
 def _pickups(rows: Iterable[BucketRow], profile: Profile) -> Mapping[float, Pickup]:
@@ -81,6 +88,6 @@ def _pickups(rows: Iterable[BucketRow], profile: Profile) -> Mapping[float, Pick
             sketch = window.of({bucket_s: of_queue[bucket_s].pickup_sketch for bucket_s in inside})
             p50_s, objective_s = quantiles_s(sketch, (50, objective.percentile))
             if p50_s is not None and objective_s is not None:
-                other = found.get(at_s, Pickup(0.0, 0.0))
-                found[at_s] = Pickup(max(p50_s, other.p50_s), max(objective_s, other.objective_s))
+                own = Pickup(p50_s, objective_s, objective_s / objective.target_s)
+                found[at_s] = Pickup(*map(max, own, found.get(at_s, own)))
     return found

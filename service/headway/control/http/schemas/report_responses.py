@@ -1,5 +1,7 @@
 """What a range of time comes to: columns for a chart, and the report on objectives."""
 
+from collections.abc import Mapping
+
 from headway.control.http.schemas.schema_base import Given
 from headway.scaling.metrics.reports.series import Source
 from headway.scaling.metrics.reports.slo_report import PeriodReport
@@ -18,6 +20,8 @@ class SeriesColumns(Given):
     p95_s: list[float | None]
     pickup_s: list[float | None]
     """The objective's percentile."""
+    pickup_ratio: list[float | None]
+    """`pickup_s` as a part of the queue's own objective, the greatest of the queues: above 1 is late."""
     pickup_max_s: list[float | None]
     """The longest wait of a job that started in the span; exact."""
     backlog_jobs: list[float | None]
@@ -55,6 +59,8 @@ class SeriesOut(Given):
     source: Source
     """What it is made of: `raw` is of 5 s (kept 2 hours), `minutes` (14 days), `hours` (400 days)."""
     objective: Objective | None
+    member_objectives: Mapping[str, Objective]
+    """Of a pool, the objectives of those of its queues that have their own."""
     columns: SeriesColumns
 
 

@@ -350,6 +350,10 @@ class BucketPoint(Given):
     """The median over the objective's window that ends with these 5 s, as a pool's `metrics` have it."""
     pickup_objective_s: float | None
     """The objective's percentile over the same window, as a pool's `metrics` have it."""
+    oldest_wait_ratio: float | None
+    """The age of the oldest job as a part of its queue's own objective, the greatest of the queues."""
+    pickup_ratio: float | None
+    """`pickup_objective_s` as a part of the queue's own objective, the greatest of the queues: above 1 is late."""
     arrived_jobs: int | None
     """Null, as what follows, where nobody reports such events of one of the queues."""
     retried_jobs: int | None

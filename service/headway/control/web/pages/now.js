@@ -5,7 +5,7 @@ import { Chart } from "../chart.js";
 import { DecisionList } from "../decisions.js";
 import { $, el, mark, say } from "../dom.js";
 import { usedOf } from "../entries.js";
-import { ago, clock, counted, slo, rate } from "../format.js";
+import { ago, clock, counted, duration, hasOwn, rate, ratio, slo } from "../format.js";
 import { BAD, doing, headline, nameOf, running } from "../headline.js";
 import { HostList, showWanted } from "../hosts.js";
 import { IncidentList } from "../incidents.js";
@@ -186,12 +186,18 @@ class Now {
     this.#chart.draw({
       from_s: until_s - HISTORY_MINUTES * 60,
       until_s,
-      target_s: history.objective.target_s,
-      objective: slo(history.objective).split(" within")[0],
+      ...judged(pool, history.objective),
       waits: [...history.buckets, ...newest(history, pool)],
       workers: [...before, ...seen],
     });
   }
+}
+
+/** How the chart judges waits: by the one objective in seconds, or each queue by its own. */
+function judged({ member_objectives }, objective) {
+  if (hasOwn(member_objectives)) return { target: 1, unit: ratio, names: { pickup: "pickup_ratio", median: null, oldest: "oldest_wait_ratio" }, percentile: null };
+  const names = { pickup: "pickup_objective_s", median: "pickup_p50_s", oldest: "oldest_age_s" };
+  return { target: objective.target_s, unit: duration, names, percentile: slo(objective).split(" within")[0] };
 }
 
 /** How far a pool is behind its objectives: the longest wait in objectives of its own queue. */
@@ -248,11 +254,12 @@ function empty(id, isEmpty, title, children) {
 }
 
 /** What the table shows of this moment, after the pipeline's last bucket. */
-function newest(history, { metrics }) {
+function newest(history, { metrics, oldest_wait, pickup_wait }) {
   const last_s = history.buckets.at(-1)?.at_s ?? 0;
   if (metrics.sampled_at_s === null || metrics.sampled_at_s < last_s + history.bucket_s) return [];
   const { sampled_at_s: at_s, waiting_jobs, oldest_age_s, pickup_p50_s, pickup_objective_s } = metrics;
-  return [{ at_s, waiting_jobs, oldest_age_s, pickup_p50_s, pickup_objective_s, started_jobs: null }];
+  const [oldest_wait_ratio, pickup_ratio] = [oldest_wait, pickup_wait].map((wait) => wait && usedOf(wait));
+  return [{ at_s, waiting_jobs, oldest_age_s, pickup_p50_s, pickup_objective_s, oldest_wait_ratio, pickup_ratio, started_jobs: null }];
 }
 
 function remember({ at_s, pools }) {

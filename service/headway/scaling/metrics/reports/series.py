@@ -58,7 +58,7 @@ _EVENTS: Mapping[str, str] = MappingProxyType(
         "retried": "retried_attempts",
     }
 )
-_WAITS = ("p50_s", "p95_s", "pickup_s", "pickup_max_s")
+_WAITS = ("p50_s", "p95_s", "pickup_s", "pickup_max_s", "pickup_ratio")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +251,8 @@ def _fill_waits(
         found = quantiles_s(window.of({each: sketches[each] for each in inside}), percentiles)
         for name, value_s in zip(_WAITS, found, strict=False):
             _raise(columns[name], place, value_s)
+        if objective is not None and found[-1] is not None:
+            _raise(columns["pickup_ratio"], place, found[-1] / objective.target_s)
 
 
 def _fill_readings(

@@ -102,7 +102,16 @@ async def get_pool_series(pool: PoolPath, context: WithContext, asked: WhatIsAsk
         read = await _read(conn, asked, queues=profile.queues, window_s=longest_window_s(profile), pool=pool)
     objectives = {queue: profile.objective_of(queue) for queue in profile.queues}
     columns = await asyncio.to_thread(_columns, read, objectives, stored, now_s=asked.now_s)
-    return await in_a_thread(lambda: _answer(read, columns, pool=pool, queue=None, objective=profile.objective))
+    return await in_a_thread(
+        lambda: _answer(
+            read,
+            columns,
+            pool=pool,
+            queue=None,
+            objective=profile.objective,
+            member_objectives=profile.member_objectives,
+        )
+    )
 
 
 @router.get(
@@ -129,7 +138,9 @@ async def get_queue_series(queue: QueuePath, context: WithContext, asked: WhatIs
     columns = await asyncio.to_thread(
         _columns, read, {queue: objective}, stored if has_pool_alone else None, now_s=asked.now_s
     )
-    return await in_a_thread(lambda: _answer(read, columns, pool=pool, queue=queue, objective=objective))
+    return await in_a_thread(
+        lambda: _answer(read, columns, pool=pool, queue=queue, objective=objective, member_objectives={})
+    )
 
 
 async def _read(conn: Connection, asked: _Asked, *, queues: Sequence[str], window_s: float, pool: str | None) -> _Read:
@@ -183,7 +194,13 @@ def _columns(
 
 
 def _answer(
-    read: _Read, columns: SeriesColumns, *, pool: str | None, queue: str | None, objective: Objective | None
+    read: _Read,
+    columns: SeriesColumns,
+    *,
+    pool: str | None,
+    queue: str | None,
+    objective: Objective | None,
+    member_objectives: Mapping[str, Objective],
 ) -> SeriesOut:
     return SeriesOut(
         pool=pool,
@@ -193,5 +210,6 @@ def _answer(
         step_s=read.axis.step_s,
         source=read.source,
         objective=objective,
+        member_objectives=member_objectives,
         columns=columns,
     )
