@@ -68,6 +68,12 @@ def test_long_jobs_are_not_prepared_for_before_the_last_moment() -> None:
     assert target(view(delayed=[(7, 6.0)], service_time_s=60.0)) == 1
 
 
+def test_due_jobs_start_within_the_objective_of_their_own_queue() -> None:
+    seen = view(delayed=[(7, 1.0)], service_time_s=60.0)
+    own = replace(seen.profile, member_objectives={"redis/mail": Objective(target_s=900.0)})
+    assert (target(seen), target(replace(seen, profile=own))) == (7, 1)
+
+
 def test_jobs_that_are_due_one_after_the_other_share_a_slot() -> None:
     assert target(view(delayed=[(1, each) for each in (1.0, 3.0, 5.0, 7.0)])) == 1
 

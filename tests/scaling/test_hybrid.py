@@ -228,6 +228,13 @@ def test_members_are_drained_together_and_each_within_its_own_objective() -> Non
     assert demanded(together)["backlog_drain"] == 5
 
 
+def test_a_member_with_a_looser_objective_than_the_pools_waits_by_its_own() -> None:
+    """600 jobs with 15 min of their own got a worker each, because the pool's objective was 30 s."""
+    pool = members(news=60.0)
+    within_5_s = replace(pool, profile=replace(pool.profile, objective=Objective(target_s=5.0)))
+    assert demanded(within_5_s)["backlog_drain"] == 3  # the mails; the news, which come after them, have 54 s left
+
+
 def test_a_member_counts_on_its_own_jobs_in_flight_only() -> None:
     pool = view(
         queue(queue="redis/mail", waiting_jobs=3, oldest_age_s=60.0, service_time_s=None),

@@ -170,13 +170,13 @@ def _is_asleep(queue: QueueMetrics, view: PoolView) -> bool:
 
 
 def _drain(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int) -> Need:
-    """What the waiting jobs of all members need, never less than those of any one with its own objective.
+    """What the waiting jobs of all members need together, and never less than those of any one by its own objective.
 
     Jobs of other members that start before its own take slots from it, by the order in which workers take jobs.
     """
     needs = [
         taking(queue, given),
-        _drain_of(queue, given, view, target_s=view.profile.objective.target_s, slots_max=slots_max),
+        _drain_of(queue, given, view, target_s=_loosest_s(view), slots_max=slots_max),
     ]
     if len(view.queues) > 1 or view.profile.member_objectives:
         for member in view.queues:
@@ -197,12 +197,17 @@ def _drain(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int
 def _due(queue: QueueMetrics, view: PoolView, given: Supply) -> int:
     """Slots for what is due later, of all members and of each alone with its own objective."""
     price_s = _start_price_s(view)
-    needs = [due_work(queue, given, view, target_s=view.profile.objective.target_s, price_s=price_s)]
+    needs = [due_work(queue, given, view, target_s=_loosest_s(view), price_s=price_s)]
     for member in view.queues:
         if member.delayed:
             target_s = view.profile.objective_of(member.queue).target_s
             needs.append(due_work(member, given, view, target_s=target_s, price_s=price_s))
     return greatest(needs).slots
+
+
+def _loosest_s(view: PoolView) -> float:
+    """Within how long all jobs of the pool may wait: those of a stricter queue are counted for themselves."""
+    return max(view.profile.objective_of(queue.queue).target_s for queue in view.queues)
 
 
 def _drain_of(
