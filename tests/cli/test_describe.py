@@ -88,7 +88,7 @@ def test_who_reports_the_events_of_a_queue_and_who_stands_by_is_shown(
     assert "polled by collect-redis-a stands by collect-redis-b arrivals from collect-redis-a, " in output
     assert re.search(r"starts from emitters, [\d.]+ s ago; collect-redis-a, 60 min ago ends from emitters", output)
     assert main(["describe", "queue", "redis/news"]) == 0
-    assert "ends from nobody in the last day" in " ".join(capsys.readouterr().out.split())
+    assert "ends from none in the last day" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_pool_has_its_promise_its_reasons_and_its_queues(capsys: pytest.CaptureFixture[str]) -> None:

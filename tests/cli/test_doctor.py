@@ -237,7 +237,12 @@ INSTALLATION = (
     (late_pipeline, "pipeline", r"pipeline", r"headway pipeline"),
     (other_version, "version", r"agents are version 0.0.7", r"upgrade"),
     (two_collectors, "collectors", r"several collectors", r"end every collector .* but one"),
-    (unseen_queue, "queue", r"queue redis/nwes, which nobody .*did you mean 'redis/nwe'", r"correct the name"),
+    (
+        unseen_queue,
+        "queue",
+        r"queue redis/nwes, which no collector has read.*did you mean 'redis/nwe'",
+        r"correct the name",
+    ),
     (failing_starts, "worker start", r"template rq end as soon as they start on a", r"workers/ of the agent"),
     (early_deadline, "deadline", r"pool slow: template slow kills workers that drain after 60 s", r"host.toml"),
     (no_leader, "leader", r"no control plane leads", r"headway control"),

@@ -34,7 +34,7 @@ NOT_ALLOWED = "; workers_max=5 does not allow them"
             {},
             {"start_up_s": 8.0, "arrival_rate_per_s": 0.17, "service_time_s": 0.2, "burst_jobs": 50.0},
             # A slot starts 1 + 9.5 ÷ 0.2 = 48 of them in time, the margin taken off; 50 ÷ 48 = 1.04
-            ("needs 2 standing workers: start-up 8 s + tick 5 s > 10 s, and 50 jobs come at once",),
+            ("needs 2 standing workers: start-up 8 s + tick 5 s > 10 s, and 50 jobs arrive together",),
         ),
         (
             {},
@@ -44,23 +44,23 @@ NOT_ALLOWED = "; workers_max=5 does not allow them"
         (
             {},
             {"start_up_s": 8.0, "service_time_s": 30.0, "burst_jobs": 40.26},  # each slot starts one only; two digits
-            ("needs 40 standing workers: start-up 8 s + tick 5 s > 10 s, and 40 jobs come at once",),
+            ("needs 40 standing workers: start-up 8 s + tick 5 s > 10 s, and 40 jobs arrive together",),
         ),
         (
             {},
             {"start_up_s": 8.0, "service_time_s": 30.0, "burst_jobs": 41.0, "slots_per_worker": 8},  # 41 ÷ 8
-            ("needs 6 standing workers: start-up 8 s + tick 5 s > 10 s, and 41 jobs come at once",),
+            ("needs 6 standing workers: start-up 8 s + tick 5 s > 10 s, and 41 jobs arrive together",),
         ),
         (
             {},
             {"start_up_s": 8.0, "arrival_rate_per_s": 4.0, "service_time_s": 0.7, "burst_jobs": 100.0},
             # 1 + ⌊9.5 ÷ 0.7⌋ = 14 a slot: 8 slots, beside two of the 2.8 that are busy
-            ("needs 10 standing workers: start-up 8 s + tick 5 s > 10 s, and 100 jobs come at once",),
+            ("needs 10 standing workers: start-up 8 s + tick 5 s > 10 s, and 100 jobs arrive together",),
         ),
         (
             {"workers_max": 5},
             {"start_up_s": 8.0, "service_time_s": 30.0, "burst_jobs": 9.0},
-            ("needs 9 standing workers: start-up 8 s + tick 5 s > 10 s, and 9 jobs come at once" + NOT_ALLOWED,),
+            ("needs 9 standing workers: start-up 8 s + tick 5 s > 10 s, and 9 jobs arrive together" + NOT_ALLOWED,),
         ),
         ({"workers_min": 2}, {"start_up_s": 8.0, "service_time_s": 0.2, "burst_jobs": 50.0}, ()),
         ({}, {"start_up_s": 4.0, "service_time_s": 30.0, "burst_jobs": 40.0}, ()),  # reacting is soon enough
@@ -169,7 +169,7 @@ def test_bursts_are_remembered_by_the_strategy_s_state_and_reported_between_them
     assert remembered_burst_jobs({}, percentile=99.0) is None
     quiet = replace(view(queue(sampled_at_s=at_s, service_time_s=0.4), start_up_s=8.0), profile=slow)
     assert circumstances(quiet, now_s=at_s, state=state) == (
-        "needs 2 standing workers: start-up 8 s + tick 5 s > 10 s, and 30 jobs come at once",
+        "needs 2 standing workers: start-up 8 s + tick 5 s > 10 s, and 30 jobs arrive together",
     )
     assert circumstances(quiet, now_s=at_s) == ("needs 1 standing worker: start-up 8 s + tick 5 s > 10 s",)
 

@@ -50,7 +50,7 @@ def test_a_new_target_reason_or_circumstance_is_news(changes: dict[str, object])
         ("metrics are 60 s old", "metrics are 65 s old", False),
         ("what arrives keeps 12.5 workers busy", "what arrives keeps 9 workers busy", False),
         ("0.04 of 1.2e+02 jobs a second are retries", "0.5 of 3 jobs a second are retries", False),
-        ("1,200 jobs come at once", "90 jobs come at once", False),
+        ("1,200 jobs arrive together", "90 jobs arrive together", False),
         ("workers_max=4 cannot keep up", "workers_max=5 cannot keep up", True),
         ("queue redis/mail-1 has not been seen", "queue redis/mail-2 has not been seen", True),
         ("queue redis/1 has not been seen", "queue redis/2 has not been seen", True),

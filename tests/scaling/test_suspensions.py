@@ -179,7 +179,7 @@ def test_a_resume_is_news_and_the_decision_says_that_nothing_is_learned() -> Non
     assert is_new(after_it, before)
     assert is_new(replace(before, suspension=NO_CONSUMERS), before)
     later, _ = decide(view(LATE, suspension=NONE), memory, now_s=NOW_S + 50.0)
-    said = "Its workers have been free to take jobs for 20 s again: what had piled up teaches nothing."
+    said = "Its workers resumed 20 s ago: Headway learns nothing from the jobs that piled up before."
     assert said in explained(later)
     assert said not in explained(before)
 

@@ -53,7 +53,7 @@ def _suspension(decision: Decision) -> Sentences:
         if decision.stoppage is None or decision.stoppage.until_s is None:
             return ()
         ago = duration(float(round(max(0.0, decision.at_s - decision.stoppage.until_s))))
-        return (f"Its workers have been free to take jobs for {ago} again: what had piled up teaches nothing.",)
+        return (f"Its workers resumed {ago} ago: Headway learns nothing from the jobs that piled up before.",)
     return (_sentence(f"suspended: {decision.suspension.text}"),)
 
 
@@ -394,7 +394,7 @@ def _member_prediction(member: MemberPickup) -> str:
 
 
 def _when(seconds: float) -> str:
-    return "at once" if seconds < 0.05 else f"after about {duration(seconds)}"
+    return "immediately" if seconds < 0.05 else f"after about {duration(seconds)}"
 
 
 def _sentence(note: str) -> str:

@@ -29,7 +29,7 @@ GOOD = {"leader": "here:1", "epoch": 3, "leader_age_s": 1.0, "pipelines": (pipel
         ({"pipelines": ()}, True, "nothing is measured"),
         ({"pipelines": (pipeline(is_ready=False, stage="starting"),)}, True, "is starting"),
         ({"pipelines": (pipeline(is_ready=False, stage="rebuilding"),)}, True, "metrics is rebuilding: nothing is"),
-        ({"pipelines": (pipeline(is_ready=False, stage="warming_up", written_age_s=600.0),)}, True, "said nothing"),
+        ({"pipelines": (pipeline(is_ready=False, stage="warming_up", written_age_s=600.0),)}, True, "reported nothing"),
         ({"pipelines": (pipeline(lag_s=30.0),)}, True, "has not written for 30 s while samples arrive"),
         ({"pipelines": (pipeline(beat_age_s=6.0),)}, True, "metrics not responding: no heartbeat for 6 s"),
         ({"pipelines": (pipeline(is_ready=False, stage="crashed"),)}, True, "metrics crashed 1 s ago: nothing is"),

@@ -6,7 +6,7 @@ OF_KINDS: Mapping[str, str] = {
     "leader": "start `headway control`; where one runs, its log says why it does not lead: it must reach Postgres",
     "pipeline": (
         "start `headway pipeline`, or read its log (with `headway up`: logs/pipeline.log of the data folder); "
-        "`headway pipeline rebuild` makes a checkpoint anew that no stream can continue from"
+        "`headway pipeline rebuild` replaces a checkpoint that no stream can continue from"
     ),
     "broker": (
         "start `headway collect`; `headway collect --check` shows whether it reaches its brokers and may read them"
@@ -36,7 +36,7 @@ OF_KINDS: Mapping[str, str] = {
     "unstarted": "read the agent's log on the hosts of that pool: it says what keeps workers from starting",
     "crash_loop": (
         "read the last lines of the workers' output, in workers/ of the agent's state folder; `headway agent check` "
-        "shows the command that is run; after a change of host.toml the agent tries again at once"
+        "shows the command that is run; after a change of host.toml the agent tries again immediately"
     ),
     "failing": "read the workers' output for what the jobs raise; more workers do not help while jobs fail",
     "no_host": (

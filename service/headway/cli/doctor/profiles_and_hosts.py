@@ -45,7 +45,7 @@ def queue_findings(found: Installation) -> Iterator[Finding]:
         if row["pool"] is not None and row["sample_age_s"] is None and not row["event_sources"]
     ]
     for row in unseen:
-        text = f"profile {row['pool']} names queue {row['queue']}, which nobody has ever read"
+        text = f"profile {row['pool']} names queue {row['queue']}, which no collector has read"
         cure = (
             "correct the name: it is CONNECTION/QUEUE, as `headway get queues` lists them; a queue that is right is "
             "seen with its first job"

@@ -259,7 +259,7 @@ def _surplus(api: Api, wanted: Sequence[Profile]) -> dict[str, str]:
 def _confirm(question: str) -> None:
     """Ask. Raises ``Refused`` where nobody can answer, or the answer is no."""
     if not sys.stdin.isatty():
-        raise Refused(f"{question} nobody is there to answer, nothing was changed; --yes does it without asking")
+        raise Refused(f"{question} No terminal to ask on, so nothing was changed; --yes answers yes")
     if not typer.confirm(printable(question)):
         raise Refused("nothing was changed")
 

@@ -169,7 +169,7 @@ def _of_queue(known: Body) -> Iterator[Part]:
 def _reported_by(sources: Sequence[Body], name: str) -> str:
     ages_s = {each["source"]: each[f"{name}_age_s"] for each in sources}
     said = [f"{source}, {duration(age_s)} ago" for source, age_s in ages_s.items() if age_s is not None]
-    return "; ".join(said) or "nobody in the last day"
+    return "; ".join(said) or "none in the last day"
 
 
 def _of_queues(queues: Sequence[Body], metrics: Body) -> Iterator[Part]:

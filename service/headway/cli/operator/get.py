@@ -77,7 +77,7 @@ def get(
         ),
     ] = Form.TABLE,
     as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Show it anew every two seconds.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh every two seconds.")] = False,
 ) -> None:
     """List what there is, or show how a pool behaves or how the installation is."""
     form = Form.JSON if as_json else form

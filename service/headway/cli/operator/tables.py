@@ -279,7 +279,7 @@ def health(answer: dict[str, Any]) -> Table | str:
         answered_s = row["written_age_s"] if row["beat_age_s"] is None else row["beat_age_s"]
         lags.append((f"pipeline {row['pipeline']}", f"{said}, answered {duration(answered_s)} ago"))
         lags.append(("received → metrics", duration(row["rows_lag_s"])))
-    leader = "nobody" if answer["leader_age_s"] is None else answer["leader"]
+    leader = "none" if answer["leader_age_s"] is None else answer["leader"]
     rows = [("status", answer["status"]), *(("", reason) for reason in answer["reasons"]), ("leader", leader), *lags]
     return table(("what", "how it is"), rows, empty="nothing is known")
 

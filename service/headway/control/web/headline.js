@@ -61,7 +61,7 @@ export function headline({ pools, queues, health }, { withAge = true } = {}) {
   const near = names(["at_risk"]);
   if (near.length) return `${list(near)} ${near.length === 1 ? "is" : "are"} close to being late`;
   const after = names(["recovering"]);
-  if (after.length) return `${list(after)} ${after.length === 1 ? "has" : "have"} been late, and nobody waits too long now`;
+  if (after.length) return `${list(after)} ${after.length === 1 ? "has" : "have"} been late, and no job waits too long now`;
   if (pools.every((pool) => pool.state === "idle")) return `Nothing waits${restsOn(pools)}`;
   // What is wrong with the installation stands below; until it is well, nobody knows that all is.
   if (health.status !== "ok") return `Nobody is known to be late${restsOn(pools)}`;

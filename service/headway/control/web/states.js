@@ -31,7 +31,7 @@ export const MEANINGS = {
   crash_loop: "Workers of its template crash.",
   failing: "More of the jobs that ended fail than the profile's failure limit allows.",
   no_host: "No reachable host can run its workers.",
-  suspended: "Its library, or whoever cancelled its consumers, keeps all its workers from taking jobs.",
+  suspended: "Its library, or a command that cancelled its consumers, keeps all its workers from taking jobs.",
   bottleneck: "More workers do not start, or do not help: the causes say why.",
   stale: "What is known is old: nothing is lowered until there is something new.",
   unseen: "No collector or sender has reported this queue.",

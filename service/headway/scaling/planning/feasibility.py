@@ -126,7 +126,7 @@ def _standing(
         terms.append(f"hold_up_s {profile.hold_up_s:g} s")
     what = "worker" if needed == 1 else "workers"
     ceiling = "" if needed <= profile.workers_max else f"; workers_max={profile.workers_max} does not allow them"
-    bursts = f", and {burst_jobs:,.0f} jobs come at once" if burst_jobs else ""
+    bursts = f", and {burst_jobs:,.0f} jobs arrive together" if burst_jobs else ""
     return f"needs {needed} standing {what}: {' + '.join(terms)} > {target_s:g} s{bursts}{ceiling}"
 
 

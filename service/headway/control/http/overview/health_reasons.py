@@ -119,7 +119,7 @@ def ailing_pipeline(row: PipelineRow) -> str | None:
         return _hanging(row, name)
     stage = row.stage.replace("_", " ")
     if row.written_age_s > HEALTH_PIPELINE_SILENT_S:
-        return f"{name} has said nothing for {row.written_age_s:.0f} s since it was {stage}: see its log"
+        return f"{name} has reported nothing for {row.written_age_s:.0f} s since it was {stage}: see its log"
     return f"{name} is {stage}: nothing is measured yet"
 
 
@@ -301,8 +301,8 @@ def _partitions(row: HealthRow) -> list[Reason]:
     return [
         Reason(
             "upkeep",
-            f"decisions can be stored for {max(0, row.partition_days)} days more: upkeep fails, most likely for want "
-            "of a right in Postgres; see the control plane's log and docs/how-to/postgres-role.md",
+            f"decisions can be stored for {max(0, row.partition_days)} days more: upkeep fails, most likely because "
+            "a right in Postgres is missing; see the control plane's log and docs/how-to/postgres-role.md",
         )
     ]
 

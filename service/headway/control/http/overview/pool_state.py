@@ -238,7 +238,7 @@ def _of_jobs(seen: Condition) -> list[str]:
     if seen.lost_jobs:
         causes.append(
             f"{counted(seen.lost_jobs, 'waiting job')} left its queues without having been started: the broker was "
-            "flushed or lost its data, or somebody deleted them"
+            "flushed or lost its data, or the jobs were deleted"
         )
     return causes
 

@@ -152,7 +152,7 @@ SIMPLE: Sequence[AlertRule] = (
         expression="increase(headway_refused_names_total[10m]) > 0",
         for_s=0,
         severity=TICKET,
-        summary="somebody sends more {{ $labels.kind }} than there is room for",
+        summary="more {{ $labels.kind }} are sent than there is room for",
     ),
     AlertRule(
         name="HeadwayHostsMissing",
