@@ -3,7 +3,8 @@
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import redis
 from rq import Queue, SimpleWorker
@@ -42,14 +43,24 @@ class Rq:
 
     def run(self, *names: str, jobs: int | None = None) -> None:
         """Run what waits, in this process: what RQ's worker does between its birth and death, without its threads."""
-        queues = [self.queue(name) for name in names or ("mail",)]
+        with self.worker(*names or ("mail",)) as run:
+            run(jobs)
+
+    @contextmanager
+    def worker(self, *names: str) -> Iterator[Callable[[int | None], None]]:
+        """A worker that lives for as long. It is called to run so many of the jobs that wait; ``None``: all."""
+        queues = [self.queue(name) for name in names]
         worker = SimpleWorker(queues, connection=self.redis)
+
+        def run(jobs: int | None) -> None:
+            while jobs is None or (jobs := jobs - 1) >= 0:
+                taken = Queue.dequeue_any(queues, None, connection=self.redis)
+                if taken is None:
+                    break
+                worker.execute_job(*taken)
+
         worker.register_birth()
-        while jobs is None or (jobs := jobs - 1) >= 0:
-            taken = Queue.dequeue_any(queues, None, connection=self.redis)
-            if taken is None:
-                break
-            worker.execute_job(*taken)
+        yield run
         worker.register_death()
 
     def job(self, job_id: str) -> Job:

@@ -312,6 +312,41 @@ def test_of_a_waiting_job_that_leaves_no_record_nothing_more_is_known(rq: Rq, wa
     assert watch.reported() == [ENQUEUED, ENQUEUED]
 
 
+def test_jobs_that_leave_no_record_have_run_where_their_worker_counts_them(rq: Rq, watch: Watch) -> None:
+    """A hundred short jobs with `result_ttl=0` that a poll saw wait were taken for lost, and none for started."""
+    for queue in ("mail", "news"):
+        for number in range(3):
+            rq.queue(queue).enqueue(work, job_id=f"{queue}-{number}", result_ttl=0)
+    with rq.worker("mail") as run:
+        watch.poll_once()
+        run(2)
+        rq.queue().enqueue(work, job_id="kept")
+        rq.queue().remove("mail-2")
+        run(1)
+        rq.job("mail-2").delete()
+        rq.queue("news").empty()
+        watch.poll_once()
+    for job_id in ("mail-0", "mail-1"):
+        assert watch.reported(job_id) == [ENQUEUED, STARTED, FINISHED]
+    assert watch.reported("kept") == [ENQUEUED, STARTED, FINISHED]
+    assert watch.reported("mail-2") == watch.reported("news-0") == [ENQUEUED]
+    assert {each.at_s for each in watch.events if each.job_id == "mail-0" and each.kind is not ENQUEUED} == {watch.at_s}
+    assert {each.started_at_s for each in watch.events if each.job_id == "mail-0"} == {None}
+
+
+def test_ends_of_jobs_that_no_poll_has_seen_explain_no_later_deletion(rq: Rq, watch: Watch) -> None:
+    with rq.worker("mail") as run:
+        watch.poll_once()
+        rq.queue().enqueue(work, result_ttl=0)
+        run(1)
+        watch.poll_once()
+        rq.queue().enqueue(work, job_id="deleted")
+        watch.poll_once()
+        rq.queue().empty()
+        watch.poll_once()
+    assert watch.reported("deleted") == [ENQUEUED]
+
+
 def test_a_deleted_queue_is_empty_for_a_day_and_one_that_is_made_again_counts(rq: Rq, watch: Watch) -> None:
     def waiting(later_s: float) -> dict[str, int]:
         return {each.queue: each.waiting_jobs for each in watch.poll_once(later_s=later_s).samples}

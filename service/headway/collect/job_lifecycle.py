@@ -199,13 +199,24 @@ def _left_meanwhile(
 def vanished(reported: ReportedLife, sighting: Sighting) -> tuple[list[JobEvent], ReportedLife | None]:
     """What is new of a job that no worker has any more and whose record is gone.
 
-    A job that ran has ended: RQ deletes one with ``result_ttl=0`` as it finishes. Of one that waited nothing is known:
-    it may have run in between, or been deleted.
+    A job that ran has ended: RQ deletes one with ``result_ttl=0`` as it finishes. One that waited may have run in
+    between (``unseen_run``), or been deleted: its record does not say.
     """
     if reported.stage is Stage.STARTED:
         event = _event(sighting, EventKind.FINISHED, sighting.at_s, reported.enqueued_at_s, reported.started_at_s)
         return [event], replace(reported, stage=Stage.ENDED)
     return [], None
+
+
+def unseen_run(reported: ReportedLife, sighting: Sighting) -> tuple[JobEvent, JobEvent]:
+    """The start and the end of a job that waited, ran since the poll before, and left no record: no later than now.
+
+    For how long it ran is not known.
+    """
+    return (
+        _event(sighting, EventKind.STARTED, sighting.at_s, reported.enqueued_at_s),
+        _event(sighting, EventKind.FINISHED, sighting.at_s, reported.enqueued_at_s),
+    )
 
 
 def recent(events: Iterable[JobEvent], *, at_s: float) -> list[JobEvent]:

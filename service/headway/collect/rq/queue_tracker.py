@@ -5,7 +5,17 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from headway.collect.job_lifecycle import JobRecord, JobState, ReportedLife, Sighting, Stage, progress, recent, vanished
+from headway.collect.job_lifecycle import (
+    JobRecord,
+    JobState,
+    ReportedLife,
+    Sighting,
+    Stage,
+    progress,
+    recent,
+    unseen_run,
+    vanished,
+)
 from headway.collect.job_memory import JobMemory
 from headway.collect.rq.ended_jobs import EndedJobs
 from headway.collect.rq.queue_reading import Answers, QueueReading, RecordRequests
@@ -33,6 +43,8 @@ class TrackedQueue:
         self.failed = EndedJobs(begins_at_s=begins_at_s, kept_s=(FAILED_KEPT_S,))
         self._behind: deque[str] = deque()
         self._edge_s: dict[str, float] = {}
+        self.gone: list[tuple[ReportedLife, Sighting]] = []
+        """Jobs that waited at the poll before the last and have left no record since, the first in the queue first."""
 
     # --- what to read -------------------------------------------------------------------------------------------------
 
@@ -140,6 +152,7 @@ class TrackedQueue:
         ``polled_at_s`` is when the poll before was.
         """
         events: list[JobEvent] = []
+        self.gone.clear()
         for job_id in asked.jobs:
             if job_id not in asked.only_read:
                 events += self._news(job_id, reading, asked, answers, at_s=at_s, polled_at_s=polled_at_s)
@@ -152,6 +165,11 @@ class TrackedQueue:
         self.jobs.trim(ends_read_until_s=min(self.finished.read_until_s, self.failed.read_until_s))
         self._edge_s = dict(self._entered_s(reading, answers))
         return recent(events, at_s=at_s)
+
+    def unseen_runs(self, jobs: int) -> Iterator[JobEvent]:
+        """The runs of the first ``jobs`` of ``gone``, of which workers have counted the ends."""
+        for reported, sighting in self.gone[:jobs]:
+            yield from unseen_run(reported, sighting)
 
     def sample(self, reading: QueueReading, *, at_s: float) -> QueueSample:
         """The state of the queue. To be called after ``take``."""
@@ -234,6 +252,8 @@ class TrackedQueue:
         if reported is None or reported.stage is Stage.ENDED or job_id in reading.members:
             return [], None
         self.jobs.forget(job_id)
+        if reported.stage is Stage.ENQUEUED:
+            self.gone.append((reported, sighting))
         return vanished(reported, sighting)
 
     def _learn(self, reading: QueueReading, answers: Answers) -> None:

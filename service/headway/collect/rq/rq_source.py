@@ -32,9 +32,10 @@ from headway.collect.rq.queue_tracker import TrackedQueue, empty_sample
 from headway.collect.rq.rq_record import record_commands, record_from, score_commands
 from headway.collect.rq.rq_workers import activity_from, served_by, worker_commands
 from headway.collect.rq.scheduled_jobs import DUE_COMMANDS, due_commands, scheduled_from
+from headway.collect.rq.unseen_ends import UnseenEnds
 from headway.collect.source import EXACT, Cursor, Figure, FoundQueue, Library, Reading, bounded
 from headway.connections import Connection
-from headway.scaling.model import JobEvent, QueueSample, Suspension, WorkerActivity
+from headway.scaling.model import EventKind, JobEvent, QueueSample, Suspension, WorkerActivity
 
 PREFIX = "rq"
 PREFIX_CHARS = re.compile(r"[A-Za-z0-9_.:{}-]+")  # RQ takes no others
@@ -71,6 +72,7 @@ class RqSource:
             for queue, state in states.items()
             if connection.reads(queue)
         }
+        self._unseen_ends = UnseenEnds(cursor.get("ends_counted") if cursor else None)
         # Deleted while the broker answers, as by FLUSHALL: nothing waits there, which is known, unlike silence.
         gone = _gone_from(cursor) if cursor else {}
         self._gone = {queue: gone_s for queue, gone_s in gone.items() if connection.reads(queue)}
@@ -89,6 +91,7 @@ class RqSource:
             "looked_at_s": self._polled_at_s,
             "queues": {queue: tracked.to_state() for queue, tracked in self._queues.items()},
             "gone": dict(self._gone),
+            "ends_counted": self._unseen_ends.counted,
         }
 
     def discover(self) -> tuple[FoundQueue, ...]:
@@ -138,6 +141,10 @@ class RqSource:
             events += self._queues[queue].take(
                 reading, asked[queue], answers[queue], at_s=at_s, polled_at_s=self._polled_at_s
             )
+        self._unseen_ends.take(
+            {key: fields for key, (fields, _) in zip(worker_keys, workers, strict=True) if fields is not None}
+        )
+        events += self._unseen_runs(readings, Counter(each.queue for each in events if each.kind is EventKind.FINISHED))
         self._polled_at_s = at_s
         self._polls += 1
         samples = [self._queues[queue].sample(reading, at_s=at_s) for queue, reading in readings.items()]
@@ -153,6 +160,16 @@ class RqSource:
             activities=tuple(self._activities(workers)),
             has_more=any(_has_more(reading, asked[queue]) for queue, reading in readings.items()),
         )
+
+    def _unseen_runs(self, queues: Collection[str], ended_jobs: Mapping[str, int]) -> Iterator[JobEvent]:
+        """The runs of jobs that have left no record, where their workers count more ends than polls have seen."""
+        tracked = {queue: self._queues[queue] for queue in queues}
+        for queue, each in tracked.items():
+            self._unseen_ends.explain(queue, ended_jobs.get(each.queue, 0))
+        for queue, each in tracked.items():
+            yield from each.unseen_runs(self._unseen_ends.explain(queue, len(each.gone)))
+        if not any(each.gone for each in tracked.values()):
+            self._unseen_ends.forget()
 
     def _read_queues(self, at_s: float) -> tuple[list[str], dict[str, QueueReading], list[str]]:
         """The keys of workers, the readings of queues, and the queues that are still at rest.

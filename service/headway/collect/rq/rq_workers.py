@@ -28,6 +28,11 @@ def served_by(fields: Sequence[str | None]) -> frozenset[str]:
     return frozenset((fields[FIELDS.index("queues")] or "").split(",")) if is_there else frozenset()
 
 
+def successes_of(fields: Sequence[str | None]) -> int:
+    """How many jobs a worker has ended without a failure. RQ writes the count with the first of them."""
+    return _count(fields[FIELDS.index("successful_job_count")])
+
+
 def activity_from(
     fields: Sequence[str | None], executions: Iterable[Any], started_s: Callable[[Collection[str]], Iterable[float]]
 ) -> WorkerActivity | None:
