@@ -53,6 +53,16 @@ class Life:
         """Whether a process belongs to it."""
         return self.state in {WorkerState.STARTING, WorkerState.RUNNING, WorkerState.DRAINING}
 
+    def is_on_trial(self, *, now_s: float) -> bool:
+        """Whether it has yet to show that it stays: it starts, or has run for too short a time to have been of use."""
+        return self.state is WorkerState.STARTING or (
+            self.state is WorkerState.RUNNING and now_s - self.started_at_s < CRASH_WITHIN_S
+        )
+
+    def has_stayed(self, *, now_s: float) -> bool:
+        """Whether it runs and is no longer on trial."""
+        return self.state is WorkerState.RUNNING and now_s - self.started_at_s >= CRASH_WITHIN_S
+
 
 def spawned(*, now_s: float, is_burst: bool) -> Life:
     """(wanted) -> starting."""

@@ -8,7 +8,6 @@ time: all others would fail by the same cause, and take what the running ones ne
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from headway.agent.workers.crash_backoff import CRASH_WITHIN_S
 from headway.agent.workers.worker_record import Record
 from headway.scaling.model import StartFailure, Worker, WorkerState
 
@@ -120,8 +119,8 @@ class StartFailures:
         found = tuple(records)
         for record in found:
             noted = self._noted.get(record.kind)
-            is_settled = record.life.state is WorkerState.RUNNING and not _is_tried(record, now_s)
-            if noted is not None and is_settled and record.life.started_at_s > noted.at_s:
+            has_stayed = record.life.has_stayed(now_s=now_s)
+            if noted is not None and has_stayed and record.life.started_at_s > noted.at_s:
                 del self._noted[record.kind]
         wanted = {each.kind for each in found if each.life.state in _TO_START}
         self._noted = {
@@ -141,11 +140,4 @@ class StartFailures:
 
     def holds(self, kind: tuple[str, str], records: Iterable[Record], *, now_s: float) -> bool:
         """Whether no more of the kind is to be started now: a cause stands, and one worker is being tried."""
-        return kind in self._noted and any(each.kind == kind and _is_tried(each, now_s) for each in records)
-
-
-def _is_tried(record: Record, now_s: float) -> bool:
-    """Whether nobody knows yet if the start has failed."""
-    life = record.life
-    is_young = life.state is WorkerState.RUNNING and now_s - life.started_at_s < CRASH_WITHIN_S
-    return life.state is WorkerState.STARTING or is_young
+        return kind in self._noted and any(each.kind == kind and each.life.is_on_trial(now_s=now_s) for each in records)
