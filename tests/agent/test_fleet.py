@@ -603,7 +603,7 @@ def test_a_worker_that_ended_while_no_agent_was_there_is_gone(stage: Stage) -> N
         fleet.act([start()])
         fleet.scan()
         (worker,) = fleet.workers()
-        process = fleet._held[worker.worker_id].process
+        process = fleet._table[worker.worker_id].process
     os.kill(worker.pid, signal.SIGKILL)
     os.waitpid(process.pid, 0)
     stage.clock.ahead_s += 60.0
@@ -786,7 +786,8 @@ def test_a_worker_is_recorded_before_it_is_started(stage: Stage, monkeypatch: py
             fleet.act([start(pool="bills")])
         (placed,) = stage.folder.read("workers.json")["workers"]
         assert (placed["pool"], placed["pid"], placed["life"]["state"]) == ("bills", 0, "starting")
-        fleet._held.clear()
+        for held in fleet._table:
+            fleet._table.remove(held)
 
 
 def test_a_worker_is_recorded_as_about_to_be_stopped_before_its_signal(

@@ -259,7 +259,7 @@ def test_a_start_that_the_reporter_ends_is_repeated_without_and_is_no_failure(
         with_it, without = _started_twice(fleet)
         assert run_folder.REPORTER in words_of(stage, with_it)
         assert run_folder.REPORTER not in words_of(stage, without)
-        assert not fleet._backoff.pauses
+        assert not fleet._gate.backoff.pauses
         assert fleet.take_ended() == []
         for _ in range(tries - 1):
             fleet.act([start()])
@@ -301,7 +301,7 @@ def test_a_start_that_ends_with_and_without_the_reporter_is_one_failure(
         reconcile_until(fleet, lambda: not fleet.workers())
         fleet.act([start()])
         reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
-        (pause,) = fleet._backoff.pauses.values()
+        (pause,) = fleet._gate.backoff.pauses.values()
         assert pause.failures == 1
         assert fleet.reporters._doubts.allows("py"), "its workers end without the reporter, too"
 

@@ -80,13 +80,13 @@ GUARDS = (
     *_of(
         AGENT,
         ("agent/test_backoff.py", "agent/test_fleet.py", "agent/test_cut_jobs.py", "agent/test_recycling.py"),
-        ("workers/manager.py", " or self._lets_one_through(held.record.kind, now_s)", ""),
+        ("workers/manager.py", " or self._gate.begin_trial(kind, now_s=now_s)", ""),
         (
-            "workers/manager.py",
-            "        self._backoff = self._backoff.tried(kind, now_s=now_s)\n        self._let_through.add(kind)",
+            "workers/starts/start_gate.py",
+            "        self.backoff = self.backoff.tried(kind, now_s=now_s)\n        self._let_through.add(kind)",
             "        self._let_through.add(kind)",
         ),
-        ("workers/manager.py", "        self._note_survivors(now_s)\n", ""),
+        ("workers/manager.py", "        self._gate.note_survivors(now_s=now_s)\n", ""),
         ("workers/crash_backoff.py", "known is None or has_done_jobs or now_s", "known is None or now_s"),
         ("workers/crash_backoff.py", " or started_at_s <= pause.failed_at_s", ""),
         ("workers/ends/cut_watch.py", " or bool(said.running)", ""),

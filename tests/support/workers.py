@@ -79,7 +79,7 @@ class Stage:
     def clear(self) -> None:
         """End whatever is left."""
         with self.fleet() as fleet:
-            for held in fleet._held.values():
+            for held in fleet._table:
                 if held.process is not None:
                     held.process.send_to_all(9)
             eventually(lambda: (fleet.scan(), not fleet.running())[1])

@@ -185,11 +185,9 @@ class ManagedWorker:
             self.process.close()
             self.process = None
 
-    def due_s(self, *, now_s: float, pause_until_s: float) -> float:
-        """When it must be polled, at the latest."""
+    def due_s(self, *, now_s: float) -> float:
+        """When its process must be polled, at the latest."""
         record, life = self.record, self.record.life
-        if life.state is WorkerState.BACKING_OFF:
-            return pause_until_s
         if life.state is WorkerState.STARTING:
             return now_s + PATTERN_POLL_S if self.tail else life.started_at_s + record.ready.after_s
         if life.state is WorkerState.DRAINING:

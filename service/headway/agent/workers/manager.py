@@ -6,7 +6,7 @@ be done. Nothing here waits.
 
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -18,23 +18,25 @@ from headway.agent.reporting.reporters import Reporters
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import gpus
 from headway.agent.workers import lifecycle, worker_process, worker_record
-from headway.agent.workers.crash_backoff import CRASH_WITHIN_S, Backoff
+from headway.agent.workers.crash_backoff import Backoff
 from headway.agent.workers.ends.cut_watch import CutWatch
 from headway.agent.workers.ends.done_jobs import DoneJobs
 from headway.agent.workers.ends.exit_log import Ended, ExitLog
 from headway.agent.workers.ends.orphans import OrphanProcesses
-from headway.agent.workers.ends.start_failures import OUTPUT_END_BYTES, OUTPUT_READ_EVERY_S, StartFailures
+from headway.agent.workers.ends.start_failures import OUTPUT_END_BYTES
 from headway.agent.workers.ends.suspended_starts import SuspendedStarts
 from headway.agent.workers.journal import WorkerJournal
 from headway.agent.workers.managed_worker import LATER_S, ManagedWorker
 from headway.agent.workers.recovery import left_behind
 from headway.agent.workers.start_log import StartLog
+from headway.agent.workers.starts.start_gate import StartGate
 from headway.agent.workers.storage_check import StorageCheck
 from headway.agent.workers.unrecorded_processes import UnrecordedWorkers
 from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_marks import marks_of
 from headway.agent.workers.worker_process import NoOutput
 from headway.agent.workers.worker_record import Ledger, OrphanRecord, Record, Unrecorded
+from headway.agent.workers.worker_table import WorkerTable
 from headway.errors import Unavailable, printable
 from headway.local import procfs
 from headway.scaling.model import CutCause, Exit, HostProblem, StartUp, Worker, WorkerState
@@ -67,8 +69,7 @@ class WorkerManager:
         self._agent_id = agent_id
         self._environment = environment
         self._clock = clock
-        self._held: dict[str, ManagedWorker] = {}
-        self._backoff = Backoff({})
+        self._table = WorkerTable()
         self._orders = DesiredState()
         self.cuts = CutWatch(folder, boot_id=procfs.boot_id(), clock=clock)
         self.is_ending = False
@@ -80,9 +81,7 @@ class WorkerManager:
         self.reporters = Reporters(folder, agent_id=agent_id, environment=environment, clock=clock)
         self.suspended_starts = SuspendedStarts()
         self.done_jobs = DoneJobs()
-        self._let_through: set[tuple[str, str]] = set()
-        """Kinds that back off of which one worker is tried all the same."""
-        self._start_failures = StartFailures()
+        self._gate = StartGate(self._table, self.remains, self.done_jobs)
         self._is_first_process = os.getpid() == 1
         self._ends = ExitLog()
         self._start_ups: list[StartUp] = []
@@ -102,7 +101,7 @@ class WorkerManager:
 
     def workers(self, activity: Callable[[Record], Activity] = lambda _: NOT_KNOWN) -> tuple[Worker, ...]:
         """Every worker that is not gone."""
-        return tuple(self._start_failures.named(held.worker(activity(held.record))) for held in self._held.values())
+        return tuple(self._gate.failures.named(held.worker(activity(held.record))) for held in self._table)
 
     def all_workers(self, activity: Callable[[Record], Activity] = lambda _: NOT_KNOWN) -> tuple[Worker, ...]:
         """Every worker that is not gone, what others have left, and what may be one."""
@@ -118,26 +117,26 @@ class WorkerManager:
 
     def running(self) -> tuple[Record, ...]:
         """The workers that have a process."""
-        return tuple(held.record for held in self._held.values() if held.process is not None)
+        return tuple(held.record for held in self._table if held.process is not None)
 
     def keeping_places(self) -> frozenset[str]:
         """The ids of workers in whose place no other is started before they have ended.
 
         They failed to get ready and have not ended, or are what a worker has left that nobody had asked to stop.
         """
-        late = (worker_id for worker_id, held in self._held.items() if held.is_late_to_end)
+        late = (held.record.worker_id for held in self._table if held.is_late_to_end)
         return self.remains.keeping_places() | frozenset(late)
 
     def free_gpus(self) -> tuple[int, ...]:
         """The numbers of the GPUs that no worker has, nor what one has left, nor what may be one."""
-        taken = [held.record.gpus for held in self._held.values() if held.record.life.is_alive]
+        taken = [record.gpus for record in self._table.records() if record.life.is_alive]
         taken += [left.gpus for left in self.remains.left]
         taken += [each.gpus for each in self.unrecorded.found]
         return gpus.free(self._host_file.gpus, taken)
 
     def watchable(self) -> frozenset[int]:
         """File descriptors that become readable when a worker ends which is not this agent's child."""
-        found = (held.process.pidfd for held in self._held.values() if held.process is not None)
+        found = (held.process.pidfd for held in self._table if held.process is not None)
         return frozenset(pidfd for pidfd in found if pidfd is not None)
 
     def take_ended(self) -> list[Ended]:
@@ -157,7 +156,7 @@ class WorkerManager:
     def next_check_s(self) -> float:
         """Seconds until the next change that no event announces."""
         now_s = self._clock()
-        due_s = (self._due_s(held, now_s) for held in self._held.values())
+        due_s = (self._due_s(held, now_s) for held in self._table)
         return max(0.0, min(*due_s, self.remains.due_s(), now_s + LATER_S) - now_s)
 
     def drain_bound_s(self) -> float:
@@ -170,7 +169,7 @@ class WorkerManager:
             float("inf")
             if (timeout_s := held.record.stop.drain_timeout_s) is None
             else timeout_s * (1 + held.record.life.is_being_told)
-            for held in self._held.values()
+            for held in self._table
             if held.process is not None
         )
         remains_s = (float("inf") if left.ends_by_s is None else left.ends_by_s - now_s for left in self.remains.left)
@@ -189,7 +188,7 @@ class WorkerManager:
         """Go by ``host_file`` from now on. Earlier failures do not count for what is started otherwise now."""
         self._host_file = host_file
         self.reporters.use_other_file()
-        for held in self._held.values():
+        for held in self._table:
             template = host_file.templates.get(held.record.template)
             if template is None:
                 if not held.record.template:  # nobody knows how it was started, and its job may be a long one
@@ -198,18 +197,17 @@ class WorkerManager:
             if template.content_hash == held.record.template_hash:
                 held.record = replace(held.record, stop=template.stop)
             elif held.state is WorkerState.BACKING_OFF:
-                self._backoff = self._backoff.without(held.record.kind)
-                self._start_failures.forget(held.record.kind)
+                self._gate.forget_failures(held.record.kind)
 
     def scan(self) -> bool:
         """Take note of ends, of readiness and of times that are over. Returns whether anything has changed."""
         now_s = self._clock()
         before = self._seen()
-        self._note_survivors(now_s)
-        self._request_stops([held for held in list(self._held.values()) if self._check(held, now_s)])
-        self._start_failures.scan(self._records(), now_s=now_s)
+        self._gate.note_survivors(now_s=now_s)
+        self._request_stops([held for held in self._table if self._check(held, now_s)])
+        self._gate.failures.scan(self._table.records(), now_s=now_s)
         if self._is_first_process:
-            worker_process.reap_orphans({held.record.pid for held in self._held.values()})
+            worker_process.reap_orphans({record.pid for record in self._table.records()})
         for left in self.remains.overdue(now_s=now_s):
             self.cuts.note_kill(left, cause=CutCause.DRAIN_DEADLINE, said=self.reporters.activity(left.worker_id))
         if self.remains.scan(now_s=now_s):
@@ -235,7 +233,7 @@ class WorkerManager:
         to_stop: list[ManagedWorker] = []
         for action in actions:
             if isinstance(action, Drain):
-                held = self._held[action.worker_id]
+                held = self._table[action.worker_id]
                 held.was_idle = action.worker_id in idle
                 to_stop += self._drain(held, now_s)
             else:
@@ -248,23 +246,24 @@ class WorkerManager:
             if self.storage.allows_starts:
                 self._spawn(held, now_s)
             else:
-                del self._held[held.record.worker_id]
+                self._table.remove(held)
         self.save()
 
     def note_mains(self) -> None:
         """Note which processes of each worker take jobs: where a wrapper leaves one, it is known by that."""
-        for held in self._held.values():
+        for held in self._table:
             held.note_mains()
 
     def drain_all(self) -> None:
         """Ask every worker to end."""
-        self.act([Drain(worker_id=key) for key, held in self._held.items() if held.state is not WorkerState.DRAINING])
+        staying = (held.record for held in self._table if held.state is not WorkerState.DRAINING)
+        self.act([Drain(worker_id=record.worker_id) for record in staying])
 
     def kill_all(self, *, why: str) -> None:
         """End every worker by force, and all that workers have left."""
         self.drain_all()
         now_s = self._clock()
-        for held in self._held.values():
+        for held in self._table:
             if held.process is not None:
                 self._force(held, now_s, why=why, cause=CutCause.KILLED)
         self._kill_remains(self.remains.named())
@@ -275,7 +274,7 @@ class WorkerManager:
 
         A process that this agent has no record of is nobody's to kill.
         """
-        held = self._held.get(worker_id)
+        held = self._table.get(worker_id)
         if held is None or held.process is None:
             left = self.remains.named(worker_id)
             self._kill_remains(left)
@@ -303,7 +302,7 @@ class WorkerManager:
         """Let go of every worker; they run on."""
         self.is_ending = False
         self.save()
-        for held in self._held.values():
+        for held in self._table:
             held.let_go()
         self.reporters.close()
         self.output.close()
@@ -313,8 +312,8 @@ class WorkerManager:
         ledger = Ledger(
             orders=self._orders,
             spent=self._ends.spent,
-            pauses=self._backoff.pauses,
-            records=[held.record for held in self._held.values()],
+            pauses=self._gate.backoff.pauses,
+            records=list(self._table.records()),
             remains=self.remains.left,
             ended=tuple(self._ends.worker_ids),
             unrecorded=tuple(self.unrecorded.found),
@@ -328,7 +327,7 @@ class WorkerManager:
     def adopt(self) -> None:
         """Go on where the last agent of this folder ended: its orders, and every worker of its that still runs."""
         ledger = left_behind(self._folder, self._agent_id, self.output, self._starts, self._host_file)
-        self._orders, self._backoff = ledger.orders, Backoff(ledger.pauses)
+        self._orders, self._gate.backoff = ledger.orders, Backoff(ledger.pauses)
         self._ends = ExitLog(spent=ledger.spent, worker_ids=ledger.ended)
         self.remains.left, self.unrecorded.found = list(ledger.remains), list(ledger.unrecorded)
         now_s = self._clock()
@@ -343,13 +342,13 @@ class WorkerManager:
         were_all_killed = ledger.is_ending or ledger.processes_id not in {"", procfs.processes_id()}
         for record in ledger.records:
             self._adopt(record, now_s, were_all_killed=were_all_killed)
-        if self._held:
+        if self._table:
             log.info("took over workers=%d of an earlier agent", len(self.running()))
         self.save()
         self._renew_starts()
 
     def _adopt(self, record: Record, now_s: float, *, were_all_killed: bool) -> None:
-        held = self._held[record.worker_id] = ManagedWorker(record=record, is_ours=False)
+        held = self._table.add(record, is_ours=False)
         if not record.life.is_alive:
             return
         process = worker_process.adopt(record.pid, record.started_ticks)
@@ -366,16 +365,13 @@ class WorkerManager:
         """A place for one worker, in which it either is to be spawned or backs off."""
         kind = (start.pool, start.template)
         template = self._host_file.templates.get(start.template)
-        if template is None and not self._backoff.holds(kind, now_s=now_s):
-            self._fail(kind, f"host.toml has no template {start.template!r}", started_at_s=now_s, now_s=now_s)
-        is_paused = self._backoff.holds(kind, now_s=now_s) and kind not in self._let_through
-        is_held = template is None or is_paused or self._is_barred(kind, now_s)
-        self._let_through.discard(kind)
-        begin = lifecycle.held_back if is_held else lifecycle.spawned
+        if template is None and not self._gate.backoff.holds(kind, now_s=now_s):
+            why = f"host.toml has no template {start.template!r}"
+            self._gate.note_failure(kind, why, started_at_s=now_s, now_s=now_s)
+        is_admitted = self._gate.admit(kind, now_s=now_s)
+        begin = lifecycle.spawned if is_admitted and template is not None else lifecycle.held_back
         life = begin(now_s=now_s, is_burst=start.is_burst)
-        record = worker_record.placed(start, template, life=life, own_gpus=self.free_gpus())
-        self._held[record.worker_id] = ManagedWorker(record=record)
-        return self._held[record.worker_id]
+        return self._table.add(worker_record.placed(start, template, life=life, own_gpus=self.free_gpus()))
 
     def _spawn(self, held: ManagedWorker, now_s: float) -> None:
         record, template = held.record, self._host_file.templates[held.record.template]
@@ -390,13 +386,13 @@ class WorkerManager:
             )
         except NoOutput as error:  # says nothing of the template
             self.reporters.end(record.worker_id)
-            del self._held[record.worker_id]
+            self._table.remove(held)
             self.storage.note_no_log(error.why)
             return
         except Unavailable as error:
             self.reporters.end(record.worker_id)
             held.become(lifecycle.held_back(now_s=now_s, is_burst=record.life.is_burst))
-            self._fail(record.kind, str(error), started_at_s=record.life.started_at_s, now_s=now_s)
+            self._gate.note_failure(record.kind, str(error), started_at_s=record.life.started_at_s, now_s=now_s)
             return
         held.runs_as(process, self.output)
         self.done_jobs.note_start(held.record)
@@ -408,12 +404,12 @@ class WorkerManager:
 
     def _renew_starts(self) -> None:
         with suppress(OSError):
-            self._starts.renew(held.record for held in self._held.values())
+            self._starts.renew(self._table.records())
 
     def _drain(self, held: ManagedWorker, now_s: float) -> Sequence[ManagedWorker]:
         """The worker, if there is a process to report."""
         held.become(lifecycle.stop_requested(held.record.life, now_s=now_s))
-        self._forget_if_gone(held)
+        self._table.remove_if_gone(held)
         return [held] if held.process is not None else []
 
     def _request_stops(self, to_stop: Sequence[ManagedWorker]) -> None:
@@ -430,14 +426,15 @@ class WorkerManager:
         life = held.record.life
         held.note_processors()
         if held.process is None:
-            if not self._is_held(held.record.kind, now_s) or self._lets_one_through(held.record.kind, now_s):
+            kind = held.record.kind
+            if self._gate.is_open(kind, now_s=now_s) or self._gate.begin_trial(kind, now_s=now_s):
                 held.become(lifecycle.over(life, now_s=now_s))
-                self._forget_if_gone(held)
+                self._table.remove_if_gone(held)
         elif held.process.has_ended():
             self._take_note_of_end(held, exit_code=held.process.exit_code, now_s=now_s)
         elif life.state is WorkerState.STARTING:
             return self._take_note_of_ready(held, now_s)
-        elif life.state is WorkerState.DRAINING and now_s >= self._due_s(held, now_s):
+        elif life.state is WorkerState.DRAINING and now_s >= held.due_s(now_s=now_s):
             if life.is_being_told and not life.is_forced and not self._must_end_in_time(held):
                 held.become(lifecycle.stop_repeated(life, now_s=now_s))
                 return True
@@ -461,7 +458,7 @@ class WorkerManager:
 
     def _seen(self) -> tuple[dict[str, Record], list[OrphanRecord], list[Unrecorded], tuple[HostProblem, ...]]:
         """What a scan may change."""
-        recorded = {worker_id: held.record for worker_id, held in self._held.items()}
+        recorded = {record.worker_id: record for record in self._table.records()}
         return recorded, self.remains.left, list(self.unrecorded.found), self.storage.problems
 
     def _must_end_in_time(self, held: ManagedWorker) -> bool:
@@ -477,19 +474,19 @@ class WorkerManager:
             held.tail = None
             held.become(lifecycle.ready(life, now_s=now_s))
             self.reporters.note_ready(held.record.worker_id, held.record.template)
-            self._start_failures.note_ready(held.record)
+            self._gate.failures.note_ready(held.record)
             if held.is_ours and held.was_seen_ready:
                 self._start_ups.append(held.start_up(now_s=now_s))
         elif held.is_late(now_s=now_s):
             held.give_up(now_s=now_s)
             return True
-        elif self._start_failures.is_output_due(held.record, now_s=now_s):
+        elif self._gate.failures.is_output_due(held.record, now_s=now_s):
             self._note_start_failure(held.record, now_s=now_s, has_ended=False)
         return False
 
     def _note_start_failure(self, record: Record, *, now_s: float, has_ended: bool) -> None:
         printed = self.output.end(record.worker_id, OUTPUT_END_BYTES)
-        self._start_failures.note(record, printed, now_s=now_s, has_ended=has_ended)
+        self._gate.failures.note(record, printed, now_s=now_s, has_ended=has_ended)
 
     def _take_note_of_end(self, held: ManagedWorker, *, exit_code: int | None, now_s: float) -> None:
         record = held.record
@@ -519,10 +516,10 @@ class WorkerManager:
             held.record = replace(held.record, pid=0, started_ticks=0)
             self._note_start_failure(record, now_s=now_s, has_ended=True)
             why = f"{summary}{_at_job(said)} said={self.output.last_words(record.worker_id)!r}"
-            self._fail(record.kind, why, started_at_s=life.started_at_s, now_s=now_s)
+            self._gate.note_failure(record.kind, why, started_at_s=life.started_at_s, now_s=now_s)
         else:
             log.info("ended pool=%s template=%s %s", *record.kind, summary)
-        self._forget_if_gone(held)
+        self._table.remove_if_gone(held)
 
     def _last_report(self, held: ManagedWorker) -> Activity:
         """What the worker has reported last. A main process that it leaves reports on, through its pipe."""
@@ -547,79 +544,13 @@ class WorkerManager:
         held.let_go()
         self.output.release(held.record.worker_id)
         self.remains.note(held.record, exit_code=exit_code)
-        del self._held[held.record.worker_id]
-
-    def _fail(self, kind: tuple[str, str], why: str, *, started_at_s: float, now_s: float) -> None:
-        self._let_through.discard(kind)
-        pause = self._backoff.pauses.get(kind)
-        # What older workers do shows nothing of those that are started now.
-        done_at_s = None if pause is None else self.done_jobs.last_s(kind, started_after_s=pause.failed_at_s)
-        self._backoff = self._backoff.failed(kind, started_at_s=started_at_s, now_s=now_s, done_at_s=done_at_s)
-        pause_s = (self._tries_at_s(kind, now_s) or now_s) - now_s
-        log.warning("failed pool=%s template=%s again_in_s=%.0f: %s", *kind, pause_s, why)
-
-    def _forget_if_gone(self, held: ManagedWorker) -> None:
-        if held.state is WorkerState.GONE:
-            del self._held[held.record.worker_id]
-
-    def _is_held(self, kind: tuple[str, str], now_s: float) -> bool:
-        """Whether nothing of the kind may be started now."""
-        return self._backoff.holds(kind, now_s=now_s) or self._is_barred(kind, now_s)
-
-    def _is_barred(self, kind: tuple[str, str], now_s: float) -> bool:
-        """Whether nothing of the kind may be started now, also not to try whether it is well again."""
-        is_in_background = self.remains.in_background(kind[1]) is not None
-        return is_in_background or self._start_failures.holds(kind, self._records(), now_s=now_s)
-
-    def _records(self) -> Iterator[Record]:
-        return (held.record for held in self._held.values())
-
-    def _note_survivors(self, now_s: float) -> None:
-        """Take note of kinds that are well again: a worker that was started after the last failure has stayed."""
-        for held in self._held.values():
-            life = held.record.life
-            if life.state is WorkerState.RUNNING and now_s - life.started_at_s >= CRASH_WITHIN_S:
-                self._backoff = self._backoff.survived(held.record.kind, started_at_s=life.started_at_s, now_s=now_s)
-
-    def _lets_one_through(self, kind: tuple[str, str], now_s: float) -> bool:
-        """Whether one worker of the kind is to be tried now in spite of its pause. That is noted: no other is."""
-        tries_at_s = self._tries_at_s(kind, now_s)
-        is_due = tries_at_s is not None and now_s >= tries_at_s
-        if not is_due or self._is_barred(kind, now_s):
-            return False
-        self._backoff = self._backoff.tried(kind, now_s=now_s)
-        self._let_through.add(kind)
-        return True
-
-    def _tries_at_s(self, kind: tuple[str, str], now_s: float) -> float | None:
-        """When the next worker of the kind may be started; while one is being tried, the end of its pause."""
-        until_s, tries_at_s = self._backoff.until_s(kind), self._backoff.tries_at_s(kind)
-        if until_s is None or tries_at_s is None or self._is_one_tried(kind, now_s):
-            return until_s
-        return min(until_s, tries_at_s)
-
-    def _is_one_tried(self, kind: tuple[str, str], now_s: float) -> bool:
-        """Whether a worker of the kind has yet to show that it stays."""
-        return any(
-            held.record.kind == kind
-            and held.process is not None
-            and (
-                held.state is WorkerState.STARTING
-                or (held.state is WorkerState.RUNNING and now_s - held.record.life.started_at_s < CRASH_WITHIN_S)
-            )
-            for held in self._held.values()
-        )
+        self._table.remove(held)
 
     def _due_s(self, held: ManagedWorker, now_s: float) -> float:
-        if held.state is WorkerState.BACKING_OFF and self.remains.in_background(held.record.template) is not None:
-            return now_s + LATER_S
-        if held.state is WorkerState.BACKING_OFF and self._start_failures.holds(
-            held.record.kind, self._records(), now_s=now_s
-        ):
-            return now_s + OUTPUT_READ_EVERY_S
-        is_backing_off = held.state is WorkerState.BACKING_OFF
-        pause_until_s = self._tries_at_s(held.record.kind, now_s) if is_backing_off else None
-        return held.due_s(now_s=now_s, pause_until_s=now_s if pause_until_s is None else pause_until_s)
+        """When the worker must be looked at, at the latest."""
+        if held.state is WorkerState.BACKING_OFF:
+            return self._gate.opens_at_s(held.record.kind, now_s=now_s)
+        return held.due_s(now_s=now_s)
 
 
 def _at_job(said: Activity) -> str:

@@ -1,0 +1,1 @@
+"""How workers start: which kinds may, how a process is spawned, and until when a start is watched."""
