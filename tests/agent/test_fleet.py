@@ -88,7 +88,7 @@ def test_a_worker_without_a_pattern_is_ready_once_it_has_lived_for_a_while(stage
         stage.clock.ahead_s += 500.1
         assert fleet.scan()
         assert states(fleet) == [WorkerState.RUNNING]
-        (start_up,) = fleet.take_start_ups()
+        (start_up,) = fleet.start_watch.take_start_ups()
         assert start_up.template == "py"
         assert 500.1 <= start_up.start_up_s < 1_000.0
 
@@ -98,7 +98,7 @@ def test_what_a_start_takes_of_processors_is_measured(stage: Stage) -> None:
     with stage.fleet(template(code, ready=PRINTS_READY)) as fleet:
         fleet.act([start()])
         reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
-        (start_up,) = fleet.take_start_ups()
+        (start_up,) = fleet.start_watch.take_start_ups()
         assert start_up.cpu_s is not None
         assert 0.25 <= start_up.cpu_s <= start_up.start_up_s + 0.1  # one thread; the kernel counts in hundredths
 
@@ -120,7 +120,7 @@ def test_what_a_start_and_an_end_wait_for_a_core_is_measured_apart_from_what_the
             (worker,) = fleet.workers()
             fleet.act([Drain(worker_id=worker.worker_id)], idle={worker.worker_id})
             reconcile_until(fleet, lambda: fleet.workers() == ())
-            (start_up,), (ended,) = fleet.take_start_ups(), fleet.take_exits()
+            (start_up,), (ended,) = fleet.start_watch.take_start_ups(), fleet.take_exits()
     finally:
         hog.kill()
         hog.wait()
@@ -144,7 +144,7 @@ def test_a_kernel_that_does_not_say_what_waited_for_a_core_leaves_it_unknown(
         (worker,) = fleet.workers()
         fleet.act([Drain(worker_id=worker.worker_id)], idle={worker.worker_id})
         reconcile_until(fleet, lambda: fleet.workers() == ())
-        (start_up,), (ended,) = fleet.take_start_ups(), fleet.take_exits()
+        (start_up,), (ended,) = fleet.start_watch.take_start_ups(), fleet.take_exits()
         assert (start_up.waited_s, start_up.alone_s) == (None, None)
         assert (ended.cpu_s, ended.waited_s, ended.alone_s) == (None, None, None)
 

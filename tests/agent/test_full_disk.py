@@ -86,7 +86,7 @@ def test_what_a_worker_says_until_it_is_ready_has_its_room_before_it_starts(disk
         disk.fill()
         go.touch()
         reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
-        assert len(fleet.take_start_ups()) == 1
+        assert len(fleet.start_watch.take_start_ups()) == 1
         disk.free()
     stage.clear()
 
@@ -113,7 +113,7 @@ def test_a_worker_whose_words_found_no_room_is_ready_after_a_while(
         stage.clock.ahead_s += 6.0
         reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
         assert "taken for ready pool=mail" in caplog.text
-        assert fleet.take_start_ups() == [], "nobody knows how long it took"
+        assert fleet.start_watch.take_start_ups() == [], "nobody knows how long it took"
     stage.clear()
 
 

@@ -242,7 +242,7 @@ def test_a_worker_that_reports_is_ready_whatever_it_prints(stage: Stage, tmp_pat
     with stage.fleet(celery_template(tmp_path, ready=never)) as fleet:
         fleet.act([start()])
         reconcile_until(fleet, lambda: (fleet.reporters.read(), states(fleet) == [WorkerState.RUNNING])[1])
-        (taken,) = fleet.take_start_ups()
+        (taken,) = fleet.start_watch.take_start_ups()
         assert 0 < taken.start_up_s < never.timeout_s
 
 

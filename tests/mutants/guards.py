@@ -59,7 +59,7 @@ GUARDS = (
         FLEET,
         ("workers/manager.py", "            self.save()  # first", "            pass  # first"),
         ("workers/manager.py", "        self.save()\n        for held in to_stop:", "        for held in to_stop:"),
-        ("workers/manager.py", "            self._starts.note(held.record)", "            pass"),
+        ("workers/starts/spawner.py", "            self._starts.note(worker.record)", "            pass"),
         ("workers/manager.py", "        if self._logbook.is_behind:\n            self.save()\n", ""),
         ("workers/worker_record.py", "uid=uid_of(template) if template else None", "uid=None"),
         (

@@ -296,7 +296,7 @@ class Agent:
                 cuts=fleet.cuts.log.unsent,
             ),
             ended=fleet.take_ended(),
-            start_ups=fleet.take_start_ups(),
+            start_ups=fleet.start_watch.take_start_ups(),
             exits=fleet.take_exits(),
             is_urgent=is_urgent,
         )

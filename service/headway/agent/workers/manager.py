@@ -7,9 +7,7 @@ be done. Nothing here waits.
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 
 from headway.agent.config.host_file import HostFile
 from headway.agent.desired_state import DesiredState
@@ -17,7 +15,7 @@ from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.reporting.reporters import Reporters
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import gpus
-from headway.agent.workers import lifecycle, worker_process, worker_record
+from headway.agent.workers import lifecycle, worker_process
 from headway.agent.workers.crash_backoff import Backoff
 from headway.agent.workers.ends.cut_watch import CutWatch
 from headway.agent.workers.ends.done_jobs import DoneJobs
@@ -29,18 +27,18 @@ from headway.agent.workers.journal import WorkerJournal
 from headway.agent.workers.managed_worker import LATER_S, ManagedWorker
 from headway.agent.workers.recovery import left_behind
 from headway.agent.workers.start_log import StartLog
+from headway.agent.workers.starts.spawner import Spawner
 from headway.agent.workers.starts.start_gate import StartGate
+from headway.agent.workers.starts.start_watch import StartWatch
 from headway.agent.workers.storage_check import StorageCheck
 from headway.agent.workers.unrecorded_processes import UnrecordedWorkers
 from headway.agent.workers.worker_logs import WorkerLogs
-from headway.agent.workers.worker_marks import marks_of
-from headway.agent.workers.worker_process import NoOutput
 from headway.agent.workers.worker_record import Ledger, OrphanRecord, Record, Unrecorded
 from headway.agent.workers.worker_table import WorkerTable
-from headway.errors import Unavailable, printable
+from headway.errors import printable
 from headway.local import procfs
-from headway.scaling.model import CutCause, Exit, HostProblem, StartUp, Worker, WorkerState
-from headway.scaling.reconcile import Action, Drain, Start
+from headway.scaling.model import CutCause, Exit, HostProblem, Worker, WorkerState
+from headway.scaling.reconcile import Action, Drain
 
 STOP_REPEATED_AFTER_S = 5.0  # beats come every 2 s, and a handler may wait for the present instruction
 
@@ -67,7 +65,6 @@ class WorkerManager:
         self.storage = StorageCheck(folder, logs, self._logbook, clock=clock)
         self._host_file = host_file
         self._agent_id = agent_id
-        self._environment = environment
         self._clock = clock
         self._table = WorkerTable()
         self._orders = DesiredState()
@@ -82,9 +79,20 @@ class WorkerManager:
         self.suspended_starts = SuspendedStarts()
         self.done_jobs = DoneJobs()
         self._gate = StartGate(self._table, self.remains, self.done_jobs)
+        self.start_watch = StartWatch(self._gate.failures, self.reporters, self.output)
+        self._spawner = Spawner(
+            self._table,
+            self._gate,
+            agent_id=agent_id,
+            environment=environment,
+            output=self.output,
+            reporters=self.reporters,
+            storage=self.storage,
+            starts=self._starts,
+            done_jobs=self.done_jobs,
+        )
         self._is_first_process = os.getpid() == 1
         self._ends = ExitLog()
-        self._start_ups: list[StartUp] = []
         self._exits: list[Exit] = []
 
     # --- what is known -----------------------------------------------------------------------------------------------
@@ -142,11 +150,6 @@ class WorkerManager:
     def take_ended(self) -> list[Ended]:
         """The workers that ended since the last call."""
         return self._ends.take()
-
-    def take_start_ups(self) -> list[StartUp]:
-        """The starts of workers that became ready since the last call."""
-        start_ups, self._start_ups = self._start_ups, []
-        return start_ups
 
     def take_exits(self) -> list[Exit]:
         """The ends since the last call of workers that had no job when they were asked to stop."""
@@ -237,16 +240,14 @@ class WorkerManager:
                 held.was_idle = action.worker_id in idle
                 to_stop += self._drain(held, now_s)
             else:
-                fresh.append(self._place(action, now_s))
+                template = self._host_file.templates.get(action.template)
+                fresh.append(self._spawner.place(action, template, own_gpus=self.free_gpus(), now_s=now_s))
         self._request_stops(to_stop)
         to_spawn = [held for held in fresh if held.record.life.is_alive]
         if to_spawn:
             self.save()  # first: an agent that dies while it starts them leaves a record of what to search for
         for held in to_spawn:
-            if self.storage.allows_starts:
-                self._spawn(held, now_s)
-            else:
-                self._table.remove(held)
+            self._spawner.spawn(held, self._host_file.templates[held.record.template], now_s=now_s)
         self.save()
 
     def note_mains(self) -> None:
@@ -345,7 +346,7 @@ class WorkerManager:
         if self._table:
             log.info("took over workers=%d of an earlier agent", len(self.running()))
         self.save()
-        self._renew_starts()
+        self._spawner.renew_log()
 
     def _adopt(self, record: Record, now_s: float, *, were_all_killed: bool) -> None:
         held = self._table.add(record, is_ours=False)
@@ -360,51 +361,6 @@ class WorkerManager:
             held.runs_as(process, self.output)
 
     # --- one worker --------------------------------------------------------------------------------------------------
-
-    def _place(self, start: Start, now_s: float) -> ManagedWorker:
-        """A place for one worker, in which it either is to be spawned or backs off."""
-        kind = (start.pool, start.template)
-        template = self._host_file.templates.get(start.template)
-        if template is None and not self._gate.backoff.holds(kind, now_s=now_s):
-            why = f"host.toml has no template {start.template!r}"
-            self._gate.note_failure(kind, why, started_at_s=now_s, now_s=now_s)
-        is_admitted = self._gate.admit(kind, now_s=now_s)
-        begin = lifecycle.spawned if is_admitted and template is not None else lifecycle.held_back
-        life = begin(now_s=now_s, is_burst=start.is_burst)
-        return self._table.add(worker_record.placed(start, template, life=life, own_gpus=self.free_gpus()))
-
-    def _spawn(self, held: ManagedWorker, now_s: float) -> None:
-        record, template = held.record, self._host_file.templates[held.record.template]
-        try:
-            process = worker_process.spawn(
-                template,
-                marks=marks_of(record, agent_id=self._agent_id),
-                environment=self._environment,
-                log=partial(self.output.create, record.worker_id),
-                is_burst=record.life.is_burst,
-                loading=self.reporters.prepare(record.worker_id, record.pool, template, uid=record.uid),
-            )
-        except NoOutput as error:  # says nothing of the template
-            self.reporters.end(record.worker_id)
-            self._table.remove(held)
-            self.storage.note_no_log(error.why)
-            return
-        except Unavailable as error:
-            self.reporters.end(record.worker_id)
-            held.become(lifecycle.held_back(now_s=now_s, is_burst=record.life.is_burst))
-            self._gate.note_failure(record.kind, str(error), started_at_s=record.life.started_at_s, now_s=now_s)
-            return
-        held.runs_as(process, self.output)
-        self.done_jobs.note_start(held.record)
-        with suppress(OSError):  # the disk takes nothing more: what follows reports it
-            self._starts.note(held.record)
-        if self._starts.is_long:
-            self._renew_starts()
-        log.info("started pool=%s template=%s pid=%d", record.pool, record.template, process.pid)
-
-    def _renew_starts(self) -> None:
-        with suppress(OSError):
-            self._starts.renew(self._table.records())
 
     def _drain(self, held: ManagedWorker, now_s: float) -> Sequence[ManagedWorker]:
         """The worker, if there is a process to report."""
@@ -433,7 +389,7 @@ class WorkerManager:
         elif held.process.has_ended():
             self._take_note_of_end(held, exit_code=held.process.exit_code, now_s=now_s)
         elif life.state is WorkerState.STARTING:
-            return self._take_note_of_ready(held, now_s)
+            return self.start_watch.check(held, now_s=now_s)
         elif life.state is WorkerState.DRAINING and now_s >= held.due_s(now_s=now_s):
             if life.is_being_told and not life.is_forced and not self._must_end_in_time(held):
                 held.become(lifecycle.stop_repeated(life, now_s=now_s))
@@ -466,28 +422,6 @@ class WorkerManager:
         template = self._host_file.templates.get(held.record.template)
         return template is not None and template.isolation_drain_after_s is not None
 
-    def _take_note_of_ready(self, held: ManagedWorker, now_s: float) -> bool:
-        """Take note that the worker is ready. Returns whether it should have been and is not."""
-        life = held.record.life
-        has_reported = self.reporters.beat(held.record.worker_id) is not None  # none beats before it is ready
-        if has_reported or held.is_ready(now_s=now_s):
-            held.tail = None
-            held.become(lifecycle.ready(life, now_s=now_s))
-            self.reporters.note_ready(held.record.worker_id, held.record.template)
-            self._gate.failures.note_ready(held.record)
-            if held.is_ours and held.was_seen_ready:
-                self._start_ups.append(held.start_up(now_s=now_s))
-        elif held.is_late(now_s=now_s):
-            held.give_up(now_s=now_s)
-            return True
-        elif self._gate.failures.is_output_due(held.record, now_s=now_s):
-            self._note_start_failure(held.record, now_s=now_s, has_ended=False)
-        return False
-
-    def _note_start_failure(self, record: Record, *, now_s: float, has_ended: bool) -> None:
-        printed = self.output.end(record.worker_id, OUTPUT_END_BYTES)
-        self._gate.failures.note(record, printed, now_s=now_s, has_ended=has_ended)
-
     def _take_note_of_end(self, held: ManagedWorker, *, exit_code: int | None, now_s: float) -> None:
         record = held.record
         is_repeated = bool(exit_code) and self._is_the_reporters_fault(record)
@@ -514,7 +448,8 @@ class WorkerManager:
         summary += f" after_s={now_s - life.started_at_s:.1f}"
         if life.state is WorkerState.BACKING_OFF:
             held.record = replace(held.record, pid=0, started_ticks=0)
-            self._note_start_failure(record, now_s=now_s, has_ended=True)
+            printed = self.output.end(record.worker_id, OUTPUT_END_BYTES)
+            self._gate.failures.note(record, printed, now_s=now_s)
             why = f"{summary}{_at_job(said)} said={self.output.last_words(record.worker_id)!r}"
             self._gate.note_failure(record.kind, why, started_at_s=life.started_at_s, now_s=now_s)
         else:
