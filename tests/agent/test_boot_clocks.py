@@ -194,7 +194,7 @@ def test_a_worker_whose_start_fits_no_clock_is_known_by_its_pid_its_user_and_its
             assert (taken.worker_id, taken.pid, taken.state) == (worker.worker_id, worker.pid, worker.state)
             assert taken.started_at_s == pytest.approx(worker.started_at_s, abs=0.02), "its age is as it was"
             assert f"took over pool=mail pid={worker.pid} by its user and its log" in caplog.text
-            assert fleet.take_ended() == []
+            assert fleet.ends.take() == []
         with stage.fleet(template()) as fleet:
             caplog.clear()
             assert [each.pid for each in fleet.running()] == [worker.pid]

@@ -192,7 +192,7 @@ def test_a_person_may_kill_a_worker(stage: Stage, is_draining: bool, caplog: pyt
         assert f"forcing pool=mail pid={pid}: anna asked for it" in caplog.text
         reconcile_until(fleet, lambda: fleet.workers() == ())
         assert cuts(fleet) == [(CutCause.KILLED, "j1", True)]
-        assert fleet.take_ended()[0].worker.is_forced
+        assert fleet.ends.take()[0].worker.is_forced
         assert not fleet.kill(worker.worker_id, why="anna asked for it")
 
 

@@ -120,7 +120,7 @@ def test_what_a_start_and_an_end_wait_for_a_core_is_measured_apart_from_what_the
             (worker,) = fleet.workers()
             fleet.act([Drain(worker_id=worker.worker_id)], idle={worker.worker_id})
             reconcile_until(fleet, lambda: fleet.workers() == ())
-            (start_up,), (ended,) = fleet.start_watch.take_start_ups(), fleet.take_exits()
+            (start_up,), (ended,) = fleet.start_watch.take_start_ups(), fleet.ends.take_exits()
     finally:
         hog.kill()
         hog.wait()
@@ -144,7 +144,7 @@ def test_a_kernel_that_does_not_say_what_waited_for_a_core_leaves_it_unknown(
         (worker,) = fleet.workers()
         fleet.act([Drain(worker_id=worker.worker_id)], idle={worker.worker_id})
         reconcile_until(fleet, lambda: fleet.workers() == ())
-        (start_up,), (ended,) = fleet.start_watch.take_start_ups(), fleet.take_exits()
+        (start_up,), (ended,) = fleet.start_watch.take_start_ups(), fleet.ends.take_exits()
         assert (start_up.waited_s, start_up.alone_s) == (None, None)
         assert (ended.cpu_s, ended.waited_s, ended.alone_s) == (None, None, None)
 
@@ -157,10 +157,10 @@ def test_what_an_idle_worker_takes_to_end_is_measured(stage: Stage) -> None:
         fleet.act([Drain(worker_id=each.worker_id) for each in (idle, other)], idle={idle.worker_id})
         stage.clock.ahead_s += 3.0
         reconcile_until(fleet, lambda: fleet.workers() == ())
-        (ended,) = fleet.take_exits()  # of the other nobody knows whether it had a job
+        (ended,) = fleet.ends.take_exits()  # of the other nobody knows whether it had a job
         assert ended.template == "py"
         assert 3.0 <= ended.exit_s < 100.0
-        assert fleet.take_exits() == []
+        assert fleet.ends.take_exits() == []
 
 
 def test_an_end_by_force_shows_nothing_of_how_long_an_idle_worker_takes(stage: Stage) -> None:
@@ -171,7 +171,7 @@ def test_an_end_by_force_shows_nothing_of_how_long_an_idle_worker_takes(stage: S
         fleet.act([Drain(worker_id=worker.worker_id)], idle={worker.worker_id})
         stage.clock.ahead_s += 500.1
         reconcile_until(fleet, lambda: fleet.workers() == ())
-        assert fleet.take_exits() == []
+        assert fleet.ends.take_exits() == []
 
 
 def test_a_worker_with_a_pattern_is_ready_when_it_prints_it(stage: Stage, tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_drained_worker_is_signalled_once_and_finishes_what_it_is_doing(stage:
         (tmp_path / "done").touch()
         reconcile_until(fleet, lambda: fleet.workers() == ())
         assert printed(stage, worker.worker_id) == "ready\ntold 1\ndone\n"
-        (ended,) = fleet.take_ended()
+        (ended,) = fleet.ends.take()
         assert (ended.worker.worker_id, ended.worker.state, ended.exit_code) == (worker.worker_id, WorkerState.GONE, 0)
 
 
@@ -286,7 +286,7 @@ def test_only_after_the_drain_timeout_is_a_worker_ended_by_force_with_all_its_fa
         fleet.scan()
         eventually(lambda: not runs(worker.pid) and not runs(child_pid))
         reconcile_until(fleet, lambda: fleet.workers() == ())
-        (ended,) = fleet.take_ended()
+        (ended,) = fleet.ends.take()
         assert (ended.exit_code, ended.worker.is_forced) == (-signal.SIGKILL, True)
 
 
@@ -498,7 +498,7 @@ def test_a_worker_that_dies_after_a_while_of_use_has_its_place_free_at_once(stag
         stage.clock.ahead_s += 11.0
         os.kill(worker.pid, signal.SIGKILL)
         reconcile_until(fleet, lambda: fleet.workers() == ())
-        assert fleet.take_ended()[0].exit_code == -signal.SIGKILL
+        assert fleet.ends.take()[0].exit_code == -signal.SIGKILL
 
 
 def test_a_program_that_went_missing_backs_off_and_touches_no_other_kind(
@@ -545,13 +545,13 @@ def test_a_burst_workers_clean_end_spends_its_place_under_these_orders(stage: St
         fleet.obey(DesiredState(cluster_id="c", epoch=1, revision=1, assignments=()))
         fleet.act([start(is_burst=True)])
         reconcile_until(fleet, lambda: fleet.workers() == ())
-        assert fleet.spent == {"mail": 1}
+        assert fleet.ends.spent == {"mail": 1}
     with stage.fleet() as fleet:
-        assert fleet.spent == {"mail": 1}  # also for the next agent
+        assert fleet.ends.spent == {"mail": 1}  # also for the next agent
         fleet.obey(DesiredState(cluster_id="c", epoch=1, revision=1, assignments=()))
-        assert fleet.spent == {"mail": 1}
+        assert fleet.ends.spent == {"mail": 1}
         fleet.obey(DesiredState(cluster_id="c", epoch=1, revision=2, assignments=()))
-        assert fleet.spent == {}
+        assert fleet.ends.spent == {}
 
 
 # --- taking over -----------------------------------------------------------------------------------------------------
@@ -568,7 +568,7 @@ def test_the_next_agent_takes_over_what_runs_and_starts_nothing_anew(stage: Stag
         assert (fleet.orders.epoch, fleet.orders.revision) == (2, 7)
         drain(fleet)
         reconcile_until(fleet, lambda: fleet.workers() == ())
-        assert {ended.exit_code for ended in fleet.take_ended()} == {None}  # only a parent sees how a child ended
+        assert {ended.exit_code for ended in fleet.ends.take()} == {None}  # only a parent sees how a child ended
 
 
 def test_a_worker_is_stopped_as_it_was_started_whatever_host_toml_says_by_now(stage: Stage) -> None:
@@ -609,7 +609,7 @@ def test_a_worker_that_ended_while_no_agent_was_there_is_gone(stage: Stage) -> N
     stage.clock.ahead_s += 60.0
     with stage.fleet() as fleet:
         assert fleet.workers() == ()
-        assert [ended.worker.worker_id for ended in fleet.take_ended()] == [worker.worker_id]
+        assert [ended.worker.worker_id for ended in fleet.ends.take()] == [worker.worker_id]
 
 
 def test_a_zombie_is_not_taken_for_a_worker(stage: Stage) -> None:
@@ -850,7 +850,7 @@ def test_records_that_an_earlier_version_wrote_after_forged_marks_are_left_out(s
 
 
 def test_the_record_of_starts_does_not_grow_for_ever(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headway.agent.workers.start_log.START_LOG_LINES_MAX", 3)
+    monkeypatch.setattr("headway.agent.workers.starts.start_log.START_LOG_LINES_MAX", 3)
     with stage.fleet(template()) as fleet:
         for _ in range(7):
             fleet.act([start()])

@@ -95,7 +95,7 @@ def running(fleet: WorkerManager) -> None:
 def due(fleet: WorkerManager, *, workers: int) -> tuple[object, ...]:
     """What the agent would do for so many workers of the pool."""
     wanted = Assignment(pool="mail", host_id="h", template="py", base_workers=workers)
-    return reconcile(fleet.all_workers(), [wanted], upkeep=Upkeep(keeping_places=fleet.keeping_places()))
+    return reconcile(fleet.all_workers(), [wanted], upkeep=Upkeep(keeping_places=fleet.occupancy.keeping_places()))
 
 
 # --- asked to stop ---------------------------------------------------------------------------------------------------
@@ -247,22 +247,22 @@ def test_what_a_wrapper_leaves_reports_on_and_its_job_is_named(stage: Stage, tmp
         fleet.act([start()])
         running(fleet)
         fleet.drain_all()
-        reconcile_until(fleet, lambda: fleet.left_workers())
+        reconcile_until(fleet, lambda: fleet.orphan_watch.workers())
 
         def reports_its_job() -> bool:
             fleet.reporters.read()
-            (left,) = fleet.left_workers()
+            (left,) = fleet.orphan_watch.workers()
             return [job.job_id for job in left.running] == ["j1"] and left.is_busy is True
 
         reconcile_until(fleet, reports_its_job)
-        (left,) = fleet.left_workers()
+        (left,) = fleet.orphan_watch.workers()
         assert awaited_line([left]) == (
             f"waiting for 1 worker that finishes its job: mail (process {left.pid}, job j1 of shop.send)"
         )
     with stage.fleet(template()) as fleet:  # and to the next agent
         reconcile_until(fleet, reports_its_job)
         (tmp_path / "done").touch()
-        reconcile_until(fleet, lambda: fleet.left_workers() == ())
+        reconcile_until(fleet, lambda: fleet.orphan_watch.workers() == ())
         assert fleet.reporters.watchable() == frozenset(), "its pipe is gone with it"
 
 

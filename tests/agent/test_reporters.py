@@ -260,7 +260,7 @@ def test_a_start_that_the_reporter_ends_is_repeated_without_and_is_no_failure(
         assert run_folder.REPORTER in words_of(stage, with_it)
         assert run_folder.REPORTER not in words_of(stage, without)
         assert not fleet._gate.backoff.pauses
-        assert fleet.take_ended() == []
+        assert fleet.ends.take() == []
         for _ in range(tries - 1):
             fleet.act([start()])
             reconcile_until(fleet, lambda: len(fleet.workers()) == 1)

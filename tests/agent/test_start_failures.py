@@ -11,14 +11,14 @@ from redis import Redis
 from headway.agent.model import NOT_KNOWN
 from headway.agent.workers import lifecycle, worker_record
 from headway.agent.workers.crash_backoff import CRASH_WITHIN_S
-from headway.agent.workers.ends.start_failures import (
+from headway.agent.workers.managed_worker import ManagedWorker
+from headway.agent.workers.starts.start_failures import (
     CAUSE_KEPT_S,
     OUTPUT_READ_AFTER_S,
     OUTPUT_READ_EVERY_S,
     StartFailures,
     start_failure_in,
 )
-from headway.agent.workers.managed_worker import ManagedWorker
 from headway.agent.workers.worker_record import Record
 from headway.scaling.model import StartFailure, WorkerState
 from headway.scaling.reconcile import Start

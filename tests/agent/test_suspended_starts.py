@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 from rq.suspension import resume, suspend
 
-from headway.agent.workers.ends.suspended_starts import SUSPENDED_START_PAUSE_S, SuspendedStarts
+from headway.agent.workers.starts.suspended_starts import SUSPENDED_START_PAUSE_S, SuspendedStarts
 from headway.scaling.model import Assignment
 from headway.wire.v1 import agent_pb2
 from support.agent_host import Host, one_host

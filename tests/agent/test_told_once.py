@@ -111,7 +111,7 @@ def test_killed_before_the_signal_the_worker_is_signalled_at_its_deadline_and_ha
         assert runs(found.pid)
         (tmp_path / "done").touch()
         reconcile_until(fleet, lambda: fleet.workers() == ())
-        assert not fleet.take_ended()[0].worker.is_forced
+        assert not fleet.ends.take()[0].worker.is_forced
     assert printed(stage, found.worker_id) == "ready\ntold 1\ndone\n"
 
 
@@ -126,7 +126,7 @@ def test_signalled_at_its_deadline_a_worker_that_does_not_end_is_ended_by_force_
             stage.clock.ahead_s += 501.0
             fleet.scan()
         reconcile_until(fleet, lambda: fleet.workers() == ())
-        assert fleet.take_ended()[0].worker.is_forced
+        assert fleet.ends.take()[0].worker.is_forced
 
 
 def test_a_worker_that_must_be_gone_by_its_deadline_is_given_no_more_time(stage: Stage, tmp_path: Path) -> None:
@@ -137,4 +137,4 @@ def test_a_worker_that_must_be_gone_by_its_deadline_is_given_no_more_time(stage:
         stage.clock.ahead_s += 501.0
         fleet.scan()
         reconcile_until(fleet, lambda: fleet.workers() == ())
-        assert fleet.take_ended()[0].worker.is_forced
+        assert fleet.ends.take()[0].worker.is_forced

@@ -80,7 +80,7 @@ GUARDS = (
     *_of(
         AGENT,
         ("agent/test_backoff.py", "agent/test_fleet.py", "agent/test_cut_jobs.py", "agent/test_recycling.py"),
-        ("workers/manager.py", " or self._gate.begin_trial(kind, now_s=now_s)", ""),
+        ("workers/starts/start_gate.py", " or self._begin_trial(kind, now_s)", ""),
         (
             "workers/starts/start_gate.py",
             "        self.backoff = self.backoff.tried(kind, now_s=now_s)\n        self._let_through.add(kind)",
@@ -370,8 +370,8 @@ GUARDS = (
     *_of(
         AGENT,
         ("agent/test_suspended_starts.py", "agent/test_inability.py"),
-        ("workers/manager.py", "            life = lifecycle.over(life, now_s=now_s)\n", "            pass\n"),
-        ("workers/ends/suspended_starts.py", "        self._until_s[kind] = now_s + SUSPENDED_START_PAUSE_S\n", ""),
+        ("workers/reaper.py", "            life = lifecycle.over(life, now_s=now_s)\n", "            pass\n"),
+        ("workers/starts/suspended_starts.py", "        self._until_s[kind] = now_s + SUSPENDED_START_PAUSE_S\n", ""),
         ("monitoring/inability.py", "            if each.pool not in able and", "            if"),
     ),
     *_of(

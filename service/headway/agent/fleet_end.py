@@ -55,7 +55,7 @@ class FleetEnd:
             return True
         if not self._is_forced and self._clock() - self._said_at_s >= AWAITED_EVERY_S:
             self._said_at_s = self._clock()
-            line = awaited_line((*self._fleet.workers(self._activity), *self._fleet.left_workers()))
+            line = awaited_line((*self._fleet.workers(self._activity), *self._fleet.orphan_watch.workers()))
             log.info("%s", line)
             self._write(line)
         return False

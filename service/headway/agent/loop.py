@@ -215,12 +215,12 @@ class Agent:
         wanted = unisolated(_within(fleet.orders.assignments, host_file), isolated)
         certain = held_back(wanted, doubtful, workers, is_perhaps_forgotten=contact.is_perhaps_forgotten())
         certain = fleet.suspended_starts.marked(certain, now_s=self._clock())
-        due = reconcile(workers, certain, spent=fleet.spent, upkeep=self._upkeep(fleet, workers))
+        due = reconcile(workers, certain, spent=fleet.ends.spent, upkeep=self._upkeep(fleet, workers))
         actions = admitted(
             due if fleet.storage.allows_starts else surplus(workers, certain),
             workers,
             starting_max=starting_max(host_file.starting_max, cpu_cores=self._measures.capacity.cpu_cores),
-            free_gpus=len(fleet.free_gpus()),
+            free_gpus=len(fleet.occupancy.free_gpus()),
             gpus_of={name: template.gpus for name, template in host_file.templates.items()},
             uncounted=uncounted(host_file),
         )
@@ -237,9 +237,9 @@ class Agent:
             workers=workers,
             templates={template.name: template for template in self._measures.templates(host_file)},
             capacity=self._measures.capacity,
-            free_gpus=len(fleet.free_gpus()),
+            free_gpus=len(fleet.occupancy.free_gpus()),
             worn=self._recycling.worn(seen, host_file.templates, now_s=now_s),
-            keeping_places=fleet.keeping_places(),
+            keeping_places=fleet.occupancy.keeping_places(),
             spared=self._measures.spared(),
             now_s=now_s,
         )
@@ -278,7 +278,7 @@ class Agent:
         fleet.output.bound(
             {each.worker_id: templates[each.template].log if each.template in templates else Log() for each in running}
         )
-        fleet.output.clear(fleet.printing())
+        fleet.output.clear(fleet.occupancy.printing())
 
     def _mistakes(self) -> tuple[HostProblem, ...]:
         return (HostProblem(kind=HostProblemKind.HOST_FILE),) if self._setup.host_file.has_mistakes else ()
@@ -295,9 +295,9 @@ class Agent:
                 problems=(*fleet.storage.problems, *self._mistakes()),
                 cuts=fleet.cuts.log.unsent,
             ),
-            ended=fleet.take_ended(),
+            ended=fleet.ends.take(),
             start_ups=fleet.start_watch.take_start_ups(),
-            exits=fleet.take_exits(),
+            exits=fleet.ends.take_exits(),
             is_urgent=is_urgent,
         )
 

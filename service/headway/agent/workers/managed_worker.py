@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass, replace
 
+from headway.agent.config.templates import Template
 from headway.agent.model import Activity
 from headway.agent.workers import lifecycle
 from headway.agent.workers.crash_backoff import CRASH_WITHIN_S
@@ -76,6 +77,24 @@ class ManagedWorker:
             activity_known_at_s=activity.known_at_s,
         )
 
+    @property
+    def drain_bound_s(self) -> float:
+        """Seconds in which it ends once it is asked to, by force if need be; infinite if it has no drain deadline."""
+        timeout_s = self.record.stop.drain_timeout_s
+        # A stop request that was perhaps lost is repeated, with all the time again.
+        return float("inf") if timeout_s is None else timeout_s * (1 + self.record.life.is_being_told)
+
+    def go_by(self, template: Template | None) -> bool:
+        """Stop as the template says that is now in force. Returns whether it would be started otherwise now."""
+        if template is None:
+            if not self.record.template:  # nobody knows how it was started, and its job may be a long one
+                self.record = replace(self.record, stop=replace(self.record.stop, drain_timeout_s=None))
+            return False
+        if template.content_hash != self.record.template_hash:
+            return True
+        self.record = replace(self.record, stop=template.stop)
+        return False
+
     def become(self, life: Life) -> None:
         """Note a move."""
         self.record = replace(self.record, life=life)
@@ -123,6 +142,11 @@ class ManagedWorker:
             record.ready.timeout_s,
         )
         self.become(lifecycle.late(record.life, now_s=now_s))
+
+    def begin_to_drain(self, *, was_idle: bool, now_s: float) -> None:
+        """Note that it is to end; ``was_idle`` if it is known to have no job. One that backs off is gone at once."""
+        self.was_idle = was_idle
+        self.become(lifecycle.stop_requested(self.record.life, now_s=now_s))
 
     def request_stop(self, *, now_s: float) -> None:
         """Ask its process to finish what it is doing and end."""

@@ -18,7 +18,7 @@ from headway.agent.config.host_file import HostFile
 from headway.agent.config.templates import uid_of
 from headway.agent.state.state_dir import WORKERS, StateFolder
 from headway.agent.workers import worker_marks, worker_record
-from headway.agent.workers.start_log import StartLog
+from headway.agent.workers.starts.start_log import StartLog
 from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_record import Ledger, OrphanRecord, Record, Unrecorded
 from headway.local import procfs

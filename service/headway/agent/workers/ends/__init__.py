@@ -1,1 +1,1 @@
-"""How workers end: what is kept of each end, what a worker leaves, and the jobs that an end has cut."""
+"""How workers end: asked, killed, noted; what a worker leaves, and the jobs that an end has cut."""

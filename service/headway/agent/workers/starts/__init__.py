@@ -1,1 +1,1 @@
-"""How workers start: which kinds may, how a process is spawned, and until when a start is watched."""
+"""How workers start: which may, how their processes are spawned and noted, and until when a start is watched."""

@@ -13,9 +13,9 @@ from headway.agent.reporting.reporters import Reporters
 from headway.agent.workers import lifecycle, worker_process, worker_record
 from headway.agent.workers.ends.done_jobs import DoneJobs
 from headway.agent.workers.managed_worker import ManagedWorker
-from headway.agent.workers.start_log import StartLog
 from headway.agent.workers.starts.start_gate import StartGate
-from headway.agent.workers.storage_check import StorageCheck
+from headway.agent.workers.starts.start_log import StartLog
+from headway.agent.workers.starts.storage_check import StorageCheck
 from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_marks import marks_of
 from headway.agent.workers.worker_process import NoOutput, Process

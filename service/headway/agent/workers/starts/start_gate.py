@@ -7,11 +7,12 @@ background     a worker of the template has gone to the background: each further
 
 import logging
 
+from headway.agent.workers import lifecycle
 from headway.agent.workers.crash_backoff import Backoff
 from headway.agent.workers.ends.done_jobs import DoneJobs, Kind
 from headway.agent.workers.ends.orphans import OrphanProcesses
-from headway.agent.workers.ends.start_failures import OUTPUT_READ_EVERY_S, StartFailures
-from headway.agent.workers.managed_worker import LATER_S
+from headway.agent.workers.managed_worker import LATER_S, ManagedWorker
+from headway.agent.workers.starts.start_failures import OUTPUT_READ_EVERY_S, StartFailures
 from headway.agent.workers.worker_table import WorkerTable
 
 log = logging.getLogger(__name__)
@@ -29,19 +30,12 @@ class StartGate:
         self._let_through: set[Kind] = set()
         """Kinds that back off of which one worker is to be tried all the same."""
 
-    def is_open(self, kind: Kind, *, now_s: float) -> bool:
-        """Whether a worker of the kind may be started now, without a trial."""
-        return not self.backoff.holds(kind, now_s=now_s) and not self._is_barred(kind, now_s)
-
-    def begin_trial(self, kind: Kind, *, now_s: float) -> bool:
-        """Whether one worker of the kind is to be tried now in spite of its pause. That is noted: no other is."""
-        tries_at_s = self._tries_at_s(kind, now_s)
-        is_due = tries_at_s is not None and now_s >= tries_at_s
-        if not is_due or self._is_barred(kind, now_s):
-            return False
-        self.backoff = self.backoff.tried(kind, now_s=now_s)
-        self._let_through.add(kind)
-        return True
+    def check(self, worker: ManagedWorker, *, now_s: float) -> None:
+        """Free the place of a worker that backs off once another may be started in it."""
+        kind = worker.record.kind
+        if self._is_open(kind, now_s) or self._begin_trial(kind, now_s):
+            worker.become(lifecycle.over(worker.record.life, now_s=now_s))
+            self._table.remove_if_gone(worker)
 
     def admit(self, kind: Kind, *, now_s: float) -> bool:
         """Whether a worker that is wanted now is started now. A trial that has begun admits one."""
@@ -78,6 +72,20 @@ class StartGate:
         """Open for a kind whose workers are started otherwise now."""
         self.backoff = self.backoff.without(kind)
         self.failures.forget(kind)
+
+    def _is_open(self, kind: Kind, now_s: float) -> bool:
+        """Whether a worker of the kind may be started now, without a trial."""
+        return not self.backoff.holds(kind, now_s=now_s) and not self._is_barred(kind, now_s)
+
+    def _begin_trial(self, kind: Kind, now_s: float) -> bool:
+        """Whether one worker of the kind is to be tried now in spite of its pause. That is noted: no other is."""
+        tries_at_s = self._tries_at_s(kind, now_s)
+        is_due = tries_at_s is not None and now_s >= tries_at_s
+        if not is_due or self._is_barred(kind, now_s):
+            return False
+        self.backoff = self.backoff.tried(kind, now_s=now_s)
+        self._let_through.add(kind)
+        return True
 
     def _is_barred(self, kind: Kind, now_s: float) -> bool:
         """Whether nothing of the kind may be started now, not even as a trial."""

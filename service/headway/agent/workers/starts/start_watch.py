@@ -2,8 +2,8 @@
 
 from headway.agent.reporting.reporters import Reporters
 from headway.agent.workers import lifecycle
-from headway.agent.workers.ends.start_failures import OUTPUT_END_BYTES, StartFailures
 from headway.agent.workers.managed_worker import ManagedWorker
+from headway.agent.workers.starts.start_failures import OUTPUT_END_BYTES, StartFailures
 from headway.agent.workers.worker_logs import WorkerLogs
 from headway.scaling.model import StartUp
 

@@ -1,0 +1,123 @@
+"""What follows from the end of a worker's process: for its place, its kind, its jobs, and the next report."""
+
+import logging
+from dataclasses import replace
+
+from headway.agent.model import NOT_KNOWN, Activity
+from headway.agent.reporting.reporters import Reporters
+from headway.agent.workers import lifecycle
+from headway.agent.workers.ends.cut_watch import CutWatch
+from headway.agent.workers.ends.exit_log import Ended, ExitLog
+from headway.agent.workers.ends.orphan_watch import OrphanWatch
+from headway.agent.workers.ends.orphans import OrphanProcesses
+from headway.agent.workers.lifecycle import Life
+from headway.agent.workers.managed_worker import ManagedWorker
+from headway.agent.workers.starts.start_failures import OUTPUT_END_BYTES
+from headway.agent.workers.starts.start_gate import StartGate
+from headway.agent.workers.starts.suspended_starts import SuspendedStarts
+from headway.agent.workers.worker_logs import WorkerLogs
+from headway.agent.workers.worker_record import Record
+from headway.agent.workers.worker_table import WorkerTable
+from headway.errors import printable
+from headway.scaling.model import WorkerState
+
+log = logging.getLogger(__name__)
+
+
+class Reaper:
+    """Takes note of the ends of workers."""
+
+    def __init__(
+        self,
+        table: WorkerTable,
+        gate: StartGate,
+        *,
+        ends: ExitLog,
+        cuts: CutWatch,
+        remains: OrphanProcesses,
+        orphan_watch: OrphanWatch,
+        suspended_starts: SuspendedStarts,
+        reporters: Reporters,
+        output: WorkerLogs,
+    ) -> None:
+        self._table = table
+        self._gate = gate
+        self._ends = ends
+        self._cuts = cuts
+        self._remains = remains
+        self._orphan_watch = orphan_watch
+        self._suspended_starts = suspended_starts
+        self._reporters = reporters
+        self._output = output
+
+    def reap(self, worker: ManagedWorker, *, exit_code: int | None, now_s: float) -> None:
+        """Take note that the worker's process has ended: the worker backs off, or its place is free.
+
+        ``exit_code`` is ``None`` where nobody could see it.
+        """
+        record = worker.record
+        is_repeated = bool(exit_code) and self._is_the_reporters_fault(record)
+        said = self._orphan_watch.last_report(worker)
+        if exit_code is not None:
+            self._cuts.note_end(record, exit_code=exit_code, said=said)
+        if is_repeated:
+            self._repeat(worker, exit_code=exit_code)
+            return
+        if record.life.state is WorkerState.DRAINING and worker.was_idle and not record.life.is_forced:
+            self._ends.note_exit(worker.exit(now_s=now_s))
+        life = self._life_after(record, exit_code=exit_code, now_s=now_s)
+        self._let_go(worker)
+        worker.become(life)
+        self._ends.note(Ended(worker=worker.worker(NOT_KNOWN), exit_code=exit_code), is_spent=life.is_spent)
+        if exit_code != 0 or worker.may_leave(now_s=now_s):
+            self._remains.note(record, exit_code=exit_code)
+        summary = f"pid={record.pid} exit={'unknown' if exit_code is None else exit_code}"
+        summary += f" after_s={now_s - life.started_at_s:.1f}"
+        if life.state is WorkerState.BACKING_OFF:
+            worker.record = replace(worker.record, pid=0, started_ticks=0)
+            self._note_failure(record, f"{summary}{_at_job(said)}", now_s=now_s)
+        else:
+            log.info("ended pool=%s template=%s %s", *record.kind, summary)
+        self._table.remove_if_gone(worker)
+
+    def _life_after(self, record: Record, *, exit_code: int | None, now_s: float) -> Life:
+        """The life of the worker after its end, which is no failure if somebody has suspended its library."""
+        life = lifecycle.ended(record.life, exit_code=exit_code, now_s=now_s)
+        if life.state is WorkerState.BACKING_OFF and self._suspended_starts.note(
+            record.kind, last_words=self._output.last_words(record.worker_id), now_s=now_s
+        ):
+            life = lifecycle.over(life, now_s=now_s)
+        return life
+
+    def _note_failure(self, record: Record, summary: str, *, now_s: float) -> None:
+        self._gate.failures.note(record, self._output.end(record.worker_id, OUTPUT_END_BYTES), now_s=now_s)
+        why = f"{summary} said={self._output.last_words(record.worker_id)!r}"
+        self._gate.note_failure(record.kind, why, started_at_s=record.life.started_at_s, now_s=now_s)
+
+    def _is_the_reporters_fault(self, record: Record) -> bool:
+        """Whether its start may have ended for the reporter's sake: then it is no failure, and is repeated without."""
+        return (
+            record.life.state is WorkerState.STARTING
+            and self._reporters.beat(record.worker_id) is None
+            and self._reporters.note_unready_end(
+                record.worker_id, record.template, why=self._output.last_words(record.worker_id)
+            )
+        )
+
+    def _repeat(self, worker: ManagedWorker, *, exit_code: int | None) -> None:
+        """Free the place of a start, so that another is made at once."""
+        self._let_go(worker)
+        self._remains.note(worker.record, exit_code=exit_code)
+        self._table.remove(worker)
+
+    def _let_go(self, worker: ManagedWorker) -> None:
+        worker.let_go()
+        self._output.release(worker.record.worker_id)
+
+
+def _at_job(said: Activity) -> str:
+    """The job that a worker began last and had not ended, by its own report: its id and class, never its arguments."""
+    if not said.running:
+        return ""
+    job = max(said.running, key=lambda each: each.started_at_s)
+    return f" job={printable(job.job_id)} class={printable(job.job_class or 'unknown')}"
