@@ -126,7 +126,7 @@ MUTANTS = (
     *_in(
         "decide.py",
         ("test_hybrid_rhythm.py",),
-        ("wanted=_at_most(memory.wanted, enough_workers)", "wanted=memory.wanted"),
+        ("_at_most(reading.memory.wanted, enough_workers)", "reading.memory.wanted"),
     ),
     *_in(
         "demands/safety_stock.py",

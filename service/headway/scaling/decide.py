@@ -1,7 +1,7 @@
 """How many workers a pool should have, and why. The live loop, the simulator and ``explain`` call this one function."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -12,23 +12,16 @@ from headway.scaling.decisions.pool_reading import PoolReading, reading_of
 from headway.scaling.decisions.predicted_pickup import member_pickups, predicted_pickup_of
 from headway.scaling.demands.busy_slots import with_unknown_as_idle
 from headway.scaling.demands.deadlines import start_up_s
-from headway.scaling.demands.unlimited_prefetch import arrivals_at_workers, taken_jobs_of
+from headway.scaling.demands.unlimited_prefetch import arrivals_at_workers
 from headway.scaling.model import (
     MEMORY_VERSION,
-    Backlog,
     DayBudget,
-    DayPaid,
     Decision,
+    Demand,
     HoldCosts,
-    KnownArrivals,
     LastMove,
-    MeasuredService,
     Memory,
-    Plateau,
-    PoolDepths,
     Step,
-    Stoppage,
-    TakenJobs,
     Wanted,
 )
 from headway.scaling.planning.feasibility import circumstances
@@ -36,13 +29,12 @@ from headway.scaling.planning.shared_pool import separate_pools
 from headway.scaling.policy import activation, day_budget, fallback, vanished_jobs
 from headway.scaling.policy.ground import Ground, Limit
 from headway.scaling.policy.limits import attainable, in_force, paused_workers
-from headway.scaling.policy.plateau import bound_workers, plateau_of
+from headway.scaling.policy.plateau import bound_workers
 from headway.scaling.policy.stabilization import HOLD_SLACK_S, kept_workers, longest_s, start_cost_s, tried
-from headway.scaling.policy.suspensions import stoppage_of
 from headway.scaling.profile_keys.pauses import PAUSES, after
 from headway.scaling.strategies import BUILT_IN
-from headway.scaling.strategy import Advice, State, Strategy
-from headway.scaling.view import PoolView, copied, metrics_age_s, pooled
+from headway.scaling.strategy import Advice, Strategy
+from headway.scaling.view import PoolView, copied, metrics_age_s
 
 
 def decide(
@@ -61,80 +53,49 @@ def decide(
         view = replace(view, options={**strategy.options, **view.profile.strategy_options, **view.options})
     if memory.version != MEMORY_VERSION:
         memory = Memory()
-    last_workers = view.assigned_workers if memory.target_workers is None else memory.target_workers
-    stoppage = stoppage_of(view, memory.stoppage, now_s=now_s)
-    if stoppage is not None:
-        view = copied(view, is_teaching=False)
-    backlog = vanished_jobs.backlog_of(view, memory, now_s=now_s)
-    memory = vanished_jobs.without_vanished(memory, backlog, view)
     reading = reading_of(view, memory, now_s=now_s)
-    advice, most_workers = _advised(strategy, reading, memory, now_s=now_s)
-    taken_jobs = taken_jobs_of(reading.queue, view, memory.taken_jobs)
-    if (arrivals := arrivals_at_workers(taken_jobs, reading.queue, view)) is not None:
-        advice = replace(advice, demands=(*advice.demands, arrivals))
-    greatest = max(advice.demands, key=lambda demand: demand.slots)
-    wanted_workers = workers_of(greatest.slots, slots_per_worker=view.slots_per_worker)
-    is_held = wanted_workers > 0 and activation.is_held(reading.shown, memory, last_workers=last_workers, now_s=now_s)
-    seen_queue = pooled(reading.shown.queues)
-    plateau = plateau_of(seen_queue, view, memory.plateau, is_fresh=reading.is_fresh, now_s=now_s)
-    plateau_workers = bound_workers(plateau, now_s=now_s)
-    ground = Ground(
-        view=reading.limited,
-        memory=memory,
-        last_workers=last_workers,
-        is_fresh=reading.is_fresh,
-        now_s=now_s,
-        most_workers=most_workers,
-        plateau_workers=plateau_workers,
-        is_held=is_held,
-    )
-    # What never was and never will be cannot be held: a burst beyond the ceiling says nothing about the workers below.
-    attainable_workers = 0 if is_held else attainable(wanted_workers, ground)
-    if advice.enough_slots is not None:
-        enough_workers = workers_of(advice.enough_slots, slots_per_worker=view.slots_per_worker)
-        attainable_workers = min(attainable_workers, enough_workers)
-        memory = replace(memory, wanted=_at_most(memory.wanted, enough_workers))
-    hold_costs = _hold_costs(view, memory, wanted_workers=attainable_workers, now_s=now_s)
-    if hold_costs is not None:
-        ground = copied(ground, kept_workers=kept_workers(hold_costs))
-    limits = in_force(view, strategy.come_down, is_held=is_held, is_plateau=plateau_workers is not None)
-    target_workers, steps, mover = _limited(wanted_workers, limits, ground)
-    account = day_budget.account_of(reading.limited, memory.day_paid, now_s=now_s)
-    decision = _decision(
-        view,
-        reading,
-        advice,
-        memory,
-        wanted_workers=wanted_workers,
-        binding=mover or (greatest.name if greatest.slots > 0 else "idle"),
-        steps=steps,
-        spent=day_budget.spending(account),
-        is_held=is_held,
-        stoppage=stoppage,
-        backlog=backlog,
-        plateau=None if plateau_workers is None else plateau,
-        now_s=now_s,
-    )
-    return decision, _remembered(
-        view,
-        memory,
-        last_workers=last_workers,
-        target_workers=target_workers,
-        paused=_paused(steps, ground),
-        wanted_workers=attainable_workers,
-        hold_costs=hold_costs,
-        held_since_s=activation.held_since_s(reading.shown, memory, is_held=is_held, now_s=now_s),
-        day_paid=day_budget.remembered(memory.day_paid, account),
-        depths=reading.depths,
-        service=reading.service,
-        known_arrivals=reading.known_arrivals,
-        stoppage=stoppage,
-        backlog=backlog,
-        taken_jobs=taken_jobs,
-        plateau=plateau,
-        strategy_state=advice.state,
-        now_s=now_s,
-    )
+    want = _want_of(strategy, reading, now_s=now_s)
+    ground = _ground_of(reading, want, now_s=now_s)
+    hold = _hold_of(reading, want, ground)
+    if hold.costs is not None:
+        ground = copied(ground, kept_workers=kept_workers(hold.costs))
+    is_plateau = ground.plateau_workers is not None
+    limits = in_force(reading.view, strategy.come_down, is_held=ground.is_held, is_plateau=is_plateau)
+    target = _limited(want.workers, limits, ground)
+    account = day_budget.account_of(reading.limited, reading.memory.day_paid, now_s=now_s)
+    decision = _decision(reading, want, ground, target, spent=day_budget.spending(account))
+    return decision, _remembered(reading, want, ground, target, hold, account=account)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Want:
+    """What the demands of a pool ask for."""
+
+    advice: Advice
+    greatest: Demand
+    workers: int
+    most_workers: int
+    """With every worker of unknown activity busy, where ``workers`` is the count with all of these idle; else 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hold:
+    """What later evaluations may hold."""
+
+    workers: int
+    """What of this want they may."""
+    wanted: Sequence[Wanted]
+    """What of earlier ones."""
+    costs: HoldCosts | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """The count that limits leave, what each of them left, and the last one that moved it."""
+
+    workers: int
+    steps: tuple[Step, ...]
+    mover: str | None
 
 
 def _strategy(view: PoolView, strategies: Mapping[str, Strategy]) -> Strategy:
@@ -146,14 +107,25 @@ def _strategy(view: PoolView, strategies: Mapping[str, Strategy]) -> Strategy:
     return strategies[name]
 
 
-def _advised(strategy: Strategy, reading: PoolReading, memory: Memory, *, now_s: float) -> tuple[Advice, int]:
+def _want_of(strategy: Strategy, reading: PoolReading, *, now_s: float) -> _Want:
+    """What the strategy and the jobs at workers ask for; the greatest of their demands counts."""
+    advice, most_workers = _advised(strategy, reading, now_s=now_s)
+    arrivals = arrivals_at_workers(reading.taken_jobs, reading.queue, reading.view)
+    if arrivals is not None:
+        advice = replace(advice, demands=(*advice.demands, arrivals))
+    greatest = max(advice.demands, key=lambda demand: demand.slots)
+    workers = workers_of(greatest.slots, slots_per_worker=reading.view.slots_per_worker)
+    return _Want(advice=advice, greatest=greatest, workers=workers, most_workers=most_workers)
+
+
+def _advised(strategy: Strategy, reading: PoolReading, *, now_s: float) -> tuple[Advice, int]:
     """What the strategy asks for, with every worker of unknown activity taken to be busy.
 
     Where that asks for no more workers than there are, it is asked once more with these workers taken to be idle, and
     the first count comes along: the limit ``may_be_busy`` says how many leave. Otherwise a pool whose workers report
     nothing would never come down.
     """
-    queue, view = reading.queue, reading.estimated
+    queue, view, memory = reading.queue, reading.estimated, reading.memory
     advice = strategy.advise(queue, view, memory.strategy_state, now_s)
     if not view.unknown_activity_workers or queue.running_jobs is not None:
         return advice, 0
@@ -165,35 +137,67 @@ def _advised(strategy: Strategy, reading: PoolReading, memory: Memory, *, now_s:
     return replace(least, state=advice.state), most_workers
 
 
+def _ground_of(reading: PoolReading, want: _Want, *, now_s: float) -> Ground:
+    """What limits stand on, before it is known what earlier holds keep up."""
+    memory = reading.memory
+    last_workers = reading.view.assigned_workers if memory.target_workers is None else memory.target_workers
+    return Ground(
+        view=reading.limited,
+        memory=memory,
+        last_workers=last_workers,
+        is_fresh=reading.is_fresh,
+        now_s=now_s,
+        most_workers=want.most_workers,
+        plateau_workers=bound_workers(reading.plateau, now_s=now_s),
+        is_held=want.workers > 0 and activation.is_held(reading.shown, memory, last_workers=last_workers, now_s=now_s),
+    )
+
+
+def _hold_of(reading: PoolReading, want: _Want, ground: Ground) -> _Hold:
+    """What later evaluations may hold of this want and of earlier ones, and what each hold has cost so far.
+
+    A hold never exceeds what the limits allow: a burst beyond the ceiling says nothing about the workers below.
+    """
+    workers, wanted = 0 if ground.is_held else attainable(want.workers, ground), reading.memory.wanted
+    if want.advice.enough_slots is not None:
+        enough_workers = workers_of(want.advice.enough_slots, slots_per_worker=reading.view.slots_per_worker)
+        workers, wanted = min(workers, enough_workers), _at_most(reading.memory.wanted, enough_workers)
+    costs = _hold_costs(reading.view, reading.memory.hold_costs, wanted, workers=workers, now_s=ground.now_s)
+    return _Hold(workers=workers, wanted=wanted, costs=costs)
+
+
+def _limited(wanted_workers: int, limits: Sequence[Limit], ground: Ground) -> _Target:
+    count, mover = wanted_workers, None
+    steps = [_step("wanted", count)]
+    for limit in limits:
+        left = limit(count, ground)
+        if left != count:
+            count, mover = left, limit.__name__
+        steps.append(_step(limit.__name__, count))
+    return _Target(workers=count, steps=tuple(steps), mover=mover)
+
+
+@lru_cache(maxsize=4096)  # pools take the same few steps, half a dozen each: one value serves them all
+def _step(name: str, workers: int) -> Step:
+    return Step(name=name, workers=workers)
+
+
 def _decision(
-    view: PoolView,
-    reading: PoolReading,
-    advice: Advice,
-    memory: Memory,
-    *,
-    wanted_workers: int,
-    binding: str,
-    steps: tuple[Step, ...],
-    spent: DayBudget | None,
-    is_held: bool,
-    stoppage: Stoppage | None,
-    backlog: Backlog | None,
-    plateau: Plateau | None,
-    now_s: float,
+    reading: PoolReading, want: _Want, ground: Ground, target: _Target, *, spent: DayBudget | None
 ) -> Decision:
-    """The whole story of the count that the last of ``steps`` left."""
-    target_workers = steps[-1].workers
+    """The whole story of ``target``."""
+    view, memory, advice, now_s = reading.view, reading.memory, want.advice, ground.now_s
     return Decision(
         pool=view.profile.pool,
         at_s=now_s,
-        target_workers=target_workers,
-        binding=binding,
+        target_workers=target.workers,
+        binding=target.mover or (want.greatest.name if want.greatest.slots > 0 else "idle"),
         mode=view.profile.mode_at(now_s),
         objective=view.profile.objective,
         # What limits take away is taken from the burst workers: the base stays.
-        burst_workers=max(0, min(advice.burst_workers, target_workers - (wanted_workers - advice.burst_workers))),
+        burst_workers=max(0, min(advice.burst_workers, target.workers - (want.workers - advice.burst_workers))),
         demands=advice.demands,
-        steps=steps,
+        steps=target.steps,
         metrics=reading.shown.queues,
         recalled_jobs=view.recalled_jobs,
         recalled_weeks=view.recalled_weeks,
@@ -207,39 +211,62 @@ def _decision(
         is_failing=view.is_failing,
         useful_workers=view.useful_workers,
         suspension=view.suspension,
-        stoppage=stoppage,
-        plateau=plateau,
-        predicted_pickup_s=predicted_pickup_of(reading.queue, reading.estimated, target_workers=target_workers),
-        member_pickups=member_pickups(reading.queue, reading.estimated, target_workers=target_workers),
+        stoppage=reading.stoppage,
+        plateau=None if ground.plateau_workers is None else reading.plateau,
+        predicted_pickup_s=predicted_pickup_of(reading.queue, reading.estimated, target_workers=target.workers),
+        member_pickups=member_pickups(reading.queue, reading.estimated, target_workers=target.workers),
         queue_order=view.queue_order,
         day_budget=spent,
         notes=(
-            *metrics_notes(view, reading, memory, now_s=now_s),
-            *((activation.note(view),) if is_held and not target_workers else ()),
+            *metrics_notes(reading, now_s=now_s),
+            *((activation.note(view),) if ground.is_held and not target.workers else ()),
             *circumstances(view, memory, now_s=now_s, state=advice.state),
             *separate_pools(reading.estimated),
             *day_budget.notes(spent),
-            *vanished_jobs.note(backlog),
+            *vanished_jobs.note(reading.backlog),
             *advice.notes,
         ),
     )
 
 
-def _limited(wanted_workers: int, limits: Sequence[Limit], ground: Ground) -> tuple[int, tuple[Step, ...], str | None]:
-    """The count that ``limits`` leave, what each of them left, and the last one that moved it."""
-    count, mover = wanted_workers, None
-    steps = [_step("wanted", count)]
-    for limit in limits:
-        left = limit(count, ground)
-        if left != count:
-            count, mover = left, limit.__name__
-        steps.append(_step(limit.__name__, count))
-    return count, tuple(steps), mover
+def _remembered(
+    reading: PoolReading,
+    want: _Want,
+    ground: Ground,
+    target: _Target,
+    hold: _Hold,
+    *,
+    account: day_budget.Account | None,
+) -> Memory:
+    """The memory with this want, without wants too old to hold anything and without those that later ones outdo.
 
-
-@lru_cache(maxsize=4096)  # pools take the same few steps, half a dozen each: one value serves them all
-def _step(name: str, workers: int) -> Step:
-    return Step(name=name, workers=workers)
+    A want of nothing holds nothing, so a quiet pool's memory does not change.
+    """
+    view, memory, now_s = reading.view, reading.memory, ground.now_s
+    given_s = view.profile.hold_down_s
+    since_s = now_s - (longest_s(view.tick_s) if given_s is None else given_s) - HOLD_SLACK_S
+    kept = [wanted for wanted in hold.wanted if since_s <= wanted.at_s < now_s and wanted.workers > hold.workers]
+    newest = (Wanted(at_s=now_s, workers=hold.workers),) if hold.workers else ()
+    moved = target.workers - ground.last_workers
+    return Memory(
+        target_workers=target.workers,
+        paused_workers=_paused(target.steps, ground),
+        wanted=(*kept, *newest),
+        lows=_lows(view, memory, last_workers=ground.last_workers, wanted_workers=hold.workers, now_s=now_s),
+        last_move=LastMove(at_s=now_s, is_up=moved > 0) if moved else memory.last_move,
+        hold_costs=hold.costs,
+        missed_evaluations=fallback.missed_evaluations(view, memory, now_s=now_s),
+        held_since_s=activation.held_since_s(reading.shown, memory, is_held=ground.is_held, now_s=now_s),
+        day_paid=day_budget.remembered(memory.day_paid, account),
+        depths=reading.depths,
+        service=reading.service,
+        known_arrivals=reading.known_arrivals,
+        stoppage=reading.stoppage,
+        backlog=reading.backlog,
+        taken_jobs=reading.taken_jobs,
+        plateau=reading.plateau,
+        strategy_state=want.advice.state,
+    )
 
 
 def _paused(steps: Sequence[Step], ground: Ground) -> int | None:
@@ -256,57 +283,6 @@ def _paused(steps: Sequence[Step], ground: Ground) -> int | None:
     )
 
 
-def _remembered(
-    view: PoolView,
-    memory: Memory,
-    *,
-    last_workers: int,
-    target_workers: int,
-    paused: int | None,
-    wanted_workers: int,
-    hold_costs: HoldCosts | None,
-    held_since_s: float | None,
-    day_paid: DayPaid | None,
-    depths: PoolDepths | None,
-    service: MeasuredService | None,
-    known_arrivals: KnownArrivals | None,
-    stoppage: Stoppage | None,
-    backlog: Backlog | None,
-    taken_jobs: TakenJobs | None,
-    plateau: Plateau | None,
-    strategy_state: State,
-    now_s: float,
-) -> Memory:
-    """The memory with this want, without wants too old to hold anything and without those that later ones outdo.
-
-    A want of nothing holds nothing, so a quiet pool's memory does not change.
-    """
-    given_s = view.profile.hold_down_s
-    since_s = now_s - (longest_s(view.tick_s) if given_s is None else given_s) - HOLD_SLACK_S
-    kept = [wanted for wanted in memory.wanted if since_s <= wanted.at_s < now_s and wanted.workers > wanted_workers]
-    newest = (Wanted(at_s=now_s, workers=wanted_workers),) if wanted_workers else ()
-    moved = target_workers - last_workers
-    return Memory(
-        target_workers=target_workers,
-        paused_workers=paused,
-        wanted=(*kept, *newest),
-        lows=_lows(view, memory, last_workers=last_workers, wanted_workers=wanted_workers, now_s=now_s),
-        last_move=LastMove(at_s=now_s, is_up=moved > 0) if moved else memory.last_move,
-        hold_costs=hold_costs,
-        missed_evaluations=fallback.missed_evaluations(view, memory, now_s=now_s),
-        held_since_s=held_since_s,
-        day_paid=day_paid,
-        depths=depths,
-        service=service,
-        known_arrivals=known_arrivals,
-        stoppage=stoppage,
-        backlog=backlog,
-        taken_jobs=taken_jobs,
-        plateau=plateau,
-        strategy_state=strategy_state,
-    )
-
-
 def _at_most(wanted: Sequence[Wanted], workers: int) -> tuple[Wanted, ...]:
     """``wanted`` where no more than ``workers`` had been there: whoever is there has a job, needed or not."""
     if not any(each.workers > workers for each in wanted):
@@ -314,15 +290,16 @@ def _at_most(wanted: Sequence[Wanted], workers: int) -> tuple[Wanted, ...]:
     return tuple(replace(each, workers=min(workers, each.workers)) for each in wanted)
 
 
-def _hold_costs(view: PoolView, memory: Memory, *, wanted_workers: int, now_s: float) -> HoldCosts | None:
+def _hold_costs(
+    view: PoolView, before: HoldCosts | None, wanted: Sequence[Wanted], *, workers: int, now_s: float
+) -> HoldCosts | None:
     """What each hold has cost the pool so far; ``None`` where the profile sets the hold, or nothing was ever wanted."""
-    before = memory.hold_costs
-    if view.profile.hold_down_s is not None or (not wanted_workers and before is None):
+    if view.profile.hold_down_s is not None or (not workers and before is None):
         return None
     return tried(
         before,
-        memory.wanted,
-        workers=wanted_workers,
+        wanted,
+        workers=workers,
         now_s=now_s,
         tick_s=view.tick_s,
         start_cost=start_cost_s(start_up_s=start_up_s(view), exit_s=view.exit_s or 0.0, core_s=view.start_up_cpu_s),

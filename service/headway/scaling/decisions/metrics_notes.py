@@ -7,9 +7,9 @@ from headway.scaling.policy import fallback
 from headway.scaling.view import PoolView, is_seen, metrics_age_s
 
 
-def metrics_notes(view: PoolView, reading: PoolReading, memory: Memory, *, now_s: float) -> tuple[str, ...]:
+def metrics_notes(reading: PoolReading, *, now_s: float) -> tuple[str, ...]:
     """What people should know of the metrics and the template that a decision goes by."""
-    seen = reading.shown
+    view, seen = reading.view, reading.shown
     notes = [f"queue {queue.queue} has not been seen in its broker" for queue in seen.queues if not is_seen(queue)]
     notes += [
         f"what arrives, starts and ends in {queue.queue} is not reported, and estimated from its depth"
@@ -23,7 +23,7 @@ def metrics_notes(view: PoolView, reading: PoolReading, memory: Memory, *, now_s
         if (queue.reserved_jobs or 0) > RESERVED_PER_SLOT * view.running_workers * view.slots_per_worker > 0
     ]
     if not reading.is_fresh:
-        notes += _stale_notes(view, seen, memory, now_s=now_s)
+        notes += _stale_notes(view, seen, reading.memory, now_s=now_s)
     if view.capacity_workers is None:
         notes.append(f"no known host reports template {_asked_of_hosts(view)}: nothing can be started")
     notes += [

@@ -1,7 +1,7 @@
 """The metrics of a pool as an evaluation reads them.
 
 What depths alone show is estimated here, and what service times were before a pause is recalled, once: no strategy and
-no limit need know who reports what, and when.
+no limit need know who reports what, and when. So is everything else that is found out of a pool before its demands.
 """
 
 from dataclasses import dataclass
@@ -9,16 +9,35 @@ from operator import is_
 
 from headway.scaling.decisions import known_arrivals
 from headway.scaling.demands import depth_only
+from headway.scaling.demands.unlimited_prefetch import taken_jobs_of
 from headway.scaling.metrics import service_recall
 from headway.scaling.metrics.direct_samples import with_direct_samples
-from headway.scaling.model import KnownArrivals, MeasuredService, Memory, PoolDepths, QueueMetrics, is_suspended
+from headway.scaling.model import (
+    Backlog,
+    KnownArrivals,
+    MeasuredService,
+    Memory,
+    Plateau,
+    PoolDepths,
+    QueueMetrics,
+    Stoppage,
+    TakenJobs,
+    is_suspended,
+)
+from headway.scaling.policy import vanished_jobs
+from headway.scaling.policy.plateau import plateau_of
+from headway.scaling.policy.suspensions import stoppage_of
 from headway.scaling.view import PoolView, aged, copied, is_fresh, pooled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolReading:
-    """What one evaluation of a pool goes by."""
+    """What one evaluation of a pool goes by, and what it leaves to be remembered of it."""
 
+    view: PoolView
+    """The pool as it was gathered. Of one whose workers take no jobs, nothing teaches."""
+    memory: Memory
+    """What is remembered, without what was learned of jobs that have vanished."""
     is_fresh: bool
     shown: PoolView
     """With its samples at this moment: what the decision shows."""
@@ -28,33 +47,56 @@ class PoolReading:
     """All its queues as one."""
     limited: PoolView
     """The same with the samples at their own times: what limits go by."""
+    stoppage: Stoppage | None
+    backlog: Backlog | None
     depths: PoolDepths | None
     service: MeasuredService | None
     known_arrivals: KnownArrivals | None
+    taken_jobs: TakenJobs | None
+    plateau: Plateau | None
 
 
 def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
-    """What the evaluation of ``view`` at ``now_s`` goes by, where ``memory`` says what depths showed before."""
+    """What the evaluation of ``view`` at ``now_s`` goes by, where ``memory`` says what was there before."""
+    stoppage = stoppage_of(view, memory.stoppage, now_s=now_s)
+    if stoppage is not None:
+        view = copied(view, is_teaching=False)
+    backlog = vanished_jobs.backlog_of(view, memory, now_s=now_s)
+    memory = vanished_jobs.without_vanished(memory, backlog, view)
     fresh = is_fresh(view, now_s=now_s)
     seen = _at(view if fresh else with_direct_samples(view), now_s)
     depths = _depths(memory.depths, seen)
     shown = depth_only.with_ages(seen, depths, now_s=now_s)
-    estimated = depth_only.with_rates(shown, depths, now_s=now_s)
-    service = service_recall.learned(memory.service, pooled(estimated.queues))
-    estimated = service_recall.with_times(estimated, service)
+    shown_queue = pooled(shown.queues)
+    rated = depth_only.with_rates(shown, depths, now_s=now_s)
+    rated_queue = _pooled(rated, unless=shown, known=shown_queue)
+    service = service_recall.learned(memory.service, rated_queue)
+    estimated = service_recall.with_times(rated, service)
+    queue = _pooled(estimated, unless=rated, known=rated_queue)
     limited = depth_only.with_rates(depth_only.with_ages(view, depths, now_s=now_s), depths, now_s=now_s)
-    queue = pooled(estimated.queues)
     known = known_arrivals.learned(memory.known_arrivals, queue, tick_s=view.tick_s, now_s=now_s)
+    queue = known_arrivals.with_known(queue, known, tick_s=view.tick_s, now_s=now_s)
     return PoolReading(
+        view=view,
+        memory=memory,
         is_fresh=fresh,
         shown=shown,
         estimated=estimated,
-        queue=known_arrivals.with_known(queue, known, tick_s=view.tick_s, now_s=now_s),
+        queue=queue,
         limited=service_recall.with_times(limited, service),
+        stoppage=stoppage,
+        backlog=backlog,
         depths=depths,
         service=service,
         known_arrivals=known,
+        taken_jobs=taken_jobs_of(queue, view, memory.taken_jobs),
+        plateau=plateau_of(shown_queue, view, memory.plateau, is_fresh=fresh, now_s=now_s),
     )
+
+
+def _pooled(view: PoolView, *, unless: PoolView, known: QueueMetrics) -> QueueMetrics:
+    """The queues of ``view`` as one; ``known`` if they are those of ``unless``."""
+    return known if view.queues is unless.queues else pooled(view.queues)
 
 
 def _depths(before: PoolDepths | None, seen: PoolView) -> PoolDepths | None:
