@@ -1,39 +1,24 @@
 """What deciding reads, for all pools of a tick: hosts and assignments are counted once, not per pool."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
 from headway.control.scheduler.bucket_cache import BucketCache
 from headway.control.scheduler.history_cache import HistoryCache
 from headway.control.scheduler.learning import Learning
+from headway.control.scheduler.pool_workers import PoolWorkers
+from headway.control.scheduler.reported_templates import UNREPORTED, cores_of, slowest_templates
 from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknown_workers
 from headway.scaling.arithmetic import MINUTE_S
 from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.demands.jobs_beyond_slots import with_reserved_beyond_slots
 from headway.scaling.history.daily import minute_of
 from headway.scaling.metrics.newest_sample import listed_workers, useful_workers, with_newest, with_unlisted_workers
-from headway.scaling.metrics.sampling_instant import (
-    NOTHING_RECENT,
-    SAMPLE_RECENT_S,
-    WorkersAtInstant,
-    counted,
-    instant_s,
-    recent_of,
-)
+from headway.scaling.metrics.sampling_instant import WorkersAtInstant, counted, instant_s
 from headway.scaling.metrics.worker_evidence import LATEST, SampledInstant, WorkerEvidence, evidence_of
-from headway.scaling.model import (
-    ActivitySource,
-    Host,
-    HostState,
-    Mode,
-    QueueMetrics,
-    Suspension,
-    Template,
-    Worker,
-    WorkerState,
-)
+from headway.scaling.model import ActivitySource, HostState, Mode, QueueMetrics, Suspension, WorkerState
 from headway.scaling.placement.host_capacity import is_open
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.policy.suspensions import suspension_of
@@ -67,8 +52,8 @@ class ViewBuilder:
         self._is_anything_failing = any(host.failing for host in known)
         self._is_any_unreachable = not all(host.is_confirmed for host in known)
         self._capacities: dict[str, int | None] = {}
-        self._templates = _templates(known)
-        self._cores = _cores(known)
+        self._templates = slowest_templates(known)
+        self._cores = cores_of(known)
         self._assigned: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
         """By pool, what stays on hosts that get nothing new."""
@@ -78,70 +63,25 @@ class ViewBuilder:
                 self._assigned[row.pool] += row.workers
                 if not staying[row.host_id]:
                     self._kept[row.pool] += row.workers
-        able = [worker for host in known for worker in host.workers if worker.inability is None]
-        self._states = Counter((worker.pool, worker.state) for worker in able)
-        self._start_failures = {
-            worker.pool: worker.start_failure
-            for host in known
-            for worker in host.workers
-            if worker.start_failure is not None
-        }
-        self._alive = Counter(worker.pool for host in known for worker in host.workers if worker.pid)
-        """By pool, those that have a process; the broker may list one that starts or drains."""
-        self._all_running: dict[str, list[Worker]] = {}
-        """Those included that take no jobs."""
-        for worker in (worker for host in known for worker in host.workers):
-            if worker.state is WorkerState.RUNNING and not worker.is_left_behind:
-                self._all_running.setdefault(worker.pool, []).append(worker)
-        running = [worker for worker in able if worker.state is WorkerState.RUNNING]
-        self._running: dict[str, list[Worker]] = {}
-        for worker in running:
-            self._running.setdefault(worker.pool, []).append(worker)
         self._ahead_s = now_s - gathered.at_s
         """What the clock of workers' states is behind."""
-        self._recently = recent_of(
-            (worker for host in known for worker in host.workers),
-            since_s=now_s - SAMPLE_RECENT_S,
-            ahead_s=now_s - gathered.at_s,
-        )
+        self._workers = PoolWorkers(known, ahead_s=self._ahead_s, now_s=now_s)
         self._unknown = unknown_workers(gathered.hosts, gathered.assignments)
 
     def of(self, profile: Profile) -> PoolView:
         """The view of the pool of ``profile``."""
-        pool, template, direct = profile.pool, profile.template, self._gathered.direct
-        facts = self._templates.get(template, _UNREPORTED)
-        queues = with_unlisted_workers(
-            [
-                with_newest(
-                    self._recent.metrics(queue, now_s=self._now_s, objective=profile.objective_of(queue)),
-                    direct.get(queue),
-                )
-                for queue in profile.queues
-            ],
-            direct,
-            running_workers=len(self._ready(pool, by_s=self._now_s - LISTED_WITHIN_S)),
-            now_s=self._now_s,
-        )
-        present = counted(
-            queues,
-            self._recently.get(pool, NOTHING_RECENT),
-            running_workers=self._states[pool, WorkerState.RUNNING],
-            starting_workers=self._states[pool, WorkerState.STARTING],
-            slots_per_worker=facts.slots,
-        )
-        if profile.mode is Mode.RECOMMEND:
-            present, is_running_known = self._listed(profile, present)
-        else:
-            is_running_known = True
-        # Where the source of a queue does not count the jobs in flight, what is known of workers stands in for it.
-        is_uncounted = any(is_seen(queue) and queue.in_flight_jobs is None for queue in queues)
+        pool, direct = profile.pool, self._gathered.direct
+        facts = self._templates.get(profile.template, UNREPORTED)
+        queues = self._queues(profile)
+        present, is_running_known = self._present(profile, queues, slots_per_worker=facts.slots)
         running_workers = present.running_workers
         evidence = self._evidence(profile, queues, running_workers=running_workers)
+        slots_at_work = facts.slots * self._workers_at_work(profile, present, evidence)
+        # Where the source of a queue does not count the jobs in flight, what is known of workers stands in for it.
+        is_uncounted = any(is_seen(queue) and queue.in_flight_jobs is None for queue in queues)
         view = PoolView(
             profile=profile,
-            queues=with_reserved_beyond_slots(
-                queues, direct, slots=facts.slots * self._workers_at_work(profile, present, evidence)
-            ),
+            queues=with_reserved_beyond_slots(queues, direct, slots=slots_at_work),
             direct=tuple(direct[queue] for queue in profile.queues if queue in direct),
             slots_per_worker=facts.slots,
             queue_order=facts.queue_order,
@@ -149,7 +89,7 @@ class ViewBuilder:
             start_up_s=facts.start_up_s,
             start_up_p95_s=facts.start_up_p95_s,
             start_up_cpu_s=facts.start_up_cpu_s,
-            host_cores=self._cores.get(template),
+            host_cores=self._cores.get(profile.template),
             exit_s=facts.exit_s,
             leaves_due_jobs=facts.leaves_due_jobs,
             dispatch_overhead_s=self._learning.overhead_s(pool),
@@ -170,7 +110,7 @@ class ViewBuilder:
             leaving_workers=self._leaving_of(profile),
             suspension=self._suspension(profile),
             useful_workers=useful_workers(profile.queues, direct, now_s=self._now_s),
-            start_failure=self._start_failures.get(pool),
+            start_failure=self._workers.start_failure(pool),
             is_failing=self._is_anything_failing and self._rooms.does_fail(self._kind(profile)),
             lag_s=LAG_S,
             worker_hours_today=self._gathered.worker_hours_today.get(pool),
@@ -178,6 +118,37 @@ class ViewBuilder:
         )
         ahead_s = exposed_s(view)
         return view if ahead_s == 0 else self._with_past(view, ahead_s)
+
+    def _queues(self, profile: Profile) -> Sequence[QueueMetrics]:
+        """The member queues by their newest samples, with the jobs of workers that their broker does not list yet."""
+        direct = self._gathered.direct
+        members = [
+            with_newest(
+                self._recent.metrics(queue, now_s=self._now_s, objective=profile.objective_of(queue)),
+                direct.get(queue),
+            )
+            for queue in profile.queues
+        ]
+        listed_by_s = self._now_s - LISTED_WITHIN_S
+        return with_unlisted_workers(
+            members,
+            direct,
+            running_workers=len(self._workers.ready(profile.pool, by_s=listed_by_s)),
+            now_s=self._now_s,
+        )
+
+    def _present(
+        self, profile: Profile, queues: Sequence[QueueMetrics], *, slots_per_worker: int
+    ) -> tuple[WorkersAtInstant, bool]:
+        """The workers at the instant of the samples, and whether it is known what runs."""
+        present = counted(
+            queues,
+            self._workers.recent(profile.pool),
+            running_workers=self._workers.in_state(profile.pool, WorkerState.RUNNING),
+            starting_workers=self._workers.in_state(profile.pool, WorkerState.STARTING),
+            slots_per_worker=slots_per_worker,
+        )
+        return self._listed(profile, present) if profile.mode is Mode.RECOMMEND else (present, True)
 
     def _workers_at_work(self, profile: Profile, present: WorkersAtInstant, evidence: WorkerEvidence) -> int:
         """Workers that may have had jobs at the sample, on all hosts, and all that the broker lists; 0: not known.
@@ -197,9 +168,9 @@ class ViewBuilder:
             for queue in profile.queues
             if (sample := self._gathered.direct.get(queue)) is not None and sample.at_s >= oldest_s
         ]
-        running, listed_by_s = self._all_running.get(pool, ()), self._now_s - LISTED_WITHIN_S - self._ahead_s
+        running, listed_by_s = self._workers.all_running(pool), self._now_s - LISTED_WITHIN_S - self._ahead_s
         are_listed = all(each.state_since_s is None or each.state_since_s <= listed_by_s for each in running)
-        is_anybody_unseen = self._unknown[pool] or self._states[pool, WorkerState.STARTING]
+        is_anybody_unseen = self._unknown[pool] or self._workers.in_state(pool, WorkerState.STARTING)
         return suspension_of(
             fresh if len(fresh) == len(profile.queues) else (),
             running,
@@ -209,12 +180,13 @@ class ViewBuilder:
     def _evidence(self, profile: Profile, queues: Sequence[QueueMetrics], *, running_workers: int) -> WorkerEvidence:
         """What ``running_workers`` do; of a pool that others scale, only what those do that agents report."""
         at_s = instant_s(queues)
-        ready = self._ready(profile.pool, by_s=at_s)
+        ready = self._workers.ready(profile.pool, by_s=at_s)
         if profile.mode is Mode.RECOMMEND:
             running_workers = min(running_workers, len(ready))
         instant = LATEST
         if at_s is not None:
-            service_time_s = _greatest(queue.service_time_s for queue in queues)
+            known_s = (queue.service_time_s for queue in queues if queue.service_time_s is not None)
+            service_time_s = max(known_s, default=None)
             instant = SampledInstant(at_s=at_s, ahead_s=self._ahead_s, service_time_s=service_time_s)
         return evidence_of(ready, running_workers=running_workers, instant=instant)
 
@@ -223,22 +195,16 @@ class ViewBuilder:
 
         Workers of others do not report: of a pool that others scale, some may run anywhere.
         """
-        running = self._all_running.get(profile.pool, ())
+        running = self._workers.all_running(profile.pool)
         if profile.mode is Mode.RECOMMEND:
             return False
         listed = listed_workers(profile.queues, self._gathered.direct, now_s=self._now_s)
-        is_anybody_unseen = self._unknown[profile.pool] or (listed is not None and listed > self._alive[profile.pool])
+        is_anybody_unseen = self._unknown[profile.pool] or (
+            listed is not None and listed > self._workers.alive(profile.pool)
+        )
         if is_anybody_unseen or (not running and listed != 0):
             return False
         return all(each.activity_source is ActivitySource.REPORTER for each in running)
-
-    def _ready(self, pool: str, *, by_s: float | None) -> list[Worker]:
-        """The running workers of ``pool`` that were ready by then; all of them without a time."""
-        running = self._running.get(pool, [])
-        if by_s is None:
-            return running
-        until_s = by_s - self._ahead_s
-        return [worker for worker in running if worker.state_since_s is None or worker.state_since_s <= until_s]
 
     def _listed(self, profile: Profile, present: WorkersAtInstant) -> tuple[WorkersAtInstant, bool]:
         """What runs of a pool that others scale, and whether that is known.
@@ -256,7 +222,7 @@ class ViewBuilder:
 
     def exposed_s(self, profile: Profile) -> float:
         """For how long from now the pool of ``profile`` is exposed; often 0."""
-        start_up_s = self._templates.get(profile.template, _UNREPORTED).start_up_s
+        start_up_s = self._templates.get(profile.template, UNREPORTED).start_up_s
         return exposed_s(PoolView(profile=profile, queues=(), start_up_s=start_up_s, lag_s=LAG_S))
 
     def _with_past(self, view: PoolView, ahead_s: float) -> PoolView:
@@ -291,48 +257,3 @@ class ViewBuilder:
             self._capacities[kind] = self._rooms.capacity(kind)
         room = self._capacities[kind]
         return None if room is None else room + self._kept[profile.pool]
-
-
-_UNREPORTED = Template(name="", content_hash="")
-
-
-def _templates(known: Iterable[Host]) -> dict[str, Template]:
-    """Each template that hosts report, by name, with the slots and times of its slowest host.
-
-    Hosts may differ; with the fewest slots and the slowest start every one of them can keep up.
-    """
-    reported: dict[str, list[Template]] = {}
-    for host in known:
-        for template in host.templates:
-            reported.setdefault(template.name, []).append(template)
-    return {name: _slowest(templates) for name, templates in reported.items()}
-
-
-def _cores(known: Iterable[Host]) -> dict[str, float]:
-    """The cores of the hosts that may start workers of each template, by its name."""
-    cores: dict[str, float] = {}
-    for host in known:
-        for name in {template.name for template in host.templates} if is_open(host) else ():
-            cores[name] = cores.get(name, 0.0) + host.capacity.cpu_cores
-    return cores
-
-
-def _slowest(templates: Sequence[Template]) -> Template:
-    # A host may know the order only once a worker of it has run: until then that of the others stands for it.
-    orders = {(each.queue_order, each.strict_queues) for each in templates if each.queue_order is not None}
-    order, strict_queues = orders.pop() if len(orders) == 1 else (None, ())  # workers that differ keep to none
-    return replace(
-        templates[0],
-        queue_order=order,
-        strict_queues=strict_queues,
-        slots=min(each.slots for each in templates),
-        start_up_s=_greatest(each.start_up_s for each in templates),
-        start_up_p95_s=_greatest(each.start_up_p95_s for each in templates),
-        start_up_cpu_s=_greatest(each.start_up_cpu_s for each in templates),
-        exit_s=_greatest(each.exit_s for each in templates),
-        leaves_due_jobs=all(each.leaves_due_jobs for each in templates),
-    )
-
-
-def _greatest(values: Iterable[float | None]) -> float | None:
-    return max((each for each in values if each is not None), default=None)
