@@ -14,7 +14,7 @@ from headway.control.database_timeout import DatabaseTimeout
 from headway.control.http.overview.health_reasons import Reason, ailing_hosts, ailing_pools, health_of, with_reasons
 from headway.control.http.overview.pool_places import Places
 from headway.control.http.overview.pool_state import WorkerCounts
-from headway.control.http.overview.pool_summary import pool_now
+from headway.control.http.overview.pool_summary import PoolRows, pool_now
 from headway.control.http.overview.queue_summary import NOBODY, Reporters, Trouble, measured_age_s, queues_now
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
 from headway.control.http.schemas.incidents.noticed_workers import (
@@ -101,6 +101,21 @@ class OverviewRows:
         for cut in self.cuts:
             found.setdefault(cut.pool, []).append(cut)
         return found
+
+    def of_pool(self, stored: StoredProfile, in_force: Profile, *, now_s: float) -> PoolRows:
+        """What was read of one pool, whose profile is the one ``in_force`` now."""
+        pool = stored.profile.pool
+        return PoolRows(
+            profile=in_force,
+            counts=self.counts(pool),
+            listed=listed_workers(stored.profile.queues, self.samples, now_s=now_s),
+            target_workers=self.targets.get(pool),
+            latest=self.latest.get(pool),
+            cuts=self.cuts_of.get(pool, ()),
+            poison=[each for each in self.poison if each.pool == pool],
+            noticed=self.noticed.get(pool, ()),
+            service_p99_s=self.service_p99_s.get(pool),
+        )
 
     def counts(self, pool: str) -> WorkerCounts:
         """The workers of ``pool``, as agents last reported them."""
@@ -297,18 +312,10 @@ class OverviewBuilder:
         places = Places(seen.hosts, now_s=now_s)
         pools = [
             pool_now(
-                self._in_force(stored, now_s=now_s),
+                seen.of_pool(stored, self._in_force(stored, now_s=now_s), now_s=now_s),
                 by_name,
                 troubles,
                 places,
-                counts=seen.counts(stored.profile.pool),
-                listed=listed_workers(stored.profile.queues, seen.samples, now_s=now_s),
-                target_workers=seen.targets.get(stored.profile.pool),
-                latest=seen.latest.get(stored.profile.pool),
-                cuts=seen.cuts_of.get(stored.profile.pool, ()),
-                poison=[each for each in seen.poison if each.pool == stored.profile.pool],
-                noticed=seen.noticed.get(stored.profile.pool, ()),
-                service_p99_s=seen.service_p99_s.get(stored.profile.pool),
                 now_s=now_s,
             )
             for stored in seen.profiles

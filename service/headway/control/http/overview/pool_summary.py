@@ -1,7 +1,7 @@
 """One pool at this moment, as the API gives it: what is measured, what runs, its one word, and what is wrong."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from headway.control.http.overview.pool_places import Places, no_host
 from headway.control.http.overview.pool_state import (
@@ -25,7 +25,7 @@ from headway.control.http.schemas.incidents.poison_responses import PoisonJobOut
 from headway.control.http.schemas.responses import PoolOut, QueueOut
 from headway.scaling.decisions.bottlenecks import bottlenecks_of
 from headway.scaling.incidents.member_waits import oldest_wait, pickup_wait
-from headway.scaling.model import Mode, QueueMetrics, is_suspended
+from headway.scaling.model import Decision, Mode, QueueMetrics, is_suspended
 from headway.scaling.profile import Profile
 from headway.scaling.view import pooled
 from headway.store.hosts.job_cuts import CutRow
@@ -33,111 +33,135 @@ from headway.store.hosts.poison_jobs import PoisonRow
 from headway.store.pools.decisions import StoredDecision
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRows:
+    """What one read of the store brought of a pool."""
+
+    profile: Profile
+    """The one in force now."""
+    counts: WorkerCounts
+    """Its workers as agents report them."""
+    listed: int | None
+    """Its workers as the broker lists them; ``None``: it cannot. They count where it is only recommended for."""
+    target_workers: int | None
+    """What was last decided; ``None``: nothing yet."""
+    latest: StoredDecision | None
+    """Its newest stored decision."""
+    cuts: Sequence[CutRow]
+    """Its jobs that ends of workers have cut of late, or may have."""
+    poison: Sequence[PoisonRow]
+    """Its jobs whose workers died with them again and again."""
+    noticed: Sequence[NoticedWorker]
+    """Its workers that drain, fail to start, take no jobs, or run in the background."""
+    service_p99_s: float | None
+    """What 99 % of its jobs take at most; ``None``: not known."""
+
+    @property
+    def is_advised(self) -> bool:
+        """Whether it is only recommended for: others start its workers."""
+        return self.profile.mode is Mode.RECOMMEND
+
+    @property
+    def running_workers(self) -> int | None:
+        """Its workers that run; ``None`` if nobody knows those of others."""
+        if self.is_advised:
+            return self.listed if self.listed is not None else (self.counts.running or None)
+        return self.counts.running
+
+    @property
+    def decision(self) -> Decision | None:
+        """Its newest decision, without when it was stored."""
+        return None if self.latest is None else self.latest.decision
+
+
 def pool_now(
-    profile: Profile,
+    pool: PoolRows,
     queues: Mapping[str, QueueOut],
     troubles: Mapping[str, Trouble],
     places: Places,
     *,
-    counts: WorkerCounts,
-    listed: int | None,
-    target_workers: int | None,
-    latest: StoredDecision | None,
-    cuts: Sequence[CutRow] = (),
-    poison: Sequence[PoisonRow] = (),
-    noticed: Sequence[NoticedWorker] = (),
-    service_p99_s: float | None = None,
     now_s: float,
 ) -> PoolOut:
-    """The pool of ``profile``, which is the one in force at ``now_s``.
-
-    Args:
-        profile: Of the pool.
-        queues: Every queue that is known, by name.
-        troubles: The same queues.
-        places: The hosts.
-        counts: Its workers as agents report them.
-        listed: Its workers as the broker lists them; ``None``: it cannot. They count where it is only recommended for.
-        target_workers: What was last decided; ``None``: nothing yet.
-        latest: Its newest stored decision.
-        cuts: Its jobs that ends of workers have cut of late, or may have.
-        poison: Its jobs whose workers died with them again and again.
-        noticed: Its workers that drain, fail to start, take no jobs, or run in the background.
-        service_p99_s: What 99 % of its jobs take at most; ``None``: not known.
-        now_s: Unix seconds.
-    """
+    """The pool as it is shown at ``now_s``; ``queues`` are all that are known, by name, as are their ``troubles``."""
+    profile, latest, decision = pool.profile, pool.latest, pool.decision
     members = [queues[queue] for queue in profile.queues if queue in queues]
-    nothing = [QueueMetrics(queue=queue) for queue in profile.queues]
-    known = [member.metrics for member in members]
-    together = pooled(known or nothing)
-    befallen = [troubles[queue] for queue in profile.queues if queue in troubles]
-    is_advised = profile.mode is Mode.RECOMMEND
-    running: int | None = counts.running
-    if is_advised:
-        running = listed if listed is not None else counts.running or None
-        counts = replace(counts, running=running or 0)
-    is_wanted = not is_advised and bool(
-        together.waiting_jobs or target_workers or profile.workers_min or profile.pinned
-    )
-    start_failure = start_failure_of(noticed)
-    suspension = None if latest is None else latest.decision.suspension
-    is_kept_from_jobs = is_suspended(suspension)
-    is_failing = latest is not None and latest.decision.is_failing
-    condition = Condition(
-        profile=profile,
-        metrics=together,
-        members=known,
-        measured_age_s=max((m.measured_age_s for m in members if m.measured_age_s is not None), default=None),
-        failures=[each.failures for each in befallen],
-        cuts=cuts,
-        poison=poison,
-        noticed=noticed,
-        service_p99_s=service_p99_s,
-        lost_jobs=sum(each.lost_jobs for each in befallen),
-        counts=counts,
-        target_workers=target_workers,
-        suspension=suspension,
-        useless=() if latest is None else bottlenecks_of(latest.decision),
-        stoppage=None if latest is None else latest.decision.stoppage,
-        # Workers of a suspended library may end as soon as they are started, and none is to be started. Where others
-        # run and the cause is known, the pool works, short of workers. Where they fail on every host, the one that runs
-        # is only tried.
-        is_crash_looping=not (is_kept_from_jobs or (start_failure is not None and counts.running and not is_failing))
-        and is_crash_looping(profile, counts, latest, places),
-        is_short_of_room=not is_advised and latest is not None and latest.decision.binding == "capacity",
-        unstarted_workers=0
-        if is_kept_from_jobs or start_failure is not None
-        else unstarted_workers(counts, latest, target_workers=target_workers, mode=profile.mode_at(now_s), now_s=now_s),
-        no_host=no_host(profile, places) if is_wanted else None,
-        now_s=now_s,
+    condition = _condition(
+        pool, members, [troubles[queue] for queue in profile.queues if queue in troubles], places, now_s=now_s
     )
     return PoolOut.taken_from(
         condition,
         profile,
         mode=profile.mode_at(now_s),
         state=state_of(condition),
-        oldest_wait=oldest_wait(profile, known),
-        pickup_wait=pickup_wait(profile, known),
+        oldest_wait=oldest_wait(profile, condition.members),
+        pickup_wait=pickup_wait(profile, condition.members),
         causes=causes_of(condition, places),
         bottlenecks=condition.bottlenecks,
-        start_failure=start_failure,
-        running_workers=running,
-        starting_workers=counts.starting,
-        draining_workers=counts.draining,
-        failing_workers=counts.backing_off,
-        unknown_workers=counts.unknown,
+        start_failure=start_failure_of(pool.noticed),
+        running_workers=pool.running_workers,
+        starting_workers=pool.counts.starting,
+        draining_workers=pool.counts.draining,
+        failing_workers=pool.counts.backing_off,
+        unknown_workers=pool.counts.unknown,
         reported_age_s=places.reported_age_s(profile),
-        failures=failures_out(condition.failures, profile.failure_limit, together),
+        failures=failures_out(condition.failures, profile.failure_limit, condition.metrics),
         decided_at_s=latest.decided_at.timestamp() if latest else None,
-        binding=latest.decision.binding if latest else None,
-        predicted_pickup_s=latest.decision.predicted_pickup_s if latest else None,
-        day_budget=latest.decision.day_budget if latest else None,
-        cut_jobs=sum(each.is_certain for each in cuts),
-        poison_jobs=[PoisonJobOut.taken_from(each) for each in poison],
-        perhaps_cut_jobs=sum(not each.is_certain for each in cuts),
-        awaited=awaited_sentence(noticed, now_s=now_s),
+        binding=decision.binding if decision else None,
+        predicted_pickup_s=decision.predicted_pickup_s if decision else None,
+        day_budget=decision.day_budget if decision else None,
+        cut_jobs=sum(each.is_certain for each in pool.cuts),
+        poison_jobs=[PoisonJobOut.taken_from(each) for each in pool.poison],
+        perhaps_cut_jobs=sum(not each.is_certain for each in pool.cuts),
+        awaited=awaited_sentence(pool.noticed, now_s=now_s),
         overdue=_overdue(condition),
-        notes=list(latest.decision.notes) if latest else [],
+        notes=list(decision.notes) if decision else [],
+    )
+
+
+def _condition(
+    pool: PoolRows, members: Sequence[QueueOut], troubles: Sequence[Trouble], places: Places, *, now_s: float
+) -> Condition:
+    """What the pool's one word and its reasons are read off."""
+    profile, decision, target_workers = pool.profile, pool.decision, pool.target_workers
+    counts = replace(pool.counts, running=pool.running_workers or 0)
+    known = [member.metrics for member in members]
+    metrics = pooled(known or [QueueMetrics(queue=queue) for queue in profile.queues])
+    is_wanted = not pool.is_advised and bool(
+        metrics.waiting_jobs or target_workers or profile.workers_min or profile.pinned
+    )
+    has_start_failure = start_failure_of(pool.noticed) is not None
+    suspension = None if decision is None else decision.suspension
+    is_kept_from_jobs = is_suspended(suspension)
+    is_failing = decision is not None and decision.is_failing
+    return Condition(
+        profile=profile,
+        metrics=metrics,
+        members=known,
+        measured_age_s=max((m.measured_age_s for m in members if m.measured_age_s is not None), default=None),
+        failures=[each.failures for each in troubles],
+        cuts=pool.cuts,
+        poison=pool.poison,
+        noticed=pool.noticed,
+        service_p99_s=pool.service_p99_s,
+        lost_jobs=sum(each.lost_jobs for each in troubles),
+        counts=counts,
+        target_workers=target_workers,
+        suspension=suspension,
+        useless=() if decision is None else bottlenecks_of(decision),
+        stoppage=None if decision is None else decision.stoppage,
+        # Workers of a suspended library may end as soon as they are started, and none is to be started. Where others
+        # run and the cause is known, the pool works, short of workers. Where they fail on every host, the one that runs
+        # is only tried.
+        is_crash_looping=not (is_kept_from_jobs or (has_start_failure and counts.running and not is_failing))
+        and is_crash_looping(profile, counts, pool.latest, places),
+        is_short_of_room=not pool.is_advised and decision is not None and decision.binding == "capacity",
+        unstarted_workers=0
+        if is_kept_from_jobs or has_start_failure
+        else unstarted_workers(
+            counts, pool.latest, target_workers=target_workers, mode=profile.mode_at(now_s), now_s=now_s
+        ),
+        no_host=no_host(profile, places) if is_wanted else None,
+        now_s=now_s,
     )
 
 
