@@ -68,6 +68,11 @@ BREACHES = [
         "headway.control.agents.batcher -> headway.control.agents.agent_service",
     ),
     (
+        "headway/agent/workers/ends/exit_log.py",
+        "import headway.agent.workers.reaper",
+        "headway.agent.workers.ends.exit_log -> headway.agent.workers.reaper",
+    ),
+    (
         "headway/control/auth/failed_sign_ins.py",
         "import headway.control.auth.authenticator",
         "headway.control.auth.failed_sign_ins -> headway.control.auth.authenticator",

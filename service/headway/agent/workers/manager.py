@@ -57,26 +57,29 @@ class WorkerManager:
         environment: Mapping[str, str],
         clock: Callable[[], float] = procfs.since_boot_s,
     ) -> None:
-        logs = folder.open_logs()
-        self.output = WorkerLogs(logs)
-        self._folder = folder
-        self._starts = StartLog(folder, boot_id=procfs.boot_id())
-        self._logbook = WorkerJournal(folder, clock=clock)
-        self.storage = StorageCheck(folder, logs, self._logbook, clock=clock)
         self._host_file = host_file
         self._agent_id = agent_id
         self._clock = clock
-        self._table = WorkerTable()
+        self._is_first_process = os.getpid() == 1
         self._orders = DesiredState()
-        self.cuts = CutWatch(folder, boot_id=procfs.boot_id(), clock=clock)
         self.is_ending = False
         """Whether all workers are to end with this agent, which the next one has to know if that was killed at it."""
+
+        logs, boot_id = folder.open_logs(), procfs.boot_id()
+        self._folder = folder
+        self._starts = StartLog(folder, boot_id=boot_id)
+        self._logbook = WorkerJournal(folder, clock=clock)
+        self.storage = StorageCheck(folder, logs, self._logbook, clock=clock)
+        self.output = WorkerLogs(logs)
+        self.reporters = Reporters(folder, agent_id=agent_id, environment=environment, clock=clock)
+
+        self._table = WorkerTable()
         self.remains = OrphanProcesses(agent_id, self.output)
         self.unrecorded = UnrecordedWorkers()
         self.occupancy = Occupancy(self._table, self.remains, self.unrecorded, host_gpus=host_file.gpus)
-        self.reporters = Reporters(folder, agent_id=agent_id, environment=environment, clock=clock)
-        self.suspended_starts = SuspendedStarts()
+
         self.done_jobs = DoneJobs()
+        self.suspended_starts = SuspendedStarts()
         self._gate = StartGate(self._table, self.remains, self.done_jobs)
         self.start_watch = StartWatch(self._gate.failures, self.reporters, self.output)
         self._spawner = Spawner(
@@ -90,7 +93,9 @@ class WorkerManager:
             starts=self._starts,
             done_jobs=self.done_jobs,
         )
+
         self.ends = ExitLog()
+        self.cuts = CutWatch(folder, boot_id=boot_id, clock=clock)
         self.orphan_watch = OrphanWatch(self.remains, self.reporters, self.cuts)
         self._drain_watch = DrainWatch(self.reporters, self.cuts)
         self._reaper = Reaper(
@@ -104,7 +109,6 @@ class WorkerManager:
             reporters=self.reporters,
             output=self.output,
         )
-        self._is_first_process = os.getpid() == 1
 
     # --- what is known -----------------------------------------------------------------------------------------------
 
