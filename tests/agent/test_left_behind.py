@@ -9,6 +9,7 @@ import shlex
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +19,10 @@ import pytest
 from headway.agent.config.templates import Reporter, Stop, Template
 from headway.agent.config.worker_programs import bears_second_stop, starts_worker
 from headway.agent.fleet_end import awaited_line
+from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.workers.manager import WorkerManager
 from headway.local import procfs
-from headway.scaling.model import Assignment, WorkerState
+from headway.scaling.model import ActivitySource, Assignment, WorkerState
 from headway.scaling.reconcile import Drain, Start, Upkeep, reconcile
 from support.processes import runs
 from support.waiting import eventually
@@ -376,7 +378,7 @@ def test_what_a_job_of_a_worker_that_ends_well_has_sent_to_the_background_is_its
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would hold a worker's place for as long as it lives."""
-    monkeypatch.setattr("headway.agent.workers.ends.orphans.CRASH_WITHIN_S", 0.2)
+    monkeypatch.setattr("headway.agent.workers.ends.orphan_roles.CRASH_WITHIN_S", 0.2)
     later = "import subprocess, sys, time; time.sleep(1.0); subprocess.Popen([sys.executable, '-c', {!r}])"
     with stage.fleet(template(later.format("import time; time.sleep(600)"), stop=Stop())) as fleet:
         fleet.act([start()])
@@ -388,6 +390,126 @@ def test_what_a_job_of_a_worker_that_ends_well_has_sent_to_the_background_is_its
         assert fleet.remains.workers() == ()
     (child,) = [pid for pid in procfs.pids() if worker.worker_id in procfs.environment(pid).values()]
     os.kill(child, signal.SIGKILL)
+
+
+DAEMON = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)"
+STARTS_DAEMON = f"import subprocess, sys; {DAEMON}"
+
+
+def children_of(worker_id: str) -> list[int]:
+    return [pid for pid in procfs.pids() if worker_id in procfs.environment(pid).values()]
+
+
+def end_all(pids: Sequence[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("is_burst", [False, True])
+def test_what_a_job_of_a_library_leaves_soon_after_the_start_holds_back_no_other_worker(
+    stage: Stage, tmp_path: Path, is_burst: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a tunnel that the one job of `rq worker --max-jobs 1` has opened: the template was barred while it lived."""
+    (tmp_path / "rq").write_text(STARTS_DAEMON)
+    ends_soon = replace(template(), argv=(sys.executable, str(tmp_path / "rq"), "worker"))
+    with stage.fleet(ends_soon) as fleet:
+        fleet.act([start(is_burst=is_burst)])
+        (worker,) = fleet.workers()
+        reconcile_until(fleet, lambda: fleet.running() == ())
+        fleet.scan()
+        assert (fleet.remains.workers(), fleet.remains.in_background("py")) == ((), None)
+    end_all(children_of(worker.worker_id))
+    assert "--detach" not in caplog.text
+
+
+HAS_ENDED_A_JOB = f"""
+import json, os, subprocess, sys, time
+pipe = os.open(os.environ['HEADWAY_REPORTER_PIPE'], os.O_RDWR | os.O_NONBLOCK)
+job = {{'v': 1, 'id': 'j1', 'queue': 'mail', 'class': 'shop.send', 'attempt': 1, 'at_s': time.time()}}
+for more in {{'t': 'begun'}}, {{'t': 'ended', 'outcome': 'finished'}}:
+    os.write(pipe, json.dumps({{**job, **more}}).encode() + b'\\n')
+{DAEMON}
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "is_burst", "is_in_background"),
+    [
+        (STARTS_DAEMON, False, True),
+        (STARTS_DAEMON, True, False),
+        (HAS_ENDED_A_JOB, False, False),
+    ],
+)
+def test_a_worker_that_had_a_reason_to_end_has_not_gone_to_the_background(
+    stage: Stage, code: str, is_burst: bool, is_in_background: bool
+) -> None:
+    """What an unknown program leaves soon after its start counts all the same: it may be what takes jobs."""
+    with stage.fleet(template(code, reporter=Reporter.CELERY)) as fleet:
+        fleet.act([start(is_burst=is_burst)])
+        reconcile_until(fleet, lambda: fleet.remains.workers())
+        (left,) = fleet.remains.workers()
+        assert left.goes_to_background is is_in_background
+        assert (left.worker_id in fleet.occupancy.keeping_places()) is is_in_background
+        end_all([left.pid])
+
+
+def test_a_worker_that_is_asked_to_stop_as_it_has_begun_has_not_gone_to_the_background(stage: Stage) -> None:
+    at_term = (
+        "import os, signal, time; signal.signal(signal.SIGTERM, lambda *_: os._exit(0)); print('ready', flush=True)"
+    )
+    with stage.fleet(template(f"{STARTS_DAEMON}; {at_term}; time.sleep(600)", ready=PRINTS_READY)) as fleet:
+        fleet.act([start()])
+        running(fleet)
+        fleet.drain_all()
+        reconcile_until(fleet, lambda: fleet.remains.workers())
+        (left,) = fleet.remains.workers()
+        assert not left.goes_to_background
+        assert due(fleet, workers=1) == (Start(pool="mail", template="py"),)
+        end_all([left.pid])
+
+
+LEAVES_AT_TERM = """
+import os, pathlib, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+time.sleep(1.0)
+{leaves}
+print('ready', flush=True)
+time.sleep(600)
+"""
+LEAVES_COPY = "if os.fork() == 0: os.setsid(); signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+IDLE, BUSY = (Activity(is_busy=each, source=ActivitySource.BROKER) for each in (False, True))
+
+
+@pytest.mark.parametrize(
+    ("leaves", "activity", "is_counted"),
+    [
+        (DAEMON, NOT_KNOWN, False),
+        (DAEMON, IDLE, False),
+        (DAEMON, BUSY, True),  # it may have been killed, and its job's process may go on
+        (LEAVES_COPY, NOT_KNOWN, True),
+    ],
+)
+def test_a_daemon_of_a_job_of_a_worker_that_was_taken_over_is_its_own_affair(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leaves: str, activity: Activity, is_counted: bool
+) -> None:
+    """Nobody sees how a worker of an earlier agent ends: each of these daemons counted for as long as it lived."""
+    monkeypatch.setattr("headway.agent.workers.ends.orphan_roles.CRASH_WITHIN_S", 0.2)
+    (tmp_path / "rq").write_text(LEAVES_AT_TERM.format(leaves=leaves))
+    later = replace(template(ready=PRINTS_READY), argv=(sys.executable, str(tmp_path / "rq"), "worker"))
+    with stage.fleet(later) as fleet:
+        fleet.act([start()])
+        running(fleet)
+        (worker,) = fleet.workers()
+    waiting_for_end = threading.Thread(target=os.waitpid, args=(worker.pid, 0))
+    waiting_for_end.start()  # it is the test's child, which nobody else waits for
+    with stage.fleet(later) as fleet:
+        fleet.cuts.go_by(lambda _: activity)
+        fleet.drain_all()
+        reconcile_until(fleet, lambda: fleet.workers() == ())
+        fleet.scan()
+        assert bool(fleet.remains.workers()) is is_counted
+    waiting_for_end.join()
+    end_all(children_of(worker.worker_id))
 
 
 # --- by command line -------------------------------------------------------------------------------------------------

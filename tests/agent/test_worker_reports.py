@@ -63,7 +63,9 @@ def wire(tmp_path: Path) -> Iterator[Wire]:
 def idle(wire: Wire) -> Wire:
     """One of which two beats have said that it does nothing, the last at 10 s."""
     wire.say(beat(at_s=8.0), beat(at_s=10.0), at_s=10.0)
-    assert wire.activity(10.0) == Activity(is_busy=False, source=REPORTER, known_at_s=10.0, running_jobs=0)
+    assert wire.activity(10.0) == Activity(
+        is_busy=False, source=REPORTER, known_at_s=10.0, running_jobs=0, ended_jobs=0
+    )
     return wire
 
 

@@ -36,7 +36,7 @@ class Activity:
     inability: Inability | None = None
     """Why it takes no jobs; ``None``: it can, as far as is known."""
     ended_jobs: int | None = None
-    """Since it began, by its broker's count."""
+    """Since it began, by its own count or its broker's."""
     moves_due_jobs: bool = False
     """Whether it moves jobs that are due into their queue, for all workers: it holds the lock of RQ's scheduler."""
 

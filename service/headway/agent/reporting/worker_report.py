@@ -89,6 +89,8 @@ class WorkerReport:
         self._open: dict[Attempt, _Open] = {}
         self._unnamed_jobs = 0
         """Jobs that run beside those in ``_open``."""
+        self._ended_jobs = 0
+        """Jobs whose end was reported, without those that the end of their process has cut."""
         self._gathering: _Gathering | None = None
         self._is_whole = False
         """Whether nothing is missing since the beat before the last."""
@@ -114,7 +116,12 @@ class WorkerReport:
         """
         if self._known_at_s is None:
             return Activity(is_busy=None)
-        said = Activity(is_busy=None, source=ActivitySource.REPORTER, known_at_s=self._known_at_s)
+        said = Activity(
+            is_busy=None,
+            source=ActivitySource.REPORTER,
+            known_at_s=self._known_at_s,
+            ended_jobs=max(self._ended_jobs, 0 if self.beat is None else self.beat.ended or 0),
+        )
         if self.running_jobs:
             since_s = min((each.started_at_s for each in self.running), default=None)
             return replace(
@@ -158,6 +165,7 @@ class WorkerReport:
             self._known_at_s = at_s
         elif said.kind is ReportKind.ENDED:
             self._end((said.job_id, said.attempt))
+            self._ended_jobs += not said.is_cut
             self._known_at_s = at_s
 
     def _begin(self, said: JobReport) -> None:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from headway.agent.config.host_file import HostFile
+from headway.agent.config.templates import Template
 from headway.agent.desired_state import DesiredState
 from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.reporting.reporters import Reporters
@@ -310,7 +311,7 @@ class WorkerManager:
         process = worker_process.adopt(record.pid, record.started_ticks)
         if process is None:
             self.cuts.note_gone(record, were_all_killed=were_all_killed)
-            self._reaper.reap(held, exit_code=None, now_s=now_s)
+            self._reaper.reap(held, self._template_of(held), exit_code=None, now_s=now_s)
         else:
             held.asked_at_s = now_s
             held.runs_as(process, self.output)
@@ -332,13 +333,15 @@ class WorkerManager:
         if held.process is None:
             self._gate.check(held, now_s=now_s)
         elif held.process.has_ended():
-            self._reaper.reap(held, exit_code=held.process.exit_code, now_s=now_s)
+            self._reaper.reap(held, self._template_of(held), exit_code=held.process.exit_code, now_s=now_s)
         elif held.state is WorkerState.STARTING:
             return self.start_watch.check(held, now_s=now_s)
         elif held.state is WorkerState.DRAINING:
-            template = self._host_file.templates.get(held.record.template)
-            return self._drain_watch.check(held, template, now_s=now_s)
+            return self._drain_watch.check(held, self._template_of(held), now_s=now_s)
         return False
+
+    def _template_of(self, held: ManagedWorker) -> Template | None:
+        return self._host_file.templates.get(held.record.template)
 
     def _seen(self) -> tuple[dict[str, Record], list[OrphanRecord], list[Unrecorded], tuple[HostProblem, ...]]:
         """What a scan may change."""

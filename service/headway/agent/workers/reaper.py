@@ -3,6 +3,7 @@
 import logging
 from dataclasses import replace
 
+from headway.agent.config.templates import Template
 from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.reporting.reporters import Reporters
 from headway.agent.workers import lifecycle
@@ -10,6 +11,7 @@ from headway.agent.workers.ends.cut_watch import CutWatch
 from headway.agent.workers.ends.exit_log import Ended, ExitLog
 from headway.agent.workers.ends.orphan_watch import OrphanWatch
 from headway.agent.workers.ends.orphans import OrphanProcesses
+from headway.agent.workers.ends.worker_end import WorkerEnd
 from headway.agent.workers.lifecycle import Life
 from headway.agent.workers.managed_worker import ManagedWorker
 from headway.agent.workers.starts.start_failures import OUTPUT_END_BYTES
@@ -50,18 +52,25 @@ class Reaper:
         self._reporters = reporters
         self._output = output
 
-    def reap(self, worker: ManagedWorker, *, exit_code: int | None, now_s: float) -> None:
+    def reap(self, worker: ManagedWorker, template: Template | None, *, exit_code: int | None, now_s: float) -> None:
         """Take note that the worker's process has ended: the worker backs off, or its place is free.
 
-        ``exit_code`` is ``None`` where nobody could see it.
+        ``template`` is what it was started from, as ``host.toml`` has it now; ``exit_code`` is ``None`` where nobody
+        could see it.
         """
         record = worker.record
         is_repeated = bool(exit_code) and self._is_the_reporters_fault(record)
         said = self._orphan_watch.last_report(worker)
+        end = WorkerEnd(
+            record=record,
+            exit_code=exit_code,
+            last=self._cuts.known_of(record, said=said),
+            argv=template.argv if template is not None and template.content_hash == record.template_hash else (),
+        )
         if exit_code is not None:
             self._cuts.note_end(record, exit_code=exit_code, said=said)
         if is_repeated:
-            self._repeat(worker, exit_code=exit_code)
+            self._repeat(worker, end)
             return
         if record.life.state is WorkerState.DRAINING and worker.was_idle and not record.life.is_forced:
             self._ends.note_exit(worker.exit(now_s=now_s))
@@ -70,7 +79,7 @@ class Reaper:
         worker.become(life)
         self._ends.note(Ended(worker=worker.worker(NOT_KNOWN), exit_code=exit_code), is_spent=life.is_spent)
         if exit_code != 0 or worker.may_leave(now_s=now_s):
-            self._remains.note(record, exit_code=exit_code)
+            self._remains.note(end)
         summary = f"pid={record.pid} exit={'unknown' if exit_code is None else exit_code}"
         summary += f" after_s={now_s - life.started_at_s:.1f}"
         if life.state is WorkerState.BACKING_OFF:
@@ -104,10 +113,10 @@ class Reaper:
             )
         )
 
-    def _repeat(self, worker: ManagedWorker, *, exit_code: int | None) -> None:
+    def _repeat(self, worker: ManagedWorker, end: WorkerEnd) -> None:
         """Free the place of a start, so that another is made at once."""
         self._let_go(worker)
-        self._remains.note(worker.record, exit_code=exit_code)
+        self._remains.note(end)
         self._table.remove(worker)
 
     def _let_go(self, worker: ManagedWorker) -> None:

@@ -7,6 +7,7 @@ gone while nobody watched   cut, unless it was known idle, or was asked to stop 
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.reporting.reporters import JobReports
@@ -38,6 +39,12 @@ class CutWatch:
     def keep(self, records: Iterable[Record]) -> None:
         """Write down what is known of these workers, for the agent that may find them gone."""
         self._last.keep({each.worker_id: self._activity(each) for each in records})
+
+    def known_of(self, record: Record, *, said: Activity) -> Activity:
+        """What was known last of a worker that has ended, which reported ``said``."""
+        known = self._activity(record)
+        ended_jobs = max((each.ended_jobs for each in (said, known) if each.ended_jobs is not None), default=None)
+        return replace(known if said.source is None else said, ended_jobs=ended_jobs)
 
     def note_kill(self, worker: Record | OrphanRecord, *, cause: CutCause, said: Activity = NOT_KNOWN) -> None:
         """Note what the agent cuts by killing the worker now; ``said`` is what it reports itself."""

@@ -8,6 +8,8 @@ They count as one worker that drains, until they are gone: of a pool of which no
 their worker was not asked to stop, they keep its place. The main process of a library that nobody has asked is asked
 once; all others only finish, for the signal would kill them. None is killed before a deadline that a person has set.
 
+What a job of a worker that ended well has started (a tunnel, a display) is the job's own affair, and counts as nothing.
+
 They are known by the marks that they have inherited, or by where they print to; the kernel shows no parent any more.
 What goes to the background forks more than once: the process that is left first ends at once, and leaves another. So
 the search for it goes on for a while, and begins again whenever one that was found has ended.
@@ -19,10 +21,10 @@ import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from headway.agent.config.worker_programs import bears_second_stop, starts_worker
 from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.workers import lifecycle, worker_marks, worker_process, worker_record
-from headway.agent.workers.crash_backoff import CRASH_WITHIN_S
+from headway.agent.workers.ends import orphan_roles
+from headway.agent.workers.ends.worker_end import WorkerEnd
 from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_record import OrphanRecord, Record
 from headway.local import procfs
@@ -43,8 +45,7 @@ log = logging.getLogger(__name__)
 class _Ended:
     """A worker that has ended, and until when what it has left is searched for."""
 
-    record: Record
-    exit_code: int | None
+    end: WorkerEnd
     until_s: float
     search_at_s: float
 
@@ -60,9 +61,9 @@ class OrphanProcesses:
         self.left: list[OrphanRecord] = []
         """What is known of, for the next agent to go on with."""
 
-    def note(self, record: Record, *, exit_code: int | None) -> None:
+    def note(self, end: WorkerEnd) -> None:
         """Search, from the next scan on, for processes that this worker has left."""
-        self._ended[record.worker_id] = _Ended(record, exit_code, until_s=-math.inf, search_at_s=-math.inf)
+        self._ended[end.record.worker_id] = _Ended(end, until_s=-math.inf, search_at_s=-math.inf)
 
     def workers(self, activity: Callable[[str], Activity] = lambda _: NOT_KNOWN) -> tuple[Worker, ...]:
         """What is left of each worker, as one that drains, under an id of its own.
@@ -115,8 +116,7 @@ class OrphanProcesses:
         self.left = [*self.left, *found]
         for each in due.values():
             if each.until_s == -math.inf:  # its first search
-                goes_on = each.exit_code == 0 and not each.record.life.is_burst and _is_young(each.record, now_s=now_s)
-                each.until_s = now_s + SEARCH_S if goes_on else now_s
+                each.until_s = now_s + SEARCH_S if orphan_roles.may_be_in_background(each.end, now_s=now_s) else now_s
             each.search_at_s = now_s + SEARCH_AGAIN_S if now_s < each.until_s else math.inf
 
     def _follow(self, there: Sequence[OrphanRecord], *, now_s: float) -> None:
@@ -175,13 +175,12 @@ class OrphanProcesses:
             families.setdefault(record.worker_id, []).append(process)
         found = []
         for worker_id, family in families.items():
-            record, exit_code = due[worker_id].record, due[worker_id].exit_code
-            mains = _mains(family, record, exit_code=exit_code)
+            end = due[worker_id].end
+            mains = orphan_roles.main_pids(family, end)
             for process in sorted(family, key=lambda each: (each.pid not in mains, each.started_ticks, each.pid)):
                 is_main = process.pid in mains
-                if exit_code == 0 and not is_main and not _began_with(process, record):
-                    continue  # what a job of a worker that ended well has sent to the background is its own affair
-                found.append(_orphan(process, record, is_main=is_main, exit_code=exit_code, now_s=now_s))
+                if is_main or not orphan_roles.is_of_a_job(process, end):
+                    found.append(_orphan(process, end, is_main=is_main, now_s=now_s))
         return found
 
     def _marked(self, due: Mapping[str, _Ended]) -> list[tuple[Stat, Record]]:
@@ -189,7 +188,7 @@ class OrphanProcesses:
         found = []
         for pid in procfs.pids():
             worker_id, _ = worker_marks.marked(pid, self._agent_id, self._output)
-            record = due[worker_id].record if worker_id in due else None
+            record = due[worker_id].end.record if worker_id in due else None
             process = procfs.stat(pid) if record is not None else None
             if record is None or process is None or process.is_over:
                 continue
@@ -199,10 +198,11 @@ class OrphanProcesses:
         return found
 
 
-def _orphan(process: Stat, record: Record, *, is_main: bool, exit_code: int | None, now_s: float) -> OrphanRecord:
+def _orphan(process: Stat, end: WorkerEnd, *, is_main: bool, now_s: float) -> OrphanRecord:
+    record = end.record
     ends_by_s = _deadline_s(record, now_s=now_s)
-    is_background = exit_code == 0 and _is_young(record, now_s=now_s) and _began_with(process, record)
-    must_be_asked = is_main and _must_be_asked(process, record)
+    is_background = orphan_roles.may_be_in_background(end, now_s=now_s) and orphan_roles.has_begun_with(process, record)
+    must_be_asked = is_main and orphan_roles.is_to_be_asked(process, end)
     _log(process, record, is_background=is_background, must_be_asked=must_be_asked, ends_by_s=ends_by_s, now_s=now_s)
     return taken_from(
         OrphanRecord,
@@ -212,8 +212,7 @@ def _orphan(process: Stat, record: Record, *, is_main: bool, exit_code: int | No
         record.stop,
         ends_by_s=ends_by_s,
         must_be_asked=must_be_asked,
-        # A worker that was asked has left its place, and the control plane knows: another may be there already.
-        keeps_place=not _was_asked(record) or record.life.has_failed,
+        keeps_place=orphan_roles.keeps_place(end, is_main=is_main),
         is_background=is_background,
     )
 
@@ -240,42 +239,6 @@ def _log(
         end = f"ended in {max(0.0, ends_by_s - now_s):.0f} s unless it ends by itself"
     asked = "asked to stop, " if must_be_asked else ""
     log.warning("left behind pool=%s pid=%d by pid=%d: %s%s", record.pool, process.pid, record.pid, asked, end)
-
-
-def _mains(family: Sequence[Stat], record: Record, *, exit_code: int | None) -> frozenset[int]:
-    """The ids of the main processes of libraries among those that the worker has left."""
-    known = {(each.pid, each.started_ticks) for each in record.mains}
-    found = {each.pid for each in family if (each.pid, each.started_ticks) in known}
-    if found or exit_code != 0:
-        return frozenset(found)
-    # A main process that ends well has no copies left: what is there is another one, and its copies are its children.
-    pids = {each.pid for each in family}
-    eldest = [each for each in family if each.parent_pid not in pids and starts_worker(procfs.command_line(each.pid))]
-    return frozenset(each.pid for each in eldest) if len(eldest) == 1 else frozenset()
-
-
-def _must_be_asked(process: Stat, record: Record) -> bool:
-    """Whether nobody has asked the main process to stop, or a second signal cuts none of its jobs.
-
-    Of one below a wrapper that handles the signal nobody knows whether the wrapper has passed it on.
-    """
-    main = next((each for each in record.mains if each.pid == process.pid), None)
-    if main is not None and main.is_asked:
-        return False
-    return not _was_asked(record) or bears_second_stop(procfs.command_line(process.pid), record.stop.stop_signal)
-
-
-def _was_asked(record: Record) -> bool:
-    return record.life.state is WorkerState.DRAINING
-
-
-def _is_young(record: Record, *, now_s: float) -> bool:
-    return record.life.state is WorkerState.STARTING or now_s - record.life.started_at_s < CRASH_WITHIN_S
-
-
-def _began_with(process: Stat, record: Record) -> bool:
-    """Whether the process began as its worker did: what begins later is a job's."""
-    return (process.started_ticks - record.started_ticks) / procfs.TICKS_PER_S < CRASH_WITHIN_S
 
 
 def _deadline_s(record: Record, *, now_s: float) -> float | None:
