@@ -108,6 +108,16 @@ def test_running_to_gone_ended_later(age_s: float) -> None:
     assert (after.state, after.has_failed) == (WorkerState.GONE, False)
 
 
+def test_starting_to_gone_ended_when_its_end_was_due() -> None:
+    after = lifecycle.ended(life(WorkerState.STARTING), exit_code=0, now_s=STARTED_S + 1.0, is_due=True)
+    assert (after.state, after.has_failed, after.is_spent) == (WorkerState.GONE, False, False)
+
+
+def test_running_to_gone_ended_when_its_end_was_due_however_soon() -> None:
+    after = lifecycle.ended(life(WorkerState.RUNNING), exit_code=0, now_s=STARTED_S + 1.0, is_due=True)
+    assert (after.state, after.has_failed, after.is_spent) == (WorkerState.GONE, False, False)
+
+
 @pytest.mark.parametrize("exit_code", [0, None])
 def test_starting_to_gone_a_burst_worker_that_found_nothing_to_do_is_spent(exit_code: int | None) -> None:
     """Also where nobody saw how: to refill the place of one that finds nothing to do would go on for ever."""

@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator, Mapping
 
+from headway.agent.config.commands.ending_options import idle_end_options
 from headway.agent.config.commands.worker_commands import understood
 from headway.agent.config.templates import Template
 from headway.agent.config.worker_programs import celery_words
@@ -24,6 +25,11 @@ def stop_hazards(template: Template, *, inherited: Mapping[str, str]) -> Iterato
         yield f"{wrapper.hazard}: {wrapper.cure}"
     if "multi" in words[1:2]:
         yield "`celery multi` starts workers in the background, where no agent can watch them: start `celery … worker`"
+    for option in idle_end_options(template.argv):
+        yield (
+            f"remove {option}: each worker ends when it finds no job, and the agent starts the next one; Headway "
+            "itself ends workers that are idle"
+        )
     if (command := understood(words or template.argv)) is not None:
         yield from (f"remove {each.option}: {each.reason}" for each in command.hazards)
         yield from (f"add {each.option}: {each.reason}" for each in command.lacks)

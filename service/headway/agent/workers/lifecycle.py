@@ -7,6 +7,8 @@
     starting     -> backing_off    ended before it was ready
     running      -> backing_off    ended, too soon to have been of use
     running      -> gone           ended later: its place is free at once
+    starting     -> gone           ended when its end was due
+    running      -> gone           ended when its end was due: by an option, or after a job
     starting     -> draining       asked to stop
     running      -> draining       asked to stop
     draining     -> draining       signalled
@@ -128,10 +130,11 @@ def over(life: Life, *, now_s: float) -> Life:
     return replace(life, state=WorkerState.GONE, since_s=now_s)
 
 
-def ended(life: Life, *, exit_code: int | None, now_s: float) -> Life:
+def ended(life: Life, *, exit_code: int | None, now_s: float, is_due: bool = False) -> Life:
     """The process has ended: starting, running or draining -> backing_off or gone.
 
-    ``exit_code`` is ``None`` where nobody could see it, as of a worker that an earlier agent started.
+    ``exit_code`` is ``None`` where nobody could see it, as of a worker that an earlier agent started. ``is_due``: it
+    has done what it was started for, however soon it has ended.
     """
     assert life.is_alive, life
     after_end = replace(life, since_s=now_s, exit_code=exit_code)
@@ -140,6 +143,6 @@ def ended(life: Life, *, exit_code: int | None, now_s: float) -> Life:
     # An unknown end of a burst worker counts as a good one: to refill its place could go on for ever.
     if life.is_burst and exit_code in {0, None}:
         return replace(after_end, state=WorkerState.GONE, is_spent=True)
-    if life.state is WorkerState.STARTING or now_s - life.started_at_s < CRASH_WITHIN_S:
+    if not is_due and (life.state is WorkerState.STARTING or now_s - life.started_at_s < CRASH_WITHIN_S):
         return replace(after_end, state=WorkerState.BACKING_OFF, has_failed=True)
     return replace(after_end, state=WorkerState.GONE)

@@ -74,7 +74,7 @@ class Reaper:
             return
         if record.life.state is WorkerState.DRAINING and worker.was_idle and not record.life.is_forced:
             self._ends.note_exit(worker.exit(now_s=now_s))
-        life = self._life_after(record, exit_code=exit_code, now_s=now_s)
+        life = self._life_after(end, now_s=now_s)
         self._let_go(worker)
         worker.become(life)
         self._ends.note(Ended(worker=worker.worker(NOT_KNOWN), exit_code=exit_code), is_spent=life.is_spent)
@@ -89,9 +89,14 @@ class Reaper:
             log.info("ended pool=%s template=%s %s", *record.kind, summary)
         self._table.remove_if_gone(worker)
 
-    def _life_after(self, record: Record, *, exit_code: int | None, now_s: float) -> Life:
-        """The life of the worker after its end, which is no failure if somebody has suspended its library."""
-        life = lifecycle.ended(record.life, exit_code=exit_code, now_s=now_s)
+    def _life_after(self, end: WorkerEnd, *, now_s: float) -> Life:
+        """The life after the end, which is no failure if it was due, or if somebody has suspended the library."""
+        record = end.record
+        if end.is_due:
+            self._gate.note_due_end(record, now_s=now_s)
+        if end.has_found_no_job:
+            self._suspended_starts.note_idle_end(record, now_s=now_s)
+        life = lifecycle.ended(record.life, exit_code=end.exit_code, now_s=now_s, is_due=end.is_due)
         if life.state is WorkerState.BACKING_OFF and self._suspended_starts.note(
             record.kind, last_words=self._output.last_words(record.worker_id), now_s=now_s
         ):

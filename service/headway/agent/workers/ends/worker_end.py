@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from headway.agent.config.commands.ending_options import idle_end_options, work_end_options
 from headway.agent.config.worker_programs import starts_worker
 from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.workers.worker_record import Record
@@ -39,6 +40,17 @@ class WorkerEnd:
         if self.last.is_busy or self.record.life.is_forced:
             return False
         return self.was_asked or self.last.is_busy is False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it has ended well of its own accord, and as it was meant to: it is of use, however short its life."""
+        ends_by_itself = bool(idle_end_options(self.argv) or work_end_options(self.argv))
+        return self.is_good and not self.was_asked and (ends_by_itself or bool(self.last.ended_jobs))
+
+    @property
+    def has_found_no_job(self) -> bool:
+        """Whether its end was due because there was no job, as far as is known."""
+        return self.is_due and not self.had_jobs and bool(idle_end_options(self.argv))
 
     @property
     def is_librarys(self) -> bool:

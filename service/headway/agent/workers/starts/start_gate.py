@@ -13,6 +13,7 @@ from headway.agent.workers.ends.done_jobs import DoneJobs, Kind
 from headway.agent.workers.ends.orphans import OrphanProcesses
 from headway.agent.workers.managed_worker import LATER_S, ManagedWorker
 from headway.agent.workers.starts.start_failures import OUTPUT_READ_EVERY_S, StartFailures
+from headway.agent.workers.worker_record import Record
 from headway.agent.workers.worker_table import WorkerTable
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,11 @@ class StartGate:
         for record in self._table.records():
             if record.life.has_stayed(now_s=now_s):
                 self.backoff = self.backoff.survived(record.kind, started_at_s=record.life.started_at_s, now_s=now_s)
+
+    def note_due_end(self, record: Record, *, now_s: float) -> None:
+        """Open for the kind of a worker that has ended when its end was due: the kind is well."""
+        self.failures.forget(record.kind)
+        self.backoff = self.backoff.survived(record.kind, started_at_s=record.life.started_at_s, now_s=now_s)
 
     def forget_failures(self, kind: Kind) -> None:
         """Open for a kind whose workers are started otherwise now."""

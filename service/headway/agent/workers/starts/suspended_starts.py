@@ -1,16 +1,18 @@
-"""Starts that end at once because somebody has suspended the library: no failures, and no reason to back off.
+"""Starts that end at once because no job is to be had: no failures, and no reason to back off.
 
-The control plane says so too, a moment later, and again when it is over. Until then such a start is repeated now and
-then.
+Somebody has suspended the library: the control plane says so too, a moment later, and again when it is over. Or the
+worker's command line ends it where its queue is empty. Such a start is repeated now and then.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 
+from headway.agent.workers.worker_record import Record
 from headway.scaling.model import Assignment
 
 SUSPENDED_WORDS = ("RQ is currently suspended",)  # what `rq worker` prints before it exits with 1
 SUSPENDED_START_PAUSE_S = 2.0  # as soon as a resume shall be seen
+IDLE_START_EVERY_S = 5.0  # as long as a job may wait for a worker that ends where there is none
 
 
 class SuspendedStarts:
@@ -25,6 +27,10 @@ class SuspendedStarts:
             return False
         self._until_s[kind] = now_s + SUSPENDED_START_PAUSE_S
         return True
+
+    def note_idle_end(self, record: Record, *, now_s: float) -> None:
+        """Take note of a worker that has ended because it found no job: another would find none, either."""
+        self._until_s[record.kind] = max(now_s, record.life.started_at_s + IDLE_START_EVERY_S)
 
     def holds(self, kind: tuple[str, str], *, now_s: float) -> bool:
         """Whether nothing of the kind is to be started now."""
