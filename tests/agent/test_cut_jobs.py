@@ -238,6 +238,56 @@ def test_a_worker_that_is_gone_when_its_agent_comes_back_has_lost_what_it_had(
         assert cuts(fleet) == found
 
 
+BY_BROKER = Activity(is_busy=True, source=ActivitySource.BROKER)
+
+
+@pytest.mark.parametrize(
+    ("activity", "is_burst", "found"),
+    [
+        (BY_BROKER, False, [(CutCause.VANISHED, None, True)]),
+        (NOT_KNOWN, False, [(CutCause.VANISHED, None, False)]),
+        (IDLE, False, []),
+        (NOT_KNOWN, True, []),  # it ends by itself
+    ],
+)
+def test_a_worker_that_was_taken_over_and_is_killed_has_lost_what_it_had(
+    stage: Stage, activity: Activity, is_burst: bool, found: list[tuple[CutCause, str | None, bool]]
+) -> None:
+    """Nobody sees how it ends: after a restart of its agent no kill was an incident."""
+    with stage.fleet(template(READY + SLEEP, ready=PRINTS_READY)) as fleet:
+        fleet.act([start(is_burst=is_burst)])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
+    with stage.fleet(template(READY + SLEEP, ready=PRINTS_READY)) as fleet:
+        fleet.cuts.go_by(lambda _: activity)
+        killed(fleet.workers()[0].pid)
+        reconcile_until(fleet, lambda: fleet.running() == ())
+        assert cuts(fleet) == found
+
+
+def test_a_worker_that_was_taken_over_and_asked_to_stop_did_as_it_was_asked(stage: Stage) -> None:
+    with stage.fleet(template(READY + SLEEP, ready=PRINTS_READY)) as fleet:
+        pid = running(fleet, BY_BROKER)
+    with stage.fleet(template(READY + SLEEP, ready=PRINTS_READY)) as fleet:
+        fleet.cuts.go_by(lambda _: BY_BROKER)
+        fleet.drain_all()
+        os.waitpid(pid, 0)
+        reconcile_until(fleet, lambda: fleet.workers() == ())
+        assert cuts(fleet) == []
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_a_worker_that_was_taken_over_has_cut_the_job_that_it_reports(stage: Stage, has_ended: bool) -> None:
+    code = REPORTS_A_JOB % (has_ended, "signal.SIG_DFL")
+    reports = template(code, ready=PRINTS_READY, reporter=Reporter.CELERY)
+    with stage.fleet(reports) as fleet:
+        pid = running(fleet, NOT_KNOWN)
+    with stage.fleet(reports) as fleet:
+        fleet.reporters.read()
+        killed(pid)
+        reconcile_until(fleet, lambda: fleet.running() == ())
+        assert cuts(fleet) == [(CutCause.VANISHED, None, False) if has_ended else (CutCause.ENDED, "j1", True)]
+
+
 def killed(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)

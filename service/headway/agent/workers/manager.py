@@ -310,8 +310,7 @@ class WorkerManager:
             return
         process = worker_process.adopt(record.pid, record.started_ticks)
         if process is None:
-            self.cuts.note_gone(record, were_all_killed=were_all_killed)
-            self._reaper.reap(held, self._template_of(held), exit_code=None, now_s=now_s)
+            self._reaper.reap_gone(held, self._template_of(held), were_all_killed=were_all_killed, now_s=now_s)
         else:
             held.asked_at_s = now_s
             held.runs_as(process, self.output)

@@ -52,26 +52,43 @@ class Reaper:
         self._reporters = reporters
         self._output = output
 
+    def reap_gone(
+        self, worker: ManagedWorker, template: Template | None, *, were_all_killed: bool, now_s: float
+    ) -> None:
+        """Take note of a worker that was gone when this agent came, killed perhaps with all others."""
+        self._cuts.note_gone(worker.record, were_all_killed=were_all_killed)
+        said = self._orphan_watch.last_report(worker)
+        self._conclude(worker, self._end_of(worker, template, exit_code=None, said=said), now_s=now_s)
+
     def reap(self, worker: ManagedWorker, template: Template | None, *, exit_code: int | None, now_s: float) -> None:
         """Take note that the worker's process has ended: the worker backs off, or its place is free.
 
         ``template`` is what it was started from, as ``host.toml`` has it now; ``exit_code`` is ``None`` where nobody
         could see it.
         """
-        record = worker.record
-        is_repeated = bool(exit_code) and self._is_the_reporters_fault(record)
+        is_repeated = bool(exit_code) and self._is_the_reporters_fault(worker.record)
         said = self._orphan_watch.last_report(worker)
-        end = WorkerEnd(
+        end = self._end_of(worker, template, exit_code=exit_code, said=said)
+        self._cuts.note_end(end, said=said)
+        if is_repeated:
+            self._repeat(worker, end)
+        else:
+            self._conclude(worker, end, now_s=now_s)
+
+    def _end_of(
+        self, worker: ManagedWorker, template: Template | None, *, exit_code: int | None, said: Activity
+    ) -> WorkerEnd:
+        record = worker.record
+        is_unchanged = template is not None and template.content_hash == record.template_hash
+        return WorkerEnd(
             record=record,
             exit_code=exit_code,
             last=self._cuts.known_of(record, said=said),
-            argv=template.argv if template is not None and template.content_hash == record.template_hash else (),
+            argv=template.argv if template is not None and is_unchanged else (),
         )
-        if exit_code is not None:
-            self._cuts.note_end(record, exit_code=exit_code, said=said)
-        if is_repeated:
-            self._repeat(worker, end)
-            return
+
+    def _conclude(self, worker: ManagedWorker, end: WorkerEnd, *, now_s: float) -> None:
+        record, exit_code = end.record, end.exit_code
         if record.life.state is WorkerState.DRAINING and worker.was_idle and not record.life.is_forced:
             self._ends.note_exit(worker.exit(now_s=now_s))
         life = self._life_after(end, now_s=now_s)
@@ -84,7 +101,7 @@ class Reaper:
         summary += f" after_s={now_s - life.started_at_s:.1f}"
         if life.state is WorkerState.BACKING_OFF:
             worker.record = replace(worker.record, pid=0, started_ticks=0)
-            self._note_failure(record, f"{summary}{_at_job(said)}", now_s=now_s)
+            self._note_failure(record, f"{summary}{_at_job(end.last)}", now_s=now_s)
         else:
             log.info("ended pool=%s template=%s %s", *record.kind, summary)
         self._table.remove_if_gone(worker)

@@ -57,7 +57,7 @@ class CutCause(StrEnum):
     SIGNAL = "signal"
     """A signal that Headway did not send, as that of a kernel that is short of memory."""
     VANISHED = "vanished"
-    """It was gone when its agent came back."""
+    """It was gone when its agent came back, or has ended under an agent that could not see how."""
     ENDED = "ended"
     """The worker, or the process that ran the job, ended before the job did, without having been killed by Headway."""
     REBOOT = "reboot"

@@ -3,7 +3,8 @@
 killed by its agent         at a drain deadline, or because a person asked: what it had is cut
 ended by another's signal   as where memory is short; but by the signal to stop it dies as it was asked to
 ended with a job            by the worker's own last report, however it ended; what nobody reported was finished
-gone while nobody watched   cut, unless it was known idle, or was asked to stop and had the time to
+ended, and none saw how     as under an agent that has taken it over: cut, unless it was known idle, or had a reason to
+gone while nobody watched   the same; asked to stop, it had the time to
 """
 
 from collections.abc import Callable, Iterable
@@ -14,6 +15,7 @@ from headway.agent.reporting.reporters import JobReports
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers.ends.cut_jobs import CutLog, cut_of, cuts_of
 from headway.agent.workers.ends.last_activity import LastActivity
+from headway.agent.workers.ends.worker_end import WorkerEnd
 from headway.agent.workers.worker_record import OrphanRecord, Record
 from headway.local import procfs
 from headway.scaling.model import RUNNING_JOBS_NAMED_MAX, ActivitySource, CutCause, RunningJob, WorkerState
@@ -51,16 +53,18 @@ class CutWatch:
         known = self._activity(worker) if isinstance(worker, Record) else said
         self.log.note(cuts_of(worker, known, cause=cause, at_s=self._clock()))
 
-    def note_end(self, record: Record, *, exit_code: int, said: Activity) -> None:
-        """Note what an end has cut that this agent saw; ``said`` is what the worker reported last."""
+    def note_end(self, end: WorkerEnd, *, said: Activity) -> None:
+        """Note what an end has cut that this agent noticed; ``said`` is what the worker reported last."""
+        record = end.record
         is_at_work = record.life.state in _AT_WORK or bool(said.running)  # it may end before it is seen to be ready
         if record.life.is_forced or not is_at_work or _works_on(record):
             return
-        if _is_foreign_signal(record, exit_code):
-            known = self._activity(record) if said.source is None else said
-            self.log.note(cuts_of(record, known, cause=CutCause.SIGNAL, at_s=self._clock()))
+        if end.exit_code is not None and _is_foreign_signal(record, end.exit_code):
+            self.log.note(cuts_of(record, end.last, cause=CutCause.SIGNAL, at_s=self._clock()))
         elif said.is_busy and said.source is ActivitySource.REPORTER:
             self.log.note(cuts_of(record, said, cause=CutCause.ENDED, at_s=self._clock()))
+        elif end.exit_code is None and not (end.was_asked or end.ends_by_itself):
+            self.log.note(cuts_of(record, end.last, cause=CutCause.VANISHED, at_s=self._clock()))
 
     def note_reports(self, worker_id: str, said: JobReports) -> None:
         """Note the jobs that a worker has reported cut: the processes that ran them are gone."""

@@ -25,7 +25,7 @@ def is_of_a_job(process: Stat, end: WorkerEnd) -> bool:
 
 def may_be_in_background(end: WorkerEnd, *, now_s: float) -> bool:
     """Whether the worker ended well as soon as it was started, and nothing else explains that."""
-    is_explained = end.was_asked or end.record.life.is_burst or end.had_jobs or end.is_due
+    is_explained = end.was_asked or end.had_jobs or end.ends_by_itself
     return end.exit_code == 0 and _is_young(end.record, now_s=now_s) and not is_explained
 
 
@@ -34,7 +34,7 @@ def keeps_place(end: WorkerEnd, *, is_main: bool) -> bool:
     if end.was_asked:
         # It has left its place, and the control plane knows: another may be there already.
         return end.record.life.has_failed
-    return is_main or not end.is_good or not (end.record.life.is_burst or end.had_jobs or end.is_due)
+    return is_main or not end.is_good or not (end.had_jobs or end.ends_by_itself)
 
 
 def main_pids(family: Sequence[Stat], end: WorkerEnd) -> frozenset[int]:

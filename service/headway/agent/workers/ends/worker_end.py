@@ -42,10 +42,14 @@ class WorkerEnd:
         return self.was_asked or self.last.is_busy is False
 
     @property
+    def ends_by_itself(self) -> bool:
+        """Whether it was started so that it ends when it has done enough, or finds no job."""
+        return self.record.life.is_burst or bool(idle_end_options(self.argv) or work_end_options(self.argv))
+
+    @property
     def is_due(self) -> bool:
         """Whether it has ended well of its own accord, and as it was meant to: it is of use, however short its life."""
-        ends_by_itself = bool(idle_end_options(self.argv) or work_end_options(self.argv))
-        return self.is_good and not self.was_asked and (ends_by_itself or bool(self.last.ended_jobs))
+        return self.is_good and not self.was_asked and (self.ends_by_itself or bool(self.last.ended_jobs))
 
     @property
     def has_found_no_job(self) -> bool:

@@ -10,7 +10,7 @@ BY_CAUSE: Mapping[CutCause, str] = {
     CutCause.DRAIN_DEADLINE: "its worker had not ended by the drain deadline of its template and was killed",
     CutCause.KILLED: "a person had its worker killed",
     CutCause.SIGNAL: "its worker was killed by a signal that Headway did not send, as where memory is short",
-    CutCause.VANISHED: "its worker was gone when the agent of its host came back",
+    CutCause.VANISHED: "its worker ended, and the agent of its host could not see how",
     CutCause.ENDED: "its worker, or the process that ran it, ended first, as where each gets the signal to stop",
     CutCause.REBOOT: "its host rebooted",
 }
