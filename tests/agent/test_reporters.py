@@ -13,14 +13,15 @@ from headway.agent.config.host_file import HostFile
 from headway.agent.config.templates import Ready, Reporter
 from headway.agent.monitoring.monitor import Monitor
 from headway.agent.reporting import run_folder
-from headway.agent.reporting.loading import Loading
+from headway.agent.reporting.loading import ENDS_WITH_MAX, Loading
+from headway.agent.workers.crash_backoff import CRASH_WITHIN_S, PAUSE
 from headway.agent.workers.manager import WorkerManager
 from headway.control.agents.report_validation import check_report
 from headway.local import procfs
 from headway.scaling.model import STRICT_QUEUES_MAX, ActivitySource, HostCapacity, QueueOrder, WorkerState
 from headway.scaling.reconcile import Drain
 from headway.store.hosts.host_reports import HostReport
-from support.fake_celery import DIES_NAMED, DIES_UNNAMED, REPORTER, celery_template
+from support.fake_celery import DIES_LATE, DIES_NAMED, DIES_UNNAMED, REPORTER, celery_template
 from support.waiting import eventually
 from support.workers import Stage, printed, reconcile_until, start, states
 
@@ -273,6 +274,71 @@ def test_a_start_that_the_reporter_ends_is_repeated_without_and_is_no_failure(
         reporter(REPORTER)
         fleet.use(HostFile(templates={template.name: template}))
         assert run_folder.REPORTER in words_of(stage, run_another(fleet)), "host.toml is another: it is tried again"
+
+
+BY_AGE = Ready(after_s=0.05)
+
+
+def test_a_start_that_the_reporter_ends_after_it_was_taken_for_ready_is_repeated_without(
+    stage: Stage, tmp_path: Path, reporter: Say, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Ready by its age alone, it was a crash loop without end, and each further start had the reporter, too."""
+    death = tmp_path / "death"
+    reporter(DIES_LATE.format(death=str(death)))
+    with stage.fleet(celery_template(tmp_path, ready=BY_AGE)) as fleet:
+        for _ in range(ENDS_WITH_MAX):
+            before = {each.worker_id for each in fleet.running()}
+            fleet.act([start()])
+            reconcile_until(fleet, lambda: set(states(fleet)) == {WorkerState.RUNNING})
+            death.touch()
+            reconcile_until(fleet, lambda before=before: {each.worker_id for each in fleet.running()} == before)
+            death.unlink()
+            another = run_another(fleet)
+            eventually(lambda another=another: "ready." in printed(stage, another))
+            assert run_folder.REPORTER not in words_of(stage, another)
+            stage.clock.ahead_s += CRASH_WITHIN_S
+            fleet.scan()
+        assert not fleet._gate.backoff.pauses
+        assert not fleet.reporters._doubts.allows("py")
+        assert "not reporting template=py" in caplog.text
+
+
+def test_what_ends_without_the_reporter_too_after_it_was_taken_for_ready_is_a_failure(
+    stage: Stage, tmp_path: Path, reporter: Say
+) -> None:
+    template = celery_template(tmp_path, ready=BY_AGE)
+    program = Path(template.argv[0])
+    program.write_text(
+        program.read_text().replace("words = sys", "time.sleep(0.3); sys.exit('no broker'); words = sys")
+    )
+    with stage.fleet(template) as fleet:
+        for _ in range(ENDS_WITH_MAX + 1):
+            fleet.act([start()])
+            reconcile_until(fleet, lambda: not fleet.workers())
+            fleet.act([start()])
+            reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+            stage.clock.ahead_s += PAUSE.longest_s
+            reconcile_until(fleet, lambda: not fleet.workers())
+        assert fleet.reporters._doubts.allows("py")
+
+
+def test_a_worker_that_has_reported_and_dies_soon_has_failed(stage: Stage, tmp_path: Path) -> None:
+    with stage.fleet(celery_template(tmp_path, ready=BY_AGE)) as fleet:
+        worker_id = run_one(fleet)
+        eventually(lambda: (fleet.reporters.read(), fleet.reporters.beat(worker_id))[1])
+        os.killpg(fleet.running()[0].pid, signal.SIGKILL)
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+
+
+def test_a_worker_that_dies_of_its_first_job_soon_has_loaded_the_reporter(
+    stage: Stage, tmp_path: Path, reporter: Say
+) -> None:
+    dies = 'line(t="begun", id="a", queue="mail"); os._exit(3)'
+    reporter(REPORTER.replace("threading.Thread(target=beats, daemon=True).start()", dies))
+    with stage.fleet(celery_template(tmp_path, ready=BY_AGE)) as fleet:
+        fleet.act([start()])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
+        assert fleet.reporters._doubts.allows("py")
 
 
 def test_a_start_that_ended_by_chance_takes_the_reporter_from_no_later_one(

@@ -40,6 +40,13 @@ threading.Thread(target=beats, daemon=True).start()
 """
 """Says four times a second that the worker does nothing."""
 
+DIES_LATE = """
+import pathlib, time
+while not pathlib.Path({death!r}).exists():
+    time.sleep(0.01)
+raise ModuleNotFoundError('No module named shop')
+"""
+"""As where the interpreter drops PYTHONPATH: Celery ends when the file is there, after it was taken for ready."""
 DIES_UNNAMED = "import os, sys; print('boom', flush=True); os._exit(3)"
 DIES_NAMED = "raise ImportError('No module named headway_celery_reporter')"
 

@@ -3,7 +3,8 @@
 They are no part of the template's hash, so an agent of another version replaces no worker. Celery ends where it cannot
 import a module of ``--include``. So a start that ends before it is ready is repeated without the reporter. Where that
 helps twice, or the worker names the reporter as it ends, the template's workers are started without from then on: once
-may be by chance, as where the broker was away.
+may be by chance, as where the broker was away. A worker that is taken for ready by its age alone counts as ready here
+once it reports, or has stayed for a while.
 """
 
 import logging
@@ -82,7 +83,9 @@ class LoadingDoubts:
             return False
         if self.allows(template):
             log.warning(
-                "started again without its reporter template=%s: it ended before it was ready: %r", template, why
+                "started again without its reporter template=%s: it ended before it had reported: %r",
+                template,
+                why,
             )
         self._ends_with[template] += 1
         (self._refused if REPORTER in why else self._suspected).add(template)

@@ -121,9 +121,13 @@ class Reporters:
         """Take note that a worker has become ready."""
         self._doubts.note_ready(template, has_loaded=worker_id in self._have_loaded)
 
-    def note_unready_end(self, worker_id: str, template: str, *, why: str) -> bool:
+    def has_loaded(self, worker_id: str) -> bool:
+        """Whether the agent has added the reporter to the command line of a worker that has not ended."""
+        return worker_id in self._have_loaded
+
+    def note_unready_end(self, template: str, *, has_loaded: bool, why: str) -> bool:
         """Take note of a start that ended before it was ready. Returns whether to repeat it without the reporter."""
-        return self._doubts.note_end(template, has_loaded=worker_id in self._have_loaded, why=why)
+        return self._doubts.note_end(template, has_loaded=has_loaded, why=why)
 
     def end(self, worker_id: str) -> Activity:
         """The last that a worker has reported that has ended. Its pipe is removed."""

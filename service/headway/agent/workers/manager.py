@@ -181,6 +181,7 @@ class WorkerManager:
         before = self._seen()
         self._gate.note_survivors(now_s=now_s)
         self._request_stops([held for held in self._table if self._check(held, now_s)])
+        self.start_watch.scan(self._table, now_s=now_s)
         self._gate.failures.scan(self._table.records(), now_s=now_s)
         if self._is_first_process:
             worker_process.reap_orphans({record.pid for record in self._table.records()})

@@ -66,11 +66,14 @@ class Reaper:
         ``template`` is what it was started from, as ``host.toml`` has it now; ``exit_code`` is ``None`` where nobody
         could see it.
         """
-        is_repeated = bool(exit_code) and self._is_the_reporters_fault(worker.record)
+        has_loaded = self._reporters.has_loaded(worker.record.worker_id)
         said = self._orphan_watch.last_report(worker)
         end = self._end_of(worker, template, exit_code=exit_code, said=said)
         self._cuts.note_end(end, said=said)
-        if is_repeated:
+        is_unready_end = bool(exit_code) and said.source is None and _is_unready(worker.record, now_s=now_s)
+        if is_unready_end and self._reporters.note_unready_end(
+            worker.record.template, has_loaded=has_loaded, why=self._output.last_words(worker.record.worker_id)
+        ):
             self._repeat(worker, end)
         else:
             self._conclude(worker, end, now_s=now_s)
@@ -125,18 +128,8 @@ class Reaper:
         why = f"{summary} said={self._output.last_words(record.worker_id)!r}"
         self._gate.note_failure(record.kind, why, started_at_s=record.life.started_at_s, now_s=now_s)
 
-    def _is_the_reporters_fault(self, record: Record) -> bool:
-        """Whether its start may have ended for the reporter's sake: then it is no failure, and is repeated without."""
-        return (
-            record.life.state is WorkerState.STARTING
-            and self._reporters.beat(record.worker_id) is None
-            and self._reporters.note_unready_end(
-                record.worker_id, record.template, why=self._output.last_words(record.worker_id)
-            )
-        )
-
     def _repeat(self, worker: ManagedWorker, end: WorkerEnd) -> None:
-        """Free the place of a start, so that another is made at once."""
+        """Free the place of a start that the reporter has perhaps ended: another is made without, at once."""
         self._let_go(worker)
         self._remains.note(end)
         self._table.remove(worker)
@@ -144,6 +137,12 @@ class Reaper:
     def _let_go(self, worker: ManagedWorker) -> None:
         worker.let_go()
         self._output.release(worker.record.worker_id)
+
+
+def _is_unready(record: Record, *, now_s: float) -> bool:
+    """Whether the worker was not ready yet. What was taken for ready by its age alone may load its modules only now."""
+    life = record.life
+    return life.state is WorkerState.STARTING or (record.ready.pattern is None and life.is_on_trial(now_s=now_s))
 
 
 def _at_job(said: Activity) -> str:
