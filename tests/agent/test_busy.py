@@ -68,7 +68,8 @@ def test_the_brokers_word_counts_while_it_is_fresh_and_about_this_worker(
         ([NOT_KNOWN, said(BY_BROKER, False, 9.0)], (False, BY_BROKER)),
         ([said(BY_REPORTER, True, 5.0), said(BY_BROKER, False, 9.0)], (True, BY_REPORTER)),  # by precedence
         ([said(BY_REPORTER, False, 5.0), said(BY_BROKER, True, 4.0)], (False, BY_REPORTER)),  # ended since
-        ([said(BY_REPORTER, False, 5.0), said(BY_BROKER, True, 5.0)], (True, BY_BROKER)),  # at that very moment
+        ([said(BY_REPORTER, False, 5.0), said(BY_CPU, True, 8.0)], (False, BY_REPORTER)),  # by no job: it would say so
+        ([said(BY_BROKER, False, 5.0), said(BY_CHILD, True, 5.0)], (True, BY_CHILD)),  # at that very moment
         ([said(BY_BROKER, False, 5.0), said(BY_CPU, True, 8.0)], (True, BY_CPU)),
         ([said(BY_BROKER, False, 9.0), said(BY_CHILD, True, 8.0)], (False, BY_BROKER)),
         ([NOT_KNOWN, NOT_KNOWN, said(BY_CHILD, True, 8.0)], (True, BY_CHILD)),
@@ -134,8 +135,10 @@ def process(*argv: str, code: str = SLEEPS) -> Iterator[Record]:
     with Popen([*argv, sys.executable, "-c", text], stdout=PIPE, start_new_session=True) as started:
         started.stdout.readline()
         known = procfs.stat(started.pid)
-        yield a_record("w", pid=started.pid, started_ticks=known.started_ticks, pool="mail")
-        os.killpg(started.pid, 9)
+        try:
+            yield a_record("w", pid=started.pid, started_ticks=known.started_ticks, pool="mail")
+        finally:
+            os.killpg(started.pid, 9)
 
 
 @pytest.mark.parametrize("wrapper", [(), ("sh", "-c", '"$@"; exit 0', "sh")])
@@ -153,6 +156,22 @@ def test_a_process_that_spins_is_seen_to_be_busy_and_one_that_sleeps_is_not_know
 
     assert believed(SPINS, takes_cpu_s=0.3) == (True, BY_CPU)
     assert believed(SLEEPS, takes_cpu_s=0.0) == (None, None)
+
+
+def test_a_worker_that_reports_no_job_is_idle_however_much_processor_time_it_takes() -> None:
+    """A thread that profiles, a greenlet that polls: else such a pool never comes down."""
+    with process(code=SPINS) as record:
+        before_s = procfs.family_cpu_s(record.pid)
+        tracker, now_s = ActivityTracker(), procfs.since_boot_s()
+        tracker.scan([record], now_s=now_s)
+        eventually(lambda: procfs.family_cpu_s(record.pid) >= before_s + 0.3)
+        tracker.scan([record], now_s=now_s + 2.0)
+
+        def believed(is_busy: bool | None) -> bool | None:
+            return tracker.activity(record, now_s=now_s + 2.0, reported=said(BY_REPORTER, is_busy, now_s + 1.0)).is_busy
+
+        assert believed(False) is False
+        assert believed(None) is True  # where its reporter is silent, the processes still prove work
 
 
 def test_the_broker_knows_the_process_behind_a_shell() -> None:

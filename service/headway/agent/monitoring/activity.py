@@ -1,8 +1,9 @@
 """Whether a worker is busy, by evidence: what somebody said who knows it, and what its processes show.
 
 Only the worker's own report and the broker's record of it say that a worker is idle, and only while they are fresh.
-Processor time proves a worker busy, and so does a child where the library forks one per job. Neither proves it idle: a
-job that waits takes no processor time, and a pool's processes are there with and without a job. All else is unknown.
+Processor time proves a worker busy that does not report, and so does a child where the library forks one per job.
+Neither proves it idle: a job that waits takes no processor time, and a pool's processes are there with and without a
+job. All else is unknown.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,10 +27,11 @@ def weighed(*claims: Activity) -> Activity:
     """What is to be believed of ``claims``, which come in the order of their precedence.
 
     The first that somebody made, unless another proved the worker busy since. Where that leaves it open, as a reporter
-    does that is silent, nobody else knows better that the worker is idle.
+    does that is silent, nobody else knows better that the worker is idle. A reporter that says idle is believed: it
+    reports each job as it begins, and what else takes processor time is none.
     """
     first = next((each for each in claims if each.source is not None), NOT_KNOWN)
-    if first.is_busy:
+    if first.is_busy or (first.is_busy is False and first.source is ActivitySource.REPORTER):
         return first
     after_s = _known_at_s(first) if first.is_busy is False else float("-inf")
     proofs = (each for each in claims if each.is_busy and _known_at_s(each) >= after_s)
