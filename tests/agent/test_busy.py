@@ -69,6 +69,7 @@ def test_the_brokers_word_counts_while_it_is_fresh_and_about_this_worker(
         ([said(BY_REPORTER, True, 5.0), said(BY_BROKER, False, 9.0)], (True, BY_REPORTER)),  # by precedence
         ([said(BY_REPORTER, False, 5.0), said(BY_BROKER, True, 4.0)], (False, BY_REPORTER)),  # ended since
         ([said(BY_REPORTER, False, 5.0), said(BY_CPU, True, 8.0)], (False, BY_REPORTER)),  # by no job: it would say so
+        ([said(BY_REPORTER, False, 5.0), said(BY_BROKER, True, 8.0)], (False, BY_REPORTER)),  # a job that Celery forgot
         ([said(BY_BROKER, False, 5.0), said(BY_CHILD, True, 5.0)], (True, BY_CHILD)),  # at that very moment
         ([said(BY_BROKER, False, 5.0), said(BY_CPU, True, 8.0)], (True, BY_CPU)),
         ([said(BY_BROKER, False, 9.0), said(BY_CHILD, True, 8.0)], (False, BY_BROKER)),

@@ -19,7 +19,7 @@ from headway.agent.reporting.report_lines import (
     understood,
 )
 from headway.agent.reporting.report_pipe import LINES_PER_READ_MAX, READ_BYTES_MAX, ReportPipe, make_pipe, open_pipe
-from headway.agent.reporting.worker_report import BEAT_FRESH_S, LOOP_STILL_S, RUNNING_JOBS_MAX
+from headway.agent.reporting.worker_report import BEAT_FRESH_S, ENDS_KEPT_MAX, LOOP_STILL_S, RUNNING_JOBS_MAX
 from headway.scaling.model import RUNNING_JOBS_NAMED_MAX, ActivitySource
 from support.report_lines import beat, job, line, running
 
@@ -104,6 +104,34 @@ def test_a_start_that_a_beat_may_have_missed_is_not_ended_by_that_beat(idle: Wir
 def test_a_start_that_beats_have_listed_ends_with_the_first_that_does_not(idle: Wire) -> None:
     idle.say(job("begun", "a", at_s=11.9), beat("a", at_s=12.0), at_s=12.0)
     assert idle.say(beat(at_s=14.0), at_s=14.0).is_busy is False
+
+
+def test_a_beat_does_not_revive_a_job_whose_end_was_reported(idle: Wire) -> None:
+    """Celery 5.5, whose broker was away while the job ended, lists it for ever."""
+    idle.say(job("begun", "a", at_s=11.0), beat(at_s=12.0, running=[running("a", started_at_s=10.9)]), at_s=12.0)
+    assert idle.say(job("ended", "a", at_s=12.5, started_at_s=11.0), at_s=12.5).is_busy is False
+    for at_s in (14.0, 16.0, 18.0):
+        lists_it = beat(at_s=at_s, running=[running("a", started_at_s=10.9)])
+        assert idle.say(lists_it, at_s=at_s).is_busy is False
+    assert idle.pipe.report.beat.running == ()
+
+
+def test_a_job_that_began_again_after_its_end_runs_by_the_beat_that_lists_it(idle: Wire) -> None:
+    """Its message was delivered again, and the line of its second start was lost."""
+    idle.say(job("begun", "a", at_s=11.0), job("ended", "a", at_s=11.5, started_at_s=11.0), at_s=11.5)
+    found = idle.say(beat(at_s=12.0, running=[running("a", started_at_s=11.8)]), at_s=12.0)
+    assert (found.is_busy, found.running_jobs) == (True, 1)
+
+
+def test_ends_are_kept_while_a_beat_may_list_them(idle: Wire) -> None:
+    report = idle.pipe.report
+    for number in range(ENDS_KEPT_MAX + 5):
+        idle.say(job("ended", f"j{number}", at_s=11.0), at_s=11.0, events_max=0)
+    assert len(report._ends) == ENDS_KEPT_MAX
+    idle.say(beat(f"j{ENDS_KEPT_MAX}", at_s=12.0), at_s=12.0)
+    assert list(report._ends) == [(f"j{ENDS_KEPT_MAX}", 1)]
+    idle.say(beat(at_s=14.0), at_s=14.0)
+    assert not report._ends
 
 
 def test_the_next_attempt_of_a_job_may_begin_before_the_end_of_the_first_is_reported(idle: Wire) -> None:

@@ -501,6 +501,7 @@ async def test_a_worker_that_did_not_change_is_not_written_again(conn: Connectio
 
 
 REPORTED = {"activity_source": ActivitySource.REPORTER, "activity_known_at_s": NOW_S - 1.0}
+HINTED = {"activity_source": ActivitySource.BROKER, "activity_known_at_s": NOW_S - 1.0}
 SHOWN_BY_CPU = {"activity_source": ActivitySource.CPU, "activity_known_at_s": NOW_S - 1.0}
 
 
@@ -510,8 +511,9 @@ SHOWN_BY_CPU = {"activity_source": ActivitySource.CPU, "activity_known_at_s": NO
         ({"is_busy": True, **REPORTED}, {"is_busy": False}, True, ActivitySource.REPORTER),  # it speaks for itself
         ({"is_busy": False, **REPORTED}, {"is_busy": False}, False, ActivitySource.REPORTER),
         # A proof of work beats an older claim of idleness, and no newer one.
-        ({"is_busy": False, **REPORTED}, {"is_busy": True, "seen_s": 0.0}, True, ActivitySource.BROKER),
-        ({"is_busy": False, **REPORTED}, {"is_busy": True, "seen_s": 8.0}, False, ActivitySource.REPORTER),
+        ({"is_busy": False, **HINTED}, {"is_busy": True, "seen_s": 0.0}, True, ActivitySource.BROKER),
+        # It would say so: Celery's heartbeats may name a job for ever that it lost sight of.
+        ({"is_busy": False, **REPORTED}, {"is_busy": True, "seen_s": 0.0}, False, ActivitySource.REPORTER),
         ({"is_busy": True, **SHOWN_BY_CPU}, {"is_busy": False, "seen_s": 8.0}, True, ActivitySource.CPU),
         ({"is_busy": True, **SHOWN_BY_CPU}, {"is_busy": False, "seen_s": 0.0}, False, ActivitySource.BROKER),
         ({"is_busy": None}, {"is_busy": False}, False, ActivitySource.BROKER),
@@ -533,6 +535,16 @@ async def test_of_several_sources_that_one_counts_which_knows_the_worker_best(
     await active(conn, 7, **said)
     (host,) = await load_hosts(conn)
     assert (host.workers[0].is_busy, host.workers[0].activity_source) == (is_busy, source)
+
+
+async def test_of_a_worker_whose_agent_reports_no_longer_the_brokers_later_word_proves_work(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    idle = worker(pid=7, started_at_s=NOW_S - 60.0, is_busy=False, **REPORTED)
+    await record_report(conn, report(host_id, workers=(idle,)))
+    await conn.execute(text("update hosts set reported_at = now() - interval '21 seconds'"))
+    await active(conn, 7)
+    (host,) = await load_hosts(conn)
+    assert (host.workers[0].is_busy, host.workers[0].activity_source) == (True, ActivitySource.BROKER)
 
 
 async def test_a_workers_jobs_and_the_age_of_its_evidence_are_those_of_its_report(conn: Connection) -> None:

@@ -1,12 +1,14 @@
 """What one worker's reporter has said so far: its last beat, the jobs that run, and what it proves. Bounded.
 
 A job that was reported to begin runs until its end is reported, or until beats no longer list it: the processes of a
-pool write their own lines, so that a beat may be older than a start which came before it.
+pool write their own lines, so that a beat may be older than a start which came before it. A job that was reported to
+end has ended, also where later beats list it. The main process learns of an end after the process that ran the job, and
+never where it lost its broker meanwhile: up to 5.5, Celery's pool of processes then forgets what it ran.
 """
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from headway.agent.model import Activity
 from headway.agent.reporting.report_lines import BeatPart, JobReport, ReportKind
@@ -17,6 +19,7 @@ LOOP_STILL_S = 5.0  # a loop that turns counts every 4 s at the latest
 QUEUES_NAMED_MAX = 100
 RUNNING_JOBS_MAX = 10_000  # of a worker, as slots in host.toml
 BEATS_WITHOUT_START = 2  # that list none of it end a start; one may have been written just before
+ENDS_KEPT_MAX = 2_000  # of a worker, from one beat to the next; of more, the oldest are forgotten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,15 @@ class _Open:
     """How often it was reported to begin without an end: a message that was delivered again may run beside itself."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """The reported end of an attempt, in Unix seconds of the host."""
+
+    started_at_s: float
+    """An attempt of the same name that began later is another: its message was delivered again."""
+    at_s: float
+
+
 @dataclass(slots=True)
 class _Gathering:
     """A beat of which some parts have come."""
@@ -72,7 +84,10 @@ class _Gathering:
     number: int
     parts: int
     next_part: int = 0
-    listed: set[Attempt] | None = None
+    listed: set[Attempt] = field(default_factory=set)
+    """Attempts that run."""
+    ended: set[Attempt] = field(default_factory=set)
+    """Attempts that the beat lists, and whose end was reported."""
     others: int = 0
     queues: tuple[str, ...] = ()
 
@@ -87,6 +102,8 @@ class WorkerReport:
         self.lost_reports = 0
         """Reports of jobs for which there was no room."""
         self._open: dict[Attempt, _Open] = {}
+        self._ends: dict[Attempt, _End] = {}
+        """Of attempts that the next beat may list although their end was reported."""
         self._unnamed_jobs = 0
         """Jobs that run beside those in ``_open``."""
         self._ended_jobs = 0
@@ -164,7 +181,7 @@ class WorkerReport:
             self._begin(said)
             self._known_at_s = at_s
         elif said.kind is ReportKind.ENDED:
-            self._end((said.job_id, said.attempt))
+            self._end(said)
             self._ended_jobs += not said.is_cut
             self._known_at_s = at_s
 
@@ -183,7 +200,12 @@ class WorkerReport:
         )
         self._open[attempt] = _Open(job=job, is_listed=False, begun=1 if known is None else known.begun + 1)
 
-    def _end(self, attempt: Attempt) -> None:
+    def _end(self, said: JobReport) -> None:
+        attempt = (said.job_id, said.attempt)
+        started_at_s = said.at_s if said.started_at_s is None else said.started_at_s
+        self._ends[attempt] = _End(started_at_s=started_at_s, at_s=said.at_s)
+        if len(self._ends) > ENDS_KEPT_MAX:
+            del self._ends[next(iter(self._ends))]
         known = self._open.get(attempt)
         if known is None:
             self._unnamed_jobs = max(0, self._unnamed_jobs - 1)
@@ -194,7 +216,7 @@ class WorkerReport:
 
     def _take_part(self, said: BeatPart, at_s: float) -> None:
         if said.part == 0:
-            self._gathering = _Gathering(number=said.number, parts=said.parts, listed=set())
+            self._gathering = _Gathering(number=said.number, parts=said.parts)
         gathering = self._gathering
         if gathering is None or (said.number, said.part, said.parts) != (
             gathering.number,
@@ -212,15 +234,16 @@ class WorkerReport:
 
     def _list(self, gathering: _Gathering, jobs: Iterable[RunningJob]) -> None:
         """Take the jobs of one part of a beat."""
-        listed = gathering.listed
-        assert listed is not None
         for job in jobs:
             attempt = (job.job_id, job.attempt)
-            known = self._open.get(attempt)
+            known, end = self._open.get(attempt), self._ends.get(attempt)
+            if known is None and end is not None and job.started_at_s <= end.started_at_s:
+                gathering.ended.add(attempt)
+                continue
             if known is None and len(self._open) >= RUNNING_JOBS_NAMED_MAX:
                 gathering.others = min(RUNNING_JOBS_MAX, gathering.others + 1)
                 continue
-            listed.add(attempt)
+            gathering.listed.add(attempt)
             if known is None:
                 self._open[attempt] = _Open(job=job, is_listed=True)
             else:
@@ -228,12 +251,12 @@ class WorkerReport:
 
     def _conclude(self, gathering: _Gathering, last: BeatPart, at_s: float) -> None:
         """All parts of a beat have come."""
-        listed = gathering.listed or set()
-        for attempt in [each for each in self._open if each not in listed]:
+        for attempt in [each for each in self._open if each not in gathering.listed]:
             known = self._open[attempt]
             known.missed_beats += 1
             if known.is_listed or known.missed_beats >= BEATS_WITHOUT_START:
                 del self._open[attempt]
+        self._ends = {key: end for key, end in self._ends.items() if key in gathering.ended or end.at_s >= last.at_s}
         self._unnamed_jobs = gathering.others
         before = self.beat
         if before is not None and last.loop != before.loop:  # one that stood still before this agent came has not moved

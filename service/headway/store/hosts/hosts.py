@@ -20,6 +20,7 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
+    false,
     func,
     literal_column,
     not_,
@@ -62,6 +63,7 @@ from headway.store.tables import (
 )
 
 HOST_ACTIVITY_FRESH_S = 15.0  # what a broker said of a worker longer ago says nothing of it now
+HOST_WORD_HOLDS_S = 20.0  # agents report every 18 s at the latest, and at once that an idle worker has a job
 HOST_FAILING_S = 600.0  # as long as a worker must be well for its agent to forget that it failed
 
 
@@ -247,11 +249,17 @@ _OLDEST_STARTED_S = (
 """Since when a worker has been busy, by the jobs that it named."""
 
 
+_HAS_JUST_REPORTED = func.coalesce(
+    hosts.c.reported_at > func.now() - seconds(bindparam("host_word_s", HOST_WORD_HOLDS_S)), false()
+)
+
+
 def _counts_broker(*, is_newer: ColumnElement[bool]) -> ColumnElement[bool]:
     """Whether the broker's word of a worker counts, and not its agent's.
 
     The worker's own report counts before the broker's, and that before what its processes show. A proof that it is busy
-    counts before an older claim that it is idle, whoever says so.
+    counts before an older claim that it is idle, whoever says so; before the worker's own, only where its agent may not
+    have been able to report since: a job that Celery lost sight of is in all heartbeats of the worker that had it.
     """
     said, reported = worker_activities.c.is_busy, workers.c.is_busy
     is_own = func.coalesce(workers.c.activity_source == ActivitySource.REPORTER.value, False)
@@ -260,7 +268,7 @@ def _counts_broker(*, is_newer: ColumnElement[bool]) -> ColumnElement[bool]:
         # A reporter that is silent may hide a job: the broker's word proves work then, and no idleness.
         (reported.is_(None), or_(said == true(), not_(is_own))),
         (said == reported, not_(is_own)),
-        (said == true(), or_(is_newer, not_(is_own))),
+        (said == true(), or_(not_(is_own), and_(is_newer, not_(_HAS_JUST_REPORTED)))),
         else_=and_(is_newer, not_(is_own)),
     )
 
