@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from headway.collect.change_filter import ChangeFilter
 from headway.scaling.model import QueueSample, WorkerActivity
 
@@ -61,8 +63,24 @@ def test_what_was_not_sent_stays_due() -> None:
     news = ChangeFilter()
     sent(news, 0.0, QUIET)
     changed = replace(QUIET, at_s=0.5, waiting_jobs=1)
-    assert news.due([changed], [], at_s=0.5) == ([changed], [])
-    assert news.due([changed], [], at_s=0.5) == ([changed], [])
+    assert news.due([changed], [IDLE_WORKER], at_s=0.5) == ([changed], [])
+    assert news.due([changed], [IDLE_WORKER], at_s=0.5) == ([changed], [])
+
+
+@pytest.mark.parametrize("at_s", [1.0, 4.0])  # also where everything goes
+def test_what_a_broker_does_not_say_of_a_worker_any_more_is_withdrawn_until_that_is_sent(at_s: float) -> None:
+    """The heartbeat of a worker whose only thread runs a job is overdue: whether it is idle is not known any more."""
+    news = ChangeFilter()
+    other = replace(IDLE_WORKER, pid=2)
+    news.sent([], [IDLE_WORKER, other], at_s=0.0)
+    withdrawn = replace(other, is_busy=True, is_withdrawn=True)
+    for _ in range(2):
+        _, activities = news.due([], [IDLE_WORKER], at_s=at_s)
+        assert withdrawn in activities
+        assert activities.count(IDLE_WORKER) == (at_s == 4.0)
+    news.sent([], activities, at_s=at_s)
+    assert news.due([], [IDLE_WORKER], at_s=at_s + 0.5) == ([], [])
+    assert news.due([], [IDLE_WORKER, other], at_s=at_s + 0.5) == ([], [other])
 
 
 def test_a_clock_that_was_set_back_silences_nothing() -> None:

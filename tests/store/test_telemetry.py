@@ -168,6 +168,18 @@ async def test_the_last_word_on_each_worker_process_stays(engine: Engine) -> Non
     assert await rows(engine, query) == [("a", 7, False, None, 3, 0), ("b", 7, True, None, None, None)]
 
 
+async def test_a_word_on_a_worker_that_is_withdrawn_is_older_than_any_that_counts(engine: Engine) -> None:
+    idle = WorkerActivity(host="a", pid=7, is_busy=False)
+    query = "select is_busy, seen_at > now() - interval '1 year' from worker_activities"
+    async with transaction(engine) as connection:
+        await upsert_activities(connection, [idle])
+        await upsert_activities(connection, [replace(idle, is_busy=True, is_withdrawn=True)])
+    assert await rows(engine, query) == [(True, False)]
+    async with transaction(engine) as connection:
+        await upsert_activities(connection, [idle])
+    assert await rows(engine, query) == [(False, True)]
+
+
 async def test_the_first_use_introduces_database_and_folder_to_each_other(engine: Engine, tmp_path: Path) -> None:
     root = tmp_path / "events"
     logs = [EventLog(root) for _ in range(3)]

@@ -169,6 +169,7 @@ ACTIVITIES = st.builds(
     busy_since_s=st.none() | NUMBERS,
     ended_jobs=st.none() | COUNTS,
     running_jobs=st.none() | COUNTS,
+    is_withdrawn=st.booleans(),
 )
 
 POLLS = st.builds(

@@ -1,6 +1,7 @@
 """Which readings of queues and workers are worth sending. Pure but for its memory of what was sent."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from headway.scaling.model import QueueSample, WorkerActivity
 
@@ -23,12 +24,21 @@ class ChangeFilter:
     def due(
         self, samples: Iterable[QueueSample], activities: Iterable[WorkerActivity], *, at_s: float
     ) -> tuple[list[QueueSample], list[WorkerActivity]]:
-        """What to send now. Every ``HEARTBEAT_S`` that is everything."""
+        """What to send now. Every ``HEARTBEAT_S`` that is everything.
+
+        What a broker said of a worker and does not say any more is withdrawn: unknown is not idle.
+        """
+        known = {(each.host, each.pid): each for each in activities}
+        withdrawn = [
+            replace(each, is_busy=True, is_withdrawn=True)
+            for process, each in self._activities.items()
+            if process not in known
+        ]
         if not 0 <= at_s - self._heartbeat_at_s < HEARTBEAT_S:  # never sent, long ago, or the clock was set back
-            return list(samples), list(activities)
+            return list(samples), [*known.values(), *withdrawn]
         return (
             [sample for sample in samples if self._is_news(sample)],
-            [each for each in activities if self._activities.get((each.host, each.pid)) != each],
+            [*(each for process, each in known.items() if self._activities.get(process) != each), *withdrawn],
         )
 
     def sent(self, samples: list[QueueSample], activities: list[WorkerActivity], *, at_s: float) -> None:
@@ -43,7 +53,10 @@ class ChangeFilter:
             lately = {queue: since_s for queue, since_s in self._changed_at_s.items() if 0 <= at_s - since_s < LATELY_S}
             self._changed_at_s = lately
         self._samples |= {sample.queue: sample for sample in samples}
-        self._activities |= {(each.host, each.pid): each for each in activities}
+        self._activities |= {(each.host, each.pid): each for each in activities if not each.is_withdrawn}
+        for each in activities:
+            if each.is_withdrawn:
+                self._activities.pop((each.host, each.pid), None)
 
     def _is_news(self, sample: QueueSample) -> bool:
         known = self._samples.get(sample.queue)

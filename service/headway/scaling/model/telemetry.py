@@ -162,6 +162,8 @@ class WorkerActivity:
     """Jobs that it has ended since it began; ``None`` where the broker does not count them."""
     running_jobs: int | None = None
     """Jobs that it has begun and not ended, without what it has reserved; ``None`` where the broker does not say."""
+    is_withdrawn: bool = False
+    """The broker does not say this any more: from now on what the worker does is not known, whatever the rest says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

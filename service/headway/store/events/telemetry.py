@@ -161,7 +161,10 @@ async def save_counts(connection: Connection, counts: Mapping[tuple[str, str], C
 
 
 async def upsert_activities(connection: Connection, activities: Iterable[WorkerActivity]) -> None:
-    """Keep the broker's last hint about each worker process; of two about the same one the later counts."""
+    """Keep the broker's last hint about each worker process; of two about the same one the later counts.
+
+    One that is withdrawn is older than any that counts.
+    """
     last = {(activity.host, activity.pid): activity for activity in activities}
     if not last:
         return
@@ -169,15 +172,18 @@ async def upsert_activities(connection: Connection, activities: Iterable[WorkerA
     await connection.execute(
         text(
             "insert into worker_activities (host_name, pid, is_busy, busy_since_s, ended_jobs, running_jobs, seen_at) "
-            "select *, now() from unnest(cast(:host as text[]), cast(:pid as bigint[]), cast(:is_busy as boolean[]), "
+            "select host, pid, is_busy, busy_since_s, ended_jobs, running_jobs, "
+            "case when is_withdrawn then '-infinity' else now() end "
+            "from unnest(cast(:host as text[]), cast(:pid as bigint[]), cast(:is_busy as boolean[]), "
             "cast(:busy_since_s as double precision[]), cast(:ended_jobs as bigint[]), "
-            "cast(:running_jobs as bigint[])) "
+            "cast(:running_jobs as bigint[]), cast(:is_withdrawn as boolean[])) "
+            "as said (host, pid, is_busy, busy_since_s, ended_jobs, running_jobs, is_withdrawn) "
             "on conflict (host_name, pid) do update set is_busy = excluded.is_busy, "
             "busy_since_s = excluded.busy_since_s, ended_jobs = excluded.ended_jobs, "
-            "running_jobs = excluded.running_jobs, seen_at = now()"
+            "running_jobs = excluded.running_jobs, seen_at = excluded.seen_at"
         ),
         {
             name: [getattr(activity, name) for activity in ordered]
-            for name in ("host", "pid", "is_busy", "busy_since_s", "ended_jobs", "running_jobs")
+            for name in ("host", "pid", "is_busy", "busy_since_s", "ended_jobs", "running_jobs", "is_withdrawn")
         },
     )

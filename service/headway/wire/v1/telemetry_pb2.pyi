@@ -412,6 +412,7 @@ class WorkerActivity(google.protobuf.message.Message):
     BUSY_SINCE_S_FIELD_NUMBER: builtins.int
     ENDED_JOBS_FIELD_NUMBER: builtins.int
     RUNNING_JOBS_FIELD_NUMBER: builtins.int
+    IS_WITHDRAWN_FIELD_NUMBER: builtins.int
     host: builtins.str
     pid: builtins.int
     is_busy: builtins.bool
@@ -420,6 +421,10 @@ class WorkerActivity(google.protobuf.message.Message):
     """Jobs that it has ended since it began; absent when the broker does not count them."""
     running_jobs: builtins.int
     """Jobs that it has begun and not ended: what it has reserved is not among them. Absent when the broker does not say."""
+    is_withdrawn: builtins.bool
+    """The broker does not say this any more: what the worker does is not known. is_busy is true then, for control planes
+    of a version that does not know this field: unknown is busy.
+    """
     def __init__(
         self,
         *,
@@ -429,9 +434,10 @@ class WorkerActivity(google.protobuf.message.Message):
         busy_since_s: builtins.float | None = ...,
         ended_jobs: builtins.int | None = ...,
         running_jobs: builtins.int | None = ...,
+        is_withdrawn: builtins.bool = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_busy_since_s", b"_busy_since_s", "_ended_jobs", b"_ended_jobs", "_running_jobs", b"_running_jobs", "busy_since_s", b"busy_since_s", "ended_jobs", b"ended_jobs", "running_jobs", b"running_jobs"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_busy_since_s", b"_busy_since_s", "_ended_jobs", b"_ended_jobs", "_running_jobs", b"_running_jobs", "busy_since_s", b"busy_since_s", "ended_jobs", b"ended_jobs", "host", b"host", "is_busy", b"is_busy", "pid", b"pid", "running_jobs", b"running_jobs"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_busy_since_s", b"_busy_since_s", "_ended_jobs", b"_ended_jobs", "_running_jobs", b"_running_jobs", "busy_since_s", b"busy_since_s", "ended_jobs", b"ended_jobs", "host", b"host", "is_busy", b"is_busy", "is_withdrawn", b"is_withdrawn", "pid", b"pid", "running_jobs", b"running_jobs"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_busy_since_s", b"_busy_since_s"]) -> typing.Literal["busy_since_s"] | None: ...
     @typing.overload
