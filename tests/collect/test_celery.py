@@ -304,6 +304,45 @@ def test_of_several_queues_nobody_knows_what_runs_in_which(shop: Shop) -> None:
     shop.redis.rpush("go", 0)
 
 
+@pytest.mark.parametrize(
+    ("names", "bound"),
+    [
+        ({"queues": ("mail",)}, None),
+        ({"exclude": ("bulk",)}, None),
+        ({}, "no separator shows"),  # it is the binding of some queue, so that the broker has another one
+    ],
+)
+def test_what_runs_in_a_queue_that_is_not_read_is_not_in_flight_in_the_only_one_that_is(
+    shop: Shop, names: dict[str, tuple[str, ...]], bound: str | None
+) -> None:
+    """Eight workers were started for an empty queue, as eight tasks of another one ran."""
+    connection = Connection(name="shop", url=shop.url, library="celery", **names)
+    shop.source.close()
+    shop.source = CelerySource(connection, None)
+    for queue in ("mail", "bulk") if bound is None else ("mail",):
+        shop.send(queue=queue)
+        shop.redis.delete(queue)
+    if bound is not None:
+        shop.redis.sadd("_kombu.binding.odd", bound)
+    assert_running_jobs_are_of_no_queue(shop, at_s=1000)
+    cursor = json.loads(json.dumps(shop.source.cursor()))
+    shop.redis.flushall()  # then no producer that runs binds either queue again
+    shop.source.close()
+    shop.source = CelerySource(connection, cursor)
+    assert_running_jobs_are_of_no_queue(shop, at_s=1100)
+
+
+def assert_running_jobs_are_of_no_queue(shop: Shop, *, at_s: int) -> None:
+    shop.samples(float(at_s))
+    for later_s in range(at_s, at_s + 12, 2):
+        published(shop, "a", active=8)
+        eventually(lambda later_s=later_s: shop.source.poll(float(later_s)).activities)
+    found = shop.samples(at_s + 11.0)["mail"]
+    assert (found.waiting_jobs, found.in_flight_jobs, found.in_flight_min_jobs) == (0, None, 0)
+    assert (found.reserved_jobs, found.listed_workers) == (None, None)
+    assert not shop.source.cursor()["acknowledges_early"]
+
+
 def test_a_worker_whose_heartbeat_is_overdue_is_not_said_to_be_idle(shop: Shop) -> None:
     """One whose only thread runs a task publishes none meanwhile."""
     shop.samples(1000.0)

@@ -90,7 +90,11 @@ class CelerySource:
             is_early=bool(before.get("acknowledges_early")), is_late=bool(before.get("acknowledges_late"))
         )
         self._bindings = QueueBindings(
-            self._client, connection, known=before.get("queues", ()), separators=before.get("separators")
+            self._client,
+            connection,
+            known=before.get("queues", ()),
+            separators=before.get("separators"),
+            has_others=bool(before.get("has_other_queues")),
         )
         self._lists = PriorityLists(connection, self._bindings, known=before.get("lists"))
         self._groups: _Groups | None = None
@@ -120,6 +124,7 @@ class CelerySource:
             "acknowledges_late": self._acknowledgements.is_late,
             "workers_publish": self._heartbeats.have_published,
             "queues": list(self._bindings.queues),
+            "has_other_queues": self._bindings.has_others,
             "separators": {queue: list(each) for queue, each in self._bindings.further_separators.items()},
             "lists": {queue: list(each) for queue, each in self._lists.found.items()},
         }
@@ -390,7 +395,7 @@ class CelerySource:
 
     def _samples(self, counts: dict[str, _QueueCount], at_s: float) -> Iterator[QueueSample]:
         held = self._held.of_queues(at_s=at_s)
-        is_only = len(self._bindings.queues) == 1
+        is_only = self._bindings.has_one_queue
         # A heartbeat does not say which queues its worker serves: of several, nobody knows.
         running = self._running(held, counts, at_s) if is_only else None
         listed = self._heartbeats.listed_workers if is_only and self._heartbeats.is_whole(at_s) else None

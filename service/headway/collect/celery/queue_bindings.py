@@ -34,10 +34,12 @@ class QueueBindings:
         *,
         known: Iterable[str],
         separators: Any = None,
+        has_others: bool = False,
     ) -> None:
         """Begin with the queues ``known``: after a flush no producer that still runs declares them again.
 
-        ``separators`` are those of their lists, where they are not kombu's own.
+        ``separators`` are those of their lists, where they are not kombu's own. ``has_others`` is what an earlier
+        object had found.
         """
         self._client = client
         self._connection = connection
@@ -65,6 +67,9 @@ class QueueBindings:
             for separator in each:
                 self._note_separator(str(queue), str(separator))
         self.queues: dict[str, None] = dict.fromkeys(queue for queue in known if connection.reads(queue))
+        self.has_others = has_others
+        """Whether the broker has queues that are not read: the connection leaves them out, or their binding is unread.
+        """
 
     def scan_all(self) -> None:
         """Scan all keys."""
@@ -100,6 +105,11 @@ class QueueBindings:
         key = routing_key.split(".")
         bound = (each for each in self._patterns.items() if each[0][0] == exchange)
         return next((queue for (_, queue, _), pattern in bound if topic_matches(pattern, key)), None)
+
+    @property
+    def has_one_queue(self) -> bool:
+        """Whether the broker has a single queue, so that its workers serve no other."""
+        return len(self.queues) == 1 and not self.has_others
 
     @property
     def separators(self) -> int:
@@ -165,10 +175,13 @@ class QueueBindings:
             for member in sorted(members):
                 binding = binding_from(member, exchange=exchange, separators=self.all_separators)
                 if binding is None:
+                    self.has_others = True
                     self._pass_over(exchange, member)
                     continue
                 queue, is_new = binding.queue, binding.queue not in self.queues
-                if queue and self._connection.reads(queue) and not (is_new and len(self.queues) >= QUEUES_MAX):
+                if queue and not self._connection.reads(queue):
+                    self.has_others = True
+                elif queue and not (is_new and len(self.queues) >= QUEUES_MAX):
                     self.queues[queue] = None
                     self._routes[exchange, binding.routing_key] = queue
                     self._note_separator(queue, binding.separator)
