@@ -16,11 +16,13 @@ import redis
 from celery import Celery
 from kombu import pools
 
-from headway.collect.celery import held_index, held_messages
+from headway.collect import reply_bounds
+from headway.collect.celery import celery_source, held_index, held_messages
 from headway.collect.celery.celery_source import CelerySource
-from headway.collect.celery.lists import entered_jobs, list_turns
+from headway.collect.celery.lists import entered_jobs, list_turns, message_sizes
 from headway.collect.celery.queue_bindings import SEPARATOR
 from headway.connections import Connection
+from headway.errors import Unavailable
 from headway.scaling.model import QueueSample
 from support.waiting import eventually
 
@@ -257,18 +259,106 @@ def test_a_message_that_stands_twice_in_a_list_hides_no_other(broker: Broker) ->
         assert (found.waiting_jobs, found.delayed_jobs) == (20, 21)
 
 
-def test_a_message_too_large_to_read_leaves_unknown_what_waits(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_larger_than_a_poll_may_read_wakes_its_queue_and_hides_no_other(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was never read: at least 0 jobs waited, whatever entered or left, and no worker started for it."""
     monkeypatch.setattr(entered_jobs, "READ_BYTES_MAX", 50_000)
+    broker.redis.lpush("mail", broker.text(padding="x" * 60_000))
+    found = broker.sample()
+    assert (found.waiting_jobs, found.delayed_jobs) == (1, 0)
     broker.fill([NOW_S + 60.0] * 30)
     broker.redis.lpush("mail", broker.text(padding="x" * 60_000))
-    broker.fill([NOW_S + 60.0] * 30)
-    for _ in range(3):
-        found = broker.sample()
-        assert found.waiting_jobs is None
-        assert found.delayed_jobs <= 60
+    broker.fill([None] * 30)
+    found = broker.sample_of_all()
+    assert (found.waiting_jobs, found.delayed_jobs) == (32, 30)
     broker.take(45)
     found = broker.sample_of_all()
-    assert (found.waiting_jobs, found.delayed_jobs) == (0, 60)
+    assert (found.waiting_jobs, found.delayed_jobs) == (17, 30)
+
+
+def test_each_list_whose_messages_are_too_large_gets_its_turn(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them enters the first list before each poll."""
+    monkeypatch.setattr(entered_jobs, "READ_BYTES_MAX", 50_000)
+    broker.sample()
+    broker.redis.lpush(LISTS[-1], broker.text(padding="x" * 60_000))
+    named: set[str] = set()
+    for _ in range(2):
+        broker.redis.lpush(LISTS[0], broker.text(padding="x" * 60_000))
+        poll = broker.source.poll(NOW_S).poll
+        assert poll is not None
+        named |= {job.job_id for each in poll.queues for job in each.entered}
+    assert "job-1" in named
+
+
+def test_a_list_that_was_not_read_has_no_more_jobs_than_its_length(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.fill([None] * 40)
+    assert broker.sample().waiting_jobs == 40
+    monkeypatch.setattr(list_turns, "CHUNK_MESSAGES", 0)
+    broker.take(38)
+    broker.fill([None])
+    assert broker.sample().waiting_min_jobs <= 3
+
+
+def test_a_large_message_that_has_left_slows_no_reading(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entered_jobs, "READ_BYTES_MAX", 50_000)
+    broker.fill([None])
+    broker.redis.lpush("mail", broker.text(padding="x" * 60_000))
+    broker.sample_of_all()
+    broker.fill([None] * 20)
+    broker.take(2)
+    for _ in range(8):
+        broker.fill([None])
+        broker.sample_of_all()
+    broker.fill([None] * 20)
+    assert broker.sample().waiting_jobs == 48
+
+
+def test_lists_of_large_messages_make_no_reply_too_long(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty of 5 MB were read at the end of each list: of two such lists more than a reply may be, for all queues."""
+    monkeypatch.setattr(reply_bounds, "REPLIES_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr(entered_jobs, "READ_BYTES_MAX", 50_000)
+    monkeypatch.setattr(celery_source, "HEADS_CHARS_MAX", 50_000)
+    monkeypatch.setattr(message_sizes, "DOUBTED_CHARS", 50_000)
+    for key in LISTS:
+        broker.redis.lpush(key, *(broker.text(padding="x" * 30_000) for _ in range(10)))
+    broker.source.close()
+    broker.source = CelerySource(broker.source._connection, {"queues": ["mail"]})
+    with pytest.raises(Unavailable):  # how long they are, nothing has shown
+        broker.sample()
+    before = broker.sent_bytes()
+    broker.sample()
+    assert broker.sent_bytes() - before < 700_000
+    found = broker.sample_of_all()
+    assert found.waiting_jobs == 10 * len(LISTS)
+
+
+def test_messages_that_turn_out_large_while_they_are_read_make_no_reply_too_long_twice(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply_bounds, "REPLIES_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr(entered_jobs, "READ_BYTES_MAX", 50_000)
+    monkeypatch.setattr(message_sizes, "DOUBTED_CHARS", 50_000)
+    broker.fill([None] * 30)
+    broker.redis.lpush("mail", *(broker.text(padding="x" * 30_000) for _ in range(40)))
+    broker.fill([None])
+    with pytest.raises(Unavailable):
+        broker.sample()
+    found = broker.sample_of_all()
+    assert found.waiting_jobs == 71
+
+
+def test_large_messages_that_workers_hold_make_no_reply_too_long_twice(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply_bounds, "REPLIES_BYTES_MAX", 1_000_000)
+    broker.redis.lpush("mail", *(broker.text(padding="x" * 100_000) for _ in range(12)))
+    broker.take(12)
+    with pytest.raises(Unavailable):
+        broker.sample()
+    assert broker.sample_of_all().in_flight_min_jobs == 12
 
 
 def test_each_task_of_many_that_workers_hold_is_known_by_its_time_and_read_once(broker: Broker) -> None:

@@ -25,6 +25,7 @@ from headway.collect.celery.held_index import HELD_MAX, HeldIndex
 from headway.collect.celery.held_messages import HeldMessages, HeldOfQueue
 from headway.collect.celery.lists.entered_jobs import EnteredJobs, NewJobs
 from headway.collect.celery.lists.list_ends import ListEnds
+from headway.collect.celery.lists.message_sizes import MessageSizes, expected_chars
 from headway.collect.celery.lists.oldest_entered import TIMED, oldest_entered
 from headway.collect.celery.priority_lists import PriorityLists
 from headway.collect.celery.queue_bindings import QueueBindings
@@ -39,6 +40,7 @@ from headway.scaling.model import BrokerPoll, PolledQueue, QueueSample, due_by_e
 
 TAKEN, TAKEN_INDEX = "unacked", "unacked_index"
 HEAD_JOBS = 20  # of those that are next in a list, the ones that were put back show how old they are
+HEADS_CHARS_MAX = 2_000_000  # a poll, of all lists; one message of each list is read in any case
 NOTHING_HELD = HeldOfQueue()
 ASKED_TOGETHER = 50
 
@@ -109,6 +111,7 @@ class CelerySource:
         """Queue -> after when the job that was next at the last poll had entered, where that is known."""
         self._unreadable: dict[str, str] = {}
         self._partly_read: set[str] = set()
+        self._head_sizes = MessageSizes()
         self._entered = EnteredJobs(self._client)
         self._polled_at_s: float | None = None
         """The last poll; ``None`` where it may have been of another server."""
@@ -151,6 +154,10 @@ class CelerySource:
         try:
             return self._poll(at_s)
         except (redis.RedisError, OSError) as error:
+            if isinstance(error, redis.exceptions.InvalidResponse):
+                self._head_sizes.doubt()
+                self._entered.doubt_sizes()
+                self._held.doubt_sizes()
             self._heartbeats.close()
             log_in_anew(self._client, self._connection, error)
             raise unavailable(self._connection, error) from error
@@ -303,7 +310,7 @@ class CelerySource:
         with self._client.pipeline(transaction=False) as pipe:
             for key, marks in asked.items():
                 pipe.lrange(key, 0, 0)
-                pipe.lrange(key, -HEAD_JOBS, -1)
+                pipe.lrange(key, -self._head_jobs(key, lists=len(asked)), -1)
                 pipe.llen(key)
                 for mark in marks:
                     pipe.lpos(key, mark, rank=-1)
@@ -313,11 +320,16 @@ class CelerySource:
         ends: dict[str, ListEnds] = {}
         for key, marks in asked.items():
             newest, head, length = islice(replies, 3)
+            self._head_sizes.expect(key, expected_chars(self._head_sizes.of(key), head))
             ends[key] = ListEnds(newest, head, [each is not None for each in islice(replies, len(marks))], length)
         envelopes = dict(zip(new, next(replies), strict=True)) if new else {}
         self._read_further(ends)
         self._doubt_marks()  # it may have changed amid the poll
         return ends, envelopes
+
+    def _head_jobs(self, key: str, *, lists: int) -> int:
+        """How many of those that are next in the list ``key`` are read, of so many lists."""
+        return max(1, min(HEAD_JOBS, HEADS_CHARS_MAX // lists // self._head_sizes.of(key)))
 
     def _emptied_at_s(self, queue: str, key: str) -> float | None:
         """When the list ``key`` of ``queue`` was seen empty last; ``None``: never."""

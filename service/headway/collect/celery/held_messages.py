@@ -103,6 +103,10 @@ class HeldMessages:
         """Whether the message of each was read."""
         return not self._unread
 
+    def doubt_sizes(self) -> None:
+        """Read few at a time for a while: a reply was too long."""
+        self._chars = ENVELOPES_BYTES_MAX
+
     def unread(self) -> list[str]:
         """The tags of the messages to read next."""
         return list(islice(self._unread, min(ENVELOPES_MAX, max(1, ENVELOPES_BYTES_MAX // self._chars))))

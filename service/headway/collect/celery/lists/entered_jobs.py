@@ -21,6 +21,7 @@ from headway.collect.celery.lists.list_turns import (
     read_in_turns,
     text_mark,
 )
+from headway.collect.celery.lists.message_sizes import MessageSizes
 from headway.scaling.model import EnteredJob
 
 NAMED_MAX = 1_000  # a poll
@@ -68,7 +69,6 @@ class _List:
     """Its newest message at the last poll."""
     named: int = 0
     """So many of its newest messages were named."""
-    message_chars: int = 0
     is_whole: bool = False
     is_stale: bool = False
     """Whether there was no room to read what is new."""
@@ -89,12 +89,13 @@ class _List:
         else:
             self.contents = ListContents()
         self.contents.add_newer(turn.read)
-        self.newest, self.named, self.message_chars = text_mark(turn.newest), named, turn.message_chars
+        self.newest, self.named = text_mark(turn.newest), named
 
     def compare(self, ends: ListEnds, *, pushed: int, length: int) -> None:
         """Go by ``ends``, since when ``pushed`` were added, and before which ``length`` stood there."""
         self.left_s, self.is_whole = [], False
         if self.is_stale:
+            self.contents.drop_oldest(max(0, len(self.contents) - ends.length))
             return
         due_s = self.contents.drop_oldest(max(0, len(self.contents) - ends.length - pushed))
         left = min(len(due_s), max(0, length - ends.length))
@@ -123,6 +124,9 @@ class EnteredJobs:
 
     def __init__(self, client: Any) -> None:
         self._client = client
+        self._sizes = MessageSizes()
+        """Of what stands behind that which was read of a list."""
+        self._polls = 0
         self._lists: dict[str, _List] = {}
         self._emptied: dict[str, _List] = {}
         """Lists that were emptied amid the poll."""
@@ -130,6 +134,10 @@ class EnteredJobs:
     def forget(self) -> None:
         """Take everything in the lists for new: the server may be another one."""
         self._lists.clear()
+
+    def doubt_sizes(self) -> None:
+        """Read little at a time for a while: a reply was too long."""
+        self._sizes.doubt()
 
     def standing_jobs(self, key: str) -> StandingJobs:
         """What is known of the list ``key``, in which the last poll found jobs."""
@@ -146,7 +154,8 @@ class EnteredJobs:
         before = self._lists
         self._lists = {key: before.get(key) or _List() for key, each in ends.items() if not each.is_empty}
         self._emptied = {key: before[key] for key in ends if key in before and key not in self._lists}
-        room = Room(chars=READ_BYTES_MAX)
+        self._polls += 1
+        room = Room(chars=READ_BYTES_MAX, first=self._polls)
         turns, names = self._read_newer(ends, room)
         asked = {key: length for of_queue in lengths.values() for key, length in of_queue.items()}
         for key, each in self._lists.items():
@@ -168,12 +177,13 @@ class EnteredJobs:
                     key=key,
                     contents=each.contents,
                     asked_newest=newest,
-                    message_chars=max(len(newest), each.message_chars),
+                    message_chars=max(len(newest), self._sizes.of(key)),
                     note=names[key].note,
                 )
         read_in_turns(self._client, turns.values(), room)
         for key, turn in turns.items():
             self._lists[key].take(turn, names[key])
+            self._sizes.expect(key, turn.message_chars)
         return turns, names
 
     def _drop_replaced(self) -> None:
@@ -207,7 +217,7 @@ class EnteredJobs:
 
     def _read_older(self, room: Room) -> None:
         turns = {
-            key: OlderTurn(key=key, contents=each.contents, message_chars=max(1, each.message_chars))
+            key: OlderTurn(key=key, contents=each.contents, message_chars=self._sizes.of(key))
             for key, each in self._lists.items()
             if not each.is_whole and not each.is_stale
         }
@@ -215,7 +225,7 @@ class EnteredJobs:
         for key, turn in turns.items():
             each = self._lists[key]
             each.is_whole, each.is_doubtful = turn.is_whole, turn.is_moved
-            each.message_chars = turn.message_chars
+            self._sizes.expect(key, turn.message_chars)
 
     def _of_queue(self, lengths: Mapping[str, int], names: Mapping[str, _Names]) -> NewJobs:
         jobs = [job for key in lengths if key in names for job in names[key].seen.values() if job is not None]

@@ -7,11 +7,13 @@ from typing import Any, Protocol
 
 from headway.collect.celery.celery_message import Message, message_from
 from headway.collect.celery.lists.list_contents import ListContents, Standing, standing
+from headway.collect.celery.lists.message_sizes import expected_chars
 
 READ_BYTES_MAX = 4_000_000  # a poll
 READ_MAX = 6_000  # messages a poll: more would take longer than to read their bytes
 CHUNK_MESSAGES = 200  # of one list in one trip
 TRIPS_MAX = 40
+PROGRESS_MESSAGES = 2  # to go on behind a message that is known, it is read again
 TEXT_CHARS_MAX = 64_000  # of a longer message a digest is remembered
 
 
@@ -20,12 +22,26 @@ class Room:
     """What this poll may read yet."""
 
     chars: int
+    first: int = 0
+    """Which of the lists is the first one: each is at times, so that none starves behind another."""
     messages: int = READ_MAX
     trips: int = TRIPS_MAX
+    _whole_chars: int = field(init=False)
+    _is_overdrawn: bool = False
+
+    def __post_init__(self) -> None:
+        self._whole_chars = self.chars
 
     def reserve(self, message_chars: int) -> int:
-        """How many messages of such a length may be asked for, which counts them as read; 0 for none."""
+        """How many messages of such a length may be asked for, which counts them as read; 0 for none.
+
+        Messages that have no room in any poll are read all the same, in one list per poll.
+        """
         count = min(CHUNK_MESSAGES, self.messages, self.chars // max(1, message_chars))
+        if count < PROGRESS_MESSAGES:
+            is_too_long = PROGRESS_MESSAGES * message_chars > self._whole_chars
+            count = PROGRESS_MESSAGES if is_too_long and not self._is_overdrawn else 0
+            self._is_overdrawn = self._is_overdrawn or is_too_long
         self.messages -= count
         self.chars -= count * message_chars
         return count
@@ -41,7 +57,7 @@ class Turn(Protocol):
 
     key: str
     message_chars: int
-    """Of the largest message that was seen."""
+    """Of the longest message that is expected there."""
     is_done: bool
 
     @property
@@ -84,8 +100,8 @@ class NewerTurn:
 
     def take(self, texts: list[str], *, asked: int) -> None:
         is_moved = bool(self.read)
+        self.message_chars = expected_chars(self.message_chars, texts)
         for text in texts:
-            self.message_chars = max(self.message_chars, len(text))
             self.newest = self.newest or text
             message = message_from(text)
             each = standing(message, text)
@@ -122,7 +138,7 @@ class OlderTurn:
         return max(0, len(self.contents) - 1)
 
     def take(self, texts: list[str], *, asked: int) -> None:
-        self.message_chars = max(self.message_chars, *map(len, texts)) if texts else self.message_chars
+        self.message_chars = expected_chars(self.message_chars, texts)
         read = [standing(message_from(text), text) for text in texts]
         oldest, first = self.contents.oldest_key(), 0
         if oldest is not None:
@@ -140,6 +156,8 @@ class OlderTurn:
 def read_in_turns(client: Any, turns: Iterable[Turn], room: Room) -> None:
     """Read ``turns`` until each is done or no room is left, some messages of each in a trip."""
     turns = list(turns)
+    first = room.first % max(1, len(turns))
+    turns = turns[first:] + turns[:first]
     while room.trips > 0:
         asked: dict[int, tuple[int, int]] = {}
         for index, turn in enumerate(turns):
