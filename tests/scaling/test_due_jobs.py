@@ -48,7 +48,6 @@ def test_a_sample_holds_all_that_is_distinguished() -> None:
         ([(5.0, 1), (5.0, 2)], 9, "does not ascend"),
         ([(5.0, 2), (6.0, 1)], 9, "does not ascend"),
         ([(5.0, 2)], 1, "2 jobs are due, of delayed_jobs=1"),
-        ([(5.0, 2)], None, "2 jobs are due, of delayed_jobs=None"),
         ([(-5.0, 2)], 9, "a time or a number of jobs that is none"),
         ([(float("nan"), 2)], 9, "a time or a number of jobs that is none"),
         ([(float(number), 1) for number in range(DUE_STEPS_MAX + 1)], 9, "at most 100"),
@@ -78,3 +77,13 @@ def test_members_are_one_row_of_jobs() -> None:
     a = QueueMetrics(queue="a", sampled_at_s=1.0, delayed_jobs=2, delayed=(DelayedJobs(jobs=2, due_in_s=9.0),))
     b = replace(a, queue="b", delayed=(DelayedJobs(jobs=1, due_in_s=3.0), DelayedJobs(jobs=1, due_in_s=12.0)))
     assert [(each.due_in_s, each.jobs) for each in pooled([a, b]).delayed] == [(3.0, 1), (9.0, 2), (12.0, 1)]
+
+
+def test_of_a_part_that_was_read_what_is_due_is_known_and_how_many_are_delayed_is_not() -> None:
+    due = due_by_edges([7.0])
+    sample = QueueSample(queue="a", at_s=102.0, waiting_jobs=None, waiting_min_jobs=0, due=due)
+    rows = QueueMetrics(queue="a", sampled_at_s=101.0, delayed_jobs=100_000)
+    queue = with_newest(rows, sample)
+    assert (queue.delayed_jobs, len(queue.delayed)) == (None, 1)
+    both = pooled([queue, replace(rows, queue="b")])
+    assert (both.delayed_jobs, len(both.delayed)) == (None, 1)

@@ -174,7 +174,8 @@ def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
     """The members seen as one queue: counts and rates add, ages and waits are the greatest.
 
     The service time is the members' mean weighted by their completions. What no member knows stays ``None``. So do the
-    jobs that wait or are in flight where one member does not know them: the others' sum is then a lower bound.
+    jobs that wait, are in flight or are delayed where one member does not know them: the others' sum is then a lower
+    bound.
     """
     seen = [queue for queue in queues if is_seen(queue)]
     if len(seen) == 1:
@@ -187,7 +188,7 @@ def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
         waiting_min_jobs=_least(seen, "waiting_jobs", "waiting_least_jobs"),
         in_flight_jobs=_exact(seen, "in_flight_jobs"),
         in_flight_min_jobs=_least(seen, "in_flight_jobs", "in_flight_least_jobs"),
-        delayed_jobs=_total(queue.delayed_jobs for queue in seen),
+        delayed_jobs=_exact(seen, "delayed_jobs"),
         delayed=tuple(sorted((each for queue in seen for each in queue.delayed), key=lambda each: each.due_in_s)),
         reserved_jobs=_total(queue.reserved_jobs for queue in seen),
         oldest_age_s=_greatest(queue.oldest_age_s for queue in seen),

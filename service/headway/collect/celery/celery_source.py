@@ -467,7 +467,8 @@ class CelerySource:
             waiting_min_jobs=None if is_counted else count.waiting_jobs,
             in_flight_jobs=taken.in_flight_jobs,
             in_flight_min_jobs=taken.in_flight_min_jobs if taken.in_flight_jobs is None else None,
-            delayed_jobs=len(count.due_s),
+            # Of a part, fewer would seem to be delayed than before: they would have come.
+            delayed_jobs=len(count.due_s) if is_counted and self._is_held_read() else None,
             due=due_by_edges(sorted(count.due_s), at_s=at_s) if count.due_s else (),
             reserved_jobs=taken.reserved_jobs,
             oldest_age_s=max(0.0, age_s) if is_known else None,
@@ -492,7 +493,10 @@ CELERY = Library(
             "heartbeats, and until it shows whether workers acknowledge early",
             remedy="one queue a database",
         ),
-        Figure.DELAYED: bounded(f"{READ_BEFORE}, and of more than {HELD_MAX:,} jobs that workers hold"),
+        Figure.DELAYED: bounded(
+            "unknown while a list of thousands of messages, or what workers hold, is first read, 4 MB a poll, and of "
+            f"more than {HELD_MAX:,} jobs that workers hold; of those due by a time a lower bound"
+        ),
         Figure.OLDEST_AGE: bounded("one poll, or 4 % of the age"),
         Figure.ENTRIES: unseen(remedy="import headway.emit.celery where tasks are sent"),
         Figure.STARTS: unseen(remedy="start workers with --include headway.emit.celery"),

@@ -71,7 +71,7 @@ def due_from_pairs(pairs: Iterable[tuple[float, int]]) -> tuple[DueJobs, ...]:
 
 
 def due_breaches(due: Sequence[DueJobs], *, delayed_jobs: int | None) -> Iterator[str]:
-    """What in ``due`` cannot be."""
+    """What in ``due`` cannot be. Where nobody knows how many jobs are delayed, some may be known to be due."""
     if not due:
         return
     if len(due) > DUE_STEPS_MAX:
@@ -80,5 +80,5 @@ def due_breaches(due: Sequence[DueJobs], *, delayed_jobs: int | None) -> Iterato
         yield "due has a time or a number of jobs that is none"
     elif any(later.within_s <= each.within_s or later.jobs < each.jobs for each, later in pairwise(due)):
         yield "due does not ascend"
-    elif delayed_jobs is None or due[-1].jobs > delayed_jobs:
+    elif delayed_jobs is not None and due[-1].jobs > delayed_jobs:
         yield f"{due[-1].jobs} jobs are due, of delayed_jobs={delayed_jobs}"

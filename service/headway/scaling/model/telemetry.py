@@ -86,8 +86,8 @@ class QueueSample:
     in_flight_min_jobs: int | None = None
     """Workers have at least so many jobs, where ``in_flight_jobs`` is not known."""
     due: tuple[DueJobs, ...] = ()
-    """When those of ``delayed_jobs`` are due. Of those beyond the last count nothing is said but that they are due
-    later; empty: it is not known when any is."""
+    """When those of ``delayed_jobs`` are due, or at least so many where that is ``None``. Of those beyond the last
+    count nothing is said but that they are due later; empty: it is not known when any is."""
 
     def __post_init__(self) -> None:
         breaches = [] if self.queue else ["queue is empty"]
