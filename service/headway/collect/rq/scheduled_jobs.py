@@ -22,7 +22,7 @@ class ScheduledJobs:
     overdue_jobs: int = 0
     """Due by now, and not in the queue yet."""
     overdue_since_s: float | None = None
-    """When the first of them was due."""
+    """When the first of them was due; ``None`` also where it came while they were counted."""
     due: tuple[DueJobs, ...] = ()
     """When the others are."""
 
@@ -42,6 +42,8 @@ def due_commands(registry: str, *, at_s: float) -> Prepared:
 def scheduled_from(replies: Sequence[Any], *, at_s: float, scheduled_jobs: int) -> ScheduledJobs:
     """What the replies to ``due_commands`` say; of ``scheduled_jobs`` a moment before, some may have been moved since.
 
+    RQ moves jobs between two counts, too: then fewer are due within the later time than within the sooner one.
+
     Raises ``ResponseError`` where a reply is an error.
     """
     for reply in replies:
@@ -51,14 +53,16 @@ def scheduled_from(replies: Sequence[Any], *, at_s: float, scheduled_jobs: int) 
     overdue_jobs = min(overdue, scheduled_jobs)
     later_jobs = scheduled_jobs - overdue_jobs
     due: list[DueJobs] = []
+    jobs = 0
     for edge_s, count in zip(DUE_EDGES_S, counts, strict=True):
-        due.append(DueJobs(within_s=edge_s, jobs=min(count, later_jobs)))
-        if due[-1].jobs == later_jobs:
+        jobs = max(jobs, min(count, later_jobs))
+        due.append(DueJobs(within_s=edge_s, jobs=jobs))
+        if jobs == later_jobs:
             break
     return ScheduledJobs(
         overdue_jobs=overdue_jobs,
-        overdue_since_s=min(at_s, _score(first)) if overdue_jobs else None,
-        due=tuple(due) if later_jobs and counts[-1] else (),
+        overdue_since_s=min(at_s, _score(first)) if overdue_jobs and first else None,
+        due=tuple(due) if jobs else (),
     )
 
 
