@@ -14,7 +14,8 @@ import pytest
 from rq import Retry, SimpleWorker
 from rq.job import Job
 
-from collect.rq_jobs import Rq, Watch, work
+from collect.rq_jobs import Rq, Watch, while_running, work
+from headway.collect.rq.stuck_jobs import StuckJobs
 from headway.scaling.model import EventKind
 
 ENQUEUED, STARTED, FAILED, RETRIED = EventKind.ENQUEUED, EventKind.STARTED, EventKind.FAILED, EventKind.RETRIED
@@ -57,6 +58,50 @@ def test_a_job_that_was_stuck_in_the_intermediate_queue_has_failed(rq: Rq, watch
     assert watch.reported() == [ENQUEUED, FAILED]
     failed = watch.of(FAILED)
     assert (failed.at_s, failed.started_at_s) == (noticed_s, None)
+
+
+def test_a_job_that_was_taken_by_a_worker_that_died_is_in_flight_until_it_is_given_up(rq: Rq, watch: Watch) -> None:
+    """Nothing waited and nothing ran: the pool went to zero, and RQ's clean-up needs a worker that runs."""
+    job = enqueue_long_ago(rq)
+    take_and_die(rq)
+    for later_s in (0.0, 59.0):
+        (sample,) = watch.poll_once(later_s=later_s).samples
+        assert (sample.waiting_jobs, sample.in_flight_jobs, sample.oldest_age_s) == (0, 1, 0.0)
+    clean_up(rq, job)
+    (sample,) = watch.poll_once(later_s=60.0).samples
+    assert (sample.waiting_jobs, sample.in_flight_jobs) == (0, 0)
+
+
+def test_a_job_that_stays_taken_for_a_minute_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Of a busy queue there is always one that was taken and has not begun, and never the same."""
+    stuck = StuckJobs()
+    stuck.see({"redis/mail": ["a", "b"], "redis/news": ["x"]}, at_s=100.0)
+    stuck.see({"redis/mail": ["a", "b"], "redis/news": ["y"]}, at_s=160.0)
+    assert caplog.text == ""
+    for at_s in (161.0, 170.0):
+        stuck.see({"redis/mail": ["a", "b"], "redis/news": ["y"]}, at_s=at_s)
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
+        "job stuck queue=redis/mail job=a jobs=2"
+    ]
+    stuck.see({"redis/mail": ["b"], "redis/news": []}, at_s=180.0)
+    stuck.see({"redis/mail": ["b"]}, at_s=241.0)
+    assert caplog.text.count("job stuck") == 2
+
+
+def test_a_job_that_begins_is_in_flight_once(rq: Rq, watch: Watch) -> None:
+    """RQ marks it as begun before it takes it out of its intermediate queue."""
+    rq.queue().enqueue(work)
+    seen: list[int | None] = []
+
+    def poll_meanwhile() -> None:
+        (job_id,) = rq.queue().started_job_registry.get_job_ids()
+        rq.redis.rpush(rq.queue().intermediate_queue_key, job_id)
+        seen.extend(sample.in_flight_jobs for sample in watch.poll_once().samples)
+        rq.redis.delete(rq.queue().intermediate_queue_key)
+
+    while_running.append(poll_meanwhile)
+    rq.run()
+    assert seen == [1]
 
 
 def test_a_stuck_job_that_failed_before_the_first_poll_is_no_news(rq: Rq, watch: Watch) -> None:

@@ -11,10 +11,11 @@ from headway.collect.rq.rq_record import job_of
 HEAD_JOBS = 4
 TAIL_JOBS = 200  # 400 jobs a second enter before a longer tail is asked for
 RUNNING_MAX = 5_000
+TAKEN_MAX = 1_000  # of those that have not begun: one per worker, as long as workers live
 ENDED_MAX = 5_000
 SAMPLED_JOBS = 3
 SPAN_WORDS = 8
-JOB_COMMANDS = 6
+JOB_COMMANDS = 7
 
 
 class RqKeys:
@@ -76,12 +77,14 @@ class QueueCommands:
     def __init__(self, keys: RqKeys, queue: str) -> None:
         at_list, running, scheduled = keys.list + queue, keys.wip + queue, keys.scheduled + queue
         registries = (keys.finished + queue, keys.failed + queue)
+        taken = f"{at_list}:intermediate"
         self._queue = queue
-        self._is_there = prepared("EXISTS", at_list, running, scheduled).packed
+        self._is_there = prepared("EXISTS", at_list, taken, running, scheduled).packed
         self._jobs = together(
             prepared("LLEN", at_list),
             prepared("LRANGE", at_list, 0, HEAD_JOBS - 1),
             prepared("LRANGE", at_list, -TAIL_JOBS, -1),
+            prepared("LRANGE", taken, 0, TAKEN_MAX - 1),
             prepared("ZRANGE", running, 0, RUNNING_MAX - 1),
             prepared("ZCARD", running),
             prepared("ZCARD", scheduled),
@@ -117,15 +120,18 @@ def reading_from(asked: Asked, replies: Sequence[Any]) -> QueueReading:
     for reply in opening:
         if isinstance(reply, Exception):
             raise reply
-    jobs: list[Any] = opening if asked.is_whole else [0, [], [], [], 0, 0]
-    waiting_jobs, head, tail, members, in_flight_jobs, scheduled_jobs = jobs
+    jobs: list[Any] = opening if asked.is_whole else [0, [], [], [], [], 0, 0]
+    waiting_jobs, head, tail, taken, members, running_jobs, scheduled_jobs = jobs
+    begun = {job_of(member): member for member in members}
+    taken = [job for job in taken if job not in begun]  # for a moment, one that begins is in both
     return QueueReading(
         waiting_jobs=waiting_jobs,
-        in_flight_jobs=in_flight_jobs,
+        in_flight_jobs=running_jobs + len(taken),
         scheduled_jobs=scheduled_jobs,
         head=head,
         tail=tail,
-        members={job_of(member): member for member in members},
+        taken=taken,
+        members=begun,
         finished=finished,
         failed=failed,
     )

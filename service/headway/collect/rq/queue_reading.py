@@ -24,10 +24,13 @@ class QueueReading:
 
     waiting_jobs: int
     in_flight_jobs: int
+    """Those that run, and those that were taken."""
     scheduled_jobs: int
     """In the registry of scheduled jobs, those that are due among them."""
     head: list[str]
     tail: list[str]
+    taken: list[str]
+    """Jobs that a worker took and has not begun, the one that was taken first, first."""
     members: Mapping[str, str]
     """Job id -> its member of the registry of started jobs, which also names the execution."""
     finished: EndedSpans

@@ -32,6 +32,7 @@ from headway.collect.rq.queue_tracker import TrackedQueue, empty_sample
 from headway.collect.rq.rq_record import record_commands, record_from, score_commands
 from headway.collect.rq.rq_workers import activity_from, served_by, worker_commands
 from headway.collect.rq.scheduled_jobs import DUE_COMMANDS, due_commands, scheduled_from
+from headway.collect.rq.stuck_jobs import StuckJobs
 from headway.collect.rq.unseen_ends import UnseenEnds
 from headway.collect.source import EXACT, Cursor, Figure, FoundQueue, Library, Reading, bounded
 from headway.connections import Connection
@@ -78,6 +79,7 @@ class RqSource:
         self._gone = {queue: gone_s for queue, gone_s in gone.items() if connection.reads(queue)}
         """The queues that were reported and are no more -> since when, the one that went first, first."""
         self._unreadable: dict[str, str] = {}
+        self._stuck = StuckJobs()
         self._commands: dict[str, QueueCommands] = {}
         self._present_keys: list[str] = []
         self._present: set[str] = set()
@@ -149,6 +151,7 @@ class RqSource:
         self._polls += 1
         samples = [self._queues[queue].sample(reading, at_s=at_s) for queue, reading in readings.items()]
         samples += [self._queues[queue].rest(at_s=at_s) for queue in resting]
+        self._stuck.see({self._queues[queue].queue: each.taken for queue, each in readings.items()}, at_s=at_s)
         self._let_go(readings, at_s=at_s)
         return Reading(
             at_s=at_s,
