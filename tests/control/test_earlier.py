@@ -19,11 +19,12 @@ from headway.scaling.demands.shortfalls import Shortfalls
 from headway.scaling.explain import explained
 from headway.scaling.history.daily import DAY_MINUTES
 from headway.scaling.history.weekly import HOUR_MINUTES, WEEK_HOURS, Errors, Recalled, Season
-from headway.scaling.model import Memory
+from headway.scaling.model import Memory, Objective
+from headway.scaling.profile import profile_to_mapping
 from headway.scaling.profile_keys.schedule import hour_of_week
 from headway.store.engine import create_engine
 from headway.store.metrics.seasons import Trained, write_seasons
-from support.pools import NOW_S, queue
+from support.pools import NOW_S, profile, queue
 
 MINUTE = math.floor(NOW_S / 60)  # has run for 40 s
 START_UP_S = 30.0  # jobs may wait for 10 s: whoever is asked for when they come is late
@@ -106,6 +107,27 @@ async def test_an_exposed_pool_stands_ready_for_what_yesterday_brought_at_this_t
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert database.read("select target_workers from decisions") == expected
     assert database.assigned() == ({("mail", "a"): expected} if expected else {})
+
+
+async def test_earlier_days_of_a_member_whose_objective_lets_it_wait_do_not_count(
+    migrated_url: str, database: Database
+) -> None:
+    queues, own = ("redis/mail", "redis/bulk"), {"redis/bulk": Objective(target_s=900.0)}
+    policy = profile(queues=queues, member_objectives=own)
+    database.body("mail", profile_to_mapping(policy))
+    with psycopg.connect(migrated_url) as connection:
+        connection.execute("insert into profile_queues values (%s, 'mail', 0), (%s, 'mail', 1)", queues)
+    database.host()
+    start_up(migrated_url)
+    taught_by_rushes(migrated_url)
+    minutes(migrated_url, {MINUTE - DAY_MINUTES: 12})
+    minutes(migrated_url, {MINUTE - DAY_MINUTES: 40}, queue="redis/bulk")
+    database.bucket()
+    database.bucket("bulk")
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.read("select body->'recalled_jobs' from decisions") == 12
+    assert database.read("select target_workers from decisions") == 12
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,8 @@ def test_a_member_with_a_tighter_objective_is_never_given_less_than_alone() -> N
     both = view(urgent, queue(queue="redis/b"))
     assert target(both) == 1  # 10 s: 6 s left, it can wait
     both = replace(both, profile=replace(both.profile, member_objectives={"redis/a": tight}))
-    assert target(both) == 8  # 5 s: 1 s left, one job a slot
+    alone = view(urgent, profile=replace(profile(), queues=("redis/a",), objective=tight))
+    assert target(both) == target(alone) == 9  # 5 s: 1 s left, one job a slot, and a slot for the next to come
 
 
 def test_a_memory_of_another_version_is_dropped_and_what_is_assigned_is_held() -> None:

@@ -179,6 +179,13 @@ class Profile:
         """The objective of the jobs of ``queue``."""
         return self.member_objectives.get(queue, self.objective)
 
+    @property
+    def shortest_target_s(self) -> float:
+        """The shortest ``target_s`` of any of its queues."""
+        if not self.member_objectives:
+            return self.objective.target_s
+        return min([self.objective_of(queue).target_s for queue in self.queues])
+
 
 @lru_cache(maxsize=1024)  # asked for several times in a decision, and many pools have the same
 def _own_bounds(workers_min: int, workers_max: int) -> Bounds:

@@ -12,7 +12,7 @@ from headway.control.scheduler.pool_workers import PoolWorkers
 from headway.control.scheduler.reported_templates import UNREPORTED, cores_of, slowest_templates
 from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknown_workers
 from headway.scaling.arithmetic import MINUTE_S
-from headway.scaling.demands.deadlines import exposed_s
+from headway.scaling.demands.deadlines import exposed_members, exposed_s
 from headway.scaling.demands.jobs_beyond_slots import with_reserved_beyond_slots
 from headway.scaling.history.daily import minute_of
 from headway.scaling.metrics.newest_sample import listed_workers, useful_workers, with_newest, with_unlisted_workers
@@ -227,11 +227,10 @@ class ViewBuilder:
 
     def _with_past(self, view: PoolView, ahead_s: float) -> PoolView:
         minute_s = minute_of(self._now_s) * MINUTE_S
+        queues = exposed_members(view)
         past = self._earlier.recalled(
-            view.queues,
-            arrived_jobs={
-                queue.queue: self._recent.arrived_jobs(queue.queue, from_s=minute_s) for queue in view.queues
-            },
+            queues,
+            arrived_jobs={queue.queue: self._recent.arrived_jobs(queue.queue, from_s=minute_s) for queue in queues},
             now_s=self._now_s,
             ahead_s=ahead_s,
             tick_s=view.tick_s,

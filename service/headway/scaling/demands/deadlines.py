@@ -214,9 +214,25 @@ def _is_too_late_next(jobs: float, within_s: float, given: Supply, view: PoolVie
 
 
 def exposed_s(view: PoolView) -> float:
-    """For how long from now arriving jobs are late for any worker asked for at the next evaluation. Often 0."""
-    late_s = view.tick_s + start_up_s(view) + view.lag_s + MARGIN_S - view.profile.objective.target_s
-    return max(0.0, late_s)
+    """For how long from now arriving jobs are late for any worker asked for at the next evaluation. Often 0.
+
+    By the shortest objective of the members.
+    """
+    return max(0.0, _reaction_s(view) - view.profile.shortest_target_s)
+
+
+def exposed_members(view: PoolView) -> tuple[QueueMetrics, ...]:
+    """The queues whose arriving jobs are late, by their own objective, for any worker asked for at the next evaluation.
+
+    All of them in an exposed pool without objectives of members.
+    """
+    reaction_s = _reaction_s(view)
+    return tuple([queue for queue in view.queues if view.profile.objective_of(queue.queue).target_s < reaction_s])
+
+
+def _reaction_s(view: PoolView) -> float:
+    """From an arrival to its start by a worker that is asked for at the next evaluation."""
+    return view.tick_s + start_up_s(view) + view.lag_s + MARGIN_S
 
 
 def standing(
@@ -233,7 +249,7 @@ def standing(
     found, ahead_jobs, from_s, until_s = Need(), float(queue.waiting_least_jobs), 0.0, exposed_s(view)
     while from_s < until_s:
         ahead_jobs += arrivals_per_tick * min(view.tick_s, until_s - from_s) / view.tick_s
-        within_s = from_s + view.profile.objective.target_s - MARGIN_S
+        within_s = from_s + view.profile.shortest_target_s - MARGIN_S
         # What has not come need not be late: with a floor here, standing workers come and go.
         more = need(ahead_jobs + spare_jobs, within_s, given, start_up_s=start_up_s(view), late_s=0.0)
         found = greatest((found, more))

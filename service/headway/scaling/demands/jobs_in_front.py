@@ -98,7 +98,7 @@ def drain_behind(member: QueueMetrics, due: Sequence[Due], given: Supply, view: 
         taken_slots = slots_in_front(member, jobs, each.within_s, given, view)
         if not taken_slots:
             continue
-        left, idle_slots = _without(given, taken_slots)
+        left, idle_slots = without_slots(given, taken_slots)
         own = backlog_drain(
             (Due(jobs=jobs, within_s=each.within_s),), left, view, slots_max=max(0, slots_max - taken_slots)
         )
@@ -131,7 +131,7 @@ def _surely_started(other: QueueMetrics, within_s: float, given: Supply, view: P
     return max(0.0, expected - given.caution * math.sqrt(expected))
 
 
-def _without(given: Supply, slots: int) -> tuple[Supply, int]:
+def without_slots(given: Supply, slots: int) -> tuple[Supply, int]:
     """``given`` without ``slots`` of those that are idle or come, and how many of them are idle."""
     idle_slots = min(slots, given.idle_slots)
     coming = tuple(_later(given, slots - idle_slots))

@@ -151,7 +151,7 @@ def _is_lost(jobs: int, queue: QueueMetrics, view: PoolView, *, now_s: float) ->
     """
     if math.isinf(cycle_s(queue, view)) and not queue.has_unknown_rates:
         return False
-    wait_s = view.profile.objective.target_s - MARGIN_S
+    wait_s = view.profile.shortest_target_s - MARGIN_S
     startable_jobs = ceiling_slots(view, now_s) * (1.0 + wait_s / cycle_s(queue, view))
     return jobs * (1.0 - late_percent(view.profile) / 100.0) > startable_jobs
 
@@ -292,7 +292,7 @@ def _pays(guard: SafetyStock, by_recall: float, by_rate: float) -> bool:
 
 def _spare(shortfalls: Shortfalls, guard: SafetyStock, queue: QueueMetrics, view: PoolView) -> float:
     service_s = queue.service_time_s
-    objective_s = max(0.0, view.profile.objective.target_s - MARGIN_S)
+    objective_s = max(0.0, view.profile.shortest_target_s - MARGIN_S)
     worker_s = STOCK_FIRST_DAY_WORKER_S if guard.recalled_jobs is None else LATE_JOB_WORKER_S
     return min(
         shortfalls.least_spare(math.exp(guard.beyond_log)),

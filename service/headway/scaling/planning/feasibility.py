@@ -40,9 +40,8 @@ def feasibility(
     service_s = service_time_s or profile.service_time_guess_s or SERVICE_TIME_GUESS_S
     busy_workers = (arrival_rate_per_s or 0.0) * service_s / slots_per_worker
     burst = float(f"{burst_jobs:.{BURST_DIGITS}g}") if burst_jobs else 0.0
-    burst_slots = (
-        slots_for_burst(burst, max(service_s, SHORTEST_S), max(0.0, _strictest_s(profile) - MARGIN_S)) if burst else 0
-    )
+    left_s = max(0.0, profile.shortest_target_s - MARGIN_S)
+    burst_slots = slots_for_burst(burst, max(service_s, SHORTEST_S), left_s) if burst else 0
     # Of the mean load a part is bursts that are over: what does not fill a worker is no load beside the next one.
     beside = math.floor(busy_workers) if burst_slots else 0
     needed = max(1, math.ceil(busy_workers), beside + math.ceil(burst_slots / slots_per_worker))
@@ -107,15 +106,11 @@ def circumstances(
     )
 
 
-def _strictest_s(profile: Profile) -> float:
-    return min([profile.objective.target_s, *[each.target_s for each in profile.member_objectives.values()]])
-
-
 def _standing(
     profile: Profile, *, start_up_s: float | None, tick_s: float, needed: int, burst_jobs: float
 ) -> str | None:
     """A worker asked for when a job is first seen comes a tick and a start-up later."""
-    target_s = _strictest_s(profile)
+    target_s = profile.shortest_target_s
     ready_s = START_UP_GUESS_S if start_up_s is None else start_up_s
     late_s = ready_s + tick_s + profile.hold_up_s
     floor = profile.workers_min if profile.pinned is None else profile.pinned

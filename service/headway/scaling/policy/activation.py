@@ -54,7 +54,7 @@ def in_vain(profile: Profile, *, start_up_s: float | None, tick_s: float) -> str
     if not profile.activation_jobs:
         return None
     given_s = profile.activation_wait_s
-    target_s = min(profile.objective_of(queue).target_s for queue in profile.queues)
+    target_s = profile.shortest_target_s
     if given_s is None:
         least_s = min(wait_s(profile, queue, start_up_s=start_up_s, tick_s=tick_s) for queue in profile.queues)
         void = f"activation_jobs={profile.activation_jobs} holds nothing back: {target_s:g} s leave no time to wait"

@@ -17,6 +17,7 @@ from headway.scaling.demands.deadlines import (
     completions_per_s,
     confidence,
     cycle_s,
+    exposed_members,
     exposed_s,
     greatest,
     need,
@@ -27,7 +28,7 @@ from headway.scaling.demands.deadlines import (
     waiting,
 )
 from headway.scaling.demands.due_work import due_work, is_due_soon
-from headway.scaling.demands.jobs_in_front import drain_behind
+from headway.scaling.demands.jobs_in_front import drain_behind, without_slots
 from headway.scaling.demands.rhythm_capacity import Keeping, enough_slots
 from headway.scaling.demands.rhythm_detection import Periods, periods_of, rhythm_alone, seen
 from headway.scaling.demands.safety_stock import SafetyStock, guard_of, learned, spare_jobs
@@ -36,7 +37,7 @@ from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.policy.stabilization import start_cost_s
 from headway.scaling.profile import Forecast
 from headway.scaling.strategy import Advice, State, Strategy
-from headway.scaling.view import PoolView, copied
+from headway.scaling.view import PoolView, copied, pooled
 
 HYBRID_SILENT_S = 600.0  # whoever comes after a pause so long is started for it
 BURST_DEVIATIONS = 1.65  # a burst of twenty brings more, and only the last jobs of it wait for too long
@@ -50,9 +51,12 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         queue, view, coming=_coming(asked, view, now_s), caution=CAUTION * confidence(view.profile) / view.profile.risk
     )
     kept: dict[str, Any] = {"asked": [list(each) for each in asked]} if asked else {}
-    guard = _guard(queue, view, state, kept, now_s=now_s)
+    exposed = _exposed_part(queue, view)
+    guard = _guard(exposed, view, state, kept, now_s=now_s)
     periods = _periods(queue, view, state, kept, now_s=now_s) if guard is None else guard.periods
     enough = _enough_slots(periods, queue, view, now_s=now_s)
+    if guard is not None and view.profile.member_objectives:
+        enough = None  # what is enough for one objective is not for a shorter one
     if state.get("blind") and not math.isinf(given.cycle_s):
         given = _reconsidered(queue, view, given, slots_max=ceiling_slots(view, now_s))
     in_use = given.busy_slots + sum(each.slots for each in given.coming)
@@ -76,19 +80,31 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     if enough is not None:
         demands.append(Demand(name="rhythm", slots=float(enough)))
     elif guard is not None:
-        spare = spare_jobs(guard, queue, view, now_s=now_s)
+        spare = spare_jobs(guard, exposed, view, now_s=now_s)
         # What is learned leaves retries out. They come all the same, and take a slot each.
-        coming_jobs = guard.expected_jobs + (queue.retry_rate_per_s or 0.0) * view.tick_s
-        stand = standing(queue, view, given, arrivals_per_tick=coming_jobs, spare_jobs=spare)
-        demands.append(Demand(name="standing", slots=max(at_work, in_use + stand.slots)))
+        coming_jobs = guard.expected_jobs + (exposed.retry_rate_per_s or 0.0) * view.tick_s
+        left, taken_slots = _left_for(exposed, queue, given, view)
+        stand = standing(exposed, view, left, arrivals_per_tick=coming_jobs, spare_jobs=spare)
+        demands.append(Demand(name="standing", slots=max(at_work, in_use + taken_slots + stand.slots)))
     notes = vain_starts_note(calculated, drain, view)
     return Advice(demands=tuple(demands), state=kept, notes=notes, enough_slots=enough)
+
+
+def _exposed_part(queue: QueueMetrics, view: PoolView) -> QueueMetrics:
+    """The members whose own objective reacting is too slow for, as one queue; ``queue`` where all are, or none is."""
+    if not view.profile.member_objectives:
+        return queue
+    members = exposed_members(view)
+    return pooled(members) if 0 < len(members) < len(view.queues) else queue
 
 
 def _guard(
     queue: QueueMetrics, view: PoolView, state: State, kept: dict[str, Any], *, now_s: float
 ) -> SafetyStock | None:
-    """What an exposed pool has learned by now, ``kept`` for the next time; ``None`` where reacting is soon enough."""
+    """What a pool has learned of its exposed members, whose jobs are in ``queue``, ``kept`` for the next time.
+
+    ``None`` where reacting is soon enough.
+    """
     if exposed_s(view) <= 0:
         return None
     before = guard_of(state.get("guard"))
@@ -180,11 +196,7 @@ def _drain(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int
     ]
     if len(view.queues) > 1 or view.profile.member_objectives:
         for member in view.queues:
-            # Which slots run an unknown number of its jobs, nobody knows: any of them may, and few of them need.
-            least_slots = max(0, member.in_flight_least_jobs - (member.reserved_jobs or 0))
-            busy_slots = given.busy_slots if member.running_jobs is None else member.running_jobs
-            per_s = completions_per_s(member, view, least_slots)
-            alone = replace(given, busy_slots=busy_slots, completions_per_s=per_s)
+            alone = _with_own_completions(member, given, view)
             target_s = view.profile.objective_of(member.queue).target_s
             needs.append(
                 _drain_of(
@@ -192,6 +204,25 @@ def _drain(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int
                 )
             )
     return greatest(needs)
+
+
+def _with_own_completions(queue: QueueMetrics, given: Supply, view: PoolView) -> Supply:
+    """``given`` with none of the slots busy that run jobs of other queues: those may be long ones."""
+    # Which slots run an unknown number of its jobs, nobody knows: any of them may, and few of them need.
+    least_slots = max(0, queue.in_flight_least_jobs - (queue.reserved_jobs or 0))
+    busy_slots = given.busy_slots if queue.running_jobs is None else queue.running_jobs
+    return replace(given, busy_slots=busy_slots, completions_per_s=completions_per_s(queue, view, least_slots))
+
+
+def _left_for(exposed: QueueMetrics, queue: QueueMetrics, given: Supply, view: PoolView) -> tuple[Supply, int]:
+    """What will start jobs of the exposed members, and how many idle slots are about to take others of ``queue``.
+
+    Whatever the order of the queues: while no job of theirs waits, each slot takes one of the others.
+    """
+    if exposed is queue:
+        return given, 0
+    own = replace(_with_own_completions(exposed, given, view), cycle_s=cycle_s(exposed, view))
+    return without_slots(own, queue.waiting_least_jobs - exposed.waiting_least_jobs)
 
 
 def _due(queue: QueueMetrics, view: PoolView, given: Supply) -> int:
