@@ -21,9 +21,11 @@ def held(jobs: int, *, slots: int, **values: Any) -> tuple[QueueMetrics, ...]:
     return with_reserved_beyond_slots([queue(in_flight_jobs=jobs, **values)], SAMPLES, slots=slots)
 
 
-def decided(jobs: int, *, workers: int, memory: Memory | None = None, at_s: float = NOW_S) -> tuple[Decision, Memory]:
+def decided(
+    jobs: int, *, workers: int, memory: Memory | None = None, at_s: float = NOW_S, **values: Any
+) -> tuple[Decision, Memory]:
     queues = held(jobs, slots=workers, service_time_s=2.0, sampled_at_s=at_s)
-    seen = view(*queues, profile=profile(workers_max=8), running_workers=workers, assigned_workers=workers)
+    seen = view(*queues, profile=profile(workers_max=8), running_workers=workers, assigned_workers=workers, **values)
     return decide(seen, memory or Memory(target_workers=workers), now_s=at_s)
 
 
@@ -82,11 +84,11 @@ def test_a_lower_bound_of_what_workers_have_is_bounded_by_slots_as_well() -> Non
     assert (seen.in_flight_jobs, seen.in_flight_min_jobs, seen.reserved_jobs) == (None, 200, 198)
 
 
-def targets_of(jobs: list[int], *, workers: int = 1) -> list[int]:
+def targets_of(jobs: list[int], *, workers: int = 1, **values: Any) -> list[int]:
     """One reading after the other, each 5 s later, of a pool that never grows."""
     found, memory = [], Memory(target_workers=workers)
     for number, count in enumerate(jobs):
-        decision, memory = decided(count, workers=workers, memory=memory, at_s=NOW_S + 5.0 * number)
+        decision, memory = decided(count, workers=workers, memory=memory, at_s=NOW_S + 5.0 * number, **values)
         found.append(decision.target_workers)
     return found
 
@@ -95,6 +97,38 @@ def test_jobs_that_keep_arriving_at_a_busy_worker_ask_for_others_that_get_a_part
     """5 more every 5 s for half a minute: 1/s × 2 s are two slots beside the one that there is."""
     quiet = round(GROWING_S / 5.0) + 1
     assert targets_of([20 + 5 * number for number in range(quiet + 2)]) == [*quiet * [1], 3, 3]
+
+
+KNOWN_IDLE: list[dict[str, Any]] = [{"idle_workers": 1}, {"slots_per_worker": 4, "busy_slots": 3}]
+
+
+@pytest.mark.parametrize("evidence", KNOWN_IDLE)
+def test_jobs_that_grow_in_number_beside_an_idle_slot_are_due_later_and_ask_for_nobody(
+    evidence: dict[str, Any],
+) -> None:
+    """Celery with ``countdown=3600``: its worker takes each job at once, and none is to run for an hour."""
+    growing = [60 + 5 * number for number in range(20)]
+    assert max(targets_of(growing)) == 3
+    assert targets_of(growing, **evidence) == [1] * len(growing)
+
+
+def test_a_job_that_is_due_among_many_that_are_not_asks_for_nobody_else() -> None:
+    """While it runs, no slot is known to be idle: growth counts from then on, and not from before."""
+    memory, targets = Memory(target_workers=1), []
+    for number in range(20):
+        idle_workers = int(number not in {15, 16})
+        decision, memory = decided(
+            20 + 5 * number, workers=1, memory=memory, at_s=NOW_S + 5.0 * number, idle_workers=idle_workers
+        )
+        targets.append(decision.target_workers)
+    assert targets == [1] * 20
+
+
+@pytest.mark.parametrize("evidence", KNOWN_IDLE)
+def test_jobs_that_are_due_later_are_not_said_to_want_a_prefetch(evidence: dict[str, Any]) -> None:
+    notes = decided(200, workers=1, **evidence)[0].notes
+    assert any("they are due later (Celery's countdown and eta)" in note for note in notes)
+    assert not any("set a prefetch" in note for note in notes)
 
 
 def test_the_lesser_of_the_last_two_growths_counts() -> None:

@@ -1,6 +1,7 @@
 """What a decision says of the metrics it goes by, and of the template it asks for."""
 
 from headway.scaling.decisions.pool_reading import PoolReading
+from headway.scaling.demands.busy_slots import is_any_slot_idle
 from headway.scaling.demands.unlimited_prefetch import RESERVED_PER_SLOT
 from headway.scaling.model import Memory, QueueMetrics
 from headway.scaling.policy import fallback
@@ -17,8 +18,7 @@ def metrics_notes(reading: PoolReading, *, now_s: float) -> tuple[str, ...]:
         if queue.has_unknown_rates
     ]
     notes += [
-        f"workers have taken many more jobs of {queue.queue} than they run, and no other worker can have those: set a "
-        "prefetch (basic.qos; Celery's worker_prefetch_multiplier)"
+        _reserved_note(queue, view)
         for queue in seen.queues
         if (queue.reserved_jobs or 0) > RESERVED_PER_SLOT * view.running_workers * view.slots_per_worker > 0
     ]
@@ -40,6 +40,18 @@ def metrics_notes(reading: PoolReading, *, now_s: float) -> tuple[str, ...]:
     if view.start_failure is not None:
         notes.append(f"its workers fail to start: {view.start_failure.text}")
     return tuple(notes)
+
+
+def _reserved_note(queue: QueueMetrics, view: PoolView) -> str:
+    if is_any_slot_idle(view):
+        return (
+            f"workers hold many more jobs of {queue.queue} than they run, although slots are idle: they are due later "
+            "(Celery's countdown and eta), and no other worker can have them"
+        )
+    return (
+        f"workers have taken many more jobs of {queue.queue} than they run, and no other worker can have those: set a "
+        "prefetch (basic.qos; Celery's worker_prefetch_multiplier)"
+    )
 
 
 def _may_be_unmoved(queue: QueueMetrics, view: PoolView) -> bool:

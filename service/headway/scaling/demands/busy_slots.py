@@ -39,6 +39,11 @@ def busy_by_workers(view: PoolView) -> int:
     return workers * view.slots_per_worker
 
 
+def is_any_slot_idle(view: PoolView) -> bool:
+    """Whether a slot of a running worker is known to have no job."""
+    return bool(view.idle_workers) or busy_by_workers(view) < view.running_workers * view.slots_per_worker
+
+
 def with_unknown_as_idle(view: PoolView) -> PoolView:
     """``view`` as it would be if every worker of which nobody knows what it does were idle: the least work there is."""
     unknown = view.unknown_activity_workers

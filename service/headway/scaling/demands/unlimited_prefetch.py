@@ -1,8 +1,11 @@
 """Jobs that arrive at workers which take whatever is ready: none waits in the queue, so only their number shows it.
 
-What a worker has reserved no other can run, and asks for nobody. What will arrive, others would get a part of.
+What a worker has reserved no other can run, and asks for nobody. What will arrive, others would get a part of. Jobs
+that grow in number beside an idle slot are due later: Celery's workers take those with a countdown or an ETA at once,
+raise their prefetch by one for each, and hold them until they are due.
 """
 
+from headway.scaling.demands.busy_slots import is_any_slot_idle
 from headway.scaling.demands.deadlines import service_time_s
 from headway.scaling.model import Demand, QueueMetrics, TakenJobs
 from headway.scaling.view import PoolView
@@ -12,7 +15,10 @@ GROWING_S = 30.0  # a publisher takes 10 to 15 s for one burst of thousands of j
 
 
 def taken_jobs_of(queue: QueueMetrics, view: PoolView, before: TakenJobs | None) -> TakenJobs | None:
-    """How many jobs workers have, and how fast these grow; ``None`` where they have no more than a usual prefetch."""
+    """How many jobs workers have, and how fast these grow; ``None`` where they have no more than a usual prefetch.
+
+    They do not grow, whatever their number, while a slot is known to be idle: it would run any job that is due.
+    """
     slots = view.running_workers * view.slots_per_worker
     if queue.sampled_at_s is None or not slots or (queue.reserved_jobs or 0) <= RESERVED_PER_SLOT * slots:
         return None
@@ -28,7 +34,7 @@ def taken_jobs_of(queue: QueueMetrics, view: PoolView, before: TakenJobs | None)
         jobs=jobs,
         growth_per_s=growth_per_s,
         growth_before_per_s=before.growth_per_s,
-        growing_since_s=since_s if growth_per_s > 0 else None,
+        growing_since_s=since_s if growth_per_s > 0 and not is_any_slot_idle(view) else None,
     )
 
 
