@@ -10,6 +10,7 @@ import pytest
 
 from collect.rabbit_shop import QUORUM, Shop
 from headway.collect.libraries import Libraries
+from headway.collect.rabbitmq import broker_reader
 from headway.collect.rabbitmq.broker_reader import CONSUMERS_HOLD_S, CONSUMERS_MAX
 from headway.collect.rabbitmq.management_api import ManagementApi
 from headway.collect.rabbitmq.rabbitmq_source import RABBITMQ, RabbitmqSource
@@ -17,6 +18,7 @@ from headway.collect.source import Figure
 from headway.connection_tables import as_toml, connections_from
 from headway.connections import Connection
 from headway.errors import Unavailable
+from headway.scaling.model import Suspension
 from support.tree import ROOT
 from support.waiting import eventually
 
@@ -103,6 +105,37 @@ def test_consumers_of_many_queues_are_counted_in_turn(shop: Shop) -> None:
     known = [{name for name, sample in each.items() if sample.listed_workers is not None} for each in polled]
     assert len(known[0]) == CONSUMERS_MAX
     assert known[1:] == 3 * [set(names)]  # in time for those that were asked longest ago
+
+
+def test_consumers_are_counted_however_many_queues_lag(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of quorum queues the management API counts late what is ready: they are asked at each poll."""
+    monkeypatch.setattr(broker_reader, "DECLARED_MAX", 3)
+    monkeypatch.setattr(broker_reader, "CONSUMERS_MAX", 1)
+    for number in range(4):
+        shop.declare(f"q-{number}", arguments=QUORUM)
+    for number in range(3):
+        shop.declare(f"c-{number}")
+    at_s = time.time()
+    for poll in range(10):
+        samples = shop.samples(at_s + poll)
+    assert {name for name, each in samples.items() if each.listed_workers is None} == set()
+
+
+def test_a_queue_whose_workers_fetch_jobs_one_by_one_lacks_no_consumers(shop: Shop) -> None:
+    """``basic.get`` makes no consumer. Where consumers were cancelled, their last jobs are held as well."""
+    shop.declare("mail")
+    shop.publish("mail", 3)
+    assert shop.samples()["mail"].suspension is Suspension.NO_CONSUMERS
+    held = shop.channel.basic_get("mail")
+    eventually(lambda: shop.counts()["mail"] == (2, 1))
+    assert shop.samples()["mail"].suspension is None
+    shop.channel.basic_ack(held.delivery_tag)
+    eventually(lambda: shop.counts()["mail"] == (2, 0))
+    assert shop.samples()["mail"].suspension is None
+    consumer = shop.channel.basic_consume("mail", callback=lambda _: None)
+    eventually(lambda: shop.samples(time.time() + 5.0)["mail"].suspension is Suspension.NONE)
+    shop.channel.basic_cancel(consumer)
+    eventually(lambda: shop.samples(time.time() + 10.0)["mail"].suspension is Suspension.NO_CONSUMERS)
 
 
 def test_a_queue_that_the_management_api_leaves_out_is_not_gone_for_that(

@@ -15,6 +15,7 @@ from headway.scaling.decisions.pool_reading import reading_of
 from headway.scaling.demands import safety_stock
 from headway.scaling.explain import explained
 from headway.scaling.mapping import to_mapping
+from headway.scaling.metrics.newest_sample import LISTED_GAP_S, LISTED_WITHIN_S
 from headway.scaling.model import (
     ActivitySource,
     Assignment,
@@ -25,6 +26,7 @@ from headway.scaling.model import (
     PoolDepths,
     QueueDepths,
     QueueSample,
+    RunningJob,
     Sighting,
     Stoppage,
     Suspension,
@@ -67,32 +69,77 @@ ABLE, LOST = worker(1), worker(2, Inability.CONSUMERS_CANCELLED)
 
 
 @pytest.mark.parametrize(
-    ("said", "running", "are_settled", "found"),
+    ("said", "running", "is_anybody_unseen", "found"),
     [
-        ([LIBRARY], [], True, LIBRARY),
-        ([LIBRARY], [ABLE], False, LIBRARY),  # the broker's word needs no worker
-        ([LIBRARY, NONE], [], True, NONE),  # of two brokers one lets its workers take jobs
-        ([NONE], [], True, NONE),
-        ([None], [], True, None),  # a broker that cannot say, and no worker that could
-        ([], [], True, None),
-        ([LIBRARY, None], [], True, None),
-        ([NO_CONSUMERS], [], True, None),  # a pool at zero
-        ([NO_CONSUMERS], [ABLE], True, NO_CONSUMERS),
-        ([NO_CONSUMERS], [ABLE], False, None),  # it may have only begun
-        ([NO_CONSUMERS, NONE], [ABLE], True, NONE),
-        ([NO_CONSUMERS], [LOST], True, CANCELLED),  # which says more
-        ([None], [LOST, LOST], True, CANCELLED),
-        ([None], [LOST, ABLE], True, None),
-        ([None], [LOST, REPORTING], True, NONE),
-        ([None], [LOST], False, None),  # another is starting, or may run unseen
-        ([None], [worker(1, Inability.STOPPED)], True, None),
-        ([None], [worker(1, Inability.STOPPED), LOST], True, None),
+        ([LIBRARY], [], False, LIBRARY),
+        ([LIBRARY], [ABLE], True, LIBRARY),  # the broker's word needs no worker
+        ([LIBRARY, NONE], [], False, NONE),  # of two brokers one lets its workers take jobs
+        ([NONE], [], False, NONE),
+        ([None], [], False, None),  # a broker that cannot say, and no worker that could
+        ([], [], False, None),
+        ([LIBRARY, None], [], False, None),
+        ([NO_CONSUMERS], [], False, None),  # a pool at zero
+        ([NO_CONSUMERS], [ABLE], False, NO_CONSUMERS),
+        ([NO_CONSUMERS], [ABLE], True, None),  # it may have only begun
+        ([NO_CONSUMERS, NONE], [ABLE], False, NONE),
+        ([NO_CONSUMERS], [LOST], False, CANCELLED),  # which says more
+        ([None], [LOST, LOST], False, CANCELLED),
+        ([None], [LOST, ABLE], False, None),
+        ([None], [LOST, REPORTING], False, NONE),
+        ([None], [LOST], True, None),  # another is starting, or may run unseen
+        ([None], [worker(1, Inability.STOPPED)], False, None),
+        ([None], [worker(1, Inability.STOPPED), LOST], False, None),
     ],
 )
 def test_who_keeps_all_workers_of_a_pool_from_taking_jobs(
-    said: Sequence[Suspension | None], running: Sequence[Worker], are_settled: bool, found: Suspension | None
+    said: Sequence[Suspension | None], running: Sequence[Worker], is_anybody_unseen: bool, found: Suspension | None
 ) -> None:
-    assert suspension_of([sample(each) for each in said], running, are_settled=are_settled) is found
+    samples = [sample(each) for each in said]
+    assert suspension_of(samples, running, is_anybody_unseen=is_anybody_unseen, now_s=NOW_S) is found
+
+
+SURE_S = LISTED_GAP_S + LISTED_WITHIN_S
+
+
+@pytest.mark.parametrize(
+    ("ready_ago_s", "sampled_ago_s", "ahead_s", "found"),
+    [
+        (SURE_S, 0.0, 0.0, NO_CONSUMERS),
+        (SURE_S - 0.1, 0.0, 0.0, None),  # the count may be of before it was listed
+        (SURE_S + 4.9, 5.0, 0.0, None),  # and the sample is not of now
+        (SURE_S + 5.0, 5.0, 0.0, NO_CONSUMERS),
+        (SURE_S + 2.9, 0.0, 3.0, None),  # by a clock that is 3 s behind
+        (SURE_S + 3.0, 0.0, 3.0, NO_CONSUMERS),
+    ],
+)
+def test_a_count_of_no_consumers_from_before_a_worker_was_listed_suspends_nobody(
+    ready_ago_s: float, sampled_ago_s: float, ahead_s: float, found: Suspension | None
+) -> None:
+    """Of many queues, RabbitMQ's consumers are counted in turn, and each count holds until the next."""
+    ready = worker(1, state_since_s=NOW_S - ready_ago_s)
+    counted = replace(sample(NO_CONSUMERS), at_s=NOW_S - sampled_ago_s)
+    assert suspension_of([counted], [ready], is_anybody_unseen=False, now_s=NOW_S, ahead_s=ahead_s) is found
+
+
+def test_cancelled_consumers_are_the_workers_own_word_and_need_no_count() -> None:
+    lost = worker(2, Inability.CONSUMERS_CANCELLED, state_since_s=NOW_S - LISTED_WITHIN_S)
+    assert suspension_of([], [lost], is_anybody_unseen=False, now_s=NOW_S) is CANCELLED
+
+
+@pytest.mark.parametrize(
+    ("begun_ago_s", "name", "found"),
+    [
+        (LISTED_GAP_S - 1, "mail", NONE),
+        (LISTED_GAP_S, "mail", NO_CONSUMERS),  # its consumers may have been cancelled since
+        (LISTED_GAP_S - 1, "news", NO_CONSUMERS),  # a queue that is not the pool's
+    ],
+)
+def test_a_job_that_a_worker_has_begun_since_refutes_a_count_of_no_consumers(
+    begun_ago_s: float, name: str, found: Suspension
+) -> None:
+    job = RunningJob(job_id="1", queue=name, started_at_s=NOW_S - begun_ago_s)
+    at_work = replace(REPORTING, is_busy=True, running=(job,))
+    assert suspension_of([sample(NO_CONSUMERS)], [ABLE, at_work], is_anybody_unseen=False, now_s=NOW_S) is found
 
 
 # --- what is decided -------------------------------------------------------------------------------------------------

@@ -215,11 +215,12 @@ class BrokerReader:
         return list(islice(chain(never, (name for name in due if name in listed)), CONSUMERS_MAX))
 
     def _declare(self, first: Sequence[str], lagging: Sequence[str], uncounted: Sequence[str], at_s: float) -> None:
-        """Ask for ``first``, then for those of ``lagging`` that were asked longest ago, then for ``uncounted``.
+        """Ask for ``first``, then for those of ``lagging`` that were asked longest ago, and for ``uncounted``.
 
-        Without an answer, what the API says remains.
+        However many lag, those that are not counted have their part. Without an answer, what the API says remains.
         """
-        asked = list(dict.fromkeys([*first, *sorted(lagging, key=self._asked_s), *uncounted]))[:DECLARED_MAX]
+        longest_ago = sorted(lagging, key=self._asked_s)[: DECLARED_MAX - len(uncounted)]
+        asked = list(dict.fromkeys([*first, *longest_ago, *uncounted]))[:DECLARED_MAX]
         if not asked:
             return
         try:

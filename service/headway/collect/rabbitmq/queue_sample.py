@@ -41,6 +41,10 @@ class QueueSamples:
         self._heads = heads
         self._empty: dict[str, tuple[QueueCount, QueueSample]] = {}
         """Of queues in which nothing waits: most of a thousand are as they were, but for the time."""
+        self._consumed: set[str] = set()
+        """Queues that had a consumer when they were last counted, or before."""
+        self._fetched: set[str] = set()
+        """Those of the others of which somebody held a job: its workers take jobs with ``basic.get``."""
 
     def of(
         self,
@@ -53,6 +57,8 @@ class QueueSamples:
         self._heads.read(counts, at_s)
         samples = {name: self._sample(name, count, delayed(count), at_s) for name, count in counts.items()}
         self._empty = {name: (count, samples[name]) for name, count in counts.items() if not count.ready_jobs}
+        self._consumed &= counts.keys()
+        self._fetched &= counts.keys()
         return tuple(samples.values())
 
     def _sample(self, name: str, count: QueueCount, delayed: DelayedCount, at_s: float) -> QueueSample:
@@ -79,12 +85,25 @@ class QueueSamples:
             reports_starts=False,
             reports_ends=False,
             listed_workers=count.consumers,
-            suspension=_suspension(count.consumers),
+            suspension=self._suspension(name, count),
             useful_workers=1 if count.has_single_consumer else None,
         )
 
+    def _suspension(self, name: str, count: QueueCount) -> Suspension | None:
+        """Whether a queue lacks consumers; ``None`` where it may be one that needs none.
 
-def _suspension(consumers: int | None) -> Suspension | None:
-    if consumers is None:
-        return None
-    return Suspension.NONE if consumers else Suspension.NO_CONSUMERS
+        Consumers that were cancelled finish what they hold. What is held where no consumer was ever seen, was taken
+        without one, and so will the rest be.
+        """
+        if count.consumers is None:
+            return None
+        if count.consumers:
+            self._consumed.add(name)
+            self._fetched.discard(name)
+            return Suspension.NONE
+        if name in self._consumed:
+            return Suspension.NO_CONSUMERS
+        if count.unacked_jobs:
+            self._fetched.add(name)
+        is_unknown = count.unacked_jobs is None or name in self._fetched
+        return None if is_unknown else Suspension.NO_CONSUMERS

@@ -15,7 +15,13 @@ from headway.scaling.arithmetic import MINUTE_S
 from headway.scaling.demands.deadlines import exposed_members, exposed_s
 from headway.scaling.demands.jobs_beyond_slots import with_reserved_beyond_slots
 from headway.scaling.history.daily import minute_of
-from headway.scaling.metrics.newest_sample import listed_workers, useful_workers, with_newest, with_unlisted_workers
+from headway.scaling.metrics.newest_sample import (
+    LISTED_WITHIN_S,
+    listed_workers,
+    useful_workers,
+    with_newest,
+    with_unlisted_workers,
+)
 from headway.scaling.metrics.sampling_instant import WorkersAtInstant, counted, instant_s
 from headway.scaling.metrics.worker_evidence import LATEST, SampledInstant, WorkerEvidence, evidence_of
 from headway.scaling.model import ActivitySource, HostState, Mode, QueueMetrics, Suspension, WorkerState
@@ -26,8 +32,6 @@ from headway.scaling.profile import Profile
 from headway.scaling.view import LAG_S, PoolView, is_seen
 from headway.store.pools.evaluation_io import Gathered
 from headway.zones import zones_of
-
-LISTED_WITHIN_S = 10.0  # from a ready worker to the broker's list of it: some heartbeats, and a reading
 
 
 class ViewBuilder:
@@ -168,13 +172,12 @@ class ViewBuilder:
             for queue in profile.queues
             if (sample := self._gathered.direct.get(queue)) is not None and sample.at_s >= oldest_s
         ]
-        running, listed_by_s = self._workers.all_running(pool), self._now_s - LISTED_WITHIN_S - self._ahead_s
-        are_listed = all(each.state_since_s is None or each.state_since_s <= listed_by_s for each in running)
-        is_anybody_unseen = self._unknown[pool] or self._workers.in_state(pool, WorkerState.STARTING)
         return suspension_of(
             fresh if len(fresh) == len(profile.queues) else (),
-            running,
-            are_settled=are_listed and not is_anybody_unseen,
+            self._workers.all_running(pool),
+            is_anybody_unseen=bool(self._unknown[pool] or self._workers.in_state(pool, WorkerState.STARTING)),
+            now_s=self._now_s,
+            ahead_s=self._ahead_s,
         )
 
     def _evidence(self, profile: Profile, queues: Sequence[QueueMetrics], *, running_workers: int) -> WorkerEvidence:

@@ -16,6 +16,7 @@ from headway.scaling.view import copied
 
 LISTED_GAP_S = 30.0
 """Without a reading for longer than this, nobody knows how many workers the broker lists, or gives jobs to."""
+LISTED_WITHIN_S = 10.0  # from a ready worker to the broker's list of it: some heartbeats, and a reading
 TOGETHER_S = 15.0  # of one queue, a sample so much newer than its rows says nothing of the depths in them
 RATES = MappingProxyType(
     {

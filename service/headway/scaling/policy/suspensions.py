@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from headway.scaling.metrics.newest_sample import LISTED_GAP_S, LISTED_WITHIN_S
 from headway.scaling.model import (
     ActivitySource,
     Inability,
@@ -18,24 +19,50 @@ STOPPAGE_FADES_S = 60.0  # rates of late starts cover so long
 STOPPAGE_KEPT_LEAST_S = 600.0  # after its end, where jobs without a known age go on to wait
 
 
-def suspension_of(samples: Sequence[QueueSample], running: Iterable[Worker], *, are_settled: bool) -> Suspension | None:
+def suspension_of(
+    samples: Sequence[QueueSample],
+    running: Iterable[Worker],
+    *,
+    is_anybody_unseen: bool,
+    now_s: float,
+    ahead_s: float = 0.0,
+) -> Suspension | None:
     """What keeps all workers of a pool from taking jobs; ``None``: not known.
 
     Args:
         samples: The fresh readings of its queues; empty where one of its queues has none.
         running: Its running workers.
-        are_settled: Whether these have run for long enough to be listed by the broker, and none is starting or may run
-            unseen.
+        is_anybody_unseen: Whether another is starting, or may run unseen.
+        now_s: By the clock that dates samples and jobs.
+        ahead_s: How far the clock that dates states of workers is behind it.
     """
     workers = tuple(running)
     said = [sample.suspension for sample in samples]
     if said and all(each is Suspension.LIBRARY for each in said):
         return Suspension.LIBRARY
-    if are_settled and workers and all(each.inability is Inability.CONSUMERS_CANCELLED for each in workers):
-        return Suspension.CONSUMERS_CANCELLED
-    if are_settled and workers and said and all(map(is_suspended, said)):
-        return Suspension.NO_CONSUMERS
+    if workers and not is_anybody_unseen:
+        are_cancelled = all(each.inability is Inability.CONSUMERS_CANCELLED for each in workers)
+        if are_cancelled and _are_listed(workers, by_s=now_s - ahead_s):
+            return Suspension.CONSUMERS_CANCELLED
+        if said and all(map(is_suspended, said)):
+            # The broker's count of consumers may be older than the sample by this much.
+            counted_s = min(sample.at_s for sample in samples) - LISTED_GAP_S
+            has_begun = any(_has_begun(worker, samples, since_s=counted_s) for worker in workers)
+            if _are_listed(workers, by_s=counted_s - ahead_s) and not has_begun:
+                return Suspension.NO_CONSUMERS
     return Suspension.NONE if Suspension.NONE in said or any(map(_takes_jobs, workers)) else None
+
+
+def _are_listed(workers: Iterable[Worker], *, by_s: float) -> bool:
+    """Whether all ``workers`` had run by then for long enough to be listed by the broker."""
+    return all(each.state_since_s is None or each.state_since_s <= by_s - LISTED_WITHIN_S for each in workers)
+
+
+def _has_begun(worker: Worker, samples: Iterable[QueueSample], *, since_s: float) -> bool:
+    """Whether the worker itself reports a job of one of the queues that it began since then, and runs."""
+    names = {sample.queue.partition("/")[2] for sample in samples}
+    does_report = worker.activity_source is ActivitySource.REPORTER
+    return does_report and any(job.started_at_s > since_s and job.queue in names for job in worker.running)
 
 
 def _takes_jobs(worker: Worker) -> bool:
