@@ -57,7 +57,7 @@ def test_a_job_that_begins_has_arrived_and_starts(
         ({"outcome": Outcome.REJECTED, "is_requeued": True}, [EventKind.FAILED, EventKind.RETRIED]),
         ({"outcome": Outcome.REVOKED}, [EventKind.FAILED]),
         # It expired or was revoked before it began: it has left its queue, and was never work.
-        ({"outcome": Outcome.REVOKED, "started_at_s": None}, []),
+        ({"outcome": Outcome.REVOKED, "started_at_s": None}, [EventKind.REVOKED]),
         # The process that ran it died before it could say when it began.
         ({"outcome": Outcome.FAILED, "started_at_s": None}, [EventKind.FAILED]),
     ],

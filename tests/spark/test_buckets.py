@@ -99,6 +99,16 @@ def test_an_attempt_that_another_one_follows_is_retried_and_no_failed_job(spark:
     assert (row.service_sum_s, row.service_sketch) == (3.0, {0: 3})  # 1 s each: ln 1 / ln 1.02 = 0
 
 
+def test_a_job_that_left_its_queue_without_a_start_is_revoked_and_no_work(spark: SparkSession) -> None:
+    events = [
+        JobEvent(queue="q", job_id="1", kind=EventKind.STARTED, at_s=1.0, enqueued_at_s=0.0),
+        JobEvent(queue="q", job_id="2", kind=EventKind.REVOKED, at_s=2.0),
+        JobEvent(queue="q", job_id="3", kind=EventKind.REVOKED, at_s=3.0),
+    ]
+    (row,) = rows_of(spark, events)
+    assert (row.started_jobs, row.revoked_jobs, row.ended_jobs, row.pickup_sketch) == (1, 2, 0, {0: 1})
+
+
 @pytest.mark.parametrize("at_s", [float("nan"), float("inf"), -1.0, 1e15])
 def test_a_row_that_is_at_no_time_is_left_out(spark: SparkSession, at_s: float) -> None:
     """It comes from no ingest, and must not end every queue's metrics."""
@@ -107,11 +117,11 @@ def test_a_row_that_is_at_no_time_is_left_out(spark: SparkSession, at_s: float) 
 
 
 def test_every_duration_there_is_is_counted_exactly(spark: SparkSession) -> None:
-    """The sketch of a bucket holds every index at once without an estimate, and the retries beside them."""
+    """A sketch of a bucket holds every index at once without an estimate, and the retries or revoked jobs with them."""
     end_s = 2e6
     plain = range(plain_index(0.0), plain_index(LONGEST_S) + 1)
     indexes = [*plain, *(index + BEYOND for index in EDGE_OF)]
-    assert len(indexes) < INDEXES, "one is for the retries"
+    assert len(indexes) < INDEXES, "one is for the retries, or the revoked jobs"
     events = [
         JobEvent(
             queue="q",

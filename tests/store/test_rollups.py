@@ -88,6 +88,7 @@ BUCKET = st.builds(
     finished_jobs=COUNT,
     failed_jobs=COUNT,
     retried_jobs=COUNT,
+    revoked_jobs=COUNT,
     service_sum_s=st.floats(0, 1e6),
     pickup_max_s=st.none() | st.floats(0, 1e6),
     service_sketch=SKETCH,

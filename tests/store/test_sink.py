@@ -130,6 +130,7 @@ def test_every_field_comes_back_as_it_was(migrated_url: str, sink: MetricsSink) 
         failed_jobs=4,
         retried_attempts=3,
         retried_jobs=5,
+        revoked_jobs=8,
         service_sum_s=0.1,
         pickup_max_s=1e-9,
         service_sketch={-348: 1, 698: 10**12},

@@ -50,13 +50,14 @@ class Seed:
         self._insert("queue_samples", queue=queue, sampled_at_s=at_s, waiting_jobs=waiting_jobs, **values)
 
     def event_source(
-        self, queue: str, *, starts_ago_s: float | None = None, arrivals_ago_s: float | None = None
+        self, queue: str, *, source: str = "", starts_ago_s: float | None = None, arrivals_ago_s: float | None = None
     ) -> None:
-        """An emitter that has reported starts, or arrivals, of the queue's jobs."""
+        """A source, unless named the emitters, that has reported starts, or arrivals, of the queue's jobs."""
         self.execute_with(
             "insert into event_sources (queue, source, starts_at, arrivals_at) values "
-            "(%s, '', now() - %s * interval '1 s', now() - %s * interval '1 s')",
+            "(%s, %s, now() - %s * interval '1 s', now() - %s * interval '1 s')",
             queue,
+            source,
             starts_ago_s,
             arrivals_ago_s,
         )

@@ -1,6 +1,6 @@
 """What crosses the wire comes out as it went in, what is not known included."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -264,7 +264,7 @@ OF_THE_BROKER = {"busy_since_s", "state_reported_s"}
 @pytest.mark.parametrize(
     ("value", "message", "of_the_value", "of_the_message"),
     [
-        (TelemetryBatch, telemetry_pb2.IngestRequest, {"dropped_events"}, set()),
+        (TelemetryBatch, telemetry_pb2.IngestRequest, {"dropped_events"}, {"revoked"}),
         (JobEvent, telemetry_pb2.JobEvent, set(), set()),
         (QueueSample, telemetry_pb2.QueueSample, set(), set()),
         (WorkerActivity, telemetry_pb2.WorkerActivity, set(), set()),
@@ -375,8 +375,21 @@ def _is_optional(kind: Any, name: str) -> bool:
 
 @given(st.lists(EVENTS, max_size=3))
 def test_a_job_event_comes_out_as_it_went_in(events: list[JobEvent]) -> None:
+    """Revoked jobs come after the others: they have a field of their own."""
     carried = TelemetryBatch(producer="app", sequence=1, sent_at_s=1.0, events=tuple(events))
-    assert codec.batch_from_message(codec.batch_to_message(carried)) == carried
+    ordered = tuple(sorted(events, key=lambda event: event.kind is EventKind.REVOKED))
+    assert codec.batch_from_message(codec.batch_to_message(carried)) == replace(carried, events=ordered)
+
+
+def test_a_control_plane_that_does_not_know_revoked_jobs_takes_the_rest_of_the_batch() -> None:
+    """To it, the field is one that it does not know, and each event has a kind that it knows."""
+    begun, revoked = (
+        JobEvent(queue="q", job_id="j", kind=kind, at_s=1.0) for kind in (EventKind.STARTED, EventKind.REVOKED)
+    )
+    message = codec.batch_to_message(
+        TelemetryBatch(producer="agent-1", sequence=1, sent_at_s=1.0, events=(revoked, begun))
+    )
+    assert [each.kind for each in message.events] == [telemetry_pb2.EVENT_KIND_STARTED]
 
 
 def test_problems_arrive_as_they_were_reported_and_those_of_a_later_version_are_left_out() -> None:

@@ -156,6 +156,8 @@ class BucketRow:
     """Attempts that failed and are followed by another one of the same job."""
     retried_jobs: int = 0
     """Of ``arrived_jobs``, those of a second attempt or a later one, as the events of their entry say."""
+    revoked_jobs: int = 0
+    """Jobs that left the queue without a start, as workers reported: revoked by a person, or expired."""
     service_sum_s: float = 0.0
     """Over the attempts that ended and whose start is known."""
     pickup_max_s: float | None = None
@@ -268,6 +270,7 @@ def merged_row(rows: Sequence[BucketRow], start_s: float, span_s: float) -> Buck
         failed_jobs=sum(row.failed_jobs for row in rows),
         retried_attempts=sum(row.retried_attempts for row in rows),
         retried_jobs=sum(row.retried_jobs for row in rows),
+        revoked_jobs=sum(row.revoked_jobs for row in rows),
         service_sum_s=sum(row.service_sum_s for row in rows),
         pickup_max_s=max((row.pickup_max_s for row in rows if row.pickup_max_s is not None), default=None),
         service_sketch=merged(row.service_sketch for row in rows),
@@ -304,6 +307,7 @@ def _row(empty: BucketRow, events: Sequence[JobEvent], sample: QueueSample | Non
         failed_jobs=failed_jobs,
         retried_attempts=retried_attempts,
         retried_jobs=sum(map(is_retry, events)),
+        revoked_jobs=kinds.count(EventKind.REVOKED),
         service_sum_s=sum(services_s),
         pickup_max_s=max(pickups_s, default=None),
         service_sketch=merged({sketch_index(value): 1} for value in services_s),
@@ -467,6 +471,7 @@ def is_uneventful(row: BucketRow) -> bool:
         or row.started_jobs
         or row.ended_jobs
         or row.retried_jobs
+        or row.revoked_jobs
         or row.service_sketch
         or row.pickup_sketch
     )

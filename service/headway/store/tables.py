@@ -295,6 +295,7 @@ def _measures() -> list[Column[Any]]:
         Column("failed_jobs", BigInteger, nullable=False, server_default="0"),
         Column("retried_attempts", BigInteger, nullable=False, server_default="0"),
         Column("retried_jobs", BigInteger, nullable=False, server_default="0"),
+        Column("revoked_jobs", BigInteger, nullable=False, server_default="0"),
         Column("service_sum_s", Double, nullable=False, server_default="0"),
         Column("pickup_max_s", Double),
         # Sketches: index of a logarithmic bucket (scaling/measure.py) -> count. Merging adds.

@@ -42,7 +42,9 @@ from headway.scaling.model import (
 from headway.wire.v1 import agent_pb2, telemetry_pb2
 
 _KINDS: dict[EventKind, telemetry_pb2.EventKind.ValueType] = {
-    kind: telemetry_pb2.EventKind.Value(f"EVENT_KIND_{kind.name}") for kind in EventKind if kind is not EventKind.SAMPLE
+    kind: telemetry_pb2.EventKind.Value(f"EVENT_KIND_{kind.name}")
+    for kind in EventKind
+    if kind not in {EventKind.REVOKED, EventKind.SAMPLE}  # revoked jobs have a field of their own
 }
 _KINDS_BACK = {number: kind for kind, number in _KINDS.items()}
 
@@ -99,7 +101,16 @@ def batch_to_message(batch: TelemetryBatch) -> telemetry_pb2.IngestRequest:
     return message_of(
         telemetry_pb2.IngestRequest,
         batch,
-        events=[message_of(telemetry_pb2.JobEvent, event, kind=_KINDS[event.kind]) for event in batch.events],
+        events=[
+            message_of(telemetry_pb2.JobEvent, event, kind=_KINDS[event.kind])
+            for event in batch.events
+            if event.kind is not EventKind.REVOKED
+        ],
+        revoked=[
+            message_of(telemetry_pb2.JobEvent, event, kind=telemetry_pb2.EVENT_KIND_UNSPECIFIED)
+            for event in batch.events
+            if event.kind is EventKind.REVOKED
+        ],
         samples=[_sample_to_message(sample) for sample in batch.samples],
         activities=[message_of(telemetry_pb2.WorkerActivity, activity) for activity in batch.activities],
         counts=[message_of(telemetry_pb2.QueueCounts, counts) for counts in batch.counts],
@@ -113,7 +124,10 @@ def batch_from_message(message: telemetry_pb2.IngestRequest) -> TelemetryBatch:
     return value_of(
         TelemetryBatch,
         message,
-        events=tuple(_event(event) for event in message.events),
+        events=(
+            *map(_event, message.events),
+            *(value_of(JobEvent, event, kind=EventKind.REVOKED) for event in message.revoked),
+        ),
         samples=tuple(map(_sample, message.samples)),
         activities=tuple(value_of(WorkerActivity, activity) for activity in message.activities),
         counts=tuple(value_of(QueueCounts, counts) for counts in message.counts),

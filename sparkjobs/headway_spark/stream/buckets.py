@@ -21,7 +21,7 @@ from headway.scaling.model import EventKind
 from headway.scaling.sketch_edges import BEYOND, EDGE, EDGE_OF, LOG_GAMMA, LONGEST_S
 
 # Up to its capacity the frequent-items sketch counts exactly. It is a part of the stream's state: with another one no
-# checkpoint of an earlier version could be gone on with. A test holds that all durations and `RETRIED_ITEM` have room.
+# checkpoint of an earlier version could be gone on with. A test holds that all durations and one item more have room.
 INDEXES = 1_047
 
 RETRIED_ITEM = -100_000
@@ -30,6 +30,9 @@ RETRIED_ITEM = -100_000
 An aggregate of their own would be a column more of the stream's state, and no checkpoint of an earlier version could be
 gone on with.
 """
+
+REVOKED_ITEM = -100_001
+"""What the sketch of pickup times counts the events of kind ``revoked`` by, for the same reason."""
 
 _SAMPLE_FIELDS = ("waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s")
 _USED = ("queue", "kind", "attempt", "received_at_s", "service_s", "pickup_s", "sample")
@@ -68,7 +71,7 @@ def buckets(events: DataFrame) -> DataFrame:
     Out: one row a queue, class and bucket that has any: queue string, job_class string or null for the queue's own,
          bucket_s double, counts long, sums double, sketches array of (item int, count long), sample struct or null,
          newest_received_at_s double. failed_jobs counts all attempts that failed; the sketch of service times counts
-         those that another one follows by ``RETRIED_ITEM``.
+         those that another one follows by ``RETRIED_ITEM``, and that of pickup times revoked jobs by ``REVOKED_ITEM``.
     """
     grouped = events.groupBy("queue", "job_class", "bucket").agg(
         _count("enqueued").alias("arrived_jobs"),
@@ -82,7 +85,10 @@ def buckets(events: DataFrame) -> DataFrame:
             f"case when kind = 'retried' then {RETRIED_ITEM} else {_index('service_s')} end",
             where="kind = 'retried' or service_s is not null",
         ).alias("service_sketch"),
-        _sketch(_index("pickup_s"), where="pickup_s is not null").alias("pickup_sketch"),
+        _sketch(
+            f"case when kind = 'revoked' then {REVOKED_ITEM} else {_index('pickup_s')} end",
+            where="kind = 'revoked' or pickup_s is not null",
+        ).alias("pickup_sketch"),
         # The greatest struct is the newest sample, and of two at the same instant the one with the greater depths.
         F.max("sample").alias("sample"),
         F.max("received_at_s").alias("newest_received_at_s"),
@@ -138,10 +144,11 @@ def bucket_row(row: Mapping[str, Any]) -> BucketRow:
     """The value that one row of ``buckets`` is, failures divided by whether another attempt follows."""
     sample = row["sample"] or {}
     carried: dict[str, Any] = {each.name: row[each.name] for each in fields(BucketRow) if each.name in row}
-    services = _counts(row["service_sketch"])
+    services, pickups = _counts(row["service_sketch"]), _counts(row["pickup_sketch"])
     failed_jobs, retried_attempts = failures(row["failed_jobs"], services.pop(RETRIED_ITEM, 0))
     carried |= {"failed_jobs": failed_jobs, "retried_attempts": retried_attempts}
-    carried |= {"service_sketch": services, "pickup_sketch": _counts(row["pickup_sketch"])}
+    carried |= {"revoked_jobs": pickups.pop(REVOKED_ITEM, 0)}
+    carried |= {"service_sketch": services, "pickup_sketch": pickups}
     carried |= {name: sample.get(name) for name in _SAMPLE_FIELDS}
     span_s = BUCKET_S if row["job_class"] is None else CLASS_BUCKET_S
     return BucketRow(**carried, span_s=span_s, sampled_at_s=sample.get("at_s"))

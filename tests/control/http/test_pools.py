@@ -511,6 +511,17 @@ async def test_waiting_jobs_that_a_flushed_broker_lost_are_reported(client: http
     assert 'headway_pool_lost_jobs{pool="mail"} 58.0' in (await client.get("/metrics")).text
 
 
+async def test_jobs_that_workers_reported_as_revoked_are_not_lost(client: httpx.AsyncClient, seed: Seed) -> None:
+    """Celery's tasks with `expires` of which a worker that comes back drops 1,200 within seconds."""
+    mail(seed, at_s=NOW_S - 20)
+    seed.pipeline()
+    seed.event_source("redis/mail", source="agent-", starts_ago_s=60.0)
+    seed.bucket("redis/mail", at_s=NOW_S - 14, waiting_jobs=1200, revoked_jobs=700)
+    seed.bucket("redis/mail", at_s=NOW_S - 9, waiting_jobs=0, revoked_jobs=480)
+    pool = await pool_of(client)
+    assert (pool["lost_jobs"], pool["health"]["kinds"]) == (0, [])
+
+
 @pytest.mark.parametrize("reported", ["nothing", "arrivals"])
 async def test_no_job_is_called_lost_where_nobody_reports_starts(
     client: httpx.AsyncClient, seed: Seed, reported: str

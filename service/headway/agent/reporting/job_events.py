@@ -54,8 +54,10 @@ def _events(report: JobReport, queue: str) -> Iterator[JobEvent]:
             received_at_s=report.received_at_s,
             is_redelivered=True if report.received_at_s is not None and report.is_redelivered else None,
         )
+    elif report.kind is ReportKind.ENDED and report.started_at_s is None and report.outcome is Outcome.REVOKED:
+        # It has left its queue, and was never work.
+        yield JobEvent(kind=EventKind.REVOKED, **about)
     elif report.kind is ReportKind.ENDED and (report.started_at_s is not None or report.outcome is Outcome.FAILED):
-        # What ended without a start has left its queue, and was never work.
         kind = EventKind.FINISHED if report.outcome is Outcome.FINISHED else EventKind.FAILED
         yield JobEvent(kind=kind, **about, started_at_s=report.started_at_s)
         if report.outcome is Outcome.RETRIED or report.is_requeued:

@@ -25,6 +25,7 @@ _PLACES = {
     EventKind.FINISHED: b"d",
     EventKind.FAILED: b"d",  # who sees a job end may not know how
     EventKind.RETRIED: b"r",
+    EventKind.REVOKED: b"x",
 }
 _COUNT_BITS = 16
 _COUNT_MAX = (1 << _COUNT_BITS) - 1

@@ -146,12 +146,12 @@ class _CachedQueue:
         fall = self._fall
         if fall is None or not fall.is_shown(now_s):
             return 0
-        started = sum(
-            row.started_jobs
+        accounted_jobs = sum(
+            row.started_jobs + row.revoked_jobs
             for bucket_s, row in self._eventful.items()
             if fall.before.bucket_s <= bucket_s <= fall.after.bucket_s
         )
-        return fall.lost_jobs(started)
+        return fall.lost_jobs(accounted_jobs)
 
     def arrived_jobs(self, *, from_s: float) -> int:
         return sum(row.fresh_jobs for bucket_s, row in self._eventful.items() if bucket_s >= from_s)

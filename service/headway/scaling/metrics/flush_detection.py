@@ -1,4 +1,4 @@
-"""Waiting jobs that are gone without having been started: a broker that was flushed, or lost its data."""
+"""Waiting jobs that are gone and that no worker has taken: a broker that was flushed, or lost its data."""
 
 from dataclasses import dataclass
 
@@ -18,17 +18,17 @@ class BacklogDrop:
     after: BucketRow
 
     def is_shown(self, now_s: float) -> bool:
-        """Whether it is of late, and old enough for its starts to be known."""
+        """Whether it is of late, and old enough for its starts and revoked jobs to be known."""
         return FLUSH_SETTLED_S <= now_s - (self.after.sampled_at_s or now_s) <= SHOWN_S
 
-    def lost_jobs(self, started_jobs: int) -> int:
-        """Of those that went, the ones that nobody can have started.
+    def lost_jobs(self, accounted_jobs: int) -> int:
+        """Of those that went, the ones that no worker can have taken.
 
         Args:
-            started_jobs: Starts in the buckets of both samples and between them: all are taken to be of those that
-                waited, so that no job is called lost that was not.
+            accounted_jobs: Starts and revoked jobs in the buckets of both samples and between them: all are taken to
+                be of those that waited, so that no job is called lost that was not.
         """
-        lost = _waiting(self.before) - _waiting(self.after) - started_jobs
+        lost = _waiting(self.before) - _waiting(self.after) - accounted_jobs
         return lost if lost >= _least(self.before) else 0
 
 

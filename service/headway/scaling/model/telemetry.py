@@ -16,6 +16,8 @@ class EventKind(StrEnum):
     FINISHED = "finished"
     FAILED = "failed"
     RETRIED = "retried"
+    REVOKED = "revoked"
+    """It left its queue without a start: revoked by a person, or expired."""
     SAMPLE = "sample"
 
 

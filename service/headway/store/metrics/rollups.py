@@ -41,7 +41,15 @@ ROLLUP_FORGET_TURNS_MAX = 100  # a round: four times what 10,000 queues write in
 
 _LOCK = 4_019_772_346  # of the advisory locks this database knows, this module's
 
-COUNTS = ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs", "retried_attempts", "retried_jobs")
+COUNTS = (
+    "arrived_jobs",
+    "started_jobs",
+    "finished_jobs",
+    "failed_jobs",
+    "retried_attempts",
+    "retried_jobs",
+    "revoked_jobs",
+)
 SAMPLE = ("sampled_at_s", "waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s")
 VALUES = (*COUNTS, "service_sum_s", "pickup_max_s", "service_sketch", "pickup_sketch", *SAMPLE)
 

@@ -86,6 +86,7 @@ class IngestRequest(google.protobuf.message.Message):
     COUNTS_FIELD_NUMBER: builtins.int
     POLLS_FIELD_NUMBER: builtins.int
     RECEPTIONS_FIELD_NUMBER: builtins.int
+    REVOKED_FIELD_NUMBER: builtins.int
     producer: builtins.str
     """Names the sender through its whole life, across restarts that go on with the same sequence."""
     sequence: builtins.int
@@ -110,6 +111,12 @@ class IngestRequest(google.protobuf.message.Message):
     def receptions(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___QueueReceptions]:
         """When workers of a host took jobs from their queues, those included that have not begun."""
 
+    @property
+    def revoked(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___JobEvent]:
+        """Jobs that left their queues without a start: revoked by a person, or expired. Their kind is unspecified: a control
+        plane that did not know a kind would refuse the batch, and one that does not know this field takes the rest.
+        """
+
     def __init__(
         self,
         *,
@@ -122,8 +129,9 @@ class IngestRequest(google.protobuf.message.Message):
         counts: collections.abc.Iterable[global___QueueCounts] | None = ...,
         polls: collections.abc.Iterable[global___BrokerPoll] | None = ...,
         receptions: collections.abc.Iterable[global___QueueReceptions] | None = ...,
+        revoked: collections.abc.Iterable[global___JobEvent] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["activities", b"activities", "counts", b"counts", "events", b"events", "polls", b"polls", "producer", b"producer", "receptions", b"receptions", "samples", b"samples", "sent_at_s", b"sent_at_s", "sequence", b"sequence"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["activities", b"activities", "counts", b"counts", "events", b"events", "polls", b"polls", "producer", b"producer", "receptions", b"receptions", "revoked", b"revoked", "samples", b"samples", "sent_at_s", b"sent_at_s", "sequence", b"sequence"]) -> None: ...
 
 global___IngestRequest = IngestRequest
 
