@@ -75,7 +75,7 @@ CAUSES = (
         begin=flush,
         end=dropped("reports"),
         says=r"waiting jobs (left its queues|before their start)|lost waiting jobs",
-        kind="lost_jobs|JobsLost",
+        kind="lost_jobs|JobsLost|JobsPerhapsLost",
     ),
     Cause(
         name="postgres-down",

@@ -84,6 +84,13 @@ PLANTED: dict[str, tuple[dict[str, str], set[str]]] = {
     ),
     "HeadwayPoolUnknown": ({f'headway_pool_state{{{POOL},state="stale"}}': "1x70"}, set()),
     "HeadwayJobsLost": ({f"headway_pool_lost_jobs{{{POOL}}}": "12x70"}, set()),
+    "HeadwayJobsPerhapsLost": (
+        {
+            f"headway_pool_perhaps_lost_jobs{{{POOL}}}": "12x70",
+            'headway_health_reason{instance="a",job="headway",reason="perhaps_lost_jobs"}': "1x70",
+        },
+        set(),
+    ),
     "HeadwayJobsCut": ({f"headway_pool_cut_jobs{{{POOL}}}": "1x70"}, set()),
     "HeadwayPoisonJob": (
         {

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from control.http.conftest import NOW_S
+from control.http.mail_pool import mail, pool_of
 from headway.cli.operator.pools_table import COLUMNS, row_of
 from headway.control.http.overview.pool_state import Condition, WorkerCounts, state_of
 from headway.scaling.metrics.job_failures import Failures
@@ -95,27 +96,9 @@ def test_a_pools_state_is_the_worst_thing_that_is_true_of_it(
     assert state_of(condition(metrics, **values)) == state
 
 
-def mail(seed: Seed, *, at_s: float = NOW_S - 7, **bucket: Any) -> None:
-    """A pool of one queue that is read, measured, and served by one worker of one host."""
-    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq", objective=Objective(target_s=10)))
-    seed.bucket("redis/mail", at_s=at_s, **{"pickups_s": [0.5] * 20, "arrived_jobs": 20, "finished_jobs": 20, **bucket})
-    seed.sample("redis/mail", at_s=NOW_S - 1, waiting_jobs=0, oldest_age_s=0.0)
-    seed.leader()
-    seed.host("a")
-    seed.worker("a", "mail", 1)
-    decision = Decision(pool="mail", at_s=NOW_S, target_workers=1, binding="steady_state", running_workers=1)
-    seed.decision(decision)
-
-
 def without_age(aged: str) -> str:
     """A sentence with N in the place of the seconds, which Postgres's clock counts."""
     return re.sub(r"\d+ s ago", "N s ago", aged)
-
-
-async def pool_of(client: httpx.AsyncClient) -> dict[str, Any]:
-    answer = (await client.get("/v1/pools?pool=mail")).json()
-    (pool,) = answer["pools"]
-    return {**pool, "health": answer["health"]}
 
 
 async def test_a_pool_is_on_time_where_everything_is_known(client: httpx.AsyncClient, seed: Seed) -> None:
@@ -495,46 +478,6 @@ async def test_one_of_several_brokers_that_is_not_read_is_in_health(client: http
     health = (await pool_of(client))["health"]
     assert health["kinds"] == ["broker"]
     assert health["reasons"][0].startswith("1 of 2 brokers has not been read for 3")
-
-
-async def test_waiting_jobs_that_a_flushed_broker_lost_are_reported(client: httpx.AsyncClient, seed: Seed) -> None:
-    mail(seed, at_s=NOW_S - 20)
-    seed.pipeline()
-    seed.event_source("redis/mail", starts_ago_s=60.0)
-    seed.bucket("redis/mail", at_s=NOW_S - 14, waiting_jobs=60)
-    seed.bucket("redis/mail", at_s=NOW_S - 9, waiting_jobs=0, arrived_jobs=1, pickups_s=[0.1, 0.1])
-    seed.bucket("redis/mail", at_s=NOW_S - 4, waiting_jobs=0)
-    pool = await pool_of(client)
-    assert pool["lost_jobs"] == 58
-    assert pool["causes"][0].startswith("58 waiting jobs left its queues without having been started: the broker was")
-    assert pool["health"]["kinds"] == ["lost_jobs"]
-    assert 'headway_pool_lost_jobs{pool="mail"} 58.0' in (await client.get("/metrics")).text
-
-
-async def test_jobs_that_workers_reported_as_revoked_are_not_lost(client: httpx.AsyncClient, seed: Seed) -> None:
-    """Celery's tasks with `expires` of which a worker that comes back drops 1,200 within seconds."""
-    mail(seed, at_s=NOW_S - 20)
-    seed.pipeline()
-    seed.event_source("redis/mail", source="agent-", starts_ago_s=60.0)
-    seed.bucket("redis/mail", at_s=NOW_S - 14, waiting_jobs=1200, revoked_jobs=700)
-    seed.bucket("redis/mail", at_s=NOW_S - 9, waiting_jobs=0, revoked_jobs=480)
-    pool = await pool_of(client)
-    assert (pool["lost_jobs"], pool["health"]["kinds"]) == (0, [])
-
-
-@pytest.mark.parametrize("reported", ["nothing", "arrivals"])
-async def test_no_job_is_called_lost_where_nobody_reports_starts(
-    client: httpx.AsyncClient, seed: Seed, reported: str
-) -> None:
-    """A queue of which a broker knows the depth alone, empty at last: its workers have started what waited."""
-    mail(seed, at_s=NOW_S - 20, pickups_s=[], finished_jobs=0, arrived_jobs=60 if reported == "arrivals" else 0)
-    if reported == "arrivals":
-        seed.event_source("redis/mail", arrivals_ago_s=20.0)
-    seed.pipeline()
-    seed.bucket("redis/mail", at_s=NOW_S - 14, waiting_jobs=60)
-    seed.bucket("redis/mail", at_s=NOW_S - 9, waiting_jobs=0, oldest_age_s=0.0)
-    pool = await pool_of(client)
-    assert (pool["lost_jobs"], pool["health"]["kinds"]) == (0, [])
 
 
 async def test_the_chart_ends_where_the_table_is(client: httpx.AsyncClient, seed: Seed) -> None:

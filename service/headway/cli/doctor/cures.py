@@ -51,6 +51,11 @@ OF_KINDS: Mapping[str, str] = {
         "find out who flushed the broker or deleted the jobs; a Redis that keeps jobs needs `appendonly yes` and "
         "`maxmemory-policy noeviction`"
     ),
+    "perhaps_lost_jobs": (
+        "see whether these jobs expire (Celery's `expires`, RQ's `ttl`, a time to live in the broker); where they do "
+        "not, the broker was flushed or somebody deleted them. Workers of a Celery that an agent starts report which "
+        "tasks expire"
+    ),
     "cut_jobs": (
         "see `headway events` for the jobs and why, and whether they run again; without `drain_timeout_s` in host.toml "
         "Headway kills no worker, and a host needs the memory that its workers take"

@@ -23,6 +23,7 @@ PoolReason = Literal[
     "suspended",
     "bottleneck",
     "lost_jobs",
+    "perhaps_lost_jobs",
     "cut_jobs",
     "poison_jobs",
 ]

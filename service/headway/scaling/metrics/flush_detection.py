@@ -1,5 +1,6 @@
 """Waiting jobs that are gone and that no worker has taken: a broker that was flushed, or lost its data."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headway.scaling.measure import BucketRow
@@ -8,6 +9,7 @@ LOST_JOBS_MIN = 10
 FLUSH_LOST_FRACTION_MIN = 0.5  # of those that waited; some cancelled by hand are no incident
 FLUSH_SETTLED_S = 4.0  # starts of the same moment may come in a later batch
 SHOWN_S = 120.0
+RAN_WITHIN_S = 150.0  # so that workers that left since do not make expired jobs lost ones while these are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,21 @@ class BacklogDrop:
         """
         lost = _waiting(self.before) - _waiting(self.after) - accounted_jobs
         return lost if lost >= _least(self.before) else 0
+
+
+class RecentWorkers:
+    """Pools whose workers run, or ran moments ago: these may have dropped jobs that had expired."""
+
+    def __init__(self) -> None:
+        self._ran_at_s: dict[str, float] = {}
+
+    def take(self, pools: Iterable[str], *, now_s: float) -> None:
+        """``pools`` have workers at ``now_s``."""
+        recent = {pool: at_s for pool, at_s in self._ran_at_s.items() if now_s - at_s <= RAN_WITHIN_S}
+        self._ran_at_s = {**recent, **dict.fromkeys(pools, now_s)}
+
+    def __contains__(self, pool: str) -> bool:
+        return pool in self._ran_at_s
 
 
 def fall_of(before: BucketRow | None, after: BucketRow) -> BacklogDrop | None:

@@ -26,7 +26,7 @@ ALERTING_S = 10.0  # conditions must hold for a minute
 ALERTING_BUSY_FRACTION_MAX = 0.05  # an overview of ten thousand queues takes a second
 PAGE, TICKET = "page", "ticket"
 SUSPENDED = "suspended"
-TICKETED = frozenset({SUSPENDED, "bottleneck", "poison_jobs"})
+TICKETED = frozenset({SUSPENDED, "bottleneck", "perhaps_lost_jobs", "poison_jobs"})
 """Kinds of health's reasons that are incidents of their pools: tickets, and nobody's page."""
 UNKNOWN = frozenset({"stale", "unseen"})
 OF_POOL_STATE = frozenset({"pool_late", "pool_at_ceiling", "pool_broken", "pool_unknown", "jobs_lost"})
@@ -171,6 +171,13 @@ def _add_lost_work(pool: PoolOut, add: Callable[..., None]) -> None:
         add("job_poisonous", poison_sentence(pool.poison_jobs), REMOVE, severity=TICKET)
     if pool.lost_jobs:
         add("jobs_lost", f"{pool.lost_jobs} waiting jobs of pool {pool.pool} are gone", "See the broker's log.")
+    elif pool.perhaps_lost_jobs:
+        add(
+            "jobs_lost",
+            f"{pool.perhaps_lost_jobs} waiting jobs of pool {pool.pool} expired or were revoked, or are gone",
+            "See whether its jobs expire, and the broker's log.",
+            severity=TICKET,
+        )
 
 
 def _sentence(text: str) -> str:

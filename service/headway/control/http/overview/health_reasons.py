@@ -177,6 +177,10 @@ SUMMARIES: Mapping[PoolState, tuple[ReasonKind, str, str]] = {
 SHORT = "wants more workers than hosts have capacity for", "want more workers than hosts have capacity for"
 WAITING = "has workers that no host has started", "have workers that no host has started"
 LOSING = "has lost waiting jobs before their start", "have lost waiting jobs before their start"
+PERHAPS_LOSING = (
+    "may have lost waiting jobs before their start, or they expired",
+    "may have lost waiting jobs before their start, or these expired",
+)
 
 
 def ailing_pools(
@@ -185,6 +189,7 @@ def ailing_pools(
     short_pools: int = 0,
     waiting_pools: int = 0,
     losing_pools: int = 0,
+    perhaps_losing_pools: int = 0,
     cut_jobs: int = 0,
     poison_jobs: int = 0,
     bottlenecks: Iterable[Sequence[str]] = (),
@@ -196,6 +201,7 @@ def ailing_pools(
         short_pools: Those whose hosts have no room for all the workers that they want.
         waiting_pools: Those with workers that hosts were asked for, and do not start.
         losing_pools: Those whose jobs have vanished before anybody started them.
+        perhaps_losing_pools: Those whose jobs have done so, or have expired.
         bottlenecks: Of each pool, what keeps more workers from starting or from helping.
         cut_jobs: Jobs of all of them that ends of workers have cut of late, or may have.
         poison_jobs: Jobs of all of them whose workers died with them again and again.
@@ -207,6 +213,7 @@ def ailing_pools(
     found_reasons += [_of_pools("capacity", short_pools, *SHORT), _of_pools("unstarted", waiting_pools, *WAITING)]
     found_reasons += [_bottleneck(*each) for each in Counter(text for texts in bottlenecks for text in texts).items()]
     found_reasons.append(_of_pools("lost_jobs", losing_pools, *LOSING))
+    found_reasons.append(_of_pools("perhaps_lost_jobs", perhaps_losing_pools, *PERHAPS_LOSING))
     if cut_jobs:
         were = "job was" if cut_jobs == 1 else "jobs were"
         text = f"{cut_jobs} {were} cut, or may have been, in the last 15 min: see `headway events`"

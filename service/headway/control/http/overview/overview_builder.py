@@ -35,8 +35,9 @@ from headway.control.scheduler.bucket_backfill import BucketBackfill
 from headway.control.scheduler.bucket_cache import CACHED_S, BucketCache
 from headway.scaling.allocation.host_demand import HostsWanted
 from headway.scaling.measure import BucketRow
+from headway.scaling.metrics.flush_detection import RecentWorkers
 from headway.scaling.metrics.newest_sample import listed_workers
-from headway.scaling.model import QueueSample, WorkerState
+from headway.scaling.model import Mode, QueueSample, WorkerState
 from headway.scaling.profile import Profile
 from headway.store.engine import Connection, Engine, snapshot, transaction
 from headway.store.events.event_sources import read_collectors, read_sources
@@ -102,7 +103,7 @@ class OverviewRows:
             found.setdefault(cut.pool, []).append(cut)
         return found
 
-    def of_pool(self, stored: StoredProfile, in_force: Profile, *, now_s: float) -> PoolRows:
+    def of_pool(self, stored: StoredProfile, in_force: Profile, *, have_workers_run: bool, now_s: float) -> PoolRows:
         """What was read of one pool, whose profile is the one ``in_force`` now."""
         pool = stored.profile.pool
         return PoolRows(
@@ -115,6 +116,7 @@ class OverviewRows:
             poison=[each for each in self.poison if each.pool == pool],
             noticed=self.noticed.get(pool, ()),
             service_p99_s=self.service_p99_s.get(pool),
+            have_workers_run=have_workers_run,
         )
 
     def counts(self, pool: str) -> WorkerCounts:
@@ -126,6 +128,16 @@ class OverviewRows:
             backing_off=self.workers[pool, WorkerState.BACKING_OFF],
             unknown=self.workers[pool, None],
         )
+
+    def pools_with_workers(self, *, now_s: float) -> list[str]:
+        """Pools whose jobs a worker may take now, also one that Headway did not start."""
+        return [each.profile.pool for each in self.profiles if self._has_workers(each.profile, now_s=now_s)]
+
+    def _has_workers(self, profile: Profile, *, now_s: float) -> bool:
+        counts, listed = self.counts(profile.pool), listed_workers(profile.queues, self.samples, now_s=now_s)
+        if counts.running or counts.draining or counts.unknown:
+            return True
+        return profile.mode is Mode.RECOMMEND if listed is None else listed > 0
 
     @cached_property
     def workers(self) -> Counter[tuple[str, WorkerState | None]]:
@@ -162,6 +174,7 @@ class OverviewBuilder:
         self._more = more
         self._recommends_only = recommends_only
         self._recent, self._filling = BucketCache(), BucketBackfill()
+        self._recent_workers = RecentWorkers()
         # Of two reads at once the one that ends later may bring older rows than the other.
         self._turn = asyncio.Lock()
         self._ailing: tuple[Reason, ...] = ()
@@ -310,9 +323,15 @@ class OverviewBuilder:
         )
         by_name = {queue.queue: queue for queue in queues}
         places = Places(seen.hosts, now_s=now_s)
+        self._recent_workers.take(seen.pools_with_workers(now_s=now_s), now_s=now_s)
         pools = [
             pool_now(
-                seen.of_pool(stored, self._in_force(stored, now_s=now_s), now_s=now_s),
+                seen.of_pool(
+                    stored,
+                    self._in_force(stored, now_s=now_s),
+                    have_workers_run=stored.profile.pool in self._recent_workers,
+                    now_s=now_s,
+                ),
                 by_name,
                 troubles,
                 places,
@@ -328,6 +347,7 @@ class OverviewBuilder:
                     pool.unstarted_workers > 0 and pool.state not in {"no_host", "crash_loop"} for pool in pools
                 ),
                 losing_pools=sum(pool.lost_jobs > 0 for pool in pools),
+                perhaps_losing_pools=sum(pool.perhaps_lost_jobs > 0 for pool in pools),
                 bottlenecks=(pool.bottlenecks for pool in pools),
                 cut_jobs=sum(pool.cut_jobs + pool.perhaps_cut_jobs for pool in pools),
                 poison_jobs=sum(len(pool.poison_jobs) for pool in pools),

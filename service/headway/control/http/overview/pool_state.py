@@ -73,6 +73,8 @@ class Condition:
     """Jobs of it whose workers died with them again and again."""
     lost_jobs: int = 0
     """That waited, and left its queues of late without having been started."""
+    perhaps_lost_jobs: int = 0
+    """That did so while workers ran, and that may have expired or been revoked: nobody reports which jobs do."""
     suspension: Suspension | None = None
     """What keeps its workers from taking jobs, by its newest decision; ``None``: not known."""
     stoppage: Stoppage | None = None
@@ -239,6 +241,11 @@ def _of_jobs(seen: Condition) -> list[str]:
         causes.append(
             f"{counted(seen.lost_jobs, 'waiting job')} left its queues without having been started: the broker was "
             "flushed or lost its data, or the jobs were deleted"
+        )
+    if seen.perhaps_lost_jobs:
+        causes.append(
+            f"{counted(seen.perhaps_lost_jobs, 'waiting job')} left its queues without a start that was reported: they "
+            "expired or were revoked, or somebody deleted them, or the broker was flushed or lost its data"
         )
     return causes
 

@@ -55,6 +55,8 @@ class PoolRows:
     """Its workers that drain, fail to start, take no jobs, or run in the background."""
     service_p99_s: float | None
     """What 99 % of its jobs take at most; ``None``: not known."""
+    have_workers_run: bool
+    """Whether workers of it have run in the last minutes, or may have: they drop expired jobs."""
 
     @property
     def is_advised(self) -> bool:
@@ -143,7 +145,8 @@ def _condition(
         poison=pool.poison,
         noticed=pool.noticed,
         service_p99_s=pool.service_p99_s,
-        lost_jobs=sum(each.lost_jobs for each in troubles),
+        lost_jobs=sum(each.lost_jobs for each in troubles if not (pool.have_workers_run and each.may_be_revoked)),
+        perhaps_lost_jobs=sum(each.lost_jobs for each in troubles if pool.have_workers_run and each.may_be_revoked),
         counts=counts,
         target_workers=target_workers,
         suspension=suspension,

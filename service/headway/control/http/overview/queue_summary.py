@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from headway.control.http.overview.health_reasons import ailing_pipeline
 from headway.control.http.overview.pool_state import failures_out
 from headway.control.http.schemas.responses import EventSourceOut, QueueOut
-from headway.control.ingest.reported_jobs import connection_of
+from headway.control.ingest.reported_jobs import AGENTS, connection_of
 from headway.control.scheduler.bucket_cache import BucketCache
 from headway.scaling.measure import BUCKET_S
 from headway.scaling.metrics.direct_samples import overlaid
@@ -35,7 +35,14 @@ class Reporters:
 
     def report_starts_of(self, queue: str) -> bool:
         """Whether the starts of its jobs are reported. A collector that reports jobs at all reports each start."""
-        return any(each.source or each.starts_age_s is not None for each in self.sources.get(queue, ()))
+        return bool(self._sources_of_starts(queue))
+
+    def report_revoked_jobs_of(self, queue: str) -> bool:
+        """Whether jobs that end without a start are reported: whoever reports its starts is an agent."""
+        return all(each.source == AGENTS for each in self._sources_of_starts(queue))
+
+    def _sources_of_starts(self, queue: str) -> list[EventSource]:
+        return [each for each in self.sources.get(queue, ()) if each.source or each.starts_age_s is not None]
 
     def collectors_of(self, queue: str) -> list[str]:
         """Who polls the connection of ``queue``."""
@@ -52,6 +59,8 @@ class Trouble:
     failures: Failures
     lost_jobs: int
     """That waited, and left the queue of late without having been started."""
+    may_be_revoked: bool
+    """Whether these may have expired, or been revoked: nobody reports which jobs do."""
 
 
 def queues_now(
@@ -80,7 +89,9 @@ def queues_now(
         failures = failures_of(recent.rows(queue), until_s=until_s, window_s=limit.window_s)
         # Where nobody reports starts, nobody knows whether what left was started.
         lost_jobs = recent.lost_jobs(queue, now_s=until_s) if reporters.report_starts_of(queue) else 0
-        troubles[queue] = Trouble(failures=failures, lost_jobs=lost_jobs)
+        troubles[queue] = Trouble(
+            failures=failures, lost_jobs=lost_jobs, may_be_revoked=not reporters.report_revoked_jobs_of(queue)
+        )
         given.append(
             QueueOut(
                 queue=queue,

@@ -106,6 +106,13 @@ SIMPLE: Sequence[AlertRule] = (
         summary="{{ $value }} waiting jobs of pool {{ $labels.pool }} are gone and were not started",
     ),
     AlertRule(
+        name="HeadwayJobsPerhapsLost",
+        expression="headway_pool_perhaps_lost_jobs > 0",
+        for_s=0,
+        severity=TICKET,
+        summary="{{ $value }} waiting jobs of pool {{ $labels.pool }} expired or were revoked, or are lost",
+    ),
+    AlertRule(
         name="HeadwayJobsCut",
         expression="headway_pool_cut_jobs > 0",
         for_s=0,

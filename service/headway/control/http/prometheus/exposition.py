@@ -189,6 +189,11 @@ OF_POOLS: Figures[PoolOut] = (
         lambda pool: None if pool.failures is None else pool.failures.retried_jobs,
     ),
     ("lost_jobs", "Waiting jobs that left lately without having been started.", lambda pool: pool.lost_jobs),
+    (
+        "perhaps_lost_jobs",
+        "Waiting jobs that left lately while workers ran, expired or lost.",
+        lambda pool: pool.perhaps_lost_jobs,
+    ),
     ("cut_jobs", "Jobs that ends of workers have cut in the last 15 minutes.", lambda pool: pool.cut_jobs),
     ("poison_jobs", "Jobs whose workers died with them three times or more.", lambda pool: len(pool.poison_jobs)),
     (

@@ -459,6 +459,8 @@ class PoolOut(Given):
     """Workers that were asked for a while ago, and that no host has got to start."""
     lost_jobs: int
     """Jobs that waited, and in the last two minutes left its queues without having been started."""
+    perhaps_lost_jobs: int
+    """Jobs that did so while workers ran, and that may have expired or been revoked: nobody reports which jobs do."""
     cut_jobs: int
     """Jobs that ends of workers have cut in the last 15 minutes; `GET /v1/cuts` lists them."""
     poison_jobs: list[PoisonJobOut]
