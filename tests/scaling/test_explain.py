@@ -179,6 +179,19 @@ def test_stale_figures_are_named_as_such_and_why_nothing_goes_down() -> None:
     assert "Metrics are older than 20 s: they lower nothing until fresh ones arrive." in explanation
 
 
+@pytest.mark.parametrize(
+    ("queue", "why"),
+    [
+        (replace(EMPTY, waiting_jobs=None, waiting_min_jobs=0), "How many jobs wait is known only as a lower bound"),
+        (replace(EMPTY, sampled_at_s=NOW_S - 7.0), "A queue has not been read for more than 6 s"),
+    ],
+)
+def test_fresh_figures_that_lower_nothing_are_not_called_stale(queue: QueueMetrics, why: str) -> None:
+    explanation = decided(Memory(target_workers=9), queue=queue, running_workers=9)
+    assert f"{why}, so the count does not fall: 9 stay, where 0 would be enough." in explanation
+    assert "stale" not in explanation
+
+
 def test_advice_is_shown_as_advice() -> None:
     explanation = decided(mode=Mode.RECOMMEND, running_workers=1)
     assert "Headway starts and stops no worker for it" in explanation

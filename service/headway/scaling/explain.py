@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.model import Decision, Demand, MemberPickup, Mode, QueueMetrics, Step, is_suspended, order_text
+from headway.scaling.policy.fallback import UNREAD_S
 from headway.scaling.view import is_seen, pooled
 
 Sentences = tuple[str, ...]
@@ -252,6 +253,15 @@ def _capacity(before: Step, after: Step, decision: Decision) -> str:
     return f"The hosts have capacity for {after.workers} only: {counted(short, 'worker')} short."
 
 
+def _unread(decision: Decision) -> str:
+    """Why nothing goes down by these metrics."""
+    if not decision.is_fresh:
+        return "The metrics are stale"
+    if any(queue.waiting_jobs is None and queue.waiting_min_jobs is not None for queue in decision.metrics):
+        return "How many jobs wait is known only as a lower bound"
+    return f"A queue has not been read for more than {UNREAD_S:g} s"
+
+
 def _workers_max(before: Step, after: Step, decision: Decision) -> str:
     others = []
     if decision.unknown_workers:
@@ -269,8 +279,8 @@ LIMITS: Mapping[str, Wording] = MappingProxyType(
         "failed": lambda before, after, _: (
             f"A figure of the pool is no finite number, so the pool keeps {after.workers}, not {before.workers}."
         ),
-        "hold_stale": lambda before, after, _: (
-            f"The metrics are stale, so the count does not fall: {after.workers} stay, where {before.workers} "
+        "hold_stale": lambda before, after, decision: (
+            f"{_unread(decision)}, so the count does not fall: {after.workers} stay, where {before.workers} "
             f"would be enough."
         ),
         "useful_workers": lambda before, after, _: (

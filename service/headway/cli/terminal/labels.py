@@ -40,7 +40,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "trend": "rising arrivals",
         "forecast": "forecast arrivals",
         "saturation": "every worker is busy",
-        "hold_stale": "stale metrics",
+        "hold_stale": "stale or inexact metrics",
         "hold_up": "delay before scaling up",
         "hold_overdue": "an overdue job",
         "useful_workers": "workers that get jobs",

@@ -52,7 +52,7 @@ const NAMES = {
   trend: "rising arrivals",
   forecast: "forecast arrivals",
   saturation: "every worker is busy",
-  hold_stale: "stale metrics",
+  hold_stale: "stale or inexact metrics",
   hold_up: "delay before scaling up",
   hold_overdue: "an overdue job",
   useful_workers: "workers that get jobs",
@@ -131,7 +131,7 @@ function waiting(seen) {
 
 const LIMITS = {
   failed: (count_) => `A figure of the pool is no finite number, so its workers stay: held at ${count_}.`,
-  hold_stale: (count_) => `Metrics are stale, so the count does not fall: held at ${count_}.`,
+  hold_stale: (count_, decision) => `${unread(decision)}, so the count does not fall: held at ${count_}.`,
   tolerance: (count_) => `The change is too small: held at ${count_}.`,
   useful_workers: (count_) => `Its brokers give the jobs of its queues to ${counted(count_, "worker")} at a time: more would only wait.`,
   hold_up: (count_) => `More are needed, but not yet for long enough: ${count_} for now.`,
@@ -165,6 +165,13 @@ const LIMITS = {
   capacity: (count_, decision) =>
     decision.notes.some((note) => note.startsWith("no known host")) ? `Held at ${count_}.` : `The hosts have capacity for ${count_}.`,
 };
+
+/** Why nothing goes down by these metrics. */
+function unread({ is_fresh, metrics }) {
+  if (!is_fresh) return "Metrics are stale";
+  if (metrics.some((queue) => queue.waiting_jobs === null && queue.waiting_min_jobs !== null)) return "How many jobs wait is known only as a lower bound";
+  return "A queue has not been read for more than 6 s";
+}
 
 /** One sentence for each limit that changed the count, in their order. */
 function held(decision) {
