@@ -134,6 +134,23 @@ async def test_metrics_wake_a_pool_at_zero_and_no_other(migrated_url: str, datab
     assert database.assigned() == {("asleep", "a"): 1, ("awake", "a"): 1}
 
 
+async def test_a_lower_bound_of_what_waits_wakes_a_pool_at_zero(migrated_url: str, database: Database) -> None:
+    """As of 7,000 messages that came into a Redis list at once: their first reading is a bound."""
+    database.profile()
+    database.host()
+    database.bucket(at_s=NOW_S - 5)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        assert database.assigned() == {}
+        database.bucket(at_s=NOW_S, waiting_jobs=None)
+        database.run(
+            "insert into queue_samples (queue, sampled_at_s, waiting_min_jobs, oldest_age_s) "
+            f"values ('redis/mail', {NOW_S}, 6000, 0.5)"
+        )
+        await ticker.tick(epoch=epoch, is_all_due=False)
+    assert database.assigned() != {}
+
+
 async def test_a_pool_that_is_woken_keeps_to_its_threshold(migrated_url: str, database: Database) -> None:
     database.profile(activation_jobs=2, objective=Objective(target_s=300.0))
     database.host()

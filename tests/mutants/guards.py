@@ -379,8 +379,8 @@ GUARDS = (
         ("control/test_tick_suspended.py", "control/http/test_pools.py", "control/http/test_incidents.py"),
         (
             "scheduler/ticker.py",
-            "{**_asleep(gathered, waiting), **_turned(gathered, self._evaluation.suspended)}",
-            "_asleep(gathered, waiting)",
+            "                **_turned(gathered, self._evaluation.suspended),\n",
+            "",
         ),
         ("scheduler/evaluator.py", "are_suspended.get(row.pool, row.is_suspended)", "row.is_suspended"),
         ("scheduler/view_builder.py", "and sample.at_s >= oldest_s", ""),

@@ -79,6 +79,23 @@ def test_pools_at_zero_in_whose_queues_jobs_wait_are_woken(migrated_url: str, si
     assert json.loads(received.payload)["wake"] == ["new", "zero"]
 
 
+def test_a_lower_bound_of_what_waits_wakes_a_pool_at_zero(migrated_url: str, sink: MetricsSink) -> None:
+    """Rows do not have it: it is in the newest reading of the queue."""
+    with psycopg.connect(migrated_url, autocommit=True) as listener:
+        for queue, least_jobs in (("a", 6000), ("b", 0), ("c", 2), ("d", 4)):
+            body = json.dumps({"queues": [queue], "activation_jobs": 3})
+            listener.execute("insert into profiles (pool, body) values (%s, %s)", [queue, body])
+            listener.execute("insert into profile_queues (queue, pool, rank) values (%s, %s, 0)", [queue, queue])
+            listener.execute(
+                "insert into queue_samples (queue, sampled_at_s, waiting_min_jobs) values (%s, %s, %s)",
+                [queue, ROW.bucket_s, least_jobs],
+            )
+        listener.execute("listen headway_metrics")
+        sink.write([replace(ROW, queue=queue, waiting_jobs=None) for queue in "abcd"], Progress())
+        received = next(listener.notifies(timeout=60, stop_after=1))
+    assert json.loads(received.payload)["wake"] == ["a", "d"]
+
+
 def test_a_pool_of_one_queue_is_woken_only_for_more_jobs_than_its_threshold(
     migrated_url: str, sink: MetricsSink
 ) -> None:

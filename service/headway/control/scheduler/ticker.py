@@ -128,7 +128,10 @@ class Ticker:
         waiting = recent.take(gathered.buckets, revision=gathered.revision)
         due = gathered.profiles
         if not is_all_due:
-            due = {**_asleep(gathered, waiting), **_turned(gathered, self._evaluation.suspended)}
+            due = {
+                **_asleep(gathered, waiting | _at_least_waiting(gathered)),
+                **_turned(gathered, self._evaluation.suspended),
+            }
         if not due and not is_all_due:
             return
 
@@ -234,6 +237,12 @@ def _asleep(gathered: Gathered, waiting: frozenset[str]) -> Mapping[str, Mapping
         if (pool not in gathered.states or gathered.states[pool].target_workers == 0)
         and not waiting.isdisjoint(body.get("queues", ()))
     }
+
+
+def _at_least_waiting(gathered: Gathered) -> frozenset[str]:
+    """Queues with a new row without a number of waiting jobs, of which the newest reading has a lower bound."""
+    unknown = {row.queue for row in gathered.buckets if row.waiting_jobs is None}
+    return frozenset(queue for queue in unknown & gathered.direct.keys() if gathered.direct[queue].waiting_min_jobs)
 
 
 def _turned(gathered: Gathered, suspended: Collection[str]) -> Mapping[str, Mapping[str, Any]]:

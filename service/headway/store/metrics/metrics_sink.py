@@ -80,13 +80,16 @@ on conflict (pipeline) do update set
 
 # The pools that stand at zero while jobs wait in a queue of theirs: only these need a notification at once. A pool that
 # too few jobs wake, by its one queue, needs none: the next evaluation finds jobs that have waited for long enough.
+# Where a row has no number of jobs, the newest reading of its queue may have a lower bound.
 _ASLEEP = """
 select distinct profile_queues.pool from arrived
 join profile_queues using (queue)
 join profiles using (pool)
 left join pool_states using (pool)
-where arrived.waiting_jobs > 0 and coalesce(pool_states.target_workers, 0) = 0
-    and arrived.waiting_jobs + coalesce(arrived.in_flight_jobs, 0) > case
+left join queue_samples using (queue)
+cross join lateral (select coalesce(arrived.waiting_jobs, queue_samples.waiting_min_jobs) as least_jobs) as waiting
+where least_jobs > 0 and coalesce(pool_states.target_workers, 0) = 0
+    and least_jobs + coalesce(arrived.in_flight_jobs, 0) > case
         when jsonb_typeof(body -> 'activation_jobs') = 'number' and jsonb_array_length(
             case jsonb_typeof(body -> 'queues') when 'array' then body -> 'queues' else '[]' end
         ) = 1
