@@ -171,6 +171,33 @@ def test_a_template_is_as_the_worker_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "children", "written"),
+    [
+        ("-c 8", 0, 8),
+        ("-c 8 -P solo", 0, 1),
+        ("", 3, 3),
+        ("-P gevent", 0, None),  # worker_concurrency of its application may be 100
+        ("", 0, None),  # worker_pool may be solo, or threads
+    ],
+)
+def test_a_concurrency_that_nobody_knows_is_left_to_the_application(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, children: int, written: int | None
+) -> None:
+    """An option would override what the application says."""
+    monkeypatch.setattr("os.cpu_count", lambda: 6)
+    worker = RunningWorker(
+        pid=7, command=known(f"{CELERY}-A shop worker {line}"), folder="/srv", environment={}, children=children
+    )
+    made = templates(tmp_path).like(worker, ["mail"], candidate("redis://h/0", source="x"))
+    words = list(made.argv)
+    assert (words[words.index("--concurrency") + 1] if "--concurrency" in words else None) == (
+        None if written is None else str(written)
+    )
+    assert made.slots == (6 if written is None else written)  # Celery's own default
+    assert any("worker_concurrency" in remark for remark in made.remarks) == (written is None)
+
+
+@pytest.mark.parametrize(
     ("given", "kept"),
     [
         ("--include headway_celery_reporter", ""),

@@ -23,6 +23,10 @@ CELERY_SLOT_CPU_CORES = 0.1
 CELERY_SLOT_MEMORY_MB = 64
 NO_APP = "APP"
 ENVIRONMENTS = (".venv", "venv", "env")
+UNKNOWN_SLOTS = (
+    "its command line does not say how many jobs it runs at once: write the worker_concurrency of its application as "
+    "slots, or 1 where its worker_pool is solo; here slots is the number of cores, Celery's default"
+)
 _SECRET_NOTE = {"environment": "the URL holds a password, which would show in the list of processes"}
 
 
@@ -57,7 +61,7 @@ class Templates:
             made,
             working_directory=self._directory(Path(worker.folder)),
             user=worker.user,
-            remarks=[f"like process {worker.pid}, which runs here", *self.remarks(worker, candidate)],
+            remarks=[f"like process {worker.pid}, which runs here", *made.remarks, *self.remarks(worker, candidate)],
         )
 
     def remarks(self, worker: RunningWorker, candidate: Candidate) -> list[str]:
@@ -146,8 +150,11 @@ class Templates:
 
     def _like_celery(self, worker: RunningWorker, queues: Sequence[str], variables: Mapping[str, str]) -> LibraryPreset:
         command, preset = worker.command, STARTERS["celery"]
-        slots = 1 if command.is_single else command.concurrency or worker.children or os.cpu_count() or 1
-        words = [*excluding(command.words, REPORTER), "--queues", ",".join(queues), "--concurrency", str(slots)]
+        known = 1 if command.is_single else command.concurrency or worker.children
+        slots = known or os.cpu_count() or 1
+        words = [*excluding(command.words, REPORTER), "--queues", ",".join(queues)]
+        if known:  # else the option would override what its application says
+            words += ["--concurrency", str(known)]
         if not any(word.startswith("--prefetch-multiplier") for word in words):
             words += ["--prefetch-multiplier", "1"]
         words += CELERY_NODE
@@ -161,6 +168,7 @@ class Templates:
             stop_signal="INT" if variables.get("REMAP_SIGTERM") else preset.stop_signal,
             cpu_cores=round(CELERY_SLOT_CPU_CORES * slots, 3),
             memory=f"{CELERY_SLOT_MEMORY_MB * slots}MB",
+            remarks=() if known else (UNKNOWN_SLOTS,),
         )
 
     def _directory(self, folder: Path) -> str:
