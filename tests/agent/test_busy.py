@@ -2,6 +2,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from subprocess import PIPE, Popen
 
@@ -19,6 +20,7 @@ from headway.agent.monitoring.activity import (
     of_family,
     weighed,
 )
+from headway.agent.workers.main_process import main_processes
 from headway.agent.workers.worker_record import Record
 from headway.local import procfs
 from headway.scaling.model import ActivitySource
@@ -185,6 +187,37 @@ def test_the_broker_knows_the_process_behind_a_shell() -> None:
         assert tracker.activity(record, now_s=now_s) == NOT_KNOWN
         tracker.scan([record], now_s=now_s)
         assert tracker.activity(record, now_s=now_s) == said(BY_BROKER, False, now_s)
+
+
+def test_of_several_workers_behind_a_shell_one_idle_makes_not_all_idle(tmp_path: Path) -> None:
+    script = tmp_path / "celery"  # the name is what a worker is known by
+    script.write_text("import time; print('began', flush=True); time.sleep(600)")
+    one = f"{sys.executable} {script} worker"
+    with Popen(["sh", "-c", f"{one} & {one} & wait"], stdout=PIPE, start_new_session=True) as started:
+        try:
+            for _ in range(2):
+                started.stdout.readline()
+            ticks = procfs.stat(started.pid).started_ticks
+            mains = main_processes(started.pid)
+            record = replace(a_record("w", pid=started.pid, started_ticks=ticks, pool="mail"), mains=mains)
+            tracker, now_s = ActivityTracker(), procfs.since_boot_s()
+            tracker.scan([record], now_s=now_s)
+            idle = [hint(pid=each.pid, is_busy=False, age_s=0.0, received_at_s=now_s) for each in mains]
+
+            def believed(*hints: ReceivedHint, reported: Activity = NOT_KNOWN) -> bool | None:
+                tracker.receive(hints)
+                return tracker.activity(record, now_s=now_s, reported=reported).is_busy
+
+            answers = [
+                believed(*idle),
+                believed(idle[0]),
+                believed(idle[0], replace(idle[1], is_busy=True)),
+                believed(idle[0], reported=said(BY_REPORTER, False, now_s)),
+                believed(*idle, reported=said(BY_REPORTER, True, now_s)),
+            ]
+        finally:
+            os.killpg(started.pid, 9)
+    assert answers == [False, None, True, None, True]
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ class Reading:
     events: tuple[JobEvent, ...] = ()
     """What is new since the poll before: each event once, those of a job in their order."""
     activities: tuple[WorkerActivity, ...] = ()
+    """What the broker says of each worker now; what it said of one that is left out counts no longer."""
     poll: BrokerPoll | None = None
     """What bounds the entries of jobs whose messages carry no time; ``None``: the source does not say."""
     has_more: bool = False

@@ -6,7 +6,7 @@ Neither proves it idle: a job that waits takes no processor time, and a pool's p
 job. All else is unknown.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from headway.agent.config.worker_programs import has_rq_title, is_rq_worker
@@ -75,10 +75,18 @@ class Sample:
     cpu_s: float
     starts_s: Mapping[int, float]
     """Pid -> start, by the clock of ``at_s``, of the process that was started and each of its descendants."""
+    parents: Mapping[int, int] = field(default_factory=dict)
+    """Pid -> pid of the parent, of each of them."""
     has_job_process: bool = False
     """Whether one of them runs a job and nothing else."""
     has_scheduler: bool = False
     """Whether one of them moves jobs that are due into their queue."""
+
+    def lineage(self, pid: int) -> Iterator[int]:
+        """The process and those above it, up to the one that was started."""
+        while pid in self.parents:
+            yield pid
+            pid = self.parents[pid]
 
 
 def sampled(process: Stat, children: Sequence[Stat], *, now_s: float) -> Sample:
@@ -88,6 +96,7 @@ def sampled(process: Stat, children: Sequence[Stat], *, now_s: float) -> Sample:
         at_s=now_s,
         cpu_s=sum(each.cpu_s for each in family),
         starts_s={each.pid: each.started_at_s for each in family},
+        parents={each.pid: each.parent_pid for each in family},
         has_job_process=any(is_work_horse(each) for each in children),
         has_scheduler=any(is_rq_scheduler(each) for each in children),
     )
@@ -167,12 +176,18 @@ class ActivityTracker:
 
     def activity(self, record: Record, *, now_s: float, reported: Activity = NOT_KNOWN) -> Activity:
         """Whether the worker is busy, as far as that is known; ``reported`` is what it says itself."""
-        hinted = [by_hint(hint, started_at_s=at_s, now_s=now_s) for hint, at_s in self._hints_of(record)]
+        hints = self._hints_of(record)
+        hinted = [by_hint(hint, started_at_s=at_s, now_s=now_s) for hint, at_s in hints]
         watch = self._watches.get(record.worker_id)
+        last = None if watch is None else watch.last
+        mains = set() if last is None else {each.pid for each in record.mains} & last.parents.keys()
+        if last is not None and len(mains) > 1:  # several workers behind one wrapper, each of which may have a job
+            hinted += [NOT_KNOWN] * len(mains.difference(*(last.lineage(hint.pid) for hint, _ in hints)))
+            reported = NOT_KNOWN if reported.is_busy is False else reported  # one of them says so, of itself
         shown = NOT_KNOWN if watch is None else watch.activity
         is_fresh = shown.known_at_s is not None and now_s - shown.known_at_s <= SAMPLE_FRESH_S
         found = weighed(reported, of_family(hinted), shown if is_fresh else NOT_KNOWN)
-        moves_due_jobs = watch is not None and watch.last is not None and watch.last.has_scheduler
+        moves_due_jobs = last is not None and last.has_scheduler
         return replace(found, moves_due_jobs=True) if moves_due_jobs else found
 
     def _hints_of(self, record: Record) -> list[tuple[ReceivedHint, float]]:
