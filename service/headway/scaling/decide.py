@@ -80,12 +80,12 @@ class _Want:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Hold:
-    """What later evaluations may hold."""
+    """What later evaluations may hold, and what each hold has cost so far."""
 
     workers: int
-    """What of this want they may."""
+    """The part of this want that limits allow."""
     wanted: Sequence[Wanted]
-    """What of earlier ones."""
+    """Earlier wants, each no greater than what is enough."""
     costs: HoldCosts | None
 
 

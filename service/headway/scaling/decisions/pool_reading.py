@@ -35,7 +35,7 @@ class PoolReading:
     """What one evaluation of a pool goes by, and what it leaves to be remembered of it."""
 
     view: PoolView
-    """The pool as it was gathered. Of one whose workers take no jobs, nothing teaches."""
+    """The pool as it was gathered; one whose workers are kept from jobs teaches nothing."""
     memory: Memory
     """What is remembered, without what was learned of jobs that have vanished."""
     is_fresh: bool

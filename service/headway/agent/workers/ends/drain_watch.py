@@ -4,7 +4,7 @@ was perhaps never signalled    asked again at its deadline, with all its time ag
 reports that it does not stop  asked again at once
 is past its drain deadline     killed, with its family, and again while it does not end
 
-A worker whose control plane counts on its end has no time again: others may have its place by then.
+A worker whose template drains after isolation gets its time once: the control plane may give its place to another.
 """
 
 import logging
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class DrainWatch:
-    """Sees to it that workers end which were asked to stop, and notes the jobs that a kill cuts."""
+    """Ends the workers that were asked to stop, and notes the jobs that a kill cuts."""
 
     def __init__(self, reporters: Reporters, cuts: CutWatch) -> None:
         self._reporters = reporters

@@ -1,6 +1,6 @@
 """How a worker is started: it gets a place in the table, and once that is written down, its process.
 
-Whoever spawns writes the table down in between: an agent that dies at it leaves a record of what to search for.
+The manager writes the table down in between: an agent that is killed while it spawns leaves a record of the worker.
 """
 
 import logging
