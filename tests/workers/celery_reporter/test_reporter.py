@@ -117,6 +117,18 @@ def test_a_job_that_is_terminated_runs_until_its_process_has_ended(broker: str, 
         assert worker.next_beat()["running"] == []
 
 
+def test_a_job_that_is_revoked_while_it_waits_in_its_worker_is_received_once(broker: str, tmp_path: Path) -> None:
+    with reporting(tmp_path, broker, POOLS["prefork"]) as worker:
+        for number in range(2):
+            worker.send("works", 4.0, job_id=f"first {number}")
+        worker.send("works", job_id="next")
+        worker.send("works", job_id="later", countdown=4.0)
+        eventually(lambda: worker.life("next") == worker.life("later") == ["received"])
+        worker.app.control.revoke(["next", "later"])
+        eventually(lambda: worker.life("next")[1:] and worker.life("later")[1:])
+        assert worker.life("next") == worker.life("later") == ["received", "revoked"]
+
+
 @pytest.mark.parametrize("pool", ["gevent", "eventlet", "solo", "threads"])
 def test_the_beat_goes_on_while_a_job_keeps_the_loop(pool: str, broker: str, tmp_path: Path) -> None:
     with reporting(tmp_path, broker, POOLS[pool]) as worker:

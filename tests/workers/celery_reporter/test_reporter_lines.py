@@ -24,7 +24,7 @@ MODULE = FOLDER / "headway_celery_reporter.py"
 IMPORTED_OF_CELERY = {"celery"}
 LONGEST_STATE = (
     f'"begun":{10**15},"ended":{10**15},"slots":{10**6},"slots_max":{10**6},"pool":"{"x" * 20}",'
-    f'"order":"by_arrival","connected":false,"stopping":false,"loop":{10**15},"lost":{10**15},"at_s":1795844766.031779'
+    f'"order":"by_arrival","connected":false,"stopping":false,"loop":{10**15},"lost":{10**15},"at_s":1795844766031779123e-9'
 )
 texts = st.text(max_size=2000) | st.text(st.characters(categories=["Cs", "Cc", "So"]), max_size=300)
 
@@ -51,6 +51,14 @@ def pipe(reporter: ModuleType, tmp_path: Path) -> Iterator[int]:
     yield file
     reporter._pipe = before
     os.close(file)
+
+
+def keys_of_job(reporter: ModuleType, job_id: str, queue: str, job_class: str) -> str:
+    """What each line of a job says of it, at its longest."""
+    app = Celery("shop")
+    app.conf.task_default_queue = queue
+    message = {"delivery_info": {"routing_key": queue}, "retries": reporter.ATTEMPTS_MAX - 1}
+    return str(reporter._job(SimpleNamespace(name=job_class, app=app), job_id, message))
 
 
 def whole(lines: list[str]) -> Line:
@@ -90,11 +98,22 @@ def test_a_beat_has_every_job_and_queue_in_lines_that_a_pipe_takes_whole(
 def test_whatever_jobs_are_called_each_line_is_short_and_can_be_read(
     reporter: ModuleType, jobs: list[tuple[str, str, str]], queues: list[str]
 ) -> None:
-    running = [reporter._running((*map(reporter.json_text, job), "4294967296"), 1e10) for job in jobs]
+    running = [reporter._running(keys_of_job(reporter, *job), 10**19) for job in jobs]
     lines = reporter.beat_lines(10**15, LONGEST_STATE, running, [reporter.json_text(queue) for queue in queues])
     assert all(len(line) <= LINE_BYTES_MAX for line in lines)
     beat = whole(lines)
-    assert (len(beat["running"]), len(beat["queues"])) == (len(jobs), len(queues))
+    assert [[json.dumps(text) for text in items[:3]] for items in beat["running"]] == [
+        [json.dumps(json.loads(reporter.json_text(text))) for text in job] for job in jobs
+    ]
+    assert len(beat["queues"]) == len(queues)
+
+
+@pytest.mark.parametrize("name", ['","queue":"', ',"class":', '\\","attempt":1', "\\"])
+def test_a_running_job_is_named_as_in_its_own_lines(reporter: ModuleType, name: str) -> None:
+    job = keys_of_job(reporter, name, name, name)
+    items = json.loads(reporter._running(job, 1795844766031779123))
+    assert items == [*json.loads(f"{{{job}}}").values(), 1795844766.0317791]
+    assert items[:3] == [name, name, name]
 
 
 @given(job=st.tuples(texts, texts, texts))
@@ -102,10 +121,9 @@ def test_every_line_of_a_job_is_short(reporter: ModuleType, job: tuple[str, str,
     written: list[str] = []
     before, reporter._pipe = reporter._pipe, SimpleNamespace(write=written.append, end=',"lost":1000000000000000}\n')
     try:
-        said = (*map(reporter.json_text, job), "4294967296")
-        more = reporter._times({"headway_enqueued_at_s": 1e10, "eta": datetime(9999, 1, 1, tzinfo=UTC)})
-        reporter._pipe.write(reporter.TAKEN % ("received", *said, 1e10, "false", more, reporter._pipe.end))
-        reporter._write_end(said, "rejected", 1e10, reporter.REQUEUED)
+        message = {"headway_enqueued_at_s": 1e10, "eta": datetime(9999, 1, 1, tzinfo=UTC)}
+        reporter._write_taken("received", keys_of_job(reporter, *job), 10**19, message)
+        reporter._write_end(keys_of_job(reporter, *job), "rejected", 10**19, reporter.REQUEUED)
     finally:
         reporter._pipe = before
     assert len(written) == 2
@@ -207,7 +225,8 @@ def test_a_job_entered_its_queue_and_is_due_when_its_message_says(
 )
 def test_an_attempt_is_a_small_number(reporter: ModuleType, retries: object, attempt: int) -> None:
     task = SimpleNamespace(name="send", app=Celery("shop"))
-    assert reporter._job(task, "id", {"routing_key": "mail"}, retries)[3] == str(attempt)
+    job = reporter._job(task, "id", {"delivery_info": {"routing_key": "mail"}, "retries": retries})
+    assert json.loads(f"{{{job}}}") == {"id": "id", "queue": "mail", "class": "send", "attempt": attempt}
 
 
 def test_a_line_that_finds_no_room_is_counted_and_the_next_one_is_whole(reporter: ModuleType, pipe: int) -> None:
@@ -224,6 +243,27 @@ def test_a_line_that_finds_no_room_is_counted_and_the_next_one_is_whole(reporter
     reporter._pipe.write("again\n")
     assert os.read(pipe, 100) == b"again\n"
     assert reporter._pipe.lost_lines == lost
+
+
+def test_a_job_waits_for_few_steps_of_its_reporter(reporter: ModuleType, pipe: int) -> None:
+    """Each call of a function takes a part of a microsecond after a pause, of the 20 µs that a job may wait in all."""
+    message = {"id": "a", "task": "send", "delivery_info": {"exchange": "", "routing_key": "mail"}, "retries": 0}
+    context = SimpleNamespace(**message, is_eager=False)
+    task = SimpleNamespace(name="send", app=Celery("shop"), request=context)
+    calls: list[str] = []
+
+    def report() -> None:
+        reporter._received(request=SimpleNamespace(id="a", task=task, request_dict=message))
+        reporter._begins(task=task)
+        reporter._ends(task=task, state="SUCCESS")
+
+    report()  # the queue of the route is known from here on
+    sys.setprofile(lambda frame, event, _value: calls.append(frame.f_code.co_name) if event == "call" else None)
+    report()
+    sys.setprofile(None)
+    lines = [json.loads(line) for line in os.read(pipe, 1 << 16).splitlines()]
+    assert [line["t"] for line in lines] == 2 * ["received", "begun", "ended"]
+    assert len(calls) <= len(["report"]) + 4 + 4 + 3, calls
 
 
 def test_a_pipe_is_not_left_to_programs_that_a_job_starts(reporter: ModuleType, pipe: int) -> None:
@@ -244,6 +284,39 @@ def test_it_loads_on_python_3_8_and_needs_only_celery() -> None:
 
 def test_the_folder_makes_nothing_else_importable() -> None:
     assert [path.name for path in FOLDER.iterdir() if path.name != "__pycache__"] == [MODULE.name]
+
+
+def test_receivers_of_the_application_are_called_whenever_they_connect(tmp_path: Path) -> None:
+    """Celery keeps the receivers of a signal until these change, so that no job waits while it finds them."""
+    code = """
+import headway_celery_reporter
+from celery import signals
+heard = []
+class Shop:
+    def hear(self, **_):
+        heard.append(self)
+for signal in (signals.task_received, signals.task_prerun, signals.task_postrun):
+    def send(sender):
+        signal.send(sender=sender, request=None, task=None)
+    assert signal.receivers and signal.use_caching
+    send(None)
+    shop, other = Shop(), Shop()
+    signal.connect(shop.hear)
+    signal.connect(other.hear, sender="another")
+    send(None)
+    send(None)
+    assert heard == [shop, shop], heard
+    send("another")
+    assert heard[2:] == [shop, other], heard
+    signal.disconnect(other.hear, sender="another")
+    heard.clear()
+    del shop
+    send(None)
+    send("another")
+    assert heard == [], heard
+"""
+    environment = {**os.environ, "PYTHONPATH": str(FOLDER), "HEADWAY_REPORTER_PIPE": str(tmp_path / "none")}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
 
 
 def test_without_a_pipe_it_listens_to_nothing() -> None:

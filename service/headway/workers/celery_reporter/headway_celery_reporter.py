@@ -43,16 +43,16 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import time
 from errno import EBADF
 from fcntl import F_DUPFD_CLOEXEC, fcntl
-from functools import lru_cache, wraps
+from functools import wraps
 from hashlib import sha256
 from importlib import import_module
 from itertools import count
 from json.encoder import encode_basestring_ascii
 from posix import fstat, write  # gevent and eventlet do not replace these
 from resource import RLIMIT_NOFILE, getrlimit
+from time import time_ns
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from celery import bootsteps, signals
@@ -70,9 +70,9 @@ TEXT_BYTES_MAX = 1000  # three in a line
 TEXT_CHARACTERS_KEPT = 80  # of a longer text: 12 bytes each at most
 BEAT_INTERVAL_S = 2.0
 LOOP_INTERVAL_S = 1.0
-KNOWN_IDS_MAX = 10_000
 ATTEMPTS_MAX = 2**31
-QUEUES_MAX = 1000
+KINDS_MAX = 1000
+KNOWN_IDS_MAX = 10_000
 OPENS_MAX = 3
 CLOSED = -1  # to write to it is an error
 HIGH_NUMBER = 500  # of a file: below what select takes
@@ -87,8 +87,6 @@ OUTCOMES = {
     "RETRY": "retried",
     "REJECTED": "rejected",
 }
-TAKEN = '{"v":1,"t":"%s","id":%s,"queue":%s,"class":%s,"attempt":%s,"at_s":%.6f,"redelivered":%s%s%s'
-ENDED = '{"v":1,"t":"ended","id":%s,"queue":%s,"class":%s,"attempt":%s,"at_s":%.6f,"outcome":"%s"%s%s'
 NOTHING: Mapping[str, Any] = {}
 REQUEUED = ',"requeued":true'
 CUT = ',"cut":true'
@@ -124,8 +122,9 @@ def json_text(text: object) -> str:
     return json_text(f"{whole[:TEXT_CHARACTERS_KEPT]}~{digest}")
 
 
-_name = lru_cache(maxsize=1024)(json_text)
-"""For queues and classes, of which there are few."""
+def nanoseconds(at_s: float | None) -> int | None:
+    """A time of Celery's as this module has them: the digits of an integer take a third of the time of a float's."""
+    return None if at_s is None else int(1e9 * at_s)
 
 
 def beat_lines(number: int, state: str, running: Sequence[str], queues: Sequence[str]) -> list[str]:
@@ -260,28 +259,37 @@ def queue_of(app: Any, exchange: str, routing_key: str) -> str:
     return str(routing_key or app.conf.task_default_queue)
 
 
-_queues: dict[tuple[Any, Any], str] = {}
-"""The JSON of the queue of each exchange and key. Each beat empties it: remote control adds and removes queues."""
+_kinds: dict[tuple[Any, Any, Any], str] = {}
+"""``"queue":…,"class":…`` of each exchange, routing key and task.
+
+Each beat empties it: remote control adds and removes queues.
+"""
 
 
-def _job(task: Any, job_id: Any, sent: Mapping[str, Any], retries: Any) -> tuple[str, ...]:
-    """The JSON of a job's id, queue, class and attempt."""
-    # Few steps, because a job waits for them: each call of a function costs a microsecond, and several after a pause.
-    route = (sent.get("exchange"), sent.get("routing_key"))
-    queue = _queues.get(route)
-    if queue is None:
-        if len(_queues) >= QUEUES_MAX:
-            _queues.clear()
-        queue = _queues[route] = json_text(queue_of(task.app, str(route[0] or ""), str(route[1] or "")))
+def _kind(task: Any, exchange: Any, routing_key: Any) -> str:
+    queue = json_text(queue_of(task.app, str(exchange or ""), str(routing_key or "")))
+    if len(_kinds) >= KINDS_MAX:
+        _kinds.clear()
+    kind = _kinds[exchange, routing_key, task.name] = f'"queue":{queue},"class":{json_text(task.name)}'
+    return kind
+
+
+def _job(task: Any, job_id: Any, message: Mapping[str, Any]) -> str:
+    """``"id":…,"queue":…,"class":…,"attempt":…``."""
+    # Few steps here and below, because a job waits for them: after a pause, when the processor's caches have other
+    # things, each call of a function costs several times as much as in a loop.
+    sent, retries = message.get("delivery_info") or NOTHING, message.get("retries")
+    exchange, routing_key = sent.get("exchange"), sent.get("routing_key")
+    kind = _kinds.get((exchange, routing_key, task.name)) or _kind(task, exchange, routing_key)
     quoted = encode_basestring_ascii(job_id) if job_id.__class__ is str else ""
-    if not 0 < len(quoted) <= TEXT_BYTES_MAX or "\\ud" in quoted:
+    if not 0 < len(quoted) <= TEXT_BYTES_MAX or len(quoted) != len(job_id) + 2:  # long, or with escapes
         quoted = json_text(job_id)
-    return quoted, queue, _name(task.name), "1" if not retries else _attempt(retries)
+    return f'"id":{quoted},{kind},"attempt":{_attempt(retries) if retries else "1"}'
 
 
-def _job_of(request: Any) -> tuple[str, ...]:
+def _job_of(request: Any) -> str:
     """The job of a request of the main process."""
-    return _job(request.task, request.id, request.delivery_info, request.request_dict.get("retries"))
+    return _job(request.task, request.id, request.request_dict)
 
 
 def _attempt(retries: Any) -> str:
@@ -309,30 +317,35 @@ def _time(key: str, at_s: Callable[[], float]) -> str:
         return ""
 
 
-def _write_end(job: tuple[str, ...], outcome: str, started_at_s: float | None, more: str = "") -> None:
-    if started_at_s is not None:
-        more = f',"started_at_s":{started_at_s:.6f}{more}'
-    _pipe.write(ENDED % (*job, time.time(), outcome, more, _pipe.end))
+def _write_taken(said: str, job: str, at_ns: int, message: Mapping[str, Any]) -> None:
+    get = message.get
+    redelivered = "true" if (get("delivery_info") or NOTHING).get("redelivered") else "false"
+    times = _times(message) if get("eta") or get("headers") or get(ENTERED_HEADER) or get(RABBITMQ_HEADER) else ""
+    _pipe.write(f'{{"v":1,"t":"{said}",{job},"at_s":{at_ns}e-9,"redelivered":{redelivered}{times}{_pipe.end}')
+
+
+def _write_end(job: str, outcome: str, started_at_ns: int | None, more: str = "") -> None:
+    started = "" if started_at_ns is None else f',"started_at_s":{started_at_ns}e-9'
+    _pipe.write(f'{{"v":1,"t":"ended",{job},"at_s":{time_ns()}e-9,"outcome":"{outcome}"{started}{more}{_pipe.end}')
 
 
 # --- what Celery says of a job ---
 
-_begun: dict[int, tuple[object, tuple[str, ...], float]] = {}
+_begun: dict[int, tuple[object, str, int]] = {}
 """Id, job and start of what runs in this process, by the identity of its request."""
 _known_ids: dict[object, None] = {}
 """Of messages that were received, the oldest first."""
 
 
-@_never_raises
 def _received(request: Any, **_: Any) -> None:
-    message, job_id = request.request_dict, request.id
-    sent: Mapping[str, Any] = message.get("delivery_info") or NOTHING
-    job = _job(request.task, job_id, sent, message.get("retries"))
-    _known_ids[job_id] = None
-    if len(_known_ids) > KNOWN_IDS_MAX:
-        _forget_ids()
-    redelivered = "true" if sent.get("redelivered") else "false"
-    _pipe.write(TAKEN % ("received", *job, time.time(), redelivered, _times(message), _pipe.end))
+    try:
+        message, job_id = request.request_dict, request.id
+        _known_ids[job_id] = None
+        if len(_known_ids) > KNOWN_IDS_MAX:
+            _forget_ids()
+        _write_taken("received", _job(request.task, job_id, message), time_ns(), message)
+    except Exception:  # noqa: BLE001, S110 - here and below as in ``_never_raises``, without its steps
+        pass
 
 
 def _forget_ids() -> None:
@@ -340,36 +353,38 @@ def _forget_ids() -> None:
         _known_ids.pop(old, None)
 
 
-@_never_raises
 def _begins(task: Any, **_: Any) -> None:
-    request = task.request
-    if request.is_eager:  # called where it is, and never in a queue
-        return
-    at_s = time.time()
-    sent: Mapping[str, Any] = request.delivery_info or NOTHING
-    job = _job(task, request.id, sent, request.retries)
-    _begun[id(request)] = (request.id, job, at_s)
-    redelivered = "true" if sent.get("redelivered") else "false"
-    _pipe.write(TAKEN % ("begun", *job, at_s, redelivered, _times(request.__dict__), _pipe.end))
-
-
-@_never_raises
-def _ends(task: Any, state: str | None = None, retval: object = None, **_: Any) -> None:
-    request = task.request
-    if request.is_eager:
-        return
-    begun = _begun.pop(id(request), None)
-    outcome = OUTCOMES.get(state or "")
-    if outcome is None:
-        # The job left by an exception that ends a process, or a greenlet. If it ends a process, the main process
-        # reports the end.
-        if not _main.is_this_process:
+    try:
+        request = task.request
+        if request.is_eager:  # called where it is, and never in a queue
             return
-        outcome = "revoked" if request.id in celery_state.revoked else "failed"
-    job = _job(task, request.id, request.delivery_info or NOTHING, request.retries) if begun is None else begun[1]
-    # A message that was acknowledged as its job began cannot be put back.
-    is_put_back = outcome == "rejected" and getattr(retval, "requeue", False) and task.acks_late
-    _write_end(job, outcome, begun and begun[2], REQUEUED if is_put_back else "")
+        at_ns, message = time_ns(), request.__dict__
+        job = _job(task, request.id, message)
+        _begun[id(request)] = (request.id, job, at_ns)
+        _write_taken("begun", job, at_ns, message)
+    except Exception:  # noqa: BLE001, S110
+        pass
+
+
+def _ends(task: Any, state: str | None = None, retval: object = None, **_: Any) -> None:
+    try:
+        request = task.request
+        if request.is_eager:
+            return
+        begun = _begun.pop(id(request), None)
+        outcome = OUTCOMES.get(state or "")
+        if outcome is None:
+            # The job left by an exception that ends a process, or a greenlet. If it ends a process, the main process
+            # reports the end.
+            if not _main.is_this_process:
+                return
+            outcome = "revoked" if request.id in celery_state.revoked else "failed"
+        job, started_at_ns = begun[1:] if begun else (_job(task, request.id, request.__dict__), None)
+        # A message that was acknowledged as its job began cannot be put back.
+        is_put_back = outcome == "rejected" and getattr(retval, "requeue", False) and task.acks_late
+        _write_end(job, outcome, started_at_ns, REQUEUED if is_put_back else "")
+    except Exception:  # noqa: BLE001, S110
+        pass
 
 
 @_never_raises
@@ -377,10 +392,10 @@ def _revoked(sender: Any, request: Any, *, terminated: bool = False, **_: Any) -
     """A job ends before it begins. One that is terminated while it runs ends later."""
     if terminated:
         return
-    sent = request.delivery_info or NOTHING
-    job = _job(sender, request.id, sent, request.retries)
+    message = request.__dict__
+    job = _job(sender, request.id, message)
     if request.id not in _known_ids:  # Celery looks for what is revoked or expired before it says that it received it
-        _pipe.write(TAKEN % ("received", *job, time.time(), "false", _times(vars(request)), _pipe.end))
+        _write_taken("received", job, time_ns(), message)
     _write_end(job, "revoked", None)
 
 
@@ -402,7 +417,7 @@ def _stopped(request: Any, raised: Any) -> None:
         outcome = "retried" if is_lost and getattr(task, "retry_on_worker_lost", False) else "failed"
     if isinstance(error, WorkerLostError):
         more += CUT
-    _write_end(_job_of(request), outcome, request.time_start, more)
+    _write_end(_job_of(request), outcome, nanoseconds(request.time_start), more)
 
 
 def _watch_stopped_processes() -> None:
@@ -468,12 +483,12 @@ class _Main:
     @_never_raises
     def beat(self) -> None:
         """Write the whole state."""
-        at_s, worker, consumer = time.time(), self.worker, self.worker.consumer
+        at_ns, worker, consumer = time_ns(), self.worker, self.worker.consumer
         requests = _requests_in(worker.pool)
-        jobs = [_running(_job_of(request), request.time_start) for request in requests]
+        jobs = [_running(_job_of(request), nanoseconds(request.time_start) or at_ns) for request in requests]
         ids = {request.id for request in requests}
-        jobs += [_running(job, at_s) for job_id, job, at_s in tuple(_begun.values()) if job_id not in ids]
-        _queues.clear()
+        jobs += [_running(job, begun_at_ns) for job_id, job, begun_at_ns in tuple(_begun.values()) if job_id not in ids]
+        _kinds.clear()
         begun_jobs = celery_state.all_total_count[0]
         queues, is_connected = _consumed_queues(worker.app, consumer)
         order, queues = _order(consumer, queues)
@@ -485,10 +500,10 @@ class _Main:
             f'"order":{"null" if order is None else json_text(order)},'
             f'"connected":{"true" if is_connected else "false"},'
             f'"stopping":{"true" if self.is_leaving() else "false"},'
-            f'"loop":{self.loop_turns},"lost":{_pipe.lost_lines},"at_s":{at_s:.6f}'
+            f'"loop":{self.loop_turns},"lost":{_pipe.lost_lines},"at_s":{at_ns}e-9'
         )
         _pipe.check()
-        for line in beat_lines(next(self._numbers), state, jobs, [_name(queue) for queue in queues]):
+        for line in beat_lines(next(self._numbers), state, jobs, [json_text(queue) for queue in queues]):
             _pipe.write(line)
 
     def is_leaving(self) -> bool:
@@ -513,9 +528,12 @@ def _original(module: str, name: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def _running(job: tuple[str, ...], started_at_s: float | None) -> str:
-    at_s = time.time() if started_at_s is None else started_at_s
-    return f"[{','.join(job)},{at_s:.6f}]"
+def _running(job: str, started_at_ns: int) -> str:
+    """``[id,queue,class,attempt,started_at_s]``."""
+    items = job[len('"id":') :]
+    for key in (',"queue":', ',"class":', ',"attempt":'):  # a quote inside a JSON string is behind a backslash
+        items = items.replace(key, ",")
+    return f"[{items},{started_at_ns}e-9]"
 
 
 def _number(value: Any) -> str:
@@ -652,6 +670,8 @@ def _connect() -> None:
         (signals.task_revoked, _revoked),
     ):
         signal.connect(act, weak=False, dispatch_uid=f"headway_celery_reporter.{act.__name__}")
+        # Celery's own option, which is off for these: each job waits while Celery takes a lock and finds the receivers.
+        signal.use_caching = True
 
 
 if PIPE_VARIABLE in os.environ:
