@@ -7,11 +7,18 @@ from pathlib import Path
 
 from celery import Celery
 from celery.exceptions import Ignore, Reject
+from kombu import Exchange, Queue
 
 app = Celery("shop", broker=os.environ["BROKER"])
 if strategy := os.environ.get("QUEUE_ORDER_STRATEGY"):
     app.conf.broker_transport_options = {"queue_order_strategy": strategy}
 app.conf.task_acks_late = bool(os.environ.get("ACKS_LATE"))
+if os.environ.get("QUORUM"):
+    app.conf.task_default_queue_type = "quorum"
+    app.conf.task_queues = [
+        Queue(each, Exchange(each, type="topic"), routing_key=each, queue_arguments={"x-queue-type": "quorum"})
+        for each in ("soon", "later")
+    ]
 
 
 @app.task(name="works", bind=True)
@@ -54,6 +61,11 @@ def put_back(self):
 def calls():
     works.apply((0,), task_id="called here")
     works(0)
+
+
+@app.task(name="sends")
+def sends(queue, countdown):
+    works.apply_async((), queue=queue, countdown=countdown, task_id=f"sent {queue}")
 
 
 @app.task(name="killed", acks_late=False)

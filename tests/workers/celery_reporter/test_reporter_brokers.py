@@ -68,6 +68,16 @@ def test_jobs_from_rabbitmq_are_reported_with_their_queues(
         assert worker.stop() == 0
 
 
+def test_a_job_that_rabbitmq_delays_is_of_its_queue(rabbitmq: RabbitServer, tmp_path: Path) -> None:
+    """Celery's delayed delivery puts the bits of the delay in front of the key, and loses the exchange."""
+    with reporting(tmp_path, rabbitmq.url, (*POOLS["solo"], "--queues=soon,later"), {"QUORUM": "1"}) as worker:
+        worker.send("sends", "later", 2, queue=None, exchange="soon", routing_key="soon")
+        eventually(lambda: worker.life("sent later") == FINISHED)
+        begun = worker.events("sent later")[1]
+        assert begun["at_s"] - worker.events("sends")[1]["at_s"] > 1.0
+        assert {line["queue"] for line in worker.events("sent later")} == {"later"}
+
+
 @pytest.mark.parametrize(
     ("restarted", "strategy", "order", "queues"),
     [

@@ -16,6 +16,7 @@ from celery import Celery
 from hypothesis import given
 from hypothesis import strategies as st
 from kombu import Exchange, Queue, binding
+from kombu.transport.native_delayed_delivery import calculate_routing_key
 
 from headway.local.topic_pattern import topic_matches
 from workers.celery_reporter.reporting import FOLDER, LINE_BYTES_MAX, Line
@@ -179,6 +180,30 @@ def test_a_job_is_of_the_queue_that_its_route_leads_to(
         Queue("pictures", bindings=pictures),
     ]
     assert reporter.queue_of(app, exchange, routing_key) == queue
+
+
+@pytest.mark.parametrize(
+    ("routing_key", "queue"),
+    [
+        ("feed.import", "feeds"),
+        ("urgent", "mail"),
+        ("unknown", "unknown"),  # of a queue that is named as its key
+        ("small", "small"),  # a direct exchange: Celery delivers nothing there
+    ],
+)
+def test_a_delayed_job_is_of_the_queue_that_its_route_led_to_before_its_delay(
+    reporter: ModuleType, routing_key: str, queue: str
+) -> None:
+    app = Celery("shop")
+    app.conf.task_queues = [
+        Queue("feeds", Exchange("feeds", type="topic"), routing_key="feed.#"),
+        Queue("mail", Exchange("mail", type="topic"), routing_key="urgent"),
+        Queue("pictures", Exchange("media"), routing_key="small"),
+    ]
+    for delay_s in (1, 60, 2**28 - 1):
+        key = calculate_routing_key(delay_s, routing_key)
+        assert reporter.queue_of(app, "celery_delayed_1", key) == queue
+    assert reporter.queue_of(app, "of others", "0.1.small") == "0.1.small"  # a key of the application's own
 
 
 def test_a_job_of_an_exchange_that_the_application_does_not_know_is_of_the_only_queue(reporter: ModuleType) -> None:

@@ -62,6 +62,7 @@ from celery.worker import state as celery_state
 
 PIPE_VARIABLE = "HEADWAY_REPORTER_PIPE"
 ENTERED_HEADER = "headway_enqueued_at_s"  # of headway.emit.celery
+DELAY_WORDS = 28  # Celery's delayed delivery in RabbitMQ puts the bits of a delay in front of a message's key
 RABBITMQ_HEADER = "timestamp_in_ms"  # of RabbitMQ's interceptor; the timestamp of AMQP has whole seconds only
 
 LINE_BYTES_MAX = 4096  # PIPE_BUF: a longer write may mix with another process's
@@ -246,6 +247,19 @@ def _leads(bound: Any, exchange: str, routing_key: str) -> bool:
     return bool((bound.routing_key or "") == routing_key)
 
 
+def undelayed(routing_key: str) -> str:
+    """``routing_key`` as it was before Celery's delayed delivery, whose exchanges replace that of the message."""
+    words = routing_key.split(".", DELAY_WORDS)
+    is_delayed = len(words) > DELAY_WORDS and all(word in ("0", "1") for word in words[:DELAY_WORDS])
+    return words[-1] if is_delayed else routing_key
+
+
+def _delivers(bound: Any, words: Sequence[str]) -> bool:
+    """Whether delayed delivery brings a message of this key here: it binds each exchange that is not direct."""
+    pattern = (bound.routing_key or "").split(".")
+    return bound.exchange is not None and bound.exchange.type != "direct" and topic_matches(pattern, words)
+
+
 def queue_of(app: Any, exchange: str, routing_key: str) -> str:
     """The queue of a message that was sent to this exchange, with this key."""
     queues = app.amqp.queues
@@ -256,7 +270,11 @@ def queue_of(app: Any, exchange: str, routing_key: str) -> str:
     # not know came from a queue that this worker consumes.
     if exchange and len(queues.consume_from) == 1:
         return str(next(iter(queues.consume_from)))
-    return str(routing_key or app.conf.task_default_queue)
+    key = undelayed(routing_key)
+    for queue in tuple(queues.consume_from.values()) if key != routing_key else ():
+        if any(_delivers(bound, key.split(".")) for bound in (queue, *queue.bindings)):
+            return str(queue.name)
+    return str(key or app.conf.task_default_queue)
 
 
 _kinds: dict[tuple[Any, Any, Any], str] = {}
