@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from celery import Celery
 from kombu import Exchange, Queue, binding
+from kombu.transport.native_delayed_delivery import calculate_routing_key
 
 from control.telemetry import ingesting
 from headway.collect.celery.celery_source import CelerySource
@@ -181,6 +182,22 @@ def test_a_task_is_of_the_queue_that_its_route_leads_to(exchange: str, routing_k
         Queue("pictures", bindings=pictures),
     ]
     assert queue_of(app, {"exchange": exchange, "routing_key": routing_key}) == f"{CONNECTION}/{queue}"
+
+
+@pytest.mark.parametrize(
+    ("routing_key", "queue"), [("feed.import", "feeds"), ("urgent", "mail"), ("small", "small"), ("unknown", "unknown")]
+)
+def test_a_delayed_task_is_of_the_queue_that_its_route_led_to_before_its_delay(routing_key: str, queue: str) -> None:
+    from headway.emit.celery import CONNECTION, queue_of
+
+    app = Celery("shop")
+    app.conf.task_queues = [
+        Queue("feeds", Exchange("feeds", type="topic"), routing_key="feed.#"),
+        Queue("mail", Exchange("mail", type="topic"), routing_key="urgent"),
+        Queue("pictures", Exchange("media"), routing_key="small"),  # direct: Celery delivers nothing there
+    ]
+    sent = {"exchange": "celery_delayed_27", "routing_key": calculate_routing_key(60, routing_key)}
+    assert queue_of(app, sent) == f"{CONNECTION}/{queue}"
 
 
 def test_collector_and_workers_together_count_each_task_once(

@@ -17,7 +17,7 @@ from celery.app.task import Context
 
 from headway.emit.emitter import Emitter
 from headway.local.iso_time import unix_s
-from headway.local.topic_pattern import topic_matches
+from headway.local.topic_pattern import topic_matches, undelayed
 
 HEADER = "headway_enqueued_at_s"
 CONNECTION = os.environ.get("HEADWAY_CONNECTION", "celery")
@@ -41,7 +41,11 @@ def queue_of(app: Celery, sent: Mapping[str, Any]) -> str:
     for queue in queues if routing_key else ():  # each step takes time, and few have such routes
         if any(_leads(bound, str(exchange), str(routing_key)) for bound in (queue, *queue.bindings)):
             return f"{CONNECTION}/{queue.name}"
-    return f"{CONNECTION}/{routing_key or app.conf.task_default_queue}"  # RabbitMQ's nameless exchange, and Redis
+    key = undelayed(str(routing_key or ""))
+    for queue in queues if key != (routing_key or "") else ():
+        if any(_delivers(bound, key) for bound in (queue, *queue.bindings)):
+            return f"{CONNECTION}/{queue.name}"
+    return f"{CONNECTION}/{key or app.conf.task_default_queue}"  # RabbitMQ's nameless exchange, and Redis
 
 
 def _leads(bound: Any, exchange: str, routing_key: str) -> bool:
@@ -51,6 +55,13 @@ def _leads(bound: Any, exchange: str, routing_key: str) -> bool:
     if bound.exchange.type == "topic":
         return topic_matches((bound.routing_key or "").split("."), routing_key.split("."))
     return bool(bound.routing_key == routing_key)
+
+
+def _delivers(bound: Any, key: str) -> bool:
+    """Whether delayed delivery brings a message of this key here: it binds each exchange that is not direct."""
+    if bound.exchange is None or bound.exchange.type == "direct":
+        return False
+    return topic_matches((bound.routing_key or "").split("."), key.split("."))
 
 
 def _sending(headers: dict[str, Any] | None = None, **_: object) -> None:

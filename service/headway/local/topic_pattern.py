@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+DELAY_WORDS = 28  # Celery's delayed delivery in RabbitMQ puts the bits of a delay in front of a message's key
+
 
 def topic_matches(pattern: Sequence[str], key: Sequence[str]) -> bool:
     """Whether a message with the words ``key`` goes to who bound with ``pattern``: ``*`` is a word, ``#`` any number.
@@ -17,3 +19,10 @@ def topic_matches(pattern: Sequence[str], key: Sequence[str]) -> bool:
         if not reached:
             return False
     return len(key) in reached
+
+
+def undelayed(routing_key: str) -> str:
+    """``routing_key`` as it was before Celery's delayed delivery, whose exchanges replace that of the message."""
+    words = routing_key.split(".", DELAY_WORDS)
+    is_delayed = len(words) > DELAY_WORDS and all(word in ("0", "1") for word in words[:DELAY_WORDS])
+    return words[-1] if is_delayed else routing_key
