@@ -389,7 +389,7 @@ def test_what_a_job_leaves_of_a_worker_that_ends_well_is_no_worker_of_the_next_a
     stage: Stage, is_log_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a program that was sent to the background: it would hold a worker's place, and be asked to stop."""
-    monkeypatch.setattr("headway.agent.workers.ends.orphans.CRASH_WITHIN_S", 0.0)  # as if it had begun later
+    monkeypatch.setattr("headway.agent.workers.ends.orphan_roles.CRASH_WITHIN_S", 0.0)  # as if it had begun later
     may_end = tmp_path / "may end"
     with stage.fleet(template(CHILD + UNTIL.format(str(may_end)))) as fleet:
         fleet.act([start()])

@@ -218,6 +218,16 @@ def test_a_beat_counts_anew_what_is_not_named(idle: Wire) -> None:
     assert idle.say(beat("j0-0", at_s=14.0), at_s=14.0).running_jobs == 1
 
 
+def test_a_worker_is_busy_by_what_its_pool_runs_and_cannot_name(idle: Wire) -> None:
+    """A batch of celery-batches."""
+    found = idle.say(beat("a", at_s=12.0, unnamed=2), at_s=12.0)
+    assert (found.is_busy, found.running_jobs, [each.job_id for each in found.running]) == (True, 3, ["a"])
+    assert idle.say(beat(at_s=14.0, unnamed=1), at_s=14.0).is_busy is True
+    revoked = job("ended", "b", at_s=15.0, outcome="revoked")  # a job that never began
+    assert idle.say(revoked, at_s=15.0).is_busy is True
+    assert idle.say(beat(at_s=16.0, unnamed=0), at_s=16.0).is_busy is False
+
+
 def test_what_was_reported_of_jobs_is_handed_on_once_and_up_to_a_bound(idle: Wire) -> None:
     lines = [
         job("received", "a", at_s=11.0, entered_at_s=9.0, eta_s=None, redelivered=True),

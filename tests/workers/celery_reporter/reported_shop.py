@@ -5,7 +5,7 @@ import signal
 import time
 from pathlib import Path
 
-from celery import Celery
+from celery import Celery, Task
 from celery.exceptions import Ignore, Reject
 from kombu import Exchange, Queue
 
@@ -28,6 +28,24 @@ def works(self, for_s=0.05):
         log.flush()
         time.sleep(for_s)
         log.write(f"{self.request.id} ends\n")
+
+
+class Batched(Task):
+    """As a task of celery-batches: what the pool runs is no request of Celery's."""
+
+    def Strategy(self, _task, _app, consumer):  # noqa: N802 - Celery's name
+        def handle(message, *_, **__):
+            message.ack()
+            consumer.pool.apply_async(
+                time.sleep, (5.0,), accept_callback=lambda _pid, _at_s: None, callback=lambda _result: None
+            )
+
+        return handle
+
+
+@app.task(name="batched", base=Batched)
+def batched():
+    pass
 
 
 @app.task(name="fails")

@@ -129,6 +129,15 @@ def test_a_job_that_is_revoked_while_it_waits_in_its_worker_is_received_once(bro
         assert worker.life("next") == worker.life("later") == ["received", "revoked"]
 
 
+def test_a_beat_counts_what_the_pool_runs_that_is_no_request_of_celerys(broker: str, tmp_path: Path) -> None:
+    with reporting(tmp_path, broker, POOLS["prefork"]) as worker:
+        assert worker.next_beat()["unnamed"] == 0
+        worker.send("batched")
+        eventually(lambda: worker.beats[-1]["unnamed"] == 1)
+        assert worker.beats[-1]["running"] == []
+        eventually(lambda: worker.beats[-1]["unnamed"] == 0)
+
+
 @pytest.mark.parametrize("pool", ["gevent", "eventlet", "solo", "threads"])
 def test_the_beat_goes_on_while_a_job_keeps_the_loop(pool: str, broker: str, tmp_path: Path) -> None:
     with reporting(tmp_path, broker, POOLS[pool]) as worker:

@@ -96,6 +96,8 @@ class BeatPart:
     """How the worker runs jobs, by the name of Celery's pool: "prefork", "solo", …"""
     queue_order: QueueOrder | None = None
     """In what order it takes from its queues; a strict one is that of ``queues``."""
+    unnamed: int = 0
+    """What it runs beside ``running``, of all parts together."""
 
 
 class Malformed(Exception):
@@ -172,6 +174,7 @@ def _beat(body: Mapping[str, Any]) -> BeatPart:
         lost=_count(body.get("lost")),
         execution=_name_if_any(body.get("pool")),
         queue_order=_ORDERS.get(str(body.get("order"))),
+        unnamed=_count(body.get("unnamed", 0), most=SLOTS_MAX),  # an earlier version wrote none
     )
 
 

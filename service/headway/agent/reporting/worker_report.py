@@ -108,6 +108,8 @@ class WorkerReport:
         """Jobs that run beside those in ``_open``."""
         self._ended_jobs = 0
         """Jobs whose end was reported, without those that the end of their process has cut."""
+        self._nameless_jobs = 0
+        """What the worker ran by its last beat and cannot name: no line says that it ended."""
         self._gathering: _Gathering | None = None
         self._is_whole = False
         """Whether nothing is missing since the beat before the last."""
@@ -119,7 +121,7 @@ class WorkerReport:
     def running_jobs(self) -> int:
         """Jobs that have begun and not ended, as far as was reported."""
         named_jobs = sum(max(1, each.begun) for each in self._open.values())
-        return min(RUNNING_JOBS_MAX, named_jobs + self._unnamed_jobs)
+        return min(RUNNING_JOBS_MAX, named_jobs + self._unnamed_jobs + self._nameless_jobs)
 
     @property
     def running(self) -> tuple[RunningJob, ...]:
@@ -258,6 +260,7 @@ class WorkerReport:
                 del self._open[attempt]
         self._ends = {key: end for key, end in self._ends.items() if key in gathering.ended or end.at_s >= last.at_s}
         self._unnamed_jobs = gathering.others
+        self._nameless_jobs = last.unnamed
         before = self.beat
         if before is not None and last.loop != before.loop:  # one that stood still before this agent came has not moved
             self._loop_moved_at_s = at_s

@@ -17,13 +17,14 @@ of several processes do not mix. Times are Unix seconds of the host. Readers ign
     its queue again. A job that is revoked or expires before it begins has no ``started_at_s``. If the process of a job
     dies, the main process reports the end, and ``cut`` says that nothing of Celery's killed it. A second end of a job
     that has ended means nothing.
-``{"v":1,"t":"beat","n","part","parts","running":[[id,queue,class,attempt,started_at_s],…],"queues":[…],"begun","ended",
-"slots","slots_max","pool","order","connected","stopping","loop","lost","at_s"}``
+``{"v":1,"t":"beat","n","part","parts","running":[[id,queue,class,attempt,started_at_s],…],"queues":[…],"unnamed",
+"begun","ended","slots","slots_max","pool","order","connected","stopping","loop","lost","at_s"}``
     The whole state, from the main process: when the worker is ready, every 2 s, and when it begins to stop. A state
     that is too long for one line comes in ``parts`` lines with the same ``n``: ``running`` and ``queues`` are the
     concatenation of the parts, the other keys are equal.
 
     ``running`` has each job that began before ``at_s`` and has not ended, also a job that is being terminated.
+    ``unnamed`` is how much the pool runs beside them, of which nothing is known, as a batch of ``celery-batches``.
     ``begun`` and ``ended`` count jobs since the worker started. ``slots`` is the size of the pool now, ``slots_max``
     what it grows to by itself (``--autoscale``). ``queues`` are the queues that the worker consumes; without a
     connection to the broker (``connected``), the queues that it will consume. ``loop`` rises while Celery's own loop
@@ -502,7 +503,7 @@ class _Main:
     def beat(self) -> None:
         """Write the whole state."""
         at_ns, worker, consumer = time_ns(), self.worker, self.worker.consumer
-        requests = _requests_in(worker.pool)
+        requests, unnamed_jobs = _work_in(worker.pool)
         jobs = [_running(_job_of(request), nanoseconds(request.time_start) or at_ns) for request in requests]
         ids = {request.id for request in requests}
         jobs += [_running(job, begun_at_ns) for job_id, job, begun_at_ns in tuple(_begun.values()) if job_id not in ids]
@@ -512,6 +513,7 @@ class _Main:
         order, queues = _order(consumer, queues)
         slots = _slots(worker.pool)
         state = (
+            f'"unnamed":{unnamed_jobs},'
             f'"begun":{begun_jobs},"ended":{max(begun_jobs - len(_active_requests()), 0)},'
             f'"slots":{_number(slots)},"slots_max":{_number(_slots_max(worker, slots))},'
             f'"pool":{json_text(type(worker.pool).__module__.rpartition(".")[2][:20])},'
@@ -565,21 +567,27 @@ def _active_requests() -> list[Any]:
     ]
 
 
-def _requests_in(pool: Any) -> list[Any]:
+def _work_in(pool: Any) -> tuple[list[Any], int]:
     """The jobs that the worker has in its pool: those that Celery calls active, and those of which only the pool knows.
 
     A job is with a process before Celery calls it active, and stays with it after Celery gave it up, until it ends.
+    Beside them, how many calls the pool runs that are of no job of Celery's.
     """
     requests = {id(request): request for request in _active_requests()}
+    unnamed_jobs = 0
     processes = getattr(pool, "_pool", None)
     cache = getattr(processes, "_cache", None)
     has_buffer = hasattr(processes, "outbound_buffer")  # of jobs that no process has yet
     for result in list(cache.values()) if isinstance(cache, dict) else ():
         is_sent = result._accepted or not has_buffer or getattr(result, "_scheduled_for", None) is not None
         request = getattr(result._accept_callback, "__self__", None)
-        if is_sent and not result.ready() and hasattr(request, "request_dict"):
+        if not is_sent or result.ready():
+            continue
+        if hasattr(request, "request_dict"):
             requests[id(request)] = request
-    return list(requests.values())
+        else:
+            unnamed_jobs += 1
+    return list(requests.values()), unnamed_jobs
 
 
 def _slots(pool: Any) -> int | None:
