@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 import redis
 from celery import Celery
+from celery.utils.time import maybe_iso8601, maybe_make_aware
 from kombu import pools
 
 from headway.collect import reply_bounds
@@ -244,6 +246,42 @@ def test_a_real_worker_holds_what_is_due_later_and_gives_it_back(broker: Broker,
         assert broker.redis.llen("mail") == 60
         found = broker.sample_of_all(time.time())
         assert (found.waiting_jobs, found.delayed_jobs, found.due[-1].jobs) == (0, 60, 60)
+
+
+def test_an_eta_without_a_zone_is_in_utc_as_workers_take_it(broker: Broker) -> None:
+    """Whatever ``timezone`` says, Celery's worker takes it so."""
+    eta = datetime.fromtimestamp(NOW_S + 600.0, UTC).replace(tzinfo=None).isoformat()
+    assert maybe_make_aware(maybe_iso8601(eta), ZoneInfo("Europe/Berlin")).timestamp() == NOW_S + 600.0
+    broker.sample()
+    message = json.loads(broker.text())
+    message["headers"]["eta"] = eta
+    broker.redis.lpush("mail", json.dumps(message))
+    found = broker.sample()
+    assert (found.waiting_jobs, [each.jobs for each in found.due if each.within_s >= 600.0]) == (0, [1])
+
+
+@pytest.mark.parametrize("headers", [{}, {"trace": "of a library that adds its own"}])
+def test_what_workers_hold_of_the_first_task_protocol_may_be_due_later(broker: Broker, headers: dict[str, str]) -> None:
+    """Its ETA is in the body: held for an hour until it was due, it was reserved, and waited ever longer."""
+    cursor = {"acknowledges_early": True, "queues": ["mail"]}
+    broker.source.close()
+    broker.source = CelerySource(broker.source._connection, cursor)
+    broker.sample(NOW_S - 1.0)
+    with Celery("old", broker=broker.url) as app:
+        app.conf.task_protocol = 1
+        app.send_task("work", ("a",), queue="mail", countdown=600, headers=headers)
+    assert broker.sample().waiting_jobs == 1, "in a list, it waits for a worker in any case"
+    broker.take()
+    found = broker.sample(NOW_S + 60.0)
+    assert (found.waiting_jobs, found.reserved_jobs, found.oldest_age_s, found.delayed_jobs) == (0, None, None, None)
+    assert (found.in_flight_jobs, found.in_flight_min_jobs) == (None, 1), "its worker stays"
+    broker.fill([None, None])
+    broker.take(2)
+    found = broker.sample(NOW_S + 61.0)
+    assert (found.reserved_jobs, found.in_flight_min_jobs) == (None, 3)
+    broker.end(broker.held()[0])
+    found = broker.sample(NOW_S + 62.0)
+    assert (found.reserved_jobs, found.delayed_jobs) == (2, 0)
 
 
 def test_a_list_that_is_purged_flushed_trimmed_or_filled_anew_is_read_as_it_is(broker: Broker) -> None:

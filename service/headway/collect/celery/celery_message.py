@@ -17,7 +17,9 @@ class Message:
     tag: str = ""
     """Which delivery it is; the same when a worker puts it back."""
     due_s: float | None = None
-    """When it is due (``eta``, ``countdown``): infinite where it expires before; ``None``: at once."""
+    """When it is due (``eta``, ``countdown``): infinite where it expires before; ``None``: at once, or unknown."""
+    is_due_known: bool = True
+    """Whether the envelope says so. Of the first task protocol, the body does."""
     is_put_back: bool = False
     """Whether a worker took it and put it back."""
     job_id: str = ""
@@ -59,6 +61,7 @@ def _message(value: Any) -> Message:
     return Message(
         tag=tag if isinstance(tag, str) else "",
         due_s=_due_s(value),
+        is_due_known=not _is_of_first_protocol(value),
         is_put_back=isinstance(tag, str) and _inside(value, "headers", "redelivered") is True,
         job_id=job_id if isinstance(job_id, str) else "",
         attempt=retries + 1 if type(retries) is int and 0 < retries < ATTEMPTS_MAX else 1,
@@ -69,6 +72,12 @@ def _due_s(value: Any) -> float | None:
     due_s = unix_s(_inside(value, "headers", "eta"))
     expires_s = None if due_s is None else unix_s(_inside(value, "headers", "expires"))
     return due_s if expires_s is None or due_s is None or expires_s > due_s else math.inf
+
+
+def _is_of_first_protocol(value: Any) -> bool:
+    """Whether it is a task that has no headers of Celery's, as with ``task_protocol = 1``."""
+    headers, job_id = _inside(value, "headers"), _inside(value, "properties", "correlation_id")
+    return isinstance(headers, dict) and "task" not in headers and isinstance(job_id, str) and bool(job_id)
 
 
 def _inside(value: Any, *keys: str) -> Any:

@@ -418,9 +418,15 @@ class CelerySource:
             of_queue = held.get(queue, NOTHING_HELD)
             count.due_s += of_queue.due_later_s
             taken = taken_jobs(
-                len(of_queue.due), running, self._acknowledgements, is_only=is_only, is_fresh=is_fresh, is_read=is_read
+                len(of_queue.due),
+                running,
+                self._acknowledgements,
+                undated_jobs=of_queue.undated_jobs,
+                is_only=is_only,
+                is_fresh=is_fresh,
+                is_read=is_read,
             )
-            yield replace(self._sample(queue, count, of_queue.due, taken, at_s), listed_workers=listed)
+            yield replace(self._sample(queue, count, of_queue, taken, at_s), listed_workers=listed)
 
     def _note_reading(self, queue: str, count: _QueueCount) -> None:
         name = self._connection.queue(queue)
@@ -437,7 +443,8 @@ class CelerySource:
         if heartbeats.listed_workers is None or not heartbeats.is_whole(at_s):
             return None
         running_jobs = heartbeats.running_jobs(at_s)
-        if not heartbeats.are_fresh(at_s) or not self._is_held_read():
+        has_undated = any(each.undated_jobs for each in held.values())
+        if not heartbeats.are_fresh(at_s) or not self._is_held_read() or has_undated:
             return running_jobs
         seen = HeldAndRunning(
             waiting_jobs=sum(count.waiting_jobs + (not count.is_whole) for count in counts.values()),
@@ -452,11 +459,13 @@ class CelerySource:
         """Whether it is known of each message that workers hold of which queue it is, and when it is due."""
         return self._held_index.is_whole and self._held.are_read
 
-    def _sample(self, queue: str, count: _QueueCount, due: list[Entered], taken: TakenJobs, at_s: float) -> QueueSample:
-        oldest = count.oldest
+    def _sample(self, queue: str, count: _QueueCount, held: HeldOfQueue, taken: TakenJobs, at_s: float) -> QueueSample:
+        oldest, due = count.oldest, held.due
         if taken.reserved_jobs:
             oldest += tuple(due[len(due) - taken.reserved_jobs :])  # who was taken first runs first
         is_known = count.is_age_known and all(each.after_s is not None for each in oldest)
+        # Those that may be due have been taken before any that waits in a list, which at least shows its own age.
+        is_known = is_known and (bool(oldest) or not held.undated_jobs)
         age_s = max((at_s - each.until_s for each in oldest), default=0.0)
         bound_s = max((at_s - each.after_s for each in oldest if each.after_s is not None), default=0.0)
         is_counted = count.is_whole and queue not in self._lists.unread
@@ -468,7 +477,7 @@ class CelerySource:
             in_flight_jobs=taken.in_flight_jobs,
             in_flight_min_jobs=taken.in_flight_min_jobs if taken.in_flight_jobs is None else None,
             # Of a part, fewer would seem to be delayed than before: they would have come.
-            delayed_jobs=len(count.due_s) if is_counted and self._is_held_read() else None,
+            delayed_jobs=len(count.due_s) if is_counted and self._is_held_read() and not held.undated_jobs else None,
             due=due_by_edges(sorted(count.due_s), at_s=at_s) if count.due_s else (),
             reserved_jobs=taken.reserved_jobs,
             oldest_age_s=max(0.0, age_s) if is_known else None,

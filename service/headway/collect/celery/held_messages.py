@@ -27,11 +27,12 @@ Route = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A message without a time of its own, as it was when it was first seen there."""
+    """A message without a time of its own that is known, as it was when it was first seen there."""
 
     route: Route
     taken_at_s: float
     entered: Entered
+    is_due_known: bool
 
 
 class _TimedMessages:
@@ -80,6 +81,8 @@ class HeldOfQueue:
     """When the jobs that are due entered, in the order in which a worker could begin them."""
     due_later_s: list[float] = field(default_factory=list)
     """When each of the others is due, in ascending order."""
+    undated_jobs: int = 0
+    """Beside these: nobody knows whether they are due."""
 
 
 class HeldMessages:
@@ -159,7 +162,7 @@ class HeldMessages:
             if taken.message.due_s is None:
                 after_s = heads.get(self._queue_of_route(*route) or "")
                 entered = before or Entered(after_s=after_s, until_s=taken_at_s)
-                self._at_once[tag] = _Held(route, taken_at_s, entered)
+                self._at_once[tag] = _Held(route, taken_at_s, entered, taken.message.is_due_known)
             else:
                 of_route = self._by_route.setdefault(route, _TimedMessages())
                 self._timed[tag] = (taken.message.due_s, tag, of_route)
@@ -184,7 +187,10 @@ class HeldMessages:
         found: dict[str, HeldOfQueue] = {}
         began: dict[str, list[tuple[float, Entered]]] = {}
         for held in self._at_once.values():
-            if (queue := self._queue_of_route(*held.route)) is not None:
+            queue = self._queue_of_route(*held.route)
+            if queue is not None and not held.is_due_known:
+                found.setdefault(queue, HeldOfQueue()).undated_jobs += 1
+            elif queue is not None:
                 began.setdefault(queue, []).append((held.taken_at_s, held.entered))
         for route, messages in self._by_route.items():
             queue = self._queue_of_route(*route)

@@ -15,7 +15,14 @@ class TakenJobs:
 
 
 def taken_jobs(
-    held_jobs: int, running_jobs: int | None, known: Acknowledgements, *, is_only: bool, is_fresh: bool, is_read: bool
+    held_jobs: int,
+    running_jobs: int | None,
+    known: Acknowledgements,
+    *,
+    undated_jobs: int,
+    is_only: bool,
+    is_fresh: bool,
+    is_read: bool,
 ) -> TakenJobs:
     """What workers have of a queue.
 
@@ -26,10 +33,15 @@ def taken_jobs(
         held_jobs: those of its jobs that workers hold, and that are due.
         running_jobs: those that run by the heartbeats; ``None``: not known.
         known: how workers acknowledge.
+        undated_jobs: beside these, those of which nobody knows whether they are due, and so whether any of them runs.
         is_only: whether it is the only queue of its broker.
         is_fresh: whether no heartbeat is overdue.
         is_read: whether each message that workers hold was read, so that ``held_jobs`` are all.
     """
+    if undated_jobs:
+        # They are no backlog and no load, but to put them back would only have the next worker take them: one stays.
+        least = max(1 + held_jobs, running_jobs or 0) if is_fresh else 1 + held_jobs
+        return TakenJobs(in_flight_jobs=None, in_flight_min_jobs=least, reserved_jobs=None)
     if not is_read:
         return TakenJobs(in_flight_jobs=None, in_flight_min_jobs=held_jobs, reserved_jobs=None)
     if known.is_early:
