@@ -62,11 +62,11 @@ def test_what_is_due_and_was_not_moved_waits(rq: Rq, watch: Watch) -> None:
     queue.enqueue_in(timedelta(seconds=3), work)
     queue.enqueue_in(timedelta(seconds=60), work)
     (sample,) = watch.poll_once(later_s=20.0).samples
-    assert (sample.waiting_jobs, sample.delayed_jobs) == (1, 1)
+    assert (sample.waiting_jobs, sample.overdue_jobs, sample.delayed_jobs) == (1, 1, 1)
     assert 16.0 <= sample.oldest_age_s <= 18.0  # RQ's due times are whole seconds
     queue.enqueue(work)
     (sample,) = watch.poll_once(later_s=20.0).samples
-    assert sample.waiting_jobs == 2
+    assert (sample.waiting_jobs, sample.overdue_jobs) == (2, 1)
     assert sample.oldest_age_s == pytest.approx(20.0, abs=1.0)  # it entered the queue before that one was due
 
 

@@ -54,6 +54,17 @@ async def test_one_worker_is_asked_for_where_the_broker_gives_jobs_to_one(
     assert database.decisions() == [("mail", 1, "useful_workers")]
 
 
+async def test_due_jobs_that_no_worker_moves_into_the_queue_start_none(migrated_url: str, database: Database) -> None:
+    database.profile()
+    database.host("a", leaves_due_jobs=True)
+    database.bucket(**LATE)
+    await read(migrated_url, waiting_jobs=4, waiting_min_jobs=0, oldest_age_s=60.0)
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.decisions() == [("mail", 0, "idle")]
+    assert any("add --with-scheduler" in note for note in database.notes()[-1])
+
+
 async def test_jobs_that_one_consumer_has_taken_without_a_bound_ask_for_no_other(
     migrated_url: str, database: Database
 ) -> None:

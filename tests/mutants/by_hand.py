@@ -300,6 +300,22 @@ MUTANTS = (
     ),
     *_in(
         "strategies/hybrid.py",
+        ("test_due_work.py",),
+        ("0 if view.leaves_due_jobs else _due", "_due"),
+    ),
+    *_in(
+        "view.py",
+        ("test_due_work.py",),
+        ("if not view.leaves_due_jobs or not any", "if not any"),
+        ("waiting_jobs=queue.waiting_jobs - queue.overdue_jobs", "waiting_jobs=0"),
+    ),
+    *_in(
+        "decisions/bottlenecks.py",
+        ("test_due_work.py",),
+        (" and (queue.oldest_age_s is None or queue.oldest_age_s > MOVED_WITHIN_S)", ""),
+    ),
+    *_in(
+        "strategies/hybrid.py",
         ("test_member_standing.py",),
         ("in_use + taken_slots + stand.slots)", "in_use + stand.slots)"),
         ("pooled(members) if 0 < len(members) < len(view.queues) else queue", "queue"),

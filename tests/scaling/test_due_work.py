@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
+from headway.scaling.decisions.bottlenecks import UNMOVED, bottlenecks_of
 from headway.scaling.demands.deadlines import Supply
 from headway.scaling.demands.due_work import due_work
 from headway.scaling.model import DelayedJobs, Memory, Objective, QueueMetrics
@@ -25,8 +26,9 @@ def view(
         queue="redis/mail",
         sampled_at_s=NOW_S,
         waiting_jobs=of_view.pop("waiting_jobs", 0),
+        overdue_jobs=of_view.pop("overdue_jobs", 0),
         in_flight_jobs=of_view.pop("in_flight_jobs", 0),
-        oldest_age_s=0.0,
+        oldest_age_s=of_view.pop("oldest_age_s", 0.0),
         service_time_s=of_view.pop("service_time_s", 1.0),
         delayed_jobs=sum(jobs for jobs, _ in delayed),
         delayed=tuple(DelayedJobs(jobs=jobs, due_in_s=due_in_s) for jobs, due_in_s in delayed),
@@ -175,12 +177,74 @@ NOBODY_MOVES = (
     [
         (view(delayed=[(1, 150.0)], leaves_due_jobs=True), True),
         (view(delayed=[(1, 150.0)]), False),
+        (view(delayed=[], waiting_jobs=3, overdue_jobs=3, leaves_due_jobs=True), True),
+        (view(delayed=[], waiting_jobs=3, overdue_jobs=3), False),
         (view(delayed=[], leaves_due_jobs=True), False),
         (view(delayed=[], waiting_jobs=3, running_workers=2, idle_workers=2, leaves_due_jobs=True), True),
         (view(delayed=[], waiting_jobs=3, running_workers=2, idle_workers=0, leaves_due_jobs=True), False),
     ],
-    ids=["due later", "moved", "none delayed", "waiting beside idle workers", "waiting for busy workers"],
+    ids=[
+        "due later",
+        "moved",
+        "due",
+        "to be moved",
+        "none delayed",
+        "waiting beside idle workers",
+        "waiting for busy workers",
+    ],
 )
 def test_a_pool_says_that_no_worker_moves_what_is_due(seen: PoolView, is_said: bool) -> None:
     decision, _ = decide(seen, Memory(), now_s=NOW_S)
     assert (NOBODY_MOVES in decision.notes) is is_said
+
+
+LATE = {"waiting_jobs": 100, "overdue_jobs": 100, "oldest_age_s": 60.0}
+
+
+@pytest.mark.parametrize(
+    ("seen", "workers"),
+    [
+        (view(delayed=[], **LATE), 50),  # two a slot: its workers are about to move them
+        (view(delayed=[], **LATE, leaves_due_jobs=True), 0),
+        (
+            view(delayed=[], **{**LATE, "waiting_jobs": 103}, leaves_due_jobs=True),
+            2,
+        ),  # for three that stand in the queue
+        (view(delayed=[(100, 2.0)]), 13),
+        (view(delayed=[(100, 2.0)], leaves_due_jobs=True), 1),  # something else may move them
+    ],
+)
+def test_jobs_that_no_worker_moves_when_they_are_due_start_none(seen: PoolView, workers: int) -> None:
+    assert target(seen) == workers
+
+
+def test_late_jobs_that_no_worker_can_get_keep_none() -> None:
+    idle = view(delayed=[], **LATE, leaves_due_jobs=True, running_workers=3, assigned_workers=3, idle_workers=3)
+    decision, memory = decide(idle, Memory(target_workers=3), now_s=NOW_S)
+    assert decision.target_workers == 0
+    assert memory.plateau is None
+    assert decision.metrics[0].waiting_jobs == 100, "shown as they wait"
+
+
+@pytest.mark.parametrize(
+    ("seen", "is_one"),
+    [
+        (view(delayed=[], **LATE, leaves_due_jobs=True), True),
+        (view(delayed=[], **{**LATE, "oldest_age_s": 5.0}, leaves_due_jobs=True), False),
+        (view(delayed=[], **LATE), False),
+        (view(delayed=[(100, 2.0)], leaves_due_jobs=True), False),
+    ],
+    ids=["late", "due a moment ago", "moved", "due later"],
+)
+def test_due_jobs_that_nobody_moves_are_a_bottleneck(seen: PoolView, is_one: bool) -> None:
+    decision, _ = decide(seen, Memory(), now_s=NOW_S)
+    assert (UNMOVED in bottlenecks_of(decision)) is is_one
+
+
+@given(jobs=st.integers(0, 50), overdue_jobs=st.integers(0, 50), more=st.integers(0, 50))
+def test_more_due_jobs_never_ask_for_less(jobs: int, overdue_jobs: int, more: int) -> None:
+    def workers(overdue_jobs: int) -> int:
+        waiting = {"waiting_jobs": jobs + overdue_jobs, "overdue_jobs": overdue_jobs, "oldest_age_s": 60.0}
+        return target(view(delayed=[], **waiting, leaves_due_jobs=True))
+
+    assert workers(overdue_jobs + more) >= workers(overdue_jobs)

@@ -126,30 +126,40 @@ HINTS = st.builds(
     ended_jobs=st.none() | COUNTS,
 )
 DUE = (DueJobs(within_s=5.0, jobs=2), DueJobs(within_s=20.0, jobs=9))
-SAMPLES = st.builds(
-    QueueSample,
-    queue=st.text(min_size=1, max_size=10),
-    at_s=NUMBERS,
-    waiting_jobs=COUNTS,
-    in_flight_jobs=st.none() | COUNTS,
-    delayed_jobs=st.none() | COUNTS,
-    oldest_age_s=st.none() | NUMBERS,
-    reserved_jobs=st.none() | COUNTS,
-    oldest_age_max_s=st.none() | NUMBERS,
-    reports_arrivals=st.none() | st.booleans(),
-    reports_starts=st.none() | st.booleans(),
-    reports_ends=st.none() | st.booleans(),
-    poll_interval_s=st.none() | NUMBERS,
-    suspension=st.none() | st.sampled_from(Suspension),
-) | st.builds(
-    QueueSample,
-    queue=st.text(min_size=1, max_size=10),
-    at_s=NUMBERS,
-    waiting_jobs=st.none(),
-    waiting_min_jobs=COUNTS,
-    in_flight_min_jobs=st.none() | COUNTS,
-    delayed_jobs=st.just(9),
-    due=st.sampled_from([(), DUE[:1], DUE]),
+SAMPLES = (
+    st.builds(
+        QueueSample,
+        queue=st.text(min_size=1, max_size=10),
+        at_s=NUMBERS,
+        waiting_jobs=COUNTS,
+        in_flight_jobs=st.none() | COUNTS,
+        delayed_jobs=st.none() | COUNTS,
+        oldest_age_s=st.none() | NUMBERS,
+        reserved_jobs=st.none() | COUNTS,
+        oldest_age_max_s=st.none() | NUMBERS,
+        reports_arrivals=st.none() | st.booleans(),
+        reports_starts=st.none() | st.booleans(),
+        reports_ends=st.none() | st.booleans(),
+        poll_interval_s=st.none() | NUMBERS,
+        suspension=st.none() | st.sampled_from(Suspension),
+    )
+    | st.builds(
+        QueueSample,
+        queue=st.text(min_size=1, max_size=10),
+        at_s=NUMBERS,
+        waiting_jobs=st.none(),
+        waiting_min_jobs=COUNTS,
+        in_flight_min_jobs=st.none() | COUNTS,
+        delayed_jobs=st.just(9),
+        due=st.sampled_from([(), DUE[:1], DUE]),
+    )
+    | st.builds(
+        lambda queued_jobs, overdue_jobs: QueueSample(
+            queue="q", at_s=1.0, waiting_jobs=queued_jobs + overdue_jobs, waiting_min_jobs=queued_jobs
+        ),
+        st.integers(0, 1_000),
+        st.integers(1, 1_000),
+    )
 )
 COUNTERS = st.builds(
     QueueCounts,

@@ -153,6 +153,19 @@ def aged(queue: QueueMetrics, *, now_s: float) -> QueueMetrics:
     return copied(queue, oldest_age_s=queue.oldest_age_s + passed_s, oldest_age_max_s=most_s)
 
 
+def takeable(view: PoolView) -> PoolView:
+    """``view`` without the waiting jobs that no worker of the pool can take: those that none of them moves when due."""
+    if not view.leaves_due_jobs or not any(queue.overdue_jobs for queue in view.queues):
+        return view
+    return copied(view, queues=tuple(map(_without_overdue, view.queues)))
+
+
+def _without_overdue(queue: QueueMetrics) -> QueueMetrics:
+    if not queue.overdue_jobs or queue.waiting_jobs is None:
+        return queue
+    return copied(queue, waiting_jobs=queue.waiting_jobs - queue.overdue_jobs, overdue_jobs=0)
+
+
 def is_seen(queue: QueueMetrics) -> bool:
     """Whether its broker has ever reported this queue. A queue that was never seen has no jobs with an objective."""
     return queue.sampled_at_s is not None
@@ -186,6 +199,7 @@ def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
         window_s=max((queue.window_s for queue in seen), default=60.0),
         waiting_jobs=_exact(seen, "waiting_jobs"),
         waiting_min_jobs=_least(seen, "waiting_jobs", "waiting_least_jobs"),
+        overdue_jobs=sum([queue.overdue_jobs for queue in seen]),
         in_flight_jobs=_exact(seen, "in_flight_jobs"),
         in_flight_min_jobs=_least(seen, "in_flight_jobs", "in_flight_least_jobs"),
         delayed_jobs=_exact(seen, "delayed_jobs"),

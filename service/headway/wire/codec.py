@@ -140,13 +140,12 @@ def batch_from_message(message: telemetry_pb2.IngestRequest) -> TelemetryBatch:
 
 
 def _sample_to_message(sample: QueueSample) -> telemetry_pb2.QueueSample:
-    """``waiting_jobs`` cannot be absent in the message: its bound travels only where the number is not known."""
-    is_known = sample.waiting_jobs is not None
+    """``waiting_jobs`` cannot be absent in the message: with a bound beside it, 0 means that it is not known."""
     return message_of(
         telemetry_pb2.QueueSample,
         sample,
         waiting_jobs=sample.waiting_jobs or 0,
-        waiting_min_jobs=None if is_known else sample.waiting_min_jobs,
+        waiting_min_jobs=None if sample.waiting_jobs == 0 else sample.waiting_min_jobs,
         due=[message_of(telemetry_pb2.DueJobs, each) for each in sample.due],
         suspension=None if sample.suspension is None else _SUSPENSIONS[sample.suspension],
     )

@@ -182,6 +182,8 @@ class TrackedQueue:
             queue=self.queue,
             at_s=at_s,
             waiting_jobs=reading.waiting_jobs + scheduled.overdue_jobs,
+            # No worker takes the others before somebody has moved them.
+            waiting_min_jobs=reading.waiting_jobs if scheduled.overdue_jobs else None,
             in_flight_jobs=reading.in_flight_jobs,
             delayed_jobs=reading.scheduled_jobs - scheduled.overdue_jobs,
             oldest_age_s=max(0.0, at_s - min(known_s, default=at_s)) if is_known else None,

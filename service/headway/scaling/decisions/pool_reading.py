@@ -27,7 +27,7 @@ from headway.scaling.model import (
 from headway.scaling.policy import vanished_jobs
 from headway.scaling.policy.plateau import plateau_of
 from headway.scaling.policy.suspensions import stoppage_of
-from headway.scaling.view import PoolView, aged, copied, is_fresh, pooled
+from headway.scaling.view import PoolView, aged, copied, is_fresh, pooled, takeable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,8 @@ class PoolReading:
     shown: PoolView
     """With its samples at this moment: what the decision shows."""
     estimated: PoolView
-    """The same with the rates that depths alone show, and recalled service times: what strategies go by."""
+    """The same with the rates that depths alone show, and recalled service times, and without jobs that no worker can
+    take: what strategies go by."""
     queue: QueueMetrics
     """All its queues as one."""
     limited: PoolView
@@ -67,13 +68,14 @@ def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
     seen = _at(view if fresh else with_direct_samples(view), now_s)
     depths = _depths(memory.depths, seen)
     shown = depth_only.with_ages(seen, depths, now_s=now_s)
-    shown_queue = pooled(shown.queues)
-    rated = depth_only.with_rates(shown, depths, now_s=now_s)
-    rated_queue = _pooled(rated, unless=shown, known=shown_queue)
+    startable = takeable(shown)
+    startable_queue = pooled(startable.queues)
+    rated = depth_only.with_rates(startable, depths, now_s=now_s)
+    rated_queue = _pooled(rated, unless=startable, known=startable_queue)
     service = service_recall.learned(memory.service, rated_queue)
     estimated = service_recall.with_times(rated, service)
     queue = _pooled(estimated, unless=rated, known=rated_queue)
-    limited = depth_only.with_rates(depth_only.with_ages(view, depths, now_s=now_s), depths, now_s=now_s)
+    limited = takeable(depth_only.with_rates(depth_only.with_ages(view, depths, now_s=now_s), depths, now_s=now_s))
     known = known_arrivals.learned(memory.known_arrivals, queue, tick_s=view.tick_s, now_s=now_s)
     queue = known_arrivals.with_known(queue, known, tick_s=view.tick_s, now_s=now_s)
     return PoolReading(
@@ -90,7 +92,7 @@ def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
         service=service,
         known_arrivals=known,
         taken_jobs=taken_jobs_of(queue, view, memory.taken_jobs),
-        plateau=plateau_of(shown_queue, view, memory.plateau, is_fresh=fresh, now_s=now_s),
+        plateau=plateau_of(startable_queue, view, memory.plateau, is_fresh=fresh, now_s=now_s),
     )
 
 

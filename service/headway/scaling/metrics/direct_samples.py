@@ -21,6 +21,7 @@ def overlaid(queue: QueueMetrics, sample: QueueSample | None) -> QueueMetrics:
         queue,
         sampled_at_s=sample.at_s,
         waiting_jobs=sample.waiting_jobs,
+        overdue_jobs=sample.overdue_jobs,
         in_flight_jobs=sample.in_flight_jobs,
         delayed_jobs=sample.delayed_jobs,
         delayed=tuple(delayed_from(sample.due)),

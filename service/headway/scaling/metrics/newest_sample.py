@@ -43,6 +43,7 @@ def with_newest(queue: QueueMetrics, sample: QueueSample | None) -> QueueMetrics
         **_reserved(queue, sample),
         **_bound(queue, sample),
         **_least(queue, sample),
+        **_overdue(queue, sample),
         **_delayed(queue, sample),
         **_rates(queue, sample),
     }
@@ -92,6 +93,13 @@ def _least(queue: QueueMetrics, sample: QueueSample) -> dict[str, object]:
         for exact, bound in (("waiting_jobs", "waiting_min_jobs"), ("in_flight_jobs", "in_flight_min_jobs"))
         if getattr(queue, exact) is None and getattr(sample, exact) is None and getattr(sample, bound) is not None
     }
+
+
+def _overdue(queue: QueueMetrics, sample: QueueSample) -> dict[str, object]:
+    """The jobs that are due and not in the queue yet, among those that wait by the rows."""
+    if not sample.overdue_jobs or not queue.waiting_jobs or not _is_together(queue, sample):
+        return {}
+    return {"overdue_jobs": min(sample.overdue_jobs, queue.waiting_jobs)}
 
 
 def _delayed(queue: QueueMetrics, sample: QueueSample) -> dict[str, object]:

@@ -44,6 +44,8 @@ class QueueMetrics:
     waiting_jobs: int | None = None
     waiting_min_jobs: int | None = None
     """At least so many jobs wait, where ``waiting_jobs`` is not known; ``None``: no bound is known either."""
+    overdue_jobs: int = 0
+    """Of those that wait, the ones that were delayed, are due, and are not in the queue yet."""
     in_flight_jobs: int | None = None
     in_flight_min_jobs: int | None = None
     """Workers have at least so many jobs, where ``in_flight_jobs`` is not known."""

@@ -84,12 +84,20 @@ class QueueSample:
     useful_workers: int | None = None
     """At most so many workers get its jobs at a time, however many serve it; ``None``: no such bound is known."""
     waiting_min_jobs: int | None = None
-    """At least so many jobs wait, where ``waiting_jobs`` is not known."""
+    """At least so many jobs wait, where ``waiting_jobs`` is not known. Where it is, the others of them were delayed,
+    are due, and are not in the queue yet: no worker takes them before somebody has moved them."""
     in_flight_min_jobs: int | None = None
     """Workers have at least so many jobs, where ``in_flight_jobs`` is not known."""
     due: tuple[DueJobs, ...] = ()
     """When those of ``delayed_jobs`` are due, or at least so many where that is ``None``. Of those beyond the last
     count nothing is said but that they are due later; empty: it is not known when any is."""
+
+    @property
+    def overdue_jobs(self) -> int:
+        """Of those that wait, the ones that are due and not in the queue yet."""
+        if self.waiting_jobs is None or self.waiting_min_jobs is None:
+            return 0
+        return self.waiting_jobs - self.waiting_min_jobs
 
     def __post_init__(self) -> None:
         breaches = [] if self.queue else ["queue is empty"]

@@ -76,7 +76,9 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     if queue.delayed:
         # One worker is there when the first is due, however long the objective lets it wait, as for one that waits.
         first_slots = int(is_due_soon(queue, view))
-        demands.append(Demand(name="due_work", slots=max(at_work, in_use + _due(queue, view, given), first_slots)))
+        # Where no worker moves them when they are due, something else does, or nobody: one worker is enough to see.
+        due_slots = 0 if view.leaves_due_jobs else _due(queue, view, given)
+        demands.append(Demand(name="due_work", slots=max(at_work, in_use + due_slots, first_slots)))
     if enough is not None:
         demands.append(Demand(name="rhythm", slots=float(enough)))
     elif guard is not None:

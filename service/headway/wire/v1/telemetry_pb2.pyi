@@ -253,7 +253,9 @@ class QueueSample(google.protobuf.message.Message):
     queue: builtins.str
     at_s: builtins.float
     waiting_jobs: builtins.int
-    """0 also where waiting_min_jobs is given instead: then the exact number is not known."""
+    """0 also where waiting_min_jobs is given instead: then the exact number is not known. Above 0, the jobs beyond
+    waiting_min_jobs are due and not in the queue yet.
+    """
     in_flight_jobs: builtins.int
     """Jobs that workers have. Absent where the source cannot know the number."""
     delayed_jobs: builtins.int

@@ -130,7 +130,8 @@ class SampleBody(Taken):
     useful_workers: Count | None = None
     """At most so many workers get its jobs at a time, however many serve it; absent: no such bound is known."""
     waiting_min_jobs: Count | None = None
-    """At least so many jobs wait, where the number is not known."""
+    """At least so many jobs wait, where the number is not known. Where it is, the others are due and not in the queue
+    yet."""
     in_flight_min_jobs: Count | None = None
     """Workers have at least so many jobs, where the number is not known."""
     due: Annotated[list[DueJobsBody], Field(max_length=DUE_STEPS_MAX), FailFast()] = []
