@@ -9,8 +9,10 @@ from control.http.conftest import NOW_S
 from headway.cli.operator.pools_table import row_of
 from headway.control.http.overview.alerting import conditions_of
 from headway.control.http.overview.overview_builder import OverviewBuilder
+from headway.scaling.decisions.bottlenecks import UNMOVED
+from headway.scaling.decisions.metrics_notes import LEAVES_DUE
 from headway.scaling.incidents.incident_rules import IncidentKey
-from headway.scaling.model import Decision, Objective
+from headway.scaling.model import Decision, Objective, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine
 from support.seed import Seed
@@ -111,6 +113,18 @@ async def test_a_late_queue_behind_another_one_is_to_be_separated_and_not_to_get
     assert conditions_of(await overviews.of_pools())[ceiling].action == f"S{note[1:]}."
     (shown,) = (await client.get("/v1/profiles")).json()["profiles"]
     assert note in shown["notes"]
+
+
+async def test_a_late_queue_whose_due_jobs_no_worker_moves_is_not_to_get_more_workers(
+    overviews: OverviewBuilder, seed: Seed
+) -> None:
+    both(seed, replace(LOOSE, workers_max=1), urgent_age_s=25.0)
+    waiting = QueueMetrics(queue="redis/urgent", sampled_at_s=NOW_S, waiting_jobs=3, overdue_jobs=3, oldest_age_s=25.0)
+    note = f"no worker of template 'rq' {LEAVES_DUE} redis/urgent into the queue"
+    decision = Decision(pool="both", at_s=NOW_S, target_workers=1, binding="workers_max", notes=(note,))
+    seed.decision(replace(decision, metrics=(waiting,)))
+    ceiling = IncidentKey(rule="pool_at_ceiling", pool="both")
+    assert conditions_of(await overviews.of_pools())[ceiling].action == f"S{UNMOVED[1:]}."
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,11 @@ def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
             add(
                 "pool_at_ceiling",
                 f"jobs of pool {name} wait too long, and its workers_max={pool.workers_max} allows no more workers",
-                _sentence(separation(pool.notes) or f"raise workers_max of pool {name}, or add hosts"),
+                _sentence(
+                    separation(pool.notes)
+                    or "; ".join(pool.bottlenecks)
+                    or f"raise workers_max of pool {name}, or add hosts"
+                ),
             )
     if pool.state in OF_STATES:
         rule, action, severity = OF_STATES[pool.state]
