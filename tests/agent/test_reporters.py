@@ -126,6 +126,36 @@ def test_a_control_plane_takes_the_order_of_a_worker_with_many_queues(
     )
 
 
+@pytest.mark.parametrize(
+    ("said", "known"),
+    [
+        (["slots=4"], (4, 1)),
+        (["slots=2, slots_max=8"], (8, 1)),  # with --autoscale, while there is little to do
+        (["slots=4", "slots=2"], (2, 1)),  # what is planned with it, each of them can run
+        (["slots=1"], (1, None)),
+        (["slots=None"], (1, None)),
+    ],
+)
+def test_a_template_has_the_slots_that_its_workers_report(
+    stage: Stage, tmp_path: Path, reporter: Say, said: list[str], known: tuple[int, int | None]
+) -> None:
+    """Whatever host.toml says: the application may set worker_pool or worker_concurrency. The next will do the same."""
+    template = celery_template(tmp_path)
+    with stage.fleet(template) as fleet:
+        monitor = watch(stage, fleet)
+        for slots in said:
+            reporter(REPORTER.replace("slots=4", slots))
+            fleet.act([start()])
+            reconcile_until(fleet, lambda: set(states(fleet)) == {WorkerState.RUNNING})
+        eventually(lambda: fleet.reporters.read() and len(fleet.reporters.consumers) == len(said))
+        (reported,) = monitor.templates(HostFile(templates={"py": template}))
+        assert (reported.slots, reported.written_slots) == known
+        fleet.act([Drain(worker_id=each.worker_id) for each in fleet.running()])
+        reconcile_until(fleet, lambda: not states(fleet))
+        assert not fleet.reporters.slots
+        assert monitor.templates(HostFile(templates={"py": template})) == (reported,)
+
+
 def test_workers_of_one_template_that_report_different_orders_keep_to_none(
     stage: Stage, tmp_path: Path, reporter: Say
 ) -> None:

@@ -302,6 +302,18 @@ def test_a_pool_that_is_only_recommended_for_needs_no_host() -> None:
         assert [each.level for each in template_findings(known)] == levels
 
 
+def test_templates_whose_workers_run_another_number_of_jobs_than_host_toml_says_are_named() -> None:
+    templates = [{"name": "py", "slots": 8, "written_slots": 4}, {"name": "rq", "slots": 1, "written_slots": None}]
+    hosts = [
+        {"name": name, "is_known": True, "failing_templates": [], "templates": templates} for name in ("one", "two")
+    ]
+    health: dict[str, Any] = {"reasons": [], "kinds": []}
+    known = control_plane.Installation(health=health, version="", pools=[], queues=[], hosts=hosts)
+    (found,) = [each for each in template_findings(known) if each.level is Level.WARNING]
+    assert found.text == "workers of template py run 8 jobs at once on one, two, and slots = 4"
+    assert found.cure.startswith("write slots = 8 in host.toml, or have the workers run 4 at once")
+
+
 def test_a_port_that_another_program_holds_is_found() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         env = {

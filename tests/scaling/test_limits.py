@@ -11,6 +11,7 @@ from headway.scaling.policy import fallback, limits, stabilization
 from headway.scaling.policy.ground import Ground
 from headway.scaling.profile import Override
 from headway.scaling.profile_keys.schedule import Schedule
+from headway.scaling.view import UNREAD_S
 from support.pools import NOW_S, profile, queue, view
 
 OF_THE_VIEW = {"capacity_workers", "unknown_workers", "assigned_workers", "leaving_workers"}
@@ -30,7 +31,7 @@ def test_stale_metrics_never_lower_but_may_raise() -> None:
 
 def test_what_nobody_read_of_late_lowers_nothing_either() -> None:
     read = ground(last=8)
-    unread = replace(read, now_s=NOW_S + fallback.UNREAD_S + 1)
+    unread = replace(read, now_s=NOW_S + UNREAD_S + 1)
     assert fallback.hold_stale(3, unread) == 8
     assert fallback.hold_stale(9, unread) == 9
 

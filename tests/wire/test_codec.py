@@ -48,6 +48,7 @@ TEMPLATES = st.builds(
     name=TEXTS,
     content_hash=TEXTS,
     slots=st.integers(1, 100),
+    written_slots=st.none() | st.integers(1, 100),
     cpu_cores=NUMBERS,
     memory_bytes=COUNTS,
     gpus=COUNTS,

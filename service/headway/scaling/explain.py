@@ -6,8 +6,7 @@ from types import MappingProxyType
 
 from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.model import Decision, Demand, MemberPickup, Mode, QueueMetrics, Step, is_suspended, order_text
-from headway.scaling.policy.fallback import UNREAD_S
-from headway.scaling.view import is_seen, pooled
+from headway.scaling.view import UNREAD_S, is_seen, pooled
 
 Sentences = tuple[str, ...]
 

@@ -1,9 +1,10 @@
 """What the agent measures of its host and its workers: who is busy, what each takes, what there is for all of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from math import ceil
+from typing import TypeVar
 
 from headway.agent.config.commands.queue_orders import UNKNOWN, Taking
 from headway.agent.config.host_file import HostFile
@@ -24,6 +25,8 @@ from headway.scaling.model import HostCapacity
 FILE = "costs.json"
 MONITOR_WEIGH_EVERY_S = 60.0  # each worker; neither cheap nor urgent
 
+_Said = TypeVar("_Said")
+
 
 class Monitor:
     """The newest of everything that is measured."""
@@ -37,8 +40,9 @@ class Monitor:
         self._scales = ResourceUsage()
         self._costs = CostModel(self._kept())
         self._orders: dict[tuple[str, str], Taking] = {}
-        """By name and hash of a template."""
-        """By template, in what order its workers have reported that they take from their queues."""
+        """By name and hash of a template, in what order its workers have reported that they take from their queues."""
+        self._slots: dict[tuple[str, str], int] = {}
+        """By the same, how many jobs they have reported to run at once."""
         self._room: HostCapacity | None = None
         self._measured_at_s = self._weighed_at_s = float("-inf")
         self.has_news = False
@@ -96,17 +100,15 @@ class Monitor:
         if self._reporters is not None:
             # Of a template without a worker, what the last ones said: the next will do as they did. Where it has no
             # reporter any more, those that still say something may be of another library.
-            said = self._reporters.queue_orders
-            self._orders = {
-                (name, each.content_hash): taking
-                for name, each in host_file.templates.items()
-                if each.reporter is not Reporter.NONE
-                and (taking := said.get(name) or self._orders.get((name, each.content_hash))) is not None
-            }
+            self._orders = _kept(self._orders, self._reporters.queue_orders, host_file)
+            self._slots = _kept(self._slots, self._reporters.slots, host_file)
         return tuple(map(self._reported, host_file.templates.values()))
 
     def _reported(self, template: Template) -> model.Template:
         found = self._costs.reported(template)
+        slots = self._slots.get((template.name, template.content_hash), found.slots)
+        if slots != found.slots:
+            found = replace(found, slots=slots, written_slots=found.slots)
         order, strict_queues = self._orders.get((template.name, template.content_hash), UNKNOWN)
         if order is None or found.queue_order is not None:  # its own command line says so
             return found
@@ -137,3 +139,15 @@ class Monitor:
     def _keep(self) -> None:
         with suppress(OSError):  # only makes the next agent begin with the costs of host.toml
             self._folder.write(FILE, {name: asdict(cost) for name, cost in self._costs.known.items()}, is_durable=False)
+
+
+def _kept(
+    before: Mapping[tuple[str, str], _Said], said: Mapping[str, _Said], host_file: HostFile
+) -> dict[tuple[str, str], _Said]:
+    """What the workers of each template ``said``, or before, by its name and hash."""
+    return {
+        (name, each.content_hash): value
+        for name, each in host_file.templates.items()
+        if each.reporter is not Reporter.NONE
+        and (value := said.get(name) or before.get((name, each.content_hash))) is not None
+    }

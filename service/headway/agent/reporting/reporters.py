@@ -217,6 +217,17 @@ class Reporters:
         return found
 
     @property
+    def slots(self) -> dict[str, int]:
+        """Template -> how many jobs each of its workers reports to run at once, at least; as many as it may grow to."""
+        found: dict[str, int] = {}
+        for pipe in self._pipes.values():
+            beat, template = pipe.report.beat, pipe.kind[1]
+            slots = beat and (beat.slots if beat.slots_max is None else beat.slots_max)
+            if slots:
+                found[template] = min(slots, found.get(template, slots))
+        return found
+
+    @property
     def lost_lines(self) -> int:
         """Lines of the present workers that are known to be lost."""
         return sum(

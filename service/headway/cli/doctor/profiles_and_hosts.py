@@ -1,6 +1,7 @@
 """What profiles ask for and no host or broker has, and workers that do not start."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from headway.cli.doctor.control_plane import Installation, listed
 from headway.cli.doctor.cures import OF_KINDS
@@ -21,6 +22,7 @@ def template_findings(found: Installation) -> Iterator[Finding]:
     if started and not missing:
         yield fine("template", "a reachable host has the template of every pool")
     yield from _failing(hosts)
+    yield from _other_slots(hosts)
 
 
 def _failing(hosts: list[dict[str, object]]) -> Iterator[Finding]:
@@ -34,6 +36,19 @@ def _failing(hosts: list[dict[str, object]]) -> Iterator[Finding]:
         yield fault("worker start", text, cure=OF_KINDS["crash_loop"])
     if hosts and not failing:
         yield fine("worker start", "workers start on every reachable host")
+
+
+def _other_slots(hosts: list[dict[str, Any]]) -> Iterator[Finding]:
+    """Templates whose workers run another number of jobs at once than host.toml says."""
+    found: dict[tuple[str, int, int], list[str]] = {}
+    for row in hosts:
+        for each in row["templates"]:
+            if (written := each.get("written_slots")) is not None:
+                found.setdefault((each["name"], each["slots"], written), []).append(str(row["name"]))
+    for (template, slots, written), names in sorted(found.items()):
+        text = f"workers of template {template} run {slots} jobs at once on {listed(names)}, and slots = {written}"
+        cure = f"write slots = {slots} in host.toml, or have the workers run {written} at once, as by --concurrency"
+        yield warning("slots", text, cure=cure)
 
 
 def queue_findings(found: Installation) -> Iterator[Finding]:

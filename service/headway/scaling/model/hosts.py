@@ -104,6 +104,9 @@ class Template:
     name: str
     content_hash: str
     slots: int = 1
+    """Jobs that one worker runs at once: as its workers report, once one has, else what host.toml says."""
+    written_slots: int | None = None
+    """What host.toml says, where its workers report another number; ``None``: the same, or none has reported one."""
     cpu_cores: float = 0.1
     memory_bytes: int = 128 * 1024 * 1024
     gpus: int = 0

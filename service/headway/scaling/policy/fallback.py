@@ -7,12 +7,7 @@ import math
 from headway.scaling.model import Memory
 from headway.scaling.policy.ground import Ground
 from headway.scaling.profile import Fallback, Profile
-from headway.scaling.view import PoolView, is_fresh, metrics_age_s
-
-UNREAD_S = 6.0
-"""A queue that is read is sampled at least this often: every 4 s by its collector, or with the poll and the stream that
-follow.
-"""
+from headway.scaling.view import UNREAD_S, PoolView, is_fresh, metrics_age_s
 
 
 def hold_stale(count: int, ground: Ground) -> int:

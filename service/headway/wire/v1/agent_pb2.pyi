@@ -544,9 +544,11 @@ class Template(google.protobuf.message.Message):
     LEAVES_DUE_JOBS_FIELD_NUMBER: builtins.int
     QUEUE_ORDER_FIELD_NUMBER: builtins.int
     STRICT_QUEUES_FIELD_NUMBER: builtins.int
+    WRITTEN_SLOTS_FIELD_NUMBER: builtins.int
     name: builtins.str
     content_hash: builtins.str
     slots: builtins.int
+    """Jobs that one worker runs at once: as its workers report, once one has, else what host.toml says."""
     cpu_cores: builtins.float
     """What one worker takes: measured on this host once some have run, else what host.toml says."""
     memory_bytes: builtins.int
@@ -566,6 +568,8 @@ class Template(google.protobuf.message.Message):
     """In what order one of its workers takes from its queues: "strict", "in_turn", "random", "by_arrival". Absent: not
     known.
     """
+    written_slots: builtins.int
+    """What host.toml says of slots, where its workers report another number. Absent: the same, or none has reported one."""
     @property
     def labels(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]: ...
     @property
@@ -589,9 +593,10 @@ class Template(google.protobuf.message.Message):
         leaves_due_jobs: builtins.bool = ...,
         queue_order: builtins.str | None = ...,
         strict_queues: collections.abc.Iterable[builtins.str] | None = ...,
+        written_slots: builtins.int | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "_job_limit_s", b"_job_limit_s", "_queue_order", b"_queue_order", "drain_timeout_s", b"drain_timeout_s", "isolation_drain_after_s", b"isolation_drain_after_s", "job_limit_s", b"job_limit_s", "queue_order", b"queue_order"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "_job_limit_s", b"_job_limit_s", "_queue_order", b"_queue_order", "content_hash", b"content_hash", "cpu_cores", b"cpu_cores", "drain_timeout_s", b"drain_timeout_s", "gpus", b"gpus", "isolation_drain_after_s", b"isolation_drain_after_s", "job_limit", b"job_limit", "job_limit_s", b"job_limit_s", "labels", b"labels", "leaves_due_jobs", b"leaves_due_jobs", "memory_bytes", b"memory_bytes", "name", b"name", "queue_order", b"queue_order", "slots", b"slots", "strict_queues", b"strict_queues"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "_job_limit_s", b"_job_limit_s", "_queue_order", b"_queue_order", "_written_slots", b"_written_slots", "drain_timeout_s", b"drain_timeout_s", "isolation_drain_after_s", b"isolation_drain_after_s", "job_limit_s", b"job_limit_s", "queue_order", b"queue_order", "written_slots", b"written_slots"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_drain_timeout_s", b"_drain_timeout_s", "_isolation_drain_after_s", b"_isolation_drain_after_s", "_job_limit_s", b"_job_limit_s", "_queue_order", b"_queue_order", "_written_slots", b"_written_slots", "content_hash", b"content_hash", "cpu_cores", b"cpu_cores", "drain_timeout_s", b"drain_timeout_s", "gpus", b"gpus", "isolation_drain_after_s", b"isolation_drain_after_s", "job_limit", b"job_limit", "job_limit_s", b"job_limit_s", "labels", b"labels", "leaves_due_jobs", b"leaves_due_jobs", "memory_bytes", b"memory_bytes", "name", b"name", "queue_order", b"queue_order", "slots", b"slots", "strict_queues", b"strict_queues", "written_slots", b"written_slots"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_drain_timeout_s", b"_drain_timeout_s"]) -> typing.Literal["drain_timeout_s"] | None: ...
     @typing.overload
@@ -600,6 +605,8 @@ class Template(google.protobuf.message.Message):
     def WhichOneof(self, oneof_group: typing.Literal["_job_limit_s", b"_job_limit_s"]) -> typing.Literal["job_limit_s"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_queue_order", b"_queue_order"]) -> typing.Literal["queue_order"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_written_slots", b"_written_slots"]) -> typing.Literal["written_slots"] | None: ...
 
 global___Template = Template
 
