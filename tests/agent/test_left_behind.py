@@ -481,19 +481,26 @@ IDLE, BUSY = (Activity(is_busy=each, source=ActivitySource.BROKER) for each in (
 
 
 @pytest.mark.parametrize(
-    ("leaves", "activity", "is_counted"),
+    ("leaves", "early_s", "activity", "is_counted"),
     [
-        (DAEMON, NOT_KNOWN, False),
-        (DAEMON, IDLE, False),
-        (DAEMON, BUSY, True),  # it may have been killed, and its job's process may go on
-        (LEAVES_COPY, NOT_KNOWN, True),
+        (DAEMON, 0.2, NOT_KNOWN, False),
+        (DAEMON, 0.2, IDLE, False),
+        (DAEMON, 0.2, BUSY, True),  # it may have been killed, and its job's process may go on
+        (DAEMON, 600.0, NOT_KNOWN, True),  # as the processes of a pool, which begin with their worker
+        (LEAVES_COPY, 0.2, NOT_KNOWN, True),
     ],
 )
 def test_a_daemon_of_a_job_of_a_worker_that_was_taken_over_is_its_own_affair(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leaves: str, activity: Activity, is_counted: bool
+    stage: Stage,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    leaves: str,
+    early_s: float,
+    activity: Activity,
+    is_counted: bool,
 ) -> None:
     """Nobody sees how a worker of an earlier agent ends: each of these daemons counted for as long as it lived."""
-    monkeypatch.setattr("headway.agent.workers.ends.orphan_roles.CRASH_WITHIN_S", 0.2)
+    monkeypatch.setattr("headway.agent.workers.ends.orphan_roles.CRASH_WITHIN_S", early_s)
     (tmp_path / "rq").write_text(LEAVES_AT_TERM.format(leaves=leaves))
     later = replace(template(ready=PRINTS_READY), argv=(sys.executable, str(tmp_path / "rq"), "worker"))
     with stage.fleet(later) as fleet:

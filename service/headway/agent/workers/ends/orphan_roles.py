@@ -14,13 +14,13 @@ from headway.scaling.model import WorkerState
 def is_of_a_job(process: Stat, end: WorkerEnd) -> bool:
     """Whether a job of a worker that ended well has sent the process to the background.
 
-    What began with its worker may be what a wrapper has started to take jobs. A copy of a library's process may have
-    one.
+    What began with its worker may be what a wrapper has started to take jobs, or part of the pool of a worker whose end
+    nobody saw. A copy of a library's process may have a job.
     """
-    has_begun_early = has_begun_with(process, end.record)
-    if starts_worker(procfs.command_line(process.pid)) and (has_begun_early or end.exit_code is None):
+    has_begun_early, was_seen = has_begun_with(process, end.record), end.exit_code is not None
+    if starts_worker(procfs.command_line(process.pid)) and (has_begun_early or not was_seen):
         return False
-    return end.is_good and (end.is_librarys or not has_begun_early)
+    return end.is_good and (not has_begun_early or (end.is_librarys and was_seen))
 
 
 def may_be_in_background(end: WorkerEnd, *, now_s: float) -> bool:
