@@ -310,6 +310,11 @@ MUTANTS = (
         ("waiting_jobs=queue.waiting_jobs - queue.overdue_jobs", "waiting_jobs=0"),
     ),
     *_in(
+        "policy/plateau.py",
+        ("test_due_work.py",),
+        ("(queue.overdue_jobs if view.leaves_due_jobs else 0)", "0"),
+    ),
+    *_in(
         "decisions/bottlenecks.py",
         ("test_due_work.py",),
         (" and (queue.oldest_age_s is None or queue.oldest_age_s > MOVED_WITHIN_S)", ""),
@@ -465,7 +470,7 @@ MUTANTS = (
         "policy/plateau.py",
         ("test_plateau.py",),
         ("idle_slots < IDLE_SHARE * slots or ", ""),
-        ("queue.waiting_least_jobs <= idle_slots", "False"),
+        ("takeable_jobs <= idle_slots:", "False:"),
         ("(queue.service_time_s + DISPATCH_S)", "queue.service_time_s"),
         ("not view.is_teaching or ", ""),
         ("plateau.seen_at_s < now_s or ", ""),

@@ -13,6 +13,7 @@ from headway.scaling.decisions.bottlenecks import UNMOVED, bottlenecks_of
 from headway.scaling.demands.deadlines import Supply
 from headway.scaling.demands.due_work import due_work
 from headway.scaling.model import DelayedJobs, Memory, Objective, QueueMetrics
+from headway.scaling.policy.plateau import do_jobs_wait_beside_idle_slots
 from headway.scaling.profile import Profile
 from headway.scaling.view import PoolView
 
@@ -220,10 +221,16 @@ def test_jobs_that_no_worker_moves_when_they_are_due_start_none(seen: PoolView, 
 
 def test_late_jobs_that_no_worker_can_get_keep_none() -> None:
     idle = view(delayed=[], **LATE, leaves_due_jobs=True, running_workers=3, assigned_workers=3, idle_workers=3)
-    decision, memory = decide(idle, Memory(target_workers=3), now_s=NOW_S)
+    decision, _ = decide(idle, Memory(target_workers=3), now_s=NOW_S)
     assert decision.target_workers == 0
-    assert memory.plateau is None
     assert decision.metrics[0].waiting_jobs == 100, "shown as they wait"
+
+
+@pytest.mark.parametrize(("leaves_due_jobs", "is_plateau"), [(True, False), (False, True)])
+def test_late_jobs_that_no_worker_can_get_are_no_plateau(leaves_due_jobs: bool, is_plateau: bool) -> None:
+    idle = view(delayed=[], **LATE, leaves_due_jobs=leaves_due_jobs, running_workers=3, idle_workers=3)
+    queue = replace(idle.queues[0], start_rate_per_s=0.0)
+    assert do_jobs_wait_beside_idle_slots(queue, idle) is is_plateau
 
 
 @pytest.mark.parametrize(

@@ -68,10 +68,9 @@ def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
     seen = _at(view if fresh else with_direct_samples(view), now_s)
     depths = _depths(memory.depths, seen)
     shown = depth_only.with_ages(seen, depths, now_s=now_s)
-    startable = takeable(shown)
-    startable_queue = pooled(startable.queues)
-    rated = depth_only.with_rates(startable, depths, now_s=now_s)
-    rated_queue = _pooled(rated, unless=startable, known=startable_queue)
+    shown_queue = pooled(shown.queues)
+    rated = takeable(depth_only.with_rates(shown, depths, now_s=now_s))
+    rated_queue = _pooled(rated, unless=shown, known=shown_queue)
     service = service_recall.learned(memory.service, rated_queue)
     estimated = service_recall.with_times(rated, service)
     queue = _pooled(estimated, unless=rated, known=rated_queue)
@@ -92,7 +91,7 @@ def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
         service=service,
         known_arrivals=known,
         taken_jobs=taken_jobs_of(queue, view, memory.taken_jobs),
-        plateau=plateau_of(startable_queue, view, memory.plateau, is_fresh=fresh, now_s=now_s),
+        plateau=plateau_of(shown_queue, view, memory.plateau, is_fresh=fresh, now_s=now_s),
     )
 
 

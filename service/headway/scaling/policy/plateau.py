@@ -106,7 +106,8 @@ def do_jobs_wait_beside_idle_slots(queue: QueueMetrics, view: PoolView) -> bool:
         return False
     slots = view.running_workers * view.slots_per_worker
     idle_slots = _idle_slots(queue, view, slots=slots)
-    if not slots or idle_slots is None or idle_slots < IDLE_SHARE * slots or queue.waiting_least_jobs <= idle_slots:
+    takeable_jobs = queue.waiting_least_jobs - (queue.overdue_jobs if view.leaves_due_jobs else 0)
+    if not slots or idle_slots is None or idle_slots < IDLE_SHARE * slots or takeable_jobs <= idle_slots:
         return False
     if not queue.start_rate_per_s:
         return True
