@@ -9,14 +9,16 @@ docs/decisions/0027-nothing-declared-in-rabbitmq.md.
 import re
 import time
 from collections.abc import Mapping
+from typing import Any
 
-from headway.collect.celery.delayed_delivery import delay_level, due_by_levels
+from headway.collect.celery.delayed_delivery import DelayLevels, delay_level
 from headway.collect.rabbitmq.broker_address import SCHEMES, refusals
 from headway.collect.rabbitmq.broker_reader import QueueCount
 from headway.collect.rabbitmq.management_api import ListedQueue
-from headway.collect.rabbitmq.queue_sample import UNKNOWN, DelayedCount
+from headway.collect.rabbitmq.queue_sample import UNKNOWN, DelayedCount, serves_workers
 from headway.collect.rabbitmq.rabbitmq_source import TIMESTAMPS, RabbitmqSource
-from headway.collect.source import QUEUES_POLLED_MAX, Figure, FoundQueue, Library, Reading, bounded, unseen
+from headway.collect.source import QUEUES_POLLED_MAX, Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
+from headway.connections import Connection
 from headway.scaling.model import BrokerPoll, PolledQueue
 
 INTERNAL = re.compile(r"celeryev\..*|.*\.celery\.pidbox|.*\.reply\.celery\.pidbox")
@@ -30,6 +32,18 @@ class CeleryOnRabbitmq(RabbitmqSource):
     )
 
     _polled_at_s: float | None = None
+
+    def __init__(self, connection: Connection, cursor: Cursor | None) -> None:
+        """Go on with the queues of ``cursor``, and with when messages entered those of Celery's delays."""
+        super().__init__(connection, cursor)
+        before = cursor or {}
+        self._levels = DelayLevels(before.get("delays"))
+        self._has_others = bool(before.get("has_other_queues"))
+        """Whether the virtual host has queues of jobs that the connection leaves out."""
+
+    def cursor(self) -> dict[str, Any]:
+        """The queues that were seen, and when messages entered those of Celery's delays."""
+        return {**super().cursor(), "delays": self._levels.to_state(), "has_other_queues": self._has_others}
 
     def discover(self) -> tuple[FoundQueue, ...]:
         """The queues that an application has declared. A worker is one consumer of each queue that it serves."""
@@ -51,9 +65,13 @@ class CeleryOnRabbitmq(RabbitmqSource):
         until_s = at_s + time.monotonic() - began_s
         levels = {name: delay_level(name) for name in counts}
         queues = {name: count for name, count in counts.items() if levels[name] is None}
-        delayed = {level: counts[name].ready_jobs for name, level in levels.items() if level is not None}
-        is_only = len(queues) == 1
-        samples = self._samples.of(queues, at_s, delayed=lambda count: _delayed(count, delayed, is_only=is_only))
+        delayed = {level: counts[name] for name, level in levels.items() if level is not None}
+        current = {level: each.ready_jobs for level, each in delayed.items() if each.is_current}
+        self._levels.see(current, at_s=at_s)
+        is_only = len(queues) == 1 and not self._has_others
+        of_levels = self._delayed(delayed, at_s) if is_only else UNKNOWN
+        # Of a classic queue, workers hold such jobs among the others.
+        samples = self._samples.of(queues, at_s, delayed=lambda count: UNKNOWN if count.is_classic else of_levels)
         return Reading(at_s=at_s, samples=samples, poll=self._entries(queues, at_s, until_s))
 
     def _entries(self, queues: Mapping[str, QueueCount], at_s: float, until_s: float) -> BrokerPoll | None:
@@ -86,20 +104,23 @@ class CeleryOnRabbitmq(RabbitmqSource):
     def _is_read(self, queue: ListedQueue) -> bool:
         if delay_level(queue.name) is not None:
             return True
-        return not INTERNAL.fullmatch(queue.name) and super()._is_read(queue)
+        if INTERNAL.fullmatch(queue.name) or not serves_workers(queue, self._connection):
+            return False
+        is_read = self._connection.reads(queue.name)
+        self._has_others = self._has_others or not is_read
+        return is_read
 
+    def _delayed(self, levels: Mapping[int, QueueCount], at_s: float) -> DelayedCount:
+        """Jobs due later of the only queue, by how many are at each level.
 
-def _delayed(count: QueueCount, delayed: Mapping[int, int], *, is_only: bool) -> DelayedCount:
-    """Jobs due later of one queue, of which so many are ``delayed`` at each level.
-
-    Of a classic queue, workers hold such jobs among the others. For quorum queues Celery delays jobs in queues of its
-    own, for all queues together: to which one a message goes is written in the message. Where these are empty, workers
-    may hold some all the same: for a direct exchange, Celery delays nothing in the broker.
-    """
-    total = sum(delayed.values())
-    if not is_only or not total or count.is_classic:
-        return UNKNOWN
-    return DelayedCount(jobs=total, due=due_by_levels(delayed))
+        For quorum queues Celery delays jobs in queues of its own, for all queues together: to which one a message goes
+        is written in the message. Where these are empty, workers may hold some all the same: for a direct exchange,
+        Celery delays nothing in the broker.
+        """
+        counts = {level: each.ready_jobs for level, each in levels.items() if each.ready_jobs}
+        if not counts:
+            return UNKNOWN
+        return DelayedCount(jobs=sum(counts.values()), due=self._levels.due(counts, at_s=at_s))
 
 
 REMEDY = "start workers with --include headway.emit.celery"
@@ -116,7 +137,7 @@ CELERY_ON_RABBITMQ = Library(
             remedy=REMEDY,
         ),
         Figure.DELAYED: bounded(
-            "5 s, where the virtual host has one quorum queue; else unknown. A time when a job is due is a latest time"
+            "5 s, where the virtual host has one quorum queue; else unknown. A job counts from when it may be due"
         ),
         Figure.OLDEST_AGE: bounded(
             "5 s, of classic queues whose messages have a timestamp; else unknown", remedy=TIMESTAMPS

@@ -46,6 +46,8 @@ class QueueCount:
     keeps_order: bool = False
     has_single_consumer: bool = False
     """Both as of ``ListedQueue``."""
+    is_current: bool = True
+    """Whether ``ready_jobs`` was counted by this very poll."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +246,7 @@ class BrokerReader:
                 unacked_jobs=None if each.queue is not None else 0,
                 is_there=each.queue is not None,
                 consumers=each.queue.consumers if each.queue is not None else None,
+                is_current=each.at_s == at_s,
                 has_single_consumer=name in self._single_consumer,
             )
             for name, each in fresh.items()
@@ -292,6 +295,7 @@ class BrokerReader:
             consumers=consumers,
             keeps_order=listed.keeps_order,
             has_single_consumer=listed.has_single_consumer,
+            is_current=is_classic or (declared is not None and declared.at_s == at_s),
         )
         if is_classic:
             self._counts[listed.name] = listed, consumers, count

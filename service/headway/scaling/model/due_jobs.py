@@ -18,7 +18,10 @@ DUE_STEPS_MAX = 100  # of one reading
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueJobs:
-    """``jobs`` of the delayed ones are due within ``within_s`` from the reading; those due sooner are among them."""
+    """``jobs`` of the delayed ones are due within ``within_s`` from the reading; those due sooner are among them.
+
+    A job whose time is not known exactly counts from when it may be due.
+    """
 
     within_s: float
     jobs: int
@@ -50,6 +53,23 @@ def due_by_edges(due_s: Sequence[float], *, at_s: float = 0.0) -> tuple[DueJobs,
         if jobs == ever:
             break
         since_s = edge_s
+    return tuple(found)
+
+
+def due_by_groups(delayed: Iterable[DelayedJobs]) -> tuple[DueJobs, ...]:
+    """The same of jobs in groups, each of which is due together."""
+    groups = sorted(delayed, key=lambda each: each.due_in_s)
+    found: list[DueJobs] = []
+    jobs, first, since_s = 0, 0, 0.0
+    for edge_s in DUE_EDGES_S if groups else ():
+        next_first = bisect_right(groups, edge_s, key=lambda each: each.due_in_s)
+        if next_first > first and (just_before_s := groups[first].due_in_s - DUE_TOGETHER_S) > since_s:
+            found.append(DueJobs(within_s=just_before_s, jobs=jobs))
+        jobs += sum(each.jobs for each in groups[first:next_first])
+        found.append(DueJobs(within_s=edge_s, jobs=jobs))
+        if next_first == len(groups):
+            break
+        first, since_s = next_first, edge_s
     return tuple(found)
 
 

@@ -343,7 +343,9 @@ global___QueueSample = QueueSample
 
 @typing.final
 class DueJobs(google.protobuf.message.Message):
-    """At least so many of the jobs that are delayed now are due within within_s from now."""
+    """At least so many of the jobs that are delayed now are due within within_s from now. A job whose time is not known
+    exactly counts from when it may be due.
+    """
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
