@@ -327,3 +327,31 @@ def test_each_poll_that_bounds_entries_is_sent_once_also_where_nothing_changes(
         collector.turn()
     sent = [([poll.at_s for poll in each.polls], len(each.samples)) for each in control.batches.values()]
     assert sent == [([10.0], 2), ([], 1), ([10.5], 0), ([11.0], 0)]
+
+
+class _Learns(_Polls):
+    """One that learns with each poll, and has no events."""
+
+    learned = 0
+
+    def poll(self, at_s: float) -> Reading:
+        self.learned += 1
+        return super().poll(at_s)
+
+    def cursor(self) -> dict[str, object]:
+        return {"learned": self.learned}
+
+
+def test_what_a_source_without_events_learns_is_stored_each_minute(tmp_path: Path, control: Control) -> None:
+    """It was when the collector began and when other queues came: what was learned was learned anew after a restart."""
+    moments = iter([10.0, 40.0, 69.0, 70.5, 71.0])
+    file = tmp_path / "redis.json"
+    outbox = Outbox(file, name="collect-redis", send=control.send, clock=time.time)
+    library = replace(RQ, open=lambda *_: _Learns())
+    connection = Connection(name="redis", url="redis://127.0.0.1")
+    collector = Collector(connection, library, outbox, clock=lambda: next(moments))
+    stored = []
+    for _ in range(5):
+        collector.turn()
+        stored.append(json.loads(file.read_text())["cursor"]["learned"])
+    assert stored == [1, 1, 1, 4, 4]

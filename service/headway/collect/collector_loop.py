@@ -1,6 +1,7 @@
 """Collectors at work: one thread a broker connection polls, sends, waits. One that fails does not touch another."""
 
 import logging
+import math
 import random
 import socket
 import threading
@@ -26,6 +27,7 @@ CATCH_UP_S = 0.05  # the pause between polls that cannot take everything that is
 PAUSE = DoublingPause(0.5, 4.0)  # a broker that is back is read within 5 s
 BATCH_ITEMS_MAX = 9_000  # ingest takes 10,000
 PROBLEM_CHARS_MAX = 300
+STORED_EVERY_S = 60.0  # what a source has learned; its events are stored at once
 LOGGED_MAX = 20  # names of queues in a line of the log
 FIRST_LIBRARY = "rq"  # whose cursors were written before a cursor named its library
 
@@ -54,6 +56,8 @@ class Collector:
         self._queues: tuple[str, ...] | None = None
         self._is_new_to_file = False
         """Whether the queues are others than when the cursor was stored."""
+        self._stored_at_s = -math.inf
+        """When the cursor was stored last, beside those of events."""
 
     def turn(self) -> float:
         """Poll once and send what is new; before that, what could not be sent yet. Returns the pause until the next."""
@@ -150,9 +154,10 @@ class Collector:
 
     def _send(self, reading: Reading) -> bool:
         """Get what is new of ``reading`` out. Returns whether all of it was answered."""
-        if not self._outbox.has_cursor or self._is_new_to_file:
+        is_due = not 0.0 <= reading.at_s - self._stored_at_s < STORED_EVERY_S
+        if not self._outbox.has_cursor or self._is_new_to_file or is_due:
             self._outbox.keep(self._cursor())  # from now on it is known where the reports began, and of which queues
-            self._is_new_to_file = False
+            self._is_new_to_file, self._stored_at_s = False, reading.at_s
         samples, activities = self._news.due(reading.samples, reading.activities, at_s=reading.at_s)
         interval_s = self._pacing.interval_s
         samples = [replace(sample, poll_interval_s=interval_s) for sample in samples]
