@@ -131,7 +131,8 @@ def test_a_control_plane_takes_the_order_of_a_worker_with_many_queues(
     [
         (["slots=4"], (4, 1)),
         (["slots=2, slots_max=8"], (8, 1)),  # with --autoscale, while there is little to do
-        (["slots=4", "slots=2"], (2, 1)),  # what is planned with it, each of them can run
+        # What is planned with it, each of them can run. Of the same length, Python would take it for compiled already.
+        (["slots=4", "slots = 2"], (2, 1)),
         (["slots=1"], (1, None)),
         (["slots=None"], (1, None)),
     ],

@@ -79,7 +79,8 @@ class EventBody(Taken):
 
     queue: Text
     job_id: Text
-    kind: Literal["enqueued", "started", "finished", "failed", "retried"]
+    kind: Literal["enqueued", "started", "finished", "failed", "retried", "revoked"]
+    """`revoked`: it left its queue without a start, as one that has expired."""
     at_s: Seconds
     enqueued_at_s: Seconds | None = None
     started_at_s: Seconds | None = None
