@@ -1,9 +1,9 @@
 """How tests run several at once, and what stays together and begins first.
 
 Slow tests wait for whole systems to start, and fast ones keep the cores busy meanwhile: a whole run gives both at once
-(``--dist loadgroup``). No more than ``SLOW_AT_ONCE`` processes take slow ones, for each may hold 3 GB, and more starve
-those that measure processor time. A run of the fast part has them alone (``--dist loadfile``). It collects no folder
-that has slow tests only, and a fast test there ends every run that finds it.
+(``--dist loadgroup``). All but one take slow ones first: once the fast ones are done, the cores would idle beside
+those. A run of the fast part has them alone (``--dist loadfile``). It collects no folder that has slow tests only, and
+a fast test there ends every run that finds it.
 
 The fast tests of a file run in one process, and so does a group: tests that share something dear, and those of a file
 with a fixture of the module's, which each further process would make once more. Every other slow test stands alone:
@@ -45,9 +45,8 @@ ONLY_SLOW = ("browser", "e2e", "install")  # which `make fast` ignores
 WITHOUT_NAMING = (*ONLY_SLOW, "spark")  # whose conftest.py marks them
 PROCESSES_A_CORE = {"loadgroup": 3.0, "loadfile": 2.5}
 """By ``--dist``. One more would collect all tests and start servers once more, and gain no time."""
-SLOW_FIRST = 4
-"""So many processes take slow tests while there are any, the others fast ones."""
-SLOW_AT_ONCE = 5
+FAST_FIRST = 1
+"""So many processes take fast tests while there are any, the others slow ones, of which each may hold 3 GB."""
 WAITING = "tests/workers/"  # for seconds each: by their name they would be the last, with nothing left beside them
 KEPT_READY = 1
 """So many tests a process knows beside the one that runs, for it begins none before it knows the next. With xdist's own
@@ -86,25 +85,17 @@ class SlowBesideFast(LoadScopeScheduling):
     def _reschedule(self, node: WorkerController) -> None:
         if self.workqueue and self._pending_of(self.assigned_work[node]) > KEPT_READY:
             return
-        if self.workqueue and self._next_for(node) is None and not node.shutting_down:
-            node.shutdown()  # once it has run what it has
-        else:
-            super()._reschedule(node)
+        super()._reschedule(node)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        scope = self._next_for(node)
-        if scope is not None:
-            self.workqueue.move_to_end(scope, last=False)
-            super()._assign_work_unit(node)
+        self.workqueue.move_to_end(self._next_for(node), last=False)
+        super()._assign_work_unit(node)
 
-    def _next_for(self, node: WorkerController) -> str | None:
-        """What a process takes next; ``None`` where only slow tests are left and enough processes take those."""
-        number = self.nodes.index(node)
-        kinds = (True, False) if number < SLOW_FIRST else (False, True) if number < SLOW_AT_ONCE else (False,)
-        waiting = self.workqueue.items()
-        return next(
-            (scope for kind in kinds for scope, tests in waiting if _may_be_slow(next(iter(tests))) is kind), None
-        )
+    def _next_for(self, node: WorkerController) -> str:
+        """What a process takes next, of what waits."""
+        is_slow = self.nodes.index(node) >= FAST_FIRST
+        of_kind = (scope for scope, tests in self.workqueue.items() if _may_be_slow(next(iter(tests))) is is_slow)
+        return next(of_kind, next(iter(self.workqueue)))
 
 
 @cache

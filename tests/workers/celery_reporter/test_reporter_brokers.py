@@ -35,10 +35,10 @@ def restarted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Restar
         server: RabbitServer = request.getfixturevalue("rabbitmq")
         yield server.url, server.kill, server.start
         return
-    valkey = ensure_valkey(tmp_path / "valkey")
-    url = f"redis+socket://{urlsplit(valkey.url).path}"
-    yield url, valkey.wait_stopped, lambda: ensure_valkey(tmp_path / "valkey")
-    ensure_valkey(tmp_path / "valkey").wait_stopped()
+    claims = [ensure_valkey(tmp_path / "valkey")]
+    url = f"redis+socket://{urlsplit(claims[0].url).path}"
+    yield url, lambda: claims.pop().wait_stopped(), lambda: claims.append(ensure_valkey(tmp_path / "valkey"))
+    assert all(claim.wait_stopped() for claim in claims)
 
 
 @pytest.mark.parametrize(
