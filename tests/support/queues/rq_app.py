@@ -82,8 +82,9 @@ def requeue(job_id: str) -> bool:
 
 def counts() -> list[int]:
     """Waiting, in flight, delayed, and those that a worker took and has not begun."""
-    taken = connection.llen(f"{queue.key}:intermediate")
-    return [queue.count, started.get_job_count(cleanup=False), scheduled.get_job_count(cleanup=False), taken]
+    taken = {job_id.decode() for job_id in connection.lrange(f"{queue.key}:intermediate", 0, -1)}
+    begun = set(started.get_job_ids(cleanup=False))  # for a moment, one that begins is in both
+    return [queue.count, len(begun), scheduled.get_job_count(cleanup=False), len(taken - begun)]
 
 
 def overdue_s(at_s: float) -> list[float]:

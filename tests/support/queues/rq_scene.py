@@ -170,9 +170,9 @@ class RqScene(Scene):
         if found is None:
             self.own.moving += 1
             return
-        at_s, sample, (waiting, in_flight, scheduled, _), overdue_s, entered_s = found
+        at_s, sample, (waiting, begun, scheduled, taken), overdue_s, entered_s = found
         self.own.compared += 1
-        own = (waiting + len(overdue_s), in_flight, scheduled - len(overdue_s))
+        own = (waiting + len(overdue_s), begun + taken, scheduled - len(overdue_s))
         if sample is None:
             self.own.compare("counts of a queue that is not there", own, (0, 0, 0))
             return
