@@ -60,7 +60,7 @@ quick: install ## lint, types, and the tests of what changed since main: a minut
 	@$(BIN)/python tools/quick.py
 
 field: install ## long jobs of 18 kinds of workers while pools shrink, and waits beside those of an application's log (6 minutes at most)
-	@$(BIN)/pytest -m field --durations 1 $(ARGS) tests/field
+	@$(BIN)/pytest -m field --numprocesses 2 --dist loadfile --durations 3 $(ARGS) tests/field
 
 proof: install ## kills, soaks and storms (ARGS="--proof-minutes 60"); resumable, figures go to tests/proof/results/
 	@HYPOTHESIS_PROFILE=searching $(BIN)/pytest --timeout=0 -m "proof or not proof" $(ARGS) tests/proof tests/scaling
