@@ -46,13 +46,15 @@ def send(first, jobs, seconds, due_in_s=0):
     for job in range(first, first + jobs):
         work.apply_async((job, seconds), countdown=due_in_s or None)
 """
-QUORUM = f"{CELERY}app.conf.update(task_default_queue_type='quorum', task_default_exchange_type='topic')\n"
+# Else what was sent last may never arrive: the process that sends ends at once, and its socket is reset.
+RABBITMQ = f"{CELERY}app.conf.update(broker_transport_options={{'confirm_publish': True}})\n"
+QUORUM = f"{RABBITMQ}app.conf.update(task_default_queue_type='quorum', task_default_exchange_type='topic')\n"
 CELERY_WORDS = ("celery", "-A", "shop", "worker", "-l", "INFO", "-c", "1")
 ROWS = {
     "RQ": Row(text=RQ, words=("rq", "worker", "--with-scheduler", "mail"), url_variable="RQ_REDIS_URL"),
     "Celery on Redis": Row(text=CELERY, words=CELERY_WORDS, url_variable="CELERY_BROKER_URL", may_begin_twice=True),
     "Celery on RabbitMQ": Row(
-        text=CELERY, words=CELERY_WORDS, url_variable="CELERY_BROKER_URL", is_on_rabbitmq=True, may_begin_twice=True
+        text=RABBITMQ, words=CELERY_WORDS, url_variable="CELERY_BROKER_URL", is_on_rabbitmq=True, may_begin_twice=True
     ),
     "Celery on quorum queues": Row(
         text=QUORUM, words=CELERY_WORDS, url_variable="CELERY_BROKER_URL", is_on_rabbitmq=True, may_begin_twice=True
@@ -60,6 +62,8 @@ ROWS = {
 }
 UNREAD_UNTIL_TAKEN = {"Celery on RabbitMQ"}
 """Of a classic queue nobody sees when its jobs are due until workers have taken them, which then hold them."""
+SEEN_BY_LEVELS = {"Celery on quorum queues"}
+"""Of a delay of several bits, RabbitMQ shows the next only: one worker may be there for each of them."""
 FIELD = ("RQ",)
 
 
@@ -104,7 +108,8 @@ def test_workers_are_there_when_jobs_are_due_and_not_before(
             time.sleep(0.2)
     started_s = shop.times_s("start")
     taken_s = sent_s + START_UP_S if name in UNREAD_UNTIL_TAKEN else 0.0
-    assert not [at_s for at_s in came_s.values() if taken_s < at_s < due_s - START_UP_S - EARLY_S]
+    early = [at_s for at_s in came_s.values() if taken_s < at_s < due_s - START_UP_S - EARLY_S]
+    assert len(early) <= (name in SEEN_BY_LEVELS)
     late_s = [started_s[str(job)] - due_s for job in range(1, JOBS + 1)]
     assert min(late_s) >= sending_s - sent_s - 1.0  # RQ counts whole seconds
     assert max(late_s) <= TARGET_S
