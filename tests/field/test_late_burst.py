@@ -1,6 +1,5 @@
 """Situation C7: a burst of short jobs that no new worker can start in time. A late job gets no worker of its own."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,17 +38,6 @@ ROW = Row(
     url_variable="CELERY_BROKER_URL",
     may_begin_twice=True,
 )
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Valkey]:
-    folder = tmp_path / "broker"
-    folder.mkdir()
-    broker = Valkey(folder)
-    try:
-        yield broker
-    finally:
-        broker.close()
 
 
 def test_a_burst_that_is_late_starts_few_workers(broker: Valkey, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ Celery on Redis takes from its queues in turn, so that no number of workers that
 of the urgent queue. RQ takes from them in strict order, and keeps it.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,17 +64,6 @@ ROWS = {
         may_begin_twice=True,
     ),
 }
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Valkey]:
-    folder = tmp_path / "broker"
-    folder.mkdir()
-    broker = Valkey(folder)
-    try:
-        yield broker
-    finally:
-        broker.close()
 
 
 def restrict(folder: Path) -> None:
