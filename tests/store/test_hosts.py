@@ -19,9 +19,11 @@ from headway.scaling.model import (
     StartUp,
     Template,
     Worker,
+    WorkerActivity,
     WorkerState,
 )
 from headway.store.engine import Connection, Engine, transaction
+from headway.store.events.telemetry import upsert_activities
 from headway.store.hosts.forced_kills import read_forced
 from headway.store.hosts.host_reports import HostReport, record_reports
 from headway.store.hosts.hosts import enrol, load_hosts, read_cluster_id
@@ -535,6 +537,31 @@ async def test_of_several_sources_that_one_counts_which_knows_the_worker_best(
     await active(conn, 7, **said)
     (host,) = await load_hosts(conn)
     assert (host.workers[0].is_busy, host.workers[0].activity_source) == (is_busy, source)
+
+
+@pytest.mark.parametrize(
+    ("reported", "is_busy"),
+    [
+        # A solo worker was shown as idle for a second more: until its agent had heard that the heartbeat is missing.
+        ({"is_busy": False, **HINTED}, None),
+        ({"is_busy": False, **REPORTED}, False),  # it speaks for itself
+        ({"is_busy": True, **HINTED}, True),  # nobody says that the job has ended
+        ({"is_busy": True, **SHOWN_BY_CPU}, True),
+    ],
+)
+async def test_what_the_broker_withdraws_its_agent_does_not_keep_up(
+    conn: Connection, reported: dict[str, Any], is_busy: bool | None
+) -> None:
+    host_id = await enrolled(conn)
+    at_work = worker(pid=7, started_at_s=NOW_S - 60.0, **reported)
+    await record_report(conn, report(host_id, workers=(at_work,)))
+    withdrawn = WorkerActivity(host="a", pid=7, is_busy=True, running_jobs=0, is_withdrawn=True)
+    await upsert_activities(conn, [withdrawn])
+    (host,) = await load_hosts(conn)
+    found = host.workers[0]
+    assert found.is_busy is is_busy
+    assert found.activity_source == (None if is_busy is None else at_work.activity_source)
+    assert (found.activity_known_at_s is None) == (is_busy is None)
 
 
 async def test_of_a_worker_whose_agent_reports_no_longer_the_brokers_later_word_proves_work(conn: Connection) -> None:

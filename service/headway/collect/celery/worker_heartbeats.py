@@ -12,6 +12,7 @@ from headway.collect.reply_bounds import begin_anew
 from headway.connections import as_text
 from headway.scaling.model import WorkerActivity
 
+DUE_S = 2.25  # the next heartbeat, and so much later than the one before as a busy process may be
 OVERDUE_S = 3.0  # one heartbeat is missing
 LATE_S = 7.0  # three heartbeats are missing: it has ended, or is cut off
 WHOLE_AFTER_S = 2.5  # by then every worker has published one that was connected all the time
@@ -96,12 +97,14 @@ class WorkerHeartbeats:
         return len(self._workers) if self.have_published else None
 
     def activities(self, at_s: float) -> Iterator[WorkerActivity]:
-        """Each worker whose heartbeats come. That one was idle is said only while its next heartbeat is not overdue.
+        """Each worker whose heartbeats come. That one was idle is said only until its next heartbeat is due.
 
-        A worker whose only thread runs a task publishes none, so a late heartbeat may mean a job.
+        A worker whose only thread runs a task publishes none, so a heartbeat that does not come may mean a job. Its
+        job began up to 2 s before, so that nobody waits here for how late a heartbeat may be: unknown for a moment is
+        no harm, idle with a job is.
         """
         for each in self._workers.values():
-            if not each.running_jobs and at_s - each.received_s > OVERDUE_S:
+            if not each.running_jobs and at_s - each.received_s > DUE_S:
                 continue
             yield WorkerActivity(
                 host=each.host,

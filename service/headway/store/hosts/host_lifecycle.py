@@ -10,7 +10,8 @@ from headway.errors import Conflict, NotFound
 from headway.scaling.model import HostState
 from headway.store.audit import record_act
 from headway.store.engine import notify_viewers
-from headway.store.hosts.hosts import age_s, state_now, while_shut
+from headway.store.hosts.hosts import state_now, while_shut
+from headway.store.intervals import age_s
 from headway.store.tables import hosts
 
 ACTIONS: Mapping[HostState, str] = {

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
-    BindParameter,
     ColumnElement,
     Double,
     Select,
@@ -20,13 +19,11 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
-    false,
     func,
     literal_column,
     not_,
     or_,
     select,
-    true,
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
@@ -52,6 +49,8 @@ from headway.scaling.model import (
 )
 from headway.store.audit import Actor, record_act
 from headway.store.hosts.host_lease import HOST_LEASE_S
+from headway.store.hosts.worker_evidence import BROKERS_WORD, EVIDENCE
+from headway.store.intervals import age_s
 from headway.store.tables import (
     cluster,
     hosts,
@@ -62,8 +61,6 @@ from headway.store.tables import (
     workers,
 )
 
-HOST_ACTIVITY_FRESH_S = 15.0  # what a broker said of a worker longer ago says nothing of it now
-HOST_WORD_HOLDS_S = 20.0  # agents report every 18 s at the latest, and at once that an idle worker has a job
 HOST_FAILING_S = 600.0  # as long as a worker must be well for its agent to forget that it failed
 
 
@@ -155,16 +152,6 @@ async def note_certificate(conn: AsyncConnection, host_id: str, *, ends_at_s: fl
     await conn.execute(update(hosts).where(hosts.c.host_id == host_id).values(certificate_ends_at=ends_at))
 
 
-def seconds(value: BindParameter[float] | float) -> ColumnElement[Any]:
-    # In make_interval seconds are the last of seven.
-    return func.make_interval(0, 0, 0, 0, 0, 0, value)
-
-
-def age_s(moment: ColumnElement[Any]) -> ColumnElement[Any]:
-    # Of a NULL Postgres would make the greatest of the others, and "not known" must not become 0.
-    return case((moment.is_not(None), func.greatest(0, func.extract("epoch", func.now() - moment))))
-
-
 async def now_s(conn: AsyncConnection) -> float:
     """Unix seconds by Postgres's clock, when this transaction began."""
     return float((await conn.execute(select(func.extract("epoch", func.now())))).scalar_one())
@@ -241,49 +228,8 @@ _HOSTS = select(
 ).order_by(hosts.c.host_id)
 
 
-_OLDEST_STARTED_S = (
-    select(func.min(cast(literal_column("job ->> 'started_at_s'"), Double)))
-    .select_from(func.jsonb_array_elements(workers.c.running).alias("job"))
-    .scalar_subquery()
-)
-"""Since when a worker has been busy, by the jobs that it named."""
-
-
-_HAS_JUST_REPORTED = func.coalesce(
-    hosts.c.reported_at > func.now() - seconds(bindparam("host_word_s", HOST_WORD_HOLDS_S)), false()
-)
-
-
-def _counts_broker(*, is_newer: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Whether the broker's word of a worker counts, and not its agent's.
-
-    The worker's own report counts before the broker's, and that before what its processes show. A proof that it is busy
-    counts before an older claim that it is idle, whoever says so; before the worker's own, only where its agent may not
-    have been able to report since: a job that Celery lost sight of is in all heartbeats of the worker that had it.
-    """
-    said, reported = worker_activities.c.is_busy, workers.c.is_busy
-    is_own = func.coalesce(workers.c.activity_source == ActivitySource.REPORTER.value, False)
-    return case(
-        (said.is_(None), False),
-        # A reporter that is silent may hide a job: the broker's word proves work then, and no idleness.
-        (reported.is_(None), or_(said == true(), not_(is_own))),
-        (said == reported, not_(is_own)),
-        (said == true(), or_(not_(is_own), and_(is_newer, not_(_HAS_JUST_REPORTED)))),
-        else_=and_(is_newer, not_(is_own)),
-    )
-
-
 def _running() -> Select[Any]:
-    """The workers of every host, oldest first, each with the evidence that counts: ``_counts_broker`` chooses it."""
-    said = and_(
-        worker_activities.c.host_name == hosts.c.name,
-        worker_activities.c.pid == workers.c.pid,
-        worker_activities.c.seen_at > func.now() - seconds(bindparam("activity_fresh_s", HOST_ACTIVITY_FRESH_S)),
-        worker_activities.c.seen_at > workers.c.started_at,  # before that its pid was another process's
-    )
-    seen_at_s = cast(func.extract("epoch", worker_activities.c.seen_at), Double)
-    reported_known_s = cast(func.extract("epoch", hosts.c.reported_at), Double) - workers.c.activity_age_s
-    by_broker = _counts_broker(is_newer=seen_at_s >= func.coalesce(reported_known_s, 0.0))
+    """The workers of every host, oldest first, each with the evidence that counts."""
     return (
         select(
             workers.c.host_id,
@@ -294,14 +240,7 @@ def _running() -> Select[Any]:
             workers.c.state,
             cast(func.extract("epoch", workers.c.started_at), Double).label("started_at_s"),
             workers.c.is_burst,
-            case((by_broker, worker_activities.c.is_busy), else_=workers.c.is_busy).label("is_busy"),
-            case(
-                (and_(by_broker, worker_activities.c.is_busy == true()), worker_activities.c.busy_since_s),
-                (workers.c.is_busy == true(), _OLDEST_STARTED_S),
-            ).label("busy_since_s"),
-            case((by_broker, worker_activities.c.running_jobs), else_=workers.c.running_jobs).label("running_jobs"),
-            case((by_broker, ActivitySource.BROKER.value), else_=workers.c.activity_source).label("activity_source"),
-            case((by_broker, seen_at_s), else_=reported_known_s).label("activity_known_at_s"),
+            *EVIDENCE,
             cast(workers.c.running, Text).label("running"),
             workers.c.restart_generation,
             workers.c.template_hash,
@@ -315,7 +254,7 @@ def _running() -> Select[Any]:
             cast(func.extract("epoch", workers.c.state_reported_at), Double).label("state_reported_s"),
         )
         .join_from(workers, hosts, hosts.c.host_id == workers.c.host_id)
-        .join(worker_activities, said, isouter=True)
+        .join(worker_activities, BROKERS_WORD, isouter=True)
         .order_by(workers.c.started_at, workers.c.worker_id)
     )
 
