@@ -1,5 +1,7 @@
 """Celery's own workers report to a real agent: early acknowledgement, no heartbeat, nothing in the application."""
 
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +33,12 @@ def work(path):
 RARELY_MEASURED = """
 from headway.agent.monitoring import monitor
 monitor.SAMPLE_EVERY_S = 30.0
+from headway.__main__ import main
+raise SystemExit(main())
+"""
+PATIENT = """
+from headway.agent.reporting import reporters
+reporters.FIRST_WORD_S = 120.0
 from headway.__main__ import main
 raise SystemExit(main())
 """
@@ -113,6 +121,41 @@ def test_a_running_job_is_known_over_a_restart_and_the_idle_worker_leaves(
     host.control.assign(row(0, template="celery"))
     eventually(lambda: not host.control.workers(), within_s=60.0)
     assert ended(second) == 0
+
+
+@pytest.mark.parametrize("host", ["solo"], indirect=True)
+def test_the_idle_worker_leaves_also_where_the_agent_has_only_just_begun(
+    host: Host, tmp_path: Path, broker_url: str
+) -> None:
+    """The order came while no agent ran: the next one, which knew of neither worker, asked the younger."""
+    first = host.agent()
+    host.control.assign(row(1, template="celery"))
+    (older,) = reported(host, lambda workers: len(workers) == 1 and are_idle(*workers))
+    with Celery("shop", broker=broker_url) as app:
+        app.send_task("work", (str(tmp_path / "one"),))
+        eventually(lambda: (tmp_path / "one.begun").exists(), within_s=60.0)
+        host.control.assign(row(2, template="celery"))
+        reported(host, lambda workers: len(workers) == 2 and [each.is_busy for each in workers].count(False) == 1)
+        app.send_task("work", (str(tmp_path / "two"),))
+        eventually(lambda: (tmp_path / "two.begun").exists(), within_s=60.0)
+    (tmp_path / "one").touch()
+    both = reported(host, lambda workers: {each.worker_id for each in workers if are_idle(each)} == {older.worker_id})
+    (younger,) = (each for each in both if each.worker_id != older.worker_id)
+    for each in both:
+        os.kill(each.pid, signal.SIGSTOP)  # as if the agent were back before they report again
+    first.kill()
+    first.wait()
+    host.control.assign(row(1, template="celery"))
+    polls = len(host.control.polls)
+    host.agent(program=("-c", PATIENT))
+    eventually(lambda: len(host.control.polls) > polls + 1, within_s=60.0)
+    for each in both:
+        os.kill(each.pid, signal.SIGCONT)
+    eventually(lambda: not runs(older.pid), within_s=60.0)
+    assert runs(younger.pid)
+    assert f"draining pool=mail pid={younger.pid}" not in host.logged()
+    (tmp_path / "two").touch()
+    eventually(lambda: (tmp_path / "two.ended").exists(), within_s=60.0)
 
 
 @pytest.mark.parametrize("host", ["threads"], indirect=True)

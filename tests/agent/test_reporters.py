@@ -14,6 +14,7 @@ from headway.agent.config.templates import Ready, Reporter
 from headway.agent.monitoring.monitor import Monitor
 from headway.agent.reporting import run_folder
 from headway.agent.reporting.loading import ENDS_WITH_MAX, Loading
+from headway.agent.reporting.reporters import FIRST_WORD_S
 from headway.agent.workers.crash_backoff import CRASH_WITHIN_S, PAUSE
 from headway.agent.workers.manager import WorkerManager
 from headway.control.agents.report_validation import check_report
@@ -236,6 +237,20 @@ def test_the_next_agent_reads_the_workers_of_the_last(stage: Stage, tmp_path: Pa
         monitor = watch(stage, fleet)
         assert monitor.activity(fleet.running()[0]).is_busy is None
         eventually(lambda: is_idle(fleet, monitor))
+
+
+def test_the_next_agent_awaits_for_a_while_what_the_workers_of_the_last_do(stage: Stage, tmp_path: Path) -> None:
+    with stage.fleet(celery_template(tmp_path)) as fleet:
+        worker_id = run_one(fleet)
+        assert fleet.reporters.awaited() == frozenset(), "it has started the worker itself"
+    with stage.fleet() as fleet:
+        assert fleet.reporters.awaited() == {worker_id}
+        eventually(lambda: (fleet.reporters.read(), not fleet.reporters.awaited())[1])
+        assert fleet.reporters.activity(worker_id).is_busy is False
+    with stage.fleet() as fleet:
+        assert fleet.reporters.awaited() == {worker_id}
+        stage.clock.ahead_s += FIRST_WORD_S
+        assert fleet.reporters.awaited() == frozenset(), "perhaps it never reports"
 
 
 def test_the_next_agent_removes_the_pipe_of_a_worker_that_is_gone(stage: Stage, tmp_path: Path) -> None:

@@ -98,6 +98,29 @@ def test_least_is_lost_when_workers_must_go(stays: Worker, goes: Worker) -> None
     assert drains(reconcile([goes, stays], [row(1)])) == [goes.worker_id]
 
 
+@pytest.mark.parametrize(
+    ("b", "c", "base_workers", "gone"),
+    [
+        ({}, {}, 1, []),  # a is busy or idle: nobody knows yet whom the pool can do without
+        ({"is_busy": True}, {}, 1, []),
+        ({"is_busy": False}, {}, 1, ["b"]),  # known to be idle: it may go, and the next one must wait
+        ({"is_busy": False}, {"is_busy": False}, 1, ["b", "c"]),
+        ({"state": WorkerState.BACKING_OFF, "pid": 0}, {}, 1, ["b"]),
+        ({}, {}, 0, ["c", "b", "a"]),  # all go: there is nothing to choose
+        ({}, {}, 3, []),
+    ],
+)
+def test_nobody_is_asked_to_leave_while_it_is_about_to_be_known_who_is_busy(
+    b: dict[str, Any], c: dict[str, Any], base_workers: int, gone: list[str]
+) -> None:
+    there = [worker("a"), worker("b", started_at_s=1.0, **b), worker("c", started_at_s=2.0, **c)]
+    actions = reconcile(there, [row(base_workers)], upkeep=Upkeep(awaited=["a"]))
+    assert sorted(drains(actions)) == sorted(gone)
+    suspended = reconcile(there, [row(base_workers, is_suspended=True)], upkeep=Upkeep(awaited=["a"]))
+    assert sorted(drains(suspended)) == sorted(gone)
+    assert len(drains(reconcile(there, [row(base_workers)], upkeep=Upkeep(awaited=["d"])))) == 3 - base_workers
+
+
 def test_base_and_burst_workers_do_not_stand_in_for_each_other() -> None:
     actions = reconcile([worker("a", is_burst=True)], [row(1)])
     assert (drains(actions), starts(actions)) == (["a"], [Start(pool="mail", template="rq")])

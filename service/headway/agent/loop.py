@@ -77,7 +77,7 @@ class Agent:
         self._begun_work = BegunWork()
         self._isolation = Isolation()
         self._has_waiting = False
-        """Whether there are starts that there was no room for, or too much doubt."""
+        """Whether there are starts that there was no room for, or too much doubt; or reports are awaited."""
         self._bound = Bound()
         self._read_until_s = time.time()
         """All that workers had reported until then was read."""
@@ -215,7 +215,8 @@ class Agent:
         wanted = unisolated(_within(fleet.orders.assignments, host_file), isolated)
         certain = held_back(wanted, doubtful, workers, is_perhaps_forgotten=contact.is_perhaps_forgotten())
         certain = fleet.suspended_starts.marked(certain, now_s=self._clock())
-        due = reconcile(workers, certain, spent=fleet.ends.spent, upkeep=self._upkeep(fleet, workers))
+        kept = self._upkeep(fleet, workers)
+        due = reconcile(workers, certain, spent=fleet.ends.spent, upkeep=kept)
         actions = admitted(
             due if fleet.storage.allows_starts else surplus(workers, certain),
             workers,
@@ -224,7 +225,7 @@ class Agent:
             gpus_of={name: template.gpus for name, template in host_file.templates.items()},
             uncounted=uncounted(host_file),
         )
-        self._has_waiting = len(actions) < len(due) or certain != wanted
+        self._has_waiting = len(actions) < len(due) or certain != wanted or bool(kept.awaited)
         if actions:
             fleet.act(actions, idle=frozenset(each.worker_id for each in workers if each.is_busy is False))
         return bool(actions)
@@ -241,6 +242,7 @@ class Agent:
             worn=self._recycling.worn(seen, host_file.templates, now_s=now_s),
             keeping_places=fleet.occupancy.keeping_places(),
             spared=self._measures.spared(),
+            awaited=fleet.reporters.awaited(),
             now_s=now_s,
         )
 

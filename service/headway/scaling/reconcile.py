@@ -52,6 +52,8 @@ class Upkeep:
     """Ids of workers that drain, or that one has left, without anybody's word: no other is started in their place."""
     spared: Collection[str] = frozenset()
     """Ids of workers that take no jobs and are not replaced for it: perhaps nobody is to take any."""
+    awaited: Collection[str] = frozenset()
+    """Ids of workers that are about to report what they do, to an agent that has just begun."""
 
 
 AS_IS = Upkeep()
@@ -72,7 +74,8 @@ def reconcile(
     replacement runs; of a cramped template the replacement comes when one went. The first replacement must prove that
     it stays: one that only dies a little later costs none of those that work. Of an exclusive pool no more than
     assigned ever exist, draining ones included: there, too, one goes first. Of a suspended pool none is started and
-    none is replaced: what is too much still goes.
+    none is replaced: what is too much still goes. While a worker is about to report what it does, and some of its pool
+    stay, only known idle ones of the pool go: the choice is made once the agent knows which are busy.
 
     Args:
         workers: every worker of the host.
@@ -106,13 +109,15 @@ def reconcile(
             actions += _drains(there, len(there))
             continue
         if row.is_suspended:  # whoever is started now would take jobs that nobody shall take, or end at once
-            actions += _drains(there, len(there) - (row.burst_workers if is_burst else row.base_workers))
+            stay = row.burst_workers if is_burst else row.base_workers
+            actions += _without_guesses(_drains(there, len(there) - stay), there, stay=stay, upkeep=upkeep)
             continue
         count = max(0, row.burst_workers - (spent or {}).get(pool, 0)) if is_burst else row.base_workers
         start = Start(pool=pool, template=row.template, is_burst=is_burst, restart_generation=row.restart_generation)
         finishing = draining.get((pool, is_burst), 0)
         free = row.workers - existing.get(pool, 0) if row.is_exclusive else None
         due = _of_one_place(_Place.of(there, start, count=count, draining=finishing, free=free, upkeep=upkeep))
+        due = _without_guesses(due, there, stay=count, upkeep=upkeep)
         # A worker that failed and left something backs off in the place that its remains keep: it is one place.
         backing_off = sum(worker.state is WorkerState.BACKING_OFF for worker in there)
         taken = max(0, kept.get((pool, is_burst), 0) - backing_off)
@@ -134,6 +139,14 @@ def _without_starts(actions: Sequence[Action], count: int) -> list[Action]:
             left -= 1
         kept.append(action)
     return kept
+
+
+def _without_guesses(actions: list[Action], there: Sequence[Worker], *, stay: int, upkeep: Upkeep) -> list[Action]:
+    """The actions of one place, without drains of workers that may be busy while the report of another is awaited."""
+    if not stay or not any(worker.worker_id in upkeep.awaited for worker in there):
+        return actions
+    may_go = {worker.worker_id for worker in there if worker.is_busy is False or not worker.pid}
+    return [each for each in actions if isinstance(each, Start) or each.worker_id in may_go]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

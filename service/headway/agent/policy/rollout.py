@@ -20,6 +20,7 @@ def upkeep(
     worn: Collection[str],
     keeping_places: Collection[str] = frozenset(),
     spared: Collection[str] = frozenset(),
+    awaited: Collection[str] = frozenset(),
     now_s: float,
 ) -> Upkeep:
     """What makes workers outdated here, and of which templates one more than wanted has no room.
@@ -33,6 +34,7 @@ def upkeep(
         worn: ids of workers that have served for long enough.
         keeping_places: ids of workers in whose place nothing is started before they have ended.
         spared: ids of workers that take no jobs and are not replaced for it yet.
+        awaited: ids of workers that are about to report what they do.
         now_s: on the clock of their starts.
     """
     workers = tuple(workers)
@@ -46,6 +48,7 @@ def upkeep(
         worn=worn,
         keeping_places=keeping_places,
         spared=spared,
+        awaited=awaited,
         unproven={worker.worker_id for worker in workers if now_s - worker.started_at_s < CRASH_WITHIN_S},
         cramped={
             name

@@ -24,6 +24,7 @@ BYTES_PER_SCAN_MAX = 1024 * 1024  # of all pipes; those that were not read come 
 LAST_READS_MAX = 8  # of a worker that has ended: all that its pipe can hold
 EVENTS_HELD_MAX = 50_000  # of all workers together
 EVENTS_PER_WORKER_MIN, EVENTS_PER_WORKER_MAX = 200, 5_000
+FIRST_WORD_S = 10.0  # an idle worker's: two beats, and a loop that may count only every 4 s; on a machine that is busy
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +61,9 @@ class Reporters:
         """What workers have reported that have ended since."""
         self._is_ill = False
         """Whether the last pipe could not be made, which is logged once."""
+        self._taken_over: frozenset[str] = frozenset()
+        """The ids of workers of an earlier agent that have a pipe."""
+        self._taken_over_at_s = float("-inf")
 
     # --- the life of a worker ----------------------------------------------------------------------------------------
 
@@ -82,6 +86,7 @@ class Reporters:
                         os.unlink(name, dir_fd=folder)
         finally:
             os.close(folder)
+        self._taken_over, self._taken_over_at_s = frozenset(self._pipes), self._clock()
 
     def use_other_file(self) -> None:
         """Note that host.toml is another now: templates that did without the reporter are tried with it again."""
@@ -185,6 +190,15 @@ class Reporters:
         """What the worker says of itself; unknown where it does not report."""
         pipe = self._pipes.get(worker_id)
         return NOT_KNOWN if pipe is None else self._activity(pipe)
+
+    def awaited(self) -> frozenset[str]:
+        """The ids of workers of an earlier agent of which this one does not know yet whether they are busy.
+
+        Of those that have not reported it after ``FIRST_WORD_S`` nobody waits for a report.
+        """
+        if self._taken_over and self._clock() - self._taken_over_at_s >= FIRST_WORD_S:
+            self._taken_over = frozenset()
+        return frozenset(each for each in self._taken_over if self.activity(each).is_busy is None)
 
     def beat(self, worker_id: str) -> Beat | None:
         """The worker's last whole beat; ``None``: there was none."""
