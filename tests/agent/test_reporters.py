@@ -13,7 +13,7 @@ from headway.agent.config.host_file import HostFile
 from headway.agent.config.templates import Ready, Reporter
 from headway.agent.monitoring.monitor import Monitor
 from headway.agent.reporting import run_folder
-from headway.agent.reporting.loading import ENDS_WITH_MAX, Loading
+from headway.agent.reporting.loading import ENDS_WITH_MAX, Loading, LoadingDoubts
 from headway.agent.reporting.reporters import FIRST_WORD_S
 from headway.agent.workers.crash_backoff import CRASH_WITHIN_S, PAUSE
 from headway.agent.workers.manager import WorkerManager
@@ -403,6 +403,32 @@ def test_a_start_that_ended_by_chance_takes_the_reporter_from_no_later_one(
         reporter(REPORTER)
         run_another(fleet)
         assert run_folder.REPORTER in words_of(stage, run_another(fleet)), "the one between was good"
+
+
+def test_starts_that_end_together_by_chance_take_the_reporter_from_no_later_one(
+    stage: Stage, tmp_path: Path, reporter: Say
+) -> None:
+    """Two that met the same hiccup were taken for two proofs, and the template never reported again."""
+    reporter(DIES_UNNAMED)
+    with stage.fleet(celery_template(tmp_path)) as fleet:
+        fleet.act([start(), start(), start()])
+        reconcile_until(fleet, lambda: not fleet.workers())
+        reporter(REPORTER)
+        fleet.act([start(), start(), start()])
+        reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING] * 3)
+        assert not any(run_folder.REPORTER in words_of(stage, each.worker_id) for each in fleet.running())
+        assert run_folder.REPORTER in words_of(stage, run_another(fleet))
+
+
+def test_only_a_start_that_the_reporters_absence_helps_counts_against_it() -> None:
+    """The broker came back between a start with the reporter and one without: that is one hint, whatever was before."""
+    doubts = LoadingDoubts()
+    for _ in range(5):
+        assert doubts.note_end("py", has_loaded=True, why="no broker")
+        assert not doubts.note_end("py", has_loaded=False, why="no broker")
+    assert doubts.note_end("py", has_loaded=True, why="no broker")
+    doubts.note_ready("py", has_loaded=False)
+    assert doubts.allows("py")
 
 
 def test_a_start_that_ends_with_and_without_the_reporter_is_one_failure(

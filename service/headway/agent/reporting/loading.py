@@ -58,15 +58,18 @@ class LoadingDoubts:
     def __init__(self) -> None:
         self._suspected: set[str] = set()
         """A start ended, and one without the reporter has not ended or become ready yet."""
-        self._ends_with: Counter[str] = Counter()
-        """Starts that ended since the last one that became ready with the reporter."""
+        self._repeated_well: Counter[str] = Counter()
+        """Starts that ended and became ready without the reporter, since the last one that became ready with it.
+
+        Of workers that were started together and ended together, one counts: they had one reason.
+        """
         self._refused: set[str] = set()
         """Their workers do without the reporter."""
 
     def forget(self) -> None:
         """Try again: host.toml is another."""
         self._suspected.clear()
-        self._ends_with.clear()
+        self._repeated_well.clear()
         self._refused.clear()
 
     def allows(self, template: str) -> bool:
@@ -87,7 +90,6 @@ class LoadingDoubts:
                 template,
                 why,
             )
-        self._ends_with[template] += 1
         (self._refused if REPORTER in why else self._suspected).add(template)
         return True
 
@@ -96,8 +98,10 @@ class LoadingDoubts:
         is_suspected = template in self._suspected
         self._suspected.discard(template)
         if has_loaded:
-            del self._ends_with[template]
-        if has_loaded or not is_suspected or self._ends_with[template] < ENDS_WITH_MAX:
+            del self._repeated_well[template]
+            return
+        self._repeated_well[template] += is_suspected
+        if not is_suspected or self._repeated_well[template] < ENDS_WITH_MAX:
             return
         self._refused.add(template)
         log.warning(
