@@ -239,6 +239,29 @@ def test_the_next_agent_reads_the_workers_of_the_last(stage: Stage, tmp_path: Pa
         eventually(lambda: is_idle(fleet, monitor))
 
 
+FORGOTTEN = """
+began_s = time.time() - 60.0
+a = {"id": "a", "queue": "mail", "class": "send", "attempt": 1}
+line(t="begun", **a, at_s=began_s)
+line(t="ended", **a, at_s=began_s + 1.0, started_at_s=began_s, outcome="finished")
+"""
+
+
+def test_the_next_agent_does_not_believe_a_worker_that_lists_a_job_whose_end_it_has_reported(
+    stage: Stage, tmp_path: Path, reporter: Say
+) -> None:
+    """Up to Celery 5.5, after its broker was away."""
+    said = REPORTER.replace("def beats", f"{FORGOTTEN}def beats")
+    reporter(said.replace("running=[]", 'running=[["a", "mail", "send", 1, began_s]]'))
+    with stage.fleet(celery_template(tmp_path)) as fleet:
+        run_one(fleet)
+        monitor = watch(stage, fleet)
+        eventually(lambda: is_idle(fleet, monitor))
+    with stage.fleet() as fleet:
+        monitor = watch(stage, fleet)
+        eventually(lambda: is_idle(fleet, monitor))
+
+
 def test_the_next_agent_awaits_for_a_while_what_the_workers_of_the_last_do(stage: Stage, tmp_path: Path) -> None:
     with stage.fleet(celery_template(tmp_path)) as fleet:
         worker_id = run_one(fleet)

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.agent.model import NOT_KNOWN, Activity
+from headway.agent.reporting import forgotten_jobs
+from headway.agent.reporting.forgotten_jobs import ForgottenJobs
 from headway.agent.reporting.report_lines import (
     LINE_BYTES_MAX,
     REPORT_NAME_CHARS_MAX,
@@ -19,7 +21,16 @@ from headway.agent.reporting.report_lines import (
     understood,
 )
 from headway.agent.reporting.report_pipe import LINES_PER_READ_MAX, READ_BYTES_MAX, ReportPipe, make_pipe, open_pipe
-from headway.agent.reporting.worker_report import BEAT_FRESH_S, ENDS_KEPT_MAX, LOOP_STILL_S, RUNNING_JOBS_MAX
+from headway.agent.reporting.worker_report import (
+    BEAT_FRESH_S,
+    ENDS_KEPT_MAX,
+    FORGOTTEN_AFTER_S,
+    LOOP_STILL_S,
+    RUNNING_JOBS_MAX,
+    ReportedEnd,
+    WorkerReport,
+)
+from headway.agent.state.state_dir import StateFolder
 from headway.scaling.model import RUNNING_JOBS_NAMED_MAX, ActivitySource
 from support.report_lines import beat, job, line, running
 
@@ -132,6 +143,43 @@ def test_ends_are_kept_while_a_beat_may_list_them(idle: Wire) -> None:
     assert list(report._ends) == [(f"j{ENDS_KEPT_MAX}", 1)]
     idle.say(beat(at_s=14.0), at_s=14.0)
     assert not report._ends
+
+
+def test_what_a_worker_lists_for_ever_is_known_to_have_ended_over_a_restart(idle: Wire, tmp_path: Path) -> None:
+    """Up to Celery 5.5, after the loss of its broker; it was busy for the next agent until somebody replaced it."""
+    idle.say(job("begun", "a", at_s=11.0), job("ended", "a", at_s=13.0, started_at_s=11.0), at_s=13.0)
+    idle.say(job("begun", "b", at_s=13.5), job("ended", "b", at_s=13.9, started_at_s=13.5), at_s=13.9)
+    idle.say(beat("a", "b", at_s=14.0), at_s=14.0)
+    assert idle.pipe.report.forgotten == {}, "the main process learns of an end a moment later"
+    last_s = 13.0 + FORGOTTEN_AFTER_S
+    assert idle.say(beat("a", at_s=last_s), at_s=last_s).is_busy is False
+    assert idle.pipe.report.forgotten == {("a", 1): ReportedEnd(started_at_s=11.0, at_s=13.0)}
+
+    state = StateFolder(tmp_path / "state")
+    with state.only_agent():
+        ForgottenJobs(state).keep({"w": idle.pipe.report.forgotten, "idle": {}})
+        state_kept = ForgottenJobs(state).read()
+    assert state_kept == {"w": idle.pipe.report.forgotten}
+    next_report = WorkerReport()
+    next_report.take_over(state_kept["w"])
+    assert next_report.forgotten == state_kept["w"]
+    for number in range(3):
+        at_s = last_s + 2.0 * (number + 1)
+        next_report.take(understood(beat("a", at_s=at_s)), at_s=at_s, events_max=100)
+        assert not next_report.running_jobs
+    assert next_report.activity(now_s=at_s, unix_ahead_s=0.0).is_busy is False
+    assert next_report.forgotten == state_kept["w"]
+    again = job("begun", "a", at_s=at_s)
+    next_report.take(understood(again), at_s=at_s, events_max=100)
+    assert next_report.activity(now_s=at_s, unix_ahead_s=0.0).is_busy, "its message was delivered again"
+
+
+@pytest.mark.parametrize("text", ['{"w": [["a", 1, 2.0]]}', '{"w": 3}', '{"w": [["a", "x", 1, 2]]}', "[", "[]"])
+def test_what_no_agent_has_written_of_forgotten_jobs_is_nothing(text: str, tmp_path: Path) -> None:
+    state = StateFolder(tmp_path / "state")
+    with state.only_agent():
+        state.replace(forgotten_jobs.FILE, text)
+        assert ForgottenJobs(state).read() == {}
 
 
 def test_the_next_attempt_of_a_job_may_begin_before_the_end_of_the_first_is_reported(idle: Wire) -> None:

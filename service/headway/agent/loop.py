@@ -155,6 +155,7 @@ class Agent:
                 seen = [(each, self._measures.activity(each)) for each in fleet.running()]
                 fleet.done_jobs.note_counts(seen, now_s=self._clock())
                 fleet.cuts.keep(fleet.running())
+                fleet.reporters.keep()
                 self._bound_logs(fleet)
             has_begun = self._begun_work.is_due(fleet.reporters.activity, now_s=self._clock())
             if is_measured or is_news or has_begun:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from headway.agent.config.commands.queue_orders import UNKNOWN, Taking
 from headway.agent.config.templates import Reporter, Template
 from headway.agent.model import NOT_KNOWN, Activity
+from headway.agent.reporting.forgotten_jobs import ForgottenJobs
 from headway.agent.reporting.loading import Loading, LoadingDoubts
 from headway.agent.reporting.receptions import Consumer
 from headway.agent.reporting.report_lines import JobReport
@@ -51,6 +52,7 @@ class Reporters:
         unix_clock: Callable[[], float] = time.time,
     ) -> None:
         self._folder = RunFolder(state, agent_id=agent_id, environment=environment)
+        self._forgotten = ForgottenJobs(state)
         self._clock = clock
         self._unix_clock = unix_clock
         self._doubts = LoadingDoubts()
@@ -86,6 +88,9 @@ class Reporters:
                         os.unlink(name, dir_fd=folder)
         finally:
             os.close(folder)
+        for worker_id, ends in self._forgotten.read().items():
+            if worker_id in self._pipes:
+                self._pipes[worker_id].report.take_over(ends)
         self._taken_over, self._taken_over_at_s = frozenset(self._pipes), self._clock()
 
     def use_other_file(self) -> None:
@@ -157,8 +162,13 @@ class Reporters:
                 os.close(folder)
         return last
 
+    def keep(self) -> None:
+        """Write down what the next agent is to know of what these workers have reported."""
+        self._forgotten.keep({worker_id: pipe.report.forgotten for worker_id, pipe in self._pipes.items()})
+
     def close(self) -> None:
         """Let go of the pipes. Those of workers that run on stay, for the next agent."""
+        self.keep()
         for pipe in self._pipes.values():
             pipe.close()
         self._pipes.clear()

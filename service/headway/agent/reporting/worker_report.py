@@ -3,11 +3,12 @@
 A job that was reported to begin runs until its end is reported, or until beats no longer list it: the processes of a
 pool write their own lines, so that a beat may be older than a start which came before it. A job that was reported to
 end has ended, also where later beats list it. The main process learns of an end after the process that ran the job, and
-never where it lost its broker meanwhile: up to 5.5, Celery's pool of processes then forgets what it ran.
+never where it lost its broker meanwhile: up to 5.5, Celery's pool of processes then forgets what it ran. The next agent
+gets these ends from this one.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from headway.agent.model import Activity
@@ -20,6 +21,7 @@ QUEUES_NAMED_MAX = 100
 RUNNING_JOBS_MAX = 10_000  # of a worker, as slots in host.toml
 BEATS_WITHOUT_START = 2  # that list none of it end a start; one may have been written just before
 ENDS_KEPT_MAX = 2_000  # of a worker, from one beat to the next; of more, the oldest are forgotten
+FORGOTTEN_AFTER_S = 10.0  # five beats: by then a main process has learned of an end, unless it never does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,7 @@ class _Open:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _End:
+class ReportedEnd:
     """The reported end of an attempt, in Unix seconds of the host."""
 
     started_at_s: float
@@ -102,8 +104,10 @@ class WorkerReport:
         self.lost_reports = 0
         """Reports of jobs for which there was no room."""
         self._open: dict[Attempt, _Open] = {}
-        self._ends: dict[Attempt, _End] = {}
+        self._ends: dict[Attempt, ReportedEnd] = {}
         """Of attempts that the next beat may list although their end was reported."""
+        self._forgotten: tuple[Attempt, ...] = ()
+        """Attempts whose end was reported some time before the last beat, which lists them."""
         self._unnamed_jobs = 0
         """Jobs that run beside those in ``_open``."""
         self._ended_jobs = 0
@@ -116,6 +120,16 @@ class WorkerReport:
         self._loop_moved_at_s = float("-inf")
         self._known_at_s: float | None = None
         self._events: deque[JobReport] = deque()
+
+    def take_over(self, ends: Mapping[Attempt, ReportedEnd]) -> None:
+        """Go on with the ends of jobs that were ``forgotten`` under an earlier agent."""
+        self._ends.update(ends)
+        self._forgotten = tuple(ends)  # until a beat has said what it lists
+
+    @property
+    def forgotten(self) -> dict[Attempt, ReportedEnd]:
+        """The ends that were reported of jobs which the last beat lists all the same, and will list from now on."""
+        return {key: self._ends[key] for key in self._forgotten if key in self._ends}
 
     @property
     def running_jobs(self) -> int:
@@ -205,7 +219,7 @@ class WorkerReport:
     def _end(self, said: JobReport) -> None:
         attempt = (said.job_id, said.attempt)
         started_at_s = said.at_s if said.started_at_s is None else said.started_at_s
-        self._ends[attempt] = _End(started_at_s=started_at_s, at_s=said.at_s)
+        self._ends[attempt] = ReportedEnd(started_at_s=started_at_s, at_s=said.at_s)
         if len(self._ends) > ENDS_KEPT_MAX:
             del self._ends[next(iter(self._ends))]
         known = self._open.get(attempt)
@@ -259,6 +273,8 @@ class WorkerReport:
             if known.is_listed or known.missed_beats >= BEATS_WITHOUT_START:
                 del self._open[attempt]
         self._ends = {key: end for key, end in self._ends.items() if key in gathering.ended or end.at_s >= last.at_s}
+        still_listed = (key for key in self._ends if key in gathering.ended)
+        self._forgotten = tuple(key for key in still_listed if last.at_s - self._ends[key].at_s >= FORGOTTEN_AFTER_S)
         self._unnamed_jobs = gathering.others
         self._nameless_jobs = last.unnamed
         before = self.beat
