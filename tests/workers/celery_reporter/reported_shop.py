@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from celery import Celery, Task
+from celery.backends.base import DisabledBackend
 from celery.exceptions import Ignore, Reject
 from kombu import Exchange, Queue
 
@@ -51,6 +52,22 @@ def batched():
 @app.task(name="fails")
 def fails():
     raise ValueError
+
+
+class Away(DisabledBackend):
+    """As where the store of results is away when a job begins."""
+
+    def store_result(self, _task_id, _result, state, *_, **__):
+        if state == "STARTED":
+            raise ConnectionError
+
+
+@app.task(name="unstored", track_started=True)
+def unstored():
+    pass
+
+
+unstored.backend = Away(app)
 
 
 @app.task(name="retries", bind=True)

@@ -16,6 +16,7 @@ FAILED = ["received", "begun", "failed"]
 LIVES = {
     "works": FINISHED,
     "fails": FAILED,
+    "unstored": FAILED,
     "retries": ["received", "begun", "retried", "received", "begun", "finished"],
     "ignored": FINISHED,
     "rejected": ["received", "begun", "rejected"],

@@ -393,9 +393,9 @@ def _ends(task: Any, state: str | None = None, retval: object = None, **_: Any) 
         begun = _begun.pop(id(request), None)
         outcome = OUTCOMES.get(state or "")
         if outcome is None:
-            # The job left by an exception that ends a process, or a greenlet. If it ends a process, the main process
-            # reports the end.
-            if not _main.is_this_process:
+            # The job left by an exception that ends a process, or a greenlet: if it ends a process, the main process
+            # reports the end. By any other, Celery's own work on the job has failed, as where no result can be stored.
+            if not _main.is_this_process and not isinstance(sys.exc_info()[1], Exception):
                 return
             outcome = "revoked" if request.id in celery_state.revoked else "failed"
         job, started_at_ns = begun[1:] if begun else (_job(task, request.id, request.__dict__), None)
