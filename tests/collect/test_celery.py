@@ -13,6 +13,8 @@ import pytest
 import redis
 from celery import Celery
 from kombu import Exchange, Queue, pools
+from kombu.common import Broadcast
+from kombu.pidbox import Mailbox
 
 from headway.collect.celery import held_messages
 from headway.collect.celery.acknowledgements import SHOWN_AFTER_S
@@ -330,6 +332,32 @@ def test_what_runs_in_a_queue_that_is_not_read_is_not_in_flight_in_the_only_one_
     shop.source.close()
     shop.source = CelerySource(connection, cursor)
     assert_running_jobs_are_of_no_queue(shop, at_s=1100)
+
+
+def test_queues_that_celery_makes_for_one_process_are_no_queues_of_jobs(shop: Shop) -> None:
+    """Each start of a worker left another ``bcast.…`` behind, and what ran was unknown beside it."""
+    shop.send()
+    shop.redis.delete("mail")
+    shop.app.conf.update(control_exchange="shop-control", event_exchange="shop-events")
+    with shop.app.connection_for_write() as connection:
+        channel = connection.channel()
+        mailbox = Mailbox("shop-control", type="fanout")
+        Broadcast("reload")(channel).declare()
+        mailbox.get_queue("worker-1@host")(channel).declare()
+        mailbox(connection).get_reply_queue()(channel).declare()
+        shop.app.events.Receiver(channel).queue(channel).declare()
+        assert len(shop.redis.keys("_kombu.binding.*")) == 5
+        assert [each.name for each in shop.source.discover()] == ["mail"]
+        assert shop.samples().keys() == {"mail"}
+        assert shop.samples(time.time() + 3.0)["mail"].in_flight_jobs is None
+        published(shop, "a", active=1)
+        shop.comes_to(0, 1, 0, 0)
+        cursor = shop.source.cursor()
+    assert not cursor["has_other_queues"]
+    shop.source.close()
+    learned_before = {**cursor, "queues": ["mail", "worker-1@host.shop-control.pidbox"]}
+    shop.source = CelerySource(Connection(name="shop", url=shop.url, library="celery"), learned_before)
+    assert shop.samples().keys() == {"mail"}
 
 
 def assert_running_jobs_are_of_no_queue(shop: Shop, *, at_s: int) -> None:

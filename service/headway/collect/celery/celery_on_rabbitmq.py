@@ -6,12 +6,12 @@ default, a job that runs is not among it. Workers report it themselves:
 docs/decisions/0027-nothing-declared-in-rabbitmq.md.
 """
 
-import re
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from headway.collect.celery.delayed_delivery import DelayLevels, delay_level
+from headway.collect.celery.internal_queues import is_internal
 from headway.collect.rabbitmq.broker_address import SCHEMES, refusals
 from headway.collect.rabbitmq.broker_reader import QueueCount
 from headway.collect.rabbitmq.management_api import ListedQueue
@@ -20,8 +20,6 @@ from headway.collect.rabbitmq.rabbitmq_source import TIMESTAMPS, RabbitmqSource
 from headway.collect.source import QUEUES_POLLED_MAX, Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
 from headway.connections import Connection
 from headway.scaling.model import BrokerPoll, PolledQueue
-
-INTERNAL = re.compile(r"celeryev\..*|.*\.celery\.pidbox|.*\.reply\.celery\.pidbox")
 
 
 class CeleryOnRabbitmq(RabbitmqSource):
@@ -104,7 +102,7 @@ class CeleryOnRabbitmq(RabbitmqSource):
     def _is_read(self, queue: ListedQueue) -> bool:
         if delay_level(queue.name) is not None:
             return True
-        if INTERNAL.fullmatch(queue.name) or not serves_workers(queue, self._connection):
+        if is_internal(queue.name) or not serves_workers(queue, self._connection):
             return False
         is_read = self._connection.reads(queue.name)
         self._has_others = self._has_others or not is_read

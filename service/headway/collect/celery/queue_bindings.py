@@ -7,13 +7,13 @@ from typing import Any
 
 import redis
 
-from headway.collect.celery.binding_members import SEPARATOR, binding_from
+from headway.collect.celery.binding_members import SEPARATOR, Binding, binding_from
+from headway.collect.celery.internal_queues import is_internal, is_internal_exchange
 from headway.connections import Connection
 from headway.local.topic_pattern import topic_matches
 
 SEPARATORS_MAX = 20  # of one broker's applications
 BINDINGS = "_kombu.binding."
-INTERNAL = ("celeryev", "celery.pidbox", "reply.celery.pidbox")
 SCANNED_KEYS = 1_000  # a poll scans as many keys for new queues: a third of a millisecond of the broker's
 READ_AGAIN = 20  # sets a poll
 QUEUES_MAX = 10_000
@@ -66,7 +66,9 @@ class QueueBindings:
         for queue, each in (separators if isinstance(separators, dict) else {}).items():
             for separator in each:
                 self._note_separator(str(queue), str(separator))
-        self.queues: dict[str, None] = dict.fromkeys(queue for queue in known if connection.reads(queue))
+        self.queues: dict[str, None] = dict.fromkeys(
+            queue for queue in known if connection.reads(queue) and not is_internal(queue)
+        )
         self.has_others = has_others
         """Whether the broker has queues that are not read: the connection leaves them out, or their binding is unread.
         """
@@ -170,7 +172,7 @@ class QueueBindings:
             replies = pipe.execute(raise_on_error=False)
         for key, members in zip(keys, replies, strict=True):
             exchange = key.removeprefix(self._begins)
-            if exchange in INTERNAL or isinstance(members, Exception):
+            if is_internal_exchange(exchange) or isinstance(members, Exception):
                 continue
             for member in sorted(members):
                 binding = binding_from(member, exchange=exchange, separators=self.all_separators)
@@ -178,15 +180,19 @@ class QueueBindings:
                     self.has_others = True
                     self._pass_over(exchange, member)
                     continue
-                queue, is_new = binding.queue, binding.queue not in self.queues
-                if queue and not self._connection.reads(queue):
-                    self.has_others = True
-                elif queue and not (is_new and len(self.queues) >= QUEUES_MAX):
-                    self.queues[queue] = None
-                    self._routes[exchange, binding.routing_key] = queue
-                    self._note_separator(queue, binding.separator)
-                    if binding.pattern:
-                        self._bind_topic(exchange, queue, binding.routing_key)
+                if not is_internal(binding.queue):
+                    self._bind(exchange, binding)
+
+    def _bind(self, exchange: str, binding: Binding) -> None:
+        queue, is_new = binding.queue, binding.queue not in self.queues
+        if queue and not self._connection.reads(queue):
+            self.has_others = True
+        elif queue and not (is_new and len(self.queues) >= QUEUES_MAX):
+            self.queues[queue] = None
+            self._routes[exchange, binding.routing_key] = queue
+            self._note_separator(queue, binding.separator)
+            if binding.pattern:
+                self._bind_topic(exchange, queue, binding.routing_key)
 
     def _pass_over(self, exchange: str, member: str) -> None:
         if exchange not in self._unreadable and len(self._unreadable) < QUEUES_MAX:
