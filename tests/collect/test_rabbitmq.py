@@ -54,6 +54,48 @@ def test_ready_messages_of_a_quorum_queue_are_counted_at_once(shop: Shop) -> Non
     assert shop.counts() == {"mail": (0, 0)}
 
 
+def declare_as_dramatiq(shop: Shop, queue: str) -> None:
+    """As version 2.2 does, in workers and where messages are sent."""
+    to_dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": f"{queue}.XQ"}
+    shop.declare(queue, arguments=to_dead)
+    shop.declare(f"{queue}.DQ", arguments=to_dead)
+    shop.declare(f"{queue}.XQ", arguments={"x-message-ttl": 604_800_000})
+
+
+@pytest.mark.parametrize("queues", [(), ("mail",)])
+def test_delayed_messages_of_dramatiq_wait_for_a_worker_that_takes_them(shop: Shop, queues: tuple[str, ...]) -> None:
+    """A pool at zero never woke for them, and a worker that had taken them left before they were due."""
+    declare_as_dramatiq(shop, "mail")
+    source = RabbitmqSource(shop.connection(queues=queues), None)
+    assert shop.counts(source=source) == {"mail": (0, 0)}
+    shop.publish("mail.DQ", 3)
+    shop.publish("mail.XQ", 5)  # failed for good: no worker takes any
+    assert [each.name for each in source.discover()] == ["mail"]
+    left = shop.samples(source=source)
+    assert left.keys() == {"mail"}
+    mail = left["mail"]
+    assert (mail.waiting_jobs, mail.waiting_min_jobs, mail.in_flight_jobs, mail.delayed_jobs) == (None, 1, 0, None)
+    assert mail.oldest_age_s is None
+    shop.publish("mail", 2)
+    eventually(lambda: shop.samples(source=source)["mail"].waiting_min_jobs == 3)
+    shop.channel.basic_qos(0, 2, a_global=False)
+    shop.channel.basic_consume("mail.DQ")
+    eventually(lambda: shop.samples(time.time() + 5.0, source=source)["mail"].delayed_jobs == 3)
+    mail = shop.samples(time.time() + 5.0, source=source)["mail"]
+    # Two are held. What no worker has taken beside them is delayed, too.
+    assert (mail.waiting_jobs, mail.in_flight_jobs, mail.in_flight_min_jobs) == (2, None, 1)
+    source.close()
+
+
+def test_a_queue_of_delayed_messages_that_is_named_is_a_queue_of_its_own(shop: Shop) -> None:
+    declare_as_dramatiq(shop, "mail")
+    shop.declare("news.DQ")  # not of Dramatiq: the others are missing
+    shop.publish("mail.DQ", 3)
+    source = RabbitmqSource(shop.connection(queues=("mail*", "news*", "mail.DQ")), None)
+    assert shop.counts(source=source) == {"mail": (0, 0), "mail.DQ": (3, 0), "news.DQ": (0, 0)}
+    source.close()
+
+
 @pytest.mark.parametrize("kind", [{}, QUORUM])
 def test_one_worker_is_of_use_to_a_queue_with_a_single_active_consumer(shop: Shop, kind: dict[str, str]) -> None:
     shop.declare("mail", arguments={"x-single-active-consumer": True, **kind})

@@ -69,7 +69,7 @@ class CeleryOnRabbitmq(RabbitmqSource):
         is_only = len(queues) == 1 and not self._has_others
         of_levels = self._delayed(delayed, at_s) if is_only else UNKNOWN
         # Of a classic queue, workers hold such jobs among the others.
-        samples = self._samples.of(queues, at_s, delayed=lambda count: UNKNOWN if count.is_classic else of_levels)
+        samples = self._samples.of(queues, at_s, delayed=lambda _, count: UNKNOWN if count.is_classic else of_levels)
         return Reading(at_s=at_s, samples=samples, poll=self._entries(queues, at_s, until_s))
 
     def _entries(self, queues: Mapping[str, QueueCount], at_s: float, until_s: float) -> BrokerPoll | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from headway.collect.rabbitmq.broker_reader import STREAM, QueueCount
-from headway.collect.rabbitmq.head_times import HeadTimes
+from headway.collect.rabbitmq.head_times import Age, HeadTimes
 from headway.collect.rabbitmq.management_api import ListedQueue
 from headway.connections import Connection
 from headway.scaling.model import DueJobs, QueueSample, Suspension
@@ -26,6 +26,10 @@ class DelayedCount:
     jobs: int | None = None
     """``None``: not known."""
     due: tuple[DueJobs, ...] = ()
+    is_left: bool = False
+    """Whether some wait for a worker to take them, without which they never run."""
+    is_held: bool = False
+    """Whether workers hold some: others would have to take them if these left."""
 
 
 UNKNOWN = DelayedCount()
@@ -39,7 +43,7 @@ class QueueSamples:
         self._connection = connection
         self._acknowledges_ends = acknowledges_ends
         self._heads = heads
-        self._empty: dict[str, tuple[QueueCount, QueueSample]] = {}
+        self._empty: dict[str, tuple[QueueCount, DelayedCount, QueueSample]] = {}
         """Of queues in which nothing waits: most of a thousand are as they were, but for the time."""
         self._consumed: set[str] = set()
         """Queues that had a consumer when they were last counted, or before."""
@@ -51,12 +55,15 @@ class QueueSamples:
         counts: Mapping[str, QueueCount],
         at_s: float,
         *,
-        delayed: Callable[[QueueCount], DelayedCount] = lambda _: UNKNOWN,
+        delayed: Callable[[str, QueueCount], DelayedCount] = lambda *_: UNKNOWN,
     ) -> tuple[QueueSample, ...]:
         """A sample a queue."""
         self._heads.read(counts, at_s)
-        samples = {name: self._sample(name, count, delayed(count), at_s) for name, count in counts.items()}
-        self._empty = {name: (count, samples[name]) for name, count in counts.items() if not count.ready_jobs}
+        waits = {name: delayed(name, count) for name, count in counts.items()}
+        samples = {name: self._sample(name, count, waits[name], at_s) for name, count in counts.items()}
+        self._empty = {
+            name: (count, waits[name], samples[name]) for name, count in counts.items() if not count.ready_jobs
+        }
         self._consumed &= counts.keys()
         self._fetched &= counts.keys()
         return tuple(samples.values())
@@ -65,18 +72,21 @@ class QueueSamples:
         """What consumers hold is in flight: which of it has begun, the broker does not know.
 
         Where they acknowledge before they run a job, it is a lower bound. Each consumer counts as a worker: the broker
-        knows no processes.
+        knows no processes. A worker that holds delayed jobs has one job at least: if it left, others would have to
+        take them. If no worker is there to take them, one job at least waits for one.
         """
-        known, before = self._empty.get(name, (None, None))
-        if before is not None and known is count and (before.delayed_jobs, before.due) == (delayed.jobs, delayed.due):
+        known, delayed_before, before = self._empty.get(name, (None, None, None))
+        if before is not None and known is count and delayed_before == delayed:
             return copied(before, at_s=at_s)
-        age = self._heads.age(name, count, at_s)
+        age = Age() if delayed.is_left else self._heads.age(name, count, at_s)
+        is_exact = self._acknowledges_ends and not delayed.is_held
         return QueueSample(
             queue=self._connection.queue(name),
             at_s=at_s,
-            waiting_jobs=count.ready_jobs,
-            in_flight_jobs=count.unacked_jobs if self._acknowledges_ends else None,
-            in_flight_min_jobs=None if self._acknowledges_ends else count.unacked_jobs,
+            waiting_jobs=None if delayed.is_left else count.ready_jobs,
+            waiting_min_jobs=count.ready_jobs + 1 if delayed.is_left else None,
+            in_flight_jobs=count.unacked_jobs if is_exact else None,
+            in_flight_min_jobs=None if is_exact else _least(count.unacked_jobs, delayed),
             delayed_jobs=delayed.jobs,
             due=delayed.due,
             oldest_age_s=age.age_s,
@@ -107,3 +117,7 @@ class QueueSamples:
             self._fetched.add(name)
         is_unknown = count.unacked_jobs is None or name in self._fetched
         return None if is_unknown else Suspension.NO_CONSUMERS
+
+
+def _least(unacked_jobs: int | None, delayed: DelayedCount) -> int | None:
+    return (unacked_jobs or 0) + 1 if delayed.is_held else unacked_jobs

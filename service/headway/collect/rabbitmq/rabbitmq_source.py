@@ -1,12 +1,14 @@
 """Any queues of RabbitMQ, whoever publishes to them and consumes from them: counted, without events."""
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from headway.collect.rabbitmq.broker_address import SCHEMES, refusals
-from headway.collect.rabbitmq.broker_reader import BrokerReader, known_from, single_consumer_from
+from headway.collect.rabbitmq.broker_reader import BrokerReader, QueueCount, known_from, single_consumer_from
+from headway.collect.rabbitmq.dramatiq_queues import belongs, delayed_from, delayed_name, owner_of
 from headway.collect.rabbitmq.head_times import HeadTimes
 from headway.collect.rabbitmq.management_api import ListedQueue
-from headway.collect.rabbitmq.queue_sample import QueueSamples, serves_workers
+from headway.collect.rabbitmq.queue_sample import UNKNOWN, DelayedCount, QueueSamples, serves_workers
 from headway.collect.source import Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
 from headway.connections import Connection
 
@@ -36,19 +38,35 @@ class RabbitmqSource:
     def discover(self) -> tuple[FoundQueue, ...]:
         """The queues in the virtual host. How many processes a queue's consumers are is not known."""
         listed, _ = self._reader.listed()
+        names = {each.name for each in listed}
         found = (FoundQueue(name=each.name, waiting_jobs=each.ready_jobs or 0) for each in listed)
-        return tuple(sorted(found, key=lambda each: each.name))
+        return tuple(sorted((each for each in found if self._is_own(each.name, names)), key=lambda each: each.name))
 
     def poll(self, at_s: float) -> Reading:
         """Depths, and ages where messages have a timestamp, as they are now."""
-        return Reading(at_s=at_s, samples=self._samples.of(self._reader.read(at_s), at_s))
+        counts, names = self._reader.read(at_s), self._reader.known
+        queues = {name: count for name, count in counts.items() if self._is_own(name, names)}
+        samples = self._samples.of(queues, at_s, delayed=lambda name, _: self._delayed_of(name, counts, names))
+        return Reading(at_s=at_s, samples=samples)
 
     def close(self) -> None:
         """Let the broker go."""
         self._reader.close()
 
     def _is_read(self, queue: ListedQueue) -> bool:
-        return self._connection.reads(queue.name) and serves_workers(queue, self._connection)
+        is_read = any(self._connection.reads(name) for name in (queue.name, owner_of(queue.name)) if name is not None)
+        return is_read and serves_workers(queue, self._connection)
+
+    def _is_own(self, name: str, names: Collection[str]) -> bool:
+        """Whether ``name`` is read for itself; one of Dramatiq's others only where it is named without a pattern."""
+        if owner_of(name) is None or name in self._connection.named_queues:
+            return True
+        return self._connection.reads(name) and not belongs(name, names)
+
+    def _delayed_of(self, name: str, counts: Mapping[str, QueueCount], names: Collection[str]) -> DelayedCount:
+        beside = delayed_name(name)
+        is_beside = belongs(beside, names) and beside not in self._connection.named_queues
+        return delayed_from(counts[beside]) if is_beside and beside in counts else UNKNOWN
 
 
 EMIT = "report the jobs: docs/how-to/report-jobs.md"
@@ -66,7 +84,7 @@ RABBITMQ = Library(
             "the management API",
             remedy="acknowledge a job when it has ended",
         ),
-        Figure.DELAYED: unseen(),
+        Figure.DELAYED: bounded("of Dramatiq's queues alone, while a worker consumes them; not when they are due"),
         Figure.OLDEST_AGE: bounded(
             "5 s, of classic queues whose messages have a timestamp; else unknown", remedy=TIMESTAMPS
         ),
