@@ -75,6 +75,23 @@ def test_init_reads_the_management_api_where_it_is_said_to_be_and_writes_it_down
     assert "mail" in checked.stdout
 
 
+@pytest.mark.parametrize("is_celery", [False, True])
+def test_init_writes_no_pool_for_dead_letters(shop: Shop, tmp_path: Path, *, is_celery: bool) -> None:
+    """A worker of such a pool ran failed tasks again, or a pool whose workers took none was late for ever."""
+    shop.channel.exchange_declare("dlx", "fanout", durable=True, auto_delete=False)
+    shop.declare("mail", arguments={"x-dead-letter-exchange": "dlx"})
+    shop.declare("failed")
+    shop.channel.queue_bind("failed", "dlx")
+    shop.publish("failed", 2)
+    env = {"CELERY_BROKER_URL": shop.url} if is_celery else {}
+    words = () if is_celery else ("--broker", shop.url)
+    done = _headway(tmp_path, "init", *words, "--management-url", shop.server.management_url, **env)
+    assert done.returncode == 0, done.stderr
+    assert "/failed  waiting jobs: 2  dead letters: no pool" in done.stdout
+    (pool,) = load_profiles_file(tmp_path / "profiles.yaml").profiles
+    assert [queue.partition("/")[2] for queue in pool.queues] == ["mail"]
+
+
 def test_a_broker_of_the_environment_has_it_there_too(shop: Shop, tmp_path: Path) -> None:
     shop.declare("celery")
     at = shop.server.management_url

@@ -70,6 +70,8 @@ class FoundQueue:
     waiting_jobs: int
     workers: int | None = None
     """Worker processes that listen to it, of whomever started them; ``None``: the broker does not show them."""
+    is_aside: bool = False
+    """Whether the broker moves what other queues have rejected or let expire into it, and no worker takes from it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

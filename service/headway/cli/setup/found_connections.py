@@ -46,7 +46,7 @@ class FoundConnection:
     @property
     def known_queues(self) -> list[str]:
         """The same, and none where the application is not known to have any."""
-        names = [each.name for each in self.broker.queues if self._is_own(each.name)]
+        names = [each.name for each in self.broker.queues if not each.is_aside and self._is_own(each.name)]
         served = [queue for worker in self.workers for queue in worker.command.queues]
         return list(dict.fromkeys([*names, *self.declared, *served]))
 
@@ -58,14 +58,22 @@ class FoundConnection:
     @property
     def others_queues(self) -> list[str]:
         """The queues in the broker that are somebody else's."""
-        return [each.name for each in self.broker.queues if not self._is_own(each.name)]
+        return [each.name for each in self.broker.queues if not each.is_aside and not self._is_own(each.name)]
+
+    @property
+    def queues_aside(self) -> list[str]:
+        """The queues of dead letters, of which none is its application's by source or workers."""
+        return [each.name for each in self.broker.queues if each.is_aside and not self._is_named(each.name)]
 
     def serves(self, worker: RunningWorker, queue: str) -> bool:
         """Whether ``worker`` takes jobs of ``queue``; one that names no queues takes all that its application has."""
         return queue in (worker.command.queues or self._unnamed(worker))
 
+    def _is_named(self, queue: str) -> bool:
+        return queue in self.declared or queue in _taken_by(self.workers)
+
     def _is_own(self, queue: str) -> bool:
-        if queue in self.declared or queue in _taken_by(self.workers):
+        if self._is_named(queue):
             return True
         is_own_broker = bool(self.workers) or not self.is_declared_only
         return is_own_broker and queue not in _taken_by(self.strangers)

@@ -92,6 +92,8 @@ def _connection_lines(connection: FoundConnection) -> Iterator[str]:
         is_served = here or (found is not None and found.workers)
         waiting = found.waiting_jobs if found else "none yet"
         yield f"  {connection.name}/{queue}  waiting jobs: {waiting}  {workers}{'' if is_served else '  unserved'}"
+    for queue in connection.queues_aside:
+        yield f"  {connection.name}/{queue}  waiting jobs: {in_broker[queue].waiting_jobs}  dead letters: no pool"
     yield from accuracy_lines(broker.library)
 
 

@@ -46,11 +46,13 @@ class CeleryOnRabbitmq(RabbitmqSource):
     def discover(self) -> tuple[FoundQueue, ...]:
         """The queues that an application has declared. A worker is one consumer of each queue that it serves."""
         listed, consumers = self._reader.listed()
+        aside = self._reader.aside(listed, consumers)
         return tuple(
             FoundQueue(
                 name=each.name,
                 waiting_jobs=each.ready_jobs or 0,
                 workers=found.consumers if (found := consumers.get(each.name)) is not None else None,
+                is_aside=each.name in aside,
             )
             for each in sorted(listed, key=lambda each: each.name)
             if delay_level(each.name) is None

@@ -13,6 +13,7 @@ from itertools import chain, islice, takewhile
 from typing import Any
 
 from headway.collect.rabbitmq.broker_address import address_of
+from headway.collect.rabbitmq.dead_letters import queues_aside
 from headway.collect.rabbitmq.management_api import CLASSIC, ListedQueue, ManagementApi
 from headway.collect.rabbitmq.passive_declare import DeclaredQueue, PassiveDeclares
 from headway.connections import Connection
@@ -126,6 +127,15 @@ class BrokerReader:
         except Unavailable as error:
             self._note("AMQP", str(error))
             return queues, {}
+
+    def aside(self, listed: Sequence[ListedQueue], consumers: Mapping[str, DeclaredQueue | None]) -> frozenset[str]:
+        """Those of ``listed`` that have dead letters of others; none where the bindings cannot be read."""
+        try:
+            bindings = self._api.bindings()
+        except Unavailable:
+            return frozenset()
+        consumed = {name for name, each in consumers.items() if each is not None and each.consumers}
+        return queues_aside(listed, bindings, consumed)
 
     def read(self, at_s: float) -> dict[str, QueueCount]:
         """Each queue as it is now. One that cannot be known is missing; a deleted one is empty.

@@ -42,6 +42,11 @@ class ListedQueue:
     """Whether its jobs leave in the order in which they entered, each to a consumer, and its figures are of now."""
     has_single_consumer: bool = False
     """Whether one of its consumers gets all its messages, and the others wait for that one to end."""
+    dead_letter_exchange: str | None = None
+    """Where messages go that are rejected or expire; ``None``: nowhere, or a policy says it."""
+    dead_letter_key: str = ""
+    """Their routing key there; empty: each keeps its own."""
+    expires_messages: bool = False
 
 
 class ManagementApi:
@@ -50,7 +55,7 @@ class ManagementApi:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._http: http.client.HTTPConnection | None = None
-        self._url = self._vhost = ""
+        self._url = self._api = self._vhost = ""
         self._headers: dict[str, str] = {}
         self._known: dict[str, tuple[dict[str, Any], ListedQueue]] = {}
         """What was answered last: most queues of a thousand are as they were."""
@@ -74,6 +79,20 @@ class ManagementApi:
                 self._known[name] = seen if seen is not None and seen[0] == entry else (entry, _listed(name, entry))
         return tuple(queue for _, queue in self._known.values())
 
+    def bindings(self) -> tuple[tuple[str, str], ...]:
+        """Exchange and queue of each binding in the virtual host.
+
+        Raises:
+            Unavailable: as ``queues``.
+        """
+        found = self._get("", "?columns=source,destination,destination_type", of="bindings")
+        entries = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+        return tuple(
+            (str(each.get("source")), str(each.get("destination")))
+            for each in entries
+            if each.get("destination_type") == "queue"
+        )
+
     def head_time_s(self, queue: str) -> float | None:
         """The timestamp of the oldest message in ``queue``, ready or held; ``None``: it has none.
 
@@ -96,21 +115,21 @@ class ManagementApi:
     def _shown(self) -> str:
         return shown(self._url)
 
-    def _get(self, path: str, query: str) -> Any:
-        """What is at ``path`` below the virtual host's queues; asked once more where a kept connection has ended."""
+    def _get(self, path: str, query: str, *, of: str = "queues") -> Any:
+        """What is at ``path`` below ``of`` in the virtual host; asked once more where a kept connection has ended."""
         was_kept = self._http is not None
         try:
-            return self._get_once(path, query)
+            return self._get_once(path, query, of)
         except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
             self.close()
             if not (was_kept and isinstance(error, ENDED_WHILE_IDLE)):
                 raise Unavailable(f"management API {self._shown} cannot be reached ({error})") from error
-        return self._get(path, query)
+        return self._get(path, query, of=of)
 
-    def _get_once(self, path: str, query: str) -> Any:
+    def _get_once(self, path: str, query: str, of: str) -> Any:
         client = self._opened()
         with ended_after(ANSWER_TIMEOUT_S, lambda: client.sock):
-            client.request("GET", f"{self._vhost}{path}{query}", headers=self._headers)
+            client.request("GET", f"{self._api}/{of}/{self._vhost}{path}{query}", headers=self._headers)
             answer = client.getresponse()
             body = answer.read(ANSWER_BYTES_MAX)
             if not answer.isclosed() or answer.will_close:
@@ -128,7 +147,7 @@ class ManagementApi:
                 raise Unavailable(str(error)) from error
             self._url = address.management_url
             parts = urlsplit(self._url)
-            self._vhost = f"{parts.path}/api/queues/{quote(address.vhost, safe='')}"
+            self._api, self._vhost = f"{parts.path}/api", quote(address.vhost, safe="")
             login = base64.b64encode(f"{address.user}:{address.password}".encode()).decode()
             self._headers = {"Authorization": f"Basic {login}", "User-Agent": "headway-collect"}
             if parts.scheme == "https":
@@ -162,13 +181,25 @@ def _listed(name: str, entry: dict[str, Any]) -> ListedQueue:
         state=str(entry.get("state", "unknown")),
         keeps_order=_keeps_order(entry),
         has_single_consumer=_has_single_consumer(entry),
+        dead_letter_exchange=_text(entry, "x-dead-letter-exchange"),
+        dead_letter_key=_text(entry, "x-dead-letter-routing-key") or "",
+        expires_messages=_argument(entry, "x-message-ttl") is not None,
     )
+
+
+def _text(entry: dict[str, Any], argument: str) -> str | None:
+    value = _argument(entry, argument)
+    return value if isinstance(value, str) else None
+
+
+def _argument(entry: dict[str, Any], name: str) -> Any:
+    arguments = entry.get("arguments")
+    return arguments.get(name) if isinstance(arguments, dict) else None
 
 
 def _has_single_consumer(entry: dict[str, Any]) -> bool:
     """A queue is declared so; no policy can make it one."""
-    arguments = entry.get("arguments")
-    return isinstance(arguments, dict) and arguments.get(SINGLE_CONSUMER) is True
+    return _argument(entry, SINGLE_CONSUMER) is True
 
 
 def _keeps_order(entry: dict[str, Any]) -> bool:

@@ -37,9 +37,12 @@ class RabbitmqSource:
 
     def discover(self) -> tuple[FoundQueue, ...]:
         """The queues in the virtual host. How many processes a queue's consumers are is not known."""
-        listed, _ = self._reader.listed()
-        names = {each.name for each in listed}
-        found = (FoundQueue(name=each.name, waiting_jobs=each.ready_jobs or 0) for each in listed)
+        listed, consumers = self._reader.listed()
+        aside, names = self._reader.aside(listed, consumers), {each.name for each in listed}
+        found = (
+            FoundQueue(name=each.name, waiting_jobs=each.ready_jobs or 0, is_aside=each.name in aside)
+            for each in listed
+        )
         return tuple(sorted((each for each in found if self._is_own(each.name, names)), key=lambda each: each.name))
 
     def poll(self, at_s: float) -> Reading:
