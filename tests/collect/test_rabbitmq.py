@@ -1,5 +1,6 @@
 """Queues of a real RabbitMQ, counted without taking, declaring or binding anything."""
 
+import itertools
 import json
 import shlex
 import time
@@ -11,7 +12,7 @@ import pytest
 from collect.rabbit_shop import QUORUM, Shop
 from headway.collect.libraries import Libraries
 from headway.collect.rabbitmq import broker_reader
-from headway.collect.rabbitmq.broker_reader import CONSUMERS_HOLD_S, CONSUMERS_MAX
+from headway.collect.rabbitmq.broker_reader import CONSUMERS_EVERY_S, CONSUMERS_HOLD_S, CONSUMERS_MAX
 from headway.collect.rabbitmq.management_api import ManagementApi
 from headway.collect.rabbitmq.rabbitmq_source import RABBITMQ, RabbitmqSource
 from headway.collect.source import Figure
@@ -52,6 +53,24 @@ def test_ready_messages_of_a_quorum_queue_are_counted_at_once(shop: Shop) -> Non
     eventually(lambda: shop.counts() == {"mail": (4, 1)})
     shop.channel.queue_delete("mail")
     assert shop.counts() == {"mail": (0, 0)}
+
+
+@pytest.mark.parametrize("is_policy", [False, True])
+def test_a_queue_that_expires_while_it_is_unused_expires_while_it_is_read(shop: Shop, *, is_policy: bool) -> None:
+    """Passive declares, which count consumers, are a use of it: a queue per customer stayed in the broker for ever."""
+    if is_policy:
+        body = {"pattern": "^basket$", "definition": {"expires": 12_000}, "apply-to": "queues"}
+        shop.server.api("PUT", f"policies/{shop.vhost}/short", body)
+        shop.declare("basket")
+    else:
+        shop.declare("basket", arguments={"x-expires": 12_000})
+    shop.declare("mail")
+    shop.publish("basket", 2)
+    found = shop.samples()
+    assert (found["basket"].waiting_jobs, found["basket"].listed_workers) == (2, None)
+    assert found["mail"].listed_workers == 0
+    at_s = itertools.count(time.time(), CONSUMERS_EVERY_S)
+    eventually(lambda: shop.samples(next(at_s))["basket"].waiting_jobs == 0)
 
 
 def declare_as_dramatiq(shop: Shop, queue: str) -> None:

@@ -8,6 +8,7 @@ consumers hold is unknown then, which is not zero.
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice, takewhile
 from typing import Any
@@ -27,6 +28,7 @@ DECLARED_HOLDS_S = 6.0  # then what the API says is newer
 CONSUMERS_EVERY_S = 4.0  # of queues that the API counts itself: it does not count their consumers without statistics
 CONSUMERS_MAX = 20  # passive declares a poll for consumers alone: twice a second, 1,000 queues in 25 s
 CONSUMERS_HOLD_S = LISTED_GAP_S
+POLICIES_EVERY_S = 60.0
 STREAM = "stream"  # read by offset; nothing of it is ever ready or held
 GONE_FOR_S = 86_400.0  # a deleted queue counts as empty for a day: its jobs are known to be none
 QUEUES_MAX = 10_000
@@ -91,6 +93,10 @@ class BrokerReader:
         """Of classic queues, what was last made of what: most of a thousand are as they were."""
         self._api_again_s = float("-inf")
         self._api_problem = ""
+        self._policies: set[str] = set()
+        """Those that queues had when policies were read."""
+        self._expiring_policies: frozenset[str] = frozenset()
+        self._policies_at_s = float("-inf")
         self.has_listed = False
         """Whether the last reading began with a list of all queues."""
         self._problems: dict[str, str] = {}
@@ -154,8 +160,12 @@ class BrokerReader:
             + [name for name, each in listed.items() if each.has_single_consumer]
         )
         missing = [name for name, gone_s in self._known.items() if gone_s is None and name not in listed]
-        lagging = [each.name for each in listed.values() if each.kind != CLASSIC]
-        self._declare(missing, lagging, self._uncounted(listed, at_s), at_s)
+        self._read_policies(listed.values(), at_s)
+        # A passive declare is a use of the queue: one that is asked for often would never expire.
+        expiring = self._expiring_policies
+        lasting = {name: each for name, each in listed.items() if not (each.does_expire or each.policy in expiring)}
+        lagging = [name for name, each in lasting.items() if each.kind != CLASSIC]
+        self._declare(missing, lagging, self._uncounted(lasting, at_s), at_s)
         counts = {name: count for name, each in listed.items() if (count := self._count(each, at_s)) is not None}
         self._counts = {name: each for name, each in self._counts.items() if name in counts}
         return counts | self._missing(missing, at_s) | self._gone(at_s)
@@ -185,6 +195,15 @@ class BrokerReader:
             return None
         self._note("management API", None)
         return {each.name: each for each in listed[:QUEUES_MAX]}
+
+    def _read_policies(self, listed: Iterable[ListedQueue], at_s: float) -> None:
+        """Read what policies do where one is new in the list, and now and then."""
+        policies = {each.policy for each in listed if each.policy is not None}
+        if policies <= self._policies and (not policies or 0 <= at_s - self._policies_at_s < POLICIES_EVERY_S):
+            return
+        self._policies, self._policies_at_s = policies, at_s
+        with suppress(Unavailable):
+            self._expiring_policies = self._api.expiring_policies()
 
     def _missing(self, names: Iterable[str], at_s: float) -> dict[str, QueueCount]:
         """What passive declares say of queues that the API left out: its list may be a moment old, or not whole yet.

@@ -47,6 +47,10 @@ class ListedQueue:
     dead_letter_key: str = ""
     """Their routing key there; empty: each keeps its own."""
     expires_messages: bool = False
+    does_expire: bool = False
+    """Whether its arguments let it be deleted a while after its last use."""
+    policy: str | None = None
+    """Which one is in force: it may do the same."""
 
 
 class ManagementApi:
@@ -92,6 +96,17 @@ class ManagementApi:
             for each in entries
             if each.get("destination_type") == "queue"
         )
+
+    def expiring_policies(self) -> frozenset[str]:
+        """The policies of the virtual host that let queues be deleted a while after their last use.
+
+        Raises:
+            Unavailable: as ``queues``.
+        """
+        found = self._get("", "", of="policies")
+        entries = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+        definitions = ((str(each.get("name")), each.get("definition")) for each in entries)
+        return frozenset(name for name, does in definitions if isinstance(does, dict) and "expires" in does)
 
     def head_time_s(self, queue: str) -> float | None:
         """The timestamp of the oldest message in ``queue``, ready or held; ``None``: it has none.
@@ -184,6 +199,8 @@ def _listed(name: str, entry: dict[str, Any]) -> ListedQueue:
         dead_letter_exchange=_text(entry, "x-dead-letter-exchange"),
         dead_letter_key=_text(entry, "x-dead-letter-routing-key") or "",
         expires_messages=_argument(entry, "x-message-ttl") is not None,
+        does_expire=_argument(entry, "x-expires") is not None,
+        policy=str(entry["policy"]) if entry.get("policy") else None,
     )
 
 
