@@ -5,18 +5,17 @@ Without a worker nobody does so: they stay where they are, however long they are
 is not read.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from headway.collect.rabbitmq.broker_reader import QueueCount
 from headway.collect.rabbitmq.queue_sample import DelayedCount
 
-_DELAYED, _DEAD = ".DQ", ".XQ"
+ENDINGS = _DELAYED, _DEAD = ".DQ", ".XQ"
 
 
 def owner_of(queue: str) -> str | None:
     """The queue to which ``queue`` belongs by its name; ``None``: it has none of the two endings."""
-    owner = queue.removesuffix(_DELAYED).removesuffix(_DEAD)
-    return owner if owner and len(queue) - len(owner) == len(_DEAD) else None
+    return queue[: -len(_DEAD)] or None if queue.endswith(ENDINGS) else None
 
 
 def belongs(queue: str, names: Collection[str]) -> bool:
@@ -25,13 +24,13 @@ def belongs(queue: str, names: Collection[str]) -> bool:
     return owner is not None and all(f"{owner}{ending}" in names for ending in ("", _DELAYED, _DEAD))
 
 
-def delayed_name(queue: str) -> str:
-    """The queue of the delayed messages of ``queue``."""
-    return f"{queue}{_DELAYED}"
+def delayed_by_queue(counts: Mapping[str, QueueCount]) -> dict[str, DelayedCount]:
+    """The delayed messages of each queue that has some beside it, by ``counts`` of what belongs to queues."""
+    of_delayed = {name: count for name, count in counts.items() if name.endswith(_DELAYED)}
+    return {name.removesuffix(_DELAYED): _delayed(count) for name, count in of_delayed.items()}
 
 
-def delayed_from(count: QueueCount) -> DelayedCount:
-    """The delayed messages, of which ``count`` is the count."""
+def _delayed(count: QueueCount) -> DelayedCount:
     is_left = bool(count.ready_jobs) and not count.consumers
     return DelayedCount(
         # Some of those that no worker has taken may be due.

@@ -76,7 +76,7 @@ class QueueSamples:
         take them. If no worker is there to take them, one job at least waits for one.
         """
         known, delayed_before, before = self._empty.get(name, (None, None, None))
-        if before is not None and known is count and delayed_before == delayed:
+        if before is not None and known is count and (delayed_before is delayed or delayed_before == delayed):
             return copied(before, at_s=at_s)
         age = Age() if delayed.is_left else self._heads.age(name, count, at_s)
         is_exact = self._acknowledges_ends and not delayed.is_held

@@ -1,14 +1,14 @@
 """Any queues of RabbitMQ, whoever publishes to them and consumes from them: counted, without events."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from headway.collect.rabbitmq.broker_address import SCHEMES, refusals
-from headway.collect.rabbitmq.broker_reader import BrokerReader, QueueCount, known_from, single_consumer_from
-from headway.collect.rabbitmq.dramatiq_queues import belongs, delayed_from, delayed_name, owner_of
+from headway.collect.rabbitmq.broker_reader import BrokerReader, known_from, single_consumer_from
+from headway.collect.rabbitmq.dramatiq_queues import ENDINGS, belongs, delayed_by_queue, owner_of
 from headway.collect.rabbitmq.head_times import HeadTimes
 from headway.collect.rabbitmq.management_api import ListedQueue
-from headway.collect.rabbitmq.queue_sample import UNKNOWN, DelayedCount, QueueSamples, serves_workers
+from headway.collect.rabbitmq.queue_sample import UNKNOWN, QueueSamples, serves_workers
 from headway.collect.source import Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
 from headway.connections import Connection
 
@@ -48,9 +48,14 @@ class RabbitmqSource:
     def poll(self, at_s: float) -> Reading:
         """Depths, and ages where messages have a timestamp, as they are now."""
         counts, names = self._reader.read(at_s), self._reader.known
-        queues = {name: count for name, count in counts.items() if self._is_own(name, names)}
-        samples = self._samples.of(queues, at_s, delayed=lambda name, _: self._delayed_of(name, counts, names))
-        return Reading(at_s=at_s, samples=samples)
+        endings = [name for name in counts if name.endswith(ENDINGS)]  # few of a thousand, most often none
+        others = {name for name in endings if not self._is_own(name, names)}
+        queues = {name: count for name, count in counts.items() if name not in others} if others else counts
+        beside = {name: counts[name] for name in others if belongs(name, names)}
+        delayed = delayed_by_queue(beside)
+        return Reading(
+            at_s=at_s, samples=self._samples.of(queues, at_s, delayed=lambda name, _: delayed.get(name, UNKNOWN))
+        )
 
     def close(self) -> None:
         """Let the broker go."""
@@ -65,11 +70,6 @@ class RabbitmqSource:
         if owner_of(name) is None or name in self._connection.named_queues:
             return True
         return self._connection.reads(name) and not belongs(name, names)
-
-    def _delayed_of(self, name: str, counts: Mapping[str, QueueCount], names: Collection[str]) -> DelayedCount:
-        beside = delayed_name(name)
-        is_beside = belongs(beside, names) and beside not in self._connection.named_queues
-        return delayed_from(counts[beside]) if is_beside and beside in counts else UNKNOWN
 
 
 EMIT = "report the jobs: docs/how-to/report-jobs.md"
