@@ -233,6 +233,39 @@ def test_a_queue_of_the_same_name_makes_no_worker_of_another_broker_ours(given: 
     assert (len(found.workers), len(strays)) == (workers, 1 - workers)
 
 
+def two_apps(tmp_path: Path, **queues_of: tuple[str, ...]) -> Templates:
+    """Two applications of one broker, with the queues of each."""
+    apps = [
+        CeleryApp(app=f"{name}.tasks:app", folder=tmp_path, file=tmp_path / name / "tasks.py", broker="redis://h/0")
+        for name in queues_of
+    ]
+    named = {f"{name}.tasks:app": queues for name, queues in queues_of.items()}
+    return Templates(source_folder=tmp_path, folder=tmp_path, env={}, dotenv={}, apps=apps, queues_of=named)
+
+
+def test_of_two_applications_in_one_broker_each_serves_its_own_queue(tmp_path: Path) -> None:
+    """Celery discards a task that its application does not know: a worker of the other one would lose it."""
+    made = two_apps(tmp_path, shop=("mail", "celery"), bills=("bills", "celery"))
+    at = candidate("redis://h/0", source="x")
+    served = {queue: made.plain("celery", [queue], at) for queue in ("mail", "bills", "celery")}
+    assert {queue: each.argv[2] for queue, each in served.items()} == {
+        "mail": "shop.tasks:app",
+        "bills": "bills.tasks:app",
+        "celery": "shop.tasks:app",
+    }
+    assert (served["mail"].remarks, served["bills"].remarks) == ([], [])
+    assert served["celery"].remarks == [
+        "bills.tasks:app may send to celery, too: a worker of shop.tasks:app discards tasks that it does not know"
+    ]
+
+
+def test_no_template_for_a_queue_is_like_a_worker_of_another_application(tmp_path: Path) -> None:
+    made = two_apps(tmp_path, shop=("mail",), bills=("bills",))
+    app = CeleryApp(app="tasks:app", folder=tmp_path / "shop", file=tmp_path / "shop/tasks.py")
+    worker = RunningWorker(pid=7, command=known(CELERY + "-A tasks worker"), folder="/srv", environment={}, app=app)
+    assert [made.can_serve(worker, queue) for queue in ("mail", "bills", "unknown")] == [True, False, True]
+
+
 def test_an_rq_worker_class_of_its_own_is_kept(tmp_path: Path) -> None:
     def like(line: str) -> tuple[str, ...]:
         worker = RunningWorker(pid=7, command=known(line), folder="/srv", environment={})

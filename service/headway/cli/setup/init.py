@@ -69,6 +69,7 @@ def main(words: list[str]) -> int:
         env=os.environ,
         dotenv=dotenv.variables,
         apps=application.apps,
+        queues_of={name: each.queues for name, each in application.declared.items()},
         dramatiq_modules=application.dramatiq_modules,
     )
     if used:

@@ -88,11 +88,10 @@ def _pools(found: FoundConnection, templates: Templates) -> list[PoolDraft]:
             pools.append(
                 PoolDraft(connection=found.name, queues=queues, template=templates.like(worker, queues, candidate))
             )
-    unnamed = [each for each in found.workers if not each.command.queues]
     for queue in left:
-        like = next((each for each in unnamed if queue not in each.command.excluded), None) or next(
-            iter(found.workers), None
-        )
+        fit = [each for each in found.workers if templates.can_serve(each, queue)]
+        unnamed = (each for each in fit if not each.command.queues and queue not in each.command.excluded)
+        like = next(unnamed, None) or next(iter(fit), None)
         made = templates.like(like, [queue], candidate) if like else templates.plain(found.library, [queue], candidate)
         pools.append(PoolDraft(connection=found.name, queues=[queue], template=made))
     return pools

@@ -42,6 +42,8 @@ class Templates:
     dotenv: Mapping[str, str] = field(repr=False)
     apps: Sequence[CeleryApp] = ()
     """The Celery applications found here."""
+    queues_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The name of each of ``apps`` -> the queues that its source names."""
     dramatiq_modules: Sequence[str] = ()
 
     def plain(self, library: str, queues: Sequence[str], candidate: Candidate) -> LibraryPreset:
@@ -127,9 +129,7 @@ class Templates:
         )
 
     def _celery(self, queues: Sequence[str], candidate: Candidate) -> LibraryPreset:
-        variables = {**self.dotenv, **self.env}
-        own = (each for each in self.apps if place_of(as_read(each.broker_url(variables))) == candidate.place)
-        app = next(own, None) or next(iter(self.apps), None)
+        app, others = self._apps_for(queues, candidate)
         preset = STARTERS["celery"]
         argv = [app.app if app and word == NO_APP else word for word in preset.argv[1:]]
         argv[argv.index("QUEUE")] = ",".join(queues)
@@ -138,8 +138,9 @@ class Templates:
             remarks.append(
                 f"put the module of your Celery application in the place of {NO_APP}, as in `--app shop.tasks`"
             )
-        elif others := [each.app for each in self.apps if each is not app]:
-            remarks.append(f"there are other applications, too: {', '.join(others[:5])}")
+        elif others:
+            names, at = ", ".join(each.app for each in others[:5]), ", ".join(queues)
+            remarks.append(f"{names} may send to {at}, too: a worker of {app.app} discards tasks that it does not know")
         return replace(
             preset,
             argv=(self.program("celery"), *argv),
@@ -147,6 +148,22 @@ class Templates:
             working_directory=self._directory(app.folder if app else self.source_folder),
             remarks=remarks,
         )
+
+    def can_serve(self, worker: RunningWorker, queue: str) -> bool:
+        """Whether a worker like ``worker`` knows the tasks of ``queue``, unless the source gives them to other apps."""
+        senders = self._senders([queue])
+        return worker.app is None or not senders or worker.app.file in {each.file for each in senders}
+
+    def _apps_for(self, queues: Sequence[str], candidate: Candidate) -> tuple[CeleryApp | None, list[CeleryApp]]:
+        """The application whose worker serves ``queues``, and others whose tasks may be in them."""
+        variables = {**self.dotenv, **self.env}
+        here = [each for each in self.apps if place_of(as_read(each.broker_url(variables))) == candidate.place]
+        known = here or list(self.apps)
+        senders = [each for each in self._senders(queues) if each in known] or known
+        return next(iter(senders), None), senders[1:]
+
+    def _senders(self, queues: Sequence[str]) -> list[CeleryApp]:
+        return [each for each in self.apps if not set(queues).isdisjoint(self.queues_of.get(each.app, ()))]
 
     def _like_celery(self, worker: RunningWorker, queues: Sequence[str], variables: Mapping[str, str]) -> LibraryPreset:
         command, preset = worker.command, STARTERS["celery"]
