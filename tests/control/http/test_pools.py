@@ -77,7 +77,11 @@ def stopped(since_s: float, until_s: float) -> Stoppage:
         ({**MEASURED, "waiting_jobs": 9, "oldest_age_s": 500.0}, {"stoppage": stopped(-600.0, -5.0)}, "on_time"),
         ({"waiting_jobs": 9, "oldest_age_s": 500.0}, {"stoppage": stopped(-600.0, -8.0)}, "at_risk"),
         ({"waiting_jobs": 9, "oldest_age_s": 500.0}, {"stoppage": stopped(-600.0, -11.0)}, "breaching"),
-        ({}, {}, "idle"),
+        ({"in_flight_jobs": 0}, {}, "idle"),
+        # Nobody waits for the jobs that run. Whether any runs may be unknown, and that is not idle.
+        ({"in_flight_jobs": 2}, {}, "on_time"),
+        ({}, {}, "on_time"),
+        ({"has_unknown_rates": True}, {}, "unmeasured"),
         # How many wait is unknown, or at least five do: nobody knows that nothing waits.
         ({"waiting_jobs": None}, {}, "unmeasured"),
         ({"waiting_jobs": None, "waiting_min_jobs": 5}, {}, "unmeasured"),

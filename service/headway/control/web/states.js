@@ -22,7 +22,7 @@ export const STATES = {
 /** What is then so. */
 export const MEANINGS = {
   on_time: "Nothing waits longer than the objective, and what started lately had not.",
-  idle: "Nothing waits, and no job has started lately: there is nothing to measure.",
+  idle: "Nothing waits, no job runs, and none has started lately: there is nothing to measure.",
   scaling: "Workers are being started or let go.",
   at_risk: "The oldest job has waited most of its objective, or workers are missing: hosts have no capacity for them, or do not start them.",
   recovering: "No job waits too long now, but some did within the objective's window.",

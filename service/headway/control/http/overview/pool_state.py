@@ -167,13 +167,18 @@ class Condition:
     def is_quiet(self) -> bool:
         """Whether nothing waits and nothing has started, so that there is nothing to measure."""
         known = self.metrics
-        at_work = self.counts.running if known.in_flight_jobs is None else known.in_flight_jobs
         return (
             known.waiting_jobs == 0
             and not known.start_rate_per_s
             and known.pickup_objective_s is None
-            and not (known.has_unknown_rates and at_work)
+            and not (known.has_unknown_rates and self.may_be_at_work)
         )
+
+    @property
+    def may_be_at_work(self) -> bool:
+        """Whether jobs run, or may: workers run, and whether they have jobs is unknown."""
+        known = self.metrics
+        return known.in_flight_jobs > 0 if known.in_flight_jobs is not None else self.counts.running > 0
 
     @property
     def is_scaling(self) -> bool:
@@ -196,6 +201,8 @@ STATES: Sequence[tuple[PoolState, Callable[[Condition], bool]]] = (
     ("bottleneck", lambda seen: bool(seen.bottlenecks)),
     ("at_risk", lambda seen: seen.is_at_risk),
     ("scaling", lambda seen: seen.is_scaling),
+    # Long jobs go on for many windows: nobody waits for them, and a pool at work is not idle.
+    ("on_time", lambda seen: seen.is_quiet and seen.may_be_at_work),
     ("idle", lambda seen: seen.is_quiet),
     ("unmeasured", lambda seen: seen.metrics.pickup_objective_s is None),
 )
