@@ -252,10 +252,11 @@ def test_apply_reports_what_a_profile_cannot_keep(
     text = "pools:\n  mail: {queues: [redis/mail], template: rq, objective: {target_s: 7}}\n"
     assert main(["apply", profiles_file(tmp_path, text)]) == 0
     assert capsys.readouterr().out == (
-        f"created mail at {served.url}\n  note: needs 1 standing worker: start-up 3 s (a guess) + tick 5 s > 7 s\n"
+        f"created mail at {served.url}\n"
+        "  note: keep 1 worker warm (workers_min): start-up 3 s (a guess) + tick 5 s > 7 s\n"
     )
     assert main(["get", "profiles"]) == 0
-    assert "needs 1 standing worker" in capsys.readouterr().out
+    assert "keep 1 worker warm (workers_min)" in capsys.readouterr().out
 
 
 def test_apply_says_that_a_forecast_policy_means_auto(

@@ -19,48 +19,53 @@ NOT_ALLOWED = "; workers_max=5 does not allow them"
     ("values", "seen", "notes"),
     [
         ({}, {"start_up_s": 5.0}, ()),  # 5 + 5 = 10 s: just in time
-        ({}, {"start_up_s": 8.0}, ("needs 1 standing worker: start-up 8 s + tick 5 s > 10 s",)),
+        # Of what was measured, three digits: with each note that changes a decision is stored again.
+        ({}, {"start_up_s": 31.4898}, ("keep 1 worker warm (workers_min): start-up 31.5 s + tick 5 s > 10 s",)),
+        ({}, {"start_up_s": 8.0}, ("keep 1 worker warm (workers_min): start-up 8 s + tick 5 s > 10 s",)),
         (
             {},
             {"start_up_s": 8.0, "arrival_rate_per_s": 4.0, "service_time_s": 0.7},  # 2.8 busy
-            ("needs 3 standing workers: start-up 8 s + tick 5 s > 10 s",),
+            ("keep 3 workers warm (workers_min): start-up 8 s + tick 5 s > 10 s",),
         ),
         (
             {},
             {"start_up_s": 8.0, "arrival_rate_per_s": 4.0, "service_time_s": 0.7, "slots_per_worker": 4},
-            ("needs 1 standing worker: start-up 8 s + tick 5 s > 10 s",),
+            ("keep 1 worker warm (workers_min): start-up 8 s + tick 5 s > 10 s",),
         ),
         (
             {},
             {"start_up_s": 8.0, "arrival_rate_per_s": 0.17, "service_time_s": 0.2, "burst_jobs": 50.0},
             # A slot starts 1 + 9.5 ÷ 0.2 = 48 of them in time, the margin taken off; 50 ÷ 48 = 1.04
-            ("needs 2 standing workers: start-up 8 s + tick 5 s > 10 s, and 50 jobs arrive together",),
+            ("keep 2 workers warm (workers_min): start-up 8 s + tick 5 s > 10 s, and 50 jobs arrive together",),
         ),
         (
             {},
             {"start_up_s": 8.0, "arrival_rate_per_s": 0.17, "service_time_s": 0.2, "burst_jobs": 48.0},
-            ("needs 1 standing worker: start-up 8 s + tick 5 s > 10 s",),
+            ("keep 1 worker warm (workers_min): start-up 8 s + tick 5 s > 10 s",),
         ),
         (
             {},
             {"start_up_s": 8.0, "service_time_s": 30.0, "burst_jobs": 40.26},  # each slot starts one only; two digits
-            ("needs 40 standing workers: start-up 8 s + tick 5 s > 10 s, and 40 jobs arrive together",),
+            ("keep 40 workers warm (workers_min): start-up 8 s + tick 5 s > 10 s, and 40 jobs arrive together",),
         ),
         (
             {},
             {"start_up_s": 8.0, "service_time_s": 30.0, "burst_jobs": 41.0, "slots_per_worker": 8},  # 41 ÷ 8
-            ("needs 6 standing workers: start-up 8 s + tick 5 s > 10 s, and 41 jobs arrive together",),
+            ("keep 6 workers warm (workers_min): start-up 8 s + tick 5 s > 10 s, and 41 jobs arrive together",),
         ),
         (
             {},
             {"start_up_s": 8.0, "arrival_rate_per_s": 4.0, "service_time_s": 0.7, "burst_jobs": 100.0},
             # 1 + ⌊9.5 ÷ 0.7⌋ = 14 a slot: 8 slots, beside two of the 2.8 that are busy
-            ("needs 10 standing workers: start-up 8 s + tick 5 s > 10 s, and 100 jobs arrive together",),
+            ("keep 10 workers warm (workers_min): start-up 8 s + tick 5 s > 10 s, and 100 jobs arrive together",),
         ),
         (
             {"workers_max": 5},
             {"start_up_s": 8.0, "service_time_s": 30.0, "burst_jobs": 9.0},
-            ("needs 9 standing workers: start-up 8 s + tick 5 s > 10 s, and 9 jobs arrive together" + NOT_ALLOWED,),
+            (
+                "keep 9 workers warm (workers_min): start-up 8 s + tick 5 s > 10 s, and 9 jobs arrive together"
+                + NOT_ALLOWED,
+            ),
         ),
         ({"workers_min": 2}, {"start_up_s": 8.0, "service_time_s": 0.2, "burst_jobs": 50.0}, ()),
         ({}, {"start_up_s": 4.0, "service_time_s": 30.0, "burst_jobs": 40.0}, ()),  # reacting is soon enough
@@ -69,23 +74,23 @@ NOT_ALLOWED = "; workers_max=5 does not allow them"
         (
             {"objective": Objective(target_s=7.0)},
             {"start_up_s": None},
-            ("needs 1 standing worker: start-up 3 s (a guess) + tick 5 s > 7 s",),
+            ("keep 1 worker warm (workers_min): start-up 3 s (a guess) + tick 5 s > 7 s",),
         ),
         (
             {"member_objectives": {"redis/mail": Objective(target_s=2.0)}},  # the strictest of all counts
             {"start_up_s": 1.0},
-            ("needs 1 standing worker: start-up 1 s + tick 5 s > 2 s",),
+            ("keep 1 worker warm (workers_min): start-up 1 s + tick 5 s > 2 s",),
         ),
         (
             {"hold_up_s": 30.0},
             {"start_up_s": 1.0},
-            ("needs 1 standing worker: start-up 1 s + tick 5 s + hold_up_s 30 s > 10 s",),
+            ("keep 1 worker warm (workers_min): start-up 1 s + tick 5 s + hold_up_s 30 s > 10 s",),
         ),
         (
             {"workers_max": 4},
             {"start_up_s": 8.0, "arrival_rate_per_s": 6.0, "service_time_s": 1.0},
             (
-                "needs 6 standing workers: start-up 8 s + tick 5 s > 10 s; workers_max=4 does not allow them",
+                "keep 6 workers warm (workers_min): start-up 8 s + tick 5 s > 10 s; workers_max=4 does not allow them",
                 "workers_max=4 cannot keep up: what arrives keeps 6.0 workers busy",
             ),
         ),
@@ -169,9 +174,9 @@ def test_bursts_are_remembered_by_the_strategy_s_state_and_reported_between_them
     assert remembered_burst_jobs({}, percentile=99.0) is None
     quiet = replace(view(queue(sampled_at_s=at_s, service_time_s=0.4), start_up_s=8.0), profile=slow)
     assert circumstances(quiet, now_s=at_s, state=state) == (
-        "needs 2 standing workers: start-up 8 s + tick 5 s > 10 s, and 30 jobs arrive together",
+        "keep 2 workers warm (workers_min): start-up 8 s + tick 5 s > 10 s, and 30 jobs arrive together",
     )
-    assert circumstances(quiet, now_s=at_s) == ("needs 1 standing worker: start-up 8 s + tick 5 s > 10 s",)
+    assert circumstances(quiet, now_s=at_s) == ("keep 1 worker warm (workers_min): start-up 8 s + tick 5 s > 10 s",)
 
 
 def test_what_people_and_clocks_have_set_is_named_in_the_decision() -> None:

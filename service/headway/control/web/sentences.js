@@ -22,12 +22,12 @@ function unsaid({ notes, steps }) {
   return isHeld ? sentences.map((note) => note.replace(/^(metrics are older than .*): they lower nothing until (they are fresh|fresh ones arrive)$/, "$1")) : sentences;
 }
 
-/** The sum behind standing workers, in words. */
+/** The sum behind warm workers, in words. */
 function plain(note) {
   return note.replace(
-    /^needs (\d+) standing workers?: start-up ([\d.]+) s \+ tick ([\d.]+) s > ([\d.]+) s$/,
-    (_, workers, startUp, tick, target) =>
-      `a worker takes ${duration(Number(startUp))} to start, and a decision up to ${duration(Number(tick))}: together longer than the objective's ${duration(Number(target))}, so ${workers} must be pre-warmed`,
+    /^keep (\d+) workers? warm \((\w+)\): start-up ([\d.]+) s \+ tick ([\d.]+) s > ([\d.]+) s$/,
+    (_, workers, key, startUp, tick, target) =>
+      `a worker takes ${duration(Number(startUp))} to start, and a decision up to ${duration(Number(tick))}: together longer than the objective's ${duration(Number(target))}, so a job that finds no worker starts late unless ${key} is at least ${workers}`,
   );
 }
 

@@ -20,6 +20,7 @@ from headway.scaling.view import SERVICE_TIME_GUESS_S, START_UP_GUESS_S, TICK_S,
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 BEGINNING = Memory()
 BURST_DIGITS = 2  # of what is remembered of bursts: older ones fade, and a note that changes is stored again
+START_UP_DIGITS = 3  # of what is measured of starts
 
 
 def feasibility(
@@ -116,13 +117,15 @@ def _standing(
     floor = profile.workers_min if profile.pinned is None else profile.pinned
     if late_s <= target_s or floor >= needed:
         return None
-    terms = [f"start-up {ready_s:g} s{' (a guess)' if start_up_s is None else ''}", f"tick {tick_s:g} s"]
+    shown_s = float(f"{ready_s:.{START_UP_DIGITS}g}")
+    terms = [f"start-up {shown_s:g} s{' (a guess)' if start_up_s is None else ''}", f"tick {tick_s:g} s"]
     if profile.hold_up_s:
         terms.append(f"hold_up_s {profile.hold_up_s:g} s")
     what = "worker" if needed == 1 else "workers"
+    key = "workers_min" if profile.pinned is None else "pinned"
     ceiling = "" if needed <= profile.workers_max else f"; workers_max={profile.workers_max} does not allow them"
     bursts = f", and {burst_jobs:,.0f} jobs arrive together" if burst_jobs else ""
-    return f"needs {needed} standing {what}: {' + '.join(terms)} > {target_s:g} s{bursts}{ceiling}"
+    return f"keep {needed} {what} warm ({key}): {' + '.join(terms)} > {target_s:g} s{bursts}{ceiling}"
 
 
 def _too_few(profile: Profile, *, busy_workers: float) -> str | None:
