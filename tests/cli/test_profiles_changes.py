@@ -150,6 +150,19 @@ def test_validate_takes_the_file_that_up_takes_where_none_is_named(
     assert capsys.readouterr().out == "profiles.yaml: 1 profile, no mistake\n"
 
 
+def test_validate_names_a_template_that_the_host_file_beside_it_lacks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    profiles_file(tmp_path, TEXT)
+    (tmp_path / "host.toml").write_text('[templates.rp]\nargv = ["/bin/sh", "-c", "exec true"]\n')
+    assert main(["validate"]) == 0
+    assert capsys.readouterr().out == (
+        "profiles.yaml: 1 profile, no mistake\n"
+        "warning: profile 'mail': no template 'rq' in host.toml: no worker of it can start on this host\n"
+    )
+
+
 def test_validate_names_objectives_that_are_no_edge_of_the_sketches(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -163,23 +163,26 @@ def validate(files: Files = None, more: MoreFiles = None) -> None:
     if breaches:
         raise Invalid(*breaches)
     say(f"{', '.join(map(str, named))}: {counted(len(wanted), 'profile')}, no mistake")
-    templates = _templates_beside({file.parent / HOST_FILE for file in named}, {each.template for each in wanted})
-    for path, known in templates.items():
-        for sentence in cut_warnings(known.values()):
-            say(f"warning: {path}: {sentence}")
+    templates = {}
+    for path in sorted({file.parent / HOST_FILE for file in named}):
+        with suppress(HeadwayError):  # its own mistakes are the business of `headway agent check`
+            templates[path] = host_file.load(path).templates
+    for sentence in _template_warnings(wanted, templates):
+        say(f"warning: {sentence}")
     for profile in wanted:
         for sentence in (*inexact_objectives(profile), *order_remarks(profile, *_order(profile, templates.values()))):
             say(f"note: {sentence}")
 
 
-def _templates_beside(paths: Iterable[Path], names: Collection[str]) -> dict[Path, dict[str, Template]]:
-    """The templates of these names in the host files beside the profiles. One that cannot be read has none."""
-    found = {}
-    for path in sorted(paths):
-        with suppress(HeadwayError):
-            known = host_file.load(path).templates
-            found[path] = {name: each for name, each in known.items() if name in names}
-    return found
+def _template_warnings(wanted: Iterable[Profile], hosts: Mapping[Path, Mapping[str, Template]]) -> Iterator[str]:
+    """What is wrong with the templates of the profiles in the host files beside them, a sentence each."""
+    names = {each.template: each.pool for each in wanted}
+    where = " and ".join(map(str, hosts))
+    for name, pool in names.items():
+        if where and not any(name in known for known in hosts.values()):
+            yield f"profile {pool!r}: no template {name!r} in {where}: no worker of it can start on this host"
+    for path, known in hosts.items():
+        yield from (f"{path}: {each}" for each in cut_warnings(known[name] for name in known if name in names))
 
 
 def _order(profile: Profile, hosts: Iterable[Mapping[str, Template]]) -> Taking:
