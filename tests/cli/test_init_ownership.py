@@ -241,6 +241,16 @@ def test_in_a_part_of_an_application_its_folder_is_named(tmp_path: Path) -> None
     assert not list((shop / "proj/jobs").glob("*.toml"))
 
 
+def test_an_application_whose_broker_is_not_in_its_text_is_named(
+    tmp_path: Path, server: Valkey, neighbours: dict[str, Path]
+) -> None:
+    app = "from celery import Celery\nfrom config import BROKER\n\napp = Celery('shop', broker=BROKER)\n"
+    done = initialised(folder(tmp_path, "shop", tasks=app))
+    assert done.returncode == 2, done.stdout
+    assert "tasks:app was found, and the URL of its broker was not" in done.stderr
+    assert "name it with --broker URL, or add --import-app, which asks the application" in done.stderr
+
+
 def test_two_applications_below_a_folder_have_pools_of_their_own(tmp_path: Path, server: Valkey) -> None:
     def app(number: int, queue: str) -> str:
         broker = database(server, number)

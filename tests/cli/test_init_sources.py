@@ -122,6 +122,7 @@ def test_an_application_that_a_function_makes_has_queues_and_a_sentence(tmp_path
         ("import rq\nq = rq.Queue(connection=c)", "default"),
         ("from rq.decorators import job\n\n@job('mail', connection=c)\ndef f(): ...", "mail"),
         ("from rq import Worker\nWorker(['high', 'low'], connection=c)", "high low"),
+        ("from rq.decorators import job\n\n@job(queue='mail', connection=c)\ndef f(): ...", "mail"),
         ("import django_rq\ndjango_rq.get_queue('mail')", "mail"),
         ("RQ_QUEUES = {'default': {'URL': 'redis://h'}, 'high': {}}", "default high"),
         ("from kombu import Queue\nq = Queue('no')", ""),
@@ -133,8 +134,32 @@ def test_rq_queues_are_read_from_literals(tmp_path: Path, text: str, queues: str
 
 
 @pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("for name in ('high', 'low'):\n    Queue(name, connection=c)", ["line 4"]),
+        ("from names import MAIL\nQueue(MAIL, connection=c)", ["line 4"]),
+        ("from queues import mail\n@job(mail)\ndef f(): ...", []),
+        ("mail = Queue('mail')\n@job(mail)\ndef f(): ...", []),
+    ],
+)
+def test_names_of_rq_queues_that_code_makes_are_said_not_to_be_read(
+    tmp_path: Path, text: str, lines: list[str]
+) -> None:
+    found = application(tmp_path, jobs=f"from rq import Queue\nfrom rq.decorators import job\n{text}")
+    assert list(found.unread_rq) == [f"{tmp_path}/jobs.py, {each}" for each in lines]
+
+
+def test_the_broker_of_an_application_that_a_function_makes_is_in_its_settings(tmp_path: Path) -> None:
+    text = "def make():\n    app = Celery('x')\n    app.config_from_mapping(CELERY=dict(broker_url='redis://h/3'))\n"
+    found = application(tmp_path, factory=f"from celery import Celery\n\n{text}")
+    assert (found.title, found.factory_url({})) == ("a Celery application", "redis://h/3")
+
+
+@pytest.mark.parametrize(
     ("text", "url"),
     [
+        ("q = rq.Queue(connection=redis.from_url(os.environ.get('SHOP') or 'redis://h/4'))", "redis://s/1"),
+        ("q = rq.Queue(connection=redis.from_url(os.environ.get('UNSET') or 'redis://h/4'))", "redis://h/4"),
         ("q = rq.Queue(connection=redis.Redis.from_url('redis://h/3'))", "redis://h/3"),
         ("q = rq.Queue(connection=redis.Redis.from_url(os.environ['SHOP']))", "redis://s/1"),
         ("q = rq.Queue(connection=redis.Redis(host='h', db=2))", "redis://h:6379/2"),

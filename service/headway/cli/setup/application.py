@@ -28,6 +28,8 @@ class Application:
     declared: Mapping[str, DeclaredQueues] = field(default_factory=dict)
     """The name of each of ``apps`` -> its queues; without a name, those of an application that a function makes."""
     rq_queues: Sequence[str] = ()
+    unread_rq: Sequence[str] = ()
+    """Where code makes the names of RQ's queues: files and lines."""
     rq_brokers: Sequence[tuple[str | None, str | None]] = field(default=(), repr=False)
     """The URL that is written out, and the variable that goes before it."""
     dramatiq_queues: Sequence[str] = ()
@@ -37,6 +39,17 @@ class Application:
     problems: Sequence[str] = ()
     files: Sequence[Path] = ()
     """The source that was read."""
+
+    @property
+    def title(self) -> str:
+        """What it is called where one thing of it has to stand for all; empty: there is none."""
+        queues = "queues of RQ" if self.rq_queues else "queues of Dramatiq" if self.dramatiq_queues else ""
+        return self.apps[0].app if self.apps else "a Celery application" if self.has_celery else queues
+
+    def factory_url(self, variables: Mapping[str, str]) -> str:
+        """The URL in the settings of a Celery application that a function makes; empty where they have none."""
+        settings = self.declared.get("", DeclaredQueues())
+        return variables.get(settings.broker_variable or "") or settings.broker or ""
 
     def rq_urls(self, variables: Mapping[str, str]) -> Iterator[str]:
         """The URLs of RQ's brokers where ``variables`` are set."""
@@ -58,6 +71,7 @@ def application_in(folder: Path) -> Application:
         apps=[_with_settings(each, declared[each.app]) for each in apps],
         declared=declared,
         rq_queues=list(dict.fromkeys(queue for each in files for queue in each.rq)),
+        unread_rq=[f"{each.file.path}, line {line}" for each in files for line in dict.fromkeys(each.unread_rq_lines)],
         rq_brokers=[broker for each in files for broker in each.rq_brokers],
         dramatiq_queues=list(dict.fromkeys(queue for each in files for queue in each.dramatiq)),
         dramatiq_modules=[each.file.module for each in files if each.dramatiq],
@@ -81,6 +95,7 @@ def declare(application: Application, found: Sequence[FoundConnection], variable
     assumed: list[str] = []
     of_celery = [each for each in found if each.library == "celery"]
     urls = {each.app: each.broker_url(variables) for each in application.apps}
+    urls[""] = application.factory_url(variables)
     for name, declared in application.declared.items():
         url = variables.get(VARIABLES_OF["celery"][0]) or urls.get(name)
         home = _home(of_celery, [url] if url else [], library="celery", declared=declared.queues)
@@ -101,6 +116,11 @@ def declare(application: Application, found: Sequence[FoundConnection], variable
             home.is_of_application = True
             home.declared += [each for each in application.rq_queues if each not in home.declared]
             assumed += _assumption("RQ's queues here", home)
+    if application.unread_rq:
+        assumed.append(
+            f"queues of RQ were not read, where code makes their names ({_listed(application.unread_rq)}): write them "
+            "into profiles.yaml"
+        )
     if application.dramatiq_queues:
         assumed += _declare_dramatiq(application, found)
     return assumed
@@ -196,12 +216,15 @@ def _home(
     return max(likely, key=likeliness, default=None)
 
 
+def _listed(places: Sequence[str]) -> str:
+    return "; ".join([*places[:LINES_NAMED], *(["others"] if len(places) > LINES_NAMED else [])])
+
+
 def _unread(name: str, declared: DeclaredQueues) -> Iterator[str]:
-    places = [*declared.unread[:LINES_NAMED], *(["others"] if len(declared.unread) > LINES_NAMED else [])]
-    if places:
+    if declared.unread:
         yield (
-            f"routes{f' of {name}' if name else ''} were not read, where code makes them ({'; '.join(places)}): add "
-            "--import-app, which asks the application itself, or write its queues into profiles.yaml"
+            f"routes{f' of {name}' if name else ''} were not read, where code makes them ({_listed(declared.unread)}): "
+            "add --import-app, which asks the application itself, or write its queues into profiles.yaml"
         )
 
 

@@ -75,7 +75,7 @@ def main(words: list[str]) -> int:
     if used:
         made = draft(used, templates, libraries)
     else:
-        broker = _first(result, others, machine, is_celery=application.has_celery)
+        broker = _first(result, others, machine, application)
         made = example(broker, templates, libraries, name=options.name, is_celery=application.has_celery)
     _write(folder, {PROFILES: profiles_text(made), HOST: host_text(made)}, is_private=made.has_password)
     findings = Findings(
@@ -133,7 +133,8 @@ def _candidates(
     else:
         apps_of_workers = [each.app for each in workers if each.app]
         found = [*written(os.environ, dotenv), *_of_workers(workers), *_of_apps(application.apps, variables)]
-        found += [candidate(url, source="the source of this folder") for url in application.rq_urls(variables)]
+        in_source = [application.factory_url(variables), *application.rq_urls(variables)]
+        found += [candidate(url, source="the source of this folder") for url in in_source if url]
         found += [*_of_apps(apps_of_workers, {}), *loopback()]
     found = each_once(found)
     return found if options.management_url is None else managed_at(options.management_url, found)
@@ -200,7 +201,7 @@ def _of_apps(apps: Sequence[CeleryApp], variables: Mapping[str, str]) -> Iterato
 
 
 def _first(
-    found: Survey, others: Sequence[FoundConnection], machine: MachineWorkers, *, is_celery: bool
+    found: Survey, others: Sequence[FoundConnection], machine: MachineWorkers, application: Application
 ) -> FoundBroker:
     """The broker that an example is for.
 
@@ -211,6 +212,14 @@ def _first(
     if not is_named and (others or machine.has_others):
         for line in others_lines(machine, others):
             say(line)
+        if application.title:
+            asks = ", or add --import-app, which asks the application" if application.apps else ""
+            for problem in application.problems:
+                say(problem)
+            raise Misconfigured(
+                f"nothing was written: {application.title} was found, and the URL of its broker was not, and what runs "
+                f"here is somebody else's: name it with --broker URL{asks}",
+            )
         above = application_above(Path.cwd())
         raise Misconfigured(
             "nothing was written: no broker, application or worker of this folder was found, and what runs here is "
@@ -229,7 +238,8 @@ def _first(
         )
     first = found.brokers[0].candidate
     choices = [each for each in found.brokers if each.candidate is first]
-    means_celery = (is_celery and first.variable != "RQ_REDIS_URL") or first.variable == "CELERY_BROKER_URL"
+    has_celery = application.has_celery and first.variable != "RQ_REDIS_URL"
+    means_celery = has_celery or first.variable == "CELERY_BROKER_URL"
     liked = [each for each in choices if (each.library.name == "celery") == means_celery]
     return next(iter(liked or choices))
 

@@ -55,6 +55,8 @@ class FileQueues:
     """The line of each configuration of Celery that is another module, and its name, if that is a literal."""
     unread_lines: list[int] = field(default_factory=list)
     """Where names of Celery's queues are made by code."""
+    unread_rq_lines: list[int] = field(default_factory=list)
+    """The same, of RQ's."""
     imports: set[str] = field(default_factory=set)
 
 
@@ -294,12 +296,24 @@ class _Reader(ast.NodeVisitor):
 
     def _rq(self, call: ast.Call, word: str) -> None:
         if word in {"Queue", "get_queue", "job"}:
-            named = call.args[0] if call.args else keyword(call, "name")
-            name = self._values.text(named) if named is not None else RQ_DEFAULT_QUEUE
-            self.found.rq += [] if name is None else [name]
+            named = call.args[0] if call.args else keyword(call, "queue" if word == "job" else "name")
+            if named is None:
+                self.found.rq.append(RQ_DEFAULT_QUEUE)
+            elif (name := self._values.text(named)) is not None:
+                self.found.rq.append(name)
+            elif not self._is_rq_queue(named, is_imported_too=word == "job"):
+                self.found.unread_rq_lines.append(call.lineno)
         elif word in {"Worker", "SimpleWorker", "get_worker"}:
             for each in call.args:
                 self.found.rq += self._values.texts(each) or []
+
+    def _is_rq_queue(self, value: ast.expr, *, is_imported_too: bool) -> bool:
+        """Whether ``value`` is a ``Queue`` whose own call names it, here or in the file that it comes from."""
+        found = self._values.resolved(value)
+        is_imported = isinstance(found, ast.Name) and found.id in self._from
+        return (isinstance(found, ast.Call) and called_name(found) in {"Queue", "get_queue"}) or (
+            is_imported_too and is_imported
+        )
 
     def _unread(self, value: ast.expr) -> None:
         self.found.unread_lines.append(value.lineno)

@@ -49,6 +49,9 @@ class Values:
                 args=[ast.Constant(value=str(name)), *rest],
             ):
                 return self.text(rest[0]) if rest else None, name
+            case ast.BoolOp(op=ast.Or(), values=[first, second]):
+                url, variable = self.url(first)
+                return url or self.url(second)[0], variable
             case _:
                 return None, None
 
