@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from celery import Celery
-from kombu import Exchange, Queue
+from kombu import Exchange, Producer, Queue
+from kombu.transport import native_delayed_delivery as delays
 
 from collect.rabbit_shop import QUORUM, Shop
 from headway.collect.celery.celery_on_rabbitmq import CELERY_ON_RABBITMQ, CeleryOnRabbitmq
@@ -193,6 +194,34 @@ def test_jobs_for_later_of_a_quorum_queue_are_delayed_until_they_are_due(app: Ap
     one = app.restarted(queues=("mail",))
     assert {each.queue: each.delayed_jobs for each in one.poll(time.time()).samples} == {"shop/mail": None}
     one.close()
+
+
+def test_jobs_for_later_are_counted_in_the_chain_of_each_prefix(app: App) -> None:
+    mail = Queue("mail", Exchange("mail", type="topic"), routing_key="mail", queue_arguments=QUORUM)
+    with app.celery.connection() as connection:
+        mail(connection).declare()
+        for prefix, jobs in ((None, 1), ("eu", 2), ("us_celery_delayed_1", 3)):
+            delays.declare_native_delayed_delivery_exchanges_and_queues(connection, "classic", prefix)
+            delays.bind_queue_to_native_delayed_delivery_exchange(connection, mail, prefix)
+            entrance = Exchange(delays.level_name(delays.MAX_LEVEL, prefix), type="topic")
+            producer = Producer(connection, exchange=entrance)
+            for _ in range(jobs):
+                producer.publish("x", routing_key=delays.calculate_routing_key(600, "mail"))
+    app.comes_to(0, 0, 1 + 2 + 3)
+    assert sum(each.jobs for each in delayed_from(app.sample().due)) == 6
+    assert [each.name for each in app.source.discover()] == ["mail"]
+    again = app.restarted(management_url="http://127.0.0.1:9")  # without the management API, which shows arguments
+    counts: list[int | None] = []
+
+    def is_whole() -> bool:
+        samples = again.poll(time.time()).samples
+        assert {each.queue for each in samples} <= {"shop/mail"}
+        counts.extend(each.delayed_jobs for each in samples)
+        return counts[-1:] == [6]
+
+    eventually(is_whole)
+    assert set(counts) <= {None, 6}, "of 85 queues, one poll asks 50"
+    again.close()
 
 
 def test_a_library_has_a_collector_for_each_of_its_brokers() -> None:

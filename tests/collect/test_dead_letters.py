@@ -16,7 +16,7 @@ def queue(name: str, exchange: str | None = None, key: str = "", *, expires: boo
         state="running",
         dead_letter_exchange=exchange,
         dead_letter_key=key,
-        expires_messages=expires,
+        expires_after_ms=1_000 if expires else None,
     )
 
 

@@ -11,24 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.collect.celery.celery_on_rabbitmq import CeleryOnRabbitmq
-from headway.collect.celery.delayed_delivery import MASKED_S, POINTS_MAX, DelayLevels, delay_level
+from headway.collect.celery.delayed_delivery import MASKED_S, POINTS_MAX, DelayLevels
 from headway.collect.rabbitmq.broker_reader import QueueCount
 from headway.connections import Connection
 from headway.scaling.model import QueueSample
-from headway.scaling.model.due_jobs import DUE_EDGES_S, DUE_TOGETHER_S, delayed_from
-
-
-@pytest.mark.parametrize(
-    ("queue", "level"),
-    [("celery_delayed_0", 0), ("celery_delayed_27", 27), ("celery_delayed_delivery", None), ("mail", None)],
-)
-def test_a_queue_of_the_chain_has_its_level(queue: str, level: int | None) -> None:
-    assert delay_level(queue) == level
+from headway.scaling.model.due_jobs import DUE_EDGES_S, DUE_TOGETHER_S, delayed_from, due_by_groups
 
 
 def due_in_s(levels: DelayLevels, counts: dict[int, int], *, at_s: float) -> list[tuple[float, int]]:
     """When so many jobs may be due, as an evaluation takes it."""
-    return [(each.due_in_s, each.jobs) for each in delayed_from(levels.due(counts, at_s=at_s))]
+    return [(each.due_in_s, each.jobs) for each in delayed_from(due_by_groups(levels.delayed(counts, at_s=at_s)))]
 
 
 def test_a_delay_of_one_bit_is_known_to_a_poll() -> None:
@@ -86,7 +78,7 @@ def test_no_job_comes_before_it_was_due(sent: list[tuple[float, int]], pauses_s:
             if left_s < DUE_EDGES_S[-1]:
                 truly = sum(each_s <= left_s for _, each_s in left)
                 assert sum(jobs for due_s, jobs in found if due_s <= left_s + DUE_TOGETHER_S) >= truly
-        due = levels.due(counts, at_s=at_s)
+        due = due_by_groups(levels.delayed(counts, at_s=at_s))
         QueueSample(queue="mail", at_s=1.0, waiting_jobs=0, delayed_jobs=len(left), due=due)
 
 

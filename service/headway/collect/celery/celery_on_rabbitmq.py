@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from headway.collect.celery.delayed_delivery import DelayLevels, delay_level
+from headway.collect.celery.delay_chains import DelayChains, DelayQueue
 from headway.collect.celery.internal_queues import is_internal
 from headway.collect.rabbitmq.broker_address import SCHEMES, refusals
 from headway.collect.rabbitmq.broker_reader import QueueCount
@@ -35,13 +35,15 @@ class CeleryOnRabbitmq(RabbitmqSource):
         """Go on with the queues of ``cursor``, and with when messages entered those of Celery's delays."""
         super().__init__(connection, cursor)
         before = cursor or {}
-        self._levels = DelayLevels(before.get("delays"))
+        self._chains = DelayChains(before.get("delays"), before.get("prefixed_delays"))
         self._has_others = bool(before.get("has_other_queues"))
         """Whether the virtual host has queues of jobs that the connection leaves out."""
 
     def cursor(self) -> dict[str, Any]:
         """The queues that were seen, and when messages entered those of Celery's delays."""
-        return {**super().cursor(), "delays": self._levels.to_state(), "has_other_queues": self._has_others}
+        plain, prefixed = self._chains.to_state()
+        delays = {"delays": plain, "prefixed_delays": prefixed}
+        return {**super().cursor(), **delays, "has_other_queues": self._has_others}
 
     def discover(self) -> tuple[FoundQueue, ...]:
         """The queues that an application has declared. A worker is one consumer of each queue that it serves."""
@@ -55,7 +57,7 @@ class CeleryOnRabbitmq(RabbitmqSource):
                 is_aside=each.name in aside,
             )
             for each in sorted(listed, key=lambda each: each.name)
-            if delay_level(each.name) is None
+            if self._chains.level(each.name) is None
         )
 
     def poll(self, at_s: float) -> Reading:
@@ -63,13 +65,16 @@ class CeleryOnRabbitmq(RabbitmqSource):
         began_s = time.monotonic()
         counts = self._reader.read(at_s)
         until_s = at_s + time.monotonic() - began_s
-        levels = {name: delay_level(name) for name in counts}
+        self._chains.forget_except(self._reader.known)
+        levels = {name: self._chains.level(name) for name in counts}
         queues = {name: count for name, count in counts.items() if levels[name] is None}
         delayed = {level: counts[name] for name, level in levels.items() if level is not None}
         current = {level: each.ready_jobs for level, each in delayed.items() if each.is_current}
-        self._levels.see(current, at_s=at_s)
+        self._chains.see(current, at_s=at_s)
         is_only = len(queues) == 1 and not self._has_others
-        of_levels = self._delayed(delayed, at_s) if is_only else UNKNOWN
+        unread = (name for name, gone_s in self._reader.known.items() if gone_s is None and name not in counts)
+        is_whole = all(self._chains.level(name) is None for name in unread)
+        of_levels = self._delayed(delayed, at_s) if is_only and is_whole else UNKNOWN
         # Of a classic queue, workers hold such jobs among the others.
         samples = self._samples.of(queues, at_s, delayed=lambda _, count: UNKNOWN if count.is_classic else of_levels)
         return Reading(at_s=at_s, samples=samples, poll=self._entries(queues, at_s, until_s))
@@ -102,7 +107,7 @@ class CeleryOnRabbitmq(RabbitmqSource):
         )
 
     def _is_read(self, queue: ListedQueue) -> bool:
-        if delay_level(queue.name) is not None:
+        if self._chains.accepts(queue):
             return True
         if is_internal(queue.name) or not serves_workers(queue, self._connection):
             return False
@@ -110,7 +115,7 @@ class CeleryOnRabbitmq(RabbitmqSource):
         self._has_others = self._has_others or not is_read
         return is_read
 
-    def _delayed(self, levels: Mapping[int, QueueCount], at_s: float) -> DelayedCount:
+    def _delayed(self, levels: Mapping[DelayQueue, QueueCount], at_s: float) -> DelayedCount:
         """Jobs due later of the only queue, by how many are at each level.
 
         For quorum queues Celery delays jobs in queues of its own, for all queues together: to which one a message goes
@@ -120,7 +125,8 @@ class CeleryOnRabbitmq(RabbitmqSource):
         counts = {level: each.ready_jobs for level, each in levels.items() if each.ready_jobs}
         if not counts:
             return UNKNOWN
-        return DelayedCount(jobs=sum(counts.values()), due=self._levels.due(counts, at_s=at_s))
+        due = self._chains.due(counts, at_s=at_s)
+        return UNKNOWN if due is None else DelayedCount(jobs=sum(counts.values()), due=due)
 
 
 REMEDY = "start workers with --include headway.emit.celery"

@@ -5,25 +5,15 @@ So it may be due 2**N s after it entered the level, and not sooner. When that wa
 counts, as the first message to enter a level is the first to leave.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from headway.scaling.model import DueJobs
-from headway.scaling.model.due_jobs import DelayedJobs, due_by_groups
+from headway.scaling.model.due_jobs import DelayedJobs
 
 POINTS_MAX = 128  # of one level: of messages that enter all the time, each is known to 1/64 of its wait
 MASKED_S = 5.0  # some may have entered one poll before the count rose, as many as left; of rare polls, so long before
-
-_NAME = re.compile(r"celery_delayed_(\d{1,2})")
-
-
-def delay_level(queue: str) -> int | None:
-    """The level of ``queue``; ``None`` where it is none of the chain."""
-    found = _NAME.fullmatch(queue)
-    return None if found is None else int(found[1])
 
 
 class _Point(NamedTuple):
@@ -68,11 +58,8 @@ class DelayLevels:
                 del points[-3:-2]  # while nothing enters, the last two moments and the first say it
             self._points[level] = _thinned(points)
 
-    def due(self, counts: Mapping[int, int], *, at_s: float) -> tuple[DueJobs, ...]:
+    def delayed(self, counts: Mapping[int, int], *, at_s: float) -> Iterator[DelayedJobs]:
         """When the messages may be due of which so many are at each level: those of unknown entry as if it were now."""
-        return due_by_groups(self._delayed(counts, at_s))
-
-    def _delayed(self, counts: Mapping[int, int], at_s: float) -> Iterator[DelayedJobs]:
         for level, jobs in counts.items():
             waits_s, taken = 2.0**level, 0
             points = self._points.get(level, [])

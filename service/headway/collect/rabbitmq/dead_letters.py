@@ -27,7 +27,7 @@ def queues_aside(
         for each in queues
         if each.name in targets
         and each.name not in consumed
-        and (each.dead_letter_exchange is None or each.expires_messages)
+        and (each.dead_letter_exchange is None or each.expires_after_ms is not None)
     )
 
 

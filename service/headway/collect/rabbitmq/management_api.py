@@ -20,7 +20,11 @@ CLASSIC = "classic"
 ENDED_WHILE_IDLE = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
 COLUMNS = "name,type,state,exclusive,auto_delete,messages_ready,messages_unacknowledged,arguments,policy"
 SINGLE_CONSUMER = "x-single-active-consumer"
-OUT_OF_ORDER = frozenset({"x-max-priority", "x-message-ttl", "x-max-length", "x-max-length-bytes"})
+MESSAGE_TTL = "x-message-ttl"
+DEAD_LETTER_EXCHANGE = "x-dead-letter-exchange"
+DEAD_LETTER_KEY = "x-dead-letter-routing-key"
+EXPIRES = "x-expires"
+OUT_OF_ORDER = frozenset({"x-max-priority", MESSAGE_TTL, "x-max-length", "x-max-length-bytes"})
 """Arguments by which jobs leave elsewhere than at the head, or to nobody."""
 
 
@@ -42,11 +46,12 @@ class ListedQueue:
     """Whether its jobs leave in the order in which they entered, each to a consumer, and its figures are of now."""
     has_single_consumer: bool = False
     """Whether one of its consumers gets all its messages, and the others wait for that one to end."""
+    expires_after_ms: int | None = None
+    """For how long a message waits in it at most, by its arguments; ``None`` where they set no such time."""
     dead_letter_exchange: str | None = None
-    """Where messages go that are rejected or expire; ``None``: nowhere, or a policy says it."""
+    """Where messages go that are rejected or expire, by its arguments; ``None``: nowhere, or a policy says it."""
     dead_letter_key: str = ""
     """Their routing key there; empty: each keeps its own."""
-    expires_messages: bool = False
     does_expire: bool = False
     """Whether its arguments let it be deleted a while after its last use."""
     policy: str | None = None
@@ -187,6 +192,8 @@ def _refusal(status: int) -> str:
 
 
 def _listed(name: str, entry: dict[str, Any]) -> ListedQueue:
+    arguments = entry.get("arguments")
+    arguments = arguments if isinstance(arguments, dict) else {}
     return ListedQueue(
         name=name,
         kind=str(entry.get("type", CLASSIC)),
@@ -195,28 +202,18 @@ def _listed(name: str, entry: dict[str, Any]) -> ListedQueue:
         unacked_jobs=_count(entry.get("messages_unacknowledged")),
         state=str(entry.get("state", "unknown")),
         keeps_order=_keeps_order(entry),
-        has_single_consumer=_has_single_consumer(entry),
-        dead_letter_exchange=_text(entry, "x-dead-letter-exchange"),
-        dead_letter_key=_text(entry, "x-dead-letter-routing-key") or "",
-        expires_messages=_argument(entry, "x-message-ttl") is not None,
-        does_expire=_argument(entry, "x-expires") is not None,
+        has_single_consumer=arguments.get(SINGLE_CONSUMER) is True,  # no policy can make a queue one
+        expires_after_ms=_count(arguments.get(MESSAGE_TTL)),
+        dead_letter_exchange=_text(arguments, DEAD_LETTER_EXCHANGE),
+        dead_letter_key=_text(arguments, DEAD_LETTER_KEY) or "",
+        does_expire=arguments.get(EXPIRES) is not None,
         policy=str(entry["policy"]) if entry.get("policy") else None,
     )
 
 
-def _text(entry: dict[str, Any], argument: str) -> str | None:
-    value = _argument(entry, argument)
+def _text(arguments: dict[str, Any], name: str) -> str | None:
+    value = arguments.get(name)
     return value if isinstance(value, str) else None
-
-
-def _argument(entry: dict[str, Any], name: str) -> Any:
-    arguments = entry.get("arguments")
-    return arguments.get(name) if isinstance(arguments, dict) else None
-
-
-def _has_single_consumer(entry: dict[str, Any]) -> bool:
-    """A queue is declared so; no policy can make it one."""
-    return _argument(entry, SINGLE_CONSUMER) is True
 
 
 def _keeps_order(entry: dict[str, Any]) -> bool:
