@@ -4,26 +4,46 @@ They are work like any and no news of what will come. A forecast that learned fr
 ten thousand jobs that nobody has scheduled.
 """
 
+from collections.abc import Iterable
+
 from headway.scaling.model import KnownArrivals, QueueMetrics
 from headway.scaling.view import copied
 
 KEPT_S = 75.0  # as long as the window of rates, and what rows are behind
+SOON_S = 30.0  # the next evaluation is no later, unless nobody led for so long
 BESIDE_S = 5.0  # a sample and the span of rows that shows the same arrivals may be so far apart
 
 
-def learned(before: KnownArrivals | None, queue: QueueMetrics, *, tick_s: float, now_s: float) -> KnownArrivals | None:
-    """``before`` and the delayed jobs that are gone since: they have come. ``None`` where there is nothing to remember.
+def learned(
+    before: KnownArrivals | None,
+    queue: QueueMetrics,
+    members: Iterable[QueueMetrics],
+    *,
+    tick_s: float,
+    now_s: float,
+) -> KnownArrivals | None:
+    """``before`` and the delayed jobs of ``queue`` that have come since; ``None`` if there is nothing to remember.
 
-    How many more were delayed meanwhile is not known, so that at least so many have come. Jobs that were removed are
-    among them.
+    Jobs that are gone have come, at most as many as were due soon: the others were removed. How many more were delayed
+    meanwhile is not known, so at least so many have come. ``members`` are the queues that ``queue`` is the sum of.
     """
     delayed_jobs = queue.delayed_jobs
     if delayed_jobs is None:  # not known, which is not none
-        return before
+        return None if before is None else copied(before, due_jobs=None)
     gone_jobs = 0 if before is None else before.delayed_jobs - delayed_jobs
+    come_jobs = gone_jobs if before is None or before.due_jobs is None else min(gone_jobs, before.due_jobs)
     kept = tuple(each for each in before.came if each[0] > now_s - KEPT_S - tick_s) if before else ()
-    came = (*kept, (now_s, gone_jobs)) if gone_jobs > 0 else kept
-    return KnownArrivals(delayed_jobs=delayed_jobs, came=came) if delayed_jobs or came else None
+    came = (*kept, (now_s, come_jobs)) if come_jobs > 0 else kept
+    if not (delayed_jobs or came):
+        return None
+    return KnownArrivals(delayed_jobs=delayed_jobs, came=came, due_jobs=sum(map(_due_soon_jobs, members)))
+
+
+def _due_soon_jobs(member: QueueMetrics) -> int:
+    """The delayed jobs that are due before the next evaluation, or may be: where no time is known, all of them."""
+    if not member.delayed:
+        return member.delayed_jobs or 0
+    return sum(each.jobs for each in member.delayed if each.due_in_s <= SOON_S)
 
 
 def with_known(queue: QueueMetrics, known: KnownArrivals | None, *, tick_s: float, now_s: float) -> QueueMetrics:

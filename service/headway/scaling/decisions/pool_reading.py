@@ -75,7 +75,7 @@ def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
     estimated = service_recall.with_times(rated, service)
     queue = _pooled(estimated, unless=rated, known=rated_queue)
     limited = takeable(depth_only.with_rates(depth_only.with_ages(view, depths, now_s=now_s), depths, now_s=now_s))
-    known = known_arrivals.learned(memory.known_arrivals, queue, tick_s=view.tick_s, now_s=now_s)
+    known = known_arrivals.learned(memory.known_arrivals, queue, estimated.queues, tick_s=view.tick_s, now_s=now_s)
     queue = known_arrivals.with_known(queue, known, tick_s=view.tick_s, now_s=now_s)
     return PoolReading(
         view=view,

@@ -124,6 +124,8 @@ class KnownArrivals:
     """At the last evaluation."""
     came: tuple[tuple[float, int], ...] = ()
     """When an evaluation missed how many of them, the oldest first."""
+    due_jobs: int | None = None
+    """Of ``delayed_jobs``, at most so many were due before the next evaluation; ``None``: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -288,7 +288,7 @@ def _memory(body: dict[str, Any]) -> Memory:
 
 def _known_arrivals(body: Mapping[str, Any]) -> KnownArrivals:
     came = tuple((float(at_s), int(jobs)) for at_s, jobs in body["came"])
-    return KnownArrivals(delayed_jobs=body["delayed_jobs"], came=came)
+    return KnownArrivals(delayed_jobs=body["delayed_jobs"], came=came, due_jobs=body.get("due_jobs"))
 
 
 def _backlog(body: Mapping[str, Any]) -> Backlog:
