@@ -71,6 +71,38 @@ def test_long_jobs_are_not_prepared_for_before_the_last_moment() -> None:
     assert target(view(delayed=[(7, 6.0)], service_time_s=60.0)) == 1
 
 
+@pytest.mark.parametrize(
+    ("seen", "slots"),
+    [
+        ({}, [1, 0]),
+        ({"running_workers": 0, "idle_workers": 0}, [1, 0]),
+        ({"waiting_jobs": 1}, [1, 1]),
+        ({"in_flight_jobs": 1}, [1, 1]),
+    ],
+    ids=["on its way", "no worker", "waits", "runs"],
+)
+def test_a_worker_stays_for_a_job_that_was_due_and_shows_nowhere(seen: dict[str, int], slots: list[int]) -> None:
+    """RabbitMQ moves a message from one queue of Celery's delayed delivery to the next: a poll may find it in none."""
+    idle = {"running_workers": 1, "assigned_workers": 1, "idle_workers": 1}
+    _, memory = decide(view(delayed=[(1, 2.0)], **idle), Memory(), now_s=NOW_S)
+    found = []
+    for now_s in (NOW_S + 5.0, NOW_S + 10.0):
+        gone = view(delayed=[], **{**idle, **seen})
+        gone = replace(gone, queues=(replace(gone.queues[0], sampled_at_s=now_s),))
+        decision, memory = decide(gone, memory, now_s=now_s)
+        found.append(max(demand.slots for demand in decision.demands))
+    assert found == slots
+
+
+def test_a_job_that_shows_is_not_on_its_way_as_well() -> None:
+    busy = {"running_workers": 1, "assigned_workers": 1, "idle_workers": 0, "busy_workers": 1, "service_time_s": 60.0}
+    _, memory = decide(view(delayed=[(1, 2.0)], **busy, in_flight_jobs=0), Memory(), now_s=NOW_S)
+    began = view(delayed=[], **busy, in_flight_jobs=1)
+    began = replace(began, queues=(replace(began.queues[0], sampled_at_s=NOW_S + 5.0),))
+    decision, _ = decide(began, memory, now_s=NOW_S + 5.0)
+    assert decision.target_workers == 1
+
+
 def test_due_jobs_start_within_the_objective_of_their_own_queue() -> None:
     seen = view(delayed=[(7, 1.0)], service_time_s=60.0)
     own = replace(seen.profile, member_objectives={"redis/mail": Objective(target_s=900.0)})

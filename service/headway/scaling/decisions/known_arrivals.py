@@ -6,7 +6,7 @@ ten thousand jobs that nobody has scheduled.
 
 from collections.abc import Iterable
 
-from headway.scaling.model import KnownArrivals, QueueMetrics
+from headway.scaling.model import DelayedJobs, KnownArrivals, QueueMetrics
 from headway.scaling.view import copied
 
 KEPT_S = 75.0  # as long as the window of rates, and what rows are behind
@@ -47,7 +47,11 @@ def _due_soon_jobs(member: QueueMetrics) -> int:
 
 
 def with_known(queue: QueueMetrics, known: KnownArrivals | None, *, tick_s: float, now_s: float) -> QueueMetrics:
-    """``queue`` with how many of its arrivals were known before; the very ``queue`` where none was."""
+    """``queue`` with how many of its arrivals were known before; the very ``queue`` where none was.
+
+    Delayed jobs that have come since the last evaluation, and show nowhere, may be on their way: one of them is due
+    now, so that the worker which they need stays until the next evaluation.
+    """
     if known is None or not known.came:
         return queue
     until_s, window_s = queue.arrived_until_s, queue.window_s
@@ -56,4 +60,8 @@ def with_known(queue: QueueMetrics, known: KnownArrivals | None, *, tick_s: floa
     if until_s is not None:
         from_s = until_s - tick_s - BESIDE_S
         in_span_jobs = sum(jobs for at_s, jobs in known.came if from_s < at_s <= until_s + tick_s + BESIDE_S)
-    return copied(queue, scheduled_jobs=in_span_jobs, scheduled_rate_per_s=in_window_jobs / window_s)
+    queue = copied(queue, scheduled_jobs=in_span_jobs, scheduled_rate_per_s=in_window_jobs / window_s)
+    if known.came[-1][0] < now_s or queue.waiting_least_jobs or queue.in_flight_least_jobs:
+        return queue
+    delayed = sorted((DelayedJobs(jobs=1, due_in_s=0.0), *queue.delayed), key=lambda each: each.due_in_s)
+    return copied(queue, delayed=tuple(delayed))
