@@ -77,6 +77,8 @@ before_s = time.time()
 well.apply_async(queue="other", countdown=1.0, task_id="for later")
 print(before_s, time.time())
 well.apply(task_id="called here, and never in a queue")
+well.apply_async(expires=-60.0, task_id="expired before its worker came")
+well.apply_async(countdown=1.0, expires=0.5, task_id="expired before it was due")
 """
 SENT_BY_OTHERS = "from shop import *; well.apply_async(task_id='of others')"
 WITHIN_S = 60.0
@@ -116,7 +118,7 @@ def test_each_life_of_a_task_is_reported_once(
             [sys.executable, "-c", sent], check=True, timeout=WITHIN_S, stdout=subprocess.PIPE, **run
         )
         subprocess.run([sys.executable, "-c", SENT_BY_OTHERS], check=True, timeout=WITHIN_S, **run)
-        lives = settled(control, ends=13 if is_prefork else 10)
+        lives = settled(control, ends=15 if is_prefork else 12)
     finally:
         worker.terminate()
         worker.wait(WITHIN_S)
@@ -129,6 +131,8 @@ def test_each_life_of_a_task_is_reported_once(
         "ignored": good,
         "for later": good,
         "of others": good,
+        "expired before its worker came": ["enqueued", "revoked"],
+        "expired before it was due": ["revoked"],
         "rejected": bad,
         "put back": ["enqueued", "started", "started", "finished", "failed", "retried"],  # two runs of one attempt
         **({"killed": bad, "late": bad, "stopped": bad} if is_prefork else {}),
@@ -141,7 +145,7 @@ def test_each_life_of_a_task_is_reported_once(
         assert {event["queue"] for event in life} == {"shop/other" if name == "for later" else "shop/celery"}
         attempts = [1, 1] if name == "put back" else list(range(1, len(starts) + 1))
         assert [event["attempt"] for event in starts] == attempts
-        for wait, start in zip(waits * (len(starts) // len(waits)), starts, strict=True):
+        for wait, start in zip(waits * (len(starts) // len(waits)) if starts else (), starts, strict=True):
             if name == "of others":  # whoever sent it does not say when: its wait is not known
                 assert "enqueued_at_s" not in start
             else:
@@ -263,11 +267,11 @@ def test_an_app_works_as_before_where_nobody_takes_telemetry(environment: dict[s
 def settled(control: HttpControl, *, ends: int) -> dict[str, list[dict[str, Any]]]:
     """The events of each task by its name or the id it was given, in their order, once so many attempts have ended."""
     until_s = time.monotonic() + WITHIN_S
-    while sum(event["kind"] in {"finished", "failed"} for event in control.events) < ends:
+    while sum(event["kind"] in {"finished", "failed", "revoked"} for event in control.events) < ends:
         assert time.monotonic() < until_s, control.events
         time.sleep(0.1)
     lives: dict[str, list[dict[str, Any]]] = {}
-    order = ["enqueued", "started", "finished", "failed", "retried"]
+    order = ["enqueued", "started", "finished", "failed", "retried", "revoked"]
     for event in sorted(control.events, key=lambda event: (event.get("attempt", 1), order.index(event["kind"]))):
         name = event["job_id"] if " " in event["job_id"] else event["job_class"]
         lives.setdefault(name, []).append(event)

@@ -129,9 +129,13 @@ def _failed(sender: Task, task_id: str, **_: object) -> None:
 
 
 def _revoked(sender: Task, request: Any, *, terminated: bool, **_: object) -> None:
-    """A task was taken back: one that ran is ended by the main process, and has no end of its own."""
+    """A task was revoked, or has expired. One that ran is ended by the main process, and has no end of its own."""
     if terminated:
         _failed(sender, request.id)
+        return
+    _received.pop(request.id, None)
+    queue = queue_of(sender.app, request.delivery_info or {})
+    emitter.report("revoked", queue, request.id, attempt=_attempt(request.retries), job_class=sender.name)
 
 
 def _about(task: Task) -> dict[str, Any]:

@@ -75,7 +75,8 @@ class Emitter:
 
         Args:
             kind: ``enqueued``: it waits; ``started``; ``finished``: it has ended well; ``failed``: this attempt has
-                failed; ``retried``: it gets another attempt.
+                failed; ``retried``: it gets another attempt; ``revoked``: it has left its queue without a start, as one
+                that has expired.
             queue: As Headway names it, ``connection/queue``.
             job_id: Of this job alone, and the same in each of its attempts.
             at_s: Unix seconds, as all times here.

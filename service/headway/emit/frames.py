@@ -21,7 +21,7 @@ Event = tuple[int, str, str, str, float, float | None, float | None, int | None,
 """How many its writer has lost since the one before, and what ``NAMES`` say."""
 NAMES = ("kind", "queue", "job_id", "at_s", "enqueued_at_s", "started_at_s", "attempt", "job_class")
 NEEDED = frozenset({"kind", "queue", "job_id", "at_s"})
-EventKind = Literal["enqueued", "started", "finished", "failed", "retried"]
+EventKind = Literal["enqueued", "started", "finished", "failed", "retried", "revoked"]
 KINDS: frozenset[str] = frozenset(get_args(EventKind))
 
 _encoded = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
