@@ -13,6 +13,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 from celery import Celery
+from celery.app.task import Context
 from hypothesis import given
 from hypothesis import strategies as st
 from kombu import Exchange, Queue, binding
@@ -60,6 +61,10 @@ def keys_of_job(reporter: ModuleType, job_id: str, queue: str, job_class: str) -
     app.conf.task_default_queue = queue
     message = {"delivery_info": {"routing_key": queue}, "retries": reporter.ATTEMPTS_MAX - 1}
     return str(reporter._job(SimpleNamespace(name=job_class, app=app), job_id, message))
+
+
+def work() -> None:
+    """What a task does."""
 
 
 def whole(lines: list[str]) -> Line:
@@ -131,6 +136,38 @@ def test_every_line_of_a_job_is_short(reporter: ModuleType, job: tuple[str, str,
     for line in written:
         assert len(line) <= LINE_BYTES_MAX
         assert json.loads(line)["lost"] == 10**15
+
+
+@pytest.mark.parametrize(("error", "outcome"), [(None, "finished"), (ValueError("no"), "failed")])
+def test_a_batch_is_one_job_with_an_id_of_its_own(
+    reporter: ModuleType, pipe: int, error: Exception | None, outcome: str
+) -> None:
+    """celery-batches runs messages together: their task has a request without an id, and the signals have one."""
+    app = Celery("shop")
+    task = app.task(name="batched")(work)
+    messages = [SimpleNamespace(id=each, delivery_info={"exchange": "", "routing_key": "mail"}) for each in ("a", "b")]
+    state = "FAILURE" if error else "SUCCESS"
+    for batch_id in ("first batch", "second batch"):
+        task.request_stack.push(Context(loglevel=0, logfile=None))
+        reporter._begins(sender=task, task_id=batch_id, task=task, args=(messages,), kwargs={})
+        reporter._ends(sender=task, task_id=batch_id, task=task, args=(messages,), kwargs={}, retval=error, state=state)
+        task.request_stack.pop()
+    lines = [json.loads(line) for line in os.read(pipe, LINE_BYTES_MAX).splitlines()]
+    assert [(each["t"], each["id"], each["queue"]) for each in lines] == [
+        (kind, batch_id, "mail") for batch_id in ("first batch", "second batch") for kind in ("begun", "ended")
+    ]
+    assert {each.get("outcome") for each in lines} == {None, outcome}
+    assert {each["class"] for each in lines} == {"batched"}
+
+
+def test_a_job_without_an_id_and_without_messages_writes_no_line(reporter: ModuleType, pipe: int) -> None:
+    task = Celery("shop").task(name="odd")(work)
+    task.request_stack.push(Context())
+    reporter._begins(sender=task, task_id="x", task=task, args=(), kwargs={})
+    reporter._ends(sender=task, task_id="x", task=task, args=(), kwargs={}, retval=None, state="SUCCESS")
+    task.request_stack.pop()
+    with pytest.raises(BlockingIOError):
+        os.read(pipe, LINE_BYTES_MAX)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ of several processes do not mix. Times are Unix seconds of the host. Readers ign
     The worker took a message. ``entered_at_s`` is when the job entered the queue, if the message says so.
 ``{"v":1,"t":"begun",… the same keys …}``
     A job begins, in the process that runs it.
+    A batch of ``celery-batches`` is one job of the queue of its first message, with an id of its own.
 ``{"v":1,"t":"ended","id","queue","class","attempt","at_s","outcome"[,"started_at_s"][,"requeued":true][,"cut":true]}``
     A job ended: "finished", "failed", "retried", "rejected" or "revoked". ``requeued`` says that a rejected job is in
     its queue again. A job that is revoked or expires before it begins has no ``started_at_s``. If the process of a job
@@ -372,17 +373,27 @@ def _forget_ids() -> None:
         _known_ids.pop(old, None)
 
 
-def _begins(task: Any, **_: Any) -> None:
+def _begins(task: Any, task_id: Any = None, args: Any = (), **_: Any) -> None:
     try:
         request = task.request
         if request.is_eager:  # called where it is, and never in a queue
             return
-        at_ns, message = time_ns(), request.__dict__
-        job = _job(task, request.id, message)
-        _begun[id(request)] = (request.id, job, at_ns)
+        at_ns, job_id, message = time_ns(), request.id, request.__dict__
+        if job_id is None:
+            job_id, message = task_id, _message_of_batch(args)
+        job = _job(task, job_id, message)
+        _begun[id(request)] = (job_id, job, at_ns)
         _write_taken("begun", job, at_ns, message)
     except Exception:  # noqa: BLE001, S110
         pass
+
+
+def _message_of_batch(args: Any) -> Mapping[str, Any]:
+    """What is known of the messages that ``celery-batches`` runs together: it runs them as one job with its own id.
+
+    They are the one argument of the job. All of them are for the same task, and most of them from the same queue.
+    """
+    return {"delivery_info": args[0][0].delivery_info}
 
 
 def _ends(task: Any, state: str | None = None, retval: object = None, **_: Any) -> None:
@@ -398,6 +409,8 @@ def _ends(task: Any, state: str | None = None, retval: object = None, **_: Any) 
             if not _main.is_this_process and not isinstance(sys.exc_info()[1], Exception):
                 return
             outcome = "revoked" if request.id in celery_state.revoked else "failed"
+        if begun is None and request.id is None:
+            return
         job, started_at_ns = begun[1:] if begun else (_job(task, request.id, request.__dict__), None)
         # A message that was acknowledged as its job began cannot be put back.
         is_put_back = outcome == "rejected" and getattr(retval, "requeue", False) and task.acks_late
