@@ -343,6 +343,27 @@ def test_a_check_whose_extra_is_not_installed_is_left_out_and_says_so(
     assert found == [(Level.SKIPPED, "control"), (Level.SKIPPED, "spark"), (Level.SKIPPED, "control")]
 
 
+WARMING_UP = {"stage": "warming_up", "written_age_s": 20.0, "beat_age_s": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("pipelines", "level"),
+    [
+        ([WARMING_UP], Level.SKIPPED),
+        ([{**WARMING_UP, "stage": "starting", "beat_age_s": None}], Level.SKIPPED),
+        ([{**WARMING_UP, "beat_age_s": 9.0}], Level.FAULT),
+        ([{**WARMING_UP, "written_age_s": 200.0}], Level.FAULT),
+        ([{**WARMING_UP, "stage": "restarting"}], Level.FAULT),
+        ([WARMING_UP, {**WARMING_UP, "stage": "crashed"}], Level.FAULT),
+        ([], Level.FAULT),
+    ],
+)
+def test_the_warm_up_of_a_pipeline_is_no_fault(pipelines: list[dict[str, Any]], level: Level) -> None:
+    health = {"reasons": ["so it is"], "kinds": ["pipeline"], "pipelines": pipelines}
+    known = control_plane.Installation(health=health, version="", pools=[], queues=[], hosts=[])
+    assert [each.level for each in control_plane.health_findings(known)] == [level]
+
+
 def test_every_reason_of_health_has_its_cure() -> None:
     assert set(get_args(ReasonKind)) == set(OF_KINDS)
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from headway import __version__
 from headway.cli.api_client import Api
 from headway.cli.doctor.cures import OF_KINDS, OF_UNKNOWN_KIND
-from headway.cli.doctor.finding import Finding, fault, faults, fine, warning
+from headway.cli.doctor.finding import Finding, fault, faults, fine, skipped, warning
 from headway.cli.operator.queue import queues_of
 from headway.environment import ClientSettings
 from headway.errors import Forbidden, HeadwayError, Misconfigured, Unauthenticated
@@ -17,6 +17,9 @@ from headway.scaling.incidents.reason_kinds import HostReason, PoolReason
 DOCTOR_ANSWER_S = 5.0
 CLOCK_OFF_S = 5.0  # as between the control plane and Postgres
 NAMED_MAX = 5
+WARM_UP_STAGES = frozenset({"starting", "warming_up"})
+WARM_UP_S = 180.0  # one that writes nothing for so long is no warm-up
+ANSWERS_WITHIN_S = 5.0  # a pipeline has a heartbeat every second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +116,23 @@ def health_findings(found: Installation) -> Iterator[Finding]:
     if not health["reasons"]:
         yield fine("health", "the control plane finds nothing wrong")
     for kind, text in zip(health["kinds"], health["reasons"], strict=True):
+        if kind == "pipeline" and is_warming_up(health):
+            yield skipped("pipeline", f"{text}; ask again in a minute")
+            continue
         about = _pools(found) if kind in get_args(PoolReason) else _hosts(found) if kind in get_args(HostReason) else []
         named = f" ({'; '.join(about[:NAMED_MAX])})" if about else ""
         yield fault(kind.replace("_", " "), text + named, cure=OF_KINDS.get(kind, OF_UNKNOWN_KIND))
+
+
+def is_warming_up(health: Mapping[str, Any]) -> bool:
+    """Whether every pipeline is in its warm-up, as after a start of `headway up`."""
+    pipelines = health.get("pipelines", ())
+    return bool(pipelines) and all(
+        row["stage"] in WARM_UP_STAGES
+        and row["written_age_s"] <= WARM_UP_S
+        and (row["beat_age_s"] is None or row["beat_age_s"] <= ANSWERS_WITHIN_S)
+        for row in pipelines
+    )
 
 
 def _pools(found: Installation) -> list[str]:
