@@ -278,6 +278,7 @@ def test_late_jobs_that_no_worker_can_get_are_no_plateau(leaves_due_jobs: bool, 
 def test_due_jobs_that_nobody_moves_are_a_bottleneck(seen: PoolView, is_one: bool) -> None:
     decision, _ = decide(seen, Memory(), now_s=NOW_S)
     assert (UNMOVED in bottlenecks_of(decision)) is is_one
+    assert bottlenecks_of(replace(decision, notes=())) == bottlenecks_of(decision), "whatever the words of its notes"
 
 
 @given(jobs=st.integers(0, 50), overdue_jobs=st.integers(0, 50), more=st.integers(0, 50))

@@ -212,6 +212,7 @@ def _decision(
         useful_workers=view.useful_workers,
         suspension=view.suspension,
         stoppage=reading.stoppage,
+        leaves_due_jobs=view.leaves_due_jobs,
         plateau=None if ground.plateau_workers is None else reading.plateau,
         predicted_pickup_s=predicted_pickup_of(reading.queue, reading.estimated, target_workers=target.workers),
         member_pickups=member_pickups(reading.queue, reading.estimated, target_workers=target.workers),

@@ -10,7 +10,6 @@ from headway.cli.operator.pools_table import row_of
 from headway.control.http.overview.alerting import conditions_of
 from headway.control.http.overview.overview_builder import OverviewBuilder
 from headway.scaling.decisions.bottlenecks import UNMOVED
-from headway.scaling.decisions.metrics_notes import LEAVES_DUE
 from headway.scaling.incidents.incident_rules import IncidentKey
 from headway.scaling.model import Decision, Objective, QueueMetrics
 from headway.scaling.profile import Profile
@@ -120,8 +119,7 @@ async def test_a_late_queue_whose_due_jobs_no_worker_moves_is_not_to_get_more_wo
 ) -> None:
     both(seed, replace(LOOSE, workers_max=1), urgent_age_s=25.0)
     waiting = QueueMetrics(queue="redis/urgent", sampled_at_s=NOW_S, waiting_jobs=3, overdue_jobs=3, oldest_age_s=25.0)
-    note = f"no worker of template 'rq' {LEAVES_DUE} redis/urgent into the queue"
-    decision = Decision(pool="both", at_s=NOW_S, target_workers=1, binding="workers_max", notes=(note,))
+    decision = Decision(pool="both", at_s=NOW_S, target_workers=1, binding="workers_max", leaves_due_jobs=True)
     seed.decision(replace(decision, metrics=(waiting,)))
     ceiling = IncidentKey(rule="pool_at_ceiling", pool="both")
     assert conditions_of(await overviews.of_pools())[ceiling].action == f"S{UNMOVED[1:]}."

@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-from headway.scaling.decisions.metrics_notes import LEAVES_DUE
 from headway.scaling.explain import counted
 from headway.scaling.model import Decision, QueueMetrics
 
@@ -38,7 +37,7 @@ def bottlenecks_of(decision: Decision) -> tuple[str, ...]:
         )
     if "plateau" in lowered:
         sentences.append(HELD if decision.plateau is not None and decision.plateau.again_s is not None else MEASURED)
-    if any(LEAVES_DUE in note for note in decision.notes) and any(map(_is_unmoved, decision.metrics)):
+    if decision.leaves_due_jobs and any(map(_is_unmoved, decision.metrics)):
         sentences.append(UNMOVED)
     return tuple(sentences)
 

@@ -7,9 +7,6 @@ from headway.scaling.model import Memory, QueueMetrics
 from headway.scaling.policy import fallback
 from headway.scaling.view import PoolView, is_seen, metrics_age_s
 
-LEAVES_DUE = "moves scheduled jobs of"
-"""What the note has on a queue whose due jobs no worker of the pool moves."""
-
 
 def metrics_notes(reading: PoolReading, *, now_s: float) -> tuple[str, ...]:
     """What people should know of the metrics and the template that a decision goes by."""
@@ -30,8 +27,8 @@ def metrics_notes(reading: PoolReading, *, now_s: float) -> tuple[str, ...]:
     if view.capacity_workers is None:
         notes.append(f"no known host reports template {_asked_of_hosts(view)}: nothing can be started")
     notes += [
-        f"no worker of template {view.profile.template!r} {LEAVES_DUE} {queue.queue} into the queue when they are due: "
-        "add --with-scheduler to its argv"
+        f"no worker of template {view.profile.template!r} moves scheduled jobs of {queue.queue} into the queue when "
+        "they are due: add --with-scheduler to its argv"
         for queue in seen.queues
         if view.leaves_due_jobs and _may_be_unmoved(queue, view)
     ]

@@ -100,6 +100,8 @@ class Decision:
     """What keeps all its workers from taking jobs, beside Headway; ``None``: not known."""
     stoppage: Stoppage | None = None
     """The last time in which its workers were kept from taking jobs, while it goes on or shows in the jobs there."""
+    leaves_due_jobs: bool = False
+    """No worker of it moves jobs into their queue that were scheduled for later and are due."""
     plateau: Plateau | None = None
     """Where jobs wait beside idle slots and the target may not rise freely: what is measured of that."""
     predicted_pickup_s: float | None = None
