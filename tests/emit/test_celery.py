@@ -8,12 +8,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow.parquet as pq
 import pytest
 from celery import Celery
+from celery.app.task import Context
 from kombu import Exchange, Queue, binding
 from kombu.transport.native_delayed_delivery import calculate_routing_key
 
@@ -202,6 +204,28 @@ def test_a_delayed_task_is_of_the_queue_that_its_route_led_to_before_its_delay(r
     ]
     sent = {"exchange": "celery_delayed_27", "routing_key": calculate_routing_key(60, routing_key)}
     assert queue_of(app, sent) == f"{CONNECTION}/{queue}"
+
+
+def test_a_batch_of_celery_batches_is_one_job_of_the_queue_of_its_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its request has no id and no message: the signals have an id, and the messages are the argument of the task."""
+    from headway.emit import celery as emitting
+
+    reported: list[tuple[Any, ...]] = []
+    said = SimpleNamespace(report=lambda kind, queue, job_id, **_: reported.append((kind, queue, job_id)))
+    monkeypatch.setattr(emitting, "emitter", said)
+    task = Celery("shop").task(name="batched")(work)
+    messages = [SimpleNamespace(delivery_info={"exchange": "", "routing_key": "mail"})] * 2
+    task.request_stack.push(Context(loglevel=0, logfile=None))
+    about = {"sender": task, "task_id": "batch 1", "task": task, "args": (messages,), "kwargs": {}}
+    emitting._started(**about)
+    emitting._ended(**about, state="SUCCESS", retval=None)
+    task.request_stack.pop()
+    queue = f"{emitting.CONNECTION}/mail"
+    assert reported == [(kind, queue, "batch 1") for kind in ("enqueued", "started", "finished")]
+
+
+def work() -> None:
+    """What a task does."""
 
 
 def test_collector_and_workers_together_count_each_task_once(

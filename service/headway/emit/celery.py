@@ -90,11 +90,11 @@ def _taken(request: Any, **_: object) -> None:
         _received.popitem(last=False)
 
 
-def _started(task_id: str, task: Task, **_: object) -> None:
+def _started(task_id: str, task: Task, args: Any = (), **_: object) -> None:
     if task.request.is_eager:  # called where it is, and never in a queue
         return
     request, now_s = task.request, time.time()
-    about = _about(task)
+    about = _about(task, task_id, args)
     # Celery keeps headers that it does not know in one place in some versions, in the request itself in others.
     enqueued_at_s = getattr(request, HEADER, None) or (request.headers or {}).get(HEADER)
     if enqueued_at_s is None or request.eta:
@@ -104,10 +104,12 @@ def _started(task_id: str, task: Task, **_: object) -> None:
     _started_at_s[task_id] = now_s
 
 
-def _ended(task_id: str, task: Task, state: str | None = None, retval: object = None, **_: object) -> None:
+def _ended(
+    task_id: str, task: Task, args: Any = (), state: str | None = None, retval: object = None, **_: object
+) -> None:
     if task.request.is_eager:
         return
-    started_at_s, about, now_s = _started_at_s.pop(task_id, None), _about(task), time.time()
+    started_at_s, about, now_s = _started_at_s.pop(task_id, None), _about(task, task_id, args), time.time()
     # The main process says of one that was rejected for good, and of one that is being ended, that it has failed.
     is_put_back = state == "REJECTED" and getattr(retval, "requeue", False)
     if state in {"SUCCESS", "IGNORED"}:
@@ -138,11 +140,13 @@ def _revoked(sender: Task, request: Any, *, terminated: bool, **_: object) -> No
     emitter.report("revoked", queue, request.id, attempt=_attempt(request.retries), job_class=sender.name)
 
 
-def _about(task: Task) -> dict[str, Any]:
+def _about(task: Task, task_id: str, args: Any) -> dict[str, Any]:
+    """What each event says of a task; a batch of celery-batches has no message, and is of the queue of its first."""
     request: Context = task.request
+    sent = args[0][0].delivery_info if request.id is None else request.delivery_info
     return {
-        "queue": queue_of(task.app, request.delivery_info or {}),
-        "job_id": request.id,
+        "queue": queue_of(task.app, sent or {}),
+        "job_id": task_id,
         "attempt": _attempt(request.retries),
         "job_class": task.name,
     }
