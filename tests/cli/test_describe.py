@@ -263,12 +263,20 @@ def test_explain_shows_the_queues_as_they_are_now_beside_a_decision_of_minutes_a
     seed.sample("redis/video", at_s=now_s - 3, waiting_jobs=5, oldest_age_s=12.0, in_flight_jobs=16, reserved_jobs=12)
     assert main(["explain", "video"]) == 0
     output = " ".join(capsys.readouterr().out.split())
+    assert re.search(r'Decided [^;]+ ago; all before "Now" is as of then Pool video should have 2 workers', output)
     assert "In its queue no job waits and 2 jobs are running." in output
     assert re.search(
         r"Now, as agents reported \d+ s ago: 0 running; in its queues, read \d+ s ago, 5 jobs wait "
         r"\(the oldest for 12 s\), 4 jobs are running and 12 jobs are reserved and not begun\.",
         output,
     )
+
+
+def test_explain_does_not_call_a_decision_of_this_moment_old(seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:
+    seed.profile(Profile(pool="video", queues=("redis/video",), template="rq"))
+    seed.decision(Decision(pool="video", at_s=time.time() + 60.0, target_workers=2, binding="idle"))
+    assert main(["explain", "video"]) == 0
+    assert "as of then" not in capsys.readouterr().out
 
 
 def test_utilization_above_the_whole_says_why(seed: Seed, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ from headway.scaling.explain import depths, duration, explained
 from headway.scaling.model import Decision
 
 EXPLAIN_COLUMNS = 100  # sentences wider than this are hard to read
+DECISION_OLD_S = 15.0  # three evaluations: what an older decision saw has probably changed
 
 app = typer.Typer(add_completion=False)
 main = main_of(app)
@@ -50,7 +51,7 @@ def explain(
     if as_json:
         say_json(row)
         return
-    _show(decision, (*sentences, *scored))
+    _show(decision, sentences, scored)
 
 
 def _newest(pool: str) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -135,13 +136,15 @@ def _read(file: str) -> dict[str, Any]:
     return body if "decision" in body else {"decision": body}
 
 
-def _show(decision: Decision, sentences: tuple[str, ...]) -> None:
+def _show(decision: Decision, sentences: tuple[str, ...], since: tuple[str, ...]) -> None:
+    """Print what the decision says, and what has come of it ``since``."""
     console = Screen()
     columns = min(console.width, EXPLAIN_COLUMNS) if console.is_terminal else EXPLAIN_COLUMNS
     if decision.at_s:
-        ago = duration(float(max(0, round(time.time() - decision.at_s))))
+        age_s = float(max(0, round(time.time() - decision.at_s)))
         moment = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(decision.at_s))
-        console.print(Text(f"Decided {moment}, {ago} ago", style="dim"))
-    for number, sentence in enumerate(sentences):
+        scope = '; all before "Now" is as of then' if since and age_s >= DECISION_OLD_S else ""
+        console.print(Text(f"Decided {moment}, {duration(age_s)} ago{scope}", style="dim"))
+    for number, sentence in enumerate((*sentences, *since)):
         style = "bold" if number == 0 else ""
         console.print(paragraph(sentence, columns, style=style), soft_wrap=True)
