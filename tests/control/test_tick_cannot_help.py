@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from control.ticks import LATE, Database, leading
 from headway.scaling.model import QueueSample
 from headway.store.engine import transaction
@@ -65,13 +67,15 @@ async def test_due_jobs_that_no_worker_moves_into_the_queue_start_none(migrated_
     assert any("add --with-scheduler" in note for note in database.notes()[-1])
 
 
+@pytest.mark.parametrize("metrics_age_s", [0.0, 60.0])
 async def test_jobs_that_one_consumer_has_taken_without_a_bound_ask_for_no_other(
-    migrated_url: str, database: Database
+    migrated_url: str, database: Database, metrics_age_s: float
 ) -> None:
+    """Nor while metrics are stale, and depths come directly from the collector."""
     database.profile()
     database.host()
     worker(database)
-    database.bucket(in_flight_jobs=HELD_JOBS)
+    database.bucket(at_s=NOW_S - metrics_age_s, in_flight_jobs=HELD_JOBS)
     await read(migrated_url, in_flight_jobs=HELD_JOBS, listed_workers=1)
     async with leading(migrated_url) as (ticker, epoch):
         await ticker.tick(epoch=epoch, is_all_due=True)

@@ -84,6 +84,16 @@ def test_a_lower_bound_of_what_workers_have_is_bounded_by_slots_as_well() -> Non
     assert (seen.in_flight_jobs, seen.in_flight_min_jobs, seen.reserved_jobs) == (None, 200, 198)
 
 
+def test_jobs_in_the_hands_of_one_worker_ask_for_no_other_while_metrics_are_stale() -> None:
+    """Celery tasks with an ETA on RabbitMQ: a direct sample counts all of them as taken, none as reserved."""
+    sample = replace(UNSEEN, in_flight_min_jobs=50)
+    old = queue(sampled_at_s=NOW_S - 60.0, in_flight_jobs=None, in_flight_min_jobs=0)
+    seen = view(old, profile=profile(workers_max=20), running_workers=1, assigned_workers=1, direct=(sample,))
+    for slots, workers in ((1, 1), (3, 3), (0, 20)):  # 0: nobody knows of a worker
+        decision, _ = decide(replace(seen, slots_at_work=slots), Memory(target_workers=1), now_s=NOW_S)
+        assert decision.target_workers == workers
+
+
 def targets_of(jobs: list[int], *, workers: int = 1, **values: Any) -> list[int]:
     """One reading after the other, each 5 s later, of a pool that never grows."""
     found, memory = [], Memory(target_workers=workers)

@@ -97,6 +97,8 @@ class PoolView:
     """Running workers that are known to be idle; ``None``: nobody reports what workers do."""
     unknown_activity_workers: int = 0
     """Running workers of which nobody knows whether they have a job. They are treated as busy."""
+    slots_at_work: int = 0
+    """Slots that may have a job, those of workers that leave or may run unseen included; 0: not known."""
     taken_jobs: int = 0
     """Jobs that running workers have begun since the newest sample: there they still wait, or are not yet to be seen.
 

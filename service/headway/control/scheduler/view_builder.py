@@ -104,6 +104,7 @@ class ViewBuilder:
             busy_workers=evidence.may_be_busy_workers if is_uncounted else None,
             busy_slots=min(evidence.most_slots(facts.slots), running_workers * facts.slots) if is_uncounted else None,
             certain_jobs=evidence.certain_jobs,
+            slots_at_work=slots_at_work,
             idle_workers=evidence.idle_workers,
             # A recommendation asks nobody to leave.
             unknown_activity_workers=0 if profile.mode is Mode.RECOMMEND else evidence.unknown_workers,

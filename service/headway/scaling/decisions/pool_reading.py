@@ -9,6 +9,7 @@ from operator import is_
 
 from headway.scaling.decisions import known_arrivals
 from headway.scaling.demands import depth_only
+from headway.scaling.demands.jobs_beyond_slots import with_reserved_beyond_slots
 from headway.scaling.demands.unlimited_prefetch import taken_jobs_of
 from headway.scaling.metrics import service_recall
 from headway.scaling.metrics.direct_samples import with_direct_samples
@@ -65,7 +66,7 @@ def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
     backlog = vanished_jobs.backlog_of(view, memory, now_s=now_s)
     memory = vanished_jobs.without_vanished(memory, backlog, view)
     fresh = is_fresh(view, now_s=now_s)
-    seen = _at(view if fresh else with_direct_samples(view), now_s)
+    seen = _at(view if fresh else _by_samples(view), now_s)
     depths = _depths(memory.depths, seen)
     shown = depth_only.with_ages(seen, depths, now_s=now_s)
     shown_queue = pooled(shown.queues)
@@ -93,6 +94,13 @@ def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
         taken_jobs=taken_jobs_of(queue, view, memory.taken_jobs),
         plateau=plateau_of(shown_queue, view, memory.plateau, is_fresh=fresh, now_s=now_s),
     )
+
+
+def _by_samples(view: PoolView) -> PoolView:
+    """``view`` with the depths that came directly from the collectors, of which no more jobs run than slots may."""
+    seen = with_direct_samples(view)
+    samples = {sample.queue: sample for sample in view.direct}
+    return copied(seen, queues=with_reserved_beyond_slots(seen.queues, samples, slots=view.slots_at_work))
 
 
 def _pooled(view: PoolView, *, unless: PoolView, known: QueueMetrics) -> QueueMetrics:
