@@ -1,10 +1,6 @@
 """Beside what scales today: decided as always, with the workers that the broker lists, and nothing is assigned."""
 
-import pytest
-
 from control.ticks import LATE, Database, leading
-from headway.scaling.metrics.newest_sample import LISTED_GAP_S, listed_workers
-from headway.scaling.model import QueueSample
 from support.pools import NOW_S
 
 PRESENT = "select body -> 'running_workers', body -> 'is_running_known', body ->> 'mode' from decisions"
@@ -55,24 +51,3 @@ async def test_workers_that_the_broker_does_not_list_are_not_known(migrated_url:
     database.bucket(**LATE)
     sampled(database, None)
     assert (await decided(migrated_url, database))[1] is False
-
-
-def reading(queue: str, listed: int | None, *, at_s: float = NOW_S) -> QueueSample:
-    return QueueSample(queue=queue, at_s=at_s, waiting_jobs=0, listed_workers=listed)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        (reading("a", 3), reading("b", 2), 3),  # who serves both is one worker
-        (reading("a", 0), reading("b", 0), 0),
-        (reading("a", 3), reading("b", None), None),
-        (reading("a", 3), reading("b", 3, at_s=NOW_S - LISTED_GAP_S - 1), None),
-    ],
-)
-def test_the_workers_of_a_pool(one: QueueSample, other: QueueSample, expected: int | None) -> None:
-    assert listed_workers(["a", "b"], {"a": one, "b": other}, now_s=NOW_S) == expected
-
-
-def test_a_queue_that_was_never_read_is_not_known() -> None:
-    assert listed_workers(["a", "b"], {"a": reading("a", 3)}, now_s=NOW_S) is None

@@ -1,5 +1,6 @@
 """When delayed jobs are due: what a reading reports, and what an evaluation goes by."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from headway.errors import Invalid
 from headway.scaling.metrics.newest_sample import with_newest
 from headway.scaling.model import DelayedJobs, DueJobs, QueueMetrics, QueueSample
-from headway.scaling.model.due_jobs import DUE_EDGES_S, DUE_STEPS_MAX, delayed_from, due_by_edges
+from headway.scaling.model.due_jobs import DUE_EDGES_S, DUE_STEPS_MAX, delayed_from, due_by_edges, due_by_groups
 from headway.scaling.view import aged, pooled
 
 TIMES_S = st.lists(st.floats(0.0, 5000.0), max_size=40).map(sorted)
@@ -31,9 +32,25 @@ def test_what_is_due_within_a_minute_is_known_to_five_seconds(due_in_s: list[flo
     assert all(true_s - read_s <= 5.0 for read_s, true_s in soon)
 
 
-def test_what_is_due_together_is_known_exactly() -> None:
-    (known,) = delayed_from(due_by_edges([47.3] * 500))
+@pytest.mark.parametrize("at_s", [0.0, 1000.0])
+def test_what_is_due_together_is_known_exactly(at_s: float) -> None:
+    (known,) = delayed_from(due_by_edges([at_s + 47.3] * 500, at_s=at_s))
     assert known == DelayedJobs(jobs=500, due_in_s=pytest.approx(47.3, abs=0.02))
+
+
+GROUPS = st.lists(st.builds(DelayedJobs, jobs=st.integers(1, 9), due_in_s=st.floats(0.0, 5000.0)), max_size=20)
+
+
+@given(GROUPS)
+def test_a_group_of_jobs_is_read_as_each_of_its_jobs(groups: list[DelayedJobs]) -> None:
+    due_s = sorted(each.due_in_s for each in groups for _ in range(each.jobs))
+    assert due_by_groups(groups) == due_by_edges(due_s)
+
+
+def test_a_job_that_is_never_due_adds_no_edge() -> None:
+    """It expires before."""
+    assert due_by_edges([7.0, math.inf])[-1] == DueJobs(within_s=10.0, jobs=1)
+    assert due_by_edges([math.inf]) == ()
 
 
 def test_a_sample_holds_all_that_is_distinguished() -> None:
@@ -71,6 +88,13 @@ def test_time_brings_jobs_nearer() -> None:
 def test_rows_that_are_far_from_the_sample_take_nothing_from_it() -> None:
     sample = QueueSample(queue="a", at_s=200.0, waiting_jobs=0, delayed_jobs=1, due=due_by_edges([7.0]))
     assert with_newest(QueueMetrics(queue="a", sampled_at_s=100.0), sample).delayed == ()
+
+
+@pytest.mark.parametrize(("sampled_at_s", "overdue_jobs"), [(102.0, 2), (200.0, 0)])
+def test_no_more_jobs_are_due_and_unmoved_than_wait_by_the_rows(sampled_at_s: float, overdue_jobs: int) -> None:
+    """The sample is newer than the rows: jobs that became due meanwhile do not wait by these yet."""
+    sample = QueueSample(queue="a", at_s=sampled_at_s, waiting_jobs=5, waiting_min_jobs=0)
+    assert with_newest(QueueMetrics(queue="a", sampled_at_s=101.0, waiting_jobs=2), sample).overdue_jobs == overdue_jobs
 
 
 def test_members_are_one_row_of_jobs() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.decisions.bottlenecks import UNMOVED, bottlenecks_of
-from headway.scaling.demands.deadlines import Supply
+from headway.scaling.demands.deadlines import Need, Supply, need
 from headway.scaling.demands.due_work import due_work
 from headway.scaling.model import DelayedJobs, Memory, Objective, QueueMetrics
 from headway.scaling.policy.plateau import do_jobs_wait_beside_idle_slots
@@ -109,6 +109,18 @@ def test_due_jobs_start_within_the_objective_of_their_own_queue() -> None:
     assert (target(seen), target(replace(seen, profile=own))) == (7, 1)
 
 
+def test_due_jobs_of_a_strict_queue_do_not_wait_as_those_of_a_loose_one_may() -> None:
+    seen = view(delayed=[(7, 1.0)], service_time_s=60.0)
+    shared = replace(
+        seen.profile,
+        queues=("redis/mail", "redis/bulk"),
+        objective=Objective(target_s=900.0),
+        member_objectives={"redis/mail": seen.profile.objective},
+    )
+    bulk = replace(seen.queues[0], queue="redis/bulk", delayed_jobs=0, delayed=())
+    assert target(replace(seen, profile=shared, queues=(*seen.queues, bulk))) == 7
+
+
 def test_jobs_that_are_due_one_after_the_other_share_a_slot() -> None:
     assert target(view(delayed=[(1, each) for each in (1.0, 3.0, 5.0, 7.0)])) == 1
 
@@ -129,6 +141,23 @@ def test_what_waits_takes_its_part_of_the_slots() -> None:
     nobody = Supply(busy_slots=0, idle_slots=0, coming=(), completions_per_s=0.0, cycle_s=60.0, caution=1.0)
     assert slots(view(delayed=[(10, 1.0)]), nobody) == 10
     assert slots(view(delayed=[(10, 1.0)], waiting_jobs=7), nobody) == 17
+
+
+@pytest.mark.parametrize(("from_s", "jobs"), [(0.0, 10.0), (5.0, 10.0), (10.0, 10.0), (15.0, 5.0)])
+def test_jobs_that_are_reserved_take_no_start_from_jobs_that_are_due_once_they_have_begun(
+    from_s: float, jobs: float
+) -> None:
+    """A slot ends a job per second: by 10 s, the reserved ones have begun."""
+    busy = Supply(
+        busy_slots=1, idle_slots=0, coming=(), completions_per_s=1.0, cycle_s=1.0, caution=0.0, reserved_jobs=10
+    )
+    assert busy.starts(20.0, from_s=from_s) == jobs
+
+
+def test_an_idle_slot_starts_no_job_before_it_is_due() -> None:
+    idle = Supply(busy_slots=0, idle_slots=9, coming=(), completions_per_s=0.0, cycle_s=5.0, caution=0.0)
+    assert need(5.0, 20.0, idle, start_up_s=1.0) == Need(kept_slots=1)  # at 0, 5, 10, 15 and 20 s
+    assert need(5.0, 20.0, idle, start_up_s=1.0, from_s=10.0) == Need(kept_slots=2)  # at 10, 15 and 20 s
 
 
 COHORTS = st.lists(st.tuples(st.integers(1, 50), st.floats(-20.0, 200.0)), min_size=1, max_size=6).map(

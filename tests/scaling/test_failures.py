@@ -1,5 +1,7 @@
 """Failures of jobs: counted by the window, an incident by share and number."""
 
+from dataclasses import replace
+
 import pytest
 
 from headway.errors import Invalid
@@ -19,6 +21,11 @@ def test_failures_are_of_every_bucket_that_the_window_touches() -> None:
     found = failures_of(rows, until_s=125, window_s=25)
     assert (found.ended_jobs, found.failed_jobs) == (6, 4)
     assert (found.recent_ended_jobs, found.recent_failed_jobs) == (3, 3)  # of (120, 125]
+
+
+def test_an_attempt_that_another_one_follows_is_neither_an_end_nor_a_failure_of_its_job() -> None:
+    found = failures_of([replace(row(100, 2, 1), retried_attempts=7)], until_s=105, window_s=25)
+    assert (found.ended_jobs, found.failed_jobs, found.retried_jobs) == (3, 1, 7)
 
 
 @pytest.mark.parametrize(

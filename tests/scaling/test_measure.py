@@ -14,6 +14,7 @@ from headway.scaling.measure import (
     quantile_s,
     quantiles_s,
     queue_metrics,
+    rolled_up,
     sketch_index,
     sketch_value_s,
 )
@@ -209,6 +210,32 @@ def test_a_retry_is_an_entry_of_a_later_attempt(kind: EventKind, attempt: int | 
     (found,) = bucket_rows([JobEvent(queue="q", job_id="1", kind=kind, at_s=7.0, attempt=attempt)])
     assert found.retried_jobs == retried
     assert found.arrived_jobs == (kind is EventKind.ENQUEUED)
+
+
+FAILED, RETRIED, REVOKED = EventKind.FAILED, EventKind.RETRIED, EventKind.REVOKED
+
+
+@pytest.mark.parametrize(
+    ("kinds", "failed_jobs", "retried_attempts"),
+    [
+        ([FAILED, FAILED, RETRIED], 1, 1),  # each attempt that another one follows is reported twice
+        ([FAILED, RETRIED], 0, 1),
+        ([RETRIED], 0, 0),  # its failure is in another bucket, or was never reported
+    ],
+)
+def test_an_attempt_that_another_one_follows_is_an_end_and_no_failed_job(
+    kinds: list[EventKind], failed_jobs: int, retried_attempts: int
+) -> None:
+    (found,) = bucket_rows([JobEvent(queue="q", job_id="1", kind=kind, at_s=7.0) for kind in kinds])
+    assert (found.failed_jobs, found.retried_attempts) == (failed_jobs, retried_attempts)
+    assert found.ended_jobs == failed_jobs + retried_attempts
+
+
+def test_a_revoked_job_is_neither_a_start_nor_an_end() -> None:
+    revoked = [JobEvent(queue="q", job_id=f"{at_s}", kind=REVOKED, at_s=at_s) for at_s in (1.0, 2.0, 7.0)]
+    rows = bucket_rows(revoked)
+    assert [(each.revoked_jobs, each.started_jobs, each.ended_jobs) for each in rows] == [(2, 0, 0), (1, 0, 0)]
+    assert [each.revoked_jobs for each in rolled_up(rows, span_s=60.0)] == [3]
 
 
 def test_an_attempt_before_the_first_is_refused() -> None:

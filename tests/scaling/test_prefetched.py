@@ -11,7 +11,7 @@ from headway.scaling.decide import decide
 from headway.scaling.explain import explained
 from headway.scaling.metrics.newest_sample import TOGETHER_S, with_newest
 from headway.scaling.metrics.sampling_instant import RecentStarts, counted
-from headway.scaling.model import Decision, Memory, QueueMetrics, QueueSample
+from headway.scaling.model import Arrivals, Decision, Memory, QueueMetrics, QueueSample
 from headway.scaling.view import PoolView, aged
 from support.pools import NOW_S, queue, view
 
@@ -134,6 +134,8 @@ def sample(**values: Any) -> QueueSample:
                 "arrival_rate_per_s": None,
                 "retry_rate_per_s": None,
                 "arrival_trend_per_s2": None,
+                "arrived_until_s": None,
+                "arrivals": (),
                 "has_unknown_rates": True,
             },
         ),
@@ -144,7 +146,14 @@ def sample(**values: Any) -> QueueSample:
     ],
 )
 def test_rows_get_what_the_newest_sample_says(said: dict[str, Any], changes: dict[str, Any]) -> None:
-    known = queue(waiting_jobs=3, in_flight_jobs=16, in_flight_mean_jobs=7.0, oldest_age_s=6.0)
+    known = queue(
+        waiting_jobs=3,
+        in_flight_jobs=16,
+        in_flight_mean_jobs=7.0,
+        oldest_age_s=6.0,
+        arrivals=(Arrivals(jobs=3, ended_ago_s=2.0),),
+        arrived_until_s=NOW_S,
+    )
     found = with_newest(known, sample(**said))
     assert found == replace(known, **changes)
     assert (found is known) == (not changes)

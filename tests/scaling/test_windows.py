@@ -51,6 +51,13 @@ def test_a_minute_by_hand() -> None:
     assert seen.pickup_max_s == pytest.approx(4.0)
 
 
+def test_attempts_that_are_tried_again_free_a_slot_and_are_no_failures_of_jobs() -> None:
+    rows = [bucket(60.0, started_jobs=12, finished_jobs=3, failed_jobs=1, retried_attempts=8)]
+    seen = window_metrics(rows, until_s=UNTIL_S, window_s=60.0)
+    assert (seen.failure_share, seen.retried_attempts) == (pytest.approx(0.25), pytest.approx(8.0))
+    assert seen.completion_rate_per_s == pytest.approx(12 / 60)
+
+
 def test_what_is_not_known_is_none_and_what_did_not_happen_is_zero() -> None:
     seen = window_metrics([], until_s=UNTIL_S, window_s=60.0)
     assert (seen.arrived_jobs, seen.arrival_rate_per_s, seen.busy_slots) == (0.0, 0.0, 0.0)

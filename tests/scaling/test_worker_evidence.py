@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.decisions.predicted_pickup import predicted_pickup_s
 from headway.scaling.demands.busy_slots import busy, with_unknown_as_idle
-from headway.scaling.metrics.newest_sample import LISTED_GAP_S, with_unlisted_workers
+from headway.scaling.metrics.newest_sample import LISTED_GAP_S, listed_workers, with_unlisted_workers
 from headway.scaling.metrics.worker_evidence import SampledInstant, WorkerEvidence, evidence_of
 from headway.scaling.model import ActivitySource, QueueMetrics, QueueSample, RunningJob, Worker, WorkerState
 from support.pools import NOW_S, queue, view
@@ -179,3 +179,21 @@ def test_a_broker_that_does_not_see_every_worker_knows_a_lower_bound(
         assert known is counted
     else:
         assert (known.in_flight_jobs, known.in_flight_min_jobs, known.in_flight_mean_jobs) == (None, 2, None)
+
+
+def listed(queue: str, workers: int | None, *, ago_s: float = 0.0) -> QueueSample:
+    return QueueSample(queue=queue, at_s=NOW_S - ago_s, waiting_jobs=0, listed_workers=workers)
+
+
+@pytest.mark.parametrize(
+    ("read", "found"),
+    [
+        ([listed("a", 3), listed("b", 2)], 3),  # a worker that serves both is one worker
+        ([listed("a", 0), listed("b", 0)], 0),
+        ([listed("a", 3), listed("b", None)], None),
+        ([listed("a", 3), listed("b", 3, ago_s=LISTED_GAP_S + 1)], None),
+        ([listed("a", 3)], None),  # b was never read
+    ],
+)
+def test_a_broker_lists_each_worker_of_a_pool_once(read: list[QueueSample], found: int | None) -> None:
+    assert listed_workers(["a", "b"], {each.queue: each for each in read}, now_s=NOW_S) == found
