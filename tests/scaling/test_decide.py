@@ -171,6 +171,13 @@ def test_a_prediction_counts_only_workers_that_will_exist() -> None:
     assert decide(few, held(2), now_s=NOW_S)[0].predicted_pickup_s == pytest.approx(10.0)  # (19 + 2 + 1 − 2) / 2 × 1 s
 
 
+def test_a_prediction_waits_for_reserved_jobs_also_where_it_is_unknown_how_many_run() -> None:
+    backlog = queue(waiting_jobs=19, in_flight_jobs=None, in_flight_min_jobs=6, reserved_jobs=6, service_time_s=1.0)
+    few = view(backlog, running_workers=2, capacity_workers=2)
+    # Both slots may have a job: (19 + 2 + 6 + 1 − 2) / 2 × 1 s
+    assert decide(few, held(2), now_s=NOW_S)[0].predicted_pickup_s == pytest.approx(13.0)
+
+
 def test_a_prediction_counts_what_a_slot_takes_between_two_jobs() -> None:
     """Of jobs that take next to nothing it is all there is: 1,000 of 36 ms each were predicted to be done in 2 s."""
     backlog = queue(waiting_jobs=1_000, in_flight_jobs=0, service_time_s=0.002)

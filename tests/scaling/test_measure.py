@@ -50,6 +50,12 @@ def test_jobs_later_than_a_usual_objective_are_counted_exactly(edge_s: float) ->
     assert within(sketch, [edge_s]) == [(edge_s, 247 - expected)]
 
 
+@pytest.mark.parametrize("edge_s", EDGES_S)
+def test_a_duration_beside_an_edge_is_shown_on_its_own_side(edge_s: float) -> None:
+    at, beyond = (sketch_value_s(sketch_index(value_s)) for value_s in (edge_s, edge_s * 1.0006))
+    assert at <= edge_s < beyond
+
+
 @given(values_s=st.lists(DURATIONS, min_size=1), edge_s=st.sampled_from(EDGES_S), percentile=st.floats(0.1, 100.0))
 def test_a_quantile_is_on_the_side_of_an_edge_that_its_duration_is_on(
     values_s: list[float], edge_s: float, percentile: float

@@ -35,6 +35,7 @@ from headway.scaling.model import (
 )
 from headway.scaling.policy.suspensions import STOPPAGE_FADES_S, STOPPAGE_KEPT_LEAST_S, suspension_of
 from headway.scaling.reconcile import Drain, Start, Upkeep, reconcile
+from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView
 from support.pools import NOW_S, held, profile, queue, view
 
@@ -290,6 +291,19 @@ def test_what_piled_up_raises_no_guard() -> None:
     assert (untaught.by_rate, untaught.by_use, untaught.by_rhythm) == (guard.by_rate, guard.by_use, guard.by_rhythm)
     assert (untaught.beyond_log, untaught.periods) == (guard.beyond_log, guard.periods)
     assert untaught.seen_until_s == NOW_S + 5  # it counts at no later evaluation either
+
+
+def test_what_piled_up_and_what_is_tried_again_shows_no_rhythm() -> None:
+    def learned(state: dict[str, Any], *, later_s: float = 0.0, retried_jobs: int = 0, **values: Any) -> dict[str, Any]:
+        rush = queue(arrived_jobs=400, retried_jobs=retried_jobs, arrived_until_s=NOW_S + later_s)
+        return dict(BUILT_IN["hybrid"].advise(rush, view(rush, **values), state, NOW_S + later_s).state)
+
+    taught = learned({})
+    assert taught["periods"] is not None
+    assert "periods" not in learned({}, is_teaching=False)
+    assert "periods" not in learned({}, retried_jobs=400)
+    assert learned(taught, later_s=60.0)["periods"] != taught["periods"]
+    assert learned(taught, later_s=60.0, is_teaching=False)["periods"] == taught["periods"]
 
 
 def test_depths_under_a_suspension_show_no_service_time_and_no_starts() -> None:
