@@ -132,6 +132,13 @@ def test_a_worker_of_which_nobody_knows_what_it_does_is_fresh_for_a_minute_only(
     assert not worn_by_memory(Recycling(), RECYCLING_FRESH_UNKNOWN_S - 1.0, is_busy=None)
 
 
+def test_a_worker_that_is_gone_is_forgotten() -> None:
+    recycling = Recycling()
+    worn_by_memory(recycling, 5.0, is_busy=True)
+    recycling.worn([], {"py": LIMITED}, now_s=NOW_S)
+    assert not recycling._have_worked
+
+
 def test_age_and_jobs_still_replace_workers_that_are_too_large() -> None:
     recycling = Recycling()
     used = template(recycle=Recycle(after_s=1_000.0, memory_bytes=10**8))

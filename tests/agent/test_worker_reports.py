@@ -127,6 +127,18 @@ def test_a_beat_does_not_revive_a_job_whose_end_was_reported(idle: Wire) -> None
     assert idle.pipe.report.beat.running == ()
 
 
+def test_a_beat_from_before_an_end_does_not_let_a_later_beat_revive_the_job(idle: Wire) -> None:
+    """The processes of a pool write their own lines: the end came before a beat that is older and lists no job yet."""
+    begun, ended = job("begun", "a", at_s=11.9), job("ended", "a", at_s=12.5, started_at_s=11.9)
+    assert idle.say(begun, ended, beat(at_s=12.0), at_s=12.5).is_busy is False
+    assert idle.say(beat(at_s=14.0, running=[running("a", started_at_s=11.9)]), at_s=14.0).is_busy is False
+
+
+def test_a_job_that_the_end_of_its_process_has_cut_is_none_that_the_worker_has_done(idle: Wire) -> None:
+    found = idle.say(job("ended", "a", at_s=11.0), job("ended", "b", at_s=11.5, cut=True), at_s=11.5)
+    assert found.ended_jobs == 1
+
+
 def test_a_job_that_began_again_after_its_end_runs_by_the_beat_that_lists_it(idle: Wire) -> None:
     """Its message was delivered again, and the line of its second start was lost."""
     idle.say(job("begun", "a", at_s=11.0), job("ended", "a", at_s=11.5, started_at_s=11.0), at_s=11.5)
