@@ -154,6 +154,12 @@ def test_jobs_that_are_reserved_take_no_start_from_jobs_that_are_due_once_they_h
     assert busy.starts(20.0, from_s=from_s) == jobs
 
 
+def test_a_busy_slot_starts_no_job_before_it_is_due() -> None:
+    busy = Supply(busy_slots=1, idle_slots=0, coming=(), completions_per_s=1.0, cycle_s=1.0, caution=0.0)
+    assert need(15.0, 20.0, busy, start_up_s=20.0) == Need()
+    assert need(15.0, 20.0, busy, start_up_s=20.0, from_s=10.0, late_s=0.0) == Need(new_slots=5)
+
+
 def test_an_idle_slot_starts_no_job_before_it_is_due() -> None:
     idle = Supply(busy_slots=0, idle_slots=9, coming=(), completions_per_s=0.0, cycle_s=5.0, caution=0.0)
     assert need(5.0, 20.0, idle, start_up_s=1.0) == Need(kept_slots=1)  # at 0, 5, 10, 15 and 20 s
