@@ -21,7 +21,7 @@ from headway.connections import Connection
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
 
-SAFE = ("--worker-class", "headway.workers.rq.DrainingWorker")
+RQ_WORDS = ("--worker-class", "headway.workers.rq.DrainingWorker", "--with-scheduler")
 ODD = ["plain", "a/b", "a-b", "with space", "true", "7", "quo\"te'", "ümlaut: #", "{x}", "\\back"]
 
 
@@ -65,7 +65,7 @@ def test_what_it_writes_is_read_by_up_and_by_the_agent(
     host = host_file.load(tmp_path / "host.toml")
     assert host.templates.keys() == {"emails", "reports"}
     emails = host.templates["emails"]
-    assert emails.argv == (str(Path(sys.executable).with_name("rq")), "worker", *SAFE, "--url", broker, "emails")
+    assert emails.argv == (str(Path(sys.executable).with_name("rq")), "worker", *RQ_WORDS, "--url", broker, "emails")
     assert emails.burst_arguments == ("--burst",)
     assert emails.working_directory == str(tmp_path)
     assert (emails.ready.pattern, emails.stop.stop_signal, emails.stop.drain_timeout_s) == ("Listening on", 15, None)
@@ -92,7 +92,7 @@ def test_an_rq_that_is_installed_elsewhere_is_started_as_its_own(
     assert initialised(broker, tmp_path) == 0
     assert host_file.load(tmp_path / "host.toml").templates["emails"].argv == (
         *(str(elsewhere), "worker"),
-        *("--url", broker, "emails"),
+        *("--with-scheduler", "--url", broker, "emails"),
     )
 
 
@@ -161,7 +161,7 @@ def test_a_password_is_kept_out_of_sight(valkey_url: str, tmp_path: Path, capsys
     assert "readable by you only: a URL holds a password" in output
     assert "se,cret" not in output
     template = host_file.load(tmp_path / "host.toml").templates["emails"]
-    assert template.argv[1:] == ("worker", *SAFE, "emails")
+    assert template.argv[1:] == ("worker", *RQ_WORDS, "emails")
     assert template.environment == {"RQ_REDIS_URL": url}
     assert load_profiles_file(tmp_path / "profiles.yaml").brokers == (
         Connection(name="redis", url=url.replace(",", "%2C")),

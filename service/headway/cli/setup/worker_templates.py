@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from headway.agent.config.celery_command import excluding
+from headway.agent.config.commands.worker_commands import SCHEDULER
 from headway.agent.config.library_presets import CELERY_NODE, NOTES, RQ, RQ_SAFE, STARTERS, LibraryPreset
 from headway.agent.reporting.run_folder import REPORTER
 from headway.cli.setup.broker_candidates import URL_VARIABLES, Candidate, as_read, place_of
@@ -97,7 +98,7 @@ class Templates:
         words, variables = _rq_broker(candidate.given)
         return replace(
             RQ,
-            argv=(program, "worker", *safe, *words, *queues),
+            argv=(program, "worker", *safe, SCHEDULER.option, *words, *queues),
             environment=variables,
             notes={**RQ.notes, **({} if safe else {"argv": NOTES["argv"]}), **_SECRET_NOTE},
         )
