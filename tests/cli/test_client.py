@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from headway.__main__ import main
+from headway.cli.doctor import control_plane
 from headway.cli.operator.apply import apply_profiles
 from headway.errors import Invalid, Misconfigured, Unauthenticated, Unavailable
 from headway.scaling.measure import sketch_index
@@ -213,6 +215,17 @@ def test_a_refusal_is_one_line(served: Served, words: list[str], says: str, caps
 def test_a_typing_error_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["get", "everything"]) == 2
     assert "everything" in capsys.readouterr().err
+
+
+def test_a_control_plane_that_is_slow_is_not_said_to_be_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On an overloaded machine `headway doctor` said to start a second one."""
+    monkeypatch.setattr(control_plane, "DOCTOR_ANSWER_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+        url = f"http://127.0.0.1:{listens.getsockname()[1]}"
+        (found,) = control_plane.ask({"HEADWAY_URL": url}).findings
+    assert found.text.startswith(f"what listens at {url} took the call and did not answer in time: repeat it")
+    assert found.cure is not None
+    assert found.cure.startswith("wait and repeat")
 
 
 def test_who_does_not_answer_or_asks_for_a_token_is_named(served: Served) -> None:

@@ -137,6 +137,9 @@ class Api:
         )
 
 
+NO_ANSWER_IN_TIME = "did not answer in time"
+
+
 def _unanswered(url: str, error: httpx.TransportError) -> HeadwayError:
     """What keeps the control plane at ``url`` from answering, as far as ``error`` shows."""
     if isinstance(error, httpx.UnsupportedProtocol):
@@ -155,6 +158,11 @@ def _unanswered(url: str, error: httpx.TransportError) -> HeadwayError:
         return Unavailable(
             f"what listens at {url} ended the call without an answer: repeat it, or correct HEADWAY_URL; a control "
             f"plane with TLS wants https://, and its gRPC endpoint is another port ({error or type(error).__name__})"
+        )
+    if isinstance(error, httpx.ReadTimeout):
+        return Unavailable(
+            f"what listens at {url} took the call and {NO_ANSWER_IN_TIME}: repeat it; its machine may be overloaded, "
+            "or it hangs: see its log"
         )
     return Unavailable(
         f"no control plane answers at {url}: start one (`headway up` or `headway control`), or say with HEADWAY_URL "

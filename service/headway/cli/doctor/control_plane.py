@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from headway import __version__
-from headway.cli.api_client import Api
+from headway.cli.api_client import NO_ANSWER_IN_TIME, Api
 from headway.cli.doctor.cures import OF_KINDS, OF_UNKNOWN_KIND
 from headway.cli.doctor.finding import Finding, fault, faults, fine, skipped, warning
 from headway.cli.operator.queue import queues_of
@@ -79,6 +79,9 @@ def _unasked(error: HeadwayError) -> Finding:
     if "database" in text or "Postgres" in text:
         cure = "start Postgres, or correct HEADWAY_DATABASE_URL of the control plane"
         return fault("database", text, cure=cure)
+    if NO_ANSWER_IN_TIME in text:
+        cure = "wait and repeat; if it stays so, free processors of its machine, or restart it"
+        return fault("control plane", text, cure=cure)
     cure = "start it with `headway up` or `headway control`, or name in HEADWAY_URL where it is"
     return fault("control plane", text, cure=cure)
 
