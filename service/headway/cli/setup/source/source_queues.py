@@ -110,6 +110,10 @@ class _Reader(ast.NodeVisitor):
             self._assigned(node.target, node.value)
         self.generic_visit(node)
 
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        self._setting(_setting_name(node.target), node.value)
+        self.generic_visit(node)
+
     def visit_Dict(self, node: ast.Dict) -> None:
         for key, value in zip(node.keys, node.values, strict=True):
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
@@ -138,10 +142,10 @@ class _Reader(ast.NodeVisitor):
             self._celery_queue(keyword(node, "queue"))
         elif word in _SENDERS or word == "delay":
             self._sent(node, word)
-        elif word == "config_from_object" and node.args:
-            self._configured(node)
-        elif word == "config_from_envvar":
-            self.found.configurations.append((node.lineno, None))
+        elif word == "update" and isinstance(node.func, ast.Attribute) and node.args:
+            self._setting(_setting_name(node.func.value), node.args[0])
+        elif word in {"config_from_object", "config_from_envvar"}:
+            self._configured(node, word)
         elif word == "actor" and "dramatiq" in self._from.values():
             queue = keyword(node, "queue_name")
             name = self._values.text(queue) if queue is not None else DRAMATIQ_DEFAULT_QUEUE
@@ -164,11 +168,10 @@ class _Reader(ast.NodeVisitor):
         return _OTHER_TASKS.isdisjoint(self._from.values())
 
     def _assigned(self, target: ast.expr, value: ast.expr) -> None:
-        match target:
-            case ast.Subscript(slice=ast.Constant(value=str(name))):
-                self._setting(name, value)
-            case ast.Name() | ast.Attribute():
-                self._setting(last_word(target), value)
+        if isinstance(target, ast.Subscript) and _SETTINGS.get(_setting_name(target.value)) == "routes":
+            self._route(self._values.text(target.slice), value)
+        else:
+            self._setting(_setting_name(target), value)
 
     def _setting(self, name: str, value: ast.expr) -> None:
         match _SETTINGS.get(name):
@@ -284,14 +287,18 @@ class _Reader(ast.NodeVisitor):
             elif word in {"delay", "apply_async", "send_task"}:
                 self.found.sent_without.add(name)
 
-    def _configured(self, call: ast.Call) -> None:
+    def _configured(self, call: ast.Call, word: str) -> None:
+        if word == "config_from_envvar":
+            self.found.configurations.append((call.lineno, None))
+        if word == "config_from_envvar" or not call.args:
+            return
         named = self._values.text(call.args[0])
         if named is None:
-            word = last_word(call.args[0])
-            is_here = self._values.resolved(call.args[0]) is not call.args[0] or word in _class_names(self.found.file)
+            name = last_word(call.args[0])
+            is_here = self._values.resolved(call.args[0]) is not call.args[0] or name in _class_names(self.found.file)
             if is_here:
                 return
-            named = word or None
+            named = name or None
         self.found.configurations.append((call.lineno, named))
 
     def _rq(self, call: ast.Call, word: str) -> None:
@@ -317,6 +324,15 @@ class _Reader(ast.NodeVisitor):
 
     def _unread(self, value: ast.expr) -> None:
         self.found.unread_lines.append(value.lineno)
+
+
+def _setting_name(node: ast.expr) -> str:
+    """The setting that ``conf.name`` and ``conf["name"]`` are; empty where the expression is neither."""
+    match node:
+        case ast.Subscript(slice=ast.Constant(value=str(name))):
+            return name
+        case _:
+            return last_word(node)
 
 
 def _task_of(call: ast.Call) -> str:
