@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from celery import Celery
 
-from headway.wire.v1 import agent_pb2
+from headway.wire.v1 import agent_pb2, telemetry_pb2
 from support.agent_host import Host, ended, one_host
 from support.fake_control import row
 from support.processes import runs
@@ -170,3 +170,29 @@ def test_a_job_that_an_idle_worker_has_begun_is_reported_before_workers_are_meas
     eventually(lambda: (tmp_path / "go.begun").exists(), within_s=60.0)
     eventually(lambda: [each.is_busy for each in host.control.workers()] == [True], within_s=15.0)
     (tmp_path / "go").touch()
+
+
+@pytest.mark.parametrize("host", ["threads"], indirect=True)
+def test_a_job_that_ends_while_no_agent_runs_is_reported_by_the_next(
+    host: Host, tmp_path: Path, broker_url: str
+) -> None:
+    """It was read before the control plane had answered which queues are whose, and left out."""
+    first = host.agent()
+    host.control.assign(row(1, template="celery"))
+    host.control.answer.pools.add(pool="mail", queues=["shop/celery"])
+    reported(host, lambda workers: len(workers) == 1 and are_idle(*workers))
+    with Celery("shop", broker=broker_url) as app:
+        app.send_task("work", (str(tmp_path / "go"),), task_id="job-1")
+    eventually(lambda: (tmp_path / "go.begun").exists(), within_s=60.0)
+    reported(host, lambda workers: [each.is_busy for each in workers] == [True])
+    first.kill()
+    first.wait()
+    (tmp_path / "go").touch()
+    eventually(lambda: (tmp_path / "go.ended").exists(), within_s=60.0)
+    host.agent()
+
+    def has_finished() -> bool:
+        events = [each for batch in host.control.batches for each in batch.events if each.job_id == "job-1"]
+        return telemetry_pb2.EVENT_KIND_FINISHED in {each.kind for each in events}
+
+    eventually(has_finished, within_s=60.0)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headway.agent.reporting.job_events import events_of, queues_of
+from headway.agent.reporting.job_events import UNSENT_REPORTS_MAX, UnsentReports, events_of, queues_of
 from headway.agent.reporting.report_lines import JobReport, Outcome, ReportKind
 from headway.scaling.model import EventKind, JobEvent, PoolQueues
 
@@ -106,3 +106,23 @@ def test_an_event_carries_what_the_report_says_of_its_job() -> None:
         job_class="shop.send",
         attempt=2,
     )
+
+
+def test_what_comes_before_the_queues_are_known_waits_and_goes_once() -> None:
+    unsent = UnsentReports()
+    unsent.add("mail", [report(ReportKind.RECEIVED), report(ReportKind.BEGUN)])
+    unsent.add("two", [report(ReportKind.ENDED, queue="news", outcome=Outcome.FAILED)])
+    found = [(each.queue, each.kind) for each in unsent.take_events(QUEUES)]
+    assert found == [
+        ("celery/bulk", EventKind.ENQUEUED),
+        ("celery/bulk", EventKind.STARTED),
+        ("us/news", EventKind.FAILED),
+    ]
+    assert unsent.take_events(QUEUES) == []
+
+
+def test_of_what_waits_for_long_the_newest_stays() -> None:
+    unsent = UnsentReports()
+    ended = [report(ReportKind.ENDED, job_id=str(number), outcome=Outcome.FAILED) for number in range(3)]
+    unsent.add("mail", [*ended[:2], *ended[2:] * UNSENT_REPORTS_MAX])
+    assert {each.job_id for each in unsent.take_events(QUEUES)} == {"2"}

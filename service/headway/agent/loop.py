@@ -23,7 +23,7 @@ from headway.agent.policy.recycling import Recycling
 from headway.agent.policy.rollout import held_back, surplus, upkeep
 from headway.agent.policy.start_throttle import admitted, starting_max, uncounted
 from headway.agent.reporting.begun_work import BegunWork
-from headway.agent.reporting.job_events import events_of, queues_of
+from headway.agent.reporting.job_events import UnsentReports, queues_of
 from headway.agent.reporting.reading_wait import wait_reading
 from headway.agent.reporting.receptions import Receptions
 from headway.agent.state.instance_lock import as_host
@@ -33,7 +33,7 @@ from headway.agent.workers.manager import WorkerManager
 from headway.agent.workers.worker_record import Record
 from headway.errors import Refused, printable
 from headway.local import procfs
-from headway.scaling.model import Assignment, HostProblem, HostProblemKind, JobEvent, Worker
+from headway.scaling.model import Assignment, HostProblem, HostProblemKind, Worker
 from headway.scaling.reconcile import Upkeep, reconcile
 from headway.wire.channel import Tls
 
@@ -82,6 +82,7 @@ class Agent:
         self._read_until_s = time.time()
         """All that workers had reported until then was read."""
         self._receptions = Receptions(since_s=self._read_until_s)
+        self._unsent = UnsentReports()
         self._end: FleetEnd | None = None
         """The end of all workers; ``None`` while this agent is not about to end them."""
 
@@ -255,16 +256,16 @@ class Agent:
     def _send_events(self, fleet: WorkerManager, link: ControlSession) -> None:
         """Send what workers have reported of jobs, and note which of these were cut.
 
-        What comes before the queues of a pool are known is not sent.
+        What comes before the control plane has answered waits for that.
         """
-        reporters, queues = fleet.reporters, queues_of(link.received.pools)
-        events: list[JobEvent] = []
+        pools = link.received.pools
+        reporters, queues = fleet.reporters, queues_of(pools or ())
         reported = reporters.take_events()
         for worker_id, each in reported.items():
             fleet.cuts.note_reports(worker_id, each)
             fleet.done_jobs.note_reports(worker_id, each.reports, now_s=self._clock())
             self._receptions.note(each.pool, each.reports, queues)
-            events += events_of(each.pool, self._receptions.joined(each.reports), queues)
+            self._unsent.add(each.pool, self._receptions.joined(each.reports))
         receptions = self._receptions.due(
             reporters.consumers,
             queues,
@@ -272,6 +273,7 @@ class Agent:
             lost_lines=reporters.lost_lines,
             has_news=bool(reported),
         )
+        events = [] if pools is None else self._unsent.take_events(queues)
         if events or receptions:
             link.send(events, receptions)
 

@@ -41,7 +41,8 @@ class ReceivedState:
     orders: DesiredState
     hints: tuple[ReceivedHint, ...] = ()
     kills: tuple[KillOrder, ...] = ()
-    pools: tuple[PoolQueues, ...] = ()
+    pools: tuple[PoolQueues, ...] | None = None
+    """``None``: there was no answer yet."""
 
 
 class ControlSession:

@@ -1,5 +1,6 @@
 """What workers report of jobs, as the events that the control plane counts. Pure."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -8,6 +9,8 @@ from headway.scaling.model import EventKind, JobEvent, PoolQueues
 
 Queues = Mapping[str, Mapping[str, str]]
 """Pool -> a queue's own name -> the name that Headway has for it."""
+
+UNSENT_REPORTS_MAX = 20_000  # as many events as the agent keeps for a control plane that is away; the newest stay
 
 
 def queues_of(pools: Iterable[PoolQueues]) -> Queues:
@@ -31,6 +34,25 @@ def events_of(pool: str, reports: Iterable[JobReport], queues: Queues) -> tuple[
     return tuple(
         event for each in reports if (queue := of_pool.get(each.queue)) is not None for event in _events(each, queue)
     )
+
+
+class UnsentReports:
+    """What workers have reported of jobs, until an agent that has just begun knows the queues of the pools.
+
+    Workers go on while no agent runs, and while the control plane is away; what they report meanwhile counts, too.
+    """
+
+    def __init__(self) -> None:
+        self._held: deque[tuple[str, JobReport]] = deque(maxlen=UNSENT_REPORTS_MAX)
+
+    def add(self, pool: str, reports: Iterable[JobReport]) -> None:
+        """Take what a worker of the pool has reported."""
+        self._held.extend((pool, each) for each in reports if each.kind is not ReportKind.RECEIVED)
+
+    def take_events(self, queues: Queues) -> list[JobEvent]:
+        """The events in what was added since the last call."""
+        taken, self._held = self._held, deque(maxlen=UNSENT_REPORTS_MAX)
+        return [event for pool, each in taken for event in events_of(pool, [each], queues)]
 
 
 def _events(report: JobReport, queue: str) -> Iterator[JobEvent]:
