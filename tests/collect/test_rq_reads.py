@@ -235,6 +235,21 @@ def test_workers_are_reported_by_host_and_pid_with_what_they_do(rq: Rq, watch: W
     assert watch.poll_once().activities == (WorkerActivity(host="b", pid=7, is_busy=False, ended_jobs=5),)
 
 
+@pytest.mark.parametrize("first", ["old", "new"])
+def test_a_killed_workers_record_says_nothing_of_the_worker_that_has_its_process_id(
+    rq: Rq, watch: Watch, first: str
+) -> None:
+    """A container that is started again has its name, and the same process ids; RQ keeps records for minutes."""
+    records = {
+        "old": {"state": "idle", "birth": "2026-11-29T10:00:00.000001Z", "successful_job_count": "9"},
+        "new": {"state": "busy", "birth": "2026-11-29T10:05:00.000001Z"},
+    }
+    for name, about in (("a", records[first]), ("b", records["new" if first == "old" else "old"])):
+        rq.redis.sadd("rq:workers", f"rq:worker:{name}")
+        rq.redis.hset(f"rq:worker:{name}", mapping={"pid": "7", "hostname": "pod", **about})
+    assert watch.poll_once().activities == (WorkerActivity(host="pod", pid=7, is_busy=True, ended_jobs=0),)
+
+
 @pytest.mark.parametrize("field", ["pid", "successful_job_count"])
 @pytest.mark.parametrize("digits", [30, 5_000])
 def test_a_number_that_no_number_type_takes_hides_no_queue(rq: Rq, watch: Watch, field: str, digits: int) -> None:

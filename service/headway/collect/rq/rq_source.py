@@ -30,13 +30,13 @@ from headway.collect.rq.queue_commands import Asked, QueueCommands, RqKeys, Span
 from headway.collect.rq.queue_reading import Answers, QueueReading, RecordRequests
 from headway.collect.rq.queue_tracker import TrackedQueue, empty_sample
 from headway.collect.rq.rq_record import record_commands, record_from, score_commands
-from headway.collect.rq.rq_workers import activity_from, served_by, worker_commands
+from headway.collect.rq.rq_workers import activities_of, served_by, worker_commands
 from headway.collect.rq.scheduled_jobs import DUE_COMMANDS, due_commands, scheduled_from
 from headway.collect.rq.stuck_jobs import StuckJobs
 from headway.collect.rq.unseen_ends import UnseenEnds
 from headway.collect.source import EXACT, Cursor, Figure, FoundQueue, Library, Reading, bounded
 from headway.connections import Connection
-from headway.scaling.model import EventKind, JobEvent, QueueSample, Suspension, WorkerActivity
+from headway.scaling.model import EventKind, JobEvent, QueueSample, Suspension
 
 PREFIX = "rq"
 PREFIX_CHARS = re.compile(r"[A-Za-z0-9_.:{}-]+")  # RQ takes no others
@@ -160,7 +160,7 @@ class RqSource:
                 replace(sample, listed_workers=listed[self._name_of(sample)], suspension=self._suspension)
                 for sample in (*samples, *self._empty(readings, at_s=at_s))
             ),
-            activities=tuple(self._activities(workers)),
+            activities=activities_of(workers, self._started_s),
             has_more=any(_has_more(reading, asked[queue]) for queue, reading in readings.items()),
         )
 
@@ -331,13 +331,6 @@ class RqSource:
         replies = exchange(self._client, [record_commands(self._keys.job + job_id) for _, job_id in again])
         for (queue, job_id), reply in zip(again, replies, strict=True):
             answers[queue].records[job_id] = record_from(_checked(reply))
-
-    def _activities(self, workers: list[tuple[Any, Any]]) -> Iterator[WorkerActivity]:
-        for fields, executions in workers:
-            if fields is not None and not isinstance(executions, Exception):
-                activity = activity_from(fields, executions, self._started_s)
-                if activity is not None:
-                    yield activity
 
 
 def _suspension(exists: Any) -> Suspension | None:

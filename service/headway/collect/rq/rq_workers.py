@@ -8,7 +8,7 @@ from headway.collect.rq.rq_record import job_of
 from headway.connections import as_text
 from headway.scaling.model import WorkerActivity
 
-FIELDS = ("state", "pid", "hostname", "current_job", "queues", "successful_job_count", "failed_job_count")
+FIELDS = ("state", "pid", "hostname", "current_job", "queues", "birth", "successful_job_count", "failed_job_count")
 PID_MAX = 2**31
 DIGITS_MAX = 15  # a number of more digits raises as it is read, or as it is sent
 
@@ -33,11 +33,28 @@ def successes_of(fields: Sequence[str | None]) -> int:
     return _count(fields[FIELDS.index("successful_job_count")])
 
 
+StartsOf = Callable[[Collection[str]], Iterable[float]]
+"""When those of some jobs began that run."""
+
+
+def activities_of(workers: Iterable[tuple[Any, Any]], started_s: StartsOf) -> tuple[WorkerActivity, ...]:
+    """What the workers do by their fields and executions, which are ``None`` and an error where they cannot be read.
+
+    RQ keeps the record of a worker that was killed for minutes, and a container that is started again has the same name
+    and gives its processes the same ids. Of several records of one process, that of the youngest worker counts.
+    """
+    readable = [(fields, jobs) for fields, jobs in workers if fields is not None and not isinstance(jobs, Exception)]
+    found = (
+        activity_from(fields, jobs, started_s) for fields, jobs in sorted(readable, key=lambda each: _birth(each[0]))
+    )
+    return tuple({(each.host, each.pid): each for each in found if each is not None}.values())
+
+
 def activity_from(
-    fields: Sequence[str | None], executions: Iterable[Any], started_s: Callable[[Collection[str]], Iterable[float]]
+    fields: Sequence[str | None], executions: Iterable[Any], started_s: StartsOf
 ) -> WorkerActivity | None:
     """What a worker does; ``None`` of one that is gone. ``started_s`` says when those of some jobs began that run."""
-    state, pid, host, job_id, _, *ended = fields
+    state, pid, host, job_id, _, _, *ended = fields
     if not host or not 0 < _count(pid) <= PID_MAX:
         return None  # gone without a goodbye: its key has expired, its name is still in the set
     is_busy = state == "busy"
@@ -51,6 +68,11 @@ def activity_from(
         # RQ writes a count with the first job of its kind.
         ended_jobs=sum(map(_count, ended)),
     )
+
+
+def _birth(fields: Sequence[str | None]) -> str:
+    """When a worker began, as a text that sorts by time; empty where its record does not say."""
+    return fields[FIELDS.index("birth")] or ""
 
 
 def _count(text: str | None) -> int:
