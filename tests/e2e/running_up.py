@@ -62,8 +62,12 @@ class RunningUp:
 
     def workers(self, pool: str) -> set[int]:
         """The process ids of the pool's workers, by the last report."""
+        return set(self.starts_s(pool))
+
+    def starts_s(self, pool: str) -> dict[int, float]:
+        """When each of the pool's workers was started, by its process id, by the last report."""
         return {
-            each["pid"]
+            each["pid"]: each["started_at_s"]
             for host in self.ask("/v1/hosts")["hosts"]
             for each in host["workers"]
             if each["pool"] == pool and each["pid"]
