@@ -235,14 +235,16 @@ def test_jobs_are_late_by_their_age_or_else_by_their_first_sighting(
 
 def test_a_member_whose_ends_are_reported_says_how_long_jobs_take() -> None:
     """What the pool loses is that member's work as well: depths say nothing of it."""
-    reported = queue(queue="redis/slow", in_flight_jobs=20, service_time_s=None)
     known = None
-    for number, in_flight_jobs in enumerate([20, 10, 0]):
+    for number, waiting_jobs in enumerate([90, 60, 30]):
         at_s = NOW_S + TICK_S * number
-        members = replace(reported, in_flight_jobs=in_flight_jobs, sampled_at_s=at_s), depth(0, at_s=at_s)
-        seen = view(*members, running_workers=20, busy_workers=in_flight_jobs)
+        reported = queue(queue="redis/slow", sampled_at_s=at_s, service_time_s=None)
+        seen = view(reported, depth(waiting_jobs, at_s=at_s), running_workers=20, busy_workers=20)
         known = learned(known, seen)
+    assert known is not None
+    assert known.cycle_s is not None
     assert with_rates(seen, known, now_s=NOW_S + 10).queues[1].service_time_s is None
+    assert with_rates(view(seen.queues[1]), known, now_s=NOW_S + 10).queues[0].service_time_s is not None
 
 
 def test_it_is_learned_what_was_late_while_jobs_only_start() -> None:
