@@ -109,6 +109,14 @@ def test_jobs_that_keep_arriving_at_a_busy_worker_ask_for_others_that_get_a_part
     assert targets_of([20 + 5 * number for number in range(quiet + 2)]) == [*quiet * [1], 3, 3]
 
 
+def test_what_arrives_at_workers_is_a_demand_beside_all_others() -> None:
+    memory = Memory(target_workers=1)
+    for number in range(10):
+        decision, memory = decided(20 + 5 * number, workers=1, memory=memory, at_s=NOW_S + 5.0 * number)
+    names = {demand.name for demand in decision.demands}
+    assert names >= {"work_in_progress", "backlog_drain", "steady_state"}
+
+
 KNOWN_IDLE: list[dict[str, Any]] = [{"idle_workers": 1}, {"slots_per_worker": 4, "busy_slots": 3}]
 
 
