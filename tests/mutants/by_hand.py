@@ -194,7 +194,6 @@ MUTANTS = (
         ("is_news = view.is_teaching", "is_news = True"),
         ("seen(before, queue.fresh_jobs, at_s", "seen(before, queue.arrived_jobs, at_s"),
         ("beside_per_s + (queue.retry_rate_per_s or 0.0)", "beside_per_s"),
-        ("given.busy_slots if queue.running_jobs is None else queue.running_jobs", "given.busy_slots"),
         ("guard.expected_jobs + (exposed.retry_rate_per_s or 0.0) * view.tick_s", "guard.expected_jobs"),
         ("is_behind_others=len(view.queues) > 1", "is_behind_others=False"),
     ),

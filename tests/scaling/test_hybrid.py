@@ -430,3 +430,12 @@ def test_a_job_that_was_begun_since_the_sample_keeps_its_worker_and_asks_for_no_
     assert decide(seen, held(2), now_s=NOW_S)[0].target_workers == 2
     nothing_waits = view(queue(waiting_jobs=0, in_flight_jobs=1), running_workers=2, taken_jobs=1)
     assert decide(nothing_waits, held(2), now_s=NOW_S)[0].target_workers == 2
+
+
+def test_retries_are_no_news_and_workers_stand_for_them_all_the_same() -> None:
+    def standing(retry_rate_per_s: float) -> float:
+        storm = queue(service_time_s=1.0, arrival_rate_per_s=retry_rate_per_s, retry_rate_per_s=retry_rate_per_s)
+        advice = HYBRID.advise(storm, view(storm, start_up_s=12.0), {}, NOW_S)
+        return next(demand.slots for demand in advice.demands if demand.name == "standing")
+
+    assert standing(4.0) > standing(0.0)
