@@ -50,8 +50,8 @@ class Values:
             ):
                 return self.text(rest[0]) if rest else None, name
             case ast.BoolOp(op=ast.Or(), values=[first, second]):
-                url, variable = self.url(first)
-                return url or self.url(second)[0], variable
+                known, variable = self.url(first)
+                return known or self.url(second)[0], variable
             case _:
                 return None, None
 
