@@ -179,7 +179,7 @@ MUTANTS = (
         "decisions/bottlenecks.py",
         ("test_plateau.py", "test_due_work.py"),
         ("decision.plateau is not None and decision.plateau.again_s is not None", "decision.plateau is not None"),
-        ("if any(LEAVES_DUE in note for note in decision.notes) and any(", "if any("),
+        ("if decision.leaves_due_jobs and any(", "if any("),
     ),
     *_in(
         "decisions/metrics_notes.py",
@@ -699,7 +699,7 @@ MUTANTS = (
         ("test_suspensions.py",),
         ("        if row.is_suspended:", "        if False:"),
         (" and worker.worker_id not in upkeep.spared", ""),
-        ("len(there) - (row.burst_workers if is_burst else row.base_workers)", "0"),
+        ("_drains(there, len(there) - stay)", "_drains(there, 0)"),
     ),
     *_in(
         "decisions/predicted_pickup.py",

@@ -99,9 +99,8 @@ class WorkerHeartbeats:
     def activities(self, at_s: float) -> Iterator[WorkerActivity]:
         """Each worker whose heartbeats come. That one was idle is said only until its next heartbeat is due.
 
-        A worker whose only thread runs a task publishes none, so a heartbeat that does not come may mean a job. Its
-        job began up to 2 s before, so that nobody waits here for how late a heartbeat may be: unknown for a moment is
-        no harm, idle with a job is.
+        A worker whose only thread runs a task publishes none, so a heartbeat that does not come may mean a job, which
+        began up to 2 s before. An idle worker whose heartbeat is late is unknown for a moment.
         """
         for each in self._workers.values():
             if not each.running_jobs and at_s - each.received_s > DUE_S:

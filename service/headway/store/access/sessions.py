@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headway.errors import Overloaded
 from headway.store.access.credentials import Role, digest, is_session, is_valid, next_revision
 from headway.store.audit import record_act
-from headway.store.intervals import seconds
+from headway.store.hosts.intervals import seconds
 from headway.store.tables import credentials
 
 SESSION_PREFIX = "hws_"

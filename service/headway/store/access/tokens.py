@@ -20,7 +20,7 @@ from headway.store.access.credentials import (
 )
 from headway.store.audit import record_act
 from headway.store.hosts.host_allowance import ANYTHING, Allowance, allowance_of, allowance_to_json
-from headway.store.intervals import seconds
+from headway.store.hosts.intervals import seconds
 from headway.store.tables import credentials
 
 LISTED_MAX = 1_000

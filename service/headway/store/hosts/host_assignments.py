@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import NotFound
 from headway.scaling.model import Assignment, Hint, KillOrder, PoolQueues
-from headway.store.intervals import age_s, seconds
+from headway.store.hosts.intervals import age_s, seconds
 from headway.store.tables import (
     assignments,
     hosts,

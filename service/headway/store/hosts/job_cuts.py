@@ -13,7 +13,7 @@ from headway.errors import printable
 from headway.scaling.fields import taken_from
 from headway.scaling.model import CutCause, CutJob
 from headway.store.engine import notify_viewers
-from headway.store.intervals import seconds
+from headway.store.hosts.intervals import seconds
 from headway.store.tables import job_cuts
 
 CUTS_SHOWN_S = 900.0  # for how long a cut is an incident: nobody mends it, and somebody is to see it

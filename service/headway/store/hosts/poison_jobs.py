@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.fields import taken_from
 from headway.scaling.model import CutCause
-from headway.store.intervals import seconds
+from headway.store.hosts.intervals import seconds
 from headway.store.tables import job_cuts
 
 POISON_DEATHS_MIN = 3  # one may be chance, and two a machine without memory

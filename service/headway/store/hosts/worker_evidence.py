@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 from headway.scaling.model import ActivitySource
-from headway.store.intervals import seconds
+from headway.store.hosts.intervals import seconds
 from headway.store.tables import hosts, worker_activities, workers
 
 FRESH_S = 15.0  # what a broker said of a worker longer ago says nothing of it now
