@@ -125,6 +125,8 @@ def test_a_count_of_no_consumers_from_before_a_worker_was_listed_suspends_nobody
 def test_cancelled_consumers_are_the_workers_own_word_and_need_no_count() -> None:
     lost = worker(2, Inability.CONSUMERS_CANCELLED, state_since_s=NOW_S - LISTED_WITHIN_S)
     assert suspension_of([], [lost], is_anybody_unseen=False, now_s=NOW_S) is CANCELLED
+    fresh = replace(lost, state_since_s=NOW_S - LISTED_WITHIN_S + 0.1)  # its first beats may be of before it consumed
+    assert suspension_of([], [lost, fresh], is_anybody_unseen=False, now_s=NOW_S) is None
 
 
 @pytest.mark.parametrize(
