@@ -68,7 +68,10 @@ def test_nothing_is_written_and_no_payload_is_read(rq: Rq, watch: Watch) -> None
             *("job", "status", "created_at", "enqueued_at", "started_at", "ended_at"),
             *("retries_left", "number_of_retries", "repeats_left"),
         ),
-        ("worker", "state", "pid", "hostname", "current_job", "queues", "successful_job_count", "failed_job_count"),
+        (
+            *("worker", "state", "pid", "hostname", "current_job", "queues", "birth"),
+            *("successful_job_count", "failed_job_count"),
+        ),
     }
 
 

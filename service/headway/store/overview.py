@@ -19,9 +19,9 @@ from headway.store.access.tokens import read_expiring
 from headway.store.events.event_sources import read_collectors, shared_connections
 from headway.store.hosts.forced_kills import read_forced
 from headway.store.hosts.hosts import load_hosts, while_shut
-from headway.store.hosts.intervals import age_s
 from headway.store.sketch_columns import SKETCHES, sketch_of
 from headway.store.tables import (
+    age_s,
     decisions,
     hosts,
     leader_epoch,

@@ -10,9 +10,11 @@ from typing import Any
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    BindParameter,
     Boolean,
     CheckConstraint,
     Column,
+    ColumnElement,
     DateTime,
     Double,
     ForeignKey,
@@ -26,6 +28,7 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    case,
     func,
     text,
 )
@@ -44,6 +47,17 @@ metadata = MetaData(
 
 def _stamp(name: str) -> Column[datetime]:
     return Column(name, DateTime(timezone=True), nullable=False, server_default=func.now())
+
+
+def seconds(value: BindParameter[float] | float) -> ColumnElement[Any]:
+    """An interval of so many seconds."""
+    return func.make_interval(0, 0, 0, 0, 0, 0, value)  # seconds are the last of seven
+
+
+def age_s(moment: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Seconds since then, 0 where it is still to come; ``NULL`` where the moment is."""
+    # Of a NULL Postgres would make the greatest of the others, and "not known" must not become 0.
+    return case((moment.is_not(None), func.greatest(0, func.extract("epoch", func.now() - moment))))
 
 
 def _single_row(name: str, *columns: Column[Any]) -> Table:

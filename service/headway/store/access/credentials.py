@@ -20,8 +20,7 @@ from headway.errors import NotFound
 from headway.scaling.fields import taken_from
 from headway.store.audit import record_act
 from headway.store.hosts.host_allowance import allow, allowance_of
-from headway.store.hosts.intervals import seconds
-from headway.store.tables import credential_changes, credentials, hosts
+from headway.store.tables import credential_changes, credentials, hosts, seconds
 
 RENEW_AFTER_S = 30 * 86_400.0
 CREDENTIAL_RENEW_SPREAD = 0.1  # hosts that joined together do not renew together

@@ -24,8 +24,7 @@ from headway.store.access.credentials import (
 from headway.store.audit import Actor, record_act
 from headway.store.hosts.host_allowance import allow, allowance_of
 from headway.store.hosts.hosts import enrol
-from headway.store.hosts.intervals import seconds
-from headway.store.tables import credentials, hosts
+from headway.store.tables import credentials, hosts, seconds
 
 ENROLMENT_ASK_AGAIN_S = 600.0  # for so long an answer with a credential may be lost and asked for again
 

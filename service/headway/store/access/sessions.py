@@ -11,8 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headway.errors import Overloaded
 from headway.store.access.credentials import Role, digest, is_session, is_valid, next_revision
 from headway.store.audit import record_act
-from headway.store.hosts.intervals import seconds
-from headway.store.tables import credentials
+from headway.store.tables import credentials, seconds
 
 SESSION_PREFIX = "hws_"
 SESSION_S = 8 * 3_600.0  # a working day: whoever comes back tomorrow signs in again

@@ -20,8 +20,7 @@ from headway.store.access.credentials import (
 )
 from headway.store.audit import record_act
 from headway.store.hosts.host_allowance import ANYTHING, Allowance, allowance_of, allowance_to_json
-from headway.store.hosts.intervals import seconds
-from headway.store.tables import credentials
+from headway.store.tables import credentials, seconds
 
 LISTED_MAX = 1_000
 EXPIRING_S = 86_400.0  # from then on it is an incident

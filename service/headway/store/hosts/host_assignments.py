@@ -10,13 +10,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import NotFound
 from headway.scaling.model import Assignment, Hint, KillOrder, PoolQueues
-from headway.store.hosts.intervals import age_s, seconds
 from headway.store.tables import (
+    age_s,
     assignments,
     hosts,
     kill_orders,
     profile_queues,
     released_assignments,
+    seconds,
     worker_activities,
 )
 

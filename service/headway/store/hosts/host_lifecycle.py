@@ -11,8 +11,7 @@ from headway.scaling.model import HostState
 from headway.store.audit import record_act
 from headway.store.engine import notify_viewers
 from headway.store.hosts.hosts import state_now, while_shut
-from headway.store.hosts.intervals import age_s
-from headway.store.tables import hosts
+from headway.store.tables import age_s, hosts
 
 ACTIONS: Mapping[HostState, str] = {
     HostState.SERVING: "host uncordoned",

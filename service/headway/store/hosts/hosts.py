@@ -49,9 +49,9 @@ from headway.scaling.model import (
 )
 from headway.store.audit import Actor, record_act
 from headway.store.hosts.host_lease import HOST_LEASE_S
-from headway.store.hosts.intervals import age_s
 from headway.store.hosts.worker_evidence import BROKERS_WORD, EVIDENCE
 from headway.store.tables import (
+    age_s,
     cluster,
     hosts,
     leader_epoch,

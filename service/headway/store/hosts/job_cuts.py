@@ -13,8 +13,7 @@ from headway.errors import printable
 from headway.scaling.fields import taken_from
 from headway.scaling.model import CutCause, CutJob
 from headway.store.engine import notify_viewers
-from headway.store.hosts.intervals import seconds
-from headway.store.tables import job_cuts
+from headway.store.tables import job_cuts, seconds
 
 CUTS_SHOWN_S = 900.0  # for how long a cut is an incident: nobody mends it, and somebody is to see it
 CUTS_SHOWN_MAX = 1_000

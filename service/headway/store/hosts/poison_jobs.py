@@ -8,8 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.fields import taken_from
 from headway.scaling.model import CutCause
-from headway.store.hosts.intervals import seconds
-from headway.store.tables import job_cuts
+from headway.store.tables import job_cuts, seconds
 
 POISON_DEATHS_MIN = 3  # one may be chance, and two a machine without memory
 POISON_COUNTED_S = 86_400.0  # a broker may take an hour to deliver a job again

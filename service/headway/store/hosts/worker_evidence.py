@@ -20,8 +20,7 @@ from sqlalchemy import (
 )
 
 from headway.scaling.model import ActivitySource
-from headway.store.hosts.intervals import seconds
-from headway.store.tables import hosts, worker_activities, workers
+from headway.store.tables import hosts, seconds, worker_activities, workers
 
 FRESH_S = 15.0  # what a broker said of a worker longer ago says nothing of it now
 WORD_HOLDS_S = 20.0  # agents report every 18 s at the latest, and at once that an idle worker has a job
