@@ -145,6 +145,23 @@ def test_jobs_in_front_take_idle_slots_first_and_then_those_that_come(jobs: int,
     assert drain_behind(seen.queues[0], due, there, seen, slots_max=100) == need
 
 
+def test_a_slot_that_gets_done_takes_a_job_in_front_as_an_idle_one_does() -> None:
+    """Two busy slots once needed fewer new ones beside them than two idle ones: they were kept for the urgent jobs."""
+    seen = pool(IN_TURN)
+    due = (Due(jobs=40, within_s=1.0),)
+    slots_of = {
+        idle_slots: drain_behind(
+            seen.queues[0],
+            due,
+            supplied(idle_slots=idle_slots, busy_slots=2 - idle_slots, completions_per_s=10.0 * (2 - idle_slots)),
+            seen,
+            slots_max=1_000,
+        ).new_slots
+        for idle_slots in (2, 1, 0)
+    }
+    assert set(slots_of.values()) == {slots_of[2]}
+
+
 @MANY
 @given(
     order=ORDERS,

@@ -98,13 +98,14 @@ def drain_behind(member: QueueMetrics, due: Sequence[Due], given: Supply, view: 
         taken_slots = slots_in_front(member, jobs, each.within_s, given, view)
         if not taken_slots:
             continue
-        left, idle_slots = without_slots(given, taken_slots)
+        left, idle_slots = _without_free_slots(given, taken_slots)
         own = backlog_drain(
             (Due(jobs=jobs, within_s=each.within_s),), left, view, slots_max=max(0, slots_max - taken_slots)
         )
         # Where a worker asked for at the next evaluation would be in time, nothing is asked for now.
         if own.slots or each.within_s < view.tick_s + start_up_s(view):
-            new_slots = taken_slots - idle_slots - (_coming_slots(given) - _coming_slots(left))
+            there_slots = given.busy_slots - left.busy_slots + _coming_slots(given) - _coming_slots(left)
+            new_slots = taken_slots - idle_slots - there_slots
             needs.append(Need(kept_slots=own.kept_slots + idle_slots, new_slots=own.new_slots + new_slots))
     return greatest(needs)
 
@@ -136,6 +137,23 @@ def without_slots(given: Supply, slots: int) -> tuple[Supply, int]:
     idle_slots = min(slots, given.idle_slots)
     coming = tuple(_later(given, slots - idle_slots))
     return replace(given, idle_slots=given.idle_slots - idle_slots, coming=coming), idle_slots
+
+
+def _without_free_slots(given: Supply, slots: int) -> tuple[Supply, int]:
+    """``given`` without the ``slots`` that are free first, and how many of them are idle.
+
+    These are the idle ones, those that get done with a job, and those that come.
+    """
+    busy_slots = min(max(0, slots - given.idle_slots), given.busy_slots)
+    left, idle_slots = without_slots(given, slots - busy_slots)
+    if busy_slots:
+        share = busy_slots / given.busy_slots
+        left = replace(
+            left,
+            busy_slots=given.busy_slots - busy_slots,
+            completions_per_s=given.completions_per_s * (1.0 - share),
+        )
+    return left, idle_slots
 
 
 def _later(given: Supply, taken_slots: int) -> Iterator[Coming]:
