@@ -166,6 +166,19 @@ def test_behind_a_shell_the_worker_is_killed_and_not_the_shell_alone(stage: Stag
         assert cuts(fleet) == [(CutCause.SIGNAL, "j1", True)]
 
 
+def test_a_worker_behind_a_shell_is_reported_by_the_process_that_its_broker_knows(stage: Stage) -> None:
+    """By the shell's, what the broker says of it came through the agent alone: an idle word was believed for 12 s."""
+    words = shlex.join([sys.executable, "-c", READY + SLEEP])
+    behind = replace(template(ready=PRINTS_READY), argv=("bash", "-c", f"(exec -a celery {words} worker); exit $?"))
+    with stage.fleet(behind) as fleet:
+        shell = running(fleet, BUSY)
+        fleet.note_mains()
+        (record,), (worker,) = fleet.running(), fleet.workers()
+        (main,) = record.mains
+        assert (record.pid, worker.pid) == (shell, main.pid)
+        assert replace(record, mains=(main, main)).known_pid == shell
+
+
 def test_a_killed_wrapper_whose_worker_works_on_has_cut_nothing(stage: Stage) -> None:
     words = shlex.join([sys.executable, "-c", READY + SLEEP])
     behind = replace(template(ready=PRINTS_READY), argv=("bash", "-c", f"(exec -a celery {words} worker); exit $?"))

@@ -72,6 +72,7 @@ class ManagedWorker:
             self.record,
             self.record.life,
             activity,
+            pid=self.record.known_pid,
             state_since_s=self.record.life.since_s,
             activity_source=activity.source,
             activity_known_at_s=activity.known_at_s,

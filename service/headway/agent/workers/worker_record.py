@@ -59,6 +59,11 @@ class Record:
         """What backs off together."""
         return self.pool, self.template
 
+    @property
+    def known_pid(self) -> int:
+        """The process by which its broker knows it: the main one, also behind a wrapper; of several their parent."""
+        return self.mains[0].pid if len(self.mains) == 1 else self.pid
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanRecord:
