@@ -108,10 +108,12 @@ def free_clients(site: Site) -> None:
     site.serve("news", workers_min=1, objective={"target_s": 10})
 
 
-class SingleConsumer:
-    """Reports a queue with a single active consumer and a backlog, as the collector of a RabbitMQ does."""
+class Reported:
+    """Reports a queue with a backlog, as the collector of a RabbitMQ does."""
 
-    def __init__(self) -> None:
+    def __init__(self, **shown: object) -> None:
+        """``shown``: what the broker shows of its consumers."""
+        self._shown = shown
         self._over = threading.Event()
         self._sender: threading.Thread | None = None
 
@@ -137,8 +139,7 @@ class SingleConsumer:
                 "waiting_jobs": 50,
                 "in_flight_jobs": 1,
                 "oldest_age_s": now_s - began_s,
-                "listed_workers": 1,
-                "useful_workers": 1,
+                **self._shown,
             }
             batch = {"producer": f"rabbit-{began_s}", "sequence": number, "sent_at_s": now_s, "samples": [sample]}
             with contextlib.suppress(httpx.HTTPError):
@@ -147,7 +148,26 @@ class SingleConsumer:
                 return
 
 
-SINGLE_CONSUMER = SingleConsumer()
+SINGLE_CONSUMER = Reported(listed_workers=1, useful_workers=1)
+NO_CONSUMERS = Reported(listed_workers=0, suspension="no_consumers")
+
+
+# --- workers ----------------------------------------------------------------------------------------------------------
+
+
+def _a_worker(site: Site) -> int:
+    """The process of a worker that always has jobs."""
+    workers = (each for host in site.ask("GET", "/v1/hosts")["hosts"] for each in host["workers"])
+    return int(next(each["pid"] for each in workers if each["pool"] == "mail" and each["state"] == "running"))
+
+
+def stop_worker(site: Site) -> None:
+    site.stopped_pid = _a_worker(site)
+    end(site.stopped_pid, signal.SIGSTOP)
+
+
+def resume_worker(site: Site) -> None:
+    end(site.stopped_pid, signal.SIGCONT)
 
 
 def suspend_rq(site: Site) -> None:

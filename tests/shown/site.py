@@ -59,6 +59,8 @@ class Site:
         self.brokers: dict[str, Server] = {}
         self.held_client: redis.Redis
         """Of a cause that leaves a broker no connection for others."""
+        self.stopped_pid = 0
+        """Of a worker that a cause has stopped."""
         self.proxy: Proxy
         self.disks: Disks
         self._over = threading.Event()

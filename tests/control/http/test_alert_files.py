@@ -99,6 +99,13 @@ PLANTED: dict[str, tuple[dict[str, str], set[str]]] = {
         },
         set(),
     ),
+    "HeadwayWorkerUnable": (
+        {
+            f"headway_pool_unable_workers{{{POOL}}}": "1x70",
+            'headway_health_reason{instance="a",job="headway",reason="unable_workers"}': "1x70",
+        },
+        set(),
+    ),
     "HeadwayPipelineSilent": (
         {'headway_pipeline_beat_age_seconds{instance="a",job="headway",pipeline="main"}': "11+60x70"},
         set(),

@@ -348,5 +348,16 @@ async def test_a_worker_that_takes_no_jobs_is_no_capacity_and_a_cause(
     await reported(engine, workers=(able, unable, draining("w3", for_s=5.0, goes_to_background=True)))
     (pool,) = (await client.get("/v1/pools")).json()["pools"]
     assert pool["running_workers"] == 1
-    assert "1 worker takes no jobs: its process is stopped on a (process 7)" in pool["causes"]
+    cause = "1 worker takes no jobs: its process is stopped on a (process 7)"
+    assert cause in pool["causes"]
+    assert (pool["unable_workers"], pool["unable"]) == (1, cause)
+    health = (await client.get("/v1/health")).json()
+    assert "unable_workers" in health["kinds"]
+    assert "1 worker is there and takes no jobs: see `headway top`" in health["reasons"]
+    assert 'headway_pool_unable_workers{pool="mail"} 1' in (await client.get("/metrics")).text
+    overviews = OverviewBuilder(engine=engine, clock=lambda: NOW_S, has_event_log=lambda: True, telemetry=lambda: None)
+    found = {key.rule: condition for key, condition in conditions_of(await overviews.of_pools()).items()}
+    assert found["worker_unable"].summary == cause
+    assert found["worker_unable"].severity == "ticket"
+    assert "degraded" not in found, "a page beside the ticket"
     assert any("goes to the background" in cause and "remove --detach" in cause for cause in pool["causes"])

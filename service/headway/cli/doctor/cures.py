@@ -64,6 +64,10 @@ OF_KINDS: Mapping[str, str] = {
         "remove the job in its library: `celery -A APP control revoke ID`, or `Job.fetch(ID, connection).delete()` of "
         "RQ; Headway removes no job"
     ),
+    "unable_workers": (
+        "see why on its host: a process that was stopped goes on with `kill -CONT PID`; consumers that were cancelled "
+        "come back with `celery -A APP control add_consumer QUEUE`, or with a new worker"
+    ),
 }
 """Kind of a reason of `/v1/health` -> what to do."""
 

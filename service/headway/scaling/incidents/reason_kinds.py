@@ -26,5 +26,6 @@ PoolReason = Literal[
     "perhaps_lost_jobs",
     "cut_jobs",
     "poison_jobs",
+    "unable_workers",
 ]
 ReasonKind = Literal[InstallationReason, HostReason, PoolReason]

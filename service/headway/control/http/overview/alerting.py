@@ -26,7 +26,7 @@ ALERTING_S = 10.0  # conditions must hold for a minute
 ALERTING_BUSY_FRACTION_MAX = 0.05  # an overview of ten thousand queues takes a second
 PAGE, TICKET = "page", "ticket"
 SUSPENDED = "suspended"
-TICKETED = frozenset({SUSPENDED, "bottleneck", "perhaps_lost_jobs", "poison_jobs"})
+TICKETED = frozenset({SUSPENDED, "bottleneck", "perhaps_lost_jobs", "poison_jobs", "unable_workers"})
 """Kinds of health's reasons that are incidents of their pools: tickets, and nobody's page."""
 UNKNOWN = frozenset({"stale", "unseen"})
 OF_POOL_STATE = frozenset({"pool_late", "pool_at_ceiling", "pool_broken", "pool_unknown", "jobs_lost"})
@@ -148,6 +148,13 @@ def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
             "drain_overdue",
             pool.overdue,
             "See what it does on its host; `headway kill WORKER` ends it, and cuts its jobs.",
+        )
+    if pool.unable is not None:
+        add(
+            "worker_unable",
+            pool.unable,
+            "See what keeps them on their hosts: others are started in their place, and they stay until they end.",
+            severity=TICKET,
         )
     if pool.bottlenecks:
         add("pool_bottleneck", "; ".join(pool.bottlenecks), f"See `headway explain {name}`.", severity=TICKET)

@@ -192,6 +192,7 @@ def ailing_pools(
     perhaps_losing_pools: int = 0,
     cut_jobs: int = 0,
     poison_jobs: int = 0,
+    unable_workers: int = 0,
     bottlenecks: Iterable[Sequence[str]] = (),
 ) -> list[Reason]:
     """Each thing that is wrong with pools.
@@ -205,6 +206,7 @@ def ailing_pools(
         bottlenecks: Of each pool, what keeps more workers from starting or from helping.
         cut_jobs: Jobs of all of them that ends of workers have cut of late, or may have.
         poison_jobs: Jobs of all of them whose workers died with them again and again.
+        unable_workers: Workers of all of them that are there and take no jobs.
     """
     found = list(states)
     found_reasons = [
@@ -222,6 +224,9 @@ def ailing_pools(
         are = "job is" if poison_jobs == 1 else "jobs are"
         text = f"{poison_jobs} {are} poisonous, workers died with each three times or more: see `headway top`"
         found_reasons.append(Reason("poison_jobs", text))
+    if unable_workers:
+        take = "worker is there and takes" if unable_workers == 1 else "workers are there and take"
+        found_reasons.append(Reason("unable_workers", f"{unable_workers} {take} no jobs: see `headway top`"))
     return [reason for reason in found_reasons if reason is not None]
 
 

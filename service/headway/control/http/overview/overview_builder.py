@@ -351,6 +351,7 @@ class OverviewBuilder:
                 bottlenecks=(pool.bottlenecks for pool in pools),
                 cut_jobs=sum(pool.cut_jobs + pool.perhaps_cut_jobs for pool in pools),
                 poison_jobs=sum(len(pool.poison_jobs) for pool in pools),
+                unable_workers=sum(pool.unable_workers for pool in pools),
             ),
             *ailing_hosts(seen.hosts),
         )

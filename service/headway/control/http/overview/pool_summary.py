@@ -20,6 +20,8 @@ from headway.control.http.schemas.incidents.noticed_workers import (
     overdue,
     overdue_sentence,
     start_failure_of,
+    unable_of,
+    unable_sentence,
 )
 from headway.control.http.schemas.incidents.poison_responses import PoisonJobOut
 from headway.control.http.schemas.responses import PoolOut, QueueOut
@@ -105,6 +107,8 @@ def pool_now(
         draining_workers=pool.counts.draining,
         failing_workers=pool.counts.backing_off,
         unknown_workers=pool.counts.unknown,
+        unable_workers=0 if condition.is_suspended else len(unable_of(pool.noticed)),
+        unable=None if condition.is_suspended else unable_sentence(pool.noticed),
         reported_age_s=places.reported_age_s(profile),
         failures=failures_out(condition.failures, profile.failure_limit, condition.metrics),
         decided_at_s=latest.decided_at.timestamp() if latest else None,

@@ -127,6 +127,13 @@ SIMPLE: Sequence[AlertRule] = (
         summary="workers of pool {{ $labels.pool }} die of a job: headway explain {{ $labels.pool }}",
     ),
     AlertRule(
+        name="HeadwayWorkerUnable",
+        expression="headway_pool_unable_workers > 0",
+        for_s=60,
+        severity=TICKET,
+        summary="{{ $value }} workers of pool {{ $labels.pool }} take no jobs: headway explain {{ $labels.pool }}",
+    ),
+    AlertRule(
         name="HeadwayPipelineSilent",
         expression="headway_pipeline_beat_age_seconds > 10",
         for_s=60,

@@ -461,6 +461,10 @@ class PoolOut(Given):
     """Jobs that waited, and in the last two minutes left its queues without having been started."""
     perhaps_lost_jobs: int
     """Jobs that did so while workers ran, and that may have expired or been revoked: nobody reports which jobs do."""
+    unable_workers: int
+    """Workers that are there and take no jobs: stopped, or without consumers; none of a suspended pool."""
+    unable: str | None
+    """How many these are, and why the first takes none; null: there is none."""
     cut_jobs: int
     """Jobs that ends of workers have cut in the last 15 minutes; `GET /v1/cuts` lists them."""
     poison_jobs: list[PoisonJobOut]

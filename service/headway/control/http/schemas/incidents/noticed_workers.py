@@ -74,17 +74,28 @@ def overdue_sentence(late: Sequence[NoticedWorker], *, service_p99_s: float | No
     return f"{which}, and {jobs}{_jobs_of(first.worker)}{more}"
 
 
+def unable_of(noticed: Iterable[NoticedWorker]) -> Sequence[NoticedWorker]:
+    """Those that are there and take no jobs."""
+    return [each for each in noticed if each.worker.inability is not None]
+
+
+def unable_sentence(noticed: Iterable[NoticedWorker]) -> str | None:
+    """How many workers are there and take no jobs, and why the first does not; ``None``: there is none."""
+    unable = unable_of(noticed)
+    if not unable:
+        return None
+    first, inability = unable[0], unable[0].worker.inability
+    assert inability is not None, "chosen by it"
+    takes = "takes no jobs" if len(unable) == 1 else "take no jobs; of the first"
+    where = f"{INABILITIES[inability]} on {first.host} (process {first.worker.pid})"
+    return f"{counted(len(unable), 'worker')} {takes}: {where}"
+
+
 def unable_sentences(noticed: Iterable[NoticedWorker]) -> list[str]:
-    """Which workers run and take no jobs, or run in the background, a sentence each without its full stop."""
+    """Which workers take no jobs, or run in the background, a sentence each without its full stop."""
     found = list(noticed)
-    unable = [each for each in found if each.worker.inability is not None]
-    sentences = []
-    if unable:
-        first, inability = unable[0], unable[0].worker.inability
-        assert inability is not None, "chosen by it"
-        takes = "takes no jobs" if len(unable) == 1 else "take no jobs; of the first"
-        where = f"{INABILITIES[inability]} on {first.host} (process {first.worker.pid})"
-        sentences.append(f"{counted(len(unable), 'worker')} {takes}: {where}")
+    unable = unable_sentence(found)
+    sentences = [] if unable is None else [unable]
     hidden = next((each for each in found if each.worker.goes_to_background), None)
     if hidden is not None:
         sentences.append(
