@@ -137,7 +137,7 @@ def test_the_main_process_that_a_killed_wrapper_leaves_is_asked_once(
         fleet.act([start()])
         running(fleet)
         fleet.note_mains()
-        (npm,) = fleet.workers()
+        (npm,) = fleet.running()
         main, copy = said(stage, npm.worker_id, "ready"), said(stage, npm.worker_id, "copy")
         if not is_restarted:
             os.kill(npm.pid, signal.SIGKILL)
