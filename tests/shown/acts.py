@@ -13,6 +13,7 @@ import psycopg
 import redis
 from rq.suspension import resume, suspend
 
+from headway.scaling.metrics.newest_sample import LISTED_GAP_S, LISTED_WITHIN_S
 from lab.programs import sees
 from shown.hosts import SITE
 from shown.site import HOSTS, Site, end, until
@@ -109,47 +110,52 @@ def free_clients(site: Site) -> None:
 
 
 class Reported:
-    """Reports a queue with a backlog, as the collector of a RabbitMQ does."""
+    """Reports a queue of a pool with a worker, as the collector of a RabbitMQ does; a backlog since ``begin``."""
 
-    def __init__(self, **shown: object) -> None:
-        """``shown``: what the broker shows of its consumers."""
+    def __init__(self, *, workers_max: int, **shown: object) -> None:
+        """``shown``: what the broker then shows of its consumers."""
+        self._workers_max = workers_max
         self._shown = shown
+        self._begun_s: float | None = None
         self._over = threading.Event()
         self._sender: threading.Thread | None = None
 
-    def begin(self, site: Site) -> None:
-        site.serve("reports", queues=["rabbit/reports"], workers_min=1, workers_max=4, objective={"target_s": 10})
+    def serve(self, site: Site) -> None:
+        bounds = {"workers_min": 1, "workers_max": self._workers_max}
+        site.serve("reports", queues=["rabbit/reports"], objective={"target_s": 10}, **bounds)
+        self._begun_s = None
         self._over.clear()
         self._sender = threading.Thread(target=self._send, args=(site,), daemon=True)
         self._sender.start()
 
+    def begin(self, site: Site) -> None:
+        self._begun_s = time.time()
+
     def end(self, site: Site) -> None:
         self._over.set()
-        assert self._sender is not None, "begin() comes first"
+        assert self._sender is not None, "serve() comes first"
         self._sender.join()
         site.drop("reports")
 
     def _send(self, site: Site) -> None:
-        began_s = time.time()
+        producer = f"rabbit-{time.time()}"
         for number in itertools.count(1):
             now_s = time.time()
-            sample = {
-                "queue": "rabbit/reports",
-                "at_s": now_s,
-                "waiting_jobs": 50,
-                "in_flight_jobs": 1,
-                "oldest_age_s": now_s - began_s,
-                **self._shown,
-            }
-            batch = {"producer": f"rabbit-{began_s}", "sequence": number, "sent_at_s": now_s, "samples": [sample]}
+            sample = {"queue": "rabbit/reports", "at_s": now_s, **self._shown_at(now_s)}
+            batch = {"producer": producer, "sequence": number, "sent_at_s": now_s, "samples": [sample]}
             with contextlib.suppress(httpx.HTTPError):
                 site.ask("POST", "/v1/telemetry", batch)
             if self._over.wait(1.0):
                 return
 
+    def _shown_at(self, now_s: float) -> Mapping[str, object]:
+        if self._begun_s is None:
+            return {"waiting_jobs": 0, "in_flight_jobs": 0, "listed_workers": 1}
+        return {"waiting_jobs": 50, "in_flight_jobs": 1, "oldest_age_s": now_s - self._begun_s, **self._shown}
 
-SINGLE_CONSUMER = Reported(listed_workers=1, useful_workers=1)
-NO_CONSUMERS = Reported(listed_workers=0, suspension="no_consumers")
+
+SINGLE_CONSUMER = Reported(workers_max=4, listed_workers=1, useful_workers=1)
+NO_CONSUMERS = Reported(workers_max=1, in_flight_jobs=0, listed_workers=0, suspension="no_consumers")
 
 
 # --- workers ----------------------------------------------------------------------------------------------------------
@@ -159,6 +165,19 @@ def _a_worker(site: Site) -> int:
     """The process of a worker that always has jobs."""
     workers = (each for host in site.ask("GET", "/v1/hosts")["hosts"] for each in host["workers"])
     return int(next(each["pid"] for each in workers if each["pool"] == "mail" and each["state"] == "running"))
+
+
+def long_up(pool: str) -> Act:
+    """Wait until a worker of the pool has run for so long that its broker must list it."""
+
+    def is_up(site: Site) -> bool:
+        workers = site.ask("GET", f"/v1/workers?pool={pool}")["workers"]
+        return any(time.time() - each["started_s"] > LONG_UP_S for each in workers)
+
+    return lambda site: until(site, lambda: is_up(site))
+
+
+LONG_UP_S = LISTED_GAP_S + LISTED_WITHIN_S + 10.0  # and its start
 
 
 def stop_worker(site: Site) -> None:

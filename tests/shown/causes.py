@@ -18,6 +18,7 @@ from shown.acts import (
     free_clients,
     killed,
     less_busy,
+    long_up,
     mend_upkeep,
     renew_collector,
     resume_rq,
@@ -175,7 +176,7 @@ CAUSES = (
     Cause(
         name="single-consumer",
         about="a queue has a single active consumer, and its backlog asks for four workers",
-        begin=SINGLE_CONSUMER.begin,
+        begin=together(SINGLE_CONSUMER.serve, SINGLE_CONSUMER.begin),
         end=SINGLE_CONSUMER.end,
         says=r"single active consumer",
         kind="bottleneck|PoolBottleneck",
@@ -185,6 +186,7 @@ CAUSES = (
     Cause(
         name="no-consumers",
         about="a queue has jobs and no consumer, though workers of its pool run",
+        prepare=together(NO_CONSUMERS.serve, long_up("reports")),
         begin=NO_CONSUMERS.begin,
         end=NO_CONSUMERS.end,
         says=r"suspended",
