@@ -152,11 +152,13 @@ def test_a_kill_at_the_drain_deadline_cuts_what_the_worker_had(stage: Stage) -> 
         assert cuts(fleet) == [(CutCause.DRAIN_DEADLINE, "j1", True)]
 
 
+WORDS = shlex.join([sys.executable, "-c", READY + SLEEP])
+BEHIND_A_SHELL = replace(template(ready=PRINTS_READY), argv=("bash", "-c", f"(exec -a celery {WORDS} worker); exit $?"))
+
+
 def test_behind_a_shell_the_worker_is_killed_and_not_the_shell_alone(stage: Stage) -> None:
     """A shell ends with 128 and the signal's number where its child was killed."""
-    words = shlex.join([sys.executable, "-c", READY + SLEEP])
-    behind = replace(template(ready=PRINTS_READY), argv=("bash", "-c", f"(exec -a celery {words} worker); exit $?"))
-    with stage.fleet(behind) as fleet:
+    with stage.fleet(BEHIND_A_SHELL) as fleet:
         shell = running(fleet, BUSY)
         fleet.note_mains()
         (main,) = fleet.running()[0].mains
@@ -168,9 +170,7 @@ def test_behind_a_shell_the_worker_is_killed_and_not_the_shell_alone(stage: Stag
 
 def test_a_worker_behind_a_shell_is_reported_by_the_process_that_its_broker_knows(stage: Stage) -> None:
     """By the shell's, what the broker says of it came through the agent alone: an idle word was believed for 12 s."""
-    words = shlex.join([sys.executable, "-c", READY + SLEEP])
-    behind = replace(template(ready=PRINTS_READY), argv=("bash", "-c", f"(exec -a celery {words} worker); exit $?"))
-    with stage.fleet(behind) as fleet:
+    with stage.fleet(BEHIND_A_SHELL) as fleet:
         shell = running(fleet, BUSY)
         fleet.note_mains()
         (record,), (worker,) = fleet.running(), fleet.workers()
@@ -180,9 +180,7 @@ def test_a_worker_behind_a_shell_is_reported_by_the_process_that_its_broker_know
 
 
 def test_a_killed_wrapper_whose_worker_works_on_has_cut_nothing(stage: Stage) -> None:
-    words = shlex.join([sys.executable, "-c", READY + SLEEP])
-    behind = replace(template(ready=PRINTS_READY), argv=("bash", "-c", f"(exec -a celery {words} worker); exit $?"))
-    with stage.fleet(behind) as fleet:
+    with stage.fleet(BEHIND_A_SHELL) as fleet:
         shell = running(fleet, BUSY)
         fleet.note_mains()
         os.kill(shell, signal.SIGKILL)

@@ -94,11 +94,9 @@ class ManagementApi:
         Raises:
             Unavailable: as ``queues``.
         """
-        found = self._get("", "?columns=source,destination,destination_type", of="bindings")
-        entries = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
         return tuple(
             (str(each.get("source")), str(each.get("destination")))
-            for each in entries
+            for each in self._entries("bindings", "?columns=source,destination,destination_type")
             if each.get("destination_type") == "queue"
         )
 
@@ -108,9 +106,7 @@ class ManagementApi:
         Raises:
             Unavailable: as ``queues``.
         """
-        found = self._get("", "", of="policies")
-        entries = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-        definitions = ((str(each.get("name")), each.get("definition")) for each in entries)
+        definitions = ((str(each.get("name")), each.get("definition")) for each in self._entries("policies", ""))
         return frozenset(name for name, does in definitions if isinstance(does, dict) and "expires" in does)
 
     def head_time_s(self, queue: str) -> float | None:
@@ -134,6 +130,11 @@ class ManagementApi:
     @property
     def _shown(self) -> str:
         return shown(self._url)
+
+    def _entries(self, of: str, query: str) -> list[dict[str, Any]]:
+        """The list ``of`` the virtual host, without what is no entry."""
+        found = self._get("", query, of=of)
+        return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
     def _get(self, path: str, query: str, *, of: str = "queues") -> Any:
         """What is at ``path`` below ``of`` in the virtual host; asked once more where a kept connection has ended."""
