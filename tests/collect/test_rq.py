@@ -59,15 +59,16 @@ def test_when_scheduled_jobs_are_due_is_known(rq: Rq, watch: Watch) -> None:
 def test_what_is_due_and_was_not_moved_waits(rq: Rq, watch: Watch) -> None:
     """Without a worker that has RQ's scheduler nobody moves it: it is as late there as in the list."""
     queue = rq.queue()
-    queue.enqueue_in(timedelta(seconds=3), work)
+    job = queue.enqueue_in(timedelta(seconds=3), work)
     queue.enqueue_in(timedelta(seconds=60), work)
+    due_s = queue.scheduled_job_registry.get_scheduled_time(job).timestamp()
     (sample,) = watch.poll_once(later_s=20.0).samples
     assert (sample.waiting_jobs, sample.overdue_jobs, sample.delayed_jobs) == (1, 1, 1)
-    assert 16.0 <= sample.oldest_age_s <= 18.0  # RQ's due times are whole seconds
-    queue.enqueue(work)
+    assert sample.oldest_age_s == pytest.approx(watch.at_s - due_s)
+    entered = queue.enqueue(work)
     (sample,) = watch.poll_once(later_s=20.0).samples
     assert (sample.waiting_jobs, sample.overdue_jobs) == (2, 1)
-    assert sample.oldest_age_s == pytest.approx(20.0, abs=1.0)  # it entered the queue before that one was due
+    assert sample.oldest_age_s == pytest.approx(watch.at_s - entered.enqueued_at.timestamp())  # before that one was due
 
 
 def test_a_retry_and_a_repeat_with_an_interval_are_due_by_time(rq: Rq, watch: Watch) -> None:

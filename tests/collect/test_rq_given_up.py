@@ -104,10 +104,12 @@ def test_a_job_that_begins_is_in_flight_once(rq: Rq, watch: Watch) -> None:
     assert seen == [1]
 
 
-def test_a_stuck_job_that_failed_before_the_first_poll_is_no_news(rq: Rq, watch: Watch) -> None:
+@pytest.mark.parametrize("always_restarts", [False, True])
+def test_a_stuck_job_that_failed_before_the_first_poll_is_no_news(rq: Rq, always_restarts: bool) -> None:
     job = enqueue_long_ago(rq)
     take_and_die(rq)
     clean_up(rq, job)
+    watch = Watch(rq.url, always_restarts=always_restarts)
     for _ in range(2):
         watch.poll_once(later_s=1.0)  # the registry has whole seconds
     assert watch.reported() == []
