@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,15 @@ from rq import Queue, Worker
 from headway.__main__ import main
 from headway.agent.config import host_file
 from headway.cli.profiles_file import load_profiles_file
+from headway.cli.setup import init
 from headway.cli.setup.broker_candidates import candidate
 from headway.cli.setup.broker_survey import FoundBroker, survey
 from headway.cli.setup.pool_drafts import as_one_library
 from headway.collect.libraries import Libraries
 from headway.connections import Connection
 from headway.store.embedded import ensure_valkey
+from support.faulty_proxy import FaultyProxy
+from support.valkeys import Valkey
 from support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
@@ -264,6 +267,22 @@ def test_a_broker_that_never_answers_holds_nobody(tmp_path: Path) -> None:
         found = survey([candidate(url, source="REDIS_URL")], Libraries(), within_s=0.1)
     shown = url.replace(SECRET, "***")
     assert (found.brokers, found.unseen) == ([], [f"REDIS_URL: broker {shown} did not answer within 0.1 s"])
+
+
+@pytest.mark.parametrize("is_asked_for", [True, False])
+def test_a_slow_broker_is_read_where_it_is_asked_for(
+    is_asked_for: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may be far away, or its machine may have much else to do; one that may be anywhere is not waited for."""
+    monkeypatch.setattr(init, "SURVEY_WITHIN_S", 0.05)
+    monkeypatch.chdir(tmp_path)
+    with closing(Valkey(tmp_path)) as server, closing(FaultyProxy(server.port)) as proxy:
+        proxy.late_s = 0.1
+        monkeypatch.setenv("REDIS_URL", f"redis://127.0.0.1:{proxy.port}/0")
+        words = ["--broker", os.environ["REDIS_URL"]] if is_asked_for else []
+        main(["init", *words, "--dir", str(tmp_path)])
+    printed = "".join(capsys.readouterr())
+    assert ("did not answer within" in printed) is not is_asked_for
 
 
 def test_every_broker_that_cannot_be_read_is_named_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from headway.connections import Connection, is_url, shown
 from headway.errors import HeadwayError, Misconfigured, Unavailable
 
 SURVEY_WITHIN_S = 3.5  # of the 5 s that the whole command may take
+ASKED_WITHIN_S = 20.0  # of a broker that the user asks for: it may be far away, or on a machine with much else to do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ class _Answer:
     is_whole: bool = False
 
 
-def survey(candidates: Sequence[Candidate], libraries: Libraries, *, within_s: float = SURVEY_WITHIN_S) -> Survey:
+def survey(candidates: Sequence[Candidate], libraries: Libraries, *, within_s: float) -> Survey:
     """Ask every candidate as each library that reads its scheme. Who does not answer in time is among the unseen."""
     answers = [_Answer(candidate=each) for each in candidates]
     named = frozenset(each.place for each in candidates if not each.is_guess)

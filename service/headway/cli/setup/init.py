@@ -20,7 +20,7 @@ from headway.cli.setup.broker_candidates import (
     managed_at,
     written,
 )
-from headway.cli.setup.broker_survey import FoundBroker, Survey, survey
+from headway.cli.setup.broker_survey import ASKED_WITHIN_S, SURVEY_WITHIN_S, FoundBroker, Survey, survey
 from headway.cli.setup.dotenv_file import Dotenv
 from headway.cli.setup.found_connections import FoundConnection, connections, give_names
 from headway.cli.setup.init_report import Findings, others_lines, report
@@ -55,7 +55,8 @@ def main(words: list[str]) -> int:
     application = application_in(here)
     if options.import_app is not None:
         application = as_imported(application, options.import_app, here=here, workers=machine.own, variables=variables)
-    result = survey(_candidates(options, dotenv, application, machine.own, variables), libraries)
+    candidates = _candidates(options, dotenv, application, machine.own, variables)
+    result = survey(candidates, libraries, within_s=ASKED_WITHIN_S if options.broker else SURVEY_WITHIN_S)
     found, strays = _connections(options, result, application, machine)
     if options.broker:
         machine = machine.reading({worker.pid for each in found for worker in each.strangers})
