@@ -152,6 +152,15 @@ def templates(tmp_path: Path) -> Templates:
     return Templates(source_folder=tmp_path, folder=tmp_path, env={}, dotenv={})
 
 
+@pytest.mark.parametrize(("url", "has_note"), [("redis://h/0", False), (f"redis://:{SECRET}@h/0", True)])
+def test_a_note_says_why_a_url_is_no_word_of_the_command(tmp_path: Path, url: str, has_note: bool) -> None:
+    command = known("/v/bin/rq worker mail")
+    worker = RunningWorker(pid=7, command=command, folder="/srv/shop", environment={"PYTHONUNBUFFERED": "1"})
+    made = templates(tmp_path).like(worker, ["mail"], candidate(url, source="RQ_REDIS_URL"))
+    assert made.environment["PYTHONUNBUFFERED"] == "1"
+    assert ("environment" in made.notes) is has_note
+
+
 def test_a_template_is_as_the_worker_is(tmp_path: Path) -> None:
     worker = RunningWorker(
         pid=7,

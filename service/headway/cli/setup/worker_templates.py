@@ -100,7 +100,7 @@ class Templates:
             RQ,
             argv=(program, "worker", *safe, SCHEDULER.option, *words, *queues),
             environment=variables,
-            notes={**RQ.notes, **({} if safe else {"argv": NOTES["argv"]}), **_SECRET_NOTE},
+            notes=_rq_notes(safe, variables),
         )
 
     def _like_rq(
@@ -115,7 +115,7 @@ class Templates:
             RQ,
             argv=(*command.program, *command.words, *safe, *words, *queues),
             environment={**variables, **more},
-            notes={**RQ.notes, **({} if safe else {"argv": NOTES["argv"]}), **_SECRET_NOTE},
+            notes=_rq_notes(safe, more),
         )
 
     def _dramatiq(self, queues: Sequence[str]) -> LibraryPreset:
@@ -206,6 +206,15 @@ def celery_url(url: str) -> str:
 def _rq_broker(url: str) -> tuple[tuple[str, ...], dict[str, str]]:
     """The words, or else the variables, that say to RQ where its broker is."""
     return ((), {RQ_URL_VARIABLE: url}) if has_password(url) else (("--url", url), {})
+
+
+def _rq_notes(safe: Sequence[str], variables: Mapping[str, str]) -> dict[str, str]:
+    """What host.toml says beside the keys of a template whose broker is in ``variables``, or else in its words."""
+    return {
+        **RQ.notes,
+        **({} if safe else {"argv": NOTES["argv"]}),
+        **(_SECRET_NOTE if variables else {}),
+    }
 
 
 def _is_at(worker: RunningWorker, variable: str, candidate: Candidate) -> bool:
