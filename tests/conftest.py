@@ -158,6 +158,8 @@ def valkey_server(data_folder: Path) -> Iterator[Server]:
 @pytest.fixture
 def valkey_url(valkey_server: Server) -> str:
     with redis.Redis.from_url(valkey_server.url) as client:
+        # A process that an earlier test has killed may still be dying: what waits for a job there would be given one.
+        client.client_kill_filter(_type="normal", skipme=True)
         client.flushall()
     if (pools := sys.modules.get("kombu.pools")) is not None:
         pools.reset()  # it knows which queues it has declared, and would not declare them again

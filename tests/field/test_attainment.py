@@ -36,6 +36,7 @@ BUCKET_S = 5.0
 STARTED_WITHIN_S = 150.0
 WORKERS_LEAVE_WITHIN_S = 60.0
 MEASURED_WITHIN_S = 180.0  # the report counts whole minutes
+UNMEASURED_MAX = 2  # of 100 jobs: after a poll that came over 2 s late, as beside a load of 20, an entry is not known
 LOG = """
 
 import json, os, time
@@ -134,10 +135,12 @@ def test_attainment_and_p99_are_those_of_the_applications_own_log(shop: Shop, re
         eventually(lambda: sent.keys() <= shop.starts().keys(), within_s=STARTED_WITHIN_S)
         starts = shop.starts()
         waits_s = sorted(starts[job] - at_s for job, at_s in sent.items())
-        attained, p99_s = _measured(up, [starts[job] for job in sent])
+        attained, p99_s, unmeasured = _measured(up, [starts[job] for job in sent])
     record_property("waits_p99_s", round(_at(waits_s, 0.99), 2))
     record_property("shown_p99_s", round(p99_s, 2))
-    assert _share(waits_s, TARGET_S - WITHIN_S) <= attained <= _share(waits_s, TARGET_S + WITHIN_S)
+    record_property("unmeasured", unmeasured)
+    spare = unmeasured / len(waits_s)
+    assert _share(waits_s, TARGET_S - WITHIN_S) - spare <= attained <= _share(waits_s, TARGET_S + WITHIN_S) + spare
     assert 0.0 < _share(waits_s, TARGET_S - WITHIN_S) < 1.0, "some jobs are late and some are not, or nothing is shown"
     assert _at(waits_s, 0.985) - WITHIN_S <= p99_s <= _at(waits_s, 0.995) + WITHIN_S
 
@@ -147,11 +150,12 @@ def _workers(up: RunningUp) -> int:
     return sum(len(host["workers"]) for host in up.ask("/v1/hosts")["hosts"])
 
 
-def _measured(up: RunningUp, starts_s: Sequence[float]) -> tuple[float, float]:
-    """What Headway shows of jobs that started then: their attainment, and the p99 of a window that has all of them."""
+def _measured(up: RunningUp, starts_s: Sequence[float]) -> tuple[float, float, int]:
+    """What Headway shows of jobs that started then: their attainment, the p99 of a window that has all of them, and how
+    many have no wait."""
     seen: list[str] = []
 
-    def measured() -> tuple[float, float] | None:
+    def measured() -> tuple[float, float, int] | None:
         (report,) = up.ask("/v1/slo", step="hour")["pools"]
         history = up.ask(f"/v1/pools/{report['pool']}/history")
         assert (history["objective"]["percentile"], history["objective"]["target_s"]) == (99, TARGET_S)
@@ -162,11 +166,12 @@ def _measured(up: RunningUp, starts_s: Sequence[float]) -> tuple[float, float]:
             if each["at_s"] + BUCKET_S - window_s < min(starts_s) and each["at_s"] > max(starts_s)
         ]
         seen.append(f"{report['jobs']} of {len(starts_s)} jobs were counted; p99 of the windows with all: {p99_s}")
-        is_whole = report["jobs"] == len(starts_s) and p99_s and p99_s[0] is not None
-        return (report["attainment"], p99_s[0]) if is_whole else None
+        unmeasured = len(starts_s) - (report["jobs"] or 0)
+        is_whole = 0 <= unmeasured <= UNMEASURED_MAX and p99_s and p99_s[0] is not None
+        return (report["attainment"], p99_s[0], unmeasured) if is_whole else None
 
     try:
-        found: tuple[float, float] = eventually(measured, within_s=MEASURED_WITHIN_S)
+        found: tuple[float, float, int] = eventually(measured, within_s=MEASURED_WITHIN_S)
     except AssertionError:
         raise AssertionError(seen[-1]) from None
     return found
