@@ -34,6 +34,8 @@ class ManagedWorker:
     """Whether this agent started it, and so knows how long that took."""
     asked_at_s: float = 0.0
     """When its process was sent the stop signal last, or when this agent took it over."""
+    had_time_again: bool = False
+    """Whether a repeated stop signal has given it all its drain time again."""
     forced_at_s: float = 0.0
     was_idle: bool = False
     """It had no job when it was asked to stop."""

@@ -32,25 +32,26 @@ class CutWatch:
         self._last = LastActivity(folder)
         self._known_before = self._last.read()
         self._clock = clock
-        self._activity: Callable[[Record], Activity] = lambda _: NOT_KNOWN
+        self.activity: Callable[[Record], Activity] = lambda _: NOT_KNOWN
+        """What is known of a worker's jobs now."""
 
     def go_by(self, activity: Callable[[Record], Activity]) -> None:
         """Judge ends by this evidence."""
-        self._activity = activity
+        self.activity = activity
 
     def keep(self, records: Iterable[Record]) -> None:
         """Write down what is known of these workers, for the agent that may find them gone."""
-        self._last.keep({each.worker_id: self._activity(each) for each in records})
+        self._last.keep({each.worker_id: self.activity(each) for each in records})
 
     def known_of(self, record: Record, *, said: Activity) -> Activity:
         """What was known last of a worker that has ended, which reported ``said``."""
-        known = self._activity(record)
+        known = self.activity(record)
         ended_jobs = max((each.ended_jobs for each in (said, known) if each.ended_jobs is not None), default=None)
         return replace(known if said.source is None else said, ended_jobs=ended_jobs)
 
     def note_kill(self, worker: Record | OrphanRecord, *, cause: CutCause, said: Activity = NOT_KNOWN) -> None:
         """Note what the agent cuts by killing the worker now; ``said`` is what it reports itself."""
-        known = self._activity(worker) if isinstance(worker, Record) else said
+        known = self.activity(worker) if isinstance(worker, Record) else said
         self.log.note(cuts_of(worker, known, cause=cause, at_s=self._clock()))
 
     def note_end(self, end: WorkerEnd, *, said: Activity) -> None:
