@@ -11,9 +11,14 @@ from typing import Any
 
 import pytest
 
+from headway.agent.config.host_file import HostFile
 from headway.agent.config.templates import Template
+from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.monitoring.inability import INABILITY_AFTER_S, InabilityWatch
+from headway.agent.monitoring.inability_file import FILE
+from headway.agent.monitoring.monitor import Monitor
 from headway.agent.reporting.worker_report import Beat
+from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers.main_process import MainProcess
 from headway.agent.workers.worker_record import Record
 from headway.local import procfs
@@ -200,3 +205,86 @@ def test_nobody_is_spared_beside_one_that_takes_jobs(watched: Watched) -> None:
         )
     assert watched.watch.of(watched.record.worker_id) is Inability.CONSUMERS_CANCELLED
     assert watched.watch.spared(now_s=watched.now_s) == frozenset()
+
+
+# --- after a restart of the agent ------------------------------------------------------------------------------------
+
+
+class FakeReporters:
+    """What one worker reports."""
+
+    def __init__(self) -> None:
+        self.last: Beat | None = None
+        self.queue_orders: dict[str, Any] = {}
+        self.slots: dict[str, int] = {}
+
+    def beat(self, _: str) -> Beat | None:
+        return self.last
+
+    def activity(self, _: str) -> Activity:
+        return NOT_KNOWN
+
+
+class Monitored:
+    """One worker under agents that follow each other in one state folder, polled every five seconds."""
+
+    def __init__(self, watched: Watched, folder: StateFolder) -> None:
+        self.watched, self.folder, self.now_s = watched, folder, 100.0
+        self.restart()
+
+    def restart(self) -> None:
+        self.reporters = FakeReporters()
+        self.monitor = Monitor(self.folder, clock=lambda: self.now_s)
+        self.monitor.listen_to(self.reporters)
+
+    def poll(self, polls: int = 1, *, queues: tuple[str, ...] | None = None) -> Inability | None:
+        known = self.watched.template
+        for _ in range(polls):
+            self.now_s += 5.0
+            if queues is not None:
+                self.reporters.last = beat(self.now_s - 1.0, queues=queues)
+            self.monitor.scan([self.watched.record], HostFile(templates={known.name: known}))
+        return self.monitor.activity(self.watched.record).inability
+
+
+@pytest.fixture
+def monitored(watched: Watched, tmp_path: Path) -> Iterator[Monitored]:
+    folder = StateFolder(tmp_path.resolve() / "state")
+    with folder.only_agent():
+        yield Monitored(watched, folder)
+
+
+def test_an_agent_that_takes_over_a_worker_without_consumers_knows_so_at_once(monitored: Monitored) -> None:
+    """The worker reports no queue that it has lost: for the next agent, a paused pool took jobs."""
+    monitored.poll(2, queues=("mail",))
+    assert monitored.poll(3, queues=()) is Inability.CONSUMERS_CANCELLED
+    monitored.restart()
+    assert monitored.poll() is Inability.CONSUMERS_CANCELLED, "before its first report"
+    assert monitored.monitor.spared() == {monitored.watched.record.worker_id}, "the control plane may know the reason"
+    assert monitored.poll(3, queues=()) is Inability.CONSUMERS_CANCELLED
+    assert monitored.monitor.spared() == frozenset()
+    assert monitored.poll(queues=("mail",)) is None
+
+
+def test_a_worker_that_loses_its_consumers_after_the_restart_is_named(monitored: Monitored) -> None:
+    monitored.poll(2, queues=("mail",))
+    monitored.restart()
+    assert monitored.poll(1) is None
+    assert monitored.poll(4, queues=()) is Inability.CONSUMERS_CANCELLED
+
+
+def test_a_worker_that_does_not_report_to_the_next_agent_is_named_no_more(monitored: Monitored) -> None:
+    monitored.poll(2, queues=("mail",))
+    monitored.poll(3, queues=())
+    monitored.restart()
+    assert monitored.poll(3) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"%s": 5}', '{"%s": {"slots_max": 4, "had_queues": true, "inability": "x"}}']
+)
+def test_a_file_that_no_agent_has_written_means_that_nothing_is_known(monitored: Monitored, text: str) -> None:
+    worker_id = monitored.watched.record.worker_id
+    (monitored.folder.root / FILE).write_text(text.replace("%s", worker_id))
+    monitored.restart()
+    assert monitored.poll(4, queues=()) is None

@@ -361,7 +361,12 @@ GUARDS = (
         ),
         ("reporting/worker_report.py", "self._unnamed_jobs = gathering.others", "self._unnamed_jobs = 0"),
         ("reporting/job_events.py", "if len(found) == 1}", "}"),
-        ("monitoring/inability.py", "if now_s - known.since_s >= INABILITY_AFTER_S else None", ""),
+        (
+            "monitoring/inability.py",
+            "known.found is known.confirmed or now_s - known.since_s >= INABILITY_AFTER_S",
+            "True",
+        ),
+        ("monitoring/inability.py", "            had_queues=before.had_queues,\n", ""),
         ("monitoring/inability.py", "or beat.is_stopping:", "or False:"),
         ("monitoring/inability.py", "    if not is_turning:\n        return None\n", ""),
         ("monitoring/inability.py", "known.had_queues and not beat.queues", "not beat.queues"),

@@ -2,7 +2,8 @@
 
 A worker is named once it has been so for some seconds: a debugger stops a process for a moment, too. What it reports
 counts only against what it has reported before, so that a template with the wrong number of slots, or a library that
-reports no queues, makes no worker seem to have lost them.
+reports no queues, makes no worker seem to have lost them. An agent that takes a worker over goes on with what the
+earlier agent knew.
 """
 
 import logging
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from headway.agent.config.templates import Template
+from headway.agent.monitoring.inability_file import Shown
 from headway.agent.reporting.worker_report import BEAT_FRESH_S, Beat
 from headway.agent.workers.worker_record import Record
 from headway.local import procfs
@@ -18,6 +20,7 @@ from headway.scaling.model import Inability, WorkerState
 INABILITY_AFTER_S = 8.0  # two polls of the processes
 SUSPENSION_SAID_S = 10.0  # from a report to the next decision and back: two evaluations
 _STOPPED = frozenset({"T", "t"})
+_REPORTED = frozenset({Inability.CONSUMERS_CANCELLED, Inability.POOL_SHRUNK})
 _AT_WORK = frozenset({WorkerState.RUNNING, WorkerState.DRAINING})
 
 log = logging.getLogger(__name__)
@@ -35,6 +38,13 @@ class _Watched:
     slots_max: int = 0
     had_queues: bool = False
     loop: int | None = None
+    resumed_at_s: float = float("-inf")
+    """When this agent took the worker over, with what an earlier agent knew of it."""
+
+    @property
+    def shown(self) -> Shown:
+        """What the next agent is to know of it."""
+        return Shown(slots_max=self.slots_max, had_queues=self.had_queues, inability=self.confirmed)
 
 
 class InabilityWatch:
@@ -42,6 +52,16 @@ class InabilityWatch:
 
     def __init__(self) -> None:
         self._watched: dict[str, _Watched] = {}
+        self._known_before: Mapping[str, Shown] = {}
+
+    def resume(self, shown: Mapping[str, Shown]) -> None:
+        """Go on with what workers had ``shown`` to an earlier agent."""
+        self._known_before = shown
+
+    @property
+    def shown(self) -> dict[str, Shown]:
+        """Worker id -> what it has shown so far."""
+        return {worker_id: each.shown for worker_id, each in self._watched.items()}
 
     def scan(
         self,
@@ -56,20 +76,36 @@ class InabilityWatch:
         for record in records:
             if record.life.state not in _AT_WORK:
                 continue
-            known = watched[record.worker_id] = self._watched.get(record.worker_id, _Watched(pool=record.pool))
+            known = watched[record.worker_id] = self._watched.get(record.worker_id) or self._first(record, now_s)
             known.is_running = record.life.state is WorkerState.RUNNING
             found = _of_processes(record)
             if found is None and record.life.state is WorkerState.RUNNING:
                 found = _of_beat(known, beat(record.worker_id), slots=_slots(record, templates), now_s=now_s)
             if found is not known.found:
                 known.found, known.since_s = found, now_s
-            confirmed = known.found if now_s - known.since_s >= INABILITY_AFTER_S else None
+            is_confirmed = known.found is known.confirmed or now_s - known.since_s >= INABILITY_AFTER_S
+            confirmed = known.found if is_confirmed else None
             if confirmed is not known.confirmed:
                 known.confirmed, is_news = confirmed, True
                 if confirmed is not None:
                     log.warning("takes no jobs pool=%s template=%s pid=%d: %s", *record.kind, record.pid, confirmed)
         self._watched = watched
         return is_news
+
+    def _first(self, record: Record, now_s: float) -> _Watched:
+        """The watch on a worker that this agent has not polled yet."""
+        before = self._known_before.get(record.worker_id)
+        if before is None:
+            return _Watched(pool=record.pool)
+        return _Watched(
+            pool=record.pool,
+            found=before.inability,
+            since_s=now_s - INABILITY_AFTER_S,
+            confirmed=before.inability,
+            slots_max=before.slots_max,
+            had_queues=before.had_queues,
+            resumed_at_s=now_s,
+        )
 
     def of(self, worker_id: str) -> Inability | None:
         """Why the worker takes no jobs; ``None``: it can, as far as is known."""
@@ -93,6 +129,8 @@ class InabilityWatch:
 
 def _of_beat(known: _Watched, beat: Beat | None, *, slots: int, now_s: float) -> Inability | None:
     """What a running worker reports of its queues and slots."""
+    if beat is None and known.found in _REPORTED and now_s - known.resumed_at_s < INABILITY_AFTER_S:
+        return known.found  # its first report to this agent is still to come
     if beat is None or now_s - beat.received_at_s > BEAT_FRESH_S or beat.is_stopping:
         return None
     # While its loop does not turn, as without its broker, what it says of queues and slots is of before.

@@ -13,6 +13,7 @@ from headway.agent.model import NOT_KNOWN, Activity, ReceivedHint
 from headway.agent.monitoring.activity import SAMPLE_EVERY_S, ActivityTracker
 from headway.agent.monitoring.cost_model import COST_WARM_UP_S, Cost, CostModel
 from headway.agent.monitoring.inability import InabilityWatch
+from headway.agent.monitoring.inability_file import InabilityFile
 from headway.agent.monitoring.resource_usage import ResourceUsage
 from headway.agent.reporting.reporters import Reporters
 from headway.agent.reporting.worker_report import Beat
@@ -36,6 +37,7 @@ class Monitor:
         self._clock = clock
         self._activities = ActivityTracker()
         self._inabilities = InabilityWatch()
+        self._inability_file = InabilityFile(folder)
         self._reporters: Reporters | None = None
         self._scales = ResourceUsage()
         self._costs = CostModel(self._kept())
@@ -51,8 +53,9 @@ class Monitor:
         """What the host can give to workers."""
 
     def listen_to(self, reporters: Reporters) -> None:
-        """Go by what these workers report, too."""
+        """Go by what these workers report, too, and by what they reported to an earlier agent."""
         self._reporters = reporters
+        self._inabilities.resume(self._inability_file.read())
 
     def receive(self, hints: tuple[ReceivedHint, ...]) -> None:
         """Take the broker's hints about workers."""
@@ -66,6 +69,7 @@ class Monitor:
         self._measured_at_s = now_s
         self._activities.scan(records, now_s=now_s)
         self.has_news = self._inabilities.scan(records, beat=self._beat, templates=host_file.templates, now_s=now_s)
+        self._inability_file.keep(self._inabilities.shown)
         again = ceil(len(records) * SAMPLE_EVERY_S / MONITOR_WEIGH_EVERY_S)
         workers_bytes = self._scales.weigh(records, now_s=now_s, again=again)
         if now_s - self._weighed_at_s >= MONITOR_WEIGH_EVERY_S:
