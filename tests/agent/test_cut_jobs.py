@@ -75,12 +75,43 @@ def test_a_worker_that_is_killed_from_outside_has_lost_what_it_had(
         assert cuts(fleet) == []
 
 
-@pytest.mark.parametrize("code", ["raise SystemExit(0)", "raise SystemExit(1)"])
-def test_a_worker_that_ends_by_itself_has_lost_nothing(stage: Stage, code: str) -> None:
-    finishes = f"{READY}import time; time.sleep(0.3); {code}"
-    with stage.fleet(template(finishes, ready=PRINTS_READY)) as fleet:
-        running(fleet, BUSY)
+BY_BROKER = Activity(is_busy=True, source=ActivitySource.BROKER)
+BY_CPU = Activity(is_busy=True, source=ActivitySource.CPU)
+ENDS_WITH = READY + "import time; time.sleep(0.3); raise SystemExit({})"
+
+
+@pytest.mark.parametrize(
+    ("code", "activity"), [(0, BUSY), (1, BUSY), (0, BY_BROKER), (1, IDLE), (1, NOT_KNOWN), (1, BY_CPU)]
+)
+def test_a_worker_that_ends_by_itself_has_lost_nothing(stage: Stage, code: int, activity: Activity) -> None:
+    with stage.fleet(template(ENDS_WITH.format(code), ready=PRINTS_READY)) as fleet:
+        running(fleet, activity)
         reconcile_until(fleet, lambda: fleet.running() == ())
+        assert cuts(fleet) == []
+
+
+@pytest.mark.parametrize("activity", [BY_BROKER, replace(BY_BROKER, source=ActivitySource.CHILD)])
+def test_a_worker_that_fails_while_its_broker_shows_a_job_has_cut_it(stage: Stage, activity: Activity) -> None:
+    """It has no reporter, so nothing else says so."""
+    with stage.fleet(template(ENDS_WITH.format(1), ready=PRINTS_READY)) as fleet:
+        running(fleet, activity)
+        reconcile_until(fleet, lambda: fleet.running() == ())
+        assert cuts(fleet) == [(CutCause.ENDED, None, True)]
+
+
+FAILS_WHEN_ASKED = """
+import os, signal, time
+signal.signal(signal.SIGTERM, lambda *_: os._exit(1))
+print('ready', flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_worker_that_was_asked_to_stop_finishes_its_job_before_it_fails(stage: Stage) -> None:
+    with stage.fleet(template(FAILS_WHEN_ASKED, ready=PRINTS_READY)) as fleet:
+        running(fleet, BY_BROKER)
+        fleet.drain_all()
+        reconcile_until(fleet, lambda: fleet.workers() == ())
         assert cuts(fleet) == []
 
 
@@ -247,9 +278,6 @@ def test_a_worker_that_is_gone_when_its_agent_comes_back_has_lost_what_it_had(
     killed(pid)
     with stage.fleet(template()) as fleet:
         assert cuts(fleet) == found
-
-
-BY_BROKER = Activity(is_busy=True, source=ActivitySource.BROKER)
 
 
 @pytest.mark.parametrize(

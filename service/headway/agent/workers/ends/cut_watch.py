@@ -3,6 +3,7 @@
 killed by its agent         at a drain deadline, or because a person asked: what it had is cut
 ended by another's signal   as where memory is short; but by the signal to stop it dies as it was asked to
 ended with a job            by the worker's own last report, however it ended; what nobody reported was finished
+failed with a job           unasked, with an exit code other than 0, while its broker or a job's process showed one
 ended, and none saw how     as under an agent that has taken it over: cut, unless it was known idle, or had a reason to
 gone while nobody watched   the same; asked to stop, it had the time to
 """
@@ -22,6 +23,8 @@ from headway.scaling.model import RUNNING_JOBS_NAMED_MAX, ActivitySource, CutCau
 
 SHELL_SIGNAL = 128  # a shell ends with this and the number of the signal that ended its child
 _AT_WORK = frozenset({WorkerState.RUNNING, WorkerState.DRAINING})
+_SHOW_JOBS = frozenset({ActivitySource.BROKER, ActivitySource.CHILD})
+"""Sources that show a job; processor time may be anything, such as a program that loads its modules."""
 
 
 class CutWatch:
@@ -64,6 +67,8 @@ class CutWatch:
             self.log.note(cuts_of(record, end.last, cause=CutCause.SIGNAL, at_s=self._clock()))
         elif said.is_busy and said.source is ActivitySource.REPORTER:
             self.log.note(cuts_of(record, said, cause=CutCause.ENDED, at_s=self._clock()))
+        elif _has_failed_busy(end):
+            self.log.note(cuts_of(record, end.last, cause=CutCause.ENDED, at_s=self._clock()))
         elif end.exit_code is None and not (end.was_asked or end.ends_by_itself):
             self.log.note(cuts_of(record, end.last, cause=CutCause.VANISHED, at_s=self._clock()))
 
@@ -104,6 +109,15 @@ class CutWatch:
 def _works_on(record: Record) -> bool:
     """Whether what takes jobs goes on, as what the worker has left."""
     return any(procfs.is_there(each.pid, each.started_ticks) for each in record.mains if each.pid != record.pid)
+
+
+def _has_failed_busy(end: WorkerEnd) -> bool:
+    """Whether the worker died by itself while somebody beside it knew that it had a job.
+
+    A worker that was asked to stop, or that ends by an option, finishes its job first: the evidence is seconds older.
+    """
+    is_unasked = not (end.was_asked or end.ends_by_itself)
+    return bool(end.exit_code) and is_unasked and end.last.is_busy is True and end.last.source in _SHOW_JOBS
 
 
 def _is_foreign_signal(record: Record, exit_code: int) -> bool:
