@@ -82,6 +82,23 @@ CELERY = ("celery", "-A", "shop", "worker")
         (("timeout", "--foreground", "3000", *CELERY), {}, {}, []),
         (("dumb-init", *CELERY), {}, {}, ["dumb-init"]),
         (("dumb-init", "--single-child", *CELERY), {}, {}, []),
+        (("dumb-init", "rq", "worker", "-s", "mail"), {}, {}, []),  # each job runs in a group of its own
+        (("dumb-init", "rq", "worker-pool", "mail"), {}, {}, ["dumb-init"]),
+        (("dumb-init", "rq", "worker", "-s", "--worker-class=rq.SimpleWorker"), {}, {}, ["dumb-init"]),
+        (("dumb-init", *CELERY, "-Q", "rq"), {}, {}, ["dumb-init"]),  # a queue of that name
+        (("timeout", "3000", "rq", "worker", "-s"), {}, {}, ["timeout"]),  # which sends it twice to the worker itself
+        (("tini", "--", *CELERY), {}, {}, []),
+        (("tini", "-g", "--", *CELERY), {}, {}, ["leave out its -g"]),
+        (("/usr/bin/tini", "-p", "TERM", "-vg", *CELERY), {}, {}, ["leave out its -g"]),
+        (("tini", "-g", "--", "rq", "worker", "-s"), {}, {}, []),
+        (("tini", *CELERY, "-g"), {}, {}, []),  # an option of the worker
+        (("/usr/bin/supervisord", "-n"), {}, {}, ["starts several workers"]),
+        (("honcho", "start"), {}, {}, ["starts several workers"]),
+        (("honcho", "run", *CELERY), {}, {}, []),
+        (("foreman", "start", "worker"), {}, {}, ["starts several workers"]),
+        (("circusd", "circus.ini"), {}, {}, ["starts several workers"]),
+        (("su", "shop", "-c", "rq worker"), {}, {}, ["give the template a `user`"]),
+        (("runuser", "-u", "shop", "--", *CELERY), {}, {}, ["give the template a `user`"]),
         ((*CELERY, "-B"), {}, {}, ["--beat"]),
         (("python", "-m", "celery", "worker", "--beat"), {}, {}, ["--beat"]),
         (("rq", "worker", "-B"), {}, {}, ["--with-scheduler"]),

@@ -22,6 +22,12 @@ _ONE_CHILD: Mapping[str, tuple[str, ...]] = {
     "timeout": ("--foreground",),
 }
 """Program -> the spellings of the option without which it passes a signal on to each process of the worker."""
+_INITS = frozenset({"docker-init", "dumb-init", "tini", "tini-static"})
+_TINI_GROUP = re.compile(r"-[gsvw]*g[gsvw]*")
+_RQ = frozenset({"rq", "rqworker"})
+_RQ_IN_ONE_GROUP = ("worker-pool", "-w", "--worker-class")
+"""Words with which RQ's worker may run jobs in its own process group, as no other RQ worker does."""
+_PROCFILE_RUNNERS = frozenset({"foreman", "honcho"})
 _KINDS: Sequence[tuple[frozenset[str], str, str]] = (
     (
         frozenset({"npm", "npx", "pnpm", "yarn"}),
@@ -37,6 +43,11 @@ _KINDS: Sequence[tuple[frozenset[str], str, str]] = (
         frozenset({"docker", "kubectl", "podman"}),
         "starts the worker outside of its agent, which cannot watch it",
         "run an agent in the container",
+    ),
+    (
+        frozenset({"circusd", "supervisord", *_PROCFILE_RUNNERS}),
+        "starts several workers behind one process, which Headway counts, starts and stops as one",
+        "write the command of one worker into argv",
     ),
     (
         frozenset({"runuser", "su", "sudo"}),
@@ -67,17 +78,47 @@ def wrapper_of(argv: Sequence[str]) -> Wrapper | None:
         hazard = f"`{name} -c` may stay between the agent and its worker, and keeps the signal to stop from it"
         cure = "begin its command with `exec`, or write the program and its words into argv"
         return Wrapper(name=f"{name} -c", hazard=hazard, cure=cure) if is_behind else None
-    if name in _ONE_CHILD:
+    if (group_cure := _group_cure(name, argv)) is not None:
         hazard = (
             f"{name} passes the signal to stop on to each process of a worker, and processes that run jobs end at once"
         )
-        option, *others = _ONE_CHILD[name]
-        wrapper = Wrapper(name=name, hazard=hazard, cure=f"give it {option}, or leave it out")
-        return wrapper if {option, *others}.isdisjoint(argv) else None
+        return Wrapper(name=name, hazard=hazard, cure=group_cure)
+    if name in _PROCFILE_RUNNERS and "run" in argv[1:2]:
+        return None  # one command, as it stands in argv
     for names, does, cure in _KINDS:
         if name in names:
             return Wrapper(name=name, hazard=f"{name} {does}", cure=cure)
     return None
+
+
+def _group_cure(name: str, argv: Sequence[str]) -> str | None:
+    """What keeps the program from signalling the worker's whole process group; ``None`` if it does not, or may."""
+    if name in _INITS and _has_own_groups(argv):
+        return None
+    if name in _ONE_CHILD:
+        option, *others = _ONE_CHILD[name]
+        return f"give it {option}, or leave it out" if {option, *others}.isdisjoint(argv) else None
+    return "leave out its -g" if name in _INITS and _has_tini_group(argv) else None
+
+
+def _has_tini_group(argv: Sequence[str]) -> bool:
+    """Whether tini is to signal the process group of its child: by an option of its own, not of the worker."""
+    rest = iter(argv[1:])
+    for word in rest:
+        if _TINI_GROUP.fullmatch(word):
+            return True
+        if word == "--" or not word.startswith("-"):
+            return False
+        if word in {"-e", "-p"}:
+            next(rest, None)
+    return False
+
+
+def _has_own_groups(argv: Sequence[str]) -> bool:
+    """Whether the worker runs each job in a process group of its own, as RQ does: a signal to its group cuts none."""
+    names = {PurePath(word.partition("=")[0]).name for word in argv}
+    others = _PROGRAMS - _RQ - {"manage.py"}
+    return bool(names & _RQ) and names.isdisjoint({*others, *_RQ_IN_ONE_GROUP})
 
 
 def shell_text(argv: Sequence[str]) -> str | None:
