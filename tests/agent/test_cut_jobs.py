@@ -13,9 +13,11 @@ import pytest
 
 from headway.agent.config.templates import Reporter, Stop
 from headway.agent.fleet_end import FleetEnd
+from headway.agent.loop import stop_left
 from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.reporting.report_lines import JobReport, Outcome, ReportKind
 from headway.agent.reporting.reporters import JobReports
+from headway.agent.system.wake_pipe import WakePipe
 from headway.agent.workers.ends.cut_jobs import CUTS_KEPT_MAX, CutLog, cuts_of
 from headway.agent.workers.manager import WorkerManager
 from headway.local import procfs
@@ -260,6 +262,33 @@ def test_what_a_worker_has_left_may_be_killed_by_either_id(stage: Stage, suffix:
         reconcile_until(fleet, lambda: not fleet.remains.workers())
         assert not runs(left.pid)
         assert cuts(fleet) == [(CutCause.KILLED, None, False)]
+
+
+@pytest.mark.parametrize(
+    ("has_ended", "before", "found"),
+    [
+        (False, NOT_KNOWN, (CutCause.KILLED, "j1", True)),
+        (True, NOT_KNOWN, (CutCause.KILLED, None, False)),
+        (True, BUSY, (CutCause.KILLED, "j1", False)),  # known to an agent that is gone
+        (True, IDLE, (CutCause.KILLED, None, False)),
+    ],
+)
+def test_stop_workers_names_the_jobs_that_a_kill_cuts(
+    stage: Stage,
+    caplog: pytest.LogCaptureFixture,
+    has_ended: bool,
+    before: Activity,
+    found: tuple[CutCause, str | None, bool],
+) -> None:
+    code = REPORTS_A_JOB % (has_ended, "signal.SIG_IGN")
+    with stage.fleet(template(code, ready=PRINTS_READY, reporter=Reporter.CELERY)) as fleet:
+        pid = running(fleet, before)
+        fleet.cuts.keep(fleet.running())
+    assert stop_left(stage.folder, wakes=WakePipe(), is_forced=True) == 0
+    assert not runs(pid)
+    assert (" cause=killed job=j1 class=shop.send" in caplog.text) == (found[1] is not None)
+    with stage.fleet(template()) as fleet:
+        assert cuts(fleet) == [found]
 
 
 # --- gone while nobody watched ---------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from headway.agent.controlplane.isolation import Contact, Isolation, unisolated
 from headway.agent.controlplane.session import ControlSession
 from headway.agent.desired_state import Bound, within
 from headway.agent.fleet_end import FleetEnd
+from headway.agent.model import Activity
 from headway.agent.monitoring.monitor import Monitor
 from headway.agent.policy.recycling import Recycling
 from headway.agent.policy.rollout import held_back, surplus, upkeep
@@ -26,6 +27,7 @@ from headway.agent.reporting.begun_work import BegunWork
 from headway.agent.reporting.job_events import UnsentReports, queues_of
 from headway.agent.reporting.reading_wait import wait_reading
 from headway.agent.reporting.receptions import Receptions
+from headway.agent.reporting.reporters import Reporters
 from headway.agent.state.instance_lock import as_host
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system.wake_pipe import WakePipe
@@ -39,6 +41,7 @@ from headway.wire.channel import Tls
 
 POLL_S = 0.5
 LAST_REPORT_S = 2.0
+BEATS_WITHIN_S = 5.0  # two beats
 
 log = logging.getLogger(__name__)
 
@@ -320,7 +323,7 @@ def stop_left(
 ) -> int:
     """End every worker that an agent has left behind. Returns how many still run: when asked to stop, or of no record.
 
-    ``is_forced`` kills them, and cuts their jobs.
+    ``is_forced`` kills them, and cuts their jobs, after a few seconds for what they report: the cut jobs are named.
 
     Raises:
         Refused: an agent works there, which would start them again; or none ever did.
@@ -332,12 +335,34 @@ def stop_left(
             folder, host_file=HostFile(templates={}), agent_id=folder.identity().agent_id, environment={}, clock=clock
         )
         fleet.adopt()
-        end = FleetEnd(fleet, folder, clock=clock)
+        reporters = fleet.reporters
+        if is_forced:
+            _read_beats(reporters, wakes, clock=clock)
+        fleet.cuts.go_by(lambda record: _last_known(fleet, record))
+        end = FleetEnd(fleet, folder, clock=clock, activity=lambda record: reporters.activity(record.worker_id))
         if is_forced:
             end.force()
         while not (wakes.stops_asked or end.is_over()):
+            reporters.read()
             fleet.scan()
             wakes.wait(min(POLL_S, fleet.next_check_s()), fleet.watchable())
         left = end.left + len(fleet.unrecorded.found)
         fleet.close()
         return left
+
+
+def _read_beats(reporters: Reporters, wakes: WakePipe, *, clock: Callable[[], float]) -> None:
+    """Read what workers report until each has sent a beat, or some seconds are over: their pipes hold older reports."""
+    since_s = clock()
+    while not (reporters.has_beats_since(since_s) or wakes.stops_asked):
+        left_s = since_s + BEATS_WITHIN_S - clock()
+        if left_s <= 0:
+            return
+        wakes.wait(min(POLL_S, left_s))
+        reporters.read()
+
+
+def _last_known(fleet: WorkerManager, record: Record) -> Activity:
+    """What the worker reports of its jobs, or else what the last agent knew of them."""
+    said = fleet.reporters.activity(record.worker_id)
+    return fleet.cuts.known_before(record) if said.is_busy is None else said

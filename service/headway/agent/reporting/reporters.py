@@ -210,6 +210,11 @@ class Reporters:
             self._taken_over = frozenset()
         return frozenset(each for each in self._taken_over if self.activity(each).is_busy is None)
 
+    def has_beats_since(self, at_s: float) -> bool:
+        """Whether each worker that reports has sent a whole beat since then."""
+        beats = (pipe.report.beat for pipe in self._pipes.values() if not pipe.is_hung_up)
+        return all(beat is not None and beat.received_at_s >= at_s for beat in beats)
+
     def beat(self, worker_id: str) -> Beat | None:
         """The worker's last whole beat; ``None``: there was none."""
         pipe = self._pipes.get(worker_id)

@@ -46,6 +46,10 @@ class CutWatch:
         """Write down what is known of these workers, for the agent that may find them gone."""
         self._last.keep({each.worker_id: self.activity(each) for each in records})
 
+    def known_before(self, record: Record) -> Activity:
+        """What an earlier agent knew last of the worker's jobs. The worker may have ended them, or begun others."""
+        return replace(NOT_KNOWN, running=self._known_before.get(record.worker_id, NOT_KNOWN).running)
+
     def known_of(self, record: Record, *, said: Activity) -> Activity:
         """What was known last of a worker that has ended, which reported ``said``."""
         known = self.activity(record)
