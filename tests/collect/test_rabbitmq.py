@@ -20,6 +20,7 @@ from headway.connection_tables import as_toml, connections_from
 from headway.connections import Connection
 from headway.errors import Unavailable
 from headway.scaling.model import Suspension
+from support.ports import free_port
 from support.tree import ROOT
 from support.waiting import eventually
 
@@ -71,6 +72,31 @@ def test_a_queue_that_expires_while_it_is_unused_expires_while_it_is_read(shop: 
     assert found["mail"].listed_workers == 0
     at_s = itertools.count(time.time(), CONSUMERS_EVERY_S)
     eventually(lambda: shop.samples(next(at_s))["basket"].waiting_jobs == 0)
+
+
+@pytest.mark.parametrize("kind", [{}, QUORUM])
+def test_how_long_a_message_may_wait_is_known_from_arguments_and_policies(shop: Shop, kind: dict[str, str]) -> None:
+    """The broker drops it then, which no worker reports: a backlog that expired paged as a flushed broker."""
+    body = {"pattern": "^(news|both)$", "definition": {"message-ttl": 30_000}, "apply-to": "queues"}
+    shop.server.api("PUT", f"policies/{shop.vhost}/short", body)
+    shop.declare("mail", arguments={"x-message-ttl": 1_500, **kind})
+    shop.declare("news", arguments=kind)
+    shop.declare("both", arguments={"x-message-ttl": 90_000, **kind})
+    shop.declare("long", arguments={"x-max-length": 5, **kind})  # the oldest go, one for each that comes
+    for queue in ("mail", "news", "both", "long"):
+        shop.publish(queue, 8)
+    ttls_s = {"mail": 1.5, "news": 30.0, "both": 30.0, "long": None}
+    eventually(lambda: ttls(shop.source) == ttls_s)
+    eventually(lambda: shop.samples()["mail"].waiting_jobs == 0)
+    assert shop.samples()["long"].waiting_jobs == 5
+    away = shop.connection(management_url=f"http://127.0.0.1:{free_port()}")
+    source = RabbitmqSource(away, json.loads(json.dumps(shop.source.cursor())))
+    assert ttls(source) == ttls_s
+    source.close()
+
+
+def ttls(source: RabbitmqSource) -> dict[str, float | None]:
+    return {each.queue.removeprefix("shop/"): each.message_ttl_s for each in source.poll(time.time()).samples}
 
 
 def declare_as_dramatiq(shop: Shop, queue: str) -> None:

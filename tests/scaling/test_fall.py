@@ -44,3 +44,20 @@ def test_it_is_reported_once_its_starts_are_known_and_for_two_minutes() -> None:
 def test_a_first_sample_is_no_fall() -> None:
     assert fall_of(None, sampled(5.0, 0)) is None
     assert fall_of(sampled(0.0, None), sampled(5.0, 0)) is None
+
+
+@pytest.mark.parametrize(
+    ("empty_at_s", "message_ttl_s", "may_have_expired"),
+    [
+        (None, None, False),
+        (None, 60.0, True),  # nobody knows how long the jobs had waited
+        (1.0, 60.0, False),
+        (1.0, 5.0, True),
+    ],
+)
+def test_jobs_may_have_expired_if_the_queue_was_not_empty_within_its_message_ttl(
+    empty_at_s: float | None, message_ttl_s: float | None, *, may_have_expired: bool
+) -> None:
+    fall = fall_of(sampled(0.0, 60), sampled(5.0, 0), empty_at_s=empty_at_s)
+    assert fall is not None
+    assert fall.may_have_expired(message_ttl_s) == may_have_expired

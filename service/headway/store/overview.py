@@ -141,6 +141,7 @@ async def read_samples(
         queue_samples.c.listed_workers,
         queue_samples.c.suspension,
         queue_samples.c.useful_workers,
+        queue_samples.c.message_ttl_s,
         queue_samples.c.waiting_min_jobs,
         queue_samples.c.in_flight_min_jobs,
         queue_samples.c.due,

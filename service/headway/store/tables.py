@@ -209,6 +209,8 @@ queue_samples = Table(
     Column("suspension", Text),
     # At most so many workers get its jobs at a time; null: no such bound is known.
     Column("useful_workers", BigInteger),
+    # The broker itself drops a job that has waited so long; null: it does not, or nobody says so.
+    Column("message_ttl_s", Double),
     Column("waiting_min_jobs", BigInteger),
     Column("in_flight_min_jobs", BigInteger),
     # When delayed jobs are due: [seconds from the reading, so many jobs within them], ascending.

@@ -63,6 +63,26 @@ async def test_jobs_that_may_have_expired_while_workers_ran_are_a_ticket_that_sa
     assert await severities(engine) == {"jobs_lost": "ticket"}
 
 
+@pytest.mark.parametrize(
+    ("message_ttl_s", "lost_jobs"),
+    [
+        (None, 58),
+        (60.0, 58),  # the queue was empty 11 s before the jobs went: none had waited for a minute
+        (10.0, 0),
+    ],
+)
+async def test_jobs_that_the_broker_drops_as_configured_are_no_incident(
+    client: httpx.AsyncClient, seed: Seed, engine: Engine, message_ttl_s: float | None, lost_jobs: int
+) -> None:
+    """A queue with a message TTL. A purge of jobs that are too young to have expired is one all the same."""
+    flushed(seed, source=AGENTS)
+    seed.sample("redis/mail", at_s=NOW_S - 4, message_ttl_s=message_ttl_s)
+    pool = await pool_of(client)
+    assert (pool["lost_jobs"], pool["perhaps_lost_jobs"]) == (lost_jobs, 0)
+    assert [kind for kind in pool["health"]["kinds"] if "lost" in kind] == ["lost_jobs"] * bool(lost_jobs)
+    assert await severities(engine) == ({"jobs_lost": "page", "lost_jobs": "page"} if lost_jobs else {})
+
+
 def test_workers_that_left_may_have_dropped_what_is_still_shown() -> None:
     recent = RecentWorkers()
     recent.take(["mail"], now_s=0.0)

@@ -8,7 +8,6 @@ consumers hold is unknown then, which is not zero.
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice, takewhile
 from typing import Any
@@ -17,6 +16,7 @@ from headway.collect.rabbitmq.broker_address import address_of
 from headway.collect.rabbitmq.dead_letters import queues_aside
 from headway.collect.rabbitmq.management_api import CLASSIC, ListedQueue, ManagementApi
 from headway.collect.rabbitmq.passive_declare import DeclaredQueue, PassiveDeclares
+from headway.collect.rabbitmq.queue_policies import QueuePolicies
 from headway.connections import Connection
 from headway.errors import Unavailable
 from headway.scaling.metrics.newest_sample import LISTED_GAP_S
@@ -28,7 +28,6 @@ DECLARED_HOLDS_S = 6.0  # then what the API says is newer
 CONSUMERS_EVERY_S = 4.0  # of queues that the API counts itself: it does not count their consumers without statistics
 CONSUMERS_MAX = 20  # passive declares a poll for consumers alone: twice a second, 1,000 queues in 25 s
 CONSUMERS_HOLD_S = LISTED_GAP_S
-POLICIES_EVERY_S = 60.0
 STREAM = "stream"  # read by offset; nothing of it is ever ready or held
 GONE_FOR_S = 86_400.0  # a deleted queue counts as empty for a day: its jobs are known to be none
 QUEUES_MAX = 10_000
@@ -51,6 +50,8 @@ class QueueCount:
     """Both as of ``ListedQueue``."""
     is_current: bool = True
     """Whether ``ready_jobs`` was counted by this very poll."""
+    message_ttl_s: float | None = None
+    """How long a message waits until the broker drops or moves it; ``None``: for any time, or not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +72,12 @@ class BrokerReader:
         *,
         known: Mapping[str, float | None],
         single_consumer: Collection[str] = (),
+        message_ttls_s: Mapping[str, float] | None = None,
     ) -> None:
         """Begin with the queues ``known``: name -> since when it is gone, ``None`` of one that is there.
 
-        ``single_consumer`` are those of them of which one consumer gets all messages.
+        ``single_consumer`` are those of them of which one consumer gets all messages, and ``message_ttls_s`` for how
+        long messages wait in some of them at most.
 
         Raises:
             Misconfigured: the URL cannot be one, or the password's file cannot be read.
@@ -93,10 +96,9 @@ class BrokerReader:
         """Of classic queues, what was last made of what: most of a thousand are as they were."""
         self._api_again_s = float("-inf")
         self._api_problem = ""
-        self._policies: set[str] = set()
-        """Those that queues had when policies were read."""
-        self._expiring_policies: frozenset[str] = frozenset()
-        self._policies_at_s = float("-inf")
+        self._policies = QueuePolicies(self._api)
+        self._ttls_s = dict(message_ttls_s or {})
+        """While the API is away, the last ones hold."""
         self.has_listed = False
         """Whether the last reading began with a list of all queues."""
         self._problems: dict[str, str] = {}
@@ -114,6 +116,11 @@ class BrokerReader:
         A queue is declared so and cannot change it: while the API is away, it holds.
         """
         return self._single_consumer
+
+    @property
+    def message_ttls_s(self) -> dict[str, float]:
+        """For how long messages wait at most in those of ``known`` that bound it, by arguments or by a policy."""
+        return dict(self._ttls_s)
 
     def listed(self) -> tuple[list[ListedQueue], dict[str, DeclaredQueue | None]]:
         """Every queue that is read, and where AMQP answers, how many consumers each has; without a memory.
@@ -160,10 +167,10 @@ class BrokerReader:
             + [name for name, each in listed.items() if each.has_single_consumer]
         )
         missing = [name for name, gone_s in self._known.items() if gone_s is None and name not in listed]
-        self._read_policies(listed.values(), at_s)
+        self._policies.read(listed.values(), at_s)
+        self._note_ttls(listed)
         # A passive declare is a use of the queue: one that is asked for often would never expire.
-        expiring = self._expiring_policies
-        lasting = {name: each for name, each in listed.items() if not (each.does_expire or each.policy in expiring)}
+        lasting = {name: each for name, each in listed.items() if not self._policies.let_expire(each)}
         lagging = [name for name, each in lasting.items() if each.kind != CLASSIC]
         self._declare(missing, lagging, self._uncounted(lasting, at_s), at_s)
         counts = {name: count for name, each in listed.items() if (count := self._count(each, at_s)) is not None}
@@ -196,14 +203,10 @@ class BrokerReader:
         self._note("management API", None)
         return {each.name: each for each in listed[:QUEUES_MAX]}
 
-    def _read_policies(self, listed: Iterable[ListedQueue], at_s: float) -> None:
-        """Read what policies do where one is new in the list, and now and then."""
-        policies = {each.policy for each in listed if each.policy is not None}
-        if policies <= self._policies and (not policies or 0 <= at_s - self._policies_at_s < POLICIES_EVERY_S):
-            return
-        self._policies, self._policies_at_s = policies, at_s
-        with suppress(Unavailable):
-            self._expiring_policies = self._api.expiring_policies()
+    def _note_ttls(self, listed: Mapping[str, ListedQueue]) -> None:
+        kept = {name: ttl_s for name, ttl_s in self._ttls_s.items() if name in self._known and name not in listed}
+        found = ((name, self._policies.message_ttl_s(each)) for name, each in listed.items())
+        self._ttls_s = kept | {name: ttl_s for name, ttl_s in found if ttl_s is not None}
 
     def _missing(self, names: Iterable[str], at_s: float) -> dict[str, QueueCount]:
         """What passive declares say of queues that the API left out: its list may be a moment old, or not whole yet.
@@ -224,6 +227,7 @@ class BrokerReader:
                     unacked_jobs=None,
                     consumers=found.queue.consumers,
                     has_single_consumer=name in self._single_consumer,
+                    message_ttl_s=self._ttls_s.get(name),
                 )
         return counts
 
@@ -277,6 +281,7 @@ class BrokerReader:
                 consumers=each.queue.consumers if each.queue is not None else None,
                 is_current=each.at_s == at_s,
                 has_single_consumer=name in self._single_consumer,
+                message_ttl_s=self._ttls_s.get(name),
             )
             for name, each in fresh.items()
         }
@@ -309,7 +314,8 @@ class BrokerReader:
 
     def _count(self, listed: ListedQueue, at_s: float) -> QueueCount | None:
         is_classic, consumers = listed.kind == CLASSIC, self._consumers(listed.name, at_s)
-        if is_classic and (known := self._counts.get(listed.name)) and known[0] is listed and known[1] == consumers:
+        ttl_s, known = self._ttls_s.get(listed.name), self._counts.get(listed.name)
+        if is_classic and known and known[:2] == (listed, consumers) and known[2].message_ttl_s == ttl_s:
             return known[2]
         declared = None if is_classic else self._fresh(listed.name, at_s)
         ready = listed.ready_jobs
@@ -325,6 +331,7 @@ class BrokerReader:
             keeps_order=listed.keeps_order,
             has_single_consumer=listed.has_single_consumer,
             is_current=is_classic or (declared is not None and declared.at_s == at_s),
+            message_ttl_s=ttl_s,
         )
         if is_classic:
             self._counts[listed.name] = listed, consumers, count
@@ -372,6 +379,12 @@ def single_consumer_from(cursor: Mapping[str, Any] | None) -> frozenset[str]:
     """The queues in a cursor, as ``BrokerReader.single_consumer`` gave them."""
     queues = (cursor or {}).get("single_consumer")
     return frozenset(map(str, queues)) if isinstance(queues, list) else frozenset()
+
+
+def message_ttls_from(cursor: Mapping[str, Any] | None) -> dict[str, float]:
+    """The times in a cursor, as ``BrokerReader.message_ttls_s`` gave them."""
+    ttls_s = (cursor or {}).get("message_ttls_s")
+    return {str(name): float(ttl_s) for name, ttl_s in ttls_s.items()} if isinstance(ttls_s, dict) else {}
 
 
 def _unlisted(name: str, declared: DeclaredQueue) -> ListedQueue:

@@ -100,14 +100,14 @@ class ManagementApi:
             if each.get("destination_type") == "queue"
         )
 
-    def expiring_policies(self) -> frozenset[str]:
-        """The policies of the virtual host that let queues be deleted a while after their last use.
+    def policies(self) -> dict[str, dict[str, Any]]:
+        """The definitions of the policies of the virtual host, by name.
 
         Raises:
             Unavailable: as ``queues``.
         """
-        definitions = ((str(each.get("name")), each.get("definition")) for each in self._entries("policies", ""))
-        return frozenset(name for name, does in definitions if isinstance(does, dict) and "expires" in does)
+        named = ((str(each.get("name")), each.get("definition")) for each in self._entries("policies", ""))
+        return {name: definition for name, definition in named if isinstance(definition, dict)}
 
     def head_time_s(self, queue: str) -> float | None:
         """The timestamp of the oldest message in ``queue``, ready or held; ``None``: it has none.
@@ -199,12 +199,12 @@ def _listed(name: str, entry: dict[str, Any]) -> ListedQueue:
         name=name,
         kind=str(entry.get("type", CLASSIC)),
         is_transient=bool(entry.get("exclusive") or entry.get("auto_delete")),
-        ready_jobs=_count(entry.get("messages_ready")),
-        unacked_jobs=_count(entry.get("messages_unacknowledged")),
+        ready_jobs=count_of(entry.get("messages_ready")),
+        unacked_jobs=count_of(entry.get("messages_unacknowledged")),
         state=str(entry.get("state", "unknown")),
         keeps_order=_keeps_order(entry),
         has_single_consumer=arguments.get(SINGLE_CONSUMER) is True,  # no policy can make a queue one
-        expires_after_ms=_count(arguments.get(MESSAGE_TTL)),
+        expires_after_ms=count_of(arguments.get(MESSAGE_TTL)),
         dead_letter_exchange=_text(arguments, DEAD_LETTER_EXCHANGE),
         dead_letter_key=_text(arguments, DEAD_LETTER_KEY) or "",
         does_expire=arguments.get(EXPIRES) is not None,
@@ -225,6 +225,7 @@ def _keeps_order(entry: dict[str, Any]) -> bool:
     return OUT_OF_ORDER.isdisjoint(arguments)
 
 
-def _count(value: Any) -> int | None:
+def count_of(value: Any) -> int | None:
+    """``value`` where it is a number of things, or of milliseconds; ``None`` of anything else."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < COUNT_MAX
     return value if is_count else None

@@ -97,6 +97,7 @@ class QueueSamples:
             listed_workers=count.consumers,
             suspension=self._suspension(name, count),
             useful_workers=1 if count.has_single_consumer else None,
+            message_ttl_s=count.message_ttl_s,
         )
 
     def _suspension(self, name: str, count: QueueCount) -> Suspension | None:

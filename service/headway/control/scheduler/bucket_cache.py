@@ -78,10 +78,13 @@ class BucketCache:
         known = self._queues.get(queue)
         return () if known is None else known.eventful
 
-    def lost_jobs(self, queue: str, *, now_s: float) -> int:
-        """Jobs that waited and left ``queue`` in the last two minutes, without a start that was reported."""
+    def lost_jobs(self, queue: str, *, now_s: float, message_ttl_s: float | None = None) -> int:
+        """Jobs that waited and left ``queue`` in the last two minutes, without a start that was reported.
+
+        None of those that the broker may have dropped because they had waited for ``message_ttl_s``.
+        """
         known = self._queues.get(queue)
-        return 0 if known is None else known.lost_jobs(now_s=now_s)
+        return 0 if known is None else known.lost_jobs(now_s=now_s, message_ttl_s=message_ttl_s)
 
     def arrived_jobs(self, queue: str, *, from_s: float) -> int:
         """Arrivals but for retries in the buckets of ``queue`` that start at ``from_s`` or later."""
@@ -92,7 +95,17 @@ class BucketCache:
 class _CachedQueue:
     """The rows of one queue in which something happened, the newest sample, and what was last made of them."""
 
-    __slots__ = ("_eventful", "_fall", "_last", "_moving", "_name", "_newest", "_sampled", "_sampled_before")
+    __slots__ = (
+        "_empty_at_s",
+        "_eventful",
+        "_fall",
+        "_last",
+        "_moving",
+        "_name",
+        "_newest",
+        "_sampled",
+        "_sampled_before",
+    )
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -102,6 +115,8 @@ class _CachedQueue:
         self._sampled: BucketRow | None = None
         self._sampled_before: BucketRow | None = None
         """The last with a sample in a bucket before that of ``_sampled``."""
+        self._empty_at_s: float | None = None
+        """When the queue was last seen empty in a bucket before that of ``_sampled``."""
         self._fall: BacklogDrop | None = None
         self._last: tuple[float, Objective, QueueMetrics] | None = None
         """What was made of the rows, for which objective, and the time from which on it holds; none of newer rows."""
@@ -119,8 +134,10 @@ class _CachedQueue:
         if is_read:
             if self._sampled is not None and row.bucket_s > self._sampled.bucket_s:
                 self._sampled_before = self._sampled
+                if self._sampled.waiting_jobs == 0:
+                    self._empty_at_s = self._sampled.sampled_at_s
             self._sampled = row
-            self._fall = fall_of(self._sampled_before, row) or self._fall
+            self._fall = fall_of(self._sampled_before, row, empty_at_s=self._empty_at_s) or self._fall
         if not is_quiet:
             self._last = None
         elif self._last is not None and is_read:
@@ -142,9 +159,9 @@ class _CachedQueue:
         for bucket_s in gone:
             del self._eventful[bucket_s]
 
-    def lost_jobs(self, *, now_s: float) -> int:
+    def lost_jobs(self, *, now_s: float, message_ttl_s: float | None) -> int:
         fall = self._fall
-        if fall is None or not fall.is_shown(now_s):
+        if fall is None or not fall.is_shown(now_s) or fall.may_have_expired(message_ttl_s):
             return 0
         accounted_jobs = sum(
             row.started_jobs + row.revoked_jobs

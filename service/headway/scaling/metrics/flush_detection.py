@@ -18,6 +18,8 @@ class BacklogDrop:
 
     before: BucketRow
     after: BucketRow
+    empty_at_s: float | None = None
+    """When the queue was last seen empty before, so that every job has entered since; ``None``: not known."""
 
     def is_shown(self, now_s: float) -> bool:
         """Whether it is of late, and old enough for its starts and revoked jobs to be known."""
@@ -32,6 +34,14 @@ class BacklogDrop:
         """
         lost = _waiting(self.before) - _waiting(self.after) - accounted_jobs
         return lost if lost >= _least(self.before) else 0
+
+    def may_have_expired(self, message_ttl_s: float | None) -> bool:
+        """Whether the jobs may have waited so long that the broker dropped them, as their queue is configured."""
+        if message_ttl_s is None:
+            return False
+        if self.empty_at_s is None or self.after.sampled_at_s is None:
+            return True
+        return self.after.sampled_at_s - self.empty_at_s >= message_ttl_s
 
 
 class RecentWorkers:
@@ -49,11 +59,14 @@ class RecentWorkers:
         return pool in self._ran_at_s
 
 
-def fall_of(before: BucketRow | None, after: BucketRow) -> BacklogDrop | None:
-    """The fall from one bucket's sample to a later one's; ``None`` where too few jobs went to be one."""
+def fall_of(before: BucketRow | None, after: BucketRow, *, empty_at_s: float | None = None) -> BacklogDrop | None:
+    """The fall from one bucket's sample to a later one's; ``None`` where too few jobs went to be one.
+
+    ``empty_at_s`` is when the queue was last seen empty before.
+    """
     if before is None or _waiting(before) - _waiting(after) < _least(before):
         return None
-    return BacklogDrop(before, after)
+    return BacklogDrop(before, after, empty_at_s)
 
 
 def _waiting(row: BucketRow) -> int:

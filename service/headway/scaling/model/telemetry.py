@@ -83,6 +83,9 @@ class QueueSample:
     """What keeps workers from taking its jobs, by the word of the broker; ``None``: the broker cannot say."""
     useful_workers: int | None = None
     """At most so many workers get its jobs at a time, however many serve it; ``None``: no such bound is known."""
+    message_ttl_s: float | None = None
+    """The broker itself drops a job that has waited so long, as its queue is configured; ``None``: it does not, or the
+    source does not say."""
     waiting_min_jobs: int | None = None
     """At least so many jobs wait, where ``waiting_jobs`` is not known. Where it is, the others of them were delayed,
     are due, and are not in the queue yet: no worker takes them before somebody has moved them."""
@@ -113,6 +116,7 @@ class QueueSample:
             "poll_interval_s",
             "listed_workers",
             "useful_workers",
+            "message_ttl_s",
             "waiting_min_jobs",
             "in_flight_min_jobs",
         ):

@@ -27,6 +27,7 @@ _SAMPLED = {
     "listed_workers": "bigint",
     "suspension": "text",
     "useful_workers": "bigint",
+    "message_ttl_s": "double precision",
     "waiting_min_jobs": "bigint",
     "in_flight_min_jobs": "bigint",
     "due": "jsonb",

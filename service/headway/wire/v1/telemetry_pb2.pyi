@@ -247,6 +247,7 @@ class QueueSample(google.protobuf.message.Message):
     LISTED_WORKERS_FIELD_NUMBER: builtins.int
     SUSPENSION_FIELD_NUMBER: builtins.int
     USEFUL_WORKERS_FIELD_NUMBER: builtins.int
+    MESSAGE_TTL_S_FIELD_NUMBER: builtins.int
     WAITING_MIN_JOBS_FIELD_NUMBER: builtins.int
     IN_FLIGHT_MIN_JOBS_FIELD_NUMBER: builtins.int
     DUE_FIELD_NUMBER: builtins.int
@@ -281,6 +282,10 @@ class QueueSample(google.protobuf.message.Message):
     """At most so many workers get its jobs at a time, however many serve it: 1 where the queue has a single active consumer.
     Absent: no such bound is known.
     """
+    message_ttl_s: builtins.float
+    """The broker itself drops a job that has waited so long, as its queue is configured. Absent: it does not, or the source
+    does not say.
+    """
     waiting_min_jobs: builtins.int
     """At least so many jobs, where the exact number is not known."""
     in_flight_min_jobs: builtins.int
@@ -306,12 +311,13 @@ class QueueSample(google.protobuf.message.Message):
         listed_workers: builtins.int | None = ...,
         suspension: global___Suspension.ValueType = ...,
         useful_workers: builtins.int | None = ...,
+        message_ttl_s: builtins.float | None = ...,
         waiting_min_jobs: builtins.int | None = ...,
         in_flight_min_jobs: builtins.int | None = ...,
         due: collections.abc.Iterable[global___DueJobs] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_in_flight_min_jobs", b"_in_flight_min_jobs", "_listed_workers", b"_listed_workers", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "_useful_workers", b"_useful_workers", "_waiting_min_jobs", b"_waiting_min_jobs", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "in_flight_min_jobs", b"in_flight_min_jobs", "listed_workers", b"listed_workers", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs", "useful_workers", b"useful_workers", "waiting_min_jobs", b"waiting_min_jobs"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_in_flight_min_jobs", b"_in_flight_min_jobs", "_listed_workers", b"_listed_workers", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "_useful_workers", b"_useful_workers", "_waiting_min_jobs", b"_waiting_min_jobs", "at_s", b"at_s", "delayed_jobs", b"delayed_jobs", "due", b"due", "in_flight_jobs", b"in_flight_jobs", "in_flight_min_jobs", b"in_flight_min_jobs", "listed_workers", b"listed_workers", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "queue", b"queue", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs", "suspension", b"suspension", "useful_workers", b"useful_workers", "waiting_jobs", b"waiting_jobs", "waiting_min_jobs", b"waiting_min_jobs"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_in_flight_min_jobs", b"_in_flight_min_jobs", "_listed_workers", b"_listed_workers", "_message_ttl_s", b"_message_ttl_s", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "_useful_workers", b"_useful_workers", "_waiting_min_jobs", b"_waiting_min_jobs", "delayed_jobs", b"delayed_jobs", "in_flight_jobs", b"in_flight_jobs", "in_flight_min_jobs", b"in_flight_min_jobs", "listed_workers", b"listed_workers", "message_ttl_s", b"message_ttl_s", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs", "useful_workers", b"useful_workers", "waiting_min_jobs", b"waiting_min_jobs"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_delayed_jobs", b"_delayed_jobs", "_in_flight_jobs", b"_in_flight_jobs", "_in_flight_min_jobs", b"_in_flight_min_jobs", "_listed_workers", b"_listed_workers", "_message_ttl_s", b"_message_ttl_s", "_oldest_age_max_s", b"_oldest_age_max_s", "_oldest_age_s", b"_oldest_age_s", "_poll_interval_s", b"_poll_interval_s", "_reports_arrivals", b"_reports_arrivals", "_reports_ends", b"_reports_ends", "_reports_starts", b"_reports_starts", "_reserved_jobs", b"_reserved_jobs", "_useful_workers", b"_useful_workers", "_waiting_min_jobs", b"_waiting_min_jobs", "at_s", b"at_s", "delayed_jobs", b"delayed_jobs", "due", b"due", "in_flight_jobs", b"in_flight_jobs", "in_flight_min_jobs", b"in_flight_min_jobs", "listed_workers", b"listed_workers", "message_ttl_s", b"message_ttl_s", "oldest_age_max_s", b"oldest_age_max_s", "oldest_age_s", b"oldest_age_s", "poll_interval_s", b"poll_interval_s", "queue", b"queue", "reports_arrivals", b"reports_arrivals", "reports_ends", b"reports_ends", "reports_starts", b"reports_starts", "reserved_jobs", b"reserved_jobs", "suspension", b"suspension", "useful_workers", b"useful_workers", "waiting_jobs", b"waiting_jobs", "waiting_min_jobs", b"waiting_min_jobs"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_delayed_jobs", b"_delayed_jobs"]) -> typing.Literal["delayed_jobs"] | None: ...
     @typing.overload
@@ -320,6 +326,8 @@ class QueueSample(google.protobuf.message.Message):
     def WhichOneof(self, oneof_group: typing.Literal["_in_flight_min_jobs", b"_in_flight_min_jobs"]) -> typing.Literal["in_flight_min_jobs"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_listed_workers", b"_listed_workers"]) -> typing.Literal["listed_workers"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_message_ttl_s", b"_message_ttl_s"]) -> typing.Literal["message_ttl_s"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_oldest_age_max_s", b"_oldest_age_max_s"]) -> typing.Literal["oldest_age_max_s"] | None: ...
     @typing.overload

@@ -88,7 +88,10 @@ def queues_now(
         metrics = overlaid(with_newest(recent.metrics(queue, now_s=until_s, objective=objective), sample), sample)
         failures = failures_of(recent.rows(queue), until_s=until_s, window_s=limit.window_s)
         # Where nobody reports starts, nobody knows whether what left was started.
-        lost_jobs = recent.lost_jobs(queue, now_s=until_s) if reporters.report_starts_of(queue) else 0
+        lost_jobs = 0
+        if reporters.report_starts_of(queue):
+            message_ttl_s = None if sample is None else sample.message_ttl_s
+            lost_jobs = recent.lost_jobs(queue, now_s=until_s, message_ttl_s=message_ttl_s)
         troubles[queue] = Trouble(
             failures=failures, lost_jobs=lost_jobs, may_be_revoked=not reporters.report_revoked_jobs_of(queue)
         )

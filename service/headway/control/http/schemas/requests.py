@@ -130,6 +130,9 @@ class SampleBody(Taken):
     """What keeps workers from taking its jobs; absent: the source cannot say."""
     useful_workers: Count | None = None
     """At most so many workers get its jobs at a time, however many serve it; absent: no such bound is known."""
+    message_ttl_s: Duration | None = None
+    """The broker itself drops a job that has waited so long, as its queue is configured; absent: it does not, or the
+    source does not say."""
     waiting_min_jobs: Count | None = None
     """At least so many jobs wait, where the number is not known. Where it is, the others are due and not in the queue
     yet."""
