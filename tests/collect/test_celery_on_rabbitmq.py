@@ -16,6 +16,7 @@ from kombu.transport import native_delayed_delivery as delays
 
 from collect.rabbit_shop import QUORUM, Shop
 from headway.collect.celery.celery_on_rabbitmq import CELERY_ON_RABBITMQ, CeleryOnRabbitmq
+from headway.collect.celery.delay_routes import ROUTES_EVERY_S
 from headway.collect.libraries import Libraries
 from headway.collect.source import Figure
 from headway.connections import Connection
@@ -187,12 +188,24 @@ def test_jobs_for_later_of_a_quorum_queue_are_delayed_until_they_are_due(app: Ap
     app.comes_to(0, 1, 4)  # due, and begun
     app.send("late", 2)
     app.comes_to(2, 1, 4)
+    # Celery delays no job of a queue that no worker serves, as of one of dead letters.
+    app.shop.declare("dead", arguments=QUORUM)
+    app.shop.channel.exchange_declare("dlx", "topic", durable=True, auto_delete=False)
+    app.shop.channel.queue_bind("dead", "dlx", "#")
+    app.comes_to(2, 1, 4)
+    assert app.sample("dead").delayed_jobs is None
     # Of a second queue, the broker does not say to which one they go: not of one that is not read, either.
-    app.shop.declare("news", arguments=QUORUM)
+    news = Queue("news", Exchange("news", type="topic"), routing_key="news", queue_arguments=QUORUM)
+    with app.celery.connection() as connection:
+        news(connection).declare()
+        delays.bind_queue_to_native_delayed_delivery_exchange(connection, news)
     eventually(lambda: app.sample("news").delayed_jobs is None)
     assert app.sample().delayed_jobs is None
     one = app.restarted(queues=("mail",))
     assert {each.queue: each.delayed_jobs for each in one.poll(time.time()).samples} == {"shop/mail": None}
+    app.shop.channel.queue_delete("news")
+    (sample,) = one.poll(time.time() + ROUTES_EVERY_S).samples
+    assert sample.delayed_jobs == 4
     one.close()
 
 

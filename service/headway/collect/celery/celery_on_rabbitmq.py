@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.collect.celery.delay_chains import DelayChains, DelayQueue
+from headway.collect.celery.delay_routes import DelayRoutes
 from headway.collect.celery.internal_queues import is_internal
 from headway.collect.rabbitmq.broker_address import SCHEMES, refusals
 from headway.collect.rabbitmq.broker_reader import QueueCount
@@ -36,14 +37,13 @@ class CeleryOnRabbitmq(RabbitmqSource):
         super().__init__(connection, cursor)
         before = cursor or {}
         self._chains = DelayChains(before.get("delays"), before.get("prefixed_delays"))
-        self._has_others = bool(before.get("has_other_queues"))
-        """Whether the virtual host has queues of jobs that the connection leaves out."""
+        self._routes = DelayRoutes(self._reader.bindings, before.get("delay_routes"))
 
     def cursor(self) -> dict[str, Any]:
         """The queues that were seen, and when messages entered those of Celery's delays."""
         plain, prefixed = self._chains.to_state()
-        delays = {"delays": plain, "prefixed_delays": prefixed}
-        return {**super().cursor(), **delays, "has_other_queues": self._has_others}
+        delays = {"delays": plain, "prefixed_delays": prefixed, "delay_routes": self._routes.to_state()}
+        return {**super().cursor(), **delays}
 
     def discover(self) -> tuple[FoundQueue, ...]:
         """The queues that an application has declared. A worker is one consumer of each queue that it serves."""
@@ -71,12 +71,17 @@ class CeleryOnRabbitmq(RabbitmqSource):
         delayed = {level: counts[name] for name, level in levels.items() if level is not None}
         current = {level: each.ready_jobs for level, each in delayed.items() if each.is_current}
         self._chains.see(current, at_s=at_s)
-        is_only = len(queues) == 1 and not self._has_others
         unread = (name for name, gone_s in self._reader.known.items() if gone_s is None and name not in counts)
         is_whole = all(self._chains.level(name) is None for name in unread)
-        of_levels = self._delayed(delayed, at_s) if is_only and is_whole else UNKNOWN
-        # Of a classic queue, workers hold such jobs among the others.
-        samples = self._samples.of(queues, at_s, delayed=lambda _, count: UNKNOWN if count.is_classic else of_levels)
+        has_delayed = is_whole and any(each.ready_jobs for each in delayed.values())
+        only = self._routes.only_queue(queues, at_s=at_s) if has_delayed else None
+        of_levels = self._delayed(delayed, at_s) if only is not None else UNKNOWN
+        samples = self._samples.of(
+            queues,
+            at_s,
+            # Of a classic queue, workers hold such jobs among the others.
+            delayed=lambda name, count: of_levels if name == only and not count.is_classic else UNKNOWN,
+        )
         return Reading(at_s=at_s, samples=samples, poll=self._entries(queues, at_s, until_s))
 
     def _entries(self, queues: Mapping[str, QueueCount], at_s: float, until_s: float) -> BrokerPoll | None:
@@ -111,20 +116,16 @@ class CeleryOnRabbitmq(RabbitmqSource):
             return True
         if is_internal(queue.name) or not serves_workers(queue, self._connection):
             return False
-        is_read = self._connection.reads(queue.name)
-        self._has_others = self._has_others or not is_read
-        return is_read
+        return self._connection.reads(queue.name)
 
     def _delayed(self, levels: Mapping[DelayQueue, QueueCount], at_s: float) -> DelayedCount:
-        """Jobs due later of the only queue, by how many are at each level.
+        """Jobs due later of the only queue that they can come to, by how many are at each level.
 
         For quorum queues Celery delays jobs in queues of its own, for all queues together: to which one a message goes
         is written in the message. Where these are empty, workers may hold some all the same: for a direct exchange,
         Celery delays nothing in the broker.
         """
         counts = {level: each.ready_jobs for level, each in levels.items() if each.ready_jobs}
-        if not counts:
-            return UNKNOWN
         due = self._chains.due(counts, at_s=at_s)
         return UNKNOWN if due is None else DelayedCount(jobs=sum(counts.values()), due=due)
 
@@ -143,7 +144,8 @@ CELERY_ON_RABBITMQ = Library(
             remedy=REMEDY,
         ),
         Figure.DELAYED: bounded(
-            "5 s, where the virtual host has one quorum queue; else unknown. A job counts from when it may be due"
+            "5 s, where Celery delays jobs of one quorum queue in the virtual host; else unknown. A job counts from "
+            "when it may be due"
         ),
         Figure.OLDEST_AGE: bounded(
             "5 s, of classic queues whose messages have a timestamp; else unknown", remedy=TIMESTAMPS

@@ -14,7 +14,7 @@ from typing import Any
 
 from headway.collect.rabbitmq.broker_address import address_of
 from headway.collect.rabbitmq.dead_letters import queues_aside
-from headway.collect.rabbitmq.management_api import CLASSIC, ListedQueue, ManagementApi
+from headway.collect.rabbitmq.management_api import CLASSIC, Binding, ListedQueue, ManagementApi
 from headway.collect.rabbitmq.passive_declare import DeclaredQueue, PassiveDeclares
 from headway.collect.rabbitmq.queue_policies import QueuePolicies
 from headway.connections import Connection
@@ -144,7 +144,7 @@ class BrokerReader:
     def aside(self, listed: Sequence[ListedQueue], consumers: Mapping[str, DeclaredQueue | None]) -> frozenset[str]:
         """Those of ``listed`` that have dead letters of others; none where the bindings cannot be read."""
         try:
-            bindings = self._api.bindings()
+            bindings = self.bindings()
         except Unavailable:
             return frozenset()
         consumed = {name for name, each in consumers.items() if each is not None and each.consumers}
@@ -176,6 +176,10 @@ class BrokerReader:
         counts = {name: count for name, each in listed.items() if (count := self._count(each, at_s)) is not None}
         self._counts = {name: each for name, each in self._counts.items() if name in counts}
         return counts | self._missing(missing, at_s) | self._gone(at_s)
+
+    def bindings(self) -> tuple[Binding, ...]:
+        """``ManagementApi.bindings``."""
+        return self._api.bindings()
 
     def head_time_s(self, queue: str) -> float | None:
         """``ManagementApi.head_time_s``."""

@@ -6,11 +6,11 @@ failed jobs again, or retry at once.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from headway.collect.rabbitmq.management_api import ListedQueue
+from headway.collect.rabbitmq.management_api import Binding, ListedQueue
 
 
 def queues_aside(
-    queues: Sequence[ListedQueue], bindings: Iterable[tuple[str, str]], consumed: Collection[str]
+    queues: Sequence[ListedQueue], bindings: Iterable[Binding], consumed: Collection[str]
 ) -> frozenset[str]:
     """Those of ``queues`` that take the others' dead letters, and keep them or let them expire.
 
@@ -18,7 +18,7 @@ def queues_aside(
 
     Args:
         queues: All of the virtual host.
-        bindings: Exchange and queue of each.
+        bindings: Those of the virtual host.
         consumed: Those that have a consumer: somebody takes from them on purpose.
     """
     targets = set(_targets(queues, bindings))
@@ -31,8 +31,8 @@ def queues_aside(
     )
 
 
-def _targets(queues: Sequence[ListedQueue], bindings: Iterable[tuple[str, str]]) -> Iterator[str]:
+def _targets(queues: Sequence[ListedQueue], bindings: Iterable[Binding]) -> Iterator[str]:
     exchanges = {each.dead_letter_exchange for each in queues}
     # The default exchange knows each queue by its name.
     yield from (each.dead_letter_key for each in queues if each.dead_letter_exchange == "")
-    yield from (queue for exchange, queue in bindings if exchange and exchange in exchanges)
+    yield from (each.target for each in bindings if each.is_to_queue and each.exchange and each.exchange in exchanges)

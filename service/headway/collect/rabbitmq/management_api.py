@@ -5,7 +5,7 @@ import http.client
 import json
 import ssl
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from headway.collect.rabbitmq.broker_address import address_of
@@ -58,6 +58,15 @@ class ListedQueue:
     """Which one is in force: it may do the same."""
 
 
+class Binding(NamedTuple):
+    """A route of messages in the virtual host."""
+
+    exchange: str
+    target: str
+    is_to_queue: bool
+    """Whether ``target`` is a queue; else an exchange."""
+
+
 class ManagementApi:
     """One kept connection to the management API of a broker. It connects at its first call."""
 
@@ -88,16 +97,15 @@ class ManagementApi:
                 self._known[name] = seen if seen is not None and seen[0] == entry else (entry, _listed(name, entry))
         return tuple(queue for _, queue in self._known.values())
 
-    def bindings(self) -> tuple[tuple[str, str], ...]:
-        """Exchange and queue of each binding in the virtual host.
+    def bindings(self) -> tuple[Binding, ...]:
+        """The bindings in the virtual host.
 
         Raises:
             Unavailable: as ``queues``.
         """
         return tuple(
-            (str(each.get("source")), str(each.get("destination")))
+            Binding(str(each.get("source")), str(each.get("destination")), each.get("destination_type") == "queue")
             for each in self._entries("bindings", "?columns=source,destination,destination_type")
-            if each.get("destination_type") == "queue"
         )
 
     def policies(self) -> dict[str, dict[str, Any]]:
