@@ -19,6 +19,7 @@ from kombu.pidbox import Mailbox
 from headway.collect.celery import held_messages
 from headway.collect.celery.acknowledgements import SHOWN_AFTER_S
 from headway.collect.celery.celery_source import CELERY, HEAD_JOBS, CelerySource
+from headway.collect.celery.queue_bindings import OTHERS_HOLD_S
 from headway.collect.libraries import Libraries
 from headway.collect.source import Figure
 from headway.connections import Connection
@@ -332,6 +333,10 @@ def test_what_runs_in_a_queue_that_is_not_read_is_not_in_flight_in_the_only_one_
     shop.source.close()
     shop.source = CelerySource(connection, cursor)
     assert_running_jobs_are_of_no_queue(shop, at_s=1100)
+    day_later_s = 1100.0 + OTHERS_HOLD_S
+    published(shop, "a", active=8)
+    eventually(lambda: shop.source.poll(day_later_s).activities)
+    assert shop.samples(day_later_s + 1.0)["mail"].listed_workers == 1, "the other queue is forgotten"
 
 
 def test_queues_that_celery_makes_for_one_process_are_no_queues_of_jobs(shop: Shop) -> None:
@@ -353,7 +358,7 @@ def test_queues_that_celery_makes_for_one_process_are_no_queues_of_jobs(shop: Sh
         published(shop, "a", active=1)
         shop.comes_to(0, 1, 0, 0)
         cursor = shop.source.cursor()
-    assert not cursor["has_other_queues"]
+    assert cursor["other_queues_at_s"] is None
     shop.source.close()
     learned_before = {**cursor, "queues": ["mail", "worker-1@host.shop-control.pidbox"]}
     shop.source = CelerySource(Connection(name="shop", url=shop.url, library="celery"), learned_before)

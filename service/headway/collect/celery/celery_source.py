@@ -96,7 +96,7 @@ class CelerySource:
             connection,
             known=before.get("queues", ()),
             separators=before.get("separators"),
-            has_others=bool(before.get("has_other_queues")),
+            others_at_s=before.get("other_queues_at_s"),
         )
         self._lists = PriorityLists(connection, self._bindings, known=before.get("lists"))
         self._groups: _Groups | None = None
@@ -127,7 +127,7 @@ class CelerySource:
             "acknowledges_late": self._acknowledgements.is_late,
             "workers_publish": self._heartbeats.have_published,
             "queues": list(self._bindings.queues),
-            "has_other_queues": self._bindings.has_others,
+            "other_queues_at_s": self._bindings.others_at_s,
             "separators": {queue: list(each) for queue, each in self._bindings.further_separators.items()},
             "lists": {queue: list(each) for queue, each in self._lists.found.items()},
         }
@@ -135,7 +135,7 @@ class CelerySource:
     def discover(self) -> tuple[FoundQueue, ...]:
         """The queues that Celery has bound here, by name."""
         try:
-            self._bindings.scan_all()
+            self._bindings.scan_all(at_s=time.time())
             self._lists.take(self._bindings.lists)
             names = sorted(self._bindings.queues)
             with self._client.pipeline(transaction=False) as pipe:
@@ -173,7 +173,7 @@ class CelerySource:
         began_s = time.monotonic()
         self._heartbeats.read(at_s)
         was_whole, known = self._bindings.is_whole, len(self._bindings.queues)
-        self._bindings.scan_on()
+        self._bindings.scan_on(at_s=at_s)
         found = self._take_lists(was_whole=was_whole)
         # A queue, or a list of one, that is found late may have had jobs before.
         late = frozenset() if was_whole else frozenset(islice(self._bindings.queues, known, None)) | found

@@ -17,6 +17,7 @@ BINDINGS = "_kombu.binding."
 SCANNED_KEYS = 1_000  # a poll scans as many keys for new queues: a third of a millisecond of the broker's
 READ_AGAIN = 20  # sets a poll
 QUEUES_MAX = 10_000
+OTHERS_HOLD_S = 86_400.0
 PATTERNS_MAX = 1_000  # of topic exchanges: a new routing key is compared with each, in a millisecond
 ROUTES_KEPT = 10_000
 _OWN = (SEPARATOR,)
@@ -34,11 +35,11 @@ class QueueBindings:
         *,
         known: Iterable[str],
         separators: Any = None,
-        has_others: bool = False,
+        others_at_s: float | None = None,
     ) -> None:
         """Begin with the queues ``known``: after a flush no producer that still runs declares them again.
 
-        ``separators`` are those of their lists, where they are not kombu's own. ``has_others`` is what an earlier
+        ``separators`` are those of their lists, where they are not kombu's own. ``others_at_s`` is what an earlier
         object had found.
         """
         self._client = client
@@ -69,12 +70,14 @@ class QueueBindings:
         self.queues: dict[str, None] = dict.fromkeys(
             queue for queue in known if connection.reads(queue) and not is_internal(queue)
         )
-        self.has_others = has_others
-        """Whether the broker has queues that are not read: the connection leaves them out, or their binding is unread.
-        """
+        self._at_s = others_at_s or 0.0
+        """When keys were scanned last."""
+        self.others_at_s = others_at_s
+        """When a binding was last seen of a queue that is not read: the connection leaves it out, or it is unread."""
 
-    def scan_all(self) -> None:
+    def scan_all(self, *, at_s: float) -> None:
         """Scan all keys."""
+        self._at_s = at_s
         found: list[str] = []
         cursor = self._scan(0)
         found += self.lists
@@ -85,10 +88,11 @@ class QueueBindings:
         self._scan_from = 0
         self.is_whole = True
 
-    def scan_on(self) -> None:
+    def scan_on(self, *, at_s: float) -> None:
         """Scan all keys the first time, then some, going on where the last call ended."""
+        self._at_s = at_s
         if self._scan_from is None:
-            self.scan_all()
+            self.scan_all(at_s=at_s)
         else:
             began_at = self._scan_from
             self._scan_from = self._scan(began_at)
@@ -111,7 +115,12 @@ class QueueBindings:
     @property
     def has_one_queue(self) -> bool:
         """Whether the broker has a single queue, so that its workers serve no other."""
-        return len(self.queues) == 1 and not self.has_others
+        return len(self.queues) == 1 and not self._has_others
+
+    @property
+    def _has_others(self) -> bool:
+        # A flush removes the bindings of queues that are in use, and no producer that still runs binds them again.
+        return self.others_at_s is not None and self._at_s - self.others_at_s < OTHERS_HOLD_S
 
     @property
     def separators(self) -> int:
@@ -177,7 +186,7 @@ class QueueBindings:
             for member in sorted(members):
                 binding = binding_from(member, exchange=exchange, separators=self.all_separators)
                 if binding is None:
-                    self.has_others = True
+                    self.others_at_s = self._at_s
                     self._pass_over(exchange, member)
                     continue
                 if not is_internal(binding.queue):
@@ -186,7 +195,7 @@ class QueueBindings:
     def _bind(self, exchange: str, binding: Binding) -> None:
         queue, is_new = binding.queue, binding.queue not in self.queues
         if queue and not self._connection.reads(queue):
-            self.has_others = True
+            self.others_at_s = self._at_s
         elif queue and not (is_new and len(self.queues) >= QUEUES_MAX):
             self.queues[queue] = None
             self._routes[exchange, binding.routing_key] = queue
