@@ -150,7 +150,8 @@ def test_check_shows_what_brokers_hold_and_fails_with_every_one_that_does_not_an
         f"queues of RQ in {rq.url}: 2",
         "  redis/mail  waiting jobs: 1  workers: 0",
         "  redis/news  waiting jobs: 0  workers: 0",
-        "  exact: waiting, in flight, delayed, oldest age, entries, starts, busy workers",
+        "  exact: waiting, in flight, oldest age, entries, starts, busy workers",
+        "  bounded: delayed, to unknown while the package rq-scheduler has jobs; schedule jobs with RQ itself",
         "  bounded: ends, to one poll where result_ttl is 0; keep results for a minute",
     ]
     away = ["--broker", "a=redis://:secret@127.0.0.1:1/0", "--broker", "b=redis://127.0.0.1:2/0"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rq import Retry
-from rq.job import JobStatus
+from rq.job import Job, JobStatus
 from rq.registry import StartedJobRegistry
 from rq.repeat import Repeat
 
@@ -100,6 +100,21 @@ def test_a_job_is_reported_step_by_step_at_rqs_own_times(rq: Rq, watch: Watch) -
     assert watch.of(FINISHED).at_s == done.ended_at.timestamp()
     assert watch.of(FINISHED).started_at_s == done.started_at.timestamp()
     assert watch.of(FINISHED).enqueued_at_s == done.enqueued_at.timestamp()
+
+
+def test_delayed_jobs_are_unknown_while_rq_scheduler_has_some(rq: Rq, watch: Watch) -> None:
+    """The package keeps jobs of all queues in one set of its own, which is not read: none seemed to be delayed."""
+    queue, in_an_hour = rq.queue(), timedelta(hours=1)
+    rq.queue("news").enqueue(work)
+    rq.run("news")
+    queue.enqueue_in(in_an_hour, work)
+    assert {each.delayed_jobs for each in watch.poll_once().samples} == {0, 1}
+    job = Job.create(work, connection=rq.redis, origin="mail")
+    job.save()
+    rq.redis.zadd("rq:scheduler:scheduled_jobs", {job.id: time.time() + 3600.0})
+    assert {each.delayed_jobs for each in watch.poll_once().samples} == {None}
+    rq.redis.zrem("rq:scheduler:scheduled_jobs", job.id)
+    assert {each.delayed_jobs for each in watch.poll_once().samples} == {0, 1}
 
 
 @pytest.mark.parametrize("kept_s", [None, 500, 86_400])

@@ -23,7 +23,6 @@ class RqKeys:
 
     def __init__(self, prefix: str) -> None:
         self.queues, self.workers = f"{prefix}:queues", f"{prefix}:workers"
-        self.suspended = "rq:suspended"  # whatever the prefix: RQ writes and reads this very key
         self.list, self.wip, self.scheduled = f"{prefix}:queue:", f"{prefix}:wip:", f"{prefix}:scheduled:"
         self.finished, self.failed, self.job = f"{prefix}:finished:", f"{prefix}:failed:", f"{prefix}:job:"
 

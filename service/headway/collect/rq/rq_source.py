@@ -32,11 +32,12 @@ from headway.collect.rq.queue_tracker import TrackedQueue, empty_sample
 from headway.collect.rq.rq_record import record_commands, record_from, score_commands
 from headway.collect.rq.rq_workers import activities_of, served_by, worker_commands
 from headway.collect.rq.scheduled_jobs import DUE_COMMANDS, due_commands, scheduled_from
+from headway.collect.rq.shared_keys import SharedKeys
 from headway.collect.rq.stuck_jobs import StuckJobs
 from headway.collect.rq.unseen_ends import UnseenEnds
 from headway.collect.source import EXACT, Cursor, Figure, FoundQueue, Library, Reading, bounded
 from headway.connections import Connection
-from headway.scaling.model import EventKind, JobEvent, QueueSample, Suspension
+from headway.scaling.model import EventKind, JobEvent, QueueSample
 
 PREFIX = "rq"
 PREFIX_CHARS = re.compile(r"[A-Za-z0-9_.:{}-]+")  # RQ takes no others
@@ -59,12 +60,9 @@ class RqSource:
         self._client = connect(connection)
         self._connection = connection
         self._keys = RqKeys(connection.prefix or PREFIX)
-        # In a cluster it is another node that has the key, as it has no hash tag: whether it is there is not known.
-        self._sees_suspension = not connection.scheme.endswith(CLUSTER)
+        self._shared = SharedKeys(is_cluster=connection.scheme.endswith(CLUSTER))
         names = prepared("SMEMBERS", self._keys.queues), prepared("SMEMBERS", self._keys.workers)
-        self._opening = together(*names, *([prepared("EXISTS", self._keys.suspended)] * self._sees_suspension))
-        self._suspension: Suspension | None = None
-        """Whether ``rq suspend`` keeps every worker of the connection from taking jobs, at the last poll."""
+        self._opening = together(*names, *self._shared.commands)
         self._polls = 0
         self._polled_at_s: float | None = cursor["looked_at_s"] if cursor else None
         states = cursor["queues"] if cursor else {}
@@ -157,7 +155,12 @@ class RqSource:
             at_s=at_s,
             events=tuple(events),
             samples=tuple(
-                replace(sample, listed_workers=listed[self._name_of(sample)], suspension=self._suspension)
+                replace(
+                    sample,
+                    listed_workers=listed[self._name_of(sample)],
+                    suspension=self._shared.suspension,
+                    delayed_jobs=None if self._shared.has_rq_scheduler else sample.delayed_jobs,
+                )
                 for sample in (*samples, *self._empty(readings, at_s=at_s))
             ),
             activities=activities_of(workers, self._started_s),
@@ -188,7 +191,7 @@ class RqSource:
         for reply in (keys, workers):
             if isinstance(reply, Exception):
                 raise reply
-        self._suspension = _suspension(replies.pop(0)) if self._sees_suspension else None
+        self._shared.take([replies.pop(0) for _ in self._shared.commands])
         again = self._name(keys, at_s)
         readings: dict[str, QueueReading] = {}
         resting: list[str] = []
@@ -333,13 +336,6 @@ class RqSource:
             answers[queue].records[job_id] = record_from(_checked(reply))
 
 
-def _suspension(exists: Any) -> Suspension | None:
-    """What the reply says; ``None`` where the login may not read the key, which is none of the queues' own."""
-    if isinstance(exists, Exception):
-        return None
-    return Suspension.LIBRARY if exists else Suspension.NONE
-
-
 def _gone_from(cursor: Cursor) -> dict[str, float]:
     """The deleted queues in a cursor; earlier versions did not note since when: since the last poll, then."""
     gone = cursor.get("gone", {})
@@ -390,7 +386,9 @@ RQ = Library(
     accuracy={
         Figure.WAITING: EXACT,
         Figure.IN_FLIGHT: EXACT,
-        Figure.DELAYED: EXACT,
+        Figure.DELAYED: bounded(
+            "unknown while the package rq-scheduler has jobs", remedy="schedule jobs with RQ itself"
+        ),
         Figure.OLDEST_AGE: EXACT,
         Figure.ENTRIES: EXACT,
         Figure.STARTS: EXACT,
