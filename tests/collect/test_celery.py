@@ -343,15 +343,17 @@ def test_queues_that_celery_makes_for_one_process_are_no_queues_of_jobs(shop: Sh
     """Each start of a worker left another ``bcast.…`` behind, and what ran was unknown beside it."""
     shop.send()
     shop.redis.delete("mail")
-    shop.app.conf.update(control_exchange="shop-control", event_exchange="shop-events")
+    shop.app.conf.update(control_exchange="shop-control", event_exchange="shop-events", event_queue_prefix="shop-event")
     with shop.app.connection_for_write() as connection:
         channel = connection.channel()
         mailbox = Mailbox("shop-control", type="fanout")
         Broadcast("reload")(channel).declare()
         mailbox.get_queue("worker-1@host")(channel).declare()
         mailbox(connection).get_reply_queue()(channel).declare()
-        shop.app.events.Receiver(channel).queue(channel).declare()
+        for routing_key in ("#", "worker.#"):  # of a monitor, and of a worker's gossip
+            shop.app.events.Receiver(channel, routing_key=routing_key).queue(channel).declare()
         assert len(shop.redis.keys("_kombu.binding.*")) == 5
+        assert shop.redis.scard("_kombu.binding.shop-events") == 2
         assert [each.name for each in shop.source.discover()] == ["mail"]
         assert shop.samples().keys() == {"mail"}
         assert shop.samples(time.time() + 3.0)["mail"].in_flight_jobs is None

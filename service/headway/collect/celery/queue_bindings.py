@@ -8,7 +8,7 @@ from typing import Any
 import redis
 
 from headway.collect.celery.binding_members import SEPARATOR, Binding, binding_from
-from headway.collect.celery.internal_queues import is_internal, is_internal_exchange
+from headway.collect.celery.internal_queues import is_internal, is_internal_exchange, receives_events
 from headway.connections import Connection
 from headway.local.topic_pattern import topic_matches
 
@@ -189,7 +189,7 @@ class QueueBindings:
                     self.others_at_s = self._at_s
                     self._pass_over(exchange, member)
                     continue
-                if not is_internal(binding.queue):
+                if not (is_internal(binding.queue) or receives_events(binding.queue, binding.routing_key)):
                     self._bind(exchange, binding)
 
     def _bind(self, exchange: str, binding: Binding) -> None:
