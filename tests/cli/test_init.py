@@ -17,6 +17,7 @@ from headway.cli.profiles_file import load_profiles_file
 from headway.cli.setup.broker_candidates import candidate
 from headway.cli.setup.scaffold import ConnectionDraft, Draft, PoolDraft, host_text, pool_names, profiles_text
 from headway.cli.setup.worker_templates import Templates
+from headway.collect.rq.rq_source import SEEN
 from headway.connections import Connection
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
@@ -73,9 +74,11 @@ def test_what_it_writes_is_read_by_up_and_by_the_agent(
         f"queues of RQ in {broker}: 2\n"
         "  redis/emails  waiting jobs: 1  workers: 0  unserved\n"
         "  redis/reports  waiting jobs: 0  workers: 0  unserved\n"
-        "  exact: waiting, in flight, oldest age, entries, starts, busy workers\n"
+        "  exact: waiting, in flight, oldest age, busy workers\n"
         "  bounded: delayed, to unknown while the package rq-scheduler has jobs; schedule jobs with RQ itself\n"
-        "  bounded: ends, to one poll where result_ttl is 0; keep results for a minute\n"
+        f"  bounded: entries, to {SEEN.bound}; {SEEN.remedy}\n"
+        f"  bounded: starts, to {SEEN.bound}; {SEEN.remedy}\n"
+        f"  bounded: ends, to one poll where result_ttl is 0, and {SEEN.bound}; {SEEN.remedy}\n"
         f"wrote {tmp_path}/profiles.yaml and {tmp_path}/host.toml\n"
         "next: check both files, then type\n"
         f"  headway up --profiles {tmp_path}/profiles.yaml --host-file {tmp_path}/host.toml\n"

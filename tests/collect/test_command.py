@@ -14,6 +14,7 @@ from collect.rq_jobs import Rq, fail, work
 from emit.service import Service, serving
 from headway.__main__ import main
 from headway.cli.process.parent_watch import PARENT_FD
+from headway.collect.rq.rq_source import SEEN
 from headway.scaling.model import EventKind
 from support.waiting import eventually
 
@@ -150,9 +151,11 @@ def test_check_shows_what_brokers_hold_and_fails_with_every_one_that_does_not_an
         f"queues of RQ in {rq.url}: 2",
         "  redis/mail  waiting jobs: 1  workers: 0",
         "  redis/news  waiting jobs: 0  workers: 0",
-        "  exact: waiting, in flight, oldest age, entries, starts, busy workers",
+        "  exact: waiting, in flight, oldest age, busy workers",
         "  bounded: delayed, to unknown while the package rq-scheduler has jobs; schedule jobs with RQ itself",
-        "  bounded: ends, to one poll where result_ttl is 0; keep results for a minute",
+        f"  bounded: entries, to {SEEN.bound}; {SEEN.remedy}",
+        f"  bounded: starts, to {SEEN.bound}; {SEEN.remedy}",
+        f"  bounded: ends, to one poll where result_ttl is 0, and {SEEN.bound}; {SEEN.remedy}",
     ]
     away = ["--broker", "a=redis://:secret@127.0.0.1:1/0", "--broker", "b=redis://127.0.0.1:2/0"]
     assert main(["collect", "--check", "--broker", ours, *away]) == 2
