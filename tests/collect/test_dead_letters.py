@@ -3,7 +3,7 @@
 import pytest
 
 from headway.collect.rabbitmq.dead_letters import queues_aside
-from headway.collect.rabbitmq.management_api import Binding, ListedQueue
+from headway.collect.rabbitmq.management_api import ExchangeBinding, ListedQueue
 
 
 def queue(name: str, exchange: str | None = None, key: str = "", *, expires: bool = False) -> ListedQueue:
@@ -36,7 +36,7 @@ def queue(name: str, exchange: str | None = None, key: str = "", *, expires: boo
 def test_dead_letters_are_aside_where_they_stay_or_wait(
     queues: list[ListedQueue], bindings: list[tuple[str, str]], aside: set[str]
 ) -> None:
-    assert queues_aside(queues, [Binding(*each, is_to_queue=True) for each in bindings], consumed=()) == aside
+    assert queues_aside(queues, [ExchangeBinding(*each, is_to_queue=True) for each in bindings], consumed=()) == aside
 
 
 def test_dead_letters_that_somebody_takes_are_jobs() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import Any
 
-from headway.collect.rabbitmq.management_api import Binding
+from headway.collect.rabbitmq.management_api import ExchangeBinding
 from headway.errors import Unavailable
 
 DELIVERY = "celery_delayed_delivery"  # behind the prefix of an application that has one
@@ -18,7 +18,7 @@ ROUTES_EVERY_S = 30.0
 class DelayRoutes:
     """The routes as they were read last. While bindings cannot be read, the former ones hold. One thread uses it."""
 
-    def __init__(self, bindings: Callable[[], Iterable[Binding]], state: Any = None) -> None:
+    def __init__(self, bindings: Callable[[], Iterable[ExchangeBinding]], state: Any = None) -> None:
         """Read ``bindings`` when routes are wanted; until then go on from ``to_state``."""
         self._bindings = bindings
         self._reached = frozenset(map(str, state)) if isinstance(state, list) else None
@@ -42,9 +42,9 @@ class DelayRoutes:
         return next(iter(self._reached)) if self._reached is not None and len(self._reached) == 1 else None
 
 
-def reached_queues(bindings: Iterable[Binding]) -> frozenset[str]:
+def reached_queues(bindings: Iterable[ExchangeBinding]) -> frozenset[str]:
     """The queues that a message can come to from an exchange for delivery, whatever its routing key is."""
-    targets: dict[str, list[Binding]] = {}
+    targets: dict[str, list[ExchangeBinding]] = {}
     for each in bindings:
         targets.setdefault(each.exchange, []).append(each)
     exchanges = [exchange for exchange in targets if exchange.endswith(DELIVERY)]

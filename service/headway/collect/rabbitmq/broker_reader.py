@@ -14,7 +14,7 @@ from typing import Any
 
 from headway.collect.rabbitmq.broker_address import address_of
 from headway.collect.rabbitmq.dead_letters import queues_aside
-from headway.collect.rabbitmq.management_api import CLASSIC, Binding, ListedQueue, ManagementApi
+from headway.collect.rabbitmq.management_api import CLASSIC, ExchangeBinding, ListedQueue, ManagementApi
 from headway.collect.rabbitmq.passive_declare import DeclaredQueue, PassiveDeclares
 from headway.collect.rabbitmq.queue_policies import QueuePolicies
 from headway.connections import Connection
@@ -177,7 +177,7 @@ class BrokerReader:
         self._counts = {name: each for name, each in self._counts.items() if name in counts}
         return counts | self._missing(missing, at_s) | self._gone(at_s)
 
-    def bindings(self) -> tuple[Binding, ...]:
+    def bindings(self) -> tuple[ExchangeBinding, ...]:
         """``ManagementApi.bindings``."""
         return self._api.bindings()
 

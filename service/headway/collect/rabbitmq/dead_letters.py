@@ -6,11 +6,11 @@ failed jobs again, or retry at once.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from headway.collect.rabbitmq.management_api import Binding, ListedQueue
+from headway.collect.rabbitmq.management_api import ExchangeBinding, ListedQueue
 
 
 def queues_aside(
-    queues: Sequence[ListedQueue], bindings: Iterable[Binding], consumed: Collection[str]
+    queues: Sequence[ListedQueue], bindings: Iterable[ExchangeBinding], consumed: Collection[str]
 ) -> frozenset[str]:
     """Those of ``queues`` that take the others' dead letters, and keep them or let them expire.
 
@@ -31,7 +31,7 @@ def queues_aside(
     )
 
 
-def _targets(queues: Sequence[ListedQueue], bindings: Iterable[Binding]) -> Iterator[str]:
+def _targets(queues: Sequence[ListedQueue], bindings: Iterable[ExchangeBinding]) -> Iterator[str]:
     exchanges = {each.dead_letter_exchange for each in queues}
     # The default exchange knows each queue by its name.
     yield from (each.dead_letter_key for each in queues if each.dead_letter_exchange == "")

@@ -58,7 +58,7 @@ class ListedQueue:
     """Which one is in force: it may do the same."""
 
 
-class Binding(NamedTuple):
+class ExchangeBinding(NamedTuple):
     """A route of messages in the virtual host."""
 
     exchange: str
@@ -97,14 +97,16 @@ class ManagementApi:
                 self._known[name] = seen if seen is not None and seen[0] == entry else (entry, _listed(name, entry))
         return tuple(queue for _, queue in self._known.values())
 
-    def bindings(self) -> tuple[Binding, ...]:
+    def bindings(self) -> tuple[ExchangeBinding, ...]:
         """The bindings in the virtual host.
 
         Raises:
             Unavailable: as ``queues``.
         """
         return tuple(
-            Binding(str(each.get("source")), str(each.get("destination")), each.get("destination_type") == "queue")
+            ExchangeBinding(
+                str(each.get("source")), str(each.get("destination")), each.get("destination_type") == "queue"
+            )
             for each in self._entries("bindings", "?columns=source,destination,destination_type")
         )
 
