@@ -32,7 +32,7 @@ def test_what_went_and_was_not_started_is_lost(before: int, after: int, started:
 def test_it_is_reported_once_its_starts_are_known_and_for_two_minutes() -> None:
     fall = fall_of(sampled(0.0, 60), sampled(5.0, 0))
     assert fall is not None
-    assert [fall.is_shown(6.0 + after_s) for after_s in (0.0, 3.9, 4.0, 120.0, 121.0)] == [
+    assert [fall.is_shown(6.0 + after_s) for after_s in (0.0, 9.9, 10.0, 120.0, 121.0)] == [
         False,
         False,
         True,

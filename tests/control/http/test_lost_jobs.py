@@ -18,11 +18,11 @@ AGENTS, COLLECTOR, EMITTERS = "agent-", "collect-1", ""
 
 def flushed(seed: Seed, *, source: str) -> None:
     """Of 60 jobs that waited two started, and the others went. ``source`` reports starts."""
-    mail(seed, at_s=NOW_S - 20)
+    mail(seed, at_s=NOW_S - 30)
     seed.pipeline()
     seed.event_source("redis/mail", source=source, starts_ago_s=60.0)
-    seed.bucket("redis/mail", at_s=NOW_S - 14, waiting_jobs=60)
-    seed.bucket("redis/mail", at_s=NOW_S - 9, waiting_jobs=0, arrived_jobs=1, pickups_s=[0.1, 0.1])
+    seed.bucket("redis/mail", at_s=NOW_S - 24, waiting_jobs=60)
+    seed.bucket("redis/mail", at_s=NOW_S - 19, waiting_jobs=0, arrived_jobs=1, pickups_s=[0.1, 0.1])
     seed.bucket("redis/mail", at_s=NOW_S - 4, waiting_jobs=0)
 
 
@@ -94,11 +94,11 @@ def test_workers_that_left_may_have_dropped_what_is_still_shown() -> None:
 
 async def test_jobs_that_workers_reported_as_revoked_are_not_lost(client: httpx.AsyncClient, seed: Seed) -> None:
     """Celery's tasks with `expires` of which a worker that comes back drops 1,200 within seconds."""
-    mail(seed, at_s=NOW_S - 20)
+    mail(seed, at_s=NOW_S - 30)
     seed.pipeline()
     seed.event_source("redis/mail", source=AGENTS, starts_ago_s=60.0)
-    seed.bucket("redis/mail", at_s=NOW_S - 14, waiting_jobs=1200, revoked_jobs=700)
-    seed.bucket("redis/mail", at_s=NOW_S - 9, waiting_jobs=0, revoked_jobs=480)
+    seed.bucket("redis/mail", at_s=NOW_S - 24, waiting_jobs=1200, revoked_jobs=700)
+    seed.bucket("redis/mail", at_s=NOW_S - 19, waiting_jobs=0, revoked_jobs=480)
     pool = await pool_of(client)
     assert (pool["lost_jobs"], pool["perhaps_lost_jobs"], pool["health"]["kinds"]) == (0, 0, [])
 
@@ -109,11 +109,11 @@ async def test_no_job_is_called_lost_where_nobody_reports_starts(
 ) -> None:
     """A queue of which a broker knows the depth alone, empty at last: its workers have started what waited."""
     values: dict[str, Any] = {"pickups_s": [], "finished_jobs": 0, "arrived_jobs": 60 if reported == "arrivals" else 0}
-    mail(seed, at_s=NOW_S - 20, **values)
+    mail(seed, at_s=NOW_S - 30, **values)
     if reported == "arrivals":
         seed.event_source("redis/mail", arrivals_ago_s=20.0)
     seed.pipeline()
-    seed.bucket("redis/mail", at_s=NOW_S - 14, waiting_jobs=60)
-    seed.bucket("redis/mail", at_s=NOW_S - 9, waiting_jobs=0, oldest_age_s=0.0)
+    seed.bucket("redis/mail", at_s=NOW_S - 24, waiting_jobs=60)
+    seed.bucket("redis/mail", at_s=NOW_S - 19, waiting_jobs=0, oldest_age_s=0.0)
     pool = await pool_of(client)
     assert (pool["lost_jobs"], pool["perhaps_lost_jobs"], pool["health"]["kinds"]) == (0, 0, [])

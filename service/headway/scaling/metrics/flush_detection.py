@@ -8,6 +8,7 @@ from headway.scaling.measure import BucketRow
 LOST_JOBS_MIN = 10
 FLUSH_LOST_FRACTION_MIN = 0.5  # of those that waited; some cancelled by hand are no incident
 FLUSH_SETTLED_S = 4.0  # starts of the same moment may come in a later batch
+SHOWN_AFTER_S = 10.0  # such a batch came 6 s later where a machine had much else to do, and somebody was paged
 SHOWN_S = 120.0
 RAN_WITHIN_S = 150.0  # so that workers that left since do not make expired jobs lost ones while these are shown
 
@@ -23,7 +24,7 @@ class BacklogDrop:
 
     def is_shown(self, now_s: float) -> bool:
         """Whether it is of late, and old enough for its starts and revoked jobs to be known."""
-        return FLUSH_SETTLED_S <= now_s - (self.after.sampled_at_s or now_s) <= SHOWN_S
+        return SHOWN_AFTER_S <= now_s - (self.after.sampled_at_s or now_s) <= SHOWN_S
 
     def lost_jobs(self, accounted_jobs: int) -> int:
         """Of those that went, the ones that no worker can have taken.
