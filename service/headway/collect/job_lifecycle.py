@@ -69,6 +69,13 @@ class JobRecord:
         """Whether the present life is over."""
         return self.state in _ENDED
 
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether the job has run, and waits for its next attempt until that is due."""
+        # Of an id that is used again, the start may be one of the job before.
+        since_s = max(self.enqueued_at_s, self.created_at_s or 0.0)
+        return self.state is JobState.DELAYED and self.started_at_s is not None and self.started_at_s >= since_s
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedLife:
@@ -150,7 +157,9 @@ def progress(
             return events, reported if is_running_on else ended
         reported = None
     if record.state not in _IN_QUEUE:
-        return (events, None) if before is None else _left_meanwhile(before, events, record, sighting)
+        if before is None and not record.is_set_aside:
+            return events, None
+        return _left_meanwhile(before, events, record, sighting)
     if reported is None:
         attempt = _attempt(before, events, record, sighting)
         if not sighting.is_enqueued_reported:
@@ -166,14 +175,14 @@ def progress(
 
 
 def _left_meanwhile(
-    before: ReportedLife, events: list[JobEvent], record: JobRecord, sighting: Sighting
+    before: ReportedLife | None, events: list[JobEvent], record: JobRecord, sighting: Sighting
 ) -> tuple[list[JobEvent], ReportedLife]:
-    """``events`` and the next life after ``before``, which left the queue's care before a poll saw it there.
+    """``events`` and the next life after ``before``, or the first, which left the queue before a poll saw it there.
 
     It counts as reported, however little of it was seen: else each poll would report the end of the life before.
     """
     life = ReportedLife(stage=Stage.ENQUEUED, enqueued_at_s=record.enqueued_at_s)
-    has_run = record.state is JobState.DELAYED and _is_begun_since_entry(record)
+    has_run = record.is_set_aside
     moves = list(_end_of_life(life, record, sighting)) if has_run else []
     has_failed = any(event.kind is EventKind.FAILED for event in moves)
     # Its failure is counted in the record already, which is to show how often the job was put back before it.
@@ -182,7 +191,7 @@ def _left_meanwhile(
         retries_left=_plus(record.retries_left, int(has_failed)),
         retries=_plus(record.retries, -int(has_failed)),
     )
-    attempt = _attempt(before, events, then, sighting)
+    attempt = _attempt(before, events, then, sighting) if before or then.retries else None
     if has_run and not sighting.is_enqueued_reported:
         events.append(replace(_event(sighting, EventKind.ENQUEUED, record.enqueued_at_s), attempt=attempt))
     return [*events, *moves], replace(

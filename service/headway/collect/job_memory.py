@@ -94,7 +94,7 @@ class JobMemory:
         ``is_new``: its place in the broker shows that it entered after everything reported. ``failed_at_s``: when it
         failed by the registry of failed jobs.
         """
-        if record.is_ended:
+        if record.is_ended or record.is_set_aside:
             # RQ writes no end into the record of a job that its clean-up gives up before it began.
             shown_s = failed_at_s if record.ended_at_s is None else record.ended_at_s
             # Of a job that was stopped, the end may be one of a life before its start.
@@ -138,7 +138,9 @@ class JobMemory:
         while len(self._running) > RUNNING_KEPT:
             del self._running[next(iter(self._running))]
         while len(self._aside) > ASIDE_KEPT:
-            del self._aside[next(iter(self._aside))]
+            # Its record shows a life that may not be old yet: like any that ended, for as long.
+            job_id = next(iter(self._aside))
+            self._ended[job_id] = _Ended(ends_read_until_s, None, self._aside.pop(job_id))
         until_s = max(self.ends_reported_until_s, ends_read_until_s - ENDED_KEPT_S)
         while self._ended:
             job_id, oldest = next(iter(self._ended.items()))

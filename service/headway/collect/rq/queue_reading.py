@@ -57,6 +57,9 @@ class RecordRequests:
     """Those that may have ended: their scores in the registries are wanted as well."""
     only_read: set[str] = field(default_factory=set)
     """Those whose record shows how long the queue's jobs wait, and is not to be reported yet."""
+    scheduled: set[str] = field(default_factory=set)
+    """Those that only the registry of scheduled jobs names: they are reported where they are set aside, and else as the
+    place shows them to which they went."""
     has_all_ends: bool = True
     rechecked: set[str] = field(default_factory=set)
     """Those reported as waiting whose record is read once more: they may have run and entered the queue anew."""

@@ -19,6 +19,7 @@ from headway.collect.job_lifecycle import (
 from headway.collect.job_memory import JobMemory
 from headway.collect.rq.ended_jobs import EndedJobs
 from headway.collect.rq.queue_reading import Answers, QueueReading, RecordRequests
+from headway.collect.rq.scheduled_jobs import NOTHING_SCHEDULED, ScheduledComparison
 from headway.connections import as_text
 from headway.scaling.model import JobEvent, QueueSample
 
@@ -43,6 +44,7 @@ class TrackedQueue:
         self.failed = EndedJobs(begins_at_s=begins_at_s, kept_s=(FAILED_KEPT_S,))
         self._behind: deque[str] = deque()
         self._edge_s: dict[str, float] = {}
+        self._scheduled = ScheduledComparison()
         self.gone: list[tuple[ReportedLife, Sighting]] = []
         """Jobs that waited at the poll before the last and have left no record since, the first in the queue first."""
 
@@ -79,6 +81,10 @@ class TrackedQueue:
         edges = {job for job in _edges(reading) if job not in self.jobs.waiting and job not in self._edge_s}
         asked.only_read = edges - asked.jobs.keys()
         asked.add(asked.only_read)
+        scheduled = [job for job in self._scheduled.changed(reading.scheduled) if job not in asked.jobs]
+        asked.scheduled.update(scheduled)
+        asked.ended.update(scheduled)
+        asked.add(scheduled)
         asked.recheck(self._oldest(reading))
         return asked
 
@@ -154,7 +160,7 @@ class TrackedQueue:
         events: list[JobEvent] = []
         self.gone.clear()
         for job_id in asked.jobs:
-            if job_id not in asked.only_read:
+            if job_id not in asked.only_read and not _is_elsewhere(job_id, asked, answers):
                 events += self._news(job_id, reading, asked, answers, at_s=at_s, polled_at_s=polled_at_s)
         while self._behind and self._behind[0] in asked.jobs:
             self._behind.popleft()
@@ -164,6 +170,7 @@ class TrackedQueue:
         self._learn(reading, answers)
         self.jobs.trim(ends_read_until_s=min(self.finished.read_until_s, self.failed.read_until_s))
         self._edge_s = dict(self._entered_s(reading, answers))
+        self._scheduled.note(reading.scheduled, unread=asked.scheduled - asked.jobs.keys())
         return recent(events, at_s=at_s)
 
     def unseen_runs(self, jobs: int) -> Iterator[JobEvent]:
@@ -201,6 +208,7 @@ class TrackedQueue:
         self.failed.read_all(at_s)
         self.jobs.trim(ends_read_until_s=at_s)
         self._edge_s = {}
+        self._scheduled.note(NOTHING_SCHEDULED)
         return empty_sample(self.queue, at_s=at_s)
 
     def is_left(self, reading: QueueReading) -> bool:
@@ -235,10 +243,7 @@ class TrackedQueue:
         if record is None:
             events, now = self._gone(job_id, reported, reading, sighting)
         elif reported is None and self.jobs.is_old(record, is_new=is_new, failed_at_s=sighting.failed_at_s):
-            events, now = (
-                [],
-                ReportedLife(stage=Stage.ENDED, enqueued_at_s=record.enqueued_at_s) if record.is_ended else None,
-            )
+            events, now = [], _old_life(record, sighting)
         else:
             events, now = progress(reported, record, sighting)
         if now is not None and not (job_id in asked.rechecked and now == reported):  # whose place in line it keeps
@@ -288,6 +293,7 @@ class TrackedQueue:
             "jobs": self.jobs.to_state(),
             "finished": self.finished.to_state(),
             "failed": self.failed.to_state(),
+            "scheduled": self._scheduled.to_state(),
         }
 
     @classmethod
@@ -297,12 +303,28 @@ class TrackedQueue:
         self.jobs = JobMemory.from_state(state["jobs"])
         self.finished = EndedJobs.from_state(state["finished"])
         self.failed = EndedJobs.from_state(state["failed"])
+        self._scheduled = ScheduledComparison.from_state(state.get("scheduled", {}))  # an older version wrote none
         return self
 
 
 def _edges(reading: QueueReading) -> list[str]:
     """The jobs among which the oldest is: the next ones to be taken, and the last, where jobs cut in line."""
     return [*reading.head, *reading.tail[-1:]]
+
+
+def _is_elsewhere(job_id: str, asked: RecordRequests, answers: Answers) -> bool:
+    """Whether a job was scheduled a moment ago, and is in the queue again or gone: other readings show that whole."""
+    if job_id not in asked.scheduled:
+        return False
+    record = answers.records[job_id]
+    return record is None or record.state is not JobState.DELAYED
+
+
+def _old_life(record: JobRecord, sighting: Sighting) -> ReportedLife | None:
+    """What to remember of a job that was reported before and forgotten."""
+    if record.state is JobState.DELAYED:
+        return progress(None, record, sighting)[1]
+    return ReportedLife(stage=Stage.ENDED, enqueued_at_s=record.enqueued_at_s) if record.is_ended else None
 
 
 def _has_entered_anew(since_s: float, record: JobRecord | None) -> bool:

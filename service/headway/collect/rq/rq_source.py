@@ -31,7 +31,7 @@ from headway.collect.rq.queue_reading import Answers, QueueReading, RecordReques
 from headway.collect.rq.queue_tracker import TrackedQueue, empty_sample
 from headway.collect.rq.rq_record import record_commands, record_from, score_commands
 from headway.collect.rq.rq_workers import activities_of, served_by, worker_commands
-from headway.collect.rq.scheduled_jobs import DUE_COMMANDS, due_commands, scheduled_from
+from headway.collect.rq.scheduled_jobs import DUE_COMMANDS, compared_jobs, due_commands, scheduled_from
 from headway.collect.rq.shared_keys import SharedKeys
 from headway.collect.rq.stuck_jobs import StuckJobs
 from headway.collect.rq.unseen_ends import UnseenEnds
@@ -289,13 +289,12 @@ class RqSource:
     def _read_scheduled(self, readings: dict[str, QueueReading], at_s: float) -> None:
         """A trip more, where jobs are scheduled: when they are due."""
         queues = [queue for queue, reading in readings.items() if reading.scheduled_jobs]
-        replies = iter(
-            exchange(self._client, [due_commands(self._keys.scheduled + queue, at_s=at_s) for queue in queues])
-        )
+        compared, keys = compared_jobs(len(queues)), (self._keys.scheduled + queue for queue in queues)
+        replies = iter(exchange(self._client, [due_commands(key, at_s=at_s, compared_jobs=compared) for key in keys]))
         for queue in queues:
-            reading, of_queue = readings[queue], list(islice(replies, DUE_COMMANDS))
-            scheduled = scheduled_from(of_queue, at_s=at_s, scheduled_jobs=reading.scheduled_jobs)
-            readings[queue] = replace(reading, scheduled=scheduled)
+            of_queue, jobs = list(islice(replies, DUE_COMMANDS)), readings[queue].scheduled_jobs
+            scheduled = scheduled_from(of_queue, at_s=at_s, scheduled_jobs=jobs, compared_jobs=compared)
+            readings[queue] = replace(readings[queue], scheduled=scheduled)
 
     def _asks(self, readings: dict[str, QueueReading]) -> dict[str, RecordRequests]:
         room, asked = RECORDS_MAX, {}
