@@ -78,7 +78,7 @@ def test_what_it_writes_is_read_by_up_and_by_the_agent(
         "  bounded: delayed, to unknown while the package rq-scheduler has jobs; schedule jobs with RQ itself\n"
         f"  bounded: entries, to {SEEN.bound}; {SEEN.remedy}\n"
         f"  bounded: starts, to {SEEN.bound}; {SEEN.remedy}\n"
-        f"  bounded: ends, to one poll where result_ttl is 0, and {SEEN.bound}; {SEEN.remedy}\n"
+        f"  bounded: ends, to {SEEN.bound}; {SEEN.remedy}\n"
         f"wrote {tmp_path}/profiles.yaml and {tmp_path}/host.toml\n"
         "next: check both files, then type\n"
         f"  headway up --profiles {tmp_path}/profiles.yaml --host-file {tmp_path}/host.toml\n"
