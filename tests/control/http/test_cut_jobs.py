@@ -123,6 +123,7 @@ async def test_a_cut_job_is_the_first_cause_of_its_pool_and_a_number_in_health(
     ("cuts", "severity", "summary"),
     [
         ((cut(),), "page", "1 job was cut: j1 of shop.send on a"),
+        ((cut(job=None),), "page", "1 job was cut on a: its worker had not ended"),
         ((cut("c2", **PERHAPS),), "ticket", "1 worker may have lost a job: the newest, on a: the host of a worker reb"),
     ],
 )

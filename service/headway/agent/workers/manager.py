@@ -181,6 +181,7 @@ class WorkerManager:
         before = self._seen()
         self._gate.note_survivors(now_s=now_s)
         self._request_stops([held for held in self._table if self._check(held, now_s)])
+        self.cuts.note_ended()
         self.start_watch.scan(self._table, now_s=now_s)
         self._gate.failures.scan(self._table.records(), now_s=now_s)
         if self._is_first_process:
@@ -300,6 +301,7 @@ class WorkerManager:
         were_all_killed = ledger.is_ending or ledger.processes_id not in {"", procfs.processes_id()}
         for record in ledger.records:
             self._adopt(record, now_s, were_all_killed=were_all_killed)
+        self.cuts.note_ended()
         if self._table:
             log.info("took over workers=%d of an earlier agent", len(self.running()))
         self.save()

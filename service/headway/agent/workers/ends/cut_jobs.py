@@ -132,12 +132,13 @@ class CutLog:
         rows = body.get("cuts")
         for row in rows if isinstance(rows, list) else ():
             with suppress(ValueError, TypeError, KeyError):
-                cut = _cut_from_json(row)
+                cut = cut_from_json(row)
                 # Of an earlier boot nobody knows any more how long ago that was.
                 at_s = None if moved_s is None or cut.cut_at_s is None else cut.cut_at_s + moved_s
                 yield replace(cut, cut_at_s=at_s)
 
 
-def _cut_from_json(row: Mapping[str, Any]) -> CutJob:
+def cut_from_json(row: Mapping[str, Any]) -> CutJob:
+    """The cut that was written by ``asdict``. Raises ValueError, TypeError or KeyError for what no agent writes."""
     job = row["job"]
     return CutJob(**{**row, "cause": CutCause(row["cause"]), "job": None if job is None else RunningJob(**job)})

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from headway.agent.config.worker_programs import bears_second_stop, starts_worker
+from headway.agent.config.worker_programs import bears_second_stop, is_rq_worker, starts_worker
 from headway.agent.workers.crash_backoff import CRASH_WITHIN_S
 from headway.agent.workers.ends.worker_end import WorkerEnd
 from headway.agent.workers.worker_record import Record
@@ -21,6 +21,17 @@ def is_of_a_job(process: Stat, end: WorkerEnd) -> bool:
     if starts_worker(procfs.command_line(process.pid)) and (has_begun_early or not was_seen):
         return False
     return end.is_good and (not has_begun_early or (end.is_librarys and was_seen))
+
+
+def may_run_job(process: Stat) -> bool:
+    """Whether the process is one that a worker has forked of itself, which may run a job after its worker has ended.
+
+    RQ's scheduler, which stays in the process group of its worker, runs none.
+    """
+    argv = procfs.command_line(process.pid)
+    if is_rq_worker(argv):
+        return process.group == process.pid
+    return starts_worker(argv) or (bool(argv) and argv[0].startswith("[celeryd: "))
 
 
 def may_be_in_background(end: WorkerEnd, *, now_s: float) -> bool:

@@ -21,7 +21,11 @@ class OrphanWatch:
 
     def workers(self) -> tuple[Worker, ...]:
         """What workers have left, with what those report that take jobs on."""
-        return self._remains.workers(self._reporters.activity)
+        return self._remains.workers(self._activity)
+
+    def _activity(self, worker_id: str) -> Activity:
+        said = self._reporters.activity(worker_id)
+        return self._cuts.left_activity(worker_id) if said.source is None else said
 
     def last_report(self, worker: ManagedWorker) -> Activity:
         """What a worker that has ended reported last. A main process that it leaves reports on, through its pipe."""

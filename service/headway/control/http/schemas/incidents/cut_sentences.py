@@ -15,7 +15,7 @@ BY_CAUSE: Mapping[CutCause, str] = {
     CutCause.REBOOT: "its host rebooted",
 }
 NOBODY_KNOWS: Mapping[CutCause, str] = {
-    cause: f"{why}, and nobody knows whether it had a job".replace("its worker", "a worker", 1).replace(
+    cause: f"{why}, and it is unknown whether it cut a job".replace("its worker", "a worker", 1).replace(
         "its host rebooted", "the host of a worker rebooted"
     )
     for cause, why in BY_CAUSE.items()
@@ -32,12 +32,17 @@ def cut_sentence(cuts: Sequence[CutRow]) -> str:
     perhaps = len(cuts) - len(certain)
     more = f", and {counted(perhaps, 'worker')} may have lost one" if perhaps else ""
     verb = "was" if len(certain) == 1 else "were"
-    which = "" if len(certain) == 1 else "the newest, "
     number = f"{counted(len(certain), 'job')} {verb} cut{more}"
-    return f"{number}: {which}{_job(newest)} on {newest.host}: {BY_CAUSE[newest.cause]}"
+    where = f"on {newest.host}: {BY_CAUSE[newest.cause]}"
+    job = _job(newest)
+    if len(cuts) == 1:
+        return f"{number}: {job} {where}" if job else f"{number} {where}"
+    which = "" if len(certain) == 1 and job else "the newest, "
+    return f"{number}: {which}{job and f'{job} '}{where}"
 
 
 def _job(cut: CutRow) -> str:
+    """The job's id and class; empty where no worker has reported it, as RQ's do not."""
     if cut.job_id is None:
-        return "a job that its worker did not name"
+        return ""
     return f"{cut.job_id}" + (f" of {cut.job_class}" if cut.job_class else "")
