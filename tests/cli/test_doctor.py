@@ -22,8 +22,9 @@ from headway.cli.doctor import control_plane, outside, this_machine
 from headway.cli.doctor.certificates import certificate_findings
 from headway.cli.doctor.cures import OF_KINDS
 from headway.cli.doctor.finding import Finding, Level
-from headway.cli.doctor.profiles_and_hosts import template_findings
+from headway.cli.doctor.profiles_and_hosts import pool_findings, template_findings
 from headway.cli.doctor.this_machine import Place
+from headway.cli.operator.pools_table import state_of
 from headway.control.auth.pki import make_ca
 from headway.scaling.incidents.reason_kinds import ReasonKind
 from headway.scaling.measure import sketch_index
@@ -388,6 +389,36 @@ def test_a_reason_of_health_names_the_pools_or_hosts_that_it_is_about(kind: str,
     )
     (found,) = control_plane.health_findings(known)
     assert found.text == ("so it is" if named is None else f"so it is ({named})")
+
+
+def paused_pool(**values: Any) -> dict[str, Any]:
+    metrics = {"waiting_jobs": 5, "oldest_age_s": 36.0}
+    row = {"pool": "mail", "state": "unmeasured", "mode": "pause", "sample_age_s": 3.0, "metrics": metrics}
+    return {**row, "running_workers": 0, "starting_workers": 0, "causes": []} | values
+
+
+def test_a_pause_that_keeps_jobs_waiting_is_a_remark_and_no_fault() -> None:
+    pools = [paused_pool(), paused_pool(mode="act"), paused_pool(running_workers=1), paused_pool(mode="pause_down")]
+    known = control_plane.Installation(
+        health={"reasons": []},
+        version="",
+        pools=[*pools, paused_pool(pool="news")],
+        queues=[],
+        hosts=[],
+        profiles=[{"pool": "mail", "pause": "pause"}, {"pool": "news", "pause": None}],
+    )
+    found, by_profile = pool_findings(known)
+    assert by_profile.text == "pool news is paused: 5 jobs wait, the oldest for 39 s; its profile says so"
+    assert (found.level, found.is_wrong) == (Level.REMARK, False)
+    assert found.text == ("pool mail is paused: 5 jobs wait, the oldest for 39 s; `headway resume mail` ends the pause")
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [({}, "paused, jobs wait"), ({"mode": "act"}, "not measured"), ({"state": "breaching"}, "late")],
+)
+def test_a_pool_whose_jobs_wait_for_the_end_of_a_pause_is_listed_as_such(values: dict[str, Any], word: str) -> None:
+    assert state_of(paused_pool(**values)) == word
 
 
 def test_what_is_wrong_says_what_to_do() -> None:

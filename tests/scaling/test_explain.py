@@ -206,6 +206,14 @@ def test_a_quiet_pool_says_so_in_few_words() -> None:
     assert "A job that arrives now waits until a worker has started." in explanation
 
 
+@pytest.mark.parametrize("mode", [Mode.PAUSE, Mode.PAUSE_UP])
+def test_a_job_of_a_paused_pool_without_workers_waits_for_the_end_of_the_pause(mode: Mode) -> None:
+    explanation = explained(
+        replace(DECISION, mode=mode, target_workers=0, running_workers=0, starting_workers=0, predicted_pickup_s=None)
+    )
+    assert "A job that arrives now waits until the pause ends: `headway resume mail`." in explanation
+
+
 def test_a_pool_that_was_never_seen_is_not_shown_as_empty() -> None:
     explanation = decided(queue=QueueMetrics(queue="redis/mail"), workers_min=1)
     assert "Its queues have no metrics yet." in explanation

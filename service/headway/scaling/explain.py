@@ -377,6 +377,8 @@ def _prediction(decision: Decision) -> Sentences:
     if is_suspended(decision.suspension):
         return ("A job that arrives now waits until its workers take jobs again.",)
     if seconds is None and not decision.target_workers and not decision.running_workers:
+        if decision.mode in {Mode.PAUSE, Mode.PAUSE_UP}:
+            return (f"A job that arrives now waits until the pause ends: `headway resume {decision.pool}`.",)
         return ("A job that arrives now waits until a worker has started.",)
     if seconds is None:
         return ("The wait of a new job is unknown.",)

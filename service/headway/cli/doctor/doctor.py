@@ -100,7 +100,7 @@ def _installation(asked: Answers) -> Iterator[Finding]:
 
 
 def _print(findings: Iterable[Finding]) -> None:
-    """What is wrong with its cure, and how many checks found nothing or were left out."""
+    """What is wrong with its cure, remarks, and how many checks found nothing or were left out."""
     findings = list(findings)
     width = max(len(each.check) for each in findings)
     for level in (Level.FAULT, Level.WARNING):
@@ -109,7 +109,7 @@ def _print(findings: Iterable[Finding]) -> None:
                 say(f"{level:<8} {each.check:<{width}}  {each.text}")
                 say(f"{'':<8} {'':<{width}}  cure: {each.cure}")
     for each in findings:
-        if each.level is Level.SKIPPED:
+        if each.level in {Level.REMARK, Level.SKIPPED}:
             say(f"{each.level:<8} {each.check:<{width}}  {each.text}")
     counts = Counter(each.level for each in findings)
     wrong = f"{_counted(counts[Level.FAULT], 'fault')}, {_counted(counts[Level.WARNING], 'warning')}"

@@ -13,6 +13,8 @@ class Level(StrEnum):
     """Something does not work."""
     WARNING = "warning"
     """Something will not work, or works less well than it could."""
+    REMARK = "remark"
+    """Nothing is wrong; a person has set something on purpose that may have been forgotten."""
     OK = "ok"
     """The check found nothing."""
     SKIPPED = "skipped"
@@ -53,6 +55,11 @@ def faults(check: str, error: HeadwayError, *, cure: str) -> list[Finding]:
 def warning(check: str, text: str, *, cure: str) -> Finding:
     """Something will not work, or works less well than it could."""
     return Finding(check=check, level=Level.WARNING, text=text, cure=cure)
+
+
+def remark(check: str, text: str) -> Finding:
+    """What a person has set on purpose."""
+    return Finding(check=check, level=Level.REMARK, text=text)
 
 
 def fine(check: str, text: str) -> Finding:

@@ -5,7 +5,8 @@ from typing import Any
 
 from headway.cli.doctor.control_plane import Installation, listed
 from headway.cli.doctor.cures import OF_KINDS
-from headway.cli.doctor.finding import Finding, fault, fine, warning
+from headway.cli.doctor.finding import Finding, fault, fine, remark, warning
+from headway.cli.terminal.mode_labels import held_jobs
 from headway.scaling.mapping import near
 
 
@@ -79,8 +80,13 @@ def cut_findings(found: Installation) -> Iterator[Finding]:
 
 
 def pool_findings(found: Installation) -> Iterator[Finding]:
-    """Pools whose jobs wait too long, where nothing of the installation says why."""
+    """Pools whose jobs wait too long, where nothing of the installation says why, and those that wait for a person."""
+    paused_manually = {row["pool"] for row in found.profiles if row["pause"]}
     for row in found.pools:
+        pool = row["pool"]
+        if jobs := held_jobs(row):
+            end = f"`headway resume {pool}` ends the pause" if pool in paused_manually else "its profile says so"
+            yield remark("pause", f"pool {pool} is paused: {jobs}; {end}")
         if row["state"] == "breaching" and not found.health["reasons"]:
             text = f"pool {row['pool']} breaches its objective: {'; '.join(row['causes'])}"
             yield warning("objective", text, cure=f"`headway explain {row['pool']}` says what bounds its workers")

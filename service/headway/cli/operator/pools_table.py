@@ -19,6 +19,7 @@ from headway.cli.terminal.cells import (
     within,
 )
 from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WANTED, WITHIN, named
+from headway.cli.terminal.mode_labels import held_jobs
 
 URGENT = (
     "recovering",
@@ -66,7 +67,7 @@ def row_of(pool: Body) -> tuple[str, ...]:
     metrics, objective = pool["metrics"], pool["objective"]
     return (
         pool["pool"],
-        STATES.get(pool["state"], pool["state"]),
+        state_of(pool),
         running_of(pool),
         target_of(pool),
         count(metrics["waiting_jobs"]),
@@ -80,6 +81,13 @@ def row_of(pool: Body) -> tuple[str, ...]:
         as_of(pool),
         "-" if pool["binding"] is None else named(pool["binding"]),
     )
+
+
+def state_of(pool: Body) -> str:
+    """The word for a pool; of one whose jobs wait for the end of a pause, that they do."""
+    if pool["state"] == "unmeasured" and held_jobs(pool):
+        return "paused, jobs wait"
+    return STATES.get(pool["state"], pool["state"])
 
 
 def urgency(pool: Body) -> tuple[int, float]:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from headway.cli.terminal.cells import duration
+from headway.scaling.explain import counted
 
 PAUSED: Mapping[str, str] = {"pause": "paused", "pause_up": "paused upwards", "pause_down": "paused downwards"}
 
@@ -25,6 +26,17 @@ def paused(row: Mapping[str, Any]) -> str:
         return _mode_text(row["pause"], "manually", row.get("pause_until_s"), row.get("pause_reason"))
     own = _own_pause(row)
     return _mode_text(own["mode"], "by the profile", own["until_s"], own["reason"]) if own else ""
+
+
+def held_jobs(pool: Mapping[str, Any]) -> str:
+    """What waits for the end of a pause, of a row of `GET /v1/pools`; empty where no pause keeps jobs from a worker."""
+    metrics, waiting = pool["metrics"], pool["metrics"]["waiting_jobs"]
+    is_up_paused = pool["mode"] in {"pause", "pause_up"}
+    if not (is_up_paused and waiting) or pool["running_workers"] or pool["starting_workers"]:
+        return ""
+    age_s = metrics["oldest_age_s"]
+    oldest = "" if age_s is None else f", the oldest for {duration(age_s + (pool['sample_age_s'] or 0.0))}"
+    return f"{counted(waiting, 'job')} {'waits' if waiting == 1 else 'wait'}{oldest}"
 
 
 def until(at_s: float) -> str:

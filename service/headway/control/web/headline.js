@@ -1,6 +1,6 @@
 // What is so, in a sentence: the worst first, and nothing better than is known.
 
-import { ago, counted } from "./format.js";
+import { ago, counted, duration } from "./format.js";
 
 /** States that need somebody, worst first. */
 export const BAD = ["breaching", "crash_loop", "failing", "no_host", "suspended", "stale", "unseen", "unmeasured", "bottleneck"];
@@ -41,6 +41,18 @@ function agesOf(pools) {
   return ages.length && oldest > OLD_S ? `, as of ${ago(oldest)}` : "";
 }
 
+/** Whether a pause keeps the pool's jobs from a first worker: that is no lateness, and not unknown either. */
+const isHeld = ({ mode, metrics, running_workers, starting_workers }) =>
+  ["pause", "pause_up"].includes(mode) && metrics.waiting_jobs > 0 && running_workers === 0 && starting_workers === 0;
+
+/** What waits for the end of a pause. */
+function heldJobs(pools, withAge) {
+  if (pools.length > 1) return `${list(pools.map(nameOf))} are paused, and jobs wait`;
+  const [{ metrics, sample_age_s }] = pools;
+  const oldest = withAge && metrics.oldest_age_s !== null ? `, the oldest for ${duration(metrics.oldest_age_s + (sample_age_s ?? 0))}` : "";
+  return `${nameOf(pools[0])} is paused: ${counted(metrics.waiting_jobs, "job")} ${metrics.waiting_jobs === 1 ? "waits" : "wait"}${oldest}`;
+}
+
 /** How all objectives stand. `withAge` says how old that is, where it is out of the ordinary. */
 export function headline({ pools, queues, health }, { withAge = true } = {}) {
   const restsOn = withAge ? agesOf : () => "";
@@ -54,12 +66,14 @@ export function headline({ pools, queues, health }, { withAge = true } = {}) {
   }
   const dark = names(["stale", "unseen"]);
   if (dark.length) return `${list(dark)}: no fresh data, so nothing is scaled down`;
-  const unknown = names(["unmeasured"]);
+  const unmeasured = pools.filter((pool) => pool.state === "unmeasured");
+  const unknown = unmeasured.filter((pool) => !isHeld(pool)).map(nameOf);
   if (unknown.length) return `${list(unknown)}: whether the objective is met is unknown`;
   const bound = names(["bottleneck"]);
   if (bound.length) return `${list(bound)}: more workers do not start or do not help`;
   const near = names(["at_risk"]);
   if (near.length) return `${list(near)} ${near.length === 1 ? "is" : "are"} close to being late`;
+  if (unmeasured.length) return heldJobs(unmeasured, withAge);
   const after = names(["recovering"]);
   if (after.length) return `${list(after)} ${after.length === 1 ? "has" : "have"} been late, and no job waits too long now`;
   if (pools.every((pool) => pool.state === "idle")) return `Nothing waits${restsOn(pools)}`;
