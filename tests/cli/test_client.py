@@ -299,11 +299,11 @@ def test_a_pool_is_set_by_hand_and_left_to_itself_again(
     )
     assert "override of 12 workers for 2.0 h more: sale" in said("get", "profiles")
     assert said("scale", "mail", "auto") == "mail: goes by its profile, whose mode is act"
-    assert said("pause", "mail") == "mail: paused"
-    assert said("resume", "mail", "--up") == "mail: paused downwards"
-    assert said("pause", "mail", "--down") == "mail: paused downwards"
+    assert said("pause", "mail") == "mail: paused until `headway resume mail`"
+    assert said("resume", "mail", "--up") == "mail: paused downwards until `headway resume mail`"
+    assert said("pause", "mail", "--down") == "mail: paused downwards until `headway resume mail`"
     assert "pause down" in said("get", "profiles")
-    assert said("pause", "mail", "--up") == "mail: paused"
+    assert said("pause", "mail", "--up") == "mail: paused until `headway resume mail`"
     assert said("resume", "mail") == "mail: goes by its profile, whose mode is act"
 
 
@@ -328,7 +328,7 @@ def test_a_pause_says_why_and_until_when(served: Served, seed: Seed, capsys: pyt
     )
     assert re.fullmatch(rf"mail: paused upwards {moment}: still deploying", said("resume", "mail", "--down"))
     assert said("resume", "mail") == said("resume", "mail") == "mail: goes by its profile, whose mode is act"
-    assert said("pause", "mail", "--reason", "no end") == "mail: paused: no end"
+    assert said("pause", "mail", "--reason", "no end") == "mail: paused until `headway resume mail`: no end"
 
 
 @pytest.mark.parametrize(
@@ -340,6 +340,11 @@ def test_a_pause_says_why_and_until_when(served: Served, seed: Seed, capsys: pyt
         (["scale", "mail", "99", "--reason", "x"], "lies outside workers_min=0..workers_max=20"),
         (["pause", "news"], "no profile 'news'"),
         (["pause", "news", "--for", "30m"], "no profile 'news'"),
+        (["pause", "redis/mail"], "redis/mail is a queue of pool mail: headway pause mail"),
+        (["resume", "redis/mail"], "redis/mail is a queue of pool mail: headway resume mail"),
+        (["scale", "redis/mail", "3", "--reason", "sale"], "redis/mail is a queue of pool mail: headway scale mail"),
+        (["explain", "redis/mail"], "redis/mail is a queue of pool mail: headway explain mail"),
+        (["pause", "redis/news"], "'redis/news' is no pool, and no pool has a queue of that name"),
         (["pause", "mail", "--for", "soon"], "--for='soon' is no duration above 0"),
         (["pause", "mail", "--for", "0"], "--for='0' is no duration above 0"),
         (["pause", "mail", "--for", "-5m"], "--for='-5m' is no duration above 0"),

@@ -10,6 +10,7 @@ import typer
 
 from headway.cli.api_client import Api, connected, path_of
 from headway.cli.operator.completion import names
+from headway.cli.operator.pool_names import check_pool_name
 from headway.cli.operator.pools_table import running_of
 from headway.cli.terminal.live_behaviour import predicted
 from headway.cli.terminal.printing import say_json
@@ -42,6 +43,8 @@ def explain(
     """Show why a pool has its workers: its measured load, every demand, each limit that moved the count."""
     if (pool is None) == (file is None):
         raise Refused("name a pool, or a decision with --file PATH")
+    if pool is not None:
+        check_pool_name(pool, "explain")
     row, scored = (_read(file), ()) if file is not None else _newest(str(pool))
     try:
         decision = decision_from_mapping(row["decision"])

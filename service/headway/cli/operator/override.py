@@ -7,6 +7,7 @@ import typer
 
 from headway.cli.api_client import path_of, sent
 from headway.cli.operator.completion import names
+from headway.cli.operator.pool_names import check_pool_name
 from headway.cli.terminal.mode_labels import PAUSED, mode_of, until
 from headway.cli.terminal.printing import say
 from headway.cli.terminal.units import seconds
@@ -43,6 +44,7 @@ def scale(
     reason: Annotated[str | None, typer.Option(help="Why; a count needs it, `auto` does not.")] = None,
 ) -> None:
     """Set a pool's workers for a while. Bounds, budget and capacity still hold."""
+    check_pool_name(pool, "scale")
     path = path_of("pools", pool, "override")
     if workers == AUTO:
         _print_answer(sent("DELETE", path))
@@ -71,6 +73,7 @@ def pause(
     said: dict[str, Any] = {} if reason is None else {"reason": reason}
     if duration is not None:
         said["for_s"] = seconds(duration, option="--for", above_s=0)
+    check_pool_name(pool, "pause")
     before = sent("GET", path_of("profiles", pool))
     _set(pool, before, DIRECTIONS[before["pause"]] | _asked(up=up, down=down), said)
 
@@ -78,6 +81,7 @@ def pause(
 @app.command("resume")
 def resume(pool: Pool, *, up: Up = False, down: Down = False) -> None:
     """End a pause, in both directions or one. A pause that is the profile's own mode is ended by `headway apply`."""
+    check_pool_name(pool, "resume")
     before = sent("GET", path_of("profiles", pool))
     _set(pool, before, DIRECTIONS[before["pause"]] - _asked(up=up, down=down), {})
 
@@ -107,9 +111,9 @@ def _print_answer(answer: dict[str, Any]) -> None:
     parts = []
     if answer["pause"]:
         until_s = answer.get("pause_until_s")
-        end = "" if until_s is None else f" {until(until_s)}"
+        end = f"until `headway resume {answer['pool']}`" if until_s is None else until(until_s)
         why = f": {answer.get('pause_reason')}" if answer.get("pause_reason") else ""
-        parts.append(f"{PAUSED[answer['pause']]}{end}{why}")
+        parts.append(f"{PAUSED[answer['pause']]} {end}{why}")
     if override := answer["override"]:
         parts.append(f"{override['workers']} workers {until(override['until_s'])}: {override['reason']}")
     if not parts:
