@@ -307,6 +307,19 @@ def test_of_several_queues_nobody_knows_what_runs_in_which(shop: Shop) -> None:
     shop.redis.rpush("go", 0)
 
 
+def test_of_several_queues_jobs_that_workers_hold_may_wait_so_that_the_longest_wait_is_not_known(shop: Shop) -> None:
+    shop.send(queue="news")
+    for number in range(2):
+        shop.send(f"{number}")
+    shop.work("-c", "1", "--prefetch-multiplier", "1")
+    shop.comes_to(0, "1+", None, 0)  # acknowledged early: one runs and is nowhere, one is held and has not begun
+    held = shop.samples()["mail"]
+    assert (held.oldest_age_s, held.oldest_age_max_s) == (None, None)
+    shop.redis.rpush("go", *range(2))
+    shop.comes_to(0, "0+", None, 0)
+    assert shop.samples()["mail"].oldest_age_s == 0.0
+
+
 @pytest.mark.parametrize(
     ("names", "bound"),
     [

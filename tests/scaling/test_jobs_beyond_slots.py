@@ -54,6 +54,12 @@ def test_what_does_not_fit_into_slots_has_not_begun(
     assert seen.reserved_jobs == found
 
 
+@pytest.mark.parametrize(("values", "age_s"), [({}, None), ({"waiting_jobs": 1, "oldest_age_s": 3.0}, 3.0)])
+def test_jobs_beyond_the_slots_wait_and_for_how_long_is_not_known(values: dict[str, Any], age_s: float | None) -> None:
+    (seen,) = held(6, slots=4, **values)
+    assert (seen.reserved_jobs, seen.oldest_age_s) == (2, age_s)
+
+
 def test_a_source_that_reports_starts_counts_what_has_begun() -> None:
     samples = {"redis/mail": replace(UNSEEN, reports_starts=True)}
     given_queue = queue(in_flight_jobs=9)

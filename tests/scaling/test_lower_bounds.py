@@ -116,7 +116,14 @@ def test_at_least_so_many_waiting_jobs_ask_for_workers_and_lower_nothing() -> No
     [
         ({"waiting_jobs": None, "waiting_min_jobs": 1}, "In its queue at least 1 job waits"),
         ({"waiting_jobs": None, "waiting_min_jobs": 0}, "In its queue the number of waiting jobs is unknown"),
-        ({"in_flight_jobs": None, "in_flight_min_jobs": 3}, "In its queue no job waits, workers have at least 3 jobs"),
+        (
+            {"in_flight_jobs": None, "in_flight_min_jobs": 3},
+            "In its queue no job waits to be taken, workers have at least 3 jobs, how many of them have not begun",
+        ),
+        (
+            {"in_flight_jobs": None, "in_flight_min_jobs": 3, "reserved_jobs": 1},
+            "In its queue no job waits, workers have at least 3 jobs, 1 job is reserved and not begun",
+        ),
         (
             {"in_flight_jobs": None, "in_flight_min_jobs": 0},
             "In its queue no job waits, the number of running jobs is unknown",
@@ -127,3 +134,31 @@ def test_a_decision_says_what_is_a_bound(known: dict[str, Any], said: str) -> No
     seen = view(queue(**known), running_workers=1, assigned_workers=1)
     decision, _ = decide(seen, Memory(target_workers=1), now_s=NOW_S)
     assert any(sentence.startswith(said) for sentence in explained(decision))
+
+
+@pytest.mark.parametrize(
+    ("known", "is_known"),
+    [
+        ({"in_flight_jobs": 3}, True),
+        ({"in_flight_jobs": None}, True),  # its source counts no jobs that workers have
+        ({"in_flight_jobs": None, "in_flight_min_jobs": 3}, False),
+        ({"in_flight_jobs": None, "in_flight_min_jobs": 3, "reserved_jobs": 0}, True),
+        ({"in_flight_jobs": None, "in_flight_min_jobs": 0}, True),  # workers hold none
+        (
+            {"in_flight_jobs": None, "in_flight_min_jobs": 0, "oldest_age_s": None},
+            False,
+        ),  # not all that they hold was read
+    ],
+)
+def test_jobs_that_workers_hold_may_wait_where_it_is_unknown_how_many_are_reserved(
+    known: dict[str, Any], is_known: bool
+) -> None:
+    assert queue(**known).is_wait_known is is_known
+
+
+def test_an_unknown_wait_is_not_none_in_a_pool_and_in_its_decision() -> None:
+    held = queue(in_flight_jobs=None, in_flight_min_jobs=2, oldest_age_s=None, has_unknown_rates=True)
+    assert pooled([held, queue(queue="redis/news")]).oldest_age_s is None
+    assert pooled([held, queue(queue="redis/news", waiting_jobs=1, oldest_age_s=3.0)]).oldest_age_s == 3.0
+    decision, _ = decide(view(held, running_workers=1, assigned_workers=1), Memory(target_workers=1), now_s=NOW_S)
+    assert decision.metrics[0].oldest_age_s is None

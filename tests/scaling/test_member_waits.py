@@ -37,3 +37,11 @@ def test_a_wait_of_exactly_the_objective_is_in_time() -> None:
     oldest = oldest_wait(PROFILE, [QueueMetrics(queue="urgent", oldest_age_s=5.0)])
     assert oldest is not None
     assert not oldest.is_late
+
+
+def test_no_wait_in_one_queue_does_not_hide_that_held_jobs_of_another_may_wait() -> None:
+    held = QueueMetrics(queue="bulk", waiting_jobs=0, in_flight_min_jobs=2)
+    assert oldest_wait(PROFILE, [QueueMetrics(queue="urgent", oldest_age_s=0.0), held]) is None
+    known = oldest_wait(PROFILE, [QueueMetrics(queue="urgent", oldest_age_s=2.0), held])
+    assert known is not None
+    assert known.wait_s == 2.0

@@ -137,6 +137,8 @@ def _taken(queue: QueueMetrics) -> Sentences:
         sentences.append(f"workers have at least {counted(queue.in_flight_min_jobs, 'job')}")
     elif queue.in_flight_min_jobs is not None:
         sentences.append("the number of running jobs is unknown")
+    if queue.in_flight_min_jobs and not queue.is_wait_known:
+        sentences.append("how many of them have not begun is unknown")
     if queue.reserved_jobs:
         oldest = "" if queue.waiting_jobs else _oldest(queue)
         sentences.append(
@@ -158,7 +160,7 @@ def _waiting(queue: QueueMetrics) -> str:
     if queue.waiting_jobs is None:
         return "the number of waiting jobs is unknown"
     if not queue.waiting_jobs:
-        return "no job waits"
+        return "no job waits" if queue.is_wait_known else "no job waits to be taken"
     return f"{counted(queue.waiting_jobs, 'job')} {'waits' if queue.waiting_jobs == 1 else 'wait'}{_oldest(queue)}"
 
 

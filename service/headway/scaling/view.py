@@ -211,7 +211,7 @@ def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
         delayed_jobs=_exact(seen, "delayed_jobs"),
         delayed=tuple(sorted((each for queue in seen for each in queue.delayed), key=lambda each: each.due_in_s)),
         reserved_jobs=_total(queue.reserved_jobs for queue in seen),
-        oldest_age_s=_greatest(queue.oldest_age_s for queue in seen),
+        oldest_age_s=_oldest_age_s(seen),
         oldest_age_max_s=_greatest_bound_s(seen),
         has_unknown_rates=any(queue.has_unknown_rates for queue in seen),
         in_flight_mean_jobs=_exact(seen, "in_flight_mean_jobs"),
@@ -261,6 +261,14 @@ def _total_rate(queues: Sequence[QueueMetrics], name: str) -> float | None:
     if any(queue.has_unknown_rates and getattr(queue, name) is None for queue in queues):
         return None
     return _total(getattr(queue, name) for queue in queues)
+
+
+def _oldest_age_s(queues: Sequence[QueueMetrics]) -> float | None:
+    """The greatest age; ``None`` rather than 0 where jobs of a member may wait, for how long is unknown."""
+    oldest_s = _greatest(queue.oldest_age_s for queue in queues)
+    return (
+        oldest_s if oldest_s or all(queue.oldest_age_s is not None or queue.is_wait_known for queue in queues) else None
+    )
 
 
 def _greatest_bound_s(queues: Sequence[QueueMetrics]) -> float | None:

@@ -503,3 +503,30 @@ async def test_a_chart_begins_with_what_its_windows_reach_before_it(client: http
     seed.bucket("redis/mail", at_s=NOW_S - 50, pickups_s=[1.0])
     (point,) = (await client.get("/v1/pools/mail/history?minutes=1")).json()["buckets"]
     assert point["pickup_objective_s"] == pytest.approx(9.0, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("held", "is_known", "state"),
+    [
+        ({"in_flight_jobs": 2}, True, "on_time"),
+        ({"in_flight_min_jobs": 2, "oldest_age_s": None}, False, "unmeasured"),  # these may all wait
+        ({"in_flight_min_jobs": 2, "reserved_jobs": 0}, True, "on_time"),
+    ],
+)
+def test_a_pool_whose_workers_hold_jobs_that_may_not_have_begun_is_not_known_to_be_on_time(
+    held: dict[str, Any], is_known: bool, state: str
+) -> None:
+    seen = condition({"start_rate_per_s": 0.0, **held})
+    assert (seen.is_wait_known, state_of(seen)) == (is_known, state)
+
+
+async def test_what_may_wait_in_the_hands_of_workers_shows_in_queues_and_pools(
+    client: httpx.AsyncClient, seed: Seed
+) -> None:
+    mail(seed, waiting_jobs=0)
+    seed.sample("redis/mail", at_s=NOW_S - 1, in_flight_min_jobs=2)
+    shown = await pool_of(client)
+    (queue,) = (await client.get("/v1/queues")).json()["queues"]
+    for row in (shown, queue):
+        assert (row["is_wait_known"], row["metrics"]["oldest_age_s"]) == (False, None)
+    assert row_of(shown)[COLUMNS.index("waiting")] == "0 +unknown reserved"

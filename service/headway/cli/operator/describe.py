@@ -19,9 +19,12 @@ from headway.cli.terminal.cells import (
     duration,
     evidence,
     failed,
+    in_flight,
+    longest_wait,
     mib,
     rate,
     table,
+    waiting,
     within,
     worker_state,
 )
@@ -271,9 +274,9 @@ def depths(rows: Sequence[Body]) -> Table | str:
         (
             (
                 row["queue"],
-                count(row["metrics"]["waiting_jobs"]),
-                duration(row["metrics"]["oldest_age_s"]),
-                count(row["metrics"]["in_flight_jobs"]),
+                waiting(row),
+                longest_wait(row),
+                in_flight(row["metrics"]),
                 count(row["metrics"]["delayed_jobs"]),
                 "never" if row["sample_age_s"] is None else f"{duration(row['sample_age_s'])} ago",
             )

@@ -13,9 +13,12 @@ from headway.cli.terminal.cells import (
     count,
     duration,
     failed,
+    in_flight,
+    longest_wait,
     objective_text,
     rate,
     table,
+    waiting,
     within,
 )
 from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WANTED, WITHIN, named
@@ -70,13 +73,13 @@ def row_of(pool: Body) -> tuple[str, ...]:
         state_of(pool),
         running_of(pool),
         target_of(pool),
-        count(metrics["waiting_jobs"]),
-        longest_wait(pool),
+        waiting(pool),
+        longest_wait_of(pool),
         objective_text(objective),
         duration(metrics["pickup_p50_s"]),
         started_within(pool),
         failed(pool["failures"]),
-        count(metrics["in_flight_jobs"]),
+        in_flight(metrics),
         rate(metrics["arrival_rate_per_s"]),
         as_of(pool),
         "-" if pool["binding"] is None else named(pool["binding"]),
@@ -97,9 +100,9 @@ def urgency(pool: Body) -> tuple[int, float]:
     return URGENT.index(pool["state"]) if pool["state"] in URGENT else -1, used
 
 
-def longest_wait(pool: Body) -> str:
+def longest_wait_of(pool: Body) -> str:
     """The age of the oldest job; where queues have their own objectives, of the queue that is nearest to its own."""
-    return _judged(pool, pool["oldest_wait"]) or duration(pool["metrics"]["oldest_age_s"])
+    return _judged(pool, pool["oldest_wait"]) or longest_wait(pool)
 
 
 def started_within(pool: Body) -> str:

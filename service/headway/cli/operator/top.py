@@ -12,7 +12,7 @@ from rich.live import Live
 from headway.cli.api_client import Api, connected
 from headway.cli.operator.pools_table import pools_table
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
-from headway.cli.terminal.cells import UNKNOWN
+from headway.cli.terminal.cells import UNKNOWN, is_wait_known
 from headway.cli.terminal.screen import Text, output
 from headway.cli.terminal.units import seconds
 from headway.cli.typer_app import main_of
@@ -66,12 +66,20 @@ def picture(api: Api) -> RenderableType:
     at = time.strftime("%H:%M:%S", time.localtime(answer["at_s"]))
     pools = answer["pools"]
     running = total([pool["running_workers"] for pool in pools], "worker")
-    waiting = total([pool["metrics"]["waiting_jobs"] for pool in pools], "job")
     return Group(
-        Text(f"{at}: {counted(len(pools), 'pool')}, {running}, {waiting} waiting"),
+        Text(f"{at}: {counted(len(pools), 'pool')}, {running}, {waiting_jobs(pools)}"),
         pools_table(answer),
         *(Text(sentence, style="red") for sentence in wrong(answer)),
     )
+
+
+def waiting_jobs(pools: Sequence[Body]) -> str:
+    """How many jobs wait, those included that workers have reserved and not begun."""
+    known = [pool["metrics"]["waiting_jobs"] for pool in pools]
+    reserved = [pool["metrics"]["reserved_jobs"] or 0 for pool in pools]
+    jobs = [None if number is None else number + more for number, more in zip(known, reserved, strict=True)]
+    text = f"{total(jobs, 'job')} waiting"
+    return text if all(map(is_wait_known, pools)) else f"{text} to be taken, reserved jobs {UNKNOWN}"
 
 
 def total(numbers: Sequence[int | None], noun: str) -> str:

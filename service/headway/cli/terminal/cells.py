@@ -38,6 +38,34 @@ def count(value: int | None) -> str:
     return UNKNOWN if value is None else str(value)
 
 
+def waiting(row: Mapping[str, Any]) -> str:
+    """The jobs that wait in a queue or a pool, and beside them those that workers have reserved and not begun."""
+    metrics = row["metrics"]
+    text = count(metrics["waiting_jobs"])
+    if metrics["reserved_jobs"]:
+        text += f" +{metrics['reserved_jobs']} reserved"
+    return text if is_wait_known(row) else f"{text} +{UNKNOWN} reserved"
+
+
+def longest_wait(row: Mapping[str, Any]) -> str:
+    """The age of the oldest job that waits, a lower bound where it is unknown how many jobs wait."""
+    age_s = row["metrics"]["oldest_age_s"]
+    if is_wait_known(row):
+        return duration(age_s)
+    return f"at least {duration(age_s)}" if age_s else UNKNOWN
+
+
+def in_flight(metrics: Mapping[str, Any]) -> str:
+    """The jobs that workers have."""
+    least = metrics["in_flight_min_jobs"]
+    return f"at least {least}" if metrics["in_flight_jobs"] is None and least else count(metrics["in_flight_jobs"])
+
+
+def is_wait_known(row: Mapping[str, Any]) -> bool:
+    """Whether all jobs of a queue or a pool that wait are known."""
+    return bool(row.get("is_wait_known", True))  # a control plane of an earlier version does not say
+
+
 def rate(value: float | None) -> str:
     """Of jobs."""
     return UNKNOWN if value is None else f"{value:.1f}/s"

@@ -459,13 +459,18 @@ class CelerySource:
         """Whether it is known of each message that workers hold of which queue it is, and when it is due."""
         return self._held_index.is_whole and self._held.are_read
 
+    def _may_wait(self, held: HeldOfQueue, taken: TakenJobs) -> bool:
+        """Whether workers may hold jobs that are due and not begun, how many is unknown."""
+        may_be_due = bool(held.due or held.undated_jobs) or not self._is_held_read()
+        return taken.reserved_jobs is None and may_be_due
+
     def _sample(self, queue: str, count: _QueueCount, held: HeldOfQueue, taken: TakenJobs, at_s: float) -> QueueSample:
         oldest, due = count.oldest, held.due
         if taken.reserved_jobs:
             oldest += tuple(due[len(due) - taken.reserved_jobs :])  # who was taken first runs first
         is_known = count.is_age_known and all(each.after_s is not None for each in oldest)
-        # Those that may be due have been taken before any that waits in a list, which at least shows its own age.
-        is_known = is_known and (bool(oldest) or not held.undated_jobs)
+        # Those that may wait have been taken before any that waits in a list, which at least shows its own age.
+        is_known = is_known and (bool(oldest) or not self._may_wait(held, taken))
         age_s = max((at_s - each.until_s for each in oldest), default=0.0)
         bound_s = max((at_s - each.after_s for each in oldest if each.after_s is not None), default=0.0)
         is_counted = count.is_whole and queue not in self._lists.unread

@@ -78,7 +78,9 @@ class QueueSamples:
         known, delayed_before, before = self._empty.get(name, (None, None, None))
         if before is not None and known is count and (delayed_before is delayed or delayed_before == delayed):
             return copied(before, at_s=at_s)
-        age = Age() if delayed.is_left else self._heads.age(name, count, at_s)
+        # Of workers that acknowledge before they run a job, all that they hold may wait.
+        may_wait = not self._acknowledges_ends and bool(count.unacked_jobs)
+        age = Age() if delayed.is_left or may_wait else self._heads.age(name, count, at_s)
         is_exact = self._acknowledges_ends and not delayed.is_held
         return QueueSample(
             queue=self._connection.queue(name),

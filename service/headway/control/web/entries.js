@@ -11,9 +11,9 @@ export function entriesOf({ pools, queues }) {
   return [
     ...pools.map((pool) => {
       const isSingle = pool.queues.length === 1;
-      return { key: `pool ${pool.pool}`, name: isSingle ? pool.queues[0] : pool.pool, pool, members: isSingle ? [] : members.get(pool.pool), metrics: pool.metrics };
+      return { key: `pool ${pool.pool}`, name: isSingle ? pool.queues[0] : pool.pool, pool, members: isSingle ? [] : members.get(pool.pool), metrics: pool.metrics, isWaitKnown: pool.is_wait_known };
     }),
-    ...unmanaged.map(({ queue, metrics }) => ({ key: `queue ${queue}`, name: queue, pool: null, members: [], metrics })),
+    ...unmanaged.map(({ queue, metrics, is_wait_known: isWaitKnown }) => ({ key: `queue ${queue}`, name: queue, pool: null, members: [], metrics, isWaitKnown })),
   ];
 }
 

@@ -56,6 +56,23 @@ export function aged({ waiting_jobs, reserved_jobs, oldest_age_s, sampled_at_s }
   return oldest_age_s + Math.max(0, now_s - sampled_at_s);
 }
 
+/** The jobs that wait in a queue or a pool, and beside them those that workers have reserved and not begun. */
+export function waiting({ metrics, isWaitKnown }) {
+  const reserved = metrics.reserved_jobs ? ` + ${count(metrics.reserved_jobs)} reserved` : "";
+  return `${count(metrics.waiting_jobs)}${reserved}${isWaitKnown ? "" : ` + ${UNKNOWN} reserved`}`;
+}
+
+/** The age of an oldest job, a lower bound where it is unknown how many jobs wait. */
+export function longestWait(seconds, isWaitKnown) {
+  if (isWaitKnown) return duration(seconds);
+  return seconds ? `at least ${duration(seconds)}` : UNKNOWN;
+}
+
+/** The jobs that workers have. */
+export function inFlight({ in_flight_jobs, in_flight_min_jobs }) {
+  return !known(in_flight_jobs) && in_flight_min_jobs ? `at least ${count(in_flight_min_jobs)}` : count(in_flight_jobs);
+}
+
 /** Jobs per second, or per minute where that is easier to read. */
 export function rate(perSecond) {
   if (!known(perSecond)) return UNKNOWN;

@@ -75,10 +75,15 @@ export function headline({ pools, queues, health }, { withAge = true } = {}) {
   if (near.length) return `${list(near)} ${near.length === 1 ? "is" : "are"} close to being late`;
   if (unmeasured.length) return heldJobs(unmeasured, withAge);
   const after = names(["recovering"]);
-  if (after.length) return `${list(after)} ${after.length === 1 ? "has" : "have"} been late, and no job waits too long now`;
+  if (after.length) {
+    const isKnown = pools.every((pool) => pool.is_wait_known || pool.state !== "recovering");
+    const now = isKnown ? "no job waits too long now" : "whether a job waits too long now is unknown: workers hold jobs that may not have begun";
+    return `${list(after)} ${after.length === 1 ? "has" : "have"} been late, and ${now}`;
+  }
   if (pools.every((pool) => pool.state === "idle")) return `Nothing waits${restsOn(pools)}`;
-  // What is wrong with the installation stands below; until it is well, nobody knows that all is.
-  if (health.status !== "ok") return `Nobody is known to be late${restsOn(pools)}`;
+  // What is wrong with the installation stands below; until it is well, nobody knows that all is. Nor does anybody while
+  // workers hold jobs that may not have begun.
+  if (health.status !== "ok" || !pools.every((pool) => pool.is_wait_known)) return `Nobody is known to be late${restsOn(pools)}`;
   return `${pools.length === 1 ? "The objective is met" : `All ${pools.length} objectives are met`}${restsOn(pools)}`;
 }
 

@@ -6,7 +6,7 @@ import { Finder } from "./find.js";
 import { named } from "./sentences.js";
 import { draw, sparkline } from "./sparkline.js";
 import { MEANINGS, STATES } from "./states.js";
-import { ago, count, counted, decimal, duration, slo, rate } from "./format.js";
+import { ago, count, counted, decimal, duration, inFlight, longestWait, slo, rate, waiting } from "./format.js";
 
 const ROWS_SHOWN = 250; // of a thousand, drawing all would hold the page up at each update; what needs attention is first
 
@@ -115,9 +115,9 @@ export class QueueTable {
 
 /** The rows of an entry: its own, and below it those of its queues. */
 function rowsOf(entry) {
-  const { key, name, pool, metrics } = entry;
-  const head = { key, kind: pool ? "pool" : "unmanaged", pool, name, single: pool?.queues.length === 1, metrics };
-  return [head, ...entry.members.map((queue) => ({ key: `queue ${queue.queue}`, kind: "member", pool, name: queue.queue, metrics: queue.metrics, objective: queue.objective }))];
+  const { key, name, pool, metrics, isWaitKnown } = entry;
+  const head = { key, kind: pool ? "pool" : "unmanaged", pool, name, single: pool?.queues.length === 1, metrics, isWaitKnown };
+  return [head, ...entry.members.map((queue) => ({ key: `queue ${queue.queue}`, kind: "member", pool, name: queue.queue, metrics: queue.metrics, isWaitKnown: queue.is_wait_known, objective: queue.objective }))];
 }
 
 /** Pool -> its workers that were ended by force, on all hosts. */
@@ -174,10 +174,10 @@ function showRow(element, row, selected, now_s) {
   say(part(element, "sub"), subtitle(row));
   mark(element.firstElementChild, "title", `${row.name} · ${subtitle(row)}`);
   showState(element, row);
-  measured(part(element, "waiting"), count(metrics.waiting_jobs), metrics, now_s);
+  measured(part(element, "waiting"), waiting(row), metrics, now_s);
   const { oldest, started } = judged(row, now_s);
-  measured(part(element, "oldest"), duration(oldest ? oldest.wait_s : null), metrics, now_s);
-  measured(part(element, "flight"), count(metrics.in_flight_jobs), metrics, now_s);
+  measured(part(element, "oldest"), longestWait(oldest ? oldest.wait_s : null, row.isWaitKnown), metrics, now_s);
+  measured(part(element, "flight"), inFlight(metrics), metrics, now_s);
   measured(part(element, "pickup"), pickup(row, started), metrics, now_s);
   mark(part(element, "pickup"), "title", pickupTitle(row));
   if (pool) {

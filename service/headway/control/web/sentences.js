@@ -124,6 +124,7 @@ function waiting(seen) {
   const inFlight = (running > 0 ? ` and ${count(running)} ${running === 1 ? "runs" : "run"}` : least) + reserved;
   if (seen.waiting_jobs === null && !seen.waiting_min_jobs) return `The number of waiting jobs is unknown${inFlight}`;
   if (seen.waiting_jobs === null) return `At least ${counted(seen.waiting_min_jobs, "job")} ${seen.waiting_min_jobs === 1 ? "waits" : "wait"}${inFlight}`;
+  if (!seen.waiting_jobs && least && !seen.reserved_jobs) return `No job waits to be taken${inFlight}, of which some may not have begun`;
   if (!seen.waiting_jobs) return inFlight ? `No job waits${inFlight}` : "No job waits";
   const oldest = seen.oldest_age_s === null ? "" : `, the oldest for ${duration(seen.oldest_age_s)}`;
   return `${counted(seen.waiting_jobs, "job")} ${seen.waiting_jobs === 1 ? "waits" : "wait"}${oldest}${inFlight}`;

@@ -25,7 +25,7 @@ export const MEANINGS = {
   idle: "Nothing waits, no job runs, and none has started lately: there is nothing to measure.",
   scaling: "Workers are being started or let go.",
   at_risk: "The oldest job has waited most of its objective, or workers are missing: hosts have no capacity for them, or do not start them.",
-  recovering: "No job waits too long now, but some did within the objective's window.",
+  recovering: "No job is known to wait too long now, but some did within the objective's window.",
   breaching: "The oldest job of a queue has waited longer than that queue's objective allows (breached).",
   unmeasured: "No pickup time was measured within the objective's window.",
   crash_loop: "Workers of its template crash.",

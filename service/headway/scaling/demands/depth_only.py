@@ -337,7 +337,8 @@ def _is_alive(queue: QueueDepths) -> bool:
 
 def _with_age(queue: QueueMetrics, known: QueueDepths | None, *, now_s: float) -> QueueMetrics:
     if not queue.waiting_jobs or known is None or not known.sightings:
-        return copied(queue, oldest_age_s=None if queue.waiting_jobs or queue.waiting_jobs is None else 0.0)
+        does_any_wait = queue.waiting_jobs != 0 or queue.reserved_jobs or not queue.is_wait_known
+        return copied(queue, oldest_age_s=None if does_any_wait else 0.0)
     oldest = known.sightings[0]
     return copied(
         queue,

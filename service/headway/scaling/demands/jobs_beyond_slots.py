@@ -24,12 +24,18 @@ def with_reserved_beyond_slots(
     if not slots or sum(running) <= slots or any(_counts_begun(queue, samples) for queue in queues):
         return tuple(queues)
     return tuple(
-        # What was in flight on average had not begun either, and how much of it had is not known.
-        copied(queue, reserved_jobs=queue.in_flight_least_jobs - jobs, in_flight_mean_jobs=None)
-        if queue.in_flight_least_jobs
-        else queue
+        _with_reserved(queue, queue.in_flight_least_jobs - jobs) if queue.in_flight_least_jobs else queue
         for queue, jobs in zip(queues, _shared(slots, running), strict=True)
     )
+
+
+def _with_reserved(queue: QueueMetrics, jobs: int) -> QueueMetrics:
+    """``queue`` with ``jobs`` reserved. How long these have waited is unknown where the source counts none of them."""
+    age_s = queue.oldest_age_s
+    if jobs and not queue.reserved_jobs and not queue.waiting_least_jobs:
+        age_s = None
+    # What was in flight on average had not begun either, and how much of it had is not known.
+    return copied(queue, reserved_jobs=jobs, in_flight_mean_jobs=None, oldest_age_s=age_s)
 
 
 def _counts_begun(queue: QueueMetrics, samples: Mapping[str, QueueSample]) -> bool:

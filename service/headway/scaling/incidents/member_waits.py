@@ -33,9 +33,12 @@ class MemberWait:
 def oldest_wait(profile: Profile, queues: Iterable[QueueMetrics]) -> MemberWait | None:
     """The age of a queue's oldest job, of the queue where it takes the greatest part of the queue's objective.
 
-    ``None`` if no age is known.
+    ``None`` if no age is known, also where none is known but that no job waits in one queue while jobs of another may.
     """
-    return _worst(profile, queues, lambda queue: queue.oldest_age_s)
+    known = tuple(queues)
+    oldest = _worst(profile, known, lambda queue: queue.oldest_age_s)
+    may_any_wait = any(queue.oldest_age_s is None and not queue.is_wait_known for queue in known)
+    return None if oldest is not None and not oldest.wait_s and may_any_wait else oldest
 
 
 def pickup_wait(profile: Profile, queues: Iterable[QueueMetrics]) -> MemberWait | None:

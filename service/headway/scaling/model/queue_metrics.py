@@ -106,6 +106,17 @@ class QueueMetrics:
         return (self.in_flight_min_jobs or 0) if self.in_flight_jobs is None else self.in_flight_jobs
 
     @property
+    def is_wait_known(self) -> bool:
+        """Whether all jobs that wait are known: those in the queue, and those that workers hold and have not begun.
+
+        Where a source has a lower bound of the jobs in flight and no number of the reserved ones, any of these may
+        wait. An age that is unknown while none is held means that not all that is held was read.
+        """
+        if self.in_flight_jobs is not None or self.reserved_jobs is not None or self.in_flight_min_jobs is None:
+            return True
+        return self.in_flight_min_jobs == 0 and self.oldest_age_s is not None
+
+    @property
     def running_jobs(self) -> int | None:
         """Those in flight that have begun: each has a slot. What is reserved and not begun has none yet."""
         return None if self.in_flight_jobs is None else max(0, self.in_flight_jobs - (self.reserved_jobs or 0))

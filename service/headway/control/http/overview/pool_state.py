@@ -107,6 +107,11 @@ class Condition:
         return self.measured_age_s is not None and self.measured_age_s <= self.stale_after_s
 
     @property
+    def is_wait_known(self) -> bool:
+        """Whether it is known of each job of its queues that workers have whether it waits."""
+        return all(queue.is_wait_known for queue in self.members)
+
+    @property
     def oldest_wait(self) -> MemberWait | None:
         """How long the oldest job of the worst queue has waited: by now if the depths are fresh, else when read.
 
@@ -169,6 +174,7 @@ class Condition:
         known = self.metrics
         return (
             known.waiting_jobs == 0
+            and self.is_wait_known
             and not known.start_rate_per_s
             and known.pickup_objective_s is None
             and not (known.has_unknown_rates and self.may_be_at_work)

@@ -104,6 +104,7 @@ def queues_now(
                 poll_interval_s=None if sample is None else sample.poll_interval_s,
                 measured_age_s=measured_age_s,
                 metrics=metrics,
+                is_wait_known=metrics.is_wait_known,
                 suspension=None if sample is None else sample.suspension,
                 useful_workers=None if sample is None else sample.useful_workers,
                 failures=failures_out([failures], limit, metrics),

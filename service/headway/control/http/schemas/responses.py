@@ -154,6 +154,9 @@ class QueueOut(Given):
     measured_age_s: float | None
     """How old rates, pickup and service times are; null where nothing was ever measured. They are of that moment."""
     metrics: QueueMetrics
+    is_wait_known: bool
+    """Whether all of its jobs that wait are known; else workers hold some of which it is unknown whether they have
+    begun, and `waiting_jobs` and `oldest_age_s` are of the others."""
     suspension: Suspension | None
     """What keeps workers from taking its jobs, by the word of its broker; null: the broker cannot say."""
     useful_workers: int | None
@@ -445,6 +448,9 @@ class PoolOut(Given):
     measured_age_s: float | None
     """How old rates and pickup times are; null where nothing was ever measured."""
     metrics: QueueMetrics
+    is_wait_known: bool
+    """Whether all of its jobs that wait are known; else its workers hold some of which it is unknown whether they have
+    begun, and `waiting_jobs` and `oldest_age_s` are of the others."""
     oldest_wait: MemberWait | None
     """The age of the oldest job when the queues were read, of the queue where it takes the greatest part of the
     queue's own objective; null where none is known."""
