@@ -101,7 +101,10 @@ STARTERS: Mapping[str, LibraryPreset] = MappingProxyType(
             cpu_cores=0.4,
             memory="256MB",
             reporter=Reporter.CELERY,
-            notes=_noted(argv="without --prefetch-multiplier 1 a worker hoards four jobs for each that it runs"),
+            notes=_noted(
+                argv="without --prefetch-multiplier 1 a worker hoards four jobs for each that it runs; with the pool "
+                "prefork, Celery 5.6 and Redis, --disable-prefetch makes it take only what it runs"
+            ),
         ),
         "dramatiq": LibraryPreset(
             argv=("dramatiq", "APP", "--queues", "QUEUE", "--processes", "1", "--threads", "4"),
