@@ -437,7 +437,7 @@ GUARDS = (
         ("rq/scheduled_jobs.py", "jobs = max(jobs, min(count, later_jobs))", "jobs = min(count, later_jobs)"),
         ("rq/scheduled_jobs.py", "jobs = max(jobs, min(count, later_jobs))", "jobs = max(jobs, count)"),
         ("rq/scheduled_jobs.py", "overdue_jobs = min(overdue, scheduled_jobs)", "overdue_jobs = overdue"),
-        ("rq/scheduled_jobs.py", "min(at_s, _score(first)) if", "_score(first) if"),
+        ("rq/scheduled_jobs.py", "min(at_s, *first_due_s.values()) if", "min(first_due_s.values()) if"),
     ),
     *_of(
         COLLECT,
