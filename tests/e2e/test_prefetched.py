@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 SLOTS, PREFETCH = 4, 4
 TAKEN = SLOTS * PREFETCH
-OBJECTIVE_S = 10.0
+OBJECTIVE_S = 15.0  # beyond a start-up of 5 s on a machine that has much else to do: else workers are pre-warmed
 WATCHED_S = 1.5 * OBJECTIVE_S
 COMES_WITHIN_S = 120.0  # on a machine that has much else to do
 SHOWS_WITHIN_S = 8.0  # two heartbeats, and what they have to travel
