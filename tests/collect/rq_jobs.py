@@ -15,6 +15,14 @@ from headway.collect.source import Reading
 from headway.connections import Connection
 from headway.scaling.model import EventKind, JobEvent
 
+ENQUEUED, STARTED, FINISHED, FAILED, RETRIED = (
+    EventKind.ENQUEUED,
+    EventKind.STARTED,
+    EventKind.FINISHED,
+    EventKind.FAILED,
+    EventKind.RETRIED,
+)
+
 while_running: list[Callable[[], object]] = []
 """What jobs call while they run; the worker is this process."""
 

@@ -13,18 +13,9 @@ from rq.job import Job, JobStatus
 from rq.registry import StartedJobRegistry
 from rq.repeat import Repeat
 
-from collect.rq_jobs import Rq, Watch, fail, while_running, work
+from collect.rq_jobs import ENQUEUED, FAILED, FINISHED, RETRIED, STARTED, Rq, Watch, fail, while_running, work
 from headway.collect.rq.rq_source import RqSource
 from headway.connections import Connection
-from headway.scaling.model import EventKind
-
-ENQUEUED, STARTED, FINISHED, FAILED, RETRIED = (
-    EventKind.ENQUEUED,
-    EventKind.STARTED,
-    EventKind.FINISHED,
-    EventKind.FAILED,
-    EventKind.RETRIED,
-)
 
 
 def test_depths_and_the_oldest_age_are_those_of_rqs_own_api(rq: Rq, watch: Watch) -> None:

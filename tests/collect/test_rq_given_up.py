@@ -14,11 +14,9 @@ import pytest
 from rq import Retry, SimpleWorker
 from rq.job import Job
 
-from collect.rq_jobs import Rq, Watch, while_running, work
+from collect.rq_jobs import ENQUEUED, FAILED, RETRIED, STARTED, Rq, Watch, while_running, work
 from headway.collect.rq.stuck_jobs import StuckJobs
-from headway.scaling.model import EventKind
 
-ENQUEUED, STARTED, FAILED, RETRIED = EventKind.ENQUEUED, EventKind.STARTED, EventKind.FAILED, EventKind.RETRIED
 CLEANED_UP_AFTER_S = 300.0  # RQ's workers do so each ten minutes
 
 

@@ -10,18 +10,11 @@ from rq import Retry
 from rq.job import Job, JobStatus
 from rq.repeat import Repeat
 
-from collect.rq_jobs import Rq, Watch, fail, work
+from collect.rq_jobs import ENQUEUED, FAILED, FINISHED, RETRIED, STARTED, Rq, Watch, fail, work
 from headway.collect import job_memory
 from headway.collect.rq import rq_source, scheduled_jobs
 from headway.scaling.model import EventKind
 
-ENQUEUED, STARTED, FINISHED, FAILED, RETRIED = (
-    EventKind.ENQUEUED,
-    EventKind.STARTED,
-    EventKind.FINISHED,
-    EventKind.FAILED,
-    EventKind.RETRIED,
-)
 RETRY = Retry(max=3, interval=[5, 10, 15])
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 from headway.collect.prepared_commands import Prepared, beginning, ending, prepared, together
 from headway.collect.rq.ended_jobs import EndedJobs
 from headway.collect.rq.queue_reading import EndedSpans, QueueReading
-from headway.collect.rq.rq_record import job_of, scored
+from headway.collect.rq.rq_record import job_of, scores_of
 
 HEAD_JOBS = 4
 TAIL_JOBS = 200  # 400 jobs a second enter before a longer tail is asked for
@@ -143,9 +143,9 @@ def _ends(replies: Iterator[Any], spans: int, *, is_sampled: bool) -> EndedSpans
         reply = next(replies)
         if isinstance(reply, Exception):
             raise reply
-        found = scored(reply)
+        found = scores_of(reply)
         scores |= found
         stops.append(found[next(reversed(found))] if len(found) == ENDED_MAX else None)
     sampled = next(replies) if is_sampled else ()
     # A server before 6.2 knows no ZRANDMEMBER: it does without.
-    return EndedSpans(scores=scores, stops=stops, sampled={} if isinstance(sampled, Exception) else scored(sampled))
+    return EndedSpans(scores=scores, stops=stops, sampled={} if isinstance(sampled, Exception) else scores_of(sampled))

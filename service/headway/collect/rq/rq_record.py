@@ -89,7 +89,7 @@ def job_of(member: str) -> str:
     return job_id if is_composite else member
 
 
-def scored(reply: Sequence[Any]) -> dict[str, float]:
+def scores_of(reply: Sequence[Any]) -> dict[str, float]:
     """Member -> score, of a reply in which they alternate, as RESP2 has it, or are pairs, as RESP3 has it."""
     if reply and isinstance(reply[0], list):
         return {member: float(score) for member, score in reply}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headway.collect.prepared_commands import Prepared, prepared, together
-from headway.collect.rq.rq_record import scored
+from headway.collect.rq.rq_record import scores_of
 from headway.scaling.model import DueJobs
 from headway.scaling.model.due_jobs import DUE_EDGES_S
 
@@ -68,7 +68,7 @@ def scheduled_from(replies: Sequence[Any], *, at_s: float, scheduled_jobs: int, 
         if isinstance(reply, Exception):
             raise reply
     first, overdue, *counts = replies
-    first_due_s = scored(first)
+    first_due_s = scores_of(first)
     overdue_jobs = min(overdue, scheduled_jobs)
     later_jobs = scheduled_jobs - overdue_jobs
     due: list[DueJobs] = []
