@@ -5,11 +5,11 @@ agent turns workers whose consumers were cancelled into workers that take jobs.
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from headway.agent.state.state_dir import StateFolder
+from headway.agent.state.worker_rows import WorkerRows
 from headway.scaling.model import Inability
 
 FILE = "inabilities.json"
@@ -27,31 +27,15 @@ class Shown:
     """Why it takes no jobs; ``None``: it can, as far as is known."""
 
 
-class InabilityFile:
-    """The file of these rows. It is written when they have changed, and may be seconds old."""
+def inability_file(folder: StateFolder) -> WorkerRows[Shown]:
+    """The file of these rows."""
+    return WorkerRows(folder, FILE, to_json=asdict, from_json=_from_json)
 
-    def __init__(self, folder: StateFolder) -> None:
-        self._folder = folder
-        self._written: Mapping[str, Any] = {}
 
-    def read(self) -> dict[str, Shown]:
-        """Worker id -> what it has shown. What is not as ``keep`` writes it is left out."""
-        found = {}
-        for worker_id, row in (self._folder.read(FILE) or {}).items():
-            with suppress(ValueError, TypeError, KeyError):
-                inability = row["inability"]
-                found[worker_id] = Shown(
-                    slots_max=int(row["slots_max"]),
-                    had_queues=row["had_queues"] is True,
-                    inability=None if inability is None else Inability(inability),
-                )
-        return found
-
-    def keep(self, shown: Mapping[str, Shown]) -> None:
-        """Write down what these workers have shown."""
-        rows = {worker_id: asdict(each) for worker_id, each in shown.items()}
-        if rows == self._written:
-            return
-        with suppress(OSError):  # a disk that takes nothing: the next agent goes by what it sees itself
-            self._folder.write(FILE, rows, is_durable=False)
-            self._written = rows
+def _from_json(row: Mapping[str, Any]) -> Shown:
+    inability = row["inability"]
+    return Shown(
+        slots_max=int(row["slots_max"]),
+        had_queues=row["had_queues"] is True,
+        inability=None if inability is None else Inability(inability),
+    )

@@ -13,7 +13,7 @@ from headway.agent.model import NOT_KNOWN, Activity, ReceivedHint
 from headway.agent.monitoring.activity import SAMPLE_EVERY_S, ActivityTracker
 from headway.agent.monitoring.cost_model import COST_WARM_UP_S, Cost, CostModel
 from headway.agent.monitoring.inability import InabilityWatch
-from headway.agent.monitoring.inability_file import InabilityFile
+from headway.agent.monitoring.inability_file import inability_file
 from headway.agent.monitoring.resource_usage import ResourceUsage
 from headway.agent.reporting.reporters import Reporters
 from headway.agent.reporting.worker_report import Beat
@@ -37,7 +37,7 @@ class Monitor:
         self._clock = clock
         self._activities = ActivityTracker()
         self._inabilities = InabilityWatch()
-        self._inability_file = InabilityFile(folder)
+        self._inability_file = inability_file(folder)
         self._reporters: Reporters | None = None
         self._scales = ResourceUsage()
         self._costs = CostModel(self._kept())

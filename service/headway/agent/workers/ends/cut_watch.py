@@ -18,7 +18,7 @@ from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.reporting.reporters import JobReports
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers.ends.cut_jobs import CutLog, cut_of, cuts_of
-from headway.agent.workers.ends.last_activity import LastActivity
+from headway.agent.workers.ends.last_activity import last_activity
 from headway.agent.workers.ends.left_jobs import LeftJobs, LeftJobsFile, find_job_processes
 from headway.agent.workers.ends.worker_end import WorkerEnd
 from headway.agent.workers.worker_record import OrphanRecord, Record
@@ -38,7 +38,7 @@ class CutWatch:
 
     def __init__(self, folder: StateFolder, *, boot_id: str, clock: Callable[[], float]) -> None:
         self.log = CutLog(folder, boot_id=boot_id)
-        self._last = LastActivity(folder)
+        self._last = last_activity(folder)
         self._known_before = self._last.read()
         self._clock = clock
         self._ended: list[LeftJobs] = []
@@ -55,7 +55,8 @@ class CutWatch:
 
     def keep(self, records: Iterable[Record]) -> None:
         """Write down what is known of these workers, for the agent that may find them gone."""
-        self._last.keep({each.worker_id: self.activity(each) for each in records})
+        known = {each.worker_id: self.activity(each) for each in records}
+        self._last.keep({worker_id: each for worker_id, each in known.items() if each.is_busy is not None})
 
     def known_before(self, record: Record) -> Activity:
         """What an earlier agent knew last of the worker's jobs. The worker may have ended them, or begun others."""

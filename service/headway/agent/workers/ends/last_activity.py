@@ -1,41 +1,19 @@
 """What was known of each worker when an agent last wrote it down: evidence for the agent that finds it gone."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from headway.agent.model import Activity
 from headway.agent.state.state_dir import StateFolder
+from headway.agent.state.worker_rows import WorkerRows
 from headway.scaling.model import RunningJob
 
 FILE = "activity.json"
 
 
-class LastActivity:
-    """The file of the last evidence. It is written when the evidence has changed, and may be seconds old."""
-
-    def __init__(self, folder: StateFolder) -> None:
-        self._folder = folder
-        self._written: Mapping[str, Any] = {}
-
-    def read(self) -> dict[str, Activity]:
-        """Worker id -> what was last known. What is not as ``keep`` writes it is left out."""
-        found = {}
-        for worker_id, row in (self._folder.read(FILE) or {}).items():
-            with suppress(ValueError, TypeError, KeyError, AttributeError):
-                found[worker_id] = _from_json(row)
-        return found
-
-    def keep(self, activities: Mapping[str, Activity]) -> None:
-        """Write down what is known now; workers of which nothing is known are left out."""
-        rows = {
-            worker_id: _to_json(activity) for worker_id, activity in activities.items() if activity.is_busy is not None
-        }
-        if rows == self._written:
-            return
-        with suppress(OSError):  # a disk that takes nothing: then nothing is known
-            self._folder.write(FILE, rows, is_durable=False)
-            self._written = rows
+def last_activity(folder: StateFolder) -> WorkerRows[Activity]:
+    """The file of the last evidence. Workers of which nothing is known have no place in it."""
+    return WorkerRows(folder, FILE, to_json=_to_json, from_json=_from_json)
 
 
 def _to_json(activity: Activity) -> dict[str, Any]:

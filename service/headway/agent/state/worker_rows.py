@@ -1,0 +1,45 @@
+"""A file with a row for each worker, for the agent that takes these workers over."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+from headway.agent.state.state_dir import StateFolder
+
+Row = TypeVar("Row")
+
+
+class WorkerRows(Generic[Row]):
+    """The file. It is written when rows have changed, and may be seconds old."""
+
+    def __init__(
+        self,
+        folder: StateFolder,
+        name: str,
+        *,
+        to_json: Callable[[Row], dict[str, Any]],
+        from_json: Callable[[Mapping[str, Any]], Row],
+    ) -> None:
+        """Read and write ``name`` in ``folder``. ``from_json`` raises what it likes of a row that is not its own."""
+        self._folder = folder
+        self._name = name
+        self._to_json = to_json
+        self._from_json = from_json
+        self._written: Mapping[str, Any] = {}
+
+    def read(self) -> dict[str, Row]:
+        """Worker id -> its row. What is not as ``keep`` writes it is left out."""
+        found = {}
+        for worker_id, row in (self._folder.read(self._name) or {}).items():
+            with suppress(ValueError, TypeError, KeyError, AttributeError):
+                found[worker_id] = self._from_json(row)
+        return found
+
+    def keep(self, rows: Mapping[str, Row]) -> None:
+        """Write down these rows, by worker id."""
+        body = {worker_id: self._to_json(row) for worker_id, row in rows.items()}
+        if body == self._written:
+            return
+        with suppress(OSError):  # a disk that takes nothing: then the next agent goes by what it sees itself
+            self._folder.write(self._name, body, is_durable=False)
+            self._written = body
