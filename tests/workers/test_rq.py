@@ -91,6 +91,31 @@ def test_asked_again_and_again_it_still_finishes_its_job(queue: Queue, valkey_ur
     assert statuses([job]) == ["finished"]
 
 
+@pytest.mark.parametrize("is_asked_to_stop", [False, True])
+@pytest.mark.parametrize("failing", [("set_state", 1), ("heartbeat", 1), ("heartbeat", 2)])
+def test_a_report_about_a_poll_that_redis_does_not_take_costs_neither_the_worker_nor_its_job(
+    failing: tuple[str, int], is_asked_to_stop: bool, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RQ's own worker quits on each: the state is set, and the last heartbeat sent, outside of its tries."""
+    [job, _] = two_jobs(queue)
+    report, failing_call = failing
+    own, calls = getattr(Worker, report), 0
+
+    def once_away(worker: DrainingWorker, *args: object, **kwargs: object) -> None:
+        nonlocal calls
+        calls += worker._is_polling
+        if worker._is_polling and calls == failing_call:
+            worker._stop_requested = is_asked_to_stop and worker._has_taken
+            raise redis.ConnectionError("away")
+        own(worker, *args, **kwargs)
+
+    monkeypatch.setattr(Worker, report, once_away)
+    worker = DrainingWorker(["mail"], connection=queue.connection)
+    worker.work(burst=True, max_jobs=1, logging_level="ERROR")
+    assert calls >= failing_call
+    assert statuses([job]) == ["finished"]
+
+
 def test_a_worker_asked_to_stop_while_redis_is_away_does_not_wait_for_it(tmp_path: Path) -> None:
     server, log = ensure_valkey(tmp_path / "valkey"), tmp_path / "worker.log"
     words = ["worker", "--url", server.url, "--worker-class", "headway.workers.rq.DrainingWorker", "mail"]
@@ -99,9 +124,11 @@ def test_a_worker_asked_to_stop_while_redis_is_away_does_not_wait_for_it(tmp_pat
         subprocess.Popen([sys.executable, "-m", "rq.cli", *words], stdout=output, stderr=output) as worker,
     ):
         try:
-            _until(lambda: "Listening on" in log.read_text())
+            connection = redis.Redis.from_url(server.url)
+            _until(lambda: any(each.get_state() == "idle" for each in Worker.all(connection=connection)))
             assert server.wait_stopped()
-            _until(lambda: "could not connect to Redis" in log.read_text())
+            _until(lambda: "could not connect to Redis" in log.read_text() or worker.poll() is not None)
+            assert worker.poll() is None, log.read_text()
             worker.terminate()
             worker.wait(60)
         finally:

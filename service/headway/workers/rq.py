@@ -31,6 +31,8 @@ class DrainingWorker(Worker):
     max_connection_wait_time = RQ_RECONNECT_S_MAX
     _is_polling = False
     """Whether it polls for a job: RQ would try to reach Redis until it is back."""
+    _has_taken = False
+    """Whether its present poll took a job."""
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:  # noqa: ARG002 - RQ's signature
         """Note that this worker shall end."""
@@ -52,17 +54,31 @@ class DrainingWorker(Worker):
                 return None
         return None
 
+    def reorder_queues(self, reference_queue: Queue) -> None:
+        """Order its queues for the next poll, which RQ does as soon as it has taken a job."""
+        self._has_taken = True
+        super().reorder_queues(reference_queue)
+
+    def set_state(self, *args: Any, **kwargs: Any) -> None:
+        """Report its state, which it does before each poll for a job: the poll itself finds a Redis that is away."""
+        try:
+            super().set_state(*args, **kwargs)
+        except redis.ConnectionError:
+            if not self._is_polling:
+                raise
+
     def heartbeat(self, *args: Any, **kwargs: Any) -> None:
-        """Report that it lives, which it does before each poll for a job."""
+        """Report that it lives, which it does before and after each poll for a job: as ``set_state``."""
         try:
             super().heartbeat(*args, **kwargs)
         except redis.ConnectionError as error:
-            if self._is_polling and self._stop_requested:
+            if not self._is_polling:
+                raise
+            if self._stop_requested and not self._has_taken:
                 raise _RedisAway from error
-            raise
 
     def _polled(self, poll_s: int | None) -> tuple[Job, Queue] | None:
-        self._is_polling = True
+        self._is_polling, self._has_taken = True, False
         try:
             taken: tuple[Job, Queue] | None = super().dequeue_job_and_maintain_ttl(poll_s, poll_s)
             return taken
