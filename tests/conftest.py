@@ -44,6 +44,7 @@ pytest_plugins = ["side_by_side", "whole_run", "in_time", "gc_pauses"]
 
 FOLDER_PREFIX = "headway-tests-"
 MEMORY_BYTES_MIN = 2_000_000_000
+CONNECT_TIMEOUT_S = 60
 
 FIXTURE_MARKS = {
     "postgres_url": pytest.mark.postgres,
@@ -106,7 +107,10 @@ def _database(postgres_url: str) -> Iterator[Callable[[str], contextmanager]]:
             admin.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [template])
             admin.execute(f"create database {name} template {template} strategy file_copy")
             try:
-                yield urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
+                server = urlsplit(postgres_url)
+                # Postgres gets no processor for seconds beside a full machine, and no test is about that.
+                patient = f"{server.query}&connect_timeout={CONNECT_TIMEOUT_S}"
+                yield server._replace(path=f"/{name}", query=patient).geturl()
             finally:
                 admin.execute(f"drop database {name} with (force)")
 
