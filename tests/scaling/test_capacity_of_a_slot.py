@@ -8,7 +8,6 @@ from headway.scaling.decide import decide
 from headway.scaling.demands.busy_slots import occupied
 from headway.scaling.demands.deadlines import DISPATCH_GUESS_S, Due, Need, Supply, backlog_drain, batch_cycle_s, cycle_s
 from headway.scaling.measure import BATCH_JOBS, batch_mean_s
-from headway.scaling.metrics.rolling_estimate import DISPATCH_JOBS_MIN, RecentSpans, Span
 from headway.scaling.model import Memory, Objective
 from support.pools import NOW_S, held, profile, queue, view
 
@@ -54,38 +53,6 @@ def test_slots_between_two_jobs_are_in_use() -> None:
     over = queue(in_flight_jobs=0, service_time_s=0.002, start_rate_per_s=60.0, arrived_jobs=0)
     assert occupied(over, measured) == 0  # nothing comes any more
     assert decide(measured, Memory(), now_s=NOW_S)[0].target_workers == 2
-
-
-def test_dispatch_is_measured_while_jobs_wait_from_beginning_to_end_of_a_span() -> None:
-    recent = RecentSpans(target_s=10.0, tick_s=TICK_S)
-
-    def span(tick: int, *, started: int, oldest_age_s: float, in_flight: int = 1, slots: int | None = 10) -> Span:
-        return Span(
-            ended_at_s=NOW_S + TICK_S * tick,
-            arrived_jobs=started,
-            started_jobs=started,
-            finished_jobs=started,
-            service_sum_s=0.002 * started,
-            pickup_max_s=oldest_age_s,
-            waiting_jobs=500,
-            in_flight_jobs=in_flight,
-            oldest_age_s=oldest_age_s,
-            running_slots=slots,
-        )
-
-    recent.take(span(0, started=0, oldest_age_s=9.0))
-    assert recent.dispatch_overhead_s is None
-    recent.take(span(1, started=1000, oldest_age_s=4.0))  # who knows whether all had something to do
-    assert recent.dispatch_overhead_s is None
-    recent.take(span(2, started=1000, oldest_age_s=9.0, slots=None))
-    assert recent.dispatch_overhead_s is None
-    recent.take(span(3, started=DISPATCH_JOBS_MIN - 1, oldest_age_s=9.0, slots=10))
-    recent.take(span(4, started=0, oldest_age_s=9.0))
-    assert recent.dispatch_overhead_s is None
-    for tick in range(5, 30):
-        recent.take(span(tick, started=1000, oldest_age_s=9.0))
-    # Ten slots, of which one had a job: nine times 5 s over 1,000 starts.
-    assert recent.dispatch_overhead_s == pytest.approx(0.045, rel=0.01)
 
 
 # A batch of long jobs

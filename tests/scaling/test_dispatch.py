@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.measure import BUCKET_S, BucketRow
-from headway.scaling.metrics.dispatch_overhead import DISPATCH_ROUNDS_MIN, Dispatch, Seen, busy_slots
+from headway.scaling.measure import BUCKET_S, SERVICE_WINDOW_S, BucketRow
+from headway.scaling.metrics.dispatch_overhead import DISPATCH_ROUNDS_MIN, Dispatch, Seen, busy_slots, with_samples
 
 BUCKET = 100.0
 
@@ -39,6 +39,14 @@ def test_slots_were_busy_where_somebody_waited_all_the_time_and_no_worker_came_o
     samples: tuple[Seen, ...], slots: int | None
 ) -> None:
     assert busy_slots(samples, bucket_s=BUCKET) == slots
+
+
+def test_spans_of_which_no_row_is_kept_any_more_are_not_learned_from() -> None:
+    """A job that waited through a silence of a month: what the slots did in it is not known."""
+    month_s = 30 * 86_400.0
+    samples = (sample(BUCKET, 1.0), sample(BUCKET + month_s, month_s))
+    learned = with_samples(Dispatch(), samples, (), now_s=BUCKET + month_s + 1.0)
+    assert learned.slot_s <= 2 * SERVICE_WINDOW_S
 
 
 def row(jobs: int, service_s: float, *, failed: int = 0) -> BucketRow:

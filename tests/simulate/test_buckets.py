@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.measure import BUCKET_S, BucketRow, bucket_rows, queue_metrics
-from headway.scaling.metrics.rolling_estimate import ROLLING_WINDOW_S
+from headway.control.scheduler.bucket_cache import BucketCache
+from headway.scaling.measure import BUCKET_S, RATE_WINDOW_S, BucketRow, bucket_rows, queue_metrics
 from headway.scaling.model import EventKind, JobEvent, Objective
 from headway.simulate.bucket_view import KeptRows, RowWriter, edges_s, row_of
 from headway.simulate.controller import Controller, Observation
@@ -23,13 +23,15 @@ workloads = st.lists(
 ).map(lambda pairs: jobs(*sorted(pairs)))
 
 
-def written(workload: Jobs, *, workers: int, begins_at_s: float, phase_s: float) -> tuple[list[BucketRow], list[float]]:
+def written(
+    workload: Jobs, *, workers: int, begins_at_s: float, phase_s: float, is_live: bool
+) -> tuple[list[BucketRow], list[float]]:
     """The rows of a pool of constant size, and how long each job waited."""
     rows: dict[float, BucketRow] = {}
     script = Script(lambda seen: workers)
     waits: list[float] = []
     simulate(
-        [PoolPlan(jobs=workload, warm_workers=workers, is_live=True)],
+        [PoolPlan(jobs=workload, warm_workers=workers, is_live=is_live)],
         [script],
         rehearsal=Rehearsal(begins_at_s=begins_at_s, tick_phase_s=phase_s, goes_on_s=10.0),
         on_waits=lambda found: waits.extend(found[0]),
@@ -63,10 +65,10 @@ def events(workload: Jobs, waits: list[float], *, begins_at_s: float) -> list[Jo
     return found
 
 
-@given(workloads, st.integers(1, 4), st.sampled_from([0.0, 0.37, 1.25, 4.99]))
-def test_the_rows_are_those_of_the_pipeline(workload: Jobs, workers: int, phase_s: float) -> None:
+@given(workloads, st.integers(1, 4), st.sampled_from([0.0, 0.37, 1.25, 4.99]), st.booleans())
+def test_the_rows_are_those_of_the_pipeline(workload: Jobs, workers: int, phase_s: float, is_live: bool) -> None:
     begins_at_s = 1_000_000.123  # no job does anything just where a bucket ends
-    rows, waits = written(workload, workers=workers, begins_at_s=begins_at_s, phase_s=phase_s)
+    rows, waits = written(workload, workers=workers, begins_at_s=begins_at_s, phase_s=phase_s, is_live=is_live)
     expected = {row.bucket_s: row for row in bucket_rows(events(workload, waits, begins_at_s=begins_at_s))}
     found = {row.bucket_s: row for row in rows if row.arrived_jobs or row.started_jobs or row.finished_jobs}
     assert found.keys() == expected.keys()
@@ -84,18 +86,19 @@ def test_the_rows_are_those_of_the_pipeline(workload: Jobs, workers: int, phase_
 
 
 def test_buckets_end_by_the_clock() -> None:
-    assert list(edges_s(0.0, 12.0, begins_at_s=1_000_003.0)) == [2.0, 7.0, 12.0]
+    assert list(edges_s(0.0, 12.0, begins_at_s=1_000_003.0)) == [2.0, 7.0]
     assert list(edges_s(2.0, 6.9, begins_at_s=1_000_003.0)) == []
-    assert list(edges_s(0.0, 10.0, begins_at_s=1_000_000.0)) == [5.0, 10.0]
+    assert list(edges_s(0.0, 10.0, begins_at_s=1_000_000.0)) == [5.0]
 
 
 def part(at_s: float, *, arrived: int = 0, waiting: int = 0) -> BucketRow:
     return row_of(
         QUEUE,
+        at_s=at_s,
         counts=(arrived, 0, 0, 0),
         service_sum_s=0.0,
         pickups_s=(),
-        sample=(at_s, waiting, 0, 1.0 if waiting else None),
+        depths=(waiting, 0, 1.0 if waiting else None),
     )
 
 
@@ -119,7 +122,7 @@ def test_a_bucket_is_written_on_until_it_has_passed() -> None:
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 5), st.integers(0, 9)), min_size=1, max_size=80))
 def test_what_is_forgotten_changes_no_metric(observations: list[tuple[int, int, int]]) -> None:
     """Five-second parts with silences of up to 25 min between them."""
-    kept, everything, at_s = KeptRows(OBJECTIVE), {}, 1_000_000.0
+    kept, everything, at_s = KeptRows(OBJECTIVE, tick_s=BUCKET_S), {}, 1_000_000.0
     for silent_buckets, arrived, waiting in observations:
         at_s += BUCKET_S * (1 + silent_buckets)
         row = part(at_s, arrived=arrived, waiting=waiting)
@@ -127,9 +130,28 @@ def test_what_is_forgotten_changes_no_metric(observations: list[tuple[int, int, 
         kept.take([row])
         now_s = at_s + 0.7
         whole = queue_metrics(
-            list(everything.values()), queue=QUEUE, now_s=now_s, window_s=ROLLING_WINDOW_S, objective=OBJECTIVE
+            list(everything.values()), queue=QUEUE, now_s=now_s, window_s=RATE_WINDOW_S, objective=OBJECTIVE
         )
         assert kept.metrics(QUEUE, now_s=now_s) == whole
+
+
+@given(workloads, st.integers(1, 4), st.sampled_from([0.0, 0.37, 4.99]))
+def test_a_rehearsal_reads_the_rows_as_the_control_plane_does(workload: Jobs, workers: int, phase_s: float) -> None:
+    """Bit for bit, though each side forgets on the way what no window reaches any more."""
+    script = Script(lambda seen: workers)
+    simulate(
+        [PoolPlan(jobs=workload, warm_workers=workers)],
+        [script],
+        rehearsal=Rehearsal(begins_at_s=1_000_000.123, tick_phase_s=phase_s, goes_on_s=400.0),
+    )
+    kept, cache = KeptRows(OBJECTIVE, tick_s=BUCKET_S), BucketCache()
+    for revision, seen in enumerate(script.seen):
+        assert seen.rows is not None
+        kept.take(seen.rows)
+        cache.take(seen.rows, revision=revision)
+        cache.forget(now_s=seen.at_s)
+        ours, theirs = kept.metrics(QUEUE, now_s=seen.at_s), cache.metrics(QUEUE, now_s=seen.at_s, objective=OBJECTIVE)
+        assert ours == theirs
 
 
 def test_a_controller_that_is_given_rows_decides_by_them() -> None:

@@ -25,6 +25,7 @@ BUCKET_S = 5.0
 CLASS_BUCKET_S = 60.0  # a job class says how jobs differ, which nothing needs within seconds: a twelfth of the rows
 LATEST_S = 4_102_444_800.0  # the year 2100: what is later is no time
 BATCH_JOBS = 16  # of fewer, one long job makes the mean
+RATE_WINDOW_S = 60.0  # long enough to distinguish a rate from chance, short enough to let go soon after a burst
 SERVICE_WINDOW_S = 300.0  # service times are a property of the jobs, not of the moment: a longer memory, less noise
 
 SAMPLED = ("sampled_at_s", "waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s")  # of a row
@@ -325,22 +326,26 @@ def queue_metrics(
     *,
     queue: str,
     now_s: float,
-    window_s: float = 60.0,
+    window_s: float = RATE_WINDOW_S,
     objective: Objective,
+    tick_s: float = BUCKET_S,
     moving: Moving | None = None,
 ) -> QueueMetrics:
     """What ``rows`` of one queue say at ``now_s``.
 
     Rates are of (now - window, now]: the running bucket counts as far as it has come, and of the bucket that the window
     begins in, the part inside. Waits are of every bucket that the objective's window touches. Everything stays ``None``
-    where nothing was ever seen, and rates where the source reports depths alone. ``moving`` of the last read of the
-    same queue makes this one cheaper and no different.
+    where nothing was ever seen, and rates where the source reports depths alone. Arrivals are of the newest whole
+    buckets that make up ``tick_s``, from one evaluation to the next. ``moving`` of the last read of the same queue
+    makes this one cheaper and no different.
     """
     if not rows:
         return QueueMetrics(queue=queue, window_s=window_s)
     moving = moving or Moving()
     recent = _within(rows, from_s=now_s - window_s, now_s=now_s)
     shares = [(row, _share(row, from_s=now_s - window_s)) for row in recent]
+    running_s = bucket_start_s(now_s)
+    newest = _within(rows, from_s=running_s - max(BUCKET_S, tick_s), now_s=running_s - BUCKET_S)
     sampled = max([row for row in rows if row.sampled_at_s is not None], key=_bucket_s, default=None)
     served = _within(rows, from_s=now_s - SERVICE_WINDOW_S, now_s=now_s)
     services = moving.services.of({row.bucket_s: row.service_sketch for row in served if row.service_sketch})
@@ -356,10 +361,10 @@ def queue_metrics(
         **_sampled(sampled),
         in_flight_mean_jobs=in_flight_jobs,
         window_s=window_s,
-        arrived_jobs=sum(row.arrived_jobs for row in recent if row.bucket_s == bucket_start_s(now_s) - BUCKET_S),
-        retried_jobs=sum(row.retried_jobs for row in recent if row.bucket_s == bucket_start_s(now_s) - BUCKET_S),
+        arrived_jobs=sum(row.arrived_jobs for row in newest),
+        retried_jobs=sum(row.retried_jobs for row in newest),
         # Also while jobs only start: those that came too fast may be late when nothing comes any more.
-        arrived_until_s=bucket_start_s(now_s) if any(row.arrived_jobs or row.started_jobs for row in recent) else None,
+        arrived_until_s=running_s if any(row.arrived_jobs or row.started_jobs for row in recent) else None,
         arrival_rate_per_s=sum(share * row.arrived_jobs for row, share in shares) / window_s,
         retry_rate_per_s=sum(share * row.retried_jobs for row, share in shares) / window_s,
         start_rate_per_s=sum(share * row.started_jobs for row, share in shares) / window_s,
@@ -477,7 +482,7 @@ def is_uneventful(row: BucketRow) -> bool:
     )
 
 
-def settles_at_s(rows: Iterable[BucketRow], *, window_s: float = 60.0, objective: Objective) -> float:
+def settles_at_s(rows: Iterable[BucketRow], *, window_s: float = RATE_WINDOW_S, objective: Objective) -> float:
     """From when on ``queue_metrics`` of ``rows`` says the same at any time: no window reaches an event any more."""
     longest_s = max(window_s, SERVICE_WINDOW_S, objective.window_s)
     return max((row.bucket_s + BUCKET_S + longest_s for row in rows if not is_uneventful(row)), default=-math.inf)

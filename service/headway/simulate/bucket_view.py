@@ -4,24 +4,22 @@ The engine writes the rows that the pipeline would have written, and the control
 """
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from itertools import chain
 
 from headway.scaling.measure import (
     BUCKET_S,
+    RATE_WINDOW_S,
     SERVICE_WINDOW_S,
     BucketRow,
     Moving,
     bucket_start_s,
     is_uneventful,
-    merged,
     merged_row,
     queue_metrics,
     sketch_index,
 )
 from headway.scaling.metrics.dispatch_overhead import SAMPLES_KEPT, Dispatch, Seen, seen_of, with_samples
-from headway.scaling.metrics.rolling_estimate import ROLLING_WINDOW_S
 from headway.scaling.model import Objective, QueueMetrics
 from headway.scaling.view import PoolView
 
@@ -29,33 +27,13 @@ BUCKET_EDGE_S = 1e-6  # a part that ends where a bucket does is of that bucket, 
 
 
 def edges_s(from_s: float, until_s: float, *, begins_at_s: float) -> Iterable[float]:
-    """Where a bucket ends in (from, until], in seconds from the beginning, which is ``begins_at_s`` by the clock."""
+    """Where a bucket ends between the two, in seconds from the beginning, which is ``begins_at_s`` by the clock."""
     offset_s = begins_at_s - bucket_start_s(begins_at_s)
     number = math.floor((from_s + offset_s) / BUCKET_S) + 1
-    while (edge_s := number * BUCKET_S - offset_s) <= until_s:
+    while (edge_s := number * BUCKET_S - offset_s) < until_s:
         if edge_s > from_s:
             yield edge_s
         number += 1
-
-
-class Pickups:
-    """The waits of the jobs of one queue, taken as they start."""
-
-    def __init__(self) -> None:
-        self._waiting: list[int] = []
-        self._come_jobs = 0
-
-    def take(self, pickup_s: Sequence[float], *, come_jobs: int) -> list[float]:
-        """The waits of those that have started since the last call: of those that have come, what is a number now."""
-        found, waiting = [], []
-        for job in chain(self._waiting, range(self._come_jobs, come_jobs)):
-            waited_s = pickup_s[job]
-            if math.isnan(waited_s):
-                waiting.append(job)
-            else:
-                found.append(waited_s)
-        self._waiting, self._come_jobs = waiting, come_jobs
-        return found
 
 
 class RowWriter:
@@ -77,25 +55,30 @@ class RowWriter:
         return rows
 
 
+Depths = tuple[int, int, float | None]  # what waits, what is in flight, and how old the oldest is
+
+
 def row_of(
     queue: str,
     *,
+    at_s: float,
     counts: tuple[int, int, int, int],
     service_sum_s: float,
     pickups_s: Sequence[float],
-    sample: tuple[float, int, int, float | None],
+    depths: Depths | None,
 ) -> BucketRow:
     """The row of a part of one bucket.
 
     Args:
         queue: Whose it is.
+        at_s: When the part ended, in Unix seconds.
         counts: Jobs that arrived, those of them that came back for another attempt, and those that started and ended.
         service_sum_s: Of those that ended. Each counts as long as their mean, which is all that deciding asks for.
         pickups_s: Waits of those that started.
-        sample: When the part ended (Unix seconds), and what waited, was in flight, and how old the oldest was then.
+        depths: How the queue stood then; ``None``: not sampled.
     """
     arrived, retried, started, finished = counts
-    at_s, waiting, in_flight, oldest_age_s = sample
+    waiting, in_flight, oldest_age_s = (None, None, None) if depths is None else depths
     return BucketRow(
         queue=queue,
         bucket_s=bucket_start_s(at_s - BUCKET_EDGE_S),
@@ -106,11 +89,11 @@ def row_of(
         service_sum_s=service_sum_s,
         service_sketch={sketch_index(service_sum_s / finished): finished} if finished else {},
         pickup_max_s=max(pickups_s, default=None),
-        pickup_sketch=merged({sketch_index(pickup_s): 1} for pickup_s in pickups_s),
-        sampled_at_s=at_s,
+        pickup_sketch=dict(Counter(map(sketch_index, pickups_s))),
+        sampled_at_s=None if depths is None else at_s,
         waiting_jobs=waiting,
         in_flight_jobs=in_flight,
-        delayed_jobs=0,
+        delayed_jobs=None if depths is None else 0,
         oldest_age_s=oldest_age_s,
     )
 
@@ -123,11 +106,12 @@ def depth_row(queue: str, *, at_s: float, waiting_jobs: int) -> BucketRow:
 
 
 class KeptRows:
-    """The rows of one queue that a window of deciding still reaches: what ``estimate.Recent`` is for counts."""
+    """The rows of one queue that a window of deciding still reaches."""
 
-    def __init__(self, objective: Objective) -> None:
+    def __init__(self, objective: Objective, *, tick_s: float) -> None:
         self._objective = objective
-        self._kept_s = max(ROLLING_WINDOW_S, SERVICE_WINDOW_S, objective.window_s) + BUCKET_S
+        self._tick_s = tick_s
+        self._kept_s = max(RATE_WINDOW_S, SERVICE_WINDOW_S, objective.window_s, tick_s) + BUCKET_S
         self._rows: dict[float, BucketRow] = {}
         self._moving = Moving()
         self._samples: deque[Seen] = deque(maxlen=SAMPLES_KEPT)
@@ -166,7 +150,8 @@ class KeptRows:
             list(self._rows.values()),
             queue=queue,
             now_s=now_s,
-            window_s=ROLLING_WINDOW_S,
+            window_s=RATE_WINDOW_S,
             objective=self._objective,
+            tick_s=self._tick_s,
             moving=self._moving,
         )

@@ -10,15 +10,16 @@ from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.history.daily import Recall
 from headway.scaling.history.weekly import Member, Recalled, Weeks, recalled
+from headway.scaling.measure import BucketRow
 from headway.scaling.metrics.behaviour import Behaviour, mean_s, of_late_s
-from headway.scaling.metrics.rolling_estimate import RecentSpans, Span
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.schedule import Zones
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import LAG_S, PoolView, copied
-from headway.simulate.bucket_view import KeptRows
+from headway.simulate.bucket_view import KeptRows, RowWriter
+from headway.simulate.counted_rows import counted_rows
 from headway.simulate.observation import Observation
 
 __all__ = ["QUEUE", "Controller", "Observation", "ceiling_workers"]
@@ -63,7 +64,8 @@ class Controller:
         self._tick_s = tick_s
         self._slots_per_worker = slots_per_worker
         self._taken_at_s: float | None = None
-        self._recent: RecentSpans | KeptRows = RecentSpans(target_s=self.profile.objective.target_s, tick_s=tick_s)
+        self._recent = KeptRows(self.profile.objective, tick_s=tick_s)
+        self._counted = RowWriter(self.profile.queues[0])
         self._behaviour = measured = behaviour or Behaviour()
         known_s = of_late_s(measured)
         self._start_up_s = start_up_s if known_s is None else known_s
@@ -99,8 +101,7 @@ class Controller:
         before = self._memory
         at_s = observation.at_s if now_s is None else now_s
         view = self._view(observation, now_s=at_s)
-        if isinstance(self._recent, KeptRows):
-            self._recent.learn(view, at_s=observation.at_s, now_s=at_s)
+        self._recent.learn(view, at_s=observation.at_s, now_s=at_s)
         decision, memory = decide(view, before, now_s=at_s, strategies=self._strategies)
         self._memory, self._last = memory, (view, before, decision, memory)
         stands = _is_quiet(observation) and before == self._memory and self._is_still(decision)
@@ -145,18 +146,19 @@ class Controller:
         )
 
     def _take(self, seen: Observation) -> None:
-        if seen.rows is not None and self._taken_at_s is None:
-            self._recent = KeptRows(self.profile.objective)
-        if isinstance(self._recent, KeptRows):
-            self._recent.take(seen.rows or ())
-        else:
-            self._recent.take(_span(seen, slots_per_worker=self._slots_per_worker))
+        self._recent.take(self._rows_of_counts(seen) if seen.rows is None else seen.rows)
         if self._exposed_s > 0:  # nobody else asks what was
             fresh_jobs = seen.arrived - seen.retried
             self._recall.take(fresh_jobs, at_s=seen.at_s)
             if self._weeks is not None:
                 self._weeks.take(fresh_jobs, at_s=seen.at_s)
         self._taken_at_s = seen.at_s
+
+    def _rows_of_counts(self, seen: Observation) -> tuple[BucketRow, ...]:
+        since_s = seen.at_s - self._tick_s if self._taken_at_s is None else self._taken_at_s
+        for row in counted_rows(self._counted.queue, seen, since_s=since_s):
+            self._counted.add(row)
+        return self._counted.take()
 
     def _view(self, seen: Observation, *, now_s: float) -> PoolView:
         if seen.at_s != self._taken_at_s:
@@ -228,20 +230,4 @@ def _is_quiet(seen: Observation) -> bool:
         or seen.finished
         or seen.in_flight
         or seen.delayed
-    )
-
-
-def _span(seen: Observation, *, slots_per_worker: int) -> Span:
-    return Span(
-        ended_at_s=seen.at_s,
-        arrived_jobs=seen.arrived,
-        retried_jobs=seen.retried,
-        started_jobs=seen.started,
-        finished_jobs=seen.finished,
-        service_sum_s=seen.service_sum_s,
-        pickup_max_s=seen.pickup_max_s,
-        waiting_jobs=seen.waiting,
-        in_flight_jobs=seen.busy if seen.in_flight is None else seen.in_flight,
-        oldest_age_s=seen.oldest_age_s,
-        running_slots=(seen.busy + seen.idle) * slots_per_worker,
     )

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 
 from headway.scaling.measure import (
     BUCKET_S,
+    RATE_WINDOW_S,
     BucketRow,
     Moving,
     is_uneventful,
@@ -13,12 +14,10 @@ from headway.scaling.measure import (
     settles_at_s,
 )
 from headway.scaling.metrics.flush_detection import BacklogDrop, fall_of
-from headway.scaling.metrics.rolling_estimate import ROLLING_WINDOW_S
 from headway.scaling.model import Objective, QueueMetrics
 
 CACHED_S = 300.0  # the longest window that deciding reads
 CACHE_GONE_S = 86_400.0  # a queue without a row for longer is as one that was never seen
-RATE_WINDOW_S = ROLLING_WINDOW_S  # the simulator's, so that a rehearsal is of what runs
 
 
 class BucketCache:

@@ -7,7 +7,7 @@ what the jobs that ended took, is the overhead of those jobs.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from headway.scaling.measure import BUCKET_S, BucketRow, bucket_start_s
+from headway.scaling.measure import BUCKET_S, SERVICE_WINDOW_S, BucketRow, bucket_start_s
 from headway.scaling.view import PoolView
 
 DISPATCH_KEPT = 0.98  # of what was learned, at each further span: the last five minutes of waiting count most
@@ -96,7 +96,9 @@ def with_samples(known: Dispatch, samples: Sequence[Seen], rows: Iterable[Bucket
     if not samples[-1].oldest_age_s and not samples[0].oldest_age_s:
         return known
     by_bucket = _by_bucket(rows)
-    bucket_s = max(known.until_s, bucket_start_s(samples[0].sampled_at_s))
+    # Of what is older no rows are kept: after a silence, jobs that nobody counts any more were not none.
+    from_s = max(samples[0].sampled_at_s, now_s - SERVICE_WINDOW_S + BUCKET_S)
+    bucket_s = max(known.until_s, bucket_start_s(from_s))
     while bucket_s + BUCKET_S <= now_s - DISPATCH_SETTLES_S:
         slots = busy_slots(tuple(samples), bucket_s=bucket_s)
         if slots:

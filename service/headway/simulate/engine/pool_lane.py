@@ -13,7 +13,7 @@ from headway.scaling.metrics.sampling_instant import RecentStarts, counted
 from headway.scaling.model import Decision, Memory, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.view import PoolView
-from headway.simulate.bucket_view import Pickups, RowWriter, depth_row, edges_s, row_of
+from headway.simulate.bucket_view import RowWriter, depth_row, edges_s, row_of
 from headway.simulate.controller import QUEUE, Controller
 from headway.simulate.engine.draws import Draw, chance
 from headway.simulate.engine.evaluation_times import WAKE_AGAIN_S, Lag
@@ -53,8 +53,7 @@ class Lane:
         self._last: Observation | None = None
         self._lag = Lag(plan.behaviour, chance(seed, f"{plan.name}/lag"))
         self._is_exact = not (plan.is_live or self._lag.is_any)
-        self._rows = RowWriter(self.profile.queues[0]) if plan.is_live else None
-        self._pickups = Pickups()
+        self._rows = RowWriter(self.profile.queues[0])
         self._sampled_s = 0.0
         self._unlooked: Observation | None = None
         """What was seen and not decided on yet."""
@@ -65,11 +64,16 @@ class Lane:
 
     def advance(self, now_s: float, *, from_s: float) -> None:
         """Let everything happen from ``from_s`` up to ``now_s``, and note what an evaluation at that time sees."""
-        if self._is_exact:
-            self.pool.advance(now_s)
-        else:
-            seen, before = self._seen_late(now_s, from_s=from_s), self._unlooked
-            self._unlooked = seen if before is None else together(before, seen)
+        if not self._is_exact:
+            self._note(self._seen_late(now_s, from_s=from_s))
+            return
+        for edge_s in self._edges_s(now_s):
+            self._note(self._part(edge_s))
+        self.pool.advance(now_s)
+
+    def _note(self, seen: Observation) -> None:
+        """Keep what was seen for the next evaluation."""
+        self._unlooked = seen if self._unlooked is None else together(self._unlooked, seen)
 
     def _seen_late(self, now_s: float, *, from_s: float) -> Observation:
         """The queue as it was some moments before, and the workers as they were some other moments before.
@@ -79,14 +83,18 @@ class Lane:
         """
         queue_s = max(from_s, now_s - self._lag.queue_s())
         workers_s = max(from_s, now_s - self._lag.workers_s())
-        reads: list[tuple[float, Callable[[float], Any]]] = [(queue_s, self._sampled_at), (workers_s, self._workers_at)]
-        if self._rows:
+        reads: list[tuple[float, Callable[[float], Any]]] = [
+            (queue_s, self._sampled_at),
+            (workers_s, self._workers_at),
+        ]
+        if self.pool.plan.is_live:
             reads.append((queue_s + POLL_S * ((now_s - queue_s) // POLL_S), self._begun_at))
         found = {read: read(at_s) for at_s, read in sorted(reads, key=itemgetter(0))}
         self.pool.advance(now_s)
-        self._sampled_s = queue_s
-        seen = replace(found[self._sampled_at], **found[self._workers_at])
-        return self._at_one_instant(seen, queue_s, workers_s, found[self._begun_at]) if self._rows else seen
+        seen: Observation = replace(found[self._sampled_at], **found[self._workers_at])
+        if not self.pool.plan.is_live:
+            return seen
+        return self._at_one_instant(seen, queue_s, workers_s, found[self._begun_at])
 
     def _workers_at(self, at_s: float) -> dict[str, Any]:
         self.pool.advance(at_s)
@@ -119,11 +127,12 @@ class Lane:
         )
 
     def _sampled_at(self, until_s: float) -> Observation:
-        if self._rows is None:
-            self.pool.advance(until_s)
-            return self.pool.observe(until_s, at_s=self._begins_at_s + until_s)
         parts = [self._part(edge_s) for edge_s in self._edges_s(until_s)]
-        return replace(reduce(together, [*parts, self._part(until_s)]), rows=self._rows.take())
+        return self._with_rows(reduce(together, [*parts, self._part(until_s)]))
+
+    def _with_rows(self, seen: Observation) -> Observation:
+        """``seen`` with the rows that have changed since the last one."""
+        return replace(seen, rows=self._rows.take())
 
     def _edges_s(self, until_s: float) -> Sequence[float]:
         """Where buckets end until then, from the one on in which anything may happen."""
@@ -132,16 +141,17 @@ class Lane:
 
     def _part(self, until_s: float) -> Observation:
         """What happened since the last part, which is written into its row as well."""
-        assert self._rows is not None
         self.pool.advance(until_s)
+        self._sampled_s = until_s
         part = self.pool.observe(until_s, at_s=self._begins_at_s + until_s)
         self._rows.add(
             row_of(
                 self._rows.queue,
+                at_s=part.at_s,
                 counts=(part.arrived, part.retried, part.started, part.finished),
                 service_sum_s=part.service_sum_s,
-                pickups_s=self._pickups.take(self.pool.pickup_s, come_jobs=self.pool.come_jobs),
-                sample=(part.at_s, part.waiting, part.in_flight or 0, part.oldest_age_s),
+                pickups_s=self.pool.seen_waits_s,
+                depths=(part.waiting, part.in_flight or 0, part.oldest_age_s),
             )
         )
         return part
@@ -172,10 +182,11 @@ class Lane:
     def refresh(self, now_s: float, *, capacity_workers: int | None = None) -> None:
         """Let the controller see its pool and decide for it alone; hosts hold no more than ``capacity_workers``."""
         if self._is_exact:
-            seen = self.pool.observe(now_s, at_s=self._begins_at_s + now_s)
-        else:
-            assert self._unlooked is not None, "advance() comes first"
-            seen, self._unlooked = self._unlooked, None
+            self._note(self._part(now_s))
+        seen, self._unlooked = self._unlooked, None
+        assert seen is not None, "advance() comes first"
+        if self._is_exact:
+            seen = self._with_rows(seen)
         if self.pool.plan.is_depth_only:
             seen = self._depth_alone(seen)
         if capacity_workers is not None:

@@ -77,9 +77,12 @@ class RunningPool:
         self._next_job = self._seen_job = 0
         self._retries = [0, *accumulate(self.jobs.retries)]
         """Of so many of the jobs given, how many are retries; only the first where none is."""
-        self._again = self._started = self._finished = 0
+        self._again = self._finished = 0
         self._service_sum_s = 0.0
-        self._pickup_max_s = -1.0
+        self._waits_s: list[float] = []
+        """Of the jobs that have started since the last observation."""
+        self.seen_waits_s: list[float] = []
+        """Of those that had started by the last observation, since the one before."""
         for _ in range(plan.warm_workers):
             self.crew.spawn(0.0, is_warm=True)
 
@@ -96,11 +99,6 @@ class RunningPool:
         return min(comes_s, events[0][0]) if events else comes_s
 
     @property
-    def come_jobs(self) -> int:
-        """How many of the jobs have come."""
-        return self._next_job
-
-    @property
     def oldest_s(self) -> float:
         """When the oldest waiting job was enqueued; where none waits, when the next one arrives."""
         if not self._waiting:
@@ -115,9 +113,9 @@ class RunningPool:
         events, available, waiting, serial = crew.events, crew.available, self._waiting, crew.serial
         arrivals_s, waits_from_s, pickup_s = self._arrivals_s, self._waits_from_s, self.pickup_s
         service_s, in_use_s, overhead_s = self._service_s, self._in_use_s, self._overhead_s
-        job, pickup_max_s = self._next_job, -1.0
+        job, waits_s = self._next_job, self._waits_s
         arrives_s, jobs = arrivals_s[job], len(pickup_s)
-        started = finished = 0
+        finished = 0
         service_sum_s = 0.0
         while True:
             if not events or arrives_s <= events[0][0]:
@@ -130,9 +128,7 @@ class RunningPool:
                         available.pop()
                     heappush(events, (arrives_s + in_use_s[job], serial(), worker, job))
                     pickup_s[job] = overhead_s
-                    if pickup_max_s < overhead_s:
-                        pickup_max_s = overhead_s
-                    started += 1
+                    waits_s.append(overhead_s)
                 else:
                     waiting.append(job)
                 job += 1
@@ -153,9 +149,7 @@ class RunningPool:
                 waited_s = now_s - waits_from_s[ended]
                 if ended < jobs:
                     pickup_s[ended] = waited_s
-                if waited_s > pickup_max_s:
-                    pickup_max_s = waited_s
-                started += 1
+                waits_s.append(waited_s)
             else:
                 heappop(events)
                 self.ended_s = now_s
@@ -165,9 +159,6 @@ class RunningPool:
                 if worker.is_burst and worker.free_slots == crew.slots:
                     crew.leave(worker, now_s)
         self._next_job = job
-        if pickup_max_s > self._pickup_max_s:
-            self._pickup_max_s = pickup_max_s
-        self._started += started
         self._finished += finished
         self.done_jobs += finished
         self._service_sum_s += service_sum_s
@@ -245,8 +236,7 @@ class RunningPool:
                 available.pop()
             heappush(self.crew.events, (now_s + self._in_use_s[job], self.crew.serial(), worker, job))
             waited_s = now_s - self._waits_from_s[job]
-            self._pickup_max_s = max(self._pickup_max_s, waited_s)
-            self._started += 1
+            self._waits_s.append(waited_s)
             if job < len(self.pickup_s):
                 self.pickup_s[job] = waited_s
 
@@ -286,10 +276,13 @@ class RunningPool:
             if job >= 0 and end_s > ends_s and (not overhead_s or now_s >= end_s - in_use_s[job] + overhead_s)
         ]
         busy = len({id(worker) for worker in serving if worker.state == RUNNING})
-        in_flight = None if seen.in_flight is None else len(serving)
         measured_s = self.jobs.dispatch_s if self.jobs.dispatch_s and self.done_jobs else None
         return replace(
-            seen, busy=busy, idle=seen.busy + seen.idle - busy, in_flight=in_flight, dispatch_overhead_s=measured_s
+            seen,
+            busy=busy,
+            idle=seen.busy + seen.idle - busy,
+            in_flight=len(serving),
+            dispatch_overhead_s=measured_s,
         )
 
     def begun_s(self, now_s: float) -> tuple[float, ...]:
@@ -309,6 +302,7 @@ class RunningPool:
     def observe(self, now_s: float, *, at_s: float) -> Observation:
         """What can be measured now; the counts begin anew."""
         crew, waiting, known = self.crew, self._waiting, self.crew.learned_starts
+        self.seen_waits_s, self._waits_s = self._waits_s, []
         running, starting, idle = len(crew.running), len(crew.starting), crew.idle_workers
         seen = Observation(
             at_s=at_s,
@@ -316,7 +310,7 @@ class RunningPool:
             oldest_age_s=now_s - min(self._enqueued_s[job] for job in heads(waiting)) if waiting else 0.0,
             arrived=self._next_job - self._seen_job + self._again,
             retried=self._again + self._given_retries(),
-            started=self._started,
+            started=len(self.seen_waits_s),
             finished=self._finished,
             service_sum_s=max(0.0, self._service_sum_s - self.jobs.dispatch_s * self._finished),
             workers=running + starting,
@@ -324,14 +318,13 @@ class RunningPool:
             idle=idle,
             starting=starting,
             leaving=len(crew.leaving) if self.sees_leaving else 0,
-            pickup_max_s=self._pickup_max_s if self._pickup_max_s >= 0.0 else None,
-            in_flight=crew.jobs_in_flight if crew.slots > 1 or self.plan.is_live else None,
+            pickup_max_s=max(self.seen_waits_s, default=None),
+            in_flight=crew.jobs_in_flight,
             start_up_s=None if known is None else known.mean_s,
             start_up_p95_s=None if known is None else known.p95_s,
             delayed=self._scheduled.delayed(now_s),
         )
         self._seen_job = self._next_job
-        self._again = self._started = self._finished = 0
+        self._again = self._finished = 0
         self._service_sum_s = 0.0
-        self._pickup_max_s = -1.0
         return self._as_reported(seen, now_s) if self.jobs.dispatch_s or self._overhead_s else seen
