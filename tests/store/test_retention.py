@@ -26,13 +26,6 @@ ROWS = {
         ),
         ("host_name", "50 minutes", "70 minutes"),
     ),
-    "idempotency_keys": (
-        (
-            "insert into idempotency_keys (identity, key_sha256, request_sha256, claimed_at) "
-            "values ('{name}', 'k', 'r', now() - interval '{age}')"
-        ),
-        ("identity", "23 hours", "25 hours"),
-    ),
     "queue_samples": (
         (
             "insert into queue_samples (queue, sampled_at_s, waiting_jobs, received_at) "

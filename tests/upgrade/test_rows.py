@@ -12,7 +12,7 @@ from headway.store import migrate
 from headway.store.embedded import dump
 from upgrade.recorded import State, states
 
-GONE: frozenset[str] = frozenset()
+GONE = frozenset({"idempotency_keys"})
 """Tables that a migration has dropped on purpose, each named in the changelog's Removed."""
 
 

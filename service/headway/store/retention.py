@@ -25,7 +25,6 @@ SEASONS_KEPT_DAYS = 30  # of such a queue: longer than any holiday of whoever br
 ATTAINMENT_KEPT_DAYS = 31  # the window of an error budget, and a day
 ALERTS_KEPT_S = HOURS_KEPT_S  # one that goes on stays
 SILENCES_KEPT_DAYS = 30  # that have ended; the audit log has them for good
-KEYS_KEPT_S = 86_400  # of writes that may be sent again
 REFUSALS_KEPT_DAYS = 90  # programs can have them written at will; what people changed is kept for good
 CUTS_KEPT_DAYS = 30
 RELEASED_KEPT_DAYS = 7  # longer than a job takes that its draining worker still reports
@@ -64,7 +63,6 @@ SERVED: Mapping[str, str] = {
     "alerts": f"until_s < extract(epoch from now() - interval '{ALERTS_KEPT_S} seconds')",
     "job_cuts": f"recorded_at < now() - interval '{CUTS_KEPT_DAYS} days'",
     "silences": f"until_s < extract(epoch from now() - interval '{SILENCES_KEPT_DAYS} days')",
-    "idempotency_keys": f"claimed_at < now() - interval '{KEYS_KEPT_S} seconds'",
     "audit_log": "action in ('call refused', 'sign-in failed', 'host renamed', 'host report refused') "
     f"and acted_at < now() - interval '{REFUSALS_KEPT_DAYS} days'",
 }

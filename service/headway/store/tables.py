@@ -736,20 +736,6 @@ notifications = Table(
     Index("ix_notifications_waiting", "receiver", "pool", "sequence", postgresql_where=text("state = 'waiting'")),
 )
 
-idempotency_keys = Table(
-    "idempotency_keys",
-    metadata,
-    # A write that its sender named, and how it was answered; without a status somebody is carrying it out.
-    Column("identity", Text, nullable=False),
-    Column("key_sha256", Text, nullable=False),
-    Column("request_sha256", Text, nullable=False),
-    _stamp("claimed_at"),
-    Column("status", Integer),
-    Column("headers", JSONB(none_as_null=True)),
-    Column("body", LargeBinary),
-    PrimaryKeyConstraint("identity", "key_sha256"),
-)
-
 # --- who may call ----------------------------------------------------------------------------------------------------
 
 credentials = Table(

@@ -15,7 +15,6 @@ from headway.control.bounds import DEFAULT, Bounds
 from headway.control.http import dashboard
 from headway.control.http.connections import Connections
 from headway.control.http.dependencies import ApiContext
-from headway.control.http.idempotent_writes import IdempotentWrites, describe
 from headway.control.http.middleware import RequestGuard
 from headway.control.http.overview.broadcaster import Feed
 from headway.control.http.overview.health_reasons import Reason, telemetry_of
@@ -139,7 +138,6 @@ def create_app(
         ended_strangers=ended_strangers,
         recommends_only=recommends_only,
     )
-    app.add_middleware(IdempotentWrites, engine=engine)  # behind the guard: who calls is known, and may
     app.add_middleware(RequestGuard, callers=callers, bound_host=address.host)
     return app
 
@@ -189,7 +187,6 @@ def _described(app: FastAPI) -> dict[str, Any]:
     stream = described["paths"]["/v1/events"]["get"]["responses"]["200"]["content"]
     # The framework writes a keyword of OpenAPI 3.2 here, which readers of 3.1 may refuse.
     stream["text/event-stream"] = {"schema": {"type": "string", "description": "Events; the data of each is JSON."}}
-    describe(described["paths"])
     components = described["components"]
     template = "#/components/schemas/{model}"
     _, definitions = models_json_schema(
