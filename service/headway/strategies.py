@@ -11,11 +11,14 @@ from types import MappingProxyType
 
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.mapping import is_number, near
-from headway.scaling.profile import Profile
+from headway.scaling.profile import Forecast, Profile
+from headway.scaling.profile_keys.presets import PRESETS
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 
 GROUP = "headway.strategies"
+READS_POLICIES = "hybrid_v3"
+"""The strategy to which the policies of a forecast mean something; to others they mean auto."""
 
 
 def load_strategies(announced: Iterable[EntryPoint] | None = None) -> Mapping[str, Strategy]:
@@ -52,6 +55,21 @@ def refuse_unknown(profile: Profile, strategies: Mapping[str, Strategy]) -> None
                 for name in unknown
             )
         )
+
+
+def refuse_unread_forecast(profile: Profile) -> None:
+    """Return if the strategy of ``profile`` reads its forecast, or its preset brought that.
+
+    Raises:
+        Invalid: it is a policy that the strategy takes for auto.
+    """
+    forecast, preset = profile.forecast, PRESETS.get(profile.preset or "", {})
+    if forecast in {Forecast.AUTO, Forecast.OFF, preset.get("forecast")} or profile.strategy == READS_POLICIES:
+        return
+    raise Invalid(
+        f"profile {profile.pool!r}: forecast={forecast.value} is a policy of strategy {READS_POLICIES!r}; "
+        f"strategy {profile.strategy!r} reads auto or off"
+    )
 
 
 def _loaded(entry: EntryPoint) -> Strategy:

@@ -20,6 +20,7 @@ from headway.errors import Refused
 from headway.local import procfs
 from headway.wire.v1 import agent_pb2
 from support.agent_host import Host, ended, one_host
+from support.credential_files import token_file
 from support.fake_control import FakeControl, row, serving
 from support.processes import runs
 from support.waiting import eventually
@@ -229,7 +230,7 @@ def test_without_the_token_it_says_so_and_keeps_its_workers(host: Host) -> None:
     eventually(lambda: "UNAUTHENTICATED" in host.logged())
     host.clear()
     assert "refuses: no token (UNAUTHENTICATED); workers run on as they are" in host.logged()
-    host.agent(HEADWAY_TOKEN="s3cret")
+    host.agent(HEADWAY_TOKEN_FILE=token_file(host.state_dir.parent, "s3cret"))
     eventually(lambda: host.control.reports and not host.control.workers())
     assert not runs(pid)
 

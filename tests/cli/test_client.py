@@ -272,16 +272,14 @@ def test_apply_reports_what_a_profile_cannot_keep(
     assert "keep 1 worker warm (workers_min)" in capsys.readouterr().out
 
 
-def test_apply_says_that_a_forecast_policy_means_auto(
-    served: Served, seed: Seed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("command", ["apply", "validate"])
+def test_a_forecast_policy_that_the_strategy_does_not_read_is_refused(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    seed.host("a")
     text = "pools:\n  mail: {queues: [redis/mail], template: rq, forecast: aggressive}\n"
-    assert main(["apply", profiles_file(tmp_path, text)]) == 0
-    assert capsys.readouterr().out == (
-        f"created mail at {served.url}\n"
-        "  note: forecast=aggressive means auto to strategy 'hybrid' (deprecated): write auto or off\n"
-    )
+    assert main([command, profiles_file(tmp_path, text)]) == 2
+    said = "forecast=aggressive is a policy of strategy 'hybrid_v3'; strategy 'hybrid' reads auto or off"
+    assert said in capsys.readouterr().err
 
 
 def test_a_pool_is_set_by_hand_and_left_to_itself_again(

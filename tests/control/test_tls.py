@@ -39,6 +39,7 @@ from headway.store.access.tokens import TokenWanted, create_token
 from headway.store.engine import create_engine, transaction
 from headway.store.overview import read_hosts
 from headway.wire.channel import Tls, read_tls
+from support.credential_files import token_file
 
 LOOPBACK = Address(host="127.0.0.1", port=0)
 
@@ -199,7 +200,11 @@ async def test_an_agent_that_does_not_trust_the_control_plane_logs_so_and_sends_
                 *(sys.executable, "-m", "headway", "agent", "--control", f"127.0.0.1:{server.port}"),
                 *("--host-file", str(tmp_path / "host.toml"), "--state-dir", str(tmp_path / "state")),
                 stderr=output,
-                env={**os.environ, "HEADWAY_JOIN_TOKEN": "hwj_secret", "HEADWAY_TLS_CA": str(keys.ca)},
+                env={
+                    **os.environ,
+                    "HEADWAY_JOIN_TOKEN_FILE": token_file(tmp_path, "hwj_secret"),
+                    "HEADWAY_TLS_CA": str(keys.ca),
+                },
             )
         try:
             async with asyncio.timeout(30.0):

@@ -8,6 +8,7 @@ from pathlib import Path
 from lab.hosts import MARK, skewed_by
 from lab.network import Network
 from lab.programs import Program
+from support.credential_files import token_file
 
 GRPC_PORT, HTTP_PORT = 8461, 8460
 TOKEN = "of-the-lab-4Zp8Qw2x"  # it opens nothing else
@@ -33,7 +34,7 @@ class Control:
                 "HEADWAY_EVENT_LOG": str(folder / "events"),
                 "HEADWAY_GRPC_ADDRESS": self.grpc,
                 "HEADWAY_HTTP_ADDRESS": self.http,
-                "HEADWAY_TOKEN": TOKEN,
+                "HEADWAY_TOKEN_FILE": token_file(folder, TOKEN, name=f"{name}.token"),
                 "HEADWAY_TLS": "elsewhere",  # nobody else is on these networks
                 MARK: run,
                 **skewed_by(self.clock),

@@ -18,6 +18,7 @@ from lab.cgroups import Cgroup
 from lab.disks import Disk
 from lab.network import Network
 from lab.programs import Program
+from support.credential_files import token_file
 
 MARK, HOST = "LAB_RUN", "LAB_HOST"
 BRITTLE = "brittle"
@@ -104,7 +105,7 @@ class Host:
                 "HEADWAY_HOST_FILE": str(self._host_file),
                 "HEADWAY_STATE_DIR": str(self._folder / "state"),
                 "HEADWAY_HOST_NAME": name,
-                "HEADWAY_TOKEN": token,
+                "HEADWAY_TOKEN_FILE": token_file(self._folder, token),
                 **skewed_by(self.clock),
                 MARK: run,
                 HOST: name,

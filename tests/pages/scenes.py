@@ -113,7 +113,7 @@ def control_plane(servers: Servers) -> Iterator[Scene]:
 @contextmanager
 def _plane(servers: Servers) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
     """A control plane: what stands in the place of its usual addresses, and the settings of who calls it."""
-    with serving(servers.migrated_url(), servers.folder, {"HEADWAY_TOKEN": ""}) as plane:
+    with serving(servers.migrated_url(), servers.folder, token="") as plane:
         addresses = {"http://127.0.0.1:8460": plane.http, "127.0.0.1:8461": plane.grpc}
         yield addresses, {"HEADWAY_URL": plane.http, "HEADWAY_CONTROL": plane.grpc}
 

@@ -14,6 +14,7 @@ import httpx
 import psutil
 
 from support.attacked import PYTHON
+from support.credential_files import token_file
 
 ENDS_IN_S = 1_200.0  # one serves many tests, and a busy machine takes minutes for them
 ANSWER_S = 30.0
@@ -77,20 +78,25 @@ def serving(
     folder: Path,
     settings: Mapping[str, str] | None = None,
     *,
+    token: str = TOKEN,
     open_files: int | None = None,
     ends_in_s: float = ENDS_IN_S,
     python: str = PYTHON,
 ) -> Iterator[Plane]:
-    """A control plane with these settings, until the end of the block; with no more than ``open_files`` descriptors."""
+    """A control plane with these settings, until the end of the block; with no more than ``open_files`` descriptors.
+
+    Without a ``token`` it asks for none.
+    """
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("HEADWAY_")},
         "HEADWAY_DATABASE_URL": url,
         "HEADWAY_EVENT_LOG": str(folder / "events"),
         "HEADWAY_HTTP_ADDRESS": "127.0.0.1:0",
         "HEADWAY_GRPC_ADDRESS": "127.0.0.1:0",
-        "HEADWAY_TOKEN": TOKEN,
         **(settings or {}),
     }
+    if token:
+        environment["HEADWAY_TOKEN_FILE"] = token_file(folder, token, name="plane-token")
     words = ["timeout", str(ends_in_s), python, "-m", "headway", "control"]
     if open_files is not None:
         words = ["prlimit", f"--nofile={open_files}:{open_files}", *words]

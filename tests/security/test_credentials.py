@@ -15,6 +15,7 @@ from headway.agent.config.redaction import masked, shown
 from headway.errors import Invalid
 from headway.settings import AgentSettings, CollectSettings
 from support.agent_host import Host, one_host
+from support.credential_files import token_file
 from support.fake_control import row
 from support.waiting import eventually
 
@@ -78,24 +79,16 @@ def host(home: Path) -> Iterator[Host]:
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("variable", ["HEADWAY_TOKEN", "HEADWAY_TOKEN_FILE"])
-def test_a_job_finds_the_agents_token_neither_in_its_environment_nor_in_the_agents(
-    host: Host, home: Path, variable: str
-) -> None:
+def test_a_job_finds_the_agents_token_neither_in_its_environment_nor_in_the_agents(host: Host, home: Path) -> None:
     host.control.token = TOKEN
     host.control.assign(row(1, template="curious"))
-    file = home / "token"
-    file.write_text(f"{TOKEN}\n")
-    given = {variable: str(file) if variable.endswith("_FILE") else TOKEN}
-    host.agent(program=("-c", AS_ANY_USER), **given)
+    host.agent(program=("-c", AS_ANY_USER), HEADWAY_TOKEN_FILE=token_file(home, TOKEN))
     host.control.running(1)
     eventually((home / "own").exists)
     assert (home / "environ").read_bytes() == b"", "the agent's own environment was shown"
     assert (home / "maps").read_bytes() == b"", "and its memory could have been read"
     assert TOKEN not in (home / "own").read_text()
     assert TOKEN not in host.logged()
-    deprecated = "HEADWAY_TOKEN is read from the environment for one more version"
-    assert (deprecated in host.logged()) == (variable == "HEADWAY_TOKEN")
     assert host.logged().count("templates curious have no user of their own: their jobs can read this host's cred") == 1
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.attacked import PYTHON
+from support.credential_files import token_file
 from support.other_users import NOBODY, TAKES_THE_NAME
 from support.ports import free_port
 from support.waiting import eventually
@@ -122,7 +123,8 @@ def test_another_user_stops_no_agent_by_its_name(place: Path) -> None:
 
 @pytest.mark.parametrize("token", ["a", "password12", "1234567890"])
 def test_a_token_that_can_be_guessed_opens_no_control_plane(place: Path, token: str) -> None:
-    said = refusal(place, "control", HEADWAY_DATABASE_URL="postgresql://127.0.0.1:1/none", HEADWAY_TOKEN=token)
+    file = token_file(place, token)
+    said = refusal(place, "control", HEADWAY_DATABASE_URL="postgresql://127.0.0.1:1/none", HEADWAY_TOKEN_FILE=file)
     assert "HEADWAY_TOKEN can be guessed" in said
 
 

@@ -168,7 +168,7 @@ def test_a_session_holds_over_a_restart_but_not_over_another_shared_token(migrat
 
     with serving(migrated_url, tmp_path) as plane:
         assert (status(plane, secret), status(plane, by_token)) == (200, 200)
-    with serving(migrated_url, tmp_path, {"HEADWAY_TOKEN": TOKEN[::-1]}) as plane:
+    with serving(migrated_url, tmp_path, token=TOKEN[::-1]) as plane:
         assert (status(plane, secret), status(plane, by_token)) == (401, 200)
 
 

@@ -14,6 +14,7 @@ from headway.connections import Connection
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.mapping import near
 from headway.scaling.profile import Profile, profile_from_mapping
+from headway.strategies import refuse_unread_forecast
 
 KEYS_MAX = 10_000  # of one mapping: more than any list of pools has
 KNOWN = ("brokers", "exclude", "pools")
@@ -180,7 +181,9 @@ def _profile(pool: Any, values: Any, breaches: list[str]) -> Profile | None:
         breaches.append(f"profile {pool!r}: expected keys and values, got {type(values).__name__}")
         return None
     try:
-        return profile_from_mapping(pool, values)
+        profile = profile_from_mapping(pool, values)
+        refuse_unread_forecast(profile)
+        return profile
     except Invalid as error:
         breaches += error.breaches
         return None

@@ -121,8 +121,6 @@ class Controller:
         if memory is not self._memory:
             self._memory, self._standing = memory, None
 
-    settle = continue_from  # deprecated: the next version is without this name
-
     def _is_fresh(self, observation: Observation, now_s: float | None) -> bool:
         """Whether the observation is new enough for a decision that stands to stand: stale metrics are said of."""
         return now_s is None or now_s - observation.at_s <= self.profile.stale_after_s

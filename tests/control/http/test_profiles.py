@@ -109,6 +109,12 @@ async def test_a_strategy_that_is_not_installed_and_numbers_that_it_does_not_rea
     assert taken.status_code == 201
 
 
+async def test_a_forecast_policy_of_another_strategy_is_refused(client: httpx.AsyncClient) -> None:
+    unread = await put(client, BODY | {"forecast": "hint"})
+    assert (unread.status_code, "reads auto or off" in unread.json()["detail"]) == (422, True)
+    assert (await put(client, BODY | {"forecast": "hint", "strategy": "hybrid_v3"})).status_code == 201
+
+
 async def test_a_profile_is_deleted_with_its_version(client: httpx.AsyncClient, migrated_url: str) -> None:
     await put(client)
     assert (await client.delete("/v1/profiles/mail")).status_code == 428

@@ -6,7 +6,7 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,13 @@ from headway.errors import Unavailable
 from headway.settings import Address
 from headway.store.access.credentials import digest, revoke_host, rotate
 from headway.store.engine import create_engine, transaction
+from support.credential_files import token_file
 from support.waiting import eventually_of as eventually
 
 pytestmark = pytest.mark.e2e
 
 HOST_FILE = "[templates.sleep]\nargv = ['sleep', '600']\nready_after_s = 0\n"
+NO_SETTINGS: Mapping[str, str] = {}
 
 
 class Interrupted(AgentServicer):
@@ -62,14 +64,20 @@ class Site:
         self._nudges = 0
         self._agents: list[asyncio.subprocess.Process] = []
 
-    async def agent(self, **env: str) -> asyncio.subprocess.Process:
+    async def agent(self, settings: Mapping[str, str] = NO_SETTINGS, **tokens: str) -> asyncio.subprocess.Process:
+        """Start an agent with these settings, and with a file for each of ``tokens``."""
+        files = {f"{name}_FILE": token_file(self.log.parent, token, name=name) for name, token in tokens.items()}
         await self.execute("update hosts set reported_at = null")
         with self.log.open("ab") as output:
             agent = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "headway", "agent", "--control", self.endpoint.address, "--host-name", "a"),
                 *("--host-file", str(self.host_file), "--state-dir", str(self.state_dir)),
                 stderr=output,
-                env={**{key: value for key, value in os.environ.items() if not key.startswith("HEADWAY_")}, **env},
+                env={
+                    **{key: value for key, value in os.environ.items() if not key.startswith("HEADWAY_")},
+                    **settings,
+                    **files,
+                },
             )
         self._agents.append(agent)
         return agent
@@ -158,13 +166,13 @@ async def test_an_agent_that_is_killed_before_it_could_write_its_credential_down
 async def test_a_host_that_has_joined_needs_its_token_no_more(site: Site, tmp_path: Path) -> None:
     file = tmp_path / "join-token"
     file.write_text(await site.endpoint.join_token() + "\n")
-    first = await site.agent(HEADWAY_JOIN_TOKEN_FILE=str(file))
+    first = await site.agent({"HEADWAY_JOIN_TOKEN_FILE": str(file)})
     await eventually(lambda: (site.state_dir / "identity.json").exists() and site.identity()["credential"])
     await site.reporting()
     before = site.identity()
     await site.ended(first, signal.SIGKILL)
     file.unlink()
-    await site.agent(HEADWAY_JOIN_TOKEN_FILE=str(file))
+    await site.agent({"HEADWAY_JOIN_TOKEN_FILE": str(file)})
     await site.reporting()
     assert site.identity() == before
     assert before["credential"] not in site.log.read_text()

@@ -25,6 +25,7 @@ from headway.scaling.model import Host, HostCapacity, StartUp, Template, Worker,
 from headway.settings import Address
 from headway.store.engine import Engine, listen, transaction
 from headway.store.hosts.hosts import load_hosts
+from support.credential_files import token_file
 from support.engines import engine_to
 
 TOKEN = "s3cret"
@@ -184,7 +185,7 @@ async def test_an_agent_runs_what_postgres_says(served: Served, tmp_path: Path) 
         *(sys.executable, "-m", "headway", "agent", "--stop-workers", "--control", served.address),
         *("--host-file", str(tmp_path / "host.toml"), "--state-dir", str(tmp_path / "state"), "--host-name", "here"),
         stderr=asyncio.subprocess.DEVNULL,
-        env={**os.environ, "HEADWAY_TOKEN": TOKEN},
+        env={**os.environ, "HEADWAY_TOKEN_FILE": token_file(tmp_path, TOKEN)},
     )
 
     async def workers(count: int) -> list[Worker]:

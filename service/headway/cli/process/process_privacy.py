@@ -6,10 +6,11 @@ import sys
 from collections.abc import Callable, Mapping
 
 from headway.agent.config.redaction import MASK, USERINFO
+from headway.errors import Misconfigured
 
 PR_SET_DUMPABLE = 4
-DEPRECATED = ("HEADWAY_TOKEN", "HEADWAY_JOIN_TOKEN")
-CREDENTIALS = (*DEPRECATED, "HEADWAY_DATABASE_URL", "HEADWAY_BROKERS")
+TOKENS = ("HEADWAY_TOKEN", "HEADWAY_JOIN_TOKEN")
+CREDENTIALS = (*TOKENS, "HEADWAY_DATABASE_URL", "HEADWAY_BROKERS")
 
 log = logging.getLogger(__name__)
 
@@ -37,16 +38,22 @@ def keep_private(say: Callable[[str], object] = log.warning) -> None:
 
     To be called once they have been read. The kernel shows the environment that a process began with for as long as it
     lives: only who may not read the process at all does not see it. Root does. What is started from here can be read as
-    before. ``say`` receives a line for each credential that came by an unsafe way.
+    before. ``say`` receives a line where that cannot be, or a password came by the words of the command.
+
+    Raises:
+        Misconfigured: a token is in the environment that this process began with, where others have read it by now.
     """
     if not make_unreadable():
         say("this process cannot be made unreadable here: jobs of its user can read what it knows")
-    for name in DEPRECATED:
-        if os.environ.get(name) and name not in _handed:
-            say(
-                f"{name} is read from the environment for one more version: write it to a file that only this user "
-                f"can read, and name that file in {name}_FILE"
+    shown = [name for name in TOKENS if os.environ.get(name) and name not in _handed]
+    if shown:
+        raise Misconfigured(
+            "; ".join(
+                f"{name} in the environment can be read by other programs: unset it, write the token to a file that "
+                f"only this user can read, and name that file in {name}_FILE"
+                for name in shown
             )
+        )
     if any(_has_password(word) for word in sys.argv[1:]):
         say(
             "every user of this machine can read the password among the words of this command: write the URL to a "

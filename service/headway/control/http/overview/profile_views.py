@@ -6,7 +6,6 @@ from headway.control.http.schemas.responses import ProfileOut
 from headway.scaling.planning.early_cuts import early_cuts
 from headway.scaling.planning.feasibility import feasibility
 from headway.scaling.planning.shared_pool import separation
-from headway.scaling.policy.deprecated_keys import deprecations
 from headway.scaling.profile import Profile
 from headway.scaling.view import pooled
 from headway.store.engine import Connection
@@ -69,7 +68,7 @@ def _early_cuts(
 def _notes(
     profile: Profile, facts: Mapping[str, TemplateFacts], newest: StoredDecision | None, cuts: Sequence[str]
 ) -> tuple[str, ...]:
-    """What ``profile`` cannot keep on known hosts, with the load of its newest decision, and what it should not say."""
+    """What ``profile`` cannot keep on known hosts, with the load of its newest decision."""
     template = facts.get(profile.template, NOT_KNOWN)
     queue = pooled(newest.decision.metrics) if newest else None
     cannot_keep = feasibility(
@@ -80,7 +79,7 @@ def _notes(
         service_time_s=queue.service_time_s if queue else None,
     )
     apart = separation(newest.decision.notes) if newest else None
-    return (*_nowhere(profile, facts), *cannot_keep, *([apart] if apart else []), *cuts, *deprecations(profile))
+    return (*_nowhere(profile, facts), *cannot_keep, *([apart] if apart else []), *cuts)
 
 
 def _nowhere(profile: Profile, facts: Mapping[str, TemplateFacts]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from headway.scaling.profile_changes import changes
 from headway.store.engine import transaction
 from headway.store.pools import profiles
 from headway.store.pools.profiles import Expected, StaleVersion, VersionUnstated
-from headway.strategies import refuse_unknown
+from headway.strategies import refuse_unknown, refuse_unread_forecast
 from headway.zones import refuse_unknown_zones
 
 router = operations(prefix="/v1/profiles", tags=["profiles"])
@@ -86,6 +86,7 @@ async def put_profile(
             "write `mode: recommend`, or run `headway up` without --recommend-only"
         )
     refuse_unknown(profile, context.strategies)
+    refuse_unread_forecast(profile)
     refuse_unknown_zones(profile)
     async with transaction(context.engine) as conn:
         before = await profiles.find_profile(conn, pool)

@@ -1,16 +1,18 @@
-"""What a profile should no longer say."""
+"""The policies of a forecast: of one strategy, and refused where a profile gives one to another."""
 
+from contextlib import nullcontext
 from itertools import product
 from typing import Any
 
 import pytest
 
+from headway.errors import Invalid
 from headway.scaling.decide import decide
 from headway.scaling.model import Memory
-from headway.scaling.policy.deprecated_keys import deprecations
 from headway.scaling.profile import Forecast, profile_from_mapping
 from headway.scaling.profile_keys.presets import PRESETS
 from headway.scaling.strategies import BUILT_IN
+from headway.strategies import refuse_unread_forecast
 from support.pools import NOW_S, profile, queue, view
 
 POLICIES = ("hint", "moderate", "aggressive")
@@ -18,7 +20,7 @@ BARE = {"queues": ["redis/mail"], "template": "mail"}
 
 
 @pytest.mark.parametrize(
-    ("values", "is_named"),
+    ("values", "is_refused"),
     [
         *(({"forecast": policy}, True) for policy in POLICIES),
         *(({"forecast": policy, "strategy": "hybrid_v3"}, False) for policy in POLICIES),
@@ -30,10 +32,13 @@ BARE = {"queues": ["redis/mail"], "template": "mail"}
         ({"preset": "critical", "forecast": "hint"}, True),
     ],
 )
-def test_a_policy_that_means_auto_is_named(values: dict[str, Any], is_named: bool) -> None:
-    notes = deprecations(profile_from_mapping("mail", {**BARE, **values}))
-    assert len(notes) == is_named
-    assert all("means auto to strategy" in note for note in notes)
+def test_a_policy_that_the_strategy_takes_for_auto_is_refused(values: dict[str, Any], is_refused: bool) -> None:
+    given = profile_from_mapping("mail", {**BARE, **values})
+    said = (
+        f"^profile 'mail': forecast={given.forecast} is a policy of .*; strategy '{given.strategy}' reads auto or off$"
+    )
+    with pytest.raises(Invalid, match=said) if is_refused else nullcontext():
+        refuse_unread_forecast(given)
 
 
 @pytest.mark.parametrize(("strategy", "policy"), [*product(sorted(BUILT_IN), POLICIES)])
