@@ -328,6 +328,7 @@ def sparse(path: Path) -> None:
         (about(headway="1\x1b[2J"), "is damaged: about.json is not as it was written"),
         (about(format=2, headway="9.1.0"), "is of format 2, and this Headway reads 1: restore it with Headway 9.1.0"),
         (about(revision="9999"), "is newer than this one"),
+        (about(revision="0042"), "(tables 0042), and this Headway upgrades from 0043 on: restore it with an earlier"),
         (about(postgres="99"), "Postgres 99), which is newer than this one (Postgres 18)"),
         (cut_to(0.0), "is no backup that `headway backup` wrote"),
         (cut_to(0.001), "is cut short or damaged"),

@@ -16,42 +16,16 @@ from headway.errors import Misconfigured, Unavailable
 from headway.store.engine import connect_parameters
 from headway.store.migrate import check, migrations_folder, revisions, upgrade
 from headway.store.tables import metadata
+from support.catalogue import catalogue
 
 HEAD = ScriptDirectory(str(migrations_folder())).get_current_head()
 REVISIONS = [script.revision for script in ScriptDirectory(str(migrations_folder())).walk_revisions()]
-
-# What Alembic's comparison passes over: checks, partitioning, sequences, names.
-CATALOGUE = """
-    select 'column', c.relname, a.attname, format_type(a.atttypid, a.atttypmod) || ' ' || a.attnotnull || ' '
-           || coalesce(pg_get_expr(d.adbin, d.adrelid), '')
-      from pg_attribute a join pg_class c on c.oid = a.attrelid
-      left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
-     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and a.attnum > 0 and not c.relispartition
-    union all
-    select 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(k.oid)
-      from pg_constraint k join pg_class c on c.oid = k.conrelid
-     where c.relnamespace = 'public'::regnamespace and not c.relispartition
-    union all
-    select 'index', i.tablename, i.indexname, i.indexdef
-      from pg_indexes i join pg_class c on c.oid = (quote_ident(i.tablename))::regclass
-     where i.schemaname = 'public' and not c.relispartition
-    union all
-    select 'partitioned', c.relname, '', pg_get_partkeydef(c.oid)
-      from pg_class c where c.relkind = 'p' and c.relnamespace = 'public'::regnamespace
-    union all
-    select 'sequence', '', sequencename, data_type::text || start_value from pg_sequences where schemaname = 'public'
-"""
 
 
 def connect(url: str) -> sa.Connection:
     return sa.create_engine(
         "postgresql+psycopg://", connect_args=connect_parameters(url), poolclass=sa.NullPool
     ).connect()
-
-
-def catalogue(url: str) -> set[tuple[str, ...]]:
-    with psycopg.connect(url) as connection:
-        return {row for row in connection.execute(CATALOGUE).fetchall() if "alembic_version" not in row}
 
 
 def is_no_partition(_item: object, name: str | None, kind: str, *_: object) -> bool:
@@ -140,6 +114,20 @@ def test_a_database_of_a_newer_headway_is_left_alone(database_url: str) -> None:
     for inspect_schema in (check, upgrade):
         with pytest.raises(Misconfigured, match="at migration 9999, which this Headway does not know"):
             inspect_schema(database_url)
+
+
+def test_a_database_of_before_the_first_migration_is_left_alone(database_url: str, monkeypatch, capsys) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("create table alembic_version as select '0024'::varchar(32) as version_num")
+    said = "the database is at migration 0024, and this Headway upgrades from 0043 on: migrate it to that"
+    for inspect_schema in (check, upgrade):
+        with pytest.raises(Misconfigured, match=said):
+            inspect_schema(database_url)
+    monkeypatch.setenv("HEADWAY_DATABASE_URL", database_url)
+    assert main(["migrate"]) == 2
+    assert said in capsys.readouterr().err
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("select version_num from alembic_version").fetchall() == [("0024",)]
 
 
 def test_a_migration_that_meets_a_lock_gives_up_and_changes_nothing(database_url: str, monkeypatch) -> None:

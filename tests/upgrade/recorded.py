@@ -1,6 +1,7 @@
 """What earlier versions left behind, each in a folder of ``states/``, and installations that go on with a copy.
 
-``record.py`` makes such a state. Here its archive is unpacked elsewhere, beside a broker with the recorded jobs.
+``record.py`` makes such a state. Here its archive is unpacked elsewhere, beside a broker with the recorded jobs. One
+with ``began_at_commit`` was recorded there; the version at ``commit`` then brought its tables up to its own.
 """
 
 import json

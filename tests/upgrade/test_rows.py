@@ -1,4 +1,7 @@
-"""Every row that an earlier version wrote is there, as it was, once the tables are those of this version."""
+"""Every row that an earlier version wrote is there, as it was, once the tables are those of this version.
+
+These are the tables that a new database gets.
+"""
 
 import json
 from collections import Counter
@@ -10,6 +13,7 @@ import pytest
 
 from headway.store import migrate
 from headway.store.embedded import dump
+from support.catalogue import catalogue
 from upgrade.recorded import State, states
 
 GONE = frozenset({"idempotency_keys"})
@@ -17,11 +21,12 @@ GONE = frozenset({"idempotency_keys"})
 
 
 @pytest.mark.parametrize("state", states(), ids=lambda state: state.folder.name)
-def test_migrations_change_no_row(state: State, database_url: str, tmp_path: Path) -> None:
+def test_migrations_change_no_row(state: State, database_url: str, migrated_url: str, tmp_path: Path) -> None:
     state.unpack(tmp_path)
     dump.load(database_url, state.dump(tmp_path))
     before = _rows(database_url)
     migrate.upgrade(database_url)
+    assert catalogue(database_url) == catalogue(migrated_url)
     after = _rows(database_url)
     assert sum(map(len, before.values())) > 100
     assert sorted(before.keys() - after.keys() - GONE) == []

@@ -19,14 +19,14 @@ def upgrade(database_url: str) -> None:
     """Run every migration the database has not seen. Processes that upgrade at once do it one after another.
 
     Raises:
-        Misconfigured: the database cannot be used as it is set up, or a newer Headway has migrated it.
+        Misconfigured: the database cannot be used as it is set up, or another Headway's migrations have made it.
         Unavailable: no server answers, or another upgrade does not end.
     """
     with _connected(database_url) as connection, _one_at_a_time(connection):
         problem = _difference(connection)
         if problem is None:
             return
-        if problem[0] == "newer":
+        if problem[0] == "foreign":
             raise Misconfigured(problem[1])
         # Loaded where there is something to do: it takes a quarter of a second of a processor.
         from alembic import command
@@ -54,6 +54,11 @@ def check(database_url: str) -> None:
 def revisions() -> list[str]:
     """Those of this program's migrations, the oldest first: the names of their files begin with them."""
     return sorted(file.name.partition("_")[0] for file in (migrations_folder() / "versions").glob("*.py"))
+
+
+def is_too_old(revision: str) -> bool:
+    """Whether tables at ``revision`` are older than those from which this program's migrations lead on."""
+    return revision < revisions()[0]
 
 
 def migrations_folder() -> Path:
@@ -105,7 +110,7 @@ def _one_at_a_time(connection: Connection) -> Iterator[None]:
 
 
 def _difference(connection: Connection) -> tuple[str, str] | None:
-    """How the database differs from this program: which is ahead, and the message for a person. None: they agree."""
+    """How the database differs from this program: older, or foreign, and the message for a person. None: they agree."""
     has_tables = connection.scalar(text("select to_regclass('alembic_version') is not null"))
     current = connection.scalar(text("select version_num from alembic_version")) if has_tables else None
     connection.rollback()
@@ -117,7 +122,12 @@ def _difference(connection: Connection) -> tuple[str, str] | None:
         return "older", "the database has no tables of Headway yet: run `headway migrate`"
     if current in known:
         return "older", f"the database is at migration {current}, this Headway needs {head}: run `headway migrate`"
-    return "newer", (
+    if is_too_old(current):
+        return "foreign", (
+            f"the database is at migration {current}, and this Headway upgrades from {known[0]} on: migrate it to that "
+            "with an earlier version, or begin with an empty database (`headway up` makes one in another --data-dir)"
+        )
+    return "foreign", (
         f"the database is at migration {current}, which this Headway does not know (its newest is {head}): "
         "a newer Headway has migrated it; install that version here"
     )

@@ -12,7 +12,7 @@ from api_breaks import Comparison
 from support.tree import ROOT
 
 BASELINE = json.loads(Path(__file__).with_name("api_baseline.json").read_text())
-"""That of the version in ``tests/upgrade/states``, without its words."""
+"""That of the version at which the oldest of ``tests/upgrade/states`` began, without its words."""
 ON_PURPOSE = {
     # A source that reports no events of a kind: what was 0 is unknown.
     "GET /v1/pools/{pool}/history: 200.buckets[].": "may now be null",

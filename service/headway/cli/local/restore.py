@@ -92,7 +92,12 @@ def _require_still(layout: DataDir) -> None:
 
 def _check(about: About) -> None:
     """Raise ``Invalid`` where this version cannot go on from the backup."""
-    ours = dump.major()
+    ours, oldest = dump.major(), migrate.revisions()[0]
+    if migrate.is_too_old(about.revision):
+        raise Invalid(
+            f"the backup is of Headway {about.headway} (tables {about.revision}), and this Headway upgrades from "
+            f"{oldest} on: restore it with an earlier version that migrates to that, and make a new backup there"
+        )
     if about.revision not in migrate.revisions() or int(about.postgres) > int(ours):
         raise Invalid(
             f"the backup is of Headway {about.headway} (tables {about.revision}, Postgres {about.postgres}), which is "
