@@ -49,7 +49,10 @@ def load_profiles_file(
     profiles = [profile for pool, values in pools.items() if (profile := _profile(pool, values, breaches)) is not None]
     of_brokers = tuple(f"{each.name}/{pattern}" for each in brokers for pattern in each.exclude)
     exclude = (*_patterns(top.get("exclude"), breaches), *of_brokers)
-    breaches += [*_queue_breaches(profiles, brokers), *_excluded(profiles, exclude)]
+    breaches += [
+        *_queue_breaches(profiles, brokers),
+        *(breach for each in profiles for breach in excluded(each.pool, each.queues, exclude)),
+    ]
     if breaches:
         raise Invalid(*(f"{path}: {breach}" for breach in breaches))
     return ProfilesFile(brokers=brokers, profiles=tuple(profiles), exclude=exclude)
@@ -157,10 +160,6 @@ def _patterns(value: Any, breaches: list[str]) -> tuple[str, ...]:
         breaches.append('exclude: expected a list of patterns, as ["redis/test-*"]')
         return ()
     return tuple(value)
-
-
-def _excluded(profiles: list[Profile], exclude: tuple[str, ...]) -> list[str]:
-    return [breach for profile in profiles for breach in excluded(profile.pool, profile.queues, exclude)]
 
 
 def excluded(pool: str, queues: Iterable[str], exclude: Iterable[str]) -> list[str]:

@@ -56,7 +56,7 @@ def backtest(
     written.refuse_unwritable()
     past = past_of(asked, with_behaviours=workers.takes_learned(asked.database_url))
     known = dict(load_strategies())
-    refuse_unfit(compared, past.profiles or _any_profile(), known)
+    refuse_unfit(compared, past.profiles or {"any": Profile(pool="any", queues=("any/queue",), template="any")}, known)
     with bench(asked, past, spark) as on:
         given = Work(profiles={}, candidates=compared, setting=setting, strategies=known, phases=workers.phases)
         work = on.work(given)
@@ -75,10 +75,6 @@ def backtest(
 def doing(on: Bench, compared: Sequence[Candidate]) -> str:
     """What the progress bar is of."""
     return f"{counted(len(on.sizes), 'pool')} × {counted(len(compared), 'candidate')}"
-
-
-def _any_profile() -> Mapping[str, Profile]:
-    return {"any": Profile(pool="any", queues=("any/queue",), template="any")}
 
 
 def _print(rows: Mapping[str, Sequence[Row]], skipped: Mapping[str, str]) -> None:

@@ -45,7 +45,8 @@ def comparison(run: Run, terms: Terms) -> list[Row]:
     runs = {goal: ran for goal in run.goals if (ran := _ran(run, goal)).jobs}
     if not runs:
         return [_headway(run)]
-    span = _span(run)
+    # Until all jobs were done: only the run pays for workers that stay longer.
+    span = Span(begins_at_s=run.began_at_s, ends_at_s=run.ended_at_s)
     ways: dict[str, Callable[[QueueRun], Outcome]] = {
         "peak": lambda each: sized_for_peak(each, span, window_s=terms.peak_window_s),
         "keda": lambda each: by_keda_rule(each, span, terms.keda, start_up_s=terms.start_up_s),
@@ -126,11 +127,6 @@ def _ran(run: Run, goal: QueueGoal) -> QueueRun:
         in_time_fraction=in_time_fraction(run, goal) or 0.0,
         workers_max=goal.workers_max,
     )
-
-
-def _span(run: Run) -> Span:
-    """From the first moment until all jobs were sent and done. Only the run pays for workers that stay longer."""
-    return Span(begins_at_s=run.began_at_s, ends_at_s=run.ended_at_s)
 
 
 def _ratio(value: float | None, base: float) -> float | None:

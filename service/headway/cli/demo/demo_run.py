@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from rich.console import RenderableType
 
@@ -280,7 +279,7 @@ class Demo:
         while page := self._machine.ask("/v1/decisions", **query):
             found = page["decisions"]
             new = [each for each in found if each["decided_at_s"] >= since_s]
-            changes += sum(_is_change(each) for each in new)
+            changes += sum(bool((each["previous_workers"] or 0) != each["decision"]["target_workers"]) for each in new)
             if not page["next"] or len(new) < len(found):
                 return changes
             query["before"] = page["next"]
@@ -303,7 +302,3 @@ def _goal(lane: Lane) -> QueueGoal:
         percentile=objective.percentile,
         workers_max=lane.profile.workers_max,
     )
-
-
-def _is_change(stored: Mapping[str, Any]) -> bool:
-    return bool((stored["previous_workers"] or 0) != stored["decision"]["target_workers"])

@@ -144,9 +144,10 @@ class Progress:
 def progress_line(progress: Progress) -> str:
     """``progress`` in one line."""
     left = "" if progress.left_s is None else f", {progress.left_s:.0f} s left"
+    recorded = "" if progress.clock is None else f", {progress.clock} of the recorded day"
     workers = progress.workers[-1] if progress.workers else 0
     return (
-        f"{progress.phase}{_recorded(progress)}{left}: jobs {progress.jobs_sent} sent, {progress.jobs_done} done, "
+        f"{progress.phase}{recorded}{left}: jobs {progress.jobs_sent} sent, {progress.jobs_done} done, "
         f"{progress.jobs_waiting} waiting; workers {workers}, {_or_dash(_wanted(progress))} wanted"
     )
 
@@ -236,10 +237,6 @@ def reason(decision: dict[str, Any]) -> str:
         demand = f"{named(greatest['name'])} {greatest['slots']:.1f}"
         causes = [demand] if greatest["name"] == decision["binding"] else [*causes, demand]
     return "; ".join([*causes, *decision["notes"][:1]])
-
-
-def _recorded(progress: Progress) -> str:
-    return "" if progress.clock is None else f", {progress.clock} of the recorded day"
 
 
 def _wanted(progress: Progress) -> int | None:

@@ -43,8 +43,8 @@ def forget(
 
 
 def _named(api: Api, queues: list[str]) -> Iterator[str]:
-    for page in _batched(queues, QUEUES_FORGOTTEN_AT_ONCE):
-        yield from _forgotten(api, {"queues": page})["queues"]
+    for begin in range(0, len(queues), QUEUES_FORGOTTEN_AT_ONCE):
+        yield from _forgotten(api, {"queues": queues[begin : begin + QUEUES_FORGOTTEN_AT_ONCE]})["queues"]
 
 
 def _beginning(api: Api, prefix: str) -> Iterator[str]:
@@ -57,11 +57,6 @@ def _beginning(api: Api, prefix: str) -> Iterator[str]:
 
 def _forgotten(api: Api, which: dict[str, Any]) -> dict[str, Any]:
     return api.body(api.send("POST", "/v1/queues/forget", json=which))
-
-
-def _batched(names: list[str], at_once: int) -> Iterator[list[str]]:
-    for begin in range(0, len(names), at_once):
-        yield names[begin : begin + at_once]
 
 
 def queues_of(api: Api, *, pool: str | None = None, queue: str | None = None) -> dict[str, Any]:

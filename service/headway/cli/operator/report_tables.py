@@ -109,7 +109,7 @@ def audit_table(answer: dict[str, Any]) -> Table | str:
         ("when", "who", "from", "did", "to", "what changed"),
         (
             (
-                _clock(act["at_s"]),
+                datetime.fromtimestamp(act["at_s"], tz=UTC).strftime("%Y-%m-%d %H:%M:%SZ"),
                 act["actor"],
                 act["address"] or "-",
                 act["action"],
@@ -120,10 +120,6 @@ def audit_table(answer: dict[str, Any]) -> Table | str:
         ),
         empty="nothing of that is in the audit log",
     )
-
-
-def _clock(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, tz=UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def change_text(before: Any, after: Any) -> str:

@@ -72,11 +72,8 @@ def read_trace(path: Path, columns: Columns, *, name: str | None = None) -> Work
     begins_at_s = float(math.floor(at_s[0])) if at_s[0] >= UNIX_S else 0.0
     if begins_at_s:
         at_s = array("d", (each - begins_at_s for each in at_s))
-    return Workload(name=name or _stem(path), jobs=Jobs(at_s=at_s, service_s=service_s), begins_at_s=begins_at_s)
-
-
-def _stem(path: Path) -> str:
-    return path.name.split(".")[0] or path.name
+    name = name or path.name.split(".")[0] or path.name
+    return Workload(name=name, jobs=Jobs(at_s=at_s, service_s=service_s), begins_at_s=begins_at_s)
 
 
 def _csv(path: Path, columns: Columns, *, is_gzip: bool) -> Iterator[tuple[str, Any, Any]]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from headway import __version__
 from headway.cli.backtesting.backtest_options import From, Until, names_of
@@ -187,7 +186,8 @@ def _print(found: Sequence[Savings], form: str) -> None:
             written.writeheader()
             written.writerows(lines)
         case _:
-            output().print(_table(found))
+            empty = "no pools: send a profile with `headway apply profiles.yaml`"
+            output().print(table(HEAD, map(_cells, found), empty=empty))
             for each in found:
                 if each.why_not:
                     errors().print(Text(f"not rehearsed: {each.pool}: {each.why_not}"), soft_wrap=True)
@@ -220,10 +220,6 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
         else:
             flat[name] = csv_cell(value) if isinstance(value, str) else value
     return flat
-
-
-def _table(found: Sequence[Savings]) -> Table | str:
-    return table(HEAD, map(_cells, found), empty="no pools: send a profile with `headway apply profiles.yaml`")
 
 
 def _cells(each: Savings) -> tuple[str, ...]:

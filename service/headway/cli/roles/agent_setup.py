@@ -130,7 +130,8 @@ def _template_lines(template: Template, room: HostCapacity) -> Iterable[str]:
     if stop.drain_timeout_s is not None:
         deadline = f", and by {signal.Signals(stop.force_signal).name} after {stop.drain_timeout_s:g} s"
     yield f"    stopped by       {signal.Signals(stop.stop_signal).name}{deadline}"
-    needed = f"{template.cpu_cores:g} cores, {_size(template.memory_bytes)}" + _gpus(template)
+    needed = f"{template.cpu_cores:g} cores, {_size(template.memory_bytes)}"
+    needed += f", {template.gpus} GPUs" if template.gpus else ""
     yield f"    needs            {needed}: {_fitting(template, room)} fit when nothing else runs"
     if reporting := _reporting(template):
         yield f"    reports          {reporting}"
@@ -150,10 +151,6 @@ def _reporting(template: Template) -> str | None:
 
 
 _PASSED_ON = f"it needs {PYTHONPATH} and {REPORTER_PIPE} of the agent, which sudo, a container, -E and -I keep from it"
-
-
-def _gpus(template: Template) -> str:
-    return f", {template.gpus} GPUs" if template.gpus else ""
 
 
 def _maintenance_lines(template: Template) -> Iterable[str]:

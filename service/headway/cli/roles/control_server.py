@@ -44,7 +44,7 @@ from headway.control.scheduler.maintenance import Maintenance, attain, maintain,
 from headway.control.scheduler.ticker import Ticker
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import TICK_S
-from headway.settings import ControlSettings, ServerTls
+from headway.settings import ControlSettings
 from headway.store import migrate
 from headway.store.claimed_names import CLAIMED_NAMES_CHANGED as FORGOTTEN_QUEUES
 from headway.store.engine import CONTROL_IDLE_TRANSACTION_TIMEOUT_S, Engine, create_engine, listen
@@ -106,7 +106,8 @@ async def _serve(
         )
         reports = AgentService(engine=engine, bounds=bounds, refused=ingest.names.refused)
         feed = Feed(bounds=bounds, ended_report=partial(_read, ended_report))
-        certificates, upkeep = _certificates(settings.tls), Maintenance()
+        tls, upkeep = settings.tls, Maintenance()
+        certificates = None if tls is None else Certificates(tls.certificate, tls.key, client_ca=tls.client_ca)
         callers = Authenticator(token=settings.token, engine=engine, on_cut_off=reports.host_changed)
         admission = HostAuthorization(engine=engine, callers=callers)
         # Who recommends only serves no agent: whatever the database holds, none can be asked to start a worker.
@@ -184,10 +185,6 @@ def _notifying(engine: Engine, receivers: Collection[Receiver], leadership: Lead
     from headway.control.notifications.sender import NotificationSender
 
     return NotificationSender(engine=engine, receivers=receivers, epoch=lambda: leadership.epoch).run()
-
-
-def _certificates(tls: ServerTls | None) -> Certificates | None:
-    return None if tls is None else Certificates(tls.certificate, tls.key, client_ca=tls.client_ca)
 
 
 def _scheduler(ticker: Ticker, engine: Engine, upkeep: Maintenance) -> AsyncIOScheduler:

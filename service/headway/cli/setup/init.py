@@ -87,7 +87,12 @@ def main(words: list[str]) -> int:
         others=[] if options.broker else [each for each in machine.own if each.command.library not in VARIABLES_OF],
         others_queues=others,
         unseen=[*remarks, *([] if options.broker else _unseen(dotenv))],
-        left_out=_left_out(used, templates),
+        left_out=[
+            (worker.pid, remark)
+            for each in used
+            for worker in each.workers
+            for remark in templates.remarks(worker, each.broker.candidate)
+        ],
         files=(folder / PROFILES, folder / HOST),
     )
     for line in report(findings):
@@ -110,15 +115,6 @@ def _connections(
     for each in found:
         each.is_declared_only = each.broker.candidate.is_guess and not options.all
     return found, strays
-
-
-def _left_out(used: Sequence[FoundConnection], templates: Templates) -> list[tuple[int, str]]:
-    return [
-        (worker.pid, remark)
-        for each in used
-        for worker in each.workers
-        for remark in templates.remarks(worker, each.broker.candidate)
-    ]
 
 
 def _candidates(

@@ -100,16 +100,12 @@ def events_from(sources: Iterable[Mapping[str, Any]]) -> str:
     """Who reports what happens to jobs, of those that reported last: emitters, a collector, or both."""
     ages_s = {each["source"]: min(_known_ages(each), default=math.inf) for each in sources}
     newest_s = min(ages_s.values(), default=math.inf)
-    shown = {_kind(source) for source, age_s in ages_s.items() if age_s <= newest_s + EVENTS_FROM_S}
-    return " + ".join(sorted(shown)) or "-"
+    latest = {source for source, age_s in ages_s.items() if age_s <= newest_s + EVENTS_FROM_S}
+    return " + ".join(sorted({each if each == "emitters" else "collector" for each in latest})) or "-"
 
 
 def _known_ages(source: Mapping[str, Any]) -> list[float]:
     return [age_s for name, age_s in source.items() if name.endswith("_age_s") and age_s is not None]
-
-
-def _kind(source: str) -> str:
-    return source if source == "emitters" else "collector"
 
 
 def failed(failures: Mapping[str, Any] | None) -> str:

@@ -62,18 +62,13 @@ class EventStream(StreamingResponse):
         """The answer to who sends ``accepted`` as its ``Accept-Encoding``."""
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", "Vary": "Accept-Encoding"}
         if not _takes_gzip(accepted):
-            return cls(_plain(snapshots), headers=headers)
+            return cls((snapshot.block async for snapshot in snapshots), headers=headers)
         return cls(_gzipped(snapshots), headers={**headers, "Content-Encoding": "gzip"})
 
 
 def _takes_gzip(accepted: str) -> bool:
     codings = [coding.replace(" ", "").lower() for coding in accepted.split(",")]
     return "gzip" in codings or any(coding.startswith("gzip;") and coding != "gzip;q=0" for coding in codings)
-
-
-async def _plain(snapshots: AsyncIterator[Snapshot]) -> AsyncIterator[bytes]:
-    async for snapshot in snapshots:
-        yield snapshot.block
 
 
 async def _gzipped(snapshots: AsyncIterator[Snapshot]) -> AsyncIterator[bytes]:

@@ -1,7 +1,6 @@
 """Who may make which request: a row for each operation of the API, and a test that none is missing."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from starlette.routing import compile_path
 
@@ -84,9 +83,6 @@ def allows(role: Role, needed: Role | None) -> bool:
     return role in RANKS and needed in RANKS and RANKS[role] >= RANKS[needed]
 
 
-def _compiled() -> Iterable[tuple[str, re.Pattern[str], Role | None]]:
-    for (method, path), role in RIGHTS.items():
-        yield method, compile_path(path.replace("{queue}", IN_PATH))[0], role
-
-
-_PATTERNS = tuple(_compiled())
+_PATTERNS = tuple(
+    (method, compile_path(path.replace("{queue}", IN_PATH))[0], role) for (method, path), role in RIGHTS.items()
+)

@@ -111,7 +111,8 @@ class EventSources:
         for key, each in found.items():
             if key.producer.startswith(COLLECTOR) and any(map(_leaves_events_out, each.batch.samples)):
                 await self._read_reported(conn)
-                found[key] = replace(each, batch=self._with_reported(each.batch))
+                samples = tuple(map(self._without_contradiction, each.batch.samples))
+                found[key] = replace(each, batch=replace(each.batch, samples=samples))
         if not with_events:
             return found
         news = await self._news(conn, with_events, ingest=ingest)
@@ -215,10 +216,6 @@ class EventSources:
         self._reported_read_s = self._monotonic()
         self._reported = await read_reported(conn)
 
-    def _with_reported(self, batch: TelemetryBatch) -> TelemetryBatch:
-        """``batch`` of a collector whose samples do not say that nobody reports what a program does."""
-        return replace(batch, samples=tuple(map(self._without_contradiction, batch.samples)))
-
     def _without_contradiction(self, sample: QueueSample) -> QueueSample:
         arrivals, starts, ends = ((sample.queue, what) in self._reported for what in KINDS)
         if not (arrivals or starts or ends) or not _leaves_events_out(sample):
@@ -245,7 +242,7 @@ class EventSources:
             (connection_of(queue), batch.producer)
             for batch in batches
             if batch.producer.startswith(COLLECTOR)
-            for queue in _queues(batch)
+            for queue in {each.queue for each in batch.samples} | {each.queue for each in batch.events}
         }
         due = self._due(seen, COLLECTOR_TOUCHED_S)
         if not due:
@@ -296,10 +293,6 @@ class EventSources:
                     polling[0].producer,
                     ",".join(each.producer for each in polling[1:]),
                 )
-
-
-def _queues(batch: TelemetryBatch) -> set[str]:
-    return {each.queue for each in batch.samples} | {each.queue for each in batch.events}
 
 
 def _leaves_events_out(sample: QueueSample) -> bool:

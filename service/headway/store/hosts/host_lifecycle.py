@@ -69,7 +69,8 @@ async def forget_host(conn: AsyncConnection, name: str, *, reason: str, actor: s
             "forget it once its agent has ended"
         )
     await conn.execute(delete(hosts).where(hosts.c.host_id == row.host_id))
-    before = {**_state_of(row), "host_id": row.host_id, "silent_s": _rounded(row.silent_s)}
+    silent_s = None if row.silent_s is None else round(row.silent_s)
+    before = {**_state_of(row), "host_id": row.host_id, "silent_s": silent_s}
     await _record(conn, actor=actor, action="host forgotten", name=name, before=before, after={"reason": reason})
 
 
@@ -96,10 +97,6 @@ def _state_of(row: Row[Any]) -> dict[str, Any]:
 
 def _said(state: str, reason: str | None, until_s: float | None) -> dict[str, Any]:
     return {"state": state, "reason": reason, **({} if until_s is None else {"until_s": until_s})}
-
-
-def _rounded(value: Any) -> int | None:
-    return None if value is None else round(value)
 
 
 async def _record(

@@ -77,7 +77,7 @@ async def get_profile(conn: AsyncConnection, pool: str) -> StoredProfile:
     """The profile of ``pool``. Raises ``NotFound``."""
     stored = await find_profile(conn, pool)
     if stored is None:
-        raise _no_profile(pool)
+        raise NotFound(f"no profile {pool!r}: `headway get profiles` lists them")
     return stored
 
 
@@ -181,10 +181,6 @@ def _check(pool: str, stored: StoredProfile | None, expected: Expected) -> None:
             f"profile {pool!r} is at version {stored.version}, not {expected.version}: "
             "somebody changed it since you read it; read it again"
         )
-
-
-def _no_profile(pool: str) -> NotFound:
-    return NotFound(f"no profile {pool!r}: `headway get profiles` lists them")
 
 
 async def one_change_at_a_time(conn: AsyncConnection) -> None:

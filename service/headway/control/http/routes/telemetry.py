@@ -8,7 +8,6 @@ from headway.control.http.problems import TooLarge, declared
 from headway.control.http.schemas.requests import TelemetryBody
 from headway.control.http.schemas.responses import ReceiptOut
 from headway.errors import Invalid, Overloaded
-from headway.scaling.model import TelemetryBatch
 
 router = operations(tags=["telemetry"])
 
@@ -21,9 +20,5 @@ router = operations(tags=["telemetry"])
 )
 async def send_telemetry(context: WithContext, request: Request) -> ReceiptOut:
     """Accept one batch. It is answered when it is durable; sent again, it counts once."""
-    receipt = await context.ingest.accept(await body_of(request, _batch), context.caller)
-    return ReceiptOut.model_validate(receipt)
-
-
-def _batch(body: bytes) -> TelemetryBatch:
-    return model_of(TelemetryBody, body).value()
+    batch = await body_of(request, lambda body: model_of(TelemetryBody, body).value())
+    return ReceiptOut.model_validate(await context.ingest.accept(batch, context.caller))
