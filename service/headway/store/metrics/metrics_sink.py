@@ -6,9 +6,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, tzinfo
-from typing import Protocol
+from typing import LiteralString, Protocol
 
 import psycopg
+from psycopg import sql
 from psycopg.errors import UndefinedColumn, UndefinedTable
 
 from headway.errors import Misconfigured, Unavailable
@@ -25,27 +26,53 @@ RETRY_BOUND_S = 60.0  # a restart of Postgres takes seconds; beyond a minute a p
 RETRY_PAUSE_S = 0.5
 SINK_NOTICE_BYTES_MAX = 7_999  # what Postgres takes in a notification
 
-_SET = ", ".join(f"{name} = excluded.{name}" for name in VALUES)
-
 # Made once a connection: a table a batch would bloat the catalogue. It has the target's types and none of its rules.
-_ARRIVED = f"""
+_ARRIVED: LiteralString = """
 create temporary table if not exists arrived on commit delete rows as
-select queue, ''::text as job_class, bucket_s, {", ".join(VALUES)} from queue_buckets with no data
-"""  # noqa: S608 - the names are this program's own
-
-_UPSERT = f"""
-insert into queue_buckets (queue, bucket_s, {", ".join(VALUES)}, revision)
-select queue, bucket_s, {", ".join(VALUES)}, %(revision)s from arrived where job_class = ''
-on conflict (queue, bucket_s) do update set {_SET}, revision = excluded.revision, written_at = now()
-"""  # noqa: S608 - the names are this program's own
-
-_UPSERT_CLASSES = f"""
-insert into rollup_minutes (queue, job_class, bucket_s, {", ".join(VALUES)})
-select queue, job_class, bucket_s, {", ".join(VALUES)} from arrived where job_class <> ''
-on conflict (queue, job_class, bucket_s) do update set {_SET}
-"""  # noqa: S608 - the names are this program's own
-
-_HEALTH = """
+select ''::text as job_class, queue_buckets.* from queue_buckets with no data
+"""
+_COPY = sql.SQL("copy arrived (queue, job_class, bucket_s, {values}) from stdin").format(
+    values=sql.SQL(", ").join(map(sql.Identifier, VALUES))
+)
+_REVISION: LiteralString = "select nextval('bucket_revision')"
+_UPSERT: LiteralString = """
+insert into queue_buckets (queue, bucket_s, arrived_jobs, started_jobs, finished_jobs, failed_jobs,
+    retried_attempts, retried_jobs, revoked_jobs, service_sum_s, pickup_max_s, service_sketch, pickup_sketch,
+    sampled_at_s, waiting_jobs, in_flight_jobs, delayed_jobs, oldest_age_s, revision)
+select queue, bucket_s, arrived_jobs, started_jobs, finished_jobs, failed_jobs,
+    retried_attempts, retried_jobs, revoked_jobs, service_sum_s, pickup_max_s, service_sketch, pickup_sketch,
+    sampled_at_s, waiting_jobs, in_flight_jobs, delayed_jobs, oldest_age_s, %(revision)s
+from arrived where job_class = ''
+on conflict (queue, bucket_s) do update set
+    arrived_jobs = excluded.arrived_jobs, started_jobs = excluded.started_jobs,
+    finished_jobs = excluded.finished_jobs, failed_jobs = excluded.failed_jobs,
+    retried_attempts = excluded.retried_attempts, retried_jobs = excluded.retried_jobs,
+    revoked_jobs = excluded.revoked_jobs, service_sum_s = excluded.service_sum_s,
+    pickup_max_s = excluded.pickup_max_s, service_sketch = excluded.service_sketch,
+    pickup_sketch = excluded.pickup_sketch, sampled_at_s = excluded.sampled_at_s,
+    waiting_jobs = excluded.waiting_jobs, in_flight_jobs = excluded.in_flight_jobs,
+    delayed_jobs = excluded.delayed_jobs, oldest_age_s = excluded.oldest_age_s,
+    revision = excluded.revision, written_at = now()
+"""
+_UPSERT_CLASSES: LiteralString = """
+insert into rollup_minutes (queue, job_class, bucket_s, arrived_jobs, started_jobs, finished_jobs, failed_jobs,
+    retried_attempts, retried_jobs, revoked_jobs, service_sum_s, pickup_max_s, service_sketch, pickup_sketch,
+    sampled_at_s, waiting_jobs, in_flight_jobs, delayed_jobs, oldest_age_s)
+select queue, job_class, bucket_s, arrived_jobs, started_jobs, finished_jobs, failed_jobs,
+    retried_attempts, retried_jobs, revoked_jobs, service_sum_s, pickup_max_s, service_sketch, pickup_sketch,
+    sampled_at_s, waiting_jobs, in_flight_jobs, delayed_jobs, oldest_age_s
+from arrived where job_class <> ''
+on conflict (queue, job_class, bucket_s) do update set
+    arrived_jobs = excluded.arrived_jobs, started_jobs = excluded.started_jobs,
+    finished_jobs = excluded.finished_jobs, failed_jobs = excluded.failed_jobs,
+    retried_attempts = excluded.retried_attempts, retried_jobs = excluded.retried_jobs,
+    revoked_jobs = excluded.revoked_jobs, service_sum_s = excluded.service_sum_s,
+    pickup_max_s = excluded.pickup_max_s, service_sketch = excluded.service_sketch,
+    pickup_sketch = excluded.pickup_sketch, sampled_at_s = excluded.sampled_at_s,
+    waiting_jobs = excluded.waiting_jobs, in_flight_jobs = excluded.in_flight_jobs,
+    delayed_jobs = excluded.delayed_jobs, oldest_age_s = excluded.oldest_age_s
+"""
+_HEALTH: LiteralString = """
 insert into pipeline_health (
     pipeline, batch_id, rows, batch_s, newest_received_at_s, rows_lag_s, stage, is_ready, lacks
 )
@@ -62,17 +89,17 @@ on conflict (pipeline) do update set
     is_ready = excluded.is_ready, lacks = excluded.lacks, written_at = now(), beat_at = now()
 """
 
-_NOTIFY = """
+_NOTE_STAGE: LiteralString = """
 insert into pipeline_health (pipeline, batch_id, rows, batch_s, stage, is_ready, lacks)
-values (%s, -1, 0, 0, %s, %s, %s)
+values (%(pipeline)s, -1, 0, 0, %(stage)s, %(is_ready)s, %(lacks)s)
 on conflict (pipeline) do update set
     stage = excluded.stage, is_ready = excluded.is_ready, lacks = excluded.lacks, written_at = now(), beat_at = now()
 """
 
 # Whoever begins after one that did not end as it was asked to is its replacement, and reports so.
-_START = """
+_NOTE_START: LiteralString = """
 insert into pipeline_health (pipeline, batch_id, rows, batch_s, stage, is_ready)
-values (%s, -1, 0, 0, 'starting', false)
+values (%(pipeline)s, -1, 0, 0, 'starting', false)
 on conflict (pipeline) do update set
     stage = case when pipeline_health.stage in ('starting', 'stopped') then 'starting' else 'restarting' end,
     is_ready = false, written_at = now(), beat_at = now()
@@ -81,7 +108,7 @@ on conflict (pipeline) do update set
 # The pools that stand at zero while jobs wait in a queue of theirs: only these need a notification at once. A pool that
 # too few jobs wake, by its one queue, needs none: the next evaluation finds jobs that have waited for long enough.
 # Where a row has no number of jobs, the newest reading of its queue may have a lower bound.
-_ASLEEP = """
+_ASLEEP: LiteralString = """
 select distinct profile_queues.pool from arrived
 join profile_queues using (queue)
 join profiles using (pool)
@@ -96,6 +123,7 @@ where least_jobs > 0 and coalesce(pool_states.target_workers, 0) = 0
         then (body ->> 'activation_jobs')::numeric else 0 end
 order by 1
 """
+_NOTIFY: LiteralString = "select pg_notify('headway_metrics', %(notice)s)"
 
 log = logging.getLogger(__name__)
 
@@ -207,11 +235,12 @@ class MetricsSink:
 
     def _write_health(self, cursor: Cursor) -> None:
         with self._lacks.part(STATE), cursor.connection.transaction():
-            cursor.execute(_NOTIFY, [PIPELINE, self._stage, self._stage == READY, self._lacks.text])
+            given = {"pipeline": PIPELINE, "stage": self._stage, "is_ready": self._stage == READY}
+            cursor.execute(_NOTE_STAGE, {**given, "lacks": self._lacks.text})
 
     def _write_start(self, cursor: Cursor) -> None:
         with self._lacks.part(STATE), cursor.connection.transaction():
-            cursor.execute(_START, [PIPELINE])
+            cursor.execute(_NOTE_START, {"pipeline": PIPELINE})
 
     def _retried(self, work: Callable[[Cursor], object]) -> None:
         """Do ``work`` in one transaction, again and again while Postgres is away."""
@@ -251,10 +280,10 @@ class MetricsSink:
 
 def _write(cursor: Cursor, rows: Sequence[BucketRow], lacks: MissingRights) -> int:
     cursor.execute(_ARRIVED)
-    with cursor.copy(f"copy arrived (queue, job_class, bucket_s, {', '.join(VALUES)}) from stdin") as copy:
+    with cursor.copy(_COPY) as copy:
         for row in rows:
             copy.write_row((row.queue, row.job_class or "", row.bucket_s, *(_cell(row, name) for name in VALUES)))
-    found = cursor.execute("select nextval('bucket_revision')").fetchone()
+    found = cursor.execute(_REVISION).fetchone()
     assert found is not None, "nextval gave no row"
     revision = int(str(found[0]))
     cursor.execute(_UPSERT, {"revision": revision})
@@ -264,7 +293,7 @@ def _write(cursor: Cursor, rows: Sequence[BucketRow], lacks: MissingRights) -> i
     asleep = None
     with lacks.part("which pools have to wake"), cursor.connection.transaction():
         asleep = [str(pool) for (pool,) in cursor.execute(_ASLEEP).fetchall()]
-    cursor.execute("select pg_notify('headway_metrics', %s)", [notice(revision, asleep)])
+    cursor.execute(_NOTIFY, {"notice": notice(revision, asleep)})
     return revision
 
 

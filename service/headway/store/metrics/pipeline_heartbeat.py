@@ -1,7 +1,7 @@
 """The pipeline's signs of life beside its batches. On a connection of their own, so that no batch holds them up."""
 
 import logging
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 
@@ -10,6 +10,12 @@ from headway.store.metrics.metrics_sink import PIPELINE
 
 STOPPED, CRASHED = "stopped", "crashed"
 CONNECT_WITHIN_S = 2
+
+_BEAT: LiteralString = "update pipeline_health set beat_at = now() where pipeline = %(pipeline)s"
+_END: LiteralString = """
+update pipeline_health set stage = %(stage)s, is_ready = false, written_at = now(), beat_at = now()
+where pipeline = %(pipeline)s
+"""
 
 log = logging.getLogger(__name__)
 
@@ -23,15 +29,11 @@ class PipelineHeartbeat:
 
     def write(self) -> None:
         """The pipeline answers."""
-        self._execute("update pipeline_health set beat_at = now() where pipeline = %s", [PIPELINE])
+        self._execute(_BEAT, {"pipeline": PIPELINE})
 
     def ended(self, stage: str) -> None:
         """The pipeline ends: ``stopped`` as it was asked to, or ``crashed``."""
-        self._execute(
-            "update pipeline_health set stage = %s, is_ready = false, written_at = now(), beat_at = now() "
-            "where pipeline = %s",
-            [stage, PIPELINE],
-        )
+        self._execute(_END, {"pipeline": PIPELINE, "stage": stage})
 
     def close(self) -> None:
         """Give the connection back."""
@@ -39,11 +41,11 @@ class PipelineHeartbeat:
             self._connection.close()
             self._connection = None
 
-    def _execute(self, sql: str, values: list[object]) -> None:
+    def _execute(self, statement: LiteralString, given: dict[str, object]) -> None:
         try:
             if self._connection is None:
                 self._connection = psycopg.connect(**self._parameters, autocommit=True)
-            self._connection.execute(sql, values)
+            self._connection.execute(statement, given)
         except psycopg.Error as error:
             log.debug("no sign of life: %s", first_line(error))
             self.close()

@@ -6,7 +6,7 @@ what no event can change any more from the one to the other, every five minutes 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from sqlalchemy import ColumnElement, Table, Text, cast, func, or_, select
@@ -23,39 +23,52 @@ TOTALS_PART_S = 3600.0  # a transaction: after an outage of the pipeline there m
 _COUNTS = ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs", "retried_attempts")
 
 
-def merged_sketch(name: str, *, by: str = "queue") -> str:
-    """The part of a query that merges the sketches ``name`` of its ``part`` by the columns ``by``."""
-    return f"""
-    {name} as (
-        select {by}, jsonb_object_agg(index, jobs) as {name} from (
-            select {by}, each.key as index, sum(each.value::bigint)::bigint as jobs
-            from part, jsonb_each_text(part.{name}) as each group by {by}, each.key
-        ) as counted group by {by}
-    )"""  # noqa: S608 - names of our own
-
-
-_VALUES = f"{', '.join(_COUNTS)}, service_sum_s, service_sketch, pickup_sketch"
-_COUNT = f"""
+_COUNT: LiteralString = """
 with new as materialized (
-    select queue, {_VALUES} from rollup_minutes
-    where job_class = '' and bucket_s >= %(from_s)s and bucket_s < %(until_s)s and {" + ".join(_COUNTS)} > 0
-), part as materialized (
-    select * from new
-    union all select queue, {_VALUES} from queue_totals where queue in (select queue from new)
+    select queue, arrived_jobs, started_jobs, finished_jobs, failed_jobs, retried_attempts, service_sum_s,
+        service_sketch, pickup_sketch
+    from rollup_minutes
+    where job_class = '' and bucket_s >= %(from_s)s and bucket_s < %(until_s)s
+        and arrived_jobs + started_jobs + finished_jobs + failed_jobs + retried_attempts > 0
 ),
-{merged_sketch("service_sketch")},
-{merged_sketch("pickup_sketch")},
+part as materialized (
+    select * from new
+    union all
+    select queue, arrived_jobs, started_jobs, finished_jobs, failed_jobs, retried_attempts, service_sum_s,
+        service_sketch, pickup_sketch
+    from queue_totals where queue in (select queue from new)
+),
+services as (
+    select queue, jsonb_object_agg(index, jobs) as service_sketch from (
+        select queue, each.key as index, sum(each.value::bigint)::bigint as jobs
+        from part, jsonb_each_text(part.service_sketch) as each group by queue, each.key
+    ) as counted group by queue
+),
+pickups as (
+    select queue, jsonb_object_agg(index, jobs) as pickup_sketch from (
+        select queue, each.key as index, sum(each.value::bigint)::bigint as jobs
+        from part, jsonb_each_text(part.pickup_sketch) as each group by queue, each.key
+    ) as counted group by queue
+),
 sums as (
-    select queue, {", ".join(f"sum({name})::bigint as {name}" for name in _COUNTS)}, sum(service_sum_s) as service_sum_s
-    from part group by 1
+    select queue, sum(arrived_jobs)::bigint as arrived_jobs, sum(started_jobs)::bigint as started_jobs,
+        sum(finished_jobs)::bigint as finished_jobs, sum(failed_jobs)::bigint as failed_jobs,
+        sum(retried_attempts)::bigint as retried_attempts, sum(service_sum_s) as service_sum_s
+    from part group by queue
 )
-insert into queue_totals (queue, {_VALUES})
-select queue, {", ".join(_COUNTS)}, service_sum_s, coalesce(service_sketch, '{{}}'), coalesce(pickup_sketch, '{{}}')
-from sums left join service_sketch using (queue) left join pickup_sketch using (queue)
-on conflict (queue) do update set {", ".join(f"{name} = excluded.{name}" for name in _VALUES.split(", "))}
-"""  # noqa: S608 - names of our own
-_UNTIL = "select totals_until_s from rollup_progress"
-_SAVE = "update rollup_progress set totals_until_s = %s"
+insert into queue_totals (queue, arrived_jobs, started_jobs, finished_jobs, failed_jobs, retried_attempts,
+    service_sum_s, service_sketch, pickup_sketch)
+select queue, arrived_jobs, started_jobs, finished_jobs, failed_jobs, retried_attempts,
+    service_sum_s, coalesce(service_sketch, '{}'), coalesce(pickup_sketch, '{}')
+from sums left join services using (queue) left join pickups using (queue)
+on conflict (queue) do update set
+    arrived_jobs = excluded.arrived_jobs, started_jobs = excluded.started_jobs,
+    finished_jobs = excluded.finished_jobs, failed_jobs = excluded.failed_jobs,
+    retried_attempts = excluded.retried_attempts, service_sum_s = excluded.service_sum_s,
+    service_sketch = excluded.service_sketch, pickup_sketch = excluded.pickup_sketch
+"""
+_UNTIL: LiteralString = "select totals_until_s from rollup_progress"
+_SAVE: LiteralString = "update rollup_progress set totals_until_s = %(until_s)s"
 
 
 def count_up(
@@ -69,13 +82,13 @@ def count_up(
     row = connection.execute(_UNTIL).fetchone()
     counted_s = float(str(row[0])) if row else 0.0
     if not counted_s:
-        connection.execute(_SAVE, [until_s])
+        connection.execute(_SAVE, {"until_s": until_s})
         return
     while counted_s < until_s and not is_stopping():
         next_s = min(until_s, counted_s + TOTALS_PART_S)
         with connection.transaction():
             connection.execute(_COUNT, {"from_s": counted_s, "until_s": next_s})
-            connection.execute(_SAVE, [next_s])
+            connection.execute(_SAVE, {"until_s": next_s})
         counted_s = next_s
 
 

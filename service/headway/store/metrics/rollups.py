@@ -17,16 +17,19 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, tzinfo
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
+from psycopg import sql
 
 from headway.scaling.arithmetic import DAY_S, HOUR_S, MINUTE_S
 from headway.store.engine import first_line
-from headway.store.metrics.queue_totals import count_up, merged_sketch
+from headway.store.metrics import rollup_statements as statements
+from headway.store.metrics.queue_totals import count_up
 from headway.store.metrics.seasons import train_due
 from headway.store.missing_rights import MissingRights
 from headway.store.retention import BUCKETS_KEPT_S, BUCKETS_UNCOUNTED_KEPT_S, HOURS_KEPT_S, MINUTES_KEPT_S
+from headway.store.tables import rollup_minutes
 
 log = logging.getLogger(__name__)
 
@@ -41,80 +44,10 @@ ROLLUP_FORGET_TURNS_MAX = 100  # a round: four times what 10,000 queues write in
 
 _LOCK = 4_019_772_346  # of the advisory locks this database knows, this module's
 
-COUNTS = (
-    "arrived_jobs",
-    "started_jobs",
-    "finished_jobs",
-    "failed_jobs",
-    "retried_attempts",
-    "retried_jobs",
-    "revoked_jobs",
-)
-SAMPLE = ("sampled_at_s", "waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s")
-VALUES = (*COUNTS, "service_sum_s", "pickup_max_s", "service_sketch", "pickup_sketch", *SAMPLE)
+VALUES = tuple(each.name for each in rollup_minutes.columns if not each.primary_key)
+"""The columns of a bucket and of a rollup beside those of its key."""
 
 Connection = psycopg.Connection[tuple[object, ...]]
-
-
-def _merge(source: str, target: str) -> str:
-    """Merge the rows of ``source``, a query of the parts of one span, into rows of ``target``."""
-    counts = ", ".join(f"sum({name})::bigint as {name}" for name in COUNTS)
-    by = "queue, job_class"
-    return f"""
-    with part as materialized ({source}),
-    {merged_sketch("service_sketch", by=by)},
-    {merged_sketch("pickup_sketch", by=by)},
-    sums as (
-        select queue, job_class, {counts}, sum(service_sum_s) as service_sum_s, max(pickup_max_s) as pickup_max_s
-        from part group by 1, 2
-    ),
-    newest as (
-        select distinct on (queue, job_class) queue, job_class, {", ".join(SAMPLE)}
-        from part where sampled_at_s is not null order by queue, job_class, sampled_at_s desc
-    )
-    insert into {target} (queue, job_class, bucket_s, {", ".join(VALUES)})
-    select queue, job_class, %(from_s)s, {", ".join(COUNTS)}, service_sum_s, pickup_max_s,
-        coalesce(service_sketch, '{{}}'), coalesce(pickup_sketch, '{{}}'), {", ".join(SAMPLE)}
-    from sums
-    left join service_sketch using (queue, job_class)
-    left join pickup_sketch using (queue, job_class)
-    left join newest using (queue, job_class)
-    where {" + ".join(COUNTS)} > 0 or waiting_jobs > 0 or in_flight_jobs > 0 or delayed_jobs > 0
-    on conflict (queue, job_class, bucket_s) do update set {", ".join(f"{name} = excluded.{name}" for name in VALUES)}
-    """  # noqa: S608 - names of our own
-
-
-_SPAN = "bucket_s >= %(from_s)s and bucket_s < %(until_s)s"
-_MINUTE = _merge(
-    f"""
-    select queue, '' as job_class, {", ".join(VALUES)} from queue_buckets where {_SPAN}
-    and (%(is_new)s or queue in (select queue from queue_buckets where revision > %(revision)s and {_SPAN}))
-    """,  # noqa: S608 - names of our own
-    "rollup_minutes",
-)
-_HOUR = _merge(
-    f"""
-    select queue, job_class, {", ".join(VALUES)} from rollup_minutes where {_SPAN} and queue = any(%(queues)s)
-    """,  # noqa: S608 - names of our own
-    "rollup_hours",
-)
-_QUEUES_OF_HOUR = f"select distinct queue from rollup_minutes where {_SPAN} order by 1"  # noqa: S608 - names of our own
-
-_NEWEST = """
-select least(max(bucket_s), extract(epoch from now()) + 60), max(revision) from queue_buckets
-"""
-_CHANGED_MINUTES = """
-select distinct floor(bucket_s / 60) * 60 from queue_buckets
-where bucket_s < %(until_s)s and (revision > %(revision)s or bucket_s >= %(from_s)s) order by 1
-"""
-_WHOLE_HOURS = """
-select distinct floor(bucket_s / 3600) * 3600 from rollup_minutes
-where bucket_s >= %(from_s)s and bucket_s < %(until_s)s order by 1
-"""
-_SAVE = """
-update rollup_progress set revision = %(revision)s, minutes_until_s = %(minutes_until_s)s,
-    hours_until_s = %(hours_until_s)s
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,13 +62,13 @@ def tend(connection: Connection, *, is_stopping: Callable[[], bool], lacks: Miss
 
     Stopped or failed on the way, it goes over the same again the next time. ``lacks`` has what a right is missing for.
     """
-    held = connection.execute("select pg_try_advisory_lock(%s)", [_LOCK]).fetchone()
+    held = connection.execute(statements.TRY_LOCK, {"lock": _LOCK}).fetchone()
     if held != (True,):
         return  # another pipeline of this database does it
     try:
         with lacks.part("rollups of metrics"):
             _roll_up(connection, is_stopping)
-        newest, _ = _row(connection, _NEWEST)
+        newest, _ = _row(connection, statements.NEWEST)
         if newest is not None and not is_stopping():
             with lacks.part("totals of queues"):
                 final_s = min(_float(newest) - ROLLUP_FINAL_S, _progress(connection).minutes_until_s)
@@ -143,23 +76,23 @@ def tend(connection: Connection, *, is_stopping: Callable[[], bool], lacks: Miss
         if newest is not None and not is_stopping():
             _forget(connection, newest_s=_float(newest), is_stopping=is_stopping, lacks=lacks)
     finally:
-        connection.execute("select pg_advisory_unlock(%s)", [_LOCK])
+        connection.execute(statements.UNLOCK, {"lock": _LOCK})
 
 
 def _roll_up(connection: Connection, is_stopping: Callable[[], bool]) -> None:
     """Bring minutes and hours up to the newest bucket."""
-    newest, revision = _row(connection, _NEWEST)
+    newest, revision = _row(connection, statements.NEWEST)
     if newest is None or revision is None:  # no bucket at all: `least` passes over null
         return
     newest_s, revision_of_newest, known = _float(newest), int(str(revision)), _progress(connection)
     minutes_until_s = newest_s // MINUTE_S * MINUTE_S
     asked = {"from_s": known.minutes_until_s, "until_s": minutes_until_s, "revision": known.revision}
-    minutes = [_float(minute) for (minute,) in connection.execute(_CHANGED_MINUTES, asked).fetchall()]
+    minutes = [_float(minute) for (minute,) in connection.execute(statements.CHANGED_MINUTES, asked).fetchall()]
     for from_s in minutes:
         if is_stopping():
             return
         span = {"from_s": from_s, "until_s": from_s + MINUTE_S, "is_new": from_s >= known.minutes_until_s}
-        connection.execute(_MINUTE, {**span, "revision": known.revision})
+        connection.execute(statements.MERGE_MINUTE, {**span, "revision": known.revision})
 
     # A rebuilt past changes hours that were whole.
     hours_from_s = min(known.hours_until_s, min(minutes, default=newest_s) // HOUR_S * HOUR_S)
@@ -167,7 +100,7 @@ def _roll_up(connection: Connection, is_stopping: Callable[[], bool]) -> None:
     done = _Progress(revision=revision_of_newest, minutes_until_s=minutes_until_s, hours_until_s=hours_from_s)
     _save(connection, done)  # whatever becomes of the hours, these minutes are made
     asked = {"from_s": hours_from_s, "until_s": hours_until_s}
-    for (hour,) in connection.execute(_WHOLE_HOURS, asked).fetchall():
+    for (hour,) in connection.execute(statements.WHOLE_HOURS, asked).fetchall():
         if not _is_hour_made(connection, from_s=_float(hour), is_stopping=is_stopping):
             return
         _save(connection, replace(done, hours_until_s=_float(hour) + HOUR_S))
@@ -177,11 +110,11 @@ def _roll_up(connection: Connection, is_stopping: Callable[[], bool]) -> None:
 def _is_hour_made(connection: Connection, *, from_s: float, is_stopping: Callable[[], bool]) -> bool:
     """Make the rows of the hour that begins at ``from_s``. Returns whether that came to its end."""
     span = {"from_s": from_s, "until_s": from_s + HOUR_S}
-    queues = [queue for (queue,) in connection.execute(_QUEUES_OF_HOUR, span).fetchall()]
+    queues = [queue for (queue,) in connection.execute(statements.QUEUES_OF_HOUR, span).fetchall()]
     for first in range(0, len(queues), ROLLUP_HOUR_QUEUES):
         if is_stopping():
             return False
-        connection.execute(_HOUR, {**span, "queues": queues[first : first + ROLLUP_HOUR_QUEUES]})
+        connection.execute(statements.MERGE_HOUR, {**span, "queues": queues[first : first + ROLLUP_HOUR_QUEUES]})
     return True
 
 
@@ -191,30 +124,20 @@ def _forget(connection: Connection, *, newest_s: float, is_stopping: Callable[[]
     buckets_before_s = min((newest_s - BUCKETS_KEPT_S) // MINUTE_S * MINUTE_S, progress.minutes_until_s)
     minutes_before_s = min((newest_s - MINUTES_KEPT_S) // HOUR_S * HOUR_S, progress.hours_until_s)
     # What is deleted and in no total yet shows as a counter that falls. Who may not count keeps no bucket for ever.
-    counted_s = _float(_row(connection, "select totals_until_s from rollup_progress")[0])
+    counted_s = _float(_row(connection, statements.TOTALS_UNTIL)[0])
     if counted_s > newest_s - BUCKETS_UNCOUNTED_KEPT_S:
         buckets_before_s = min(buckets_before_s, counted_s)
-    is_settled = f"and written_at < now() - interval '{ROLLUP_REWRITTEN_KEPT_S:.0f} seconds'"
-    for table, before_s, condition in (
-        ("queue_buckets", buckets_before_s, is_settled),
-        ("rollup_minutes", minutes_before_s, ""),
-        ("rollup_hours", newest_s - HOURS_KEPT_S, ""),
+    given = {"rows": ROLLUP_FORGET_ROWS_MAX, "rewritten_s": ROLLUP_REWRITTEN_KEPT_S}
+    for table, statement, before_s in (
+        ("queue_buckets", statements.FORGET_BUCKETS, buckets_before_s),
+        ("rollup_minutes", statements.FORGET_MINUTES, minutes_before_s),
+        ("rollup_hours", statements.FORGET_HOURS, newest_s - HOURS_KEPT_S),
     ):
         with lacks.part(f"deletion of old rows of {table}"):
-            _forget_of(connection, table, before_s=before_s, condition=condition, is_stopping=is_stopping)
-
-
-def _forget_of(
-    connection: Connection, table: str, *, before_s: float, condition: str, is_stopping: Callable[[], bool]
-) -> None:
-    for _ in range(ROLLUP_FORGET_TURNS_MAX):
-        deleted = connection.execute(
-            f"delete from {table} where ctid = any(array("  # noqa: S608 - names of our own
-            f"select ctid from {table} where bucket_s < %s {condition} limit %s))",
-            [before_s, ROLLUP_FORGET_ROWS_MAX],
-        ).rowcount
-        if deleted < ROLLUP_FORGET_ROWS_MAX or is_stopping():
-            break
+            for _ in range(ROLLUP_FORGET_TURNS_MAX):
+                deleted = connection.execute(statement, {**given, "before_s": before_s}).rowcount
+                if deleted < ROLLUP_FORGET_ROWS_MAX or is_stopping():
+                    break
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,17 +162,8 @@ def levels(connection: Connection) -> list[Level]:
         ("rollup_hours", HOUR_S, HOURS_KEPT_S),
     ):
         rows, stored_bytes, recent, queues, recent_s = connection.execute(
-            f"""
-            with edges as (select max(bucket_s) as newest_s, min(bucket_s) as oldest_s, count(*) as rows from {table}),
-            recent as (
-                select queue, count(*) as rows from {table}
-                where bucket_s > (select newest_s from edges) - %s group by queue
-            )
-            select edges.rows, pg_total_relation_size('{table}'), coalesce(sum(recent.rows), 0), count(recent.queue),
-                least(newest_s - oldest_s + %s, %s)
-            from edges left join recent on true group by edges.rows, newest_s, oldest_s
-            """,  # noqa: S608 - names of our own
-            [min(kept_s, DAY_S), span_s, min(kept_s, DAY_S)],
+            statements.STORED_AT_LEVEL.format(table=sql.Identifier(table)),
+            {"table": table, "span_s": span_s, "recent_s": min(kept_s, DAY_S)},
         ).fetchone() or (0, 0, 0, 0, None)
         # What a row takes, times the rows of a queue's day.
         of_day = _float(recent) * DAY_S / _float(recent_s or DAY_S)
@@ -328,15 +242,15 @@ def _log_levels(connection: Connection) -> None:
 
 
 def _progress(connection: Connection) -> _Progress:
-    row = _row(connection, "select revision, minutes_until_s, hours_until_s from rollup_progress")
+    row = _row(connection, statements.PROGRESS)
     return _Progress(revision=int(str(row[0])), minutes_until_s=_float(row[1]), hours_until_s=_float(row[2]))
 
 
 def _save(connection: Connection, progress: _Progress) -> None:
-    connection.execute(_SAVE, asdict(progress))
+    connection.execute(statements.SAVE_PROGRESS, asdict(progress))
 
 
-def _row(connection: Connection, query: str) -> tuple[object, ...]:
+def _row(connection: Connection, query: LiteralString) -> tuple[object, ...]:
     found = connection.execute(query).fetchone()
     assert found is not None, "an aggregate gave no row"
     return found

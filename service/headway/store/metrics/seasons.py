@@ -69,8 +69,17 @@ on conflict (queue) do update set version = excluded.version, time_zone = exclud
     source = excluded.source, from_s = excluded.from_s, until_s = excluded.until_s, trained_at = now()
 """
 
-_COLUMNS: LiteralString = "queue, version, time_zone, body, source, from_s, until_s, trained_at"
-_READ = text(f"select {_COLUMNS} from queue_seasons where queue = any(cast(:queues as text[]))")  # noqa: S608 - our own
+_READ = text(
+    """
+    select queue, version, time_zone, body, source, from_s, until_s, trained_at
+    from queue_seasons where queue = any(cast(:queues as text[]))
+    """
+)
+_READ_ALL: LiteralString = """
+select queue, version, time_zone, body, source, from_s, until_s, trained_at from queue_seasons order by queue
+"""
+_SERVED: LiteralString = "select queue from profile_queues order by queue"
+_COUNTED_UNTIL: LiteralString = "select minutes_until_s from rollup_progress"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +128,7 @@ async def read_seasons(conn: Connection, *, queues: Collection[str]) -> Stored:
 
 def all_seasons(connection: SyncConnection) -> Stored:
     """The seasons of every queue."""
-    cursor = connection.execute(f"select {_COLUMNS} from queue_seasons order by queue")  # noqa: S608 - our own names
+    cursor = connection.execute(_READ_ALL)
     names = [each.name for each in cursor.description or ()]
     return _stored(dict(zip(names, row, strict=True)) for row in cursor.fetchall())
 
@@ -146,12 +155,12 @@ def write_seasons(connection: SyncConnection, found: Iterable[Trained]) -> None:
 
 def served_queues(connection: SyncConnection) -> list[str]:
     """The queues that profiles name."""
-    return [str(queue) for (queue,) in connection.execute("select queue from profile_queues order by 1").fetchall()]
+    return [str(queue) for (queue,) in connection.execute(_SERVED).fetchall()]
 
 
 def counted_until_s(connection: SyncConnection) -> float:
     """How far counts are rolled up by the minute."""
-    row = connection.execute("select minutes_until_s from rollup_progress").fetchone()
+    row = connection.execute(_COUNTED_UNTIL).fetchone()
     assert row is not None, "the progress of the rollups has no row"
     return float(str(row[0]))
 
