@@ -85,9 +85,9 @@ async def claim(
     Raises:
         Forbidden: somebody else sends under the name of one of these producers.
     """
-    await conn.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+    await conn.execute(_TAKE_LOCK, {"key": _LOCK})
     of_kind, asked = _OF_KIND[kind], list(names)
-    rows = (await conn.execute(of_kind.find, {"names": asked})).all()
+    rows = (await conn.execute(of_kind.find, {"names": asked, "silent_s": CLAIM_OWNER_SILENT_S})).all()
     for row in rows:
         if row.is_owned and not _may_send(row.owner_sha256, sender):
             raise Forbidden(
@@ -146,7 +146,7 @@ async def forget_queues(conn: AsyncConnection, names: Sequence[str], *, actor: s
         subject=f"queue {asked[0]}" if is_one else f"{len(asked)} queues",
         before={"queues": asked, "rows": rows.total()},
     )
-    await conn.execute(text("select pg_notify(:channel, '')"), {"channel": CLAIMED_NAMES_CHANGED})
+    await conn.execute(_NOTIFY, {"channel": CLAIMED_NAMES_CHANGED})
 
 
 async def queues_beginning(conn: AsyncConnection, prefix: str, *, limit: int) -> list[str]:
@@ -194,14 +194,14 @@ _OF_KIND: Mapping[Kind, _OfKind] = {
     Kind.PRODUCERS: _OfKind(
         # HEADWAY_TOKEN has no owner to be revoked: a program that was given a token of its own takes over from it.
         find=text(
-            f"""
+            """
             select producer as name, sent_by, owner_sha256, case when owner_sha256 is null
-                then seen_at > now() - interval '{CLAIM_OWNER_SILENT_S} seconds'
+                then seen_at > now() - make_interval(secs => :silent_s)
                 else exists (
                     select from credentials where sha256 = owner_sha256 and revoked_at is null
                     and (expires_at is null or expires_at > now())) end as is_owned
             from producers where producer = any(cast(:names as text[]))
-            """  # noqa: S608 - a number of ours
+            """
         ),
         count=text("select count(*) as every, count(*) filter (where sent_by = :sent_by) as own from producers"),
         keep=text(
@@ -214,8 +214,15 @@ _OF_KIND: Mapping[Kind, _OfKind] = {
         ),
     ),
 }
+_TAKE_LOCK = text("select pg_advisory_xact_lock(:key)")
+_NOTIFY = text("select pg_notify(:channel, '')")
 _TOUCH = text(
-    "update producers set seen_at = now() from (select producer from producers where producer = "
-    "any(cast(:producers as text[])) order by producer for update skip locked) as due "
-    "where producers.producer = due.producer"
+    """
+    update producers set seen_at = now()
+    from (
+        select producer from producers where producer = any(cast(:producers as text[]))
+        order by producer for update skip locked
+    ) as due
+    where producers.producer = due.producer
+    """
 )

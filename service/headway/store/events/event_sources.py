@@ -55,13 +55,25 @@ class SeenCollector:
         return self.seen_age_s > COLLECTOR_SILENT_S
 
 
+_LOCK_CONNECTIONS = text("select pg_advisory_xact_lock(:lock, number) from unnest(cast(:numbers as int[])) as number")
+
+
 async def lock_connections(conn: Connection, numbers: Iterable[int]) -> None:
     """Let no other transaction record what is reported of the connections with these ``numbers``, until the commit."""
     ordered = sorted(set(numbers))  # two ingests meet in the same order: no deadlock
-    await conn.execute(
-        text("select pg_advisory_xact_lock(:lock, number) from unnest(cast(:numbers as int[])) as number"),
-        {"lock": _LOCK, "numbers": ordered},
-    )
+    await conn.execute(_LOCK_CONNECTIONS, {"lock": _LOCK, "numbers": ordered})
+
+
+_READ_REPORTS = text(
+    """
+    select number, connection, source, keys,
+        cast(extract(epoch from now() - recorded_at) as double precision) as age_s
+    from unnest(cast(:connections as text[]), cast(:after as bigint[])) as known(connection, after)
+    join job_reports using (connection)
+    where number > coalesce(after, 0) and (after is null or ingest <> :ingest)
+        and recorded_at > now() - make_interval(secs => :kept_s) order by number
+    """
+)
 
 
 async def read_reports(conn: Connection, after: Mapping[str, int | None], *, ingest: str) -> list[JobReport]:
@@ -74,14 +86,7 @@ async def read_reports(conn: Connection, after: Mapping[str, int | None], *, ing
         ingest: Who asks.
     """
     rows = await conn.execute(
-        text(
-            "select number, connection, source, keys, "
-            "cast(extract(epoch from now() - recorded_at) as double precision) as age_s "
-            "from unnest(cast(:connections as text[]), cast(:after as bigint[])) as known(connection, after) "
-            "join job_reports using (connection) "
-            "where number > coalesce(after, 0) and (after is null or ingest <> :ingest) "
-            "and recorded_at > now() - make_interval(secs => :kept_s) order by number"
-        ),
+        _READ_REPORTS,
         {
             "connections": list(after),
             "after": list(after.values()),
@@ -92,14 +97,19 @@ async def read_reports(conn: Connection, after: Mapping[str, int | None], *, ing
     return [JobReport(row.number, row.connection, row.source, bytes(row.keys), row.age_s) for row in rows]
 
 
+_SAVE_REPORTS = text(
+    """
+    insert into job_reports (connection, source, keys, ingest) select *, :ingest
+    from unnest(cast(:connections as text[]), cast(:sources as text[]), cast(:keys as bytea[]))
+    returning connection, number
+    """
+)
+
+
 async def save_reports(conn: Connection, reports: Mapping[tuple[str, str], bytes], *, ingest: str) -> dict[str, int]:
     """Record keys by connection and source. Returns the newest number of each connection."""
     rows = await conn.execute(
-        text(
-            "insert into job_reports (connection, source, keys, ingest) select *, :ingest "
-            "from unnest(cast(:connections as text[]), cast(:sources as text[]), cast(:keys as bytea[])) "
-            "returning connection, number"
-        ),
+        _SAVE_REPORTS,
         {
             "connections": [connection for connection, _ in reports],
             "sources": [source for _, source in reports],
@@ -113,6 +123,22 @@ async def save_reports(conn: Connection, reports: Mapping[tuple[str, str], bytes
     return newest
 
 
+_TOUCH_SOURCES = text(
+    """
+    insert into event_sources as known (queue, source, arrivals_at, starts_at, ends_at)
+    select queue, source, case when arrivals then now() end, case when starts then now() end,
+        case when ends then now() end
+    from unnest(cast(:queues as text[]), cast(:sources as text[]), cast(:arrivals as boolean[]),
+        cast(:starts as boolean[]), cast(:ends as boolean[])
+    ) as seen(queue, source, arrivals, starts, ends)
+    on conflict (queue, source) do update set
+        arrivals_at = coalesce(excluded.arrivals_at, known.arrivals_at),
+        starts_at = coalesce(excluded.starts_at, known.starts_at),
+        ends_at = coalesce(excluded.ends_at, known.ends_at)
+    """
+)
+
+
 async def touch_sources(conn: Connection, seen: Sequence[tuple[str, str, str]]) -> None:
     """Note that each ``(queue, source, what)`` is reported now; ``what``: ``arrivals``, ``starts`` or ``ends``."""
     merged: dict[tuple[str, str], set[str]] = {}
@@ -121,16 +147,8 @@ async def touch_sources(conn: Connection, seen: Sequence[tuple[str, str, str]]) 
     ordered = sorted(merged)
     if not ordered:
         return
-    columns = ", ".join(f"{name}_at" for name in KINDS)
-    stamps = ", ".join(f"case when {name} then now() end" for name in KINDS)
-    news = ", ".join(f"{name}_at = coalesce(excluded.{name}_at, known.{name}_at)" for name in KINDS)
-    casts = ", ".join(f"cast(:{name} as boolean[])" for name in KINDS)
     await conn.execute(
-        text(
-            f"insert into event_sources as known (queue, source, {columns}) select queue, source, {stamps} "  # noqa: S608 - our own
-            f"from unnest(cast(:queues as text[]), cast(:sources as text[]), {casts}) "
-            f"as seen(queue, source, {', '.join(KINDS)}) on conflict (queue, source) do update set {news}"
-        ),
+        _TOUCH_SOURCES,
         {
             "queues": [queue for queue, _ in ordered],
             "sources": [source for _, source in ordered],
@@ -150,48 +168,57 @@ class EventSource(NamedTuple):
     ends_age_s: float | None
 
 
+_READ_SOURCES = text(
+    """
+    select queue, source,
+        cast(extract(epoch from now() - case when arrivals_at > since then arrivals_at end) as double precision),
+        cast(extract(epoch from now() - case when starts_at > since then starts_at end) as double precision),
+        cast(extract(epoch from now() - case when ends_at > since then ends_at end) as double precision)
+    from event_sources, (select now() - make_interval(secs => :shown_s) as since) as day
+    where greatest(arrivals_at, starts_at, ends_at) > since order by queue, source
+    """
+)
+
+
 async def read_sources(conn: Connection) -> dict[str, list[EventSource]]:
     """Who reports the job events of each queue."""
-    rows = await conn.execute(
-        text(
-            "select queue, source, "
-            "cast(extract(epoch from now() - case when arrivals_at > since then arrivals_at end) as double precision), "
-            "cast(extract(epoch from now() - case when starts_at > since then starts_at end) as double precision), "
-            "cast(extract(epoch from now() - case when ends_at > since then ends_at end) as double precision) "
-            "from event_sources, (select now() - make_interval(secs => :shown_s) as since) as day "
-            "where greatest(arrivals_at, starts_at, ends_at) > since order by queue, source"
-        ),
-        {"shown_s": SOURCES_SHOWN_S},
-    )
+    rows = await conn.execute(_READ_SOURCES, {"shown_s": SOURCES_SHOWN_S})
     found: dict[str, list[EventSource]] = {}
     for row in rows:
         found.setdefault(row.queue, []).append(EventSource(*row))
     return found
 
 
+_READ_REPORTED = text(
+    """
+    select distinct queue, what from event_sources, lateral (values
+        ('arrivals', arrivals_at), ('starts', starts_at), ('ends', ends_at)) as each (what, at)
+    where at > now() - make_interval(secs => :reported_s)
+    """
+)
+
+
 async def read_reported(conn: Connection) -> set[tuple[str, str]]:
     """Queue and what of it, ``arrivals``, ``starts`` or ``ends``, was reported within ``REPORTED_FOR_S``."""
-    rows = await conn.execute(
-        text(
-            "select distinct queue, what from event_sources, lateral (values "
-            "('arrivals', arrivals_at), ('starts', starts_at), ('ends', ends_at)) as each (what, at) "
-            "where at > now() - make_interval(secs => :reported_s)"
-        ),
-        {"reported_s": REPORTED_FOR_S},
-    )
+    rows = await conn.execute(_READ_REPORTED, {"reported_s": REPORTED_FOR_S})
     return {(row.queue, row.what) for row in rows}
+
+
+_TOUCH_COLLECTORS = text(
+    """
+    insert into collectors as known (connection, producer)
+    select * from unnest(cast(:connections as text[]), cast(:producers as text[]))
+    on conflict (connection, producer) do update set seen_at = now(), began_at = case
+        when known.seen_at < now() - make_interval(secs => :silent_s) then now() else known.began_at end
+    """
+)
 
 
 async def touch_collectors(conn: Connection, seen: Iterable[tuple[str, str]]) -> None:
     """Note that each ``(connection, producer)`` polls. One that comes back after a silence begins anew."""
     ordered = sorted(set(seen))
     await conn.execute(
-        text(
-            "insert into collectors as known (connection, producer) "
-            "select * from unnest(cast(:connections as text[]), cast(:producers as text[])) "
-            "on conflict (connection, producer) do update set seen_at = now(), began_at = case "
-            "when known.seen_at < now() - make_interval(secs => :silent_s) then now() else known.began_at end"
-        ),
+        _TOUCH_COLLECTORS,
         {
             "silent_s": COLLECTOR_SILENT_S,
             "connections": [connection for connection, _ in ordered],
@@ -209,29 +236,34 @@ def shared_connections(polling: Iterable[PollingCollector]) -> set[str]:
     return {connection for connection, collectors in settled.items() if collectors > 1}
 
 
+_READ_COLLECTORS = text(
+    """
+    select connection, producer, cast(extract(epoch from now() - began_at) as double precision) as age_s
+    from collectors where seen_at > now() - make_interval(secs => :silent_s)
+        and (cast(:named as text[]) is null or connection = any(cast(:named as text[])))
+    order by connection, began_at, producer
+    """
+)
+
+
 async def read_collectors(conn: Connection, connections: Iterable[str] | None = None) -> list[PollingCollector]:
     """The collectors that poll now, of these connections or of all: of each connection the oldest first."""
     named = None if connections is None else sorted(connections)
-    rows = await conn.execute(
-        text(
-            "select connection, producer, cast(extract(epoch from now() - began_at) as double precision) as age_s "
-            "from collectors where seen_at > now() - make_interval(secs => :silent_s) "
-            "and (cast(:named as text[]) is null or connection = any(cast(:named as text[]))) "
-            "order by connection, began_at, producer"
-        ),
-        {"named": named, "silent_s": COLLECTOR_SILENT_S},
-    )
+    rows = await conn.execute(_READ_COLLECTORS, {"named": named, "silent_s": COLLECTOR_SILENT_S})
     return [PollingCollector(row.connection, row.producer, row.age_s) for row in rows]
+
+
+_LIST_COLLECTORS = text(
+    """
+    select connection, producer, cast(extract(epoch from now() - seen_at) as double precision) as seen_age_s,
+        cast(extract(epoch from now() - began_at) as double precision) as began_age_s
+    from collectors
+    where seen_at > now() - make_interval(secs => :listed_s) order by connection, producer limit :most
+    """
+)
 
 
 async def list_collectors(conn: Connection) -> list[SeenCollector]:
     """The collectors of the last ``COLLECTORS_LISTED_S``, by connection and name; ``COLLECTORS_LISTED_MAX`` at most."""
-    rows = await conn.execute(
-        text(
-            "select connection, producer, cast(extract(epoch from now() - seen_at) as double precision) as seen_age_s, "
-            "cast(extract(epoch from now() - began_at) as double precision) as began_age_s from collectors "
-            "where seen_at > now() - make_interval(secs => :listed_s) order by connection, producer limit :most"
-        ),
-        {"listed_s": COLLECTORS_LISTED_S, "most": COLLECTORS_LISTED_MAX},
-    )
+    rows = await conn.execute(_LIST_COLLECTORS, {"listed_s": COLLECTORS_LISTED_S, "most": COLLECTORS_LISTED_MAX})
     return [SeenCollector(**each) for each in rows.mappings()]
