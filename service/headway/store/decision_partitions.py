@@ -3,8 +3,9 @@
 A partition is named after its day in UTC, ``decisions_20260131``; days are counted by Postgres's clock.
 """
 
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
+from psycopg import sql
 from sqlalchemy import text
 
 from headway.store.engine import Connection, Engine, transaction
@@ -13,6 +14,18 @@ PARTITION_DAYS_AHEAD = 7  # upkeep may fail for a week before a decision finds n
 DAYS_KEPT = 14
 PARTITION_LOCK_WAIT_S = 1  # less than a tick waits for a lock; there is a week to try again
 _UPKEEP_LOCK = 0x6865_6164_7761_7901  # control planes take turns
+
+_TAKE_LOCK = text("select pg_advisory_xact_lock(:number)")
+_TODAY = text("select (now() at time zone 'utc')::date")
+_PARTITIONS = text(
+    """
+    select child.relname from pg_inherits join pg_class child on child.oid = inhrelid
+    where inhparent = 'decisions'::regclass
+    """
+)
+_LIMIT_WAIT = text("select set_config('lock_timeout', :wait, true)")
+_CREATE = sql.SQL("create table {name} partition of decisions for values from ({begins}) to ({ends})")
+_DROP = sql.SQL("drop table {name}")
 
 
 async def keep_partitions(engine: Engine) -> tuple[list[str], list[str]]:
@@ -32,32 +45,24 @@ async def keep_partitions(engine: Engine) -> tuple[list[str], list[str]]:
 
 
 async def _keep(connection: Connection) -> tuple[list[str], list[str]]:
-    await connection.execute(text("select pg_advisory_xact_lock(:number)"), {"number": _UPKEEP_LOCK})
-    today: date = (await connection.execute(text("select (now() at time zone 'utc')::date"))).scalar_one()
-    rows = await connection.execute(
-        text(
-            "select child.relname from pg_inherits join pg_class child on child.oid = inhrelid "
-            "where inhparent = 'decisions'::regclass"
-        )
-    )
-    present = set(rows.scalars())
+    await connection.execute(_TAKE_LOCK, {"number": _UPKEEP_LOCK})
+    today: date = (await connection.execute(_TODAY)).scalar_one()
+    present = set((await connection.execute(_PARTITIONS)).scalars())
     wanted = {_name(day): day for day in (today + timedelta(days=ahead) for ahead in range(PARTITION_DAYS_AHEAD + 1))}
     # Names sort as their days do.
     expired = sorted(name for name in present if name < _name(today - timedelta(days=DAYS_KEPT)))
     created = [name for name in wanted if name not in present]
     if created or expired:
         # Either locks the whole table for a moment. Waiting for that, it would make each tick wait behind it.
-        await connection.execute(text(f"set local lock_timeout = '{PARTITION_LOCK_WAIT_S}s'"))
+        await connection.execute(_LIMIT_WAIT, {"wait": f"{PARTITION_LOCK_WAIT_S}s"})
     for name in created:
-        day = wanted[name]
-        await connection.execute(
-            text(
-                f"create table {name} partition of decisions "
-                f"for values from ('{day} 00:00:00+00') to ('{day + timedelta(days=1)} 00:00:00+00')"
-            )
+        day = datetime.combine(wanted[name], time(), UTC)
+        create = _CREATE.format(
+            name=sql.Identifier(name), begins=sql.Literal(day), ends=sql.Literal(day + timedelta(days=1))
         )
+        await connection.exec_driver_sql(create.as_string())
     for name in expired:
-        await connection.execute(text(f"drop table {name}"))
+        await connection.exec_driver_sql(_DROP.format(name=sql.Identifier(name)).as_string())
     return created, expired
 
 

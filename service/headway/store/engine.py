@@ -45,6 +45,10 @@ KEEPALIVES = {"keepalives_idle": 2, "keepalives_interval": 1, "keepalives_count"
 LISTEN_RETRY_MIN_S = 0.1
 LISTEN_RETRY_MAX_S = 5.0
 
+_READ_ONE_MOMENT = text("set transaction isolation level repeatable read, read only")
+_LISTEN = sql.SQL("listen {channel}")
+_NOTIFY_VIEWERS = text("select pg_notify('headway_decisions', '')")
+
 WAKE = ""
 """The payload that means "anything may have changed": ``listen`` yields it whenever it begins to listen."""
 
@@ -130,7 +134,7 @@ async def snapshot(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
     Without it each statement sees its own: a host that begins to report in between would be known, and run nothing.
     """
     async with transaction(engine) as connection:
-        await connection.execute(text("set transaction isolation level repeatable read, read only"))
+        await connection.execute(_READ_ONE_MOMENT)
         yield connection
 
 
@@ -186,7 +190,7 @@ async def listen(database_url: str, channels: Sequence[str]) -> AsyncIterator[tu
         try:
             async with await psycopg.AsyncConnection.connect(**parameters, autocommit=True) as connection:
                 for channel in channels:
-                    await connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
+                    await connection.execute(_LISTEN.format(channel=sql.Identifier(channel)))
                 if is_interrupted:
                     log.info("listening again channels=%s", ",".join(channels))
                 pause_s, is_interrupted = LISTEN_RETRY_MIN_S, False
@@ -204,7 +208,7 @@ async def listen(database_url: str, channels: Sequence[str]) -> AsyncIterator[tu
 
 async def notify_viewers(connection: AsyncConnection) -> None:
     """Notify, when this commits, whoever watches decisions, pools and hosts."""
-    await connection.execute(text("select pg_notify('headway_decisions', '')"))
+    await connection.execute(_NOTIFY_VIEWERS)
 
 
 def first_line(error: BaseException) -> str:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Any, LiteralString
 
 import psycopg
-from sqlalchemy import Text, cast, func, select, text, update
+from sqlalchemy import Text, cast, func, select, true, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -230,8 +230,8 @@ async def fence(connection: AsyncConnection, *, epoch: int) -> None:
     row = await connection.execute(
         select(
             leader_epoch.c.epoch,
-            func.set_config("idle_in_transaction_session_timeout", f"{FENCED_IDLE_S}s", text("true")),
-            func.set_config("lock_timeout", f"{FENCED_LOCK_S}s", text("true")),
+            func.set_config("idle_in_transaction_session_timeout", f"{FENCED_IDLE_S}s", true()),
+            func.set_config("lock_timeout", f"{FENCED_LOCK_S}s", true()),
         )
         .where(leader_epoch.c.epoch == epoch)
         .with_for_update(read=True)

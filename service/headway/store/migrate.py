@@ -14,6 +14,11 @@ from headway.store.engine import connect_parameters, first_line, refuse_unusable
 UPGRADE_LOCK = 0x6865_6164_7761_7900  # an advisory lock's number, ours alone: "headway" in ASCII
 UPGRADE_WAIT_S = 120  # how long another process's upgrade is waited for
 
+_LIMIT_WAIT = text("select set_config('lock_timeout', :wait, false)")
+_TAKE_LOCK = text("select pg_advisory_lock(:number)")
+_HAS_TABLES = text("select to_regclass('alembic_version') is not null")
+_REVISION = text("select version_num from alembic_version")
+
 
 def upgrade(database_url: str) -> None:
     """Run every migration the database has not seen. Processes that upgrade at once do it one after another.
@@ -102,8 +107,8 @@ def _connected(database_url: str) -> Iterator[Connection]:
 
 @contextmanager
 def _one_at_a_time(connection: Connection) -> Iterator[None]:
-    connection.execute(text(f"set lock_timeout = '{UPGRADE_WAIT_S}s'"))
-    connection.execute(text("select pg_advisory_lock(:number)"), {"number": UPGRADE_LOCK})
+    connection.execute(_LIMIT_WAIT, {"wait": f"{UPGRADE_WAIT_S}s"})
+    connection.execute(_TAKE_LOCK, {"number": UPGRADE_LOCK})
     connection.commit()
     # The lock is the session's: it ends with this connection, whatever becomes of the migrations.
     yield
@@ -111,8 +116,8 @@ def _one_at_a_time(connection: Connection) -> Iterator[None]:
 
 def _difference(connection: Connection) -> tuple[str, str] | None:
     """How the database differs from this program: older, or foreign, and the message for a person. None: they agree."""
-    has_tables = connection.scalar(text("select to_regclass('alembic_version') is not null"))
-    current = connection.scalar(text("select version_num from alembic_version")) if has_tables else None
+    has_tables = connection.scalar(_HAS_TABLES)
+    current = connection.scalar(_REVISION) if has_tables else None
     connection.rollback()
     known = revisions()
     head = known[-1]

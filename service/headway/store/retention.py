@@ -5,10 +5,13 @@ belongs to a host goes with the host.
 """
 
 from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import ColumnElement, Table, and_, column, delete, exists, func, select
 
 from headway.scaling.arithmetic import DAY_S
+from headway.store import tables
 from headway.store.engine import Engine, transaction
 from headway.store.events.event_sources import REPORTED_FOR_S, REPORTS_KEPT_S
 
@@ -30,55 +33,77 @@ CUTS_KEPT_DAYS = 30
 RELEASED_KEPT_DAYS = 7  # longer than a job takes that its draining worker still reports
 _FORGOTTEN_AT_ONCE = 10_000  # rows a transaction: short locks, and a stop is never far
 
-_NO_PROFILE = "not exists (select from profile_queues where profile_queues.queue = {table}.queue)"
-_UNREAD = f"""
-    not exists (select 1 from queue_samples where queue_samples.queue = queues.queue)
-    and not exists (
-        select 1 from rollup_hours where rollup_hours.queue = queues.queue
-        and rollup_hours.bucket_s > extract(epoch from now() - interval '{QUEUES_KEPT_S} seconds'))
-"""  # noqa: S608 - a number of ours
 
-SERVED: Mapping[str, str] = {
-    "event_batches": f"claimed_at < now() - interval '{CLAIMS_KEPT_DAYS} days'",
-    "event_files": f"recorded_at < now() - interval '{FILES_KEPT_DAYS} days'",
-    "worker_activities": f"seen_at < now() - interval '{ACTIVITIES_KEPT_S} seconds'",
-    "queue_samples": f"received_at < now() - interval '{QUEUES_KEPT_S} seconds' "
-    f"and {_NO_PROFILE.format(table='queue_samples')}",
-    "queues": f"seen_at < now() - interval '{QUEUES_KEPT_S} seconds' and {_NO_PROFILE.format(table='queues')} "
-    f"and {_UNREAD}",
-    "job_reports": f"recorded_at < now() - interval '{REPORTS_KEPT_S} seconds'",
-    "event_sources": "coalesce(greatest(arrivals_at, starts_at, ends_at), '-infinity') "
-    f"< now() - interval '{REPORTED_FOR_S} seconds'",
+def _ago(*, days: float = 0.0, seconds: float = 0.0) -> ColumnElement[Any]:
+    return func.now() - timedelta(days=days, seconds=seconds)
+
+
+def _ago_s(kept_s: float) -> ColumnElement[Any]:
+    return func.extract("epoch", _ago(seconds=kept_s))
+
+
+def _has_no_profile(table: Table) -> ColumnElement[bool]:
+    return ~exists().where(tables.profile_queues.c.queue == table.c.queue)
+
+
+_IS_UNREAD = and_(
+    ~exists().where(tables.queue_samples.c.queue == tables.queues.c.queue),
+    ~exists().where(
+        tables.rollup_hours.c.queue == tables.queues.c.queue,
+        tables.rollup_hours.c.bucket_s > _ago_s(QUEUES_KEPT_S),
+    ),
+)
+_REPORTED_AT = func.greatest(
+    tables.event_sources.c.arrivals_at, tables.event_sources.c.starts_at, tables.event_sources.c.ends_at
+)
+
+_SERVED: Mapping[Table, ColumnElement[bool]] = {
+    tables.event_batches: tables.event_batches.c.claimed_at < _ago(days=CLAIMS_KEPT_DAYS),
+    tables.event_files: tables.event_files.c.recorded_at < _ago(days=FILES_KEPT_DAYS),
+    tables.worker_activities: tables.worker_activities.c.seen_at < _ago(seconds=ACTIVITIES_KEPT_S),
+    tables.queue_samples: and_(
+        tables.queue_samples.c.received_at < _ago(seconds=QUEUES_KEPT_S), _has_no_profile(tables.queue_samples)
+    ),
+    tables.queues: and_(
+        tables.queues.c.seen_at < _ago(seconds=QUEUES_KEPT_S), _has_no_profile(tables.queues), _IS_UNREAD
+    ),
+    tables.job_reports: tables.job_reports.c.recorded_at < _ago(seconds=REPORTS_KEPT_S),
+    tables.event_sources: func.coalesce(_ago(seconds=REPORTED_FOR_S) > _REPORTED_AT, True),
     # Rows of a minute say how long jobs waited meanwhile.
-    "listed_workers": f"until_s < extract(epoch from now() - interval '{MINUTES_KEPT_S} seconds')",
-    "collectors": f"seen_at < now() - interval '{SOURCES_KEPT_S} seconds'",
-    "released_assignments": f"released_at < now() - interval '{RELEASED_KEPT_DAYS} days'",
-    "queue_counts": f"received_at_s < extract(epoch from now() - interval '{CLAIMS_KEPT_DAYS} days')",
-    "producers": f"seen_at < now() - interval '{CLAIMS_KEPT_DAYS} days'",
-    "queue_seasons": f"trained_at < now() - interval '{SEASONS_KEPT_DAYS} days' "
-    f"and {_NO_PROFILE.format(table='queue_seasons')}",
-    "queue_totals": f"{_NO_PROFILE.format(table='queue_totals')} "
-    "and not exists (select from queues where queues.queue = queue_totals.queue)",
-    "pool_attainment": f"from_s < extract(epoch from now() - interval '{ATTAINMENT_KEPT_DAYS} days')",
-    "alerts": f"until_s < extract(epoch from now() - interval '{ALERTS_KEPT_S} seconds')",
-    "job_cuts": f"recorded_at < now() - interval '{CUTS_KEPT_DAYS} days'",
-    "silences": f"until_s < extract(epoch from now() - interval '{SILENCES_KEPT_DAYS} days')",
-    "audit_log": "action in ('call refused', 'sign-in failed', 'host renamed', 'host report refused') "
-    f"and acted_at < now() - interval '{REFUSALS_KEPT_DAYS} days'",
+    tables.listed_workers: tables.listed_workers.c.until_s < _ago_s(MINUTES_KEPT_S),
+    tables.collectors: tables.collectors.c.seen_at < _ago(seconds=SOURCES_KEPT_S),
+    tables.released_assignments: tables.released_assignments.c.released_at < _ago(days=RELEASED_KEPT_DAYS),
+    tables.queue_counts: tables.queue_counts.c.received_at_s < _ago_s(CLAIMS_KEPT_DAYS * DAY_S),
+    tables.producers: tables.producers.c.seen_at < _ago(days=CLAIMS_KEPT_DAYS),
+    tables.queue_seasons: and_(
+        tables.queue_seasons.c.trained_at < _ago(days=SEASONS_KEPT_DAYS), _has_no_profile(tables.queue_seasons)
+    ),
+    tables.queue_totals: and_(
+        _has_no_profile(tables.queue_totals), ~exists().where(tables.queues.c.queue == tables.queue_totals.c.queue)
+    ),
+    tables.pool_attainment: tables.pool_attainment.c.from_s < _ago_s(ATTAINMENT_KEPT_DAYS * DAY_S),
+    tables.alerts: tables.alerts.c.until_s < _ago_s(ALERTS_KEPT_S),
+    tables.job_cuts: tables.job_cuts.c.recorded_at < _ago(days=CUTS_KEPT_DAYS),
+    tables.silences: tables.silences.c.until_s < _ago_s(SILENCES_KEPT_DAYS * DAY_S),
+    tables.audit_log: and_(
+        tables.audit_log.c.action.in_(("call refused", "sign-in failed", "host renamed", "host report refused")),
+        tables.audit_log.c.acted_at < _ago(days=REFUSALS_KEPT_DAYS),
+    ),
 }
+SERVED = {table.name: condition for table, condition in _SERVED.items()}
 """Table -> which of its rows have served."""
 
 
 async def forget_old(engine: Engine, table: str) -> int:
     """Delete what has served of ``table``. Returns how many rows went."""
-    statement = text(
-        f"delete from {table} where ctid = any(array("  # noqa: S608 - names of our own
-        f"select ctid from {table} where {SERVED[table]} limit :rows))"
-    )
+    rows = tables.metadata.tables[table]
+    place: ColumnElement[Any] = column("ctid")
+    served = select(place).select_from(rows).where(SERVED[table]).limit(_FORGOTTEN_AT_ONCE).correlate(None)
+    statement = delete(rows).where(place == func.any(func.array(served.scalar_subquery())))
     forgotten = 0
     while True:
         async with transaction(engine) as connection:
-            deleted = (await connection.execute(statement, {"rows": _FORGOTTEN_AT_ONCE})).rowcount
+            deleted = (await connection.execute(statement)).rowcount
         forgotten += deleted
         if deleted < _FORGOTTEN_AT_ONCE:
             return forgotten

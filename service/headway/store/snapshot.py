@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import LiteralString
 
 import psycopg
 
@@ -46,14 +47,18 @@ def snapshot(database_url: str) -> Iterator[Snapshot]:
         raise Unavailable(f"the database does not answer: {str(error).splitlines()[0]}") from error
 
 
+_EXPORT: LiteralString = """
+select pg_export_snapshot(), (select version_num from alembic_version), extract(epoch from now())::float8
+"""
+_RECENT_FILES: LiteralString = """
+select file from event_files where recorded_at > now() - make_interval(secs => %(recent_s)s)
+"""
+
+
 def _taken(connection: psycopg.Connection[tuple[object, ...]]) -> Snapshot:
-    found = connection.execute(
-        "select pg_export_snapshot(), (select version_num from alembic_version), extract(epoch from now())::float8"
-    ).fetchone()
+    found = connection.execute(_EXPORT).fetchone()
     assert found is not None
-    files = connection.execute(
-        "select file from event_files where recorded_at > now() - make_interval(secs => %s)", [2 * SNAPSHOT_UNSURE_S]
-    )
+    files = connection.execute(_RECENT_FILES, {"recent_s": 2 * SNAPSHOT_UNSURE_S})
     name, revision, taken_at_s = found
     return Snapshot(
         name=str(name),

@@ -20,6 +20,7 @@ from headway.store.embedded.server_folder import Folder
 from headway.store.embedded.waiting import Deadline
 
 NAME = "headway"  # of the role and of the database
+_CREATE_DATABASE = "create database headway\n"  # a statement ends with its line where Postgres runs alone
 OTHERWISE = "set HEADWAY_DATABASE_URL to a Postgres of your own"
 PORT = 5432  # only a part of the socket's name
 
@@ -118,7 +119,7 @@ class Postgres:
         if not self.is_durable:
             create[2:2] = ["-F"]
         _run(identity, initdb, "", deadline)
-        _run(identity, create, f"create database {NAME}\n", deadline)
+        _run(identity, create, _CREATE_DATABASE, deadline)
         new.replace(folder.root / self.home)
         sync_folder(folder.root)  # the rename itself
 

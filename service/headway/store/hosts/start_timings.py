@@ -92,57 +92,75 @@ def _by_template(observed: Iterable[Each]) -> dict[str, list[Each]]:
     return dict(sorted(grouped.items()))
 
 
-_REPORTED = """
-    reported as (
+# A row of a host is written by one transaction at a time: each holds the lock on its host.
+_LEARN_START_UPS = text(
+    """
+    with reported as (
         select * from jsonb_to_recordset(:rows) as reported(
             host_id text, template text, mean_s double precision, kept double precision, added_s double precision,
             count bigint, recent_s double precision[], recent_alone_s double precision[], cpu_s double precision,
             cpu_kept double precision, cpu_added_s double precision)
+    ),
+    learned as (
+        update template_start_ups as known set
+            start_up_s = known.start_up_s * reported.kept + reported.added_s,
+            starts = known.starts + reported.count,
+            recent_s = (reported.recent_s || known.recent_s)[1 : :recent_max],
+            recent_alone_s = (reported.recent_alone_s || known.recent_alone_s)[1 : :recent_max],
+            start_up_cpu_s = coalesce(
+                known.start_up_cpu_s * reported.cpu_kept + reported.cpu_added_s, reported.cpu_s, known.start_up_cpu_s),
+            start_up_p95_s = (
+                select percentile_disc(0.95) within group (order by each)
+                from unnest((reported.recent_s || known.recent_s)[1 : :recent_max]) as each)
+        from reported where known.host_id = reported.host_id and known.template = reported.template
+        returning known.host_id, known.template
     )
-"""
-"""What ``_row`` makes of start-ups and of exits alike."""
+    insert into template_start_ups (
+        host_id, template, start_up_s, starts, recent_s, recent_alone_s, start_up_cpu_s, start_up_p95_s)
+    select host_id, template, mean_s, count, recent_s, recent_alone_s, cpu_s,
+        (select percentile_disc(0.95) within group (order by each) from unnest(recent_s) as each)
+    from reported where (host_id, template) not in (select host_id, template from learned)
+    """
+).bindparams(bindparam("rows", type_=JSONB), recent_max=RECENT_MAX)
+_LEARN_EXITS = text(
+    """
+    with reported as (
+        select * from jsonb_to_recordset(:rows) as reported(
+            host_id text, template text, mean_s double precision, kept double precision, added_s double precision,
+            count bigint, recent_s double precision[], recent_alone_s double precision[], cpu_s double precision,
+            cpu_kept double precision, cpu_added_s double precision)
+    ),
+    learned as (
+        update template_exits as known set
+            exit_s = known.exit_s * reported.kept + reported.added_s,
+            exits = known.exits + reported.count,
+            recent_s = (reported.recent_s || known.recent_s)[1 : :recent_max],
+            recent_alone_s = (reported.recent_alone_s || known.recent_alone_s)[1 : :recent_max],
+            exit_cpu_s = coalesce(
+                known.exit_cpu_s * reported.cpu_kept + reported.cpu_added_s, reported.cpu_s, known.exit_cpu_s)
+        from reported where known.host_id = reported.host_id and known.template = reported.template
+        returning known.host_id, known.template
+    )
+    insert into template_exits (host_id, template, exit_s, exits, recent_s, recent_alone_s, exit_cpu_s)
+    select host_id, template, mean_s, count, recent_s, recent_alone_s, cpu_s
+    from reported where (host_id, template) not in (select host_id, template from learned)
+    """
+).bindparams(bindparam("rows", type_=JSONB), recent_max=RECENT_MAX)
 
-
-# A row of a host is written by one transaction at a time: each holds the lock on its host.
-def _learning(table: str, *, took: str, count: str, cpu: str, p95: str | None = None) -> TextClause:
-    """The statement that folds what was reported into the columns of ``table`` of these names."""
-    recent = f"(reported.recent_s || known.recent_s)[1:{RECENT_MAX}]"
-    p95_of = "(select percentile_disc(0.95) within group (order by each) from unnest({}) as each)".format
-    return text(
-        f"""
-        with {_REPORTED}, learned as (
-            update {table} as known set
-                {took} = known.{took} * reported.kept + reported.added_s,
-                {count} = known.{count} + reported.count,
-                recent_s = {recent},
-                recent_alone_s = (reported.recent_alone_s || known.recent_alone_s)[1:{RECENT_MAX}],
-                {cpu} = coalesce(known.{cpu} * reported.cpu_kept + reported.cpu_added_s, reported.cpu_s, known.{cpu})
-                {f", {p95} = {p95_of(recent)}" if p95 else ""}
-            from reported where known.host_id = reported.host_id and known.template = reported.template
-            returning known.host_id, known.template
-        )
-        insert into {table} (
-            host_id, template, {took}, {count}, recent_s, recent_alone_s, {cpu} {f", {p95}" if p95 else ""})
-        select host_id, template, mean_s, count, recent_s, recent_alone_s, cpu_s
-            {f", {p95_of('recent_s')}" if p95 else ""}
-        from reported where (host_id, template) not in (select host_id, template from learned)
-        """  # noqa: S608 - numbers and names of ours
-    ).bindparams(bindparam("rows", type_=JSONB))
-
-
-_LEARN_START_UPS = _learning(
-    "template_start_ups", took="start_up_s", count="starts", cpu="start_up_cpu_s", p95="start_up_p95_s"
-)
-_LEARN_EXITS = _learning("template_exits", took="exit_s", count="exits", cpu="exit_cpu_s")
 # Names of templates come and go: what was learned of one stays while a host has few of them.
-_FORGET_START_UPS, _FORGET_EXITS = (
-    text(
-        f"""
-        delete from {table} as known using hosts
-        where known.host_id = any(:host_ids) and hosts.host_id = known.host_id
-            and (select count(*) from {table} as every where every.host_id = hosts.host_id) > {TIMED_TEMPLATES_KEPT}
-            and not hosts.templates @> jsonb_build_array(jsonb_build_object('name', known.template))
-        """  # noqa: S608 - names and a number of ours
-    ).bindparams(bindparam("host_ids", type_=ARRAY(Text)))
-    for table in ("template_start_ups", "template_exits")
-)
+_FORGET_START_UPS = text(
+    """
+    delete from template_start_ups as known using hosts
+    where known.host_id = any(:host_ids) and hosts.host_id = known.host_id
+        and (select count(*) from template_start_ups as every where every.host_id = hosts.host_id) > :templates_max
+        and not hosts.templates @> jsonb_build_array(jsonb_build_object('name', known.template))
+    """
+).bindparams(bindparam("host_ids", type_=ARRAY(Text)), templates_max=TIMED_TEMPLATES_KEPT)
+_FORGET_EXITS = text(
+    """
+    delete from template_exits as known using hosts
+    where known.host_id = any(:host_ids) and hosts.host_id = known.host_id
+        and (select count(*) from template_exits as every where every.host_id = hosts.host_id) > :templates_max
+        and not hosts.templates @> jsonb_build_array(jsonb_build_object('name', known.template))
+    """
+).bindparams(bindparam("host_ids", type_=ARRAY(Text)), templates_max=TIMED_TEMPLATES_KEPT)

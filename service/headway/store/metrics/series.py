@@ -118,14 +118,14 @@ async def read_decided(conn: Connection, *, pool: str, axis: Axis) -> list[Decid
     ]
 
 
-_PART = """
-    select floor(extract(epoch from decided_at) / :step_s) * :step_s as at_s, decided_at, target_workers, body
-    from decisions
-    where pool = :pool and decided_at >= to_timestamp(:from_s) and decided_at < to_timestamp(:until_s)
-"""
 _DECIDED = text(
-    f"""
-    with part as ({_PART}), stored as (
+    """
+    with part as (
+        select floor(extract(epoch from decided_at) / :step_s) * :step_s as at_s, decided_at, target_workers, body
+        from decisions
+        where pool = :pool and decided_at >= to_timestamp(:from_s) and decided_at < to_timestamp(:until_s)
+    ),
+    stored as (
         select at_s, decided_at, target_workers, running_workers, starting_workers, leaving_workers
         from part cross join lateral jsonb_to_record(body) as stored(
             running_workers integer, starting_workers integer, leaving_workers integer
@@ -140,11 +140,15 @@ _DECIDED = text(
             (array_agg(target_workers order by decided_at desc))[1]
         ] as last
     from stored group by at_s order by at_s
-    """  # noqa: S608 - our own
+    """
 )
 _READINGS = text(
-    f"""
-    with part as ({_PART})
+    """
+    with part as (
+        select floor(extract(epoch from decided_at) / :step_s) * :step_s as at_s, decided_at, target_workers, body
+        from decisions
+        where pool = :pool and decided_at >= to_timestamp(:from_s) and decided_at < to_timestamp(:until_s)
+    )
     select at_s, queue, max(waiting_jobs) as waiting_max_jobs, max(oldest_age_s) as oldest_age_max_s,
         (array_agg(waiting_jobs order by decided_at desc))[1] as waiting_last_jobs
     from part
@@ -153,5 +157,5 @@ _READINGS = text(
         queue text, waiting_jobs bigint, oldest_age_s float8
     )
     where is_fresh and waiting_jobs is not null group by at_s, queue
-    """  # noqa: S608 - our own
+    """
 )

@@ -16,25 +16,27 @@ ATTAINMENT_REDONE_S = 1500.0  # events come up to 600 s late, and a minute is ro
 ATTAINMENT_FIRST_S = 6 * HOUR_S  # where nothing is there yet: the longest window of a burn rate
 
 _NEWEST = text("select max(from_s) from pool_attainment")
-_PLACE = f"key::integer + case when key::integer < {BEYOND / 2} then {0.5 - BEYOND} else 0 end"  # `place` in SQL
+# A job is late where the `place` of its bucket is past its objective's: what no edge bounds counts as beyond.
 _COUNT = text(
-    f"""
+    """
     insert into pool_attainment (pool, from_s, jobs, late_jobs)
-    select pool, floor(bucket_s / {PERIOD_S}) * {PERIOD_S}, sum(counted.jobs), sum(counted.late_jobs)
+    select pool, floor(bucket_s / :period_s) * :period_s, sum(counted.jobs), sum(counted.late_jobs)
     from unnest(cast(:pools as text[]), cast(:queues as text[]), cast(:in_time as float8[]))
         as asked(pool, queue, in_time)
     join profiles using (pool)
     join rollup_minutes using (queue)
     cross join lateral (
         select coalesce(sum(value::bigint), 0) as jobs,
-            coalesce(sum(value::bigint) filter (where {_PLACE} > in_time), 0) as late_jobs
+            coalesce(sum(value::bigint) filter (
+                where key::integer + case when key::integer < :beyond / 2.0 then 0.5 - :beyond else 0 end > in_time
+            ), 0) as late_jobs
         from jsonb_each_text(pickup_sketch)
     ) as counted
     where job_class = '' and bucket_s >= :from_s and bucket_s < :until_s and counted.jobs > 0
     group by 1, 2
     on conflict (pool, from_s) do update set jobs = excluded.jobs, late_jobs = excluded.late_jobs
-    """  # noqa: S608 - numbers of ours
-)
+    """
+).bindparams(period_s=PERIOD_S, beyond=BEYOND)
 
 
 async def count_attainment(conn: Connection, profiles: Iterable[Profile], *, now_s: float) -> None:

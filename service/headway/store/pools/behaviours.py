@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import bindparam, func, select, text
@@ -43,7 +44,7 @@ async def read_summaries(
     conn: AsyncConnection, pools: Collection[str] | None = None
 ) -> dict[str, tuple[Behaviour, PredictionError | None]]:
     """Pool -> what was learned of it, of ``pools`` or of all, without what hosts have of its template."""
-    is_of_late = pool_behaviours.c.written_at > func.now() - text("interval '1 hour'")
+    is_of_late = pool_behaviours.c.written_at > func.now() - timedelta(hours=1)
     query = select(pool_behaviours.c.pool, pool_behaviours.c.summary, is_of_late.label("is_of_late"))
     if pools is not None:
         query = query.where(pool_behaviours.c.pool.in_(list(pools)))

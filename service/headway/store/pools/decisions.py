@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Row, func, lateral, select, true, tuple_
@@ -46,15 +46,15 @@ def decision_to_json(decision: Decision) -> dict[str, Any]:
     return body
 
 
+_COPY: LiteralString = "copy decisions (pool, epoch, target_workers, previous_workers, binding, body) from stdin"
+
+
 async def insert_decisions(conn: AsyncConnection, rows: Iterable[tuple[Decision, int, int | None]]) -> None:
     """Store decisions, each with its epoch and the target it replaced. They date from the transaction's start."""
     raw = (await conn.get_raw_connection()).driver_connection
     assert raw is not None
     # COPY takes a fifth of the time of inserts, and a tick has thousands of these at worst.
-    async with (
-        raw.cursor() as cursor,
-        cursor.copy("copy decisions (pool, epoch, target_workers, previous_workers, binding, body) from stdin") as copy,
-    ):
+    async with raw.cursor() as cursor, cursor.copy(_COPY) as copy:
         for decision, epoch, previous_workers in rows:
             body = json.dumps(decision_to_json(decision), allow_nan=False)
             await copy.write_row(

@@ -324,28 +324,30 @@ async def _assignments(connection: AsyncConnection) -> tuple[Assignment, ...]:
     return tuple(Assignment(**row) for row in rows.mappings())
 
 
+# The join leaves out pools whose profile was deleted while this tick was deciding.
+_SAVE_STATES = text(
+    """
+    insert into pool_states (pool, target_workers, memory, epoch)
+    select given.pool, given.target_workers, given.memory, :epoch
+    from jsonb_to_recordset(cast(:rows as jsonb)) as given(pool text, target_workers integer, memory jsonb)
+    join profiles using (pool)
+    on conflict (pool) do update set
+        target_workers = excluded.target_workers, memory = excluded.memory,
+        epoch = excluded.epoch, decided_at = now()
+    """
+).bindparams(bindparam("rows", type_=pool_states.c.memory.type))
+
+
 async def _save_pool_states(
     connection: AsyncConnection, outcomes: Sequence[tuple[Decision, Memory]], *, epoch: int
 ) -> None:
     if not outcomes:
         return
-    # The join leaves out pools whose profile was deleted while this tick was deciding.
-    statement = text(
-        """
-        insert into pool_states (pool, target_workers, memory, epoch)
-        select given.pool, given.target_workers, given.memory, :epoch
-        from jsonb_to_recordset(cast(:rows as jsonb)) as given(pool text, target_workers integer, memory jsonb)
-        join profiles using (pool)
-        on conflict (pool) do update set
-            target_workers = excluded.target_workers, memory = excluded.memory,
-            epoch = excluded.epoch, decided_at = now()
-        """
-    ).bindparams(bindparam("rows", type_=pool_states.c.memory.type))
     rows = [
         {"pool": decision.pool, "target_workers": decision.target_workers, "memory": asdict(memory)}
         for decision, memory in outcomes
     ]
-    await connection.execute(statement, {"rows": rows, "epoch": epoch})
+    await connection.execute(_SAVE_STATES, {"rows": rows, "epoch": epoch})
 
 
 async def _save_assignments(

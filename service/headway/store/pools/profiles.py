@@ -183,11 +183,14 @@ def _check(pool: str, stored: StoredProfile | None, expected: Expected) -> None:
         )
 
 
+_LOCK_QUEUES = text("lock table profile_queues in share row exclusive mode")
+
+
 async def one_change_at_a_time(conn: AsyncConnection) -> None:
     """Make changes of profiles wait for each other until this transaction ends."""
     # People change profiles rarely. One at a time, a check made here still holds when its write follows; readers, and
     # the tick among them, do not wait for this lock.
-    await conn.execute(text("lock table profile_queues in share row exclusive mode"))
+    await conn.execute(_LOCK_QUEUES)
 
 
 async def _check_queues_are_free(conn: AsyncConnection, profile: Profile) -> None:
