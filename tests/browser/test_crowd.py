@@ -159,7 +159,7 @@ async def test_many_are_readable_at_every_width(browser: Browser, serve, seed: S
     options = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
     async with serve() as (url, _, _), opened(browser, url, **options) as (page, wrong):
         await expect(page.locator("tbody tr")).to_have_count(43)  # one pool of two queues
-        await expect(page.locator("#chart .tick").first).to_be_visible()
+        await expect(page.locator("#chart canvas").first).to_be_visible()
         shown = await page.evaluate(CONTRAST)
         await page.get_by_role("searchbox", name=re.compile("hosts")).fill("nowhere")
         await expect(page.get_by_text("No host has “nowhere” in its name.")).to_be_visible()

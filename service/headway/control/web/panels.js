@@ -3,10 +3,13 @@
 import { count, decimal, duration, hasOwn, rate, ratio } from "./format.js";
 
 /** Steps of an axis that counts things: there is none between 0 and 1. */
-const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((each) => each * 10 ** power)).flat();
+export const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((each) => each * 10 ** power)).flat();
+
+/** Steps of an axis of seconds: those of a clock. */
+export const CLOCK = [0.001, 0.01, 0.1, 1, 2, 5, 10, 15, 30, ...[1, 2, 5, 10, 15, 30].map((each) => each * 60), 3600, 7200, 18_000, 36_000, 86_400];
 
 const perSecond = (name) => ({ columns, step_s }) => columns[name].map((jobs) => (jobs === null ? null : jobs / step_s));
-const column = (name) => ({ columns }) => columns[name] ?? columns.at_s.map(() => null);
+export const column = (name) => ({ columns }) => columns[name] ?? columns.at_s.map(() => null);
 
 /** Waits in seconds, beside the objective that is the same of all. */
 function waitsOf(objective) {
@@ -36,10 +39,10 @@ const RATIOS = {
 };
 
 /**
- * name, words, unit, lines and `steps` of the axis; `isStep` where a value holds until the next. A line without any value is left
+ * name, title, unit, lines and `steps` of the axis; `isStep` where a value holds until the next. A line without any value is left
  * out; one that is `above` another has a band down to it.
  */
-export function panelsOf({ objective, member_objectives: own }) {
+function panelsOf({ objective, member_objectives: own }) {
   return [
     { name: "wait", height: 190, ...(hasOwn(own) ? RATIOS : waitsOf(objective)) },
     {
@@ -86,6 +89,16 @@ export function panelsOf({ objective, member_objectives: own }) {
       ],
     },
   ].map((panel) => ({ ...panel, steps: panel.unit === count ? WHOLE : undefined, lines: panel.lines.filter(Boolean) }));
+}
+
+const LIMITS = ["objective", "ceiling", "forecast", "forecast, 95 % below"];
+
+/** The panels of which something is known. */
+export function shownOf(series) {
+  const isKnown = (line) => line.values(series).some((value) => value !== null);
+  return panelsOf(series)
+    .map((panel) => ({ ...panel, lines: panel.lines.filter(isKnown) }))
+    .filter((panel) => panel.lines.some((line) => !LIMITS.includes(line.label)));
 }
 
 /** Whether anything but the axis is known. */

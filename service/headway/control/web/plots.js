@@ -1,8 +1,7 @@
 // Panels drawn by uPlot over one time axis, with one cursor, and marks where something was decided.
 
-import { el, mark, say } from "./dom.js";
+import { el, mark } from "./dom.js";
 import { clock } from "./format.js";
-import { panelsOf } from "./panels.js";
 
 const AXIS_PX = 58;
 const MARK_PX = 12; // closer marks would lie on each other
@@ -14,32 +13,32 @@ export class Plots {
   #on;
   #plots = [];
   #series = null;
+  #panels = [];
   #decisions = [];
   #observer;
   #scheme = matchMedia("(prefers-color-scheme: dark)");
-  #repaint = () => this.draw(this.#series, this.#decisions);
+  #repaint = () => this.draw(this.#series, this.#panels, this.#decisions);
 
-  /** `on` has zoomed(from_s, until_s), reset() and opened(decision). */
+  /** `on` has read(index, entries), and where a stretch can be chosen zoomed(from_s, until_s), reset() and opened(decision). */
   constructor(uPlot, place, on) {
     this.#uPlot = uPlot;
     this.#place = place;
     this.#on = on;
     this.#observer = new ResizeObserver(() => {
-      for (const { plot, drawing, panel } of this.#plots) plot.setSize({ width: drawing.clientWidth, height: panel.height });
+      for (const { plot, drawing } of this.#plots) drawing.clientWidth && plot.setSize({ width: drawing.clientWidth, height: plot.height });
       this.#mark();
     });
     this.#observer.observe(place);
     this.#scheme.addEventListener("change", this.#repaint);
   }
 
-  /** Show a series and the decisions in it, newest first. */
-  draw(series, decisions) {
+  /** Show `panels` of a series, and the decisions in it, newest first. */
+  draw(series, panels, decisions = []) {
     if (!series) return;
-    const shape = (each) => JSON.stringify([each?.objective, each?.member_objectives, shownOf(each).map(({ lines }) => lines.length), this.#scheme.matches]);
-    const isSame = this.#shape === shape(series);
-    this.#shape = shape(series);
-    [this.#series, this.#decisions] = [series, decisions];
-    const panels = shownOf(series);
+    const shape = JSON.stringify([this.#scheme.matches, ...panels.map(({ name, title, lines }) => [name, title, ...lines.map(({ label }) => label)])]);
+    const isSame = this.#shape === shape;
+    this.#shape = shape;
+    [this.#series, this.#panels, this.#decisions] = [series, panels, decisions];
     if (isSame) {
       panels.forEach((panel, index) => {
         this.#plots[index].panel = panel;
@@ -49,8 +48,13 @@ export class Plots {
       this.#clear();
       this.#plots = panels.map((panel, index) => this.#made(panel, index === panels.length - 1));
     }
-    this.#read(null);
+    this.#read(this.#plots[0]?.plot.cursor.idx ?? null);
     this.#mark();
+  }
+
+  /** Show the values of a moment on the axis; null: the newest known. */
+  point(at_s) {
+    for (const { plot } of this.#plots) plot.setCursor({ left: at_s === null ? -10 : plot.valToPos(at_s, "x"), top: at_s === null ? -10 : 0 }, true, false);
   }
 
   close() {
@@ -70,7 +74,7 @@ export class Plots {
   #made(panel, isLast) {
     const legend = el("p", { class: "legend" });
     const drawing = el("div", { class: "drawing", "aria-hidden": "true" });
-    this.#place.append(el("section", { class: "plot-panel", "data-panel": panel.name }, el("h2", {}, panel.title), legend, drawing));
+    this.#place.append(el("section", { class: "plot-panel", "data-panel": panel.name }, panel.title && el("h2", {}, panel.title), legend, drawing));
     const style = getComputedStyle(document.body);
     const colour = (name) => style.getPropertyValue(name).trim();
     const paths = panel.isStep ? this.#uPlot.paths.stepped({ align: 1 }) : undefined;
@@ -79,11 +83,11 @@ export class Plots {
       width: Math.max(200, drawing.clientWidth),
       height: panel.height + (isLast ? 26 : 0),
       legend: { show: false },
-      cursor: { sync: { key: "headway" }, drag: { x: true, y: false, setScale: false }, y: false, points: { size: 6 } },
-      scales: { x: { time: true }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
+      cursor: { sync: { key: "headway" }, drag: { x: Boolean(this.#on.zoomed), y: false, setScale: false }, y: false, points: { size: 6 } },
+      scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max(panel.least ?? 0, most) * 1.08 || 1] } },
       axes: [
         { ...axis, show: isLast, grid: { show: false }, size: 26, space: 90, values: (_, ticks) => ticks.map((tick, at) => tickOf(tick, ticks[at + 1] - tick || tick - ticks[at - 1])) },
-        { ...axis, size: AXIS_PX, incrs: panel.steps, values: (_, ticks) => ticks.map((tick) => panel.unit(tick)), space: 32 },
+        { ...axis, size: AXIS_PX, incrs: panel.steps, values: (_, ticks) => ticks.map((tick) => (panel.ticks ?? panel.unit)(tick)), space: 32 },
       ],
       padding: [6, 8, isLast ? 0 : 4, 0],
       series: [
@@ -104,6 +108,7 @@ export class Plots {
         return below < 0 ? [] : [{ series: [at + 1, below + 1], fill: colour("--accent-soft") }];
       }),
       hooks: {
+        drawClear: [(plot) => shadeOver(plot, panel, colour("--bad"))],
         setCursor: [(plot) => this.#read(plot.cursor.idx ?? null)],
         setSelect: [
           (plot) => {
@@ -115,10 +120,10 @@ export class Plots {
         ],
       },
     };
-    const made = { panel: { ...panel, height: options.height }, legend, drawing, plot: new this.#uPlot(options, dataOf(panel, this.#series), drawing) };
-    made.plot.over.addEventListener("dblclick", () => this.#on.reset());
+    const made = { panel, legend, drawing, plot: new this.#uPlot(options, dataOf(panel, this.#series), drawing) };
+    if (this.#on.reset) made.plot.over.addEventListener("dblclick", () => this.#on.reset());
     made.swatches = panel.lines.map((line) => {
-      const swatch = el("i", { class: "swatch lined", "aria-hidden": "true" });
+      const swatch = el("i", { class: "swatch", "aria-hidden": "true" });
       swatch.style.background = patternOf(line);
       return swatch;
     });
@@ -126,18 +131,20 @@ export class Plots {
   }
 
   /** The values at a point of the axis; null: the newest known. */
-  #read(index) {
-    const { columns } = this.#series;
+  #read(place) {
+    const { columns, until_s, fresh_s = Infinity } = this.#series;
+    const index = columns.at_s[place] === undefined ? null : place;
+    const read = [];
     for (const { panel, legend, swatches } of this.#plots) {
       const entries = panel.lines.map((line, at) => {
-        const values = line.values(this.#series);
-        const value = index === null ? values.findLast((each) => each !== null) : values[index];
-        return [swatches[at], line.label, panel.unit(value)];
+        const known = (line.known ?? line.values)(this.#series);
+        const newest = known.findLastIndex((each, cell) => isKnown(each) && until_s - columns.at_s[cell] <= fresh_s);
+        return [swatches[at], line.label, line.words ?? panel.unit(line.values(this.#series)[index ?? newest])];
       });
+      read.push(...entries.map(([, label, value]) => [label, value]));
       legend.replaceChildren(...entries.map(([swatch, label, value]) => el("span", { class: "entry" }, swatch, label, el("b", {}, value))));
     }
-    const reading = this.#place.parentElement.querySelector("[data-part=reading]");
-    say(reading, index === null || columns.at_s[index] === undefined ? "" : moment(columns.at_s[index], this.#series.until_s - this.#series.from_s));
+    this.#on.read(index, read);
   }
 
   /** Marks over the workers: for a pointer; the list below has the same for keys. */
@@ -162,22 +169,30 @@ export class Plots {
   }
 }
 
-/** The panels of which something is known. */
-function shownOf(series) {
-  if (!series) return [];
-  const isKnown = (line) => line.values(series).some((value) => value !== null);
-  return panelsOf(series)
-    .map((panel) => ({ ...panel, lines: panel.lines.filter(isKnown) }))
-    .filter((panel) => panel.lines.some((line) => !["objective", "ceiling", "forecast", "forecast, 95 % below"].includes(line.label)));
-}
+const isKnown = (value) => value !== null && value !== undefined;
 
 const dataOf = (panel, series) => [series.columns.at_s, ...panel.lines.map((line) => line.values(series))];
 
 /** The points of a line that is drawn through no other: a value between two unknown ones. */
 function alone(plot, number) {
   const values = plot.data[number];
-  const isKnown = (value) => value !== null && value !== undefined;
-  return values.flatMap((value, at) => (isKnown(value) && !isKnown(values[at - 1]) && !isKnown(values[at + 1]) ? at : []));
+  const beside = (at, step) => {
+    do at += step;
+    while (values[at] === undefined && at in values);
+    return values[at];
+  };
+  return values.flatMap((value, at) => (isKnown(value) && !isKnown(beside(at, -1)) && !isKnown(beside(at, 1)) ? at : []));
+}
+
+/** Tint what is above the panel's limit. */
+function shadeOver({ ctx, bbox, data, valToPos }, { lines }, colour) {
+  const at = lines.findIndex(({ isLimit }) => isLimit);
+  if (at < 0) return;
+  ctx.save();
+  ctx.globalAlpha = 0.05;
+  ctx.fillStyle = colour;
+  ctx.fillRect(bbox.left, bbox.top, bbox.width, Math.max(0, valToPos(data[at + 1][0], "y", true) - bbox.top));
+  ctx.restore();
 }
 
 /** A line's colour and dashes, as a background. */

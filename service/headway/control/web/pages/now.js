@@ -85,6 +85,7 @@ class Now {
 
   close() {
     this.#isClosed = true;
+    this.#chart.close();
   }
 
   #showSummary({ overview, moment_s, isLive, asOf_s }) {

@@ -5,7 +5,7 @@ import { DecisionList } from "../decisions.js";
 import { el, keep, mark, say } from "../dom.js";
 import { ago, count, counted, decimal, duration, rate, slo } from "../format.js";
 import { Loading, table } from "../loading.js";
-import { isEmpty } from "../panels.js";
+import { isEmpty, shownOf } from "../panels.js";
 import { moment, Plots } from "../plots.js";
 import { chooseDay, chooseRange, chooseSpan, dayOf, RANGES, rangeOf, undoSpans } from "../ranges.js";
 import { askForToken } from "../signin.js";
@@ -98,7 +98,7 @@ class SeriesPage {
         ),
       ),
       el("section", { class: "chart", "aria-label": "Charts" },
-        el("p", { class: "reading" }, part("span", "span"), " ", el("b", { "data-part": "reading" })),
+        el("p", { class: "reading" }, part("span", "span"), " ", part("moment", "b", { "data-part": "reading" })),
         part("plots", "div"),
         part("none", "div", { class: "empty", hidden: true }),
       ),
@@ -109,6 +109,11 @@ class SeriesPage {
     this.#list = new DecisionList(this.#parts.decisions);
     this.#parts.data.addEventListener("toggle", () => this.#showTable());
     this.#none("Reading what is stored…", []);
+  }
+
+  #read(index) {
+    const { columns, from_s, until_s } = this.#series;
+    say(this.#parts.moment, index === null ? "" : moment(columns.at_s[index], until_s - from_s));
   }
 
   #button(words, act, attributes = {}) {
@@ -165,6 +170,7 @@ class SeriesPage {
       const decided = pool ? await this.#readChanges(pool, range) : { decisions: [], isCut: false };
       if (turn !== this.#turn || this.#isClosed) return;
       this.#plots ??= new Plots(uPlot, this.#parts.plots, {
+        read: (index) => this.#read(index),
         zoomed: (from_s, until_s) => this.#chose(() => chooseSpan(from_s, until_s, this.#context.store.moment_s)),
         reset: () => this.#chose(undoSpans),
         opened: (decision) => this.#open(decision),
@@ -197,7 +203,7 @@ class SeriesPage {
     this.#parts.plots.hidden = isNone;
     this.#parts.data.hidden = isNone;
     if (isNone) this.#none("Nothing is known of this range.", ["Readings of 5 s are kept for 2 hours, of a minute for 14 days, of an hour for 400 days."]);
-    else this.#plots.draw(series, this.#decided);
+    else this.#plots.draw(series, shownOf(series), this.#decided);
     this.#list.show({ decisions: this.#decided }, this.#context.store.moment_s);
     this.#parts.undecided.hidden = this.#decided.length > 0 && !isCut;
     say(this.#parts.undecided, isCut ? `Only the newest ${DECISIONS_SHOWN} that went up, and as many that went down, are shown.` : "No change of the number of workers was decided in this range.");
