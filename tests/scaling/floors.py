@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from headway.scaling.allocation.fair_share import Claim
 from headway.scaling.allocation.grants import Allotment, allotted
 from headway.scaling.model import Assignment, Host, HostState, Template, Worker, WorkerState
+from headway.scaling.placement.host_capacity import RemainingCapacity
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import PoolTarget
 from support.hosts import any_host
@@ -127,6 +128,34 @@ def drawn(
     rng = random.Random(draw(st.integers(0, 10_000)))
     current = in_place(hosts, claims, rng)
     return Drawn(hosts=working(hosts, current, rng), claims=tuple(claims), current=current)
+
+
+@st.composite
+def filled(draw: st.DrawFn) -> Drawn:
+    """Up to twelve guaranteed workers that fill up to six hosts, so that they fit; where they ran before is random."""
+    sizes = draw(st.lists(HOSTS, min_size=2, max_size=HOSTS_MAX))
+    rng = random.Random(draw(st.integers(0, 10_000)))
+    hosts = [host(f"h{at:02}", cores, size, templates=can_run) for at, (cores, size, can_run, _, _) in enumerate(sizes)]
+    floors: dict[str, int] = {}
+    for each in hosts:
+        room = RemainingCapacity(each)
+        while sum(floors.values()) < FLOORS_MAX and (fitting := [one for one in room.costs if room.fitting(one)]):
+            chosen = rng.choice(fitting)
+            room.take(chosen, 1)
+            floors[chosen] = floors.get(chosen, 0) + 1
+    claims = [
+        Claim(pool=f"of-{name}", template=name, workers=workers, guaranteed_workers=workers)
+        for name, workers in sorted(floors.items())
+    ]
+    current = in_place(hosts, claims, rng)
+    return Drawn(hosts=working(hosts, current, rng), claims=tuple(claims), current=current)
+
+
+def with_one_more_host(case: Drawn) -> Drawn:
+    """The same with an empty host that is as large as any and can run everything."""
+    cores = max(each.capacity.cpu_cores for each in case.hosts)
+    size = max(each.capacity.memory_bytes for each in case.hosts)
+    return replace(case, hosts=(*case.hosts, host("more", cores, size, labels={"disk": "ssd"})))
 
 
 def in_place(hosts: Sequence[Host], claims: Sequence[Claim], rng: random.Random) -> tuple[Assignment, ...]:

@@ -86,7 +86,7 @@ def test_a_grant_takes_no_place_of_a_surplus_that_nobody_needs() -> None:
 def test_a_guaranteed_worker_keeps_its_place_where_another_of_its_size_needs_one() -> None:
     """One of the first moves to the other, and its host is the new one's: not that of who has a place."""
     there = [row("first", "a", 1), row("first", "b", 1), row("middle", "c", 1, "three")]
-    hosts = fleet({"a": 3, "b": 3, "c": 4}, there, {("first", "a"): 1, ("first", "b"): 1})
+    hosts = fleet({"a": 3, "b": 3, "c": 3}, there, {("first", "a"): 1, ("first", "b"): 1})
     claims = [claim("first", "one", 2, 2), claim("middle", "three", 1, 1), claim("new", "three", 1, 1)]
     rows = allot(claims, hosts, there).rows
     assert counts(rows) == {("first", "b"): 2, ("middle", "c"): 1, ("new", "a"): 1}

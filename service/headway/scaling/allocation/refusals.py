@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from headway.scaling.allocation.fair_share import Claim
 from headway.scaling.model import HostState
+from headway.scaling.placement.arrangement import Amounts, does_hold, emptied
 from headway.scaling.placement.host_capacity import MICRO, RemainingCapacity
 from headway.scaling.placement.host_choice import HostCapacities
-from headway.scaling.placement.packing import Amounts
 
 GIB, MIB = 2**30, 2**20
 MORE_MOVES = "there is a place, but it takes more moves than one evaluation makes: the next goes on"
@@ -57,9 +57,9 @@ class Refusals:
         serving = [room for room in able if self._rooms.is_open(room)]
         if not serving:
             return _all_shut(claim, able, kind), ()
-        emptied = {room.host_id: _emptied(room, self._floors) for room in serving}
-        if not any(_holds(emptied[room.host_id], room.costs[kind]) for room in serving):
-            return _too_large(serving, kind, emptied), ()
+        bare = {room.host_id: emptied(room, self._floors) for room in serving}
+        if not any(does_hold(bare[room.host_id], room.costs[kind]) for room in serving):
+            return _too_large(serving, kind, bare), ()
         if not any(room.fitting(kind) for room in serving):
             return _in_pieces(serving, kind), self._in_the_way(serving)
         if self._floors:
@@ -105,11 +105,11 @@ def _all_shut(claim: Claim, able: Sequence[RemainingCapacity], kind: str) -> str
     )
 
 
-def _too_large(serving: Sequence[RemainingCapacity], kind: str, emptied: Mapping[str, Amounts]) -> str:
-    lacking = [at for at in range(3) if any(emptied[room.host_id][at] < room.costs[kind][at] for room in serving)]
-    best = max(serving, key=lambda room: _part_of(emptied[room.host_id], room.costs[kind], lacking))
+def _too_large(serving: Sequence[RemainingCapacity], kind: str, bare: Mapping[str, Amounts]) -> str:
+    lacking = [at for at in range(3) if any(bare[room.host_id][at] < room.costs[kind][at] for room in serving)]
+    best = max(serving, key=lambda room: _part_of(bare[room.host_id], room.costs[kind], lacking))
     cost = _amounts(best.costs[kind], lacking)
-    has = _amounts(emptied[best.host_id], lacking)
+    has = _amounts(bare[best.host_id], lacking)
     return (
         f"one takes {cost}, and no host is that large (largest: {has} on host {best.host.name}); add a host of {cost}"
     )
@@ -123,18 +123,6 @@ def _in_pieces(serving: Sequence[RemainingCapacity], kind: str) -> str:
         f"beside what is guaranteed no host has {cost} left at once (most: {has} on host {best.host.name}); "
         f"add a host of {cost}"
     )
-
-
-def _emptied(room: RemainingCapacity, floors: Floors) -> Amounts:
-    left = list(room.left)
-    for kind, workers in floors.get(room.host_id, {}).items():
-        for at, amount in enumerate(room.costs[kind]):
-            left[at] += amount * workers
-    return tuple(left)
-
-
-def _holds(left: Amounts, cost: Amounts) -> bool:
-    return all(amount <= have for amount, have in zip(cost, left, strict=False))
 
 
 def _part_of(left: Amounts, cost: Amounts, lacking: Sequence[int]) -> float:
