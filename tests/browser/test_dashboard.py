@@ -10,7 +10,7 @@ from playwright.async_api import Browser, expect
 
 from browser.pages import CONTRAST, IN_A_BROWSER, opened
 from browser.scene import SOON, one_pool, play
-from headway.scaling.allocation.host_demand import HostsWanted, Sign
+from headway.scaling.allocation.host_demand import HostsWanted
 from headway.scaling.model import Decision, Demand, Mode, Objective, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine, transaction
@@ -56,7 +56,7 @@ async def test_the_dashboard_shows_queues_decisions_hosts_and_a_chart(
     said = {"state": "draining", "cordoned_by": "ada", "cordon_reason": "new kernel"}
     seed.host_is("worker-2", labels=json.dumps({"zone": "b"}), memory_pressure=0.12, **said)
     async with transaction(engine) as conn:
-        await save_hosts_wanted(conn, (HostsWanted(sign=Sign.MISSING, hosts=2, workers=5, templates=("rq",)),))
+        await save_hosts_wanted(conn, (HostsWanted(hosts=2, workers=5, templates=("rq",)),))
     async with serve() as (url, _, _), opened(browser, url) as (page, wrong):
         await expect(page.locator("#headline")).to_have_text(re.compile("^redis/reports is late"))
         reports = page.get_by_role("row").filter(has_text="redis/reports")

@@ -928,7 +928,6 @@ MUTANTS = (
         ("by_size[(len(by_size) - 1) // 2]", "by_size[-1]"),
         ("key=lambda kind: (typical.fitting(kind), kind)", "key=lambda kind: (-typical.fitting(kind), kind)"),
         ("            left -= room.keep(kind, left)\n        while left", "            pass\n        while left"),
-        ("all_placed(targets, left, current, held=held)", "all_placed(targets, left, [], held=held)"),
     ),
     *_in(
         "placement/host_capacity.py",

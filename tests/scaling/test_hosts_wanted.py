@@ -1,4 +1,4 @@
-"""How many hosts more, or fewer, would be right."""
+"""How many hosts more would be right."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headway.scaling.allocation.allocate import allocate
-from headway.scaling.allocation.host_demand import HostsWanted, Sign, hosts_wanted
+from headway.scaling.allocation.host_demand import HostsWanted, hosts_wanted
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.model import Assignment, Decision, Host, HostState, Memory, Mode, Step, Template
+from headway.scaling.model import Decision, Host, Memory, Mode, Step, Template
 from headway.scaling.profile import Placement
 from support.hosts import any_host
 from support.pools import NOW_S, profile, queue, view
@@ -50,7 +50,7 @@ def wanted_hosts(hosts: Sequence[Host], *pools: Outcome, **values: Any) -> list[
 
 def test_what_has_no_place_becomes_hosts_of_the_typical_size() -> None:
     (wanted,) = wanted_hosts([host("a"), host("b"), host("c", 64, VIDEO)], outcome("mail", 17))
-    assert (wanted.sign, wanted.hosts, wanted.workers) == (Sign.MISSING, 3, 9)  # 17 - 8, four on each
+    assert (wanted.hosts, wanted.workers) == (3, 9)  # 17 - 8, four on each
     assert (wanted.templates, wanted.pools, wanted.since_s) == (("mail",), ("mail",), NOW_S)
 
 
@@ -95,48 +95,21 @@ def test_while_hosts_are_silent_what_they_held_is_missing() -> None:
     assert (wanted.hosts, wanted.workers) == (1, 4)
 
 
-def test_hosts_without_which_all_would_have_a_place_are_spare() -> None:
-    (wanted,) = wanted_hosts([host("a"), host("b"), host("c", 8)], outcome("mail", 5))
-    assert (wanted.sign, wanted.hosts, wanted.host_names) == (Sign.SPARE, 2, ("a", "b"))
+def test_hosts_that_nobody_needs_are_not_reported() -> None:
+    assert wanted_hosts([host("a"), host("b"), host("c", 8)], outcome("mail", 5)) == []
 
 
-def test_a_host_whose_workers_would_find_the_room_of_others_in_pieces_is_not_spare() -> None:
-    """A core is free on each of two hosts, and one that leaves takes two."""
-    hosts = [host("a", 2), host("b", 2), host("c", 2)]
-    there = [("mail", "a"), ("mail", "b"), ("video", "c")]
-    rows = [Assignment(pool=pool, host_id=name, template=pool, base_workers=1) for pool, name in there]
-    pools = [outcome("mail", 2), outcome("video", 1, template="video")]
-    assert [each.host_names for each in hosts_wanted(pools, rows, hosts, now_s=NOW_S)] == [("a",)]
-
-
-def test_where_nobody_wants_anything_one_host_stays() -> None:
-    (wanted,) = wanted_hosts([host("a"), host("b")])
-    assert wanted.hosts == 1
-
-
-def test_a_host_that_is_on_its_way_out_is_not_spare_again() -> None:
-    assert wanted_hosts([host("a"), host("b", state=HostState.DRAINING)], outcome("mail", 1)) == []
-
-
-def test_who_only_gets_advice_keeps_the_hosts_that_it_has() -> None:
-    held = [Assignment(pool="news", host_id="a", template="mail", base_workers=1)]
-    pools = [outcome("mail", 1), outcome("news", 1, mode=Mode.RECOMMEND)]
-    outcomes, rows = allocate(pools, [host("a"), host("b")], [], held=held)
-    (wanted,) = hosts_wanted(outcomes, (*held, *rows), [host("a"), host("b")], now_s=NOW_S)
-    assert wanted.host_names == ("b",)
-
-
-@pytest.mark.parametrize(("workers", "since_s"), [(9, NOW_S - 60.0), (99, NOW_S - 60.0), (1, NOW_S)])
-def test_a_shortage_dates_from_when_it_began_whatever_its_size(workers: int, since_s: float) -> None:
-    before = [HostsWanted(sign=Sign.MISSING, hosts=1, workers=1, templates=("mail",), since_s=NOW_S - 60.0)]
+@pytest.mark.parametrize("workers", [9, 99])
+def test_a_shortage_dates_from_when_it_began_whatever_its_size(workers: int) -> None:
+    before = [HostsWanted(hosts=1, workers=1, templates=("mail",), since_s=NOW_S - 60.0)]
     (wanted,) = wanted_hosts([host("a"), host("b")], outcome("mail", workers), before=before)
-    assert wanted.since_s == since_s
+    assert wanted.since_s == NOW_S - 60.0
 
 
-def test_between_two_evaluations_spare_hosts_are_reported_as_before() -> None:
-    before = [HostsWanted(sign=Sign.SPARE, hosts=7, host_names=("x",), since_s=5.0)]
-    assert wanted_hosts([host("a"), host("b")], outcome("mail", 1), before=before, scan_for_spare=False) == before
-    assert wanted_hosts([host("a")], outcome("mail", 9), before=before, scan_for_spare=False)[0].sign is Sign.MISSING
+def test_a_shortage_of_another_sort_dates_from_now() -> None:
+    before = [HostsWanted(hosts=1, workers=1, templates=("video",), since_s=NOW_S - 60.0)]
+    (wanted,) = wanted_hosts([host("a")], outcome("mail", 9), before=before)
+    assert wanted.since_s == NOW_S
 
 
 @example(sizes=[1], counts=[(2, "mail"), (1, "video")])  # small ones spread over both hosts
@@ -144,20 +117,15 @@ def test_between_two_evaluations_spare_hosts_are_reported_as_before() -> None:
     sizes=st.lists(st.integers(0, 6), max_size=5),
     counts=st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["mail", "video"])), max_size=3),
 )
-def test_with_the_hosts_that_are_missing_all_have_a_place_and_so_they_have_without_the_spare_ones(
-    sizes: list[int], counts: list[tuple[int, str]]
-) -> None:
+def test_with_the_hosts_that_are_missing_all_have_a_place(sizes: list[int], counts: list[tuple[int, str]]) -> None:
     hosts = [host(f"h{number}", 2 * size) for number, size in enumerate(sizes)]
     pools = [outcome(f"p{number}", count, template=template) for number, (count, template) in enumerate(counts)]
     outcomes, rows = allocate(pools, hosts, [])
     for wanted in hosts_wanted(outcomes, rows, hosts, now_s=NOW_S):
         if wanted.hosts is None:
             continue
-        if wanted.sign is Sign.SPARE:
-            then = [each for each in hosts if each.name not in wanted.host_names]
-        else:
-            typical = sorted(size for size in sizes if size)[(sum(size > 0 for size in sizes) - 1) // 2]
-            then = [*hosts, *(host(f"new{number}", 2 * typical) for number in range(wanted.hosts))]
+        typical = sorted(size for size in sizes if size)[(sum(size > 0 for size in sizes) - 1) // 2]
+        then = [*hosts, *(host(f"new{number}", 2 * typical) for number in range(wanted.hosts))]
         for current in ([], rows):
             after, _ = allocate(pools, then, current)
             assert [each.decision.target_workers for each in after] == [each.decision.target_workers for each in pools]

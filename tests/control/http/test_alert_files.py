@@ -118,7 +118,7 @@ PLANTED: dict[str, tuple[dict[str, str], set[str]]] = {
         set(),
     ),
     "HeadwayHostsMissing": (
-        {'headway_hosts_wanted{instance="a",job="headway",sign="missing",templates="rq",labels=""}': "2x70"},
+        {'headway_hosts_wanted{instance="a",job="headway",templates="rq",labels=""}': "2x70"},
         set(),
     ),
     "HeadwayEvaluationLate": (

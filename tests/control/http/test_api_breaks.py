@@ -19,6 +19,8 @@ ON_PURPOSE = {
     "GET /v1/queues/{queue}/metrics: 200.windows[].": "may now be null",
     # A pool in mode `recommend` whose broker lists no workers.
     "GET /v1/pools: 200.pools[].running_workers: ": "may now be null",
+    # Hosts wanted are missing ones: none are called spare.
+    "GET /v1/hosts/wanted: 200.wanted[].": "is gone",
     # Bounds on what one caller can send at once.
     "PUT /v1/profiles/{pool}: body.schedules: ": "maxItems is now 100",
     "POST /v1/telemetry: body.": "maxItems is now 10000",

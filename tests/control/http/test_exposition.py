@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from control.http.conftest import NOW_S
 from control.http.values import BATCH
 from headway.control.http.overview import overview_builder
-from headway.scaling.allocation.host_demand import HostsWanted, Sign
+from headway.scaling.allocation.host_demand import HostsWanted
 from headway.scaling.metrics.behaviour import Behaviour, Spread
 from headway.scaling.metrics.prediction_error import PredictionError
 from headway.scaling.model import DayBudget, Decision, Objective
@@ -103,7 +103,6 @@ async def test_hosts_that_are_missing_are_exposed_with_what_they_must_have(
     client: httpx.AsyncClient, engine: Engine
 ) -> None:
     missing = HostsWanted(
-        sign=Sign.MISSING,
         hosts=2,
         workers=5,
         labels={"disk": "ssd"},
@@ -114,7 +113,7 @@ async def test_hosts_that_are_missing_are_exposed_with_what_they_must_have(
     async with transaction(engine) as conn:
         await save_hosts_wanted(conn, [missing])
     samples = await scraped(client)
-    labels = {"sign": "missing", "templates": "rq", "labels": "disk=ssd"}
+    labels = {"templates": "rq", "labels": "disk=ssd"}
     assert of(samples, "headway_hosts_wanted", **labels) == 2
     assert of(samples, "headway_hosts_wanted_workers", **labels) == 5
     assert of(samples, "headway_hosts_wanted_seconds", **labels) == 30

@@ -4,11 +4,13 @@ import json
 
 import httpx
 import pytest
+from sqlalchemy import insert
 
 from control.http.conftest import NOW_S
-from headway.scaling.allocation.host_demand import HostsWanted, Sign
+from headway.scaling.allocation.host_demand import HostsWanted
 from headway.store.engine import Engine, transaction
 from headway.store.pools.host_demand import save_hosts_wanted
+from headway.store.tables import hosts_wanted
 from support.seed import Seed
 
 
@@ -70,7 +72,6 @@ async def test_only_a_host_that_is_silent_can_be_forgotten(client: httpx.AsyncCl
 
 
 MISSING = HostsWanted(
-    sign=Sign.MISSING,
     hosts=2,
     workers=5,
     labels={"disk": "ssd"},
@@ -85,26 +86,29 @@ MISSING = HostsWanted(
     [
         (MISSING, "no capacity for 5 workers of mail, news on a host with disk=ssd"),
         (
-            HostsWanted(sign=Sign.MISSING, hosts=None, workers=1, templates=("rq",), pools=("mail",)),
+            HostsWanted(hosts=None, workers=1, templates=("rq",), pools=("mail",)),
             "no capacity for 1 worker of mail on a host, and no known host with template rq is large enough",
-        ),
-        (
-            HostsWanted(sign=Sign.SPARE, hosts=2, host_names=("a", "b")),
-            "without a, b every worker would still have a place",
         ),
     ],
 )
-async def test_hosts_that_are_missing_or_spare_are_reported_with_their_reason(
+async def test_hosts_that_are_missing_are_reported_with_their_reason(
     client: httpx.AsyncClient, engine: Engine, api, wanted: HostsWanted, why: str
 ) -> None:
     assert (await client.get("/v1/hosts/wanted")).json() == {"at_s": NOW_S, "wanted": []}
     async with transaction(engine) as conn:
         await save_hosts_wanted(conn, (wanted,))
     (listed,) = (await client.get("/v1/hosts/wanted")).json()["wanted"]
-    assert (listed["sign"], listed["hosts"], listed["since_s"], listed["why"]) == (
-        wanted.sign,
-        wanted.hosts,
-        wanted.since_s,
-        why,
-    )
+    assert (listed["hosts"], listed["since_s"], listed["why"]) == (wanted.hosts, wanted.since_s, why)
     assert json.loads(await api().state.context.overviews.json())["hosts_wanted"] == [listed]
+
+
+async def test_of_a_record_of_0_1_0_the_missing_hosts_are_read(client: httpx.AsyncClient, engine: Engine) -> None:
+    shared = {"workers": 0, "labels": {}, "templates": ["rq"], "pools": ["mail"], "since_s": NOW_S}
+    body = [
+        {**shared, "sign": "missing", "hosts": 2, "host_names": []},
+        {**shared, "sign": "spare", "hosts": 1, "host_names": ["a"]},
+    ]
+    async with transaction(engine) as conn:
+        await conn.execute(insert(hosts_wanted).values(key="now", body=body))
+    (listed,) = (await client.get("/v1/hosts/wanted")).json()["wanted"]
+    assert listed["hosts"] == 2

@@ -186,14 +186,14 @@ def _busy(row: dict[str, Any]) -> str:
 
 
 def wanted(answer: dict[str, Any]) -> Table | str:
-    """Hosts that are missing or spare."""
+    """Hosts that are missing."""
     return table(
         ("hosts", "for", "templates", "why"),
         (
             (
-                f"{count(row['hosts'])} {row['sign']}",
+                f"{count(row['hosts'])} missing",
                 duration(max(0.0, answer["at_s"] - row["since_s"])),
-                ", ".join(row["templates"]) or "any",
+                ", ".join(row["templates"]),
                 row["why"],
             )
             for row in answer["wanted"]

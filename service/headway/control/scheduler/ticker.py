@@ -17,8 +17,9 @@ from headway.control.scheduler.bucket_cache import CACHED_S
 from headway.control.scheduler.evaluator import Evaluator
 from headway.control.scheduler.leader import Leadership
 from headway.control.scheduler.maintenance import prepare
-from headway.control.scheduler.missing_hosts import MissingHosts
+from headway.control.scheduler.missing_hosts import log_changes
 from headway.errors import Unavailable
+from headway.scaling.allocation.host_demand import hosts_wanted
 from headway.scaling.decisions.change_detection import is_new
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Suspension
@@ -52,7 +53,6 @@ class Ticker:
         self._leadership = leadership
         self._clock = clock
         self._evaluation = Evaluator(strategies)
-        self._hosts = MissingHosts()
         self._epoch: int | None = None
         self._evaluated_until_s: float | None = None
         """By Postgres's clock, the end of the last tick; ``None`` before the first of this lead."""
@@ -138,7 +138,10 @@ class Ticker:
         await self._recall(gathered, now_s=now_s)
         outcomes, assignments = await asyncio.to_thread(self._evaluation.evaluate, gathered, due=due, now_s=now_s)
 
-        wanted = await asyncio.to_thread(self._hosts.of, outcomes, assignments, gathered, now_s=now_s)
+        wanted = await asyncio.to_thread(
+            hosts_wanted, outcomes, assignments, gathered.hosts, before=gathered.wanted, now_s=now_s
+        )
+        log_changes(wanted, gathered.wanted)
         learned = await self._learned(outcomes, assignments, gathered, now_s=now_s, is_whole=is_all_due)
         news = replace(self._news(outcomes, assignments, gathered), wanted=wanted, learned=learned)
         await apply(self._engine, news, gathered, epoch=epoch, recommends_only=self._recommends_only)

@@ -43,10 +43,10 @@ function tally(hosts) {
   return [`${hosts.filter((host) => !host.is_known).length} of ${hosts.length} unreachable`, failing && `${failing} failing`].filter(Boolean).join(" · ");
 }
 
-/** Show which hosts are missing or spare. */
+/** Show which hosts are missing. */
 export function showWanted(list, overview, now_s) {
-  keep(list, overview.hosts_wanted, (wanted) => [wanted.sign, ...wanted.templates].join(" "), () => el("li", {}, el("b", { "data-part": "what" }), el("span", { "data-part": "why" })), (element, wanted) => {
-    say(part(element, "what"), wanted.hosts === null ? "Hosts are missing" : `${counted(wanted.hosts, "host")} ${wanted.sign}`);
+  keep(list, overview.hosts_wanted, (wanted) => wanted.templates.join(" "), () => el("li", {}, el("b", { "data-part": "what" }), el("span", { "data-part": "why" })), (element, wanted) => {
+    say(part(element, "what"), wanted.hosts === null ? "Hosts are missing" : `${counted(wanted.hosts, "host")} missing`);
     say(part(element, "why"), `for ${duration(Math.max(0, now_s - wanted.since_s))}: ${wanted.why}`);
   });
 }

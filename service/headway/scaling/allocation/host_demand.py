@@ -1,50 +1,33 @@
-"""How many hosts more, or fewer, would be right: what has no place, and without which hosts all would still have one.
+"""How many hosts more would be right for the workers that have no place.
 
 A sort of host is defined by what it can run: pools whose workers may be on the same hosts want the same sort. The
 number is of this moment; for how long it has been so stands beside it, and who adds or removes hosts goes by that.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
-from headway.scaling.allocation.allocate import pool_target
-from headway.scaling.allocation.grants import all_placed
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Host, Mode
-from headway.scaling.placement.host_capacity import HOST_PROCESSES_MAX, RemainingCapacity, is_open
+from headway.scaling.placement.host_capacity import HOST_PROCESSES_MAX, RemainingCapacity
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import placed_workers
 
-SPARE_SCAN_EVERY_S = (
-    60.0  # trying to do without hosts costs some tens of milliseconds, and nobody removes one in a hurry
-)
-HOST_DEMAND_TRIES_MAX = 12  # ten find how many of a thousand hosts can go
 CUTS = frozenset({"capacity", "share"})
-
-
-class Sign(StrEnum):
-    """Whether there are too few hosts of a sort, or more than it takes."""
-
-    MISSING = "missing"
-    SPARE = "spare"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostsWanted:
-    """What is missing or spare of one sort of host."""
+    """Hosts of one sort that are missing."""
 
-    sign: Sign
     hosts: int | None
     """So many of the typical size; ``None`` where no host that could run it was ever seen."""
     workers: int = 0
-    """Those that have no place; 0 of spare hosts."""
+    """Those that have no place."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """What the pools ask of a host."""
     templates: tuple[str, ...] = ()
     pools: tuple[str, ...] = ()
-    host_names: tuple[str, ...] = ()
-    """Spare hosts: those with the least on them."""
     since_s: float = 0.0
 
 
@@ -58,15 +41,14 @@ class _Sort:
 
 
 def hosts_wanted(
-    outcomes: Sequence[Outcome],
-    rows: Sequence[Assignment],
+    outcomes: Iterable[Outcome],
+    rows: Iterable[Assignment],
     hosts: Sequence[Host],
     *,
     before: Sequence[HostsWanted] = (),
     now_s: float,
-    scan_for_spare: bool = True,
 ) -> tuple[HostsWanted, ...]:
-    """What is missing; where nothing is, what is spare.
+    """The hosts for which there is work and no room, by what they must be able to run.
 
     Args:
         outcomes: one a pool, as ``allocate`` left them.
@@ -74,16 +56,7 @@ def hosts_wanted(
         hosts: all hosts.
         before: the last result; its times are continued.
         now_s: the time that what is new dates from.
-        scan_for_spare: False takes from ``before`` what is spare.
     """
-    found = missing(outcomes, rows, hosts)
-    if not found:
-        found = spare(outcomes, rows, hosts) if scan_for_spare else _of_sign(before, Sign.SPARE)
-    return tuple(replace(each, since_s=_since_s(each, before, now_s=now_s)) for each in found)
-
-
-def missing(outcomes: Iterable[Outcome], rows: Iterable[Assignment], hosts: Sequence[Host]) -> tuple[HostsWanted, ...]:
-    """The hosts for which there is work and no room, by what they must be able to run."""
     known = {host.host_id for host in hosts if host.is_known}
     placed = placed_workers(row for row in rows if row.host_id in known)
     empty = _EmptyHosts(hosts)
@@ -99,22 +72,18 @@ def missing(outcomes: Iterable[Outcome], rows: Iterable[Assignment], hosts: Sequ
         sort.workers[kind] = sort.workers.get(kind, 0) + workers
         sort.templates.add(profile.template)
         sort.pools.add(profile.pool)
-    return tuple(
-        sorted(
-            (
-                HostsWanted(
-                    sign=Sign.MISSING,
-                    hosts=empty.hosts_for(sort.workers),
-                    workers=sum(sort.workers.values()),
-                    labels=dict(sort.labels),
-                    templates=tuple(sorted(sort.templates)),
-                    pools=tuple(sorted(sort.pools)),
-                )
-                for sort in sorts.values()
-            ),
-            key=lambda each: (each.templates, each.pools),
+    found = (
+        HostsWanted(
+            hosts=empty.hosts_for(sort.workers),
+            workers=sum(sort.workers.values()),
+            labels=dict(sort.labels),
+            templates=tuple(sorted(sort.templates)),
+            pools=tuple(sorted(sort.pools)),
+            since_s=_since_s(sort, before, now_s=now_s),
         )
+        for sort in sorts.values()
     )
+    return tuple(sorted(found, key=lambda each: (each.templates, each.pools)))
 
 
 def _lacking(decision: Decision, placed: int) -> int:
@@ -176,74 +145,7 @@ def _filled(typical: RemainingCapacity, workers: Mapping[str, int]) -> int:
     return len(rooms)
 
 
-def spare(outcomes: Sequence[Outcome], rows: Sequence[Assignment], hosts: Sequence[Host]) -> tuple[HostsWanted, ...]:
-    """The hosts without which every worker would still have a place, and no other worker would move for it.
-
-    As many as can be, those with the least on them first.
-    """
-    acting = [
-        outcome
-        for outcome in outcomes
-        if outcome.decision.mode is not Mode.RECOMMEND and outcome.decision.target_workers
-    ]
-    targets = [pool_target(outcome, outcome.decision.target_workers) for outcome in acting]
-    pools = {target.pool for target in targets}
-    held = [row for row in rows if row.pool not in pools]
-    current = [row for row in rows if row.pool in pools]
-    serving = [host for host in hosts if is_open(host)]
-    needed = {row.host_id for row in held}
-    candidates = [host for host in _least_first(serving, rows) if host.host_id not in needed]
-
-    def can_spare(gone: Sequence[Host]) -> bool:
-        ids = {host.host_id for host in gone}
-        left = [host for host in serving if host.host_id not in ids]
-        return all_placed(targets, left, current, held=held) is not None
-
-    gone = _most(candidates if targets else candidates[:-1], can_spare)
-    if not gone:
-        return ()
-    return (HostsWanted(sign=Sign.SPARE, hosts=len(gone), host_names=tuple(sorted(host.name for host in gone))),)
-
-
-def _least_first(hosts: Iterable[Host], rows: Iterable[Assignment]) -> list[Host]:
-    """Those with the fewest workers first, and of equals those for which these are much."""
-    rooms = {host.host_id: RemainingCapacity(host) for host in hosts}
-    workers = dict.fromkeys(rooms, 0)
-    for row in rows:
-        if row.host_id in rooms:
-            rooms[row.host_id].take(row.template, row.workers)
-            workers[row.host_id] += row.workers
-    order = sorted(rooms.values(), key=lambda room: (workers[room.host_id], -room.load, room.host_id))
-    return [room.host for room in order]
-
-
-def _most(candidates: Sequence[Host], can_spare: Callable[[Sequence[Host]], bool]) -> Sequence[Host]:
-    """As many as can be spared together, the first ones first; who cannot be is passed over, while tries are left."""
-    gone: list[Host] = []
-    left, tries = candidates, HOST_DEMAND_TRIES_MAX
-    while left and tries:
-        low, high = 0, len(left)
-        while low < high and tries:
-            tries -= 1
-            middle = (low + high + 1) // 2
-            if can_spare([*gone, *left[:middle]]):
-                low = middle
-            else:
-                high = middle - 1
-        gone += left[:low]
-        left = left[low + 1 :]
-    return gone
-
-
-def _of_sign(wanted: Iterable[HostsWanted], sign: Sign) -> tuple[HostsWanted, ...]:
-    return tuple(each for each in wanted if each.sign is sign)
-
-
-def _since_s(wanted: HostsWanted, before: Iterable[HostsWanted], *, now_s: float) -> float:
-    """Since when something of this sort has been missing, or spare, without a pause."""
-    same = (
-        each.since_s
-        for each in _of_sign(before, wanted.sign)
-        if each.labels == wanted.labels and (wanted.sign is Sign.SPARE or set(each.templates) & set(wanted.templates))
-    )
+def _since_s(sort: _Sort, before: Iterable[HostsWanted], *, now_s: float) -> float:
+    """Since when hosts of this sort have been missing without a pause."""
+    same = (each.since_s for each in before if each.labels == sort.labels and sort.templates & set(each.templates))
     return min(same, default=now_s)

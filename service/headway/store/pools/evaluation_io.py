@@ -90,7 +90,7 @@ class Gathered:
     restarts: Mapping[str, int] = field(default_factory=dict)
     """Pool -> the restart generation that its workers are to be of, where it was ever restarted."""
     wanted: tuple[HostsWanted, ...] = ()
-    """The last record of hosts that are missing or spare."""
+    """The last record of hosts that are missing."""
     stored: tuple[Assignment, ...] = ()
     """Every row that is stored: what is written is how it differs from these."""
     undecided: frozenset[str] = frozenset()

@@ -1,12 +1,13 @@
-"""The last record of hosts that are missing or spare: one row, written when it changes."""
+"""The last record of hosts that are missing: one row, written when it changes."""
 
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from headway.scaling.allocation.host_demand import HostsWanted, Sign
+from headway.scaling.allocation.host_demand import HostsWanted
 from headway.scaling.mapping import to_mapping
 from headway.store.engine import notify_viewers
 from headway.store.tables import hosts_wanted
@@ -15,13 +16,13 @@ KEY = "now"
 
 
 async def read_hosts_wanted(conn: AsyncConnection) -> tuple[HostsWanted, ...]:
-    """What is missing or spare."""
+    """Hosts that are missing."""
     body = (await conn.execute(select(hosts_wanted.c.body).where(hosts_wanted.c.key == KEY))).scalar_one_or_none()
-    return tuple(_wanted(each) for each in body or ())
+    return tuple(_wanted(each) for each in body or () if each.get("sign") != "spare")  # as a record of 0.1.0 may have
 
 
 async def save_hosts_wanted(conn: AsyncConnection, wanted: tuple[HostsWanted, ...]) -> None:
-    """Store what is missing or spare, and notify those who watch."""
+    """Store which hosts are missing, and notify those who watch."""
     statement = insert(hosts_wanted).values(key=KEY, body=[to_mapping(each) for each in wanted])
     await conn.execute(
         statement.on_conflict_do_update(
@@ -32,8 +33,5 @@ async def save_hosts_wanted(conn: AsyncConnection, wanted: tuple[HostsWanted, ..
 
 
 def _wanted(body: dict[str, Any]) -> HostsWanted:
-    values = dict(body)
-    for name in ("templates", "pools", "host_names"):
-        values[name] = tuple(values[name])
-    values["sign"] = Sign(values["sign"])
-    return HostsWanted(**values)
+    values = {each.name: body[each.name] for each in fields(HostsWanted)}
+    return HostsWanted(**{**values, "templates": tuple(body["templates"]), "pools": tuple(body["pools"])})

@@ -170,7 +170,7 @@ SIMPLE: Sequence[AlertRule] = (
     ),
     AlertRule(
         name="HeadwayHostsMissing",
-        expression='headway_hosts_wanted{sign="missing"} > 0',
+        expression="headway_hosts_wanted > 0",
         for_s=900,
         severity=TICKET,
         summary="workers have no place: headway get wanted",

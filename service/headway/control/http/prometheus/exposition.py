@@ -273,7 +273,6 @@ def _of_hosts_wanted(wanted: Sequence[HostsWantedOut], *, now_s: float) -> Itera
     rows = [
         (
             (
-                each.sign.value,
                 ",".join(each.templates),
                 ",".join(f"{key}={each.labels[key]}" for key in sorted(each.labels)),
             ),
@@ -282,11 +281,11 @@ def _of_hosts_wanted(wanted: Sequence[HostsWantedOut], *, now_s: float) -> Itera
         for each in wanted
     ]
     figures: Figures[HostsWantedOut] = (
-        ("wanted", "Hosts that are missing or spare.", lambda each: each.hosts),
+        ("wanted", "Hosts that are missing.", lambda each: each.hosts),
         ("wanted_workers", "Workers without a place.", lambda each: each.workers),
         ("wanted_seconds", "For how long that has been so.", lambda each: max(0.0, now_s - each.since_s)),
     )
-    yield from gauges("headway_hosts", ("sign", "templates", "labels"), rows, figures)
+    yield from gauges("headway_hosts", ("templates", "labels"), rows, figures)
 
 
 def _of_health(health: HealthOut) -> Iterator[GaugeMetricFamily]:
