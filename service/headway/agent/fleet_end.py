@@ -13,6 +13,7 @@ from headway.agent.state.state_dir import AWAITED, StateFolder
 from headway.agent.workers.manager import WorkerManager
 from headway.agent.workers.worker_record import Record
 from headway.errors import printable
+from headway.local.throttle import Throttle
 from headway.scaling.model import Worker
 
 END_MARGIN_S = 10.0  # from the force signal to the end of the last process
@@ -40,7 +41,8 @@ class FleetEnd:
         fleet.is_ending = True
         fleet.drain_all()
         self._ends_by_s = clock() + fleet.drain_bound_s() + END_MARGIN_S
-        self._said_at_s = clock()
+        self._awaited = Throttle(AWAITED_EVERY_S, clock=clock)
+        self._awaited.restart()
         self._is_forced = False
 
     @property
@@ -53,8 +55,7 @@ class FleetEnd:
         if not self.left or self._clock() > self._ends_by_s:
             self._write("")
             return True
-        if not self._is_forced and self._clock() - self._said_at_s >= AWAITED_EVERY_S:
-            self._said_at_s = self._clock()
+        if not self._is_forced and self._awaited.due() is not None:
             line = awaited_line((*self._fleet.workers(self._activity), *self._fleet.orphan_watch.workers()))
             log.info("%s", line)
             self._write(line)

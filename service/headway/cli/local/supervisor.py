@@ -32,6 +32,7 @@ from headway.cli.process.parent_watch import PARENT_FD
 from headway.cli.process.shutdown import Stopping
 from headway.errors import HeadwayError, Unavailable
 from headway.local.backoff import DoublingPause
+from headway.local.throttle import Throttle
 
 POLL_S = 0.1
 PAUSE = DoublingPause(0.5, 30.0)
@@ -111,9 +112,9 @@ class _Held:
     pulse: Pulse | None = None
     retries: _Retries = field(default_factory=_Retries)
     stop_requested_at_s: float | None = None
+    awaited_lines: Throttle = field(default_factory=Throttle)
     pressed_at_s: float | None = None
     """When it was asked a second time to stop."""
-    said_at_s: float = 0.0
     is_killed: bool = False
 
     @property
@@ -191,7 +192,7 @@ class Supervisor:
         self._held[child.name] = held
         self._spawn(held)
         assert held.process is not None
-        held.stop_requested_at_s = held.said_at_s = self._clock()
+        self._note_stop(held)
         while (status := _ended(held.process)) is None and self._clock() < held.stop_late_at_s:
             self._await_end(held, held.process)
             time.sleep(POLL_S / 2)
@@ -329,7 +330,7 @@ class Supervisor:
         name, now_s = held.child.name, self._clock()
         if held.stop_requested_at_s is None:
             if not any(other.process and name in other.child.needs for other in self._held.values()):
-                held.stop_requested_at_s = held.said_at_s = now_s
+                self._note_stop(held)
                 process.terminate()
         elif not held.is_killed and now_s > held.stop_late_at_s:
             within_s = held.child.stop_within_s if held.pressed_at_s is None else PRESSED_END_S
@@ -339,6 +340,11 @@ class Supervisor:
         else:
             self._await_end(held, process)
 
+    def _note_stop(self, held: _Held) -> None:
+        held.stop_requested_at_s = self._clock()
+        held.awaited_lines = Throttle(AWAITED_EVERY_S, clock=self._clock)
+        held.awaited_lines.restart()
+
     def _await_end(self, held: _Held, process: subprocess.Popen[bytes]) -> None:
         """Say now and then for what a child waits that was asked to stop; pass on that a person waits no longer."""
         if held.child.awaited is None:
@@ -346,10 +352,8 @@ class Supervisor:
         if self._stopping.signals_received > 1 and held.pressed_at_s is None:
             held.pressed_at_s = self._clock()
             process.terminate()
-        elif held.pressed_at_s is None and self._clock() - held.said_at_s >= AWAITED_EVERY_S:
-            held.said_at_s = self._clock()
-            if line := held.child.awaited():
-                self._say(f"{line}; Ctrl-C again kills them, and cuts their jobs")
+        elif held.pressed_at_s is None and held.awaited_lines.due() is not None and (line := held.child.awaited()):
+            self._say(f"{line}; Ctrl-C again kills them, and cuts their jobs")
 
     def _record(self) -> None:
         running = [held.started for held in self._held.values() if held.started]

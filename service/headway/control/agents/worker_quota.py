@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from headway.control.bounds import Bounds
-from headway.control.log_throttle import LogThrottle
 from headway.errors import Invalid
+from headway.local.throttle import Throttle
 from headway.store.engine import Engine, transaction
 from headway.store.hosts.template_counts import count_workers
 
@@ -38,7 +38,7 @@ class WorkerQuota:
         self._counted_at_s = float("-inf")
         self._every = 0
         """Those that were counted, and all that was reported since, as if none of it had been counted."""
-        self._throttle = LogThrottle()
+        self._throttle = Throttle()
         self._refused = Counter[str]() if refused is None else refused
         """Of what there was no room for, with other such counts; here reports."""
 

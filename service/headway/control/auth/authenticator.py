@@ -18,6 +18,7 @@ from headway.control.database_timeout import DatabaseTimeout
 from headway.control.refusal_throttle import RefusalThrottle
 from headway.control.sliding_counter import SlidingCounter
 from headway.errors import Forbidden, HeadwayError, Unauthenticated
+from headway.local.throttle import Throttle
 from headway.scaling.explain import duration
 from headway.store.access.credentials import (
     PREFIXES,
@@ -41,8 +42,6 @@ AUTHENTICATOR_CHANGES_MAX = 5_000  # read at once
 FOUND_WITHIN_S = 5.0
 AUTHENTICATOR_LOOKUPS_AT_ONCE = 2  # strangers who guess must not take every connection to the database
 SHOWN = (TOKEN_PREFIX, PREFIXES[Role.HOST])
-LOGGED_EVERY_S = 60.0
-LOGGED_MAX = 1_000
 ENDED_SHOWN_S = 120.0  # whoever goes on asking asks more often
 OF_SHARED = "HEADWAY_TOKEN "  # in front of what a session is bound to that was signed in with it
 _SESSION_OVER = "the session is not known here or has ended: sign in again"
@@ -112,7 +111,7 @@ class Authenticator:
         self._patience = DatabaseTimeout(within_s=FOUND_WITHIN_S)
         self._proven_at_s = float("-inf")
         self._revision: int | None = None
-        self._logged_at_s: dict[str, float] = {}
+        self._refusals = Throttle(clock=clock)
         self.attempts = FailedSignIns(engine=engine, clock=clock)
         self.throttle = RefusalThrottle()
         """Of the refusals at both ports."""
@@ -221,11 +220,7 @@ class Authenticator:
     async def refusal(self, caller: Caller, *, why: str, subject: str) -> Forbidden:
         """The refusal of what ``caller`` asked: counted, and once a minute and caller written to log and audit log."""
         self.refused[why] += 1
-        now_s = self._clock()
-        if now_s - self._logged_at_s.get(caller.name, float("-inf")) >= LOGGED_EVERY_S:
-            if len(self._logged_at_s) >= LOGGED_MAX:
-                self._logged_at_s.clear()
-            self._logged_at_s[caller.name] = now_s
+        if self._refusals.due(caller.name) is not None:
             log.warning("refused caller=%s subject=%s: %s", caller.name, subject, why)
             if self._engine is not None:
                 async with transaction(self._engine) as conn:

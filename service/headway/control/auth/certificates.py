@@ -9,6 +9,7 @@ from pathlib import Path
 import grpc
 
 from headway.errors import Misconfigured
+from headway.local.throttle import Throttle
 
 WATCH_S = 5.0
 CERTIFICATE_WARNED_BEFORE_S = 14 * 86_400.0  # time enough for whoever reads the log once a week
@@ -28,6 +29,7 @@ class Certificates:
         """For the HTTP server: browsers and command lines are known by their tokens."""
         self.ends_at_s = float("inf")
         """Until when clients take it, Unix seconds."""
+        self._warnings = Throttle(WARNED_EVERY_S)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
             self._state = self._stamp()
@@ -76,7 +78,7 @@ class Certificates:
         while True:
             await asyncio.sleep(WATCH_S)
             self.refresh()
-            if time.monotonic() - self._logged_at_s >= WARNED_EVERY_S:
+            if self._warnings.due() is not None:
                 self._log_expiry()
 
     def _take(self) -> None:
@@ -92,7 +94,7 @@ class Certificates:
         """Warn of a certificate that nobody takes any more, or soon."""
         from cryptography import x509  # not for those without TLS: some megabytes
 
-        self._logged_at_s = time.monotonic()
+        self._warnings.restart()
         _, certificate, _ = self._pems
         ends = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
         self.ends_at_s = ends.timestamp()

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from headway.control.log_throttle import LogThrottle
 from headway.errors import HeadwayError, Overloaded
 from headway.local.backoff import DoublingPause
+from headway.local.throttle import Throttle
 from headway.store.audit import Actor, record_act
 from headway.store.engine import Engine, transaction
 
@@ -41,9 +41,8 @@ class FailedSignIns:
         self._engine = engine
         self._clock = clock
         self._known: dict[str, _Address] = {}
-        self._throttle = LogThrottle(clock=clock)
-        self._audited_since_s = float("-inf")
-        self._audited = 0
+        self._throttle = Throttle(clock=clock)
+        self._audited = Throttle(times=SIGN_INS_AUDITED_MAX, clock=clock)
         self.failed = 0
         """Failed sign-ins, of all addresses."""
 
@@ -75,7 +74,7 @@ class FailedSignIns:
         if known.failures > SIGN_INS_FREE_FAILURES:
             pause_s = PAUSE.after_s(known.failures - SIGN_INS_FREE_FAILURES)
             known.refused_until_s = now_s + pause_s
-        if self._throttle.due(address) is None or not self._may_audit(now_s):
+        if self._throttle.due(address) is None or self._audited.due() is None:
             return
         log.warning("sign-in failed address=%s at=%s failures=%d", address, what, known.failures)
         if self._engine is None:
@@ -91,12 +90,6 @@ class FailedSignIns:
                 )
         except HeadwayError as error:
             log.warning("audit line missed: %s", error)  # the refusal does not wait for the database
-
-    def _may_audit(self, now_s: float) -> bool:
-        if now_s - self._audited_since_s > FORGOTTEN_S:
-            self._audited_since_s, self._audited = now_s, 0
-        self._audited += 1
-        return self._audited <= SIGN_INS_AUDITED_MAX
 
     def _of(self, address: str) -> _Address:
         if address not in self._known and len(self._known) >= ADDRESSES_MAX:

@@ -16,8 +16,8 @@ from headway.control.http.connections import Connections
 from headway.control.http.strict_framing import strict
 from headway.control.http.tls_handshakes import TlsHandshakes
 from headway.control.listen_address import ListenAddress
-from headway.control.log_throttle import LogThrottle
 from headway.errors import Misconfigured
+from headway.local.throttle import Throttle
 
 SETTING = "HEADWAY_HTTP_ADDRESS"
 HTTP_SERVER_GRACE_S = 2  # for answers under way when it is asked to stop
@@ -30,7 +30,7 @@ class _Rarely(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._throttle = LogThrottle()
+        self._throttle = Throttle()
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is logged."""

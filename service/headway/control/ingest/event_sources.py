@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from headway.connections import COLLECTOR
 from headway.control.ingest.reported_jobs import ReportedJobs, connection_of, key_of, source_of, split
-from headway.control.log_throttle import LogThrottle
+from headway.local.throttle import Throttle
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
 from headway.store.engine import Connection
 from headway.store.events.batches import BatchKey
@@ -90,7 +90,7 @@ class EventSources:
         self._reported: set[tuple[str, str]] = set()
         """Queue and what of it, ``arrivals``, ``starts`` or ``ends``, is reported as events."""
         self._reported_read_s = float("-inf")
-        self._throttle = LogThrottle()
+        self._throttle = Throttle()
 
     def forget(self) -> None:
         """What was last decided may not have been recorded: read it again."""

@@ -29,9 +29,9 @@ from headway.control.ingest.host_events import HostEvents
 from headway.control.ingest.job_classes import JobClasses
 from headway.control.ingest.job_counts import BATCH_JOBS_MAX, is_odd, rows_of_counts, taken
 from headway.control.ingest.name_claims import NameClaims
-from headway.control.log_throttle import LogThrottle
 from headway.control.sliding_counter import SlidingCounter
 from headway.errors import HeadwayError, Overloaded, Unavailable
+from headway.local.throttle import Throttle
 from headway.scaling.model import Receipt, TelemetryBatch
 from headway.store.claimed_names import touch_producers
 from headway.store.engine import Connection, Engine, transaction
@@ -125,7 +125,7 @@ class Ingest:
         self._offsets = Offsets()
         self._classes = JobClasses()
         self._sources = EventSources(clock=clock)
-        self._odd_counts = LogThrottle()
+        self._odd_counts = Throttle()
         self._queue = _BatchQueue()
         self._wake = asyncio.Event()
         self._flusher: asyncio.Task[None] | None = None

@@ -17,8 +17,8 @@ from headway.control.auth.authenticator import Caller
 from headway.control.bounds import Bounds
 from headway.control.ingest.batch_validation import Admitted
 from headway.control.ingest.batch_validation import items as items_of
-from headway.control.log_throttle import LogThrottle
 from headway.errors import Invalid, Overloaded
+from headway.local.throttle import Throttle
 from headway.scaling.model import TelemetryBatch
 from headway.store.access.credentials import Role
 from headway.store.claimed_names import Full, Kind, NameCapacity, Sender, claim, read_known
@@ -48,7 +48,7 @@ class NameClaims:
         self._producers: dict[str, tuple[str, float]] = {}
         """Producer -> the digest that it sends with, and when that was last written down."""
         self._full_until_s: dict[tuple[Kind, Full, str], float] = {}
-        self._throttle = LogThrottle()
+        self._throttle = Throttle()
         self._one = asyncio.Lock()
         self._waiting = 0
         self.refused: Counter[str] = Counter()

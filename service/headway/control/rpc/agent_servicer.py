@@ -23,12 +23,12 @@ from headway.control.agents.report_validation import (
 from headway.control.agents.report_writer import ReportHeartbeat
 from headway.control.auth.authenticator import LOCAL, Caller
 from headway.control.bounds import DEFAULT, Bounds
-from headway.control.log_throttle import LogThrottle
 from headway.control.rpc.call_permissions import CALLER
 from headway.control.rpc.grpc_errors import with_status
 from headway.control.rpc.held_polls import HeldPolls
 from headway.control.rpc.peer_address import address_of_call
 from headway.errors import Invalid, Misconfigured
+from headway.local.throttle import Throttle
 from headway.scaling.model import Exit, HostCapacity, StartUp
 from headway.store.access.enrolment import Enrolment, Joined
 from headway.store.hosts.host_reports import HostReport
@@ -52,7 +52,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         self._admission = admission
         self._bounds = bounds
         self._polls = HeldPolls(calls_max=bounds.grpc_calls_per_connection_max)
-        self._throttle = LogThrottle()
+        self._throttle = Throttle()
 
     def add_to(self, server: grpc.aio.Server) -> None:
         """Make ``server`` route the service's calls here."""

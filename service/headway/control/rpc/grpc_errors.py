@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
-from headway.control.log_throttle import LogThrottle
 from headway.errors import HeadwayError
+from headway.local.throttle import Throttle
 from headway.wire.channel import ANSWERED
 from headway.wire.statuses import STATUSES
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 DETAILS_CHARS_MAX = 1_000  # details travel in a header, of which clients take 8 KiB by default
 
-_log_throttle = LogThrottle()
+_failures = Throttle()
 
 _Servicer = TypeVar("_Servicer")
 _Request = TypeVar("_Request")
@@ -50,7 +50,7 @@ def with_status(method: _Method[_Servicer, _Request, _Response]) -> _Method[_Ser
             raise
         except Exception:
             # A trace a minute shows what is wrong; whoever can bring it out shall not fill the disk with it.
-            if (left_out := _log_throttle.due(method.__qualname__)) is not None:
+            if (left_out := _failures.due(method.__qualname__)) is not None:
                 log.exception("rpc failed method=%s left_out=%d", method.__qualname__, left_out)
             await context.abort(
                 grpc.StatusCode.INTERNAL, "an error of the control plane's own; its log has more", (ANSWERED,)

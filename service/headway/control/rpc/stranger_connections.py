@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from headway.control.log_throttle import LogThrottle
 from headway.control.rpc.stranger_calls import Peer, StrangerCalls, ToEnd
+from headway.local.throttle import Throttle
 
 STRANGER_SWEEP_S = 1.0
 # What comes within that second counts, too: a sweep begins at once where memory has grown by as much since the last.
@@ -105,7 +105,7 @@ class StrangerConnections:
         self._known_before: AbstractSet[Peer] = frozenset()
         """Those of which that was known before the last sweep, as long as their connections are open."""
         self._of_strangers = StrangerCalls()
-        self._throttle = LogThrottle()
+        self._throttle = Throttle()
         self.ended = 0
         """How many were ended."""
 

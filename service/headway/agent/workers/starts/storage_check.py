@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from headway.agent.state import folder_probe
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers.journal import WorkerJournal
+from headway.local.throttle import Throttle
 from headway.scaling.model import HostProblem, HostProblemKind
 
 CHECK_EVERY_S = 5.0
@@ -30,8 +31,7 @@ class StorageCheck:
         self._logs = logs
         """The open folder of what workers print."""
         self._journal = journal
-        self._clock = clock
-        self._checked_at_s = float("-inf")
+        self._checks = Throttle(CHECK_EVERY_S, clock=clock)
         self._refused: dict[HostProblemKind, int] = {}
         self._logged: dict[HostProblemKind, int] = {}
         self._has_no_log = False
@@ -53,9 +53,7 @@ class StorageCheck:
 
     def scan(self) -> None:
         """Try the folders, where it is time to and something speaks for a refusal."""
-        now_s = self._clock()
-        if now_s - self._checked_at_s >= CHECK_EVERY_S:
-            self._checked_at_s = now_s
+        if self._checks.due() is not None:
             self._has_no_log = False
             with self._folder.opened() as state:
                 self._try(HostProblemKind.STATE_FOLDER, state)
