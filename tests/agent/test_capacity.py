@@ -1,6 +1,8 @@
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,9 +15,10 @@ CORES = len(os.sched_getaffinity(0))
 
 
 @pytest.fixture
-def system(tmp_path: Path) -> Path:
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine of 16 GiB, 12 of them available, without limits."""
-    write(tmp_path / "proc/meminfo", f"MemTotal: {16 * GIB // 1024} kB\nMemAvailable: {12 * GIB // 1024} kB\n")
+    memory = SimpleNamespace(total=16 * GIB, available=12 * GIB)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
     write(tmp_path / "proc/self/cgroup", "0::/")
     return tmp_path
 

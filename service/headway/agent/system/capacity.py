@@ -5,11 +5,12 @@ long tasks wait for the processor or for memory, which neither load nor use show
 or at 60 % and waiting.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import psutil
 
 from headway.scaling.model import HostCapacity
 
@@ -53,13 +54,11 @@ def steadied(before: HostCapacity | None, now: HostCapacity) -> HostCapacity:
 
 
 def measure(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> MachineCapacity:
-    """This machine, as far as this process may use it."""
-    limits = list(_limits(proc, cgroups))
-    meminfo = _table(proc / "meminfo")
-    total_bytes = meminfo["MemTotal"] * 1024
-    used_bytes = total_bytes - meminfo.get("MemAvailable", meminfo.get("MemFree", 0)) * 1024
-    cores = float(len(os.sched_getaffinity(0)))
-    for limit in limits:
+    """This machine, as far as this process may use it. psutil knows no cgroup: their limits are read here."""
+    memory = psutil.virtual_memory()
+    total_bytes, used_bytes = memory.total, memory.total - memory.available
+    cores = float(len(psutil.Process().cpu_affinity()))
+    for limit in _limits(proc, cgroups):
         cores = min(cores, limit.cpu_cores or cores)
         if limit.memory_bytes is not None and limit.memory_bytes < total_bytes:
             total_bytes, used_bytes = limit.memory_bytes, limit.used_bytes
@@ -161,6 +160,6 @@ def _number(path: Path) -> int | None:
 
 
 def _table(path: Path) -> dict[str, int]:
-    """Lines of a name and a number, as in ``MemTotal:  16384 kB``."""
-    rows = (line.replace(":", " ").split() for line in _text(path).splitlines())
+    """Lines of a name and a number, as in ``inactive_file 16384``."""
+    rows = (line.split() for line in _text(path).splitlines())
     return {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdecimal()}
