@@ -35,7 +35,7 @@ from headway.agent.workers.manager import WorkerManager
 from headway.agent.workers.worker_record import Record
 from headway.errors import Refused, printable
 from headway.local import procfs
-from headway.scaling.model import Assignment, HostProblem, HostProblemKind, Worker
+from headway.scaling.model import HostProblem, HostProblemKind, Worker
 from headway.scaling.reconcile import Upkeep, reconcile
 from headway.wire.channel import Tls
 
@@ -217,7 +217,8 @@ class Agent:
         if self._isolation.wants_word:
             link.ask_anew()
         workers = fleet.all_workers(self._measures.activity)
-        wanted = unisolated(_within(fleet.orders.assignments, host_file), isolated)
+        wanted = within(fleet.orders.assignments, workers_max=host_file.workers_max, templates=host_file.templates)
+        wanted = unisolated(wanted, isolated)
         certain = held_back(wanted, doubtful, workers, is_perhaps_forgotten=contact.is_perhaps_forgotten())
         certain = fleet.suspended_starts.marked(certain, now_s=self._clock())
         kept = self._upkeep(fleet, workers)
@@ -308,10 +309,6 @@ class Agent:
             exits=fleet.ends.take_exits(),
             is_urgent=is_urgent,
         )
-
-
-def _within(assignments: Iterable[Assignment], host_file: HostFile) -> tuple[Assignment, ...]:
-    return within(assignments, workers_max=host_file.workers_max, templates=host_file.templates)
 
 
 def stop_left(

@@ -157,7 +157,7 @@ class RqSource:
             samples=tuple(
                 replace(
                     sample,
-                    listed_workers=listed[self._name_of(sample)],
+                    listed_workers=listed[sample.queue.removeprefix(self._connection.queue(""))],
                     suspension=self._shared.suspension,
                     delayed_jobs=None if self._shared.has_rq_scheduler else sample.delayed_jobs,
                 )
@@ -223,9 +223,6 @@ class RqSource:
             self._gone.pop(queue, None)
             self._queues[queue] = TrackedQueue(self._connection.queue(queue), begins_at_s=begins_at_s)
         return fresh
-
-    def _name_of(self, sample: QueueSample) -> str:
-        return sample.queue.removeprefix(self._connection.queue(""))
 
     def _commands_of(self, queue: str) -> QueueCommands:
         if queue not in self._commands:

@@ -215,11 +215,8 @@ def _with_note(outcome: Outcome, *, placed_workers: int | None) -> Outcome:
 
 
 def _target(outcome: Outcome, move: _Move | None) -> PoolTarget:
-    return pool_target(outcome, outcome.decision.target_workers if move is None else move.elsewhere_workers)
-
-
-def pool_target(outcome: Outcome, workers: int) -> PoolTarget:
-    """So many ``workers`` of a pool, to be placed as its profile says."""
+    """What is to be placed of a pool now, as its profile says."""
+    workers = outcome.decision.target_workers if move is None else move.elsewhere_workers
     return PoolTarget(
         pool=outcome.decision.pool,
         template=outcome.view.profile.template,

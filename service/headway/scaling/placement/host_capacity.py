@@ -4,7 +4,7 @@ A room is counted in CPU cores, memory, GPUs and processes; a worker takes what 
 Amounts are whole numbers, millionths of a core and bytes, so that the order in which workers come cannot matter.
 """
 
-from headway.scaling.model import Host, HostState, Template
+from headway.scaling.model import Host, HostState
 
 MICRO = 1_000_000  # of a core
 HOST_PROCESSES_MAX = (
@@ -40,7 +40,9 @@ class RemainingCapacity:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.host_id = host.host_id
-        self.costs = {template.name: _cost(template) for template in host.templates}
+        self.costs = {
+            each.name: (round(each.cpu_cores * MICRO), each.memory_bytes, each.gpus) for each in host.templates
+        }
         """Kind of worker -> millionths of a core, bytes and GPUs of one."""
         self._cpu_left = self._cpu_total = round(host.capacity.cpu_cores * MICRO)
         self._memory_left = self._memory_total = host.capacity.memory_bytes
@@ -92,7 +94,3 @@ class RemainingCapacity:
 
 
 NOTHING = (0, 0, 0)
-
-
-def _cost(template: Template) -> tuple[int, int, int]:
-    return round(template.cpu_cores * MICRO), template.memory_bytes, template.gpus
