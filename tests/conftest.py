@@ -109,7 +109,7 @@ def _database(postgres_url: str) -> Iterator[Callable[[str], contextmanager]]:
             try:
                 server = urlsplit(postgres_url)
                 # Postgres gets no processor for seconds beside a full machine, and no test is about that.
-                patient = f"{server.query}&connect_timeout={CONNECT_TIMEOUT_S}"
+                patient = f"connect_timeout={CONNECT_TIMEOUT_S}&{server.query}"
                 yield server._replace(path=f"/{name}", query=patient).geturl()
             finally:
                 admin.execute(f"drop database {name} with (force)")
