@@ -28,6 +28,7 @@ from headway.cli.setup.pool_drafts import as_one_library
 from headway.collect.libraries import Libraries
 from headway.connections import Connection
 from headway.store.embedded import ensure_valkey
+from support.called import Called, called
 from support.faulty_proxy import FaultyProxy
 from support.valkeys import Valkey
 from support.waiting import eventually
@@ -82,17 +83,17 @@ def second_broker(tmp_path: Path) -> Iterator[str]:
     assert server.wait_stopped()
 
 
-def initialised(folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    plain = {name: value for name, value in os.environ.items() if not name.endswith("_URL")}
-    return subprocess.run(
-        [sys.executable, "-m", "headway", "init"],
-        cwd=folder,
-        env={**plain, **env},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+def initialised(folder: Path, **env: str) -> Called:
+    return called("init", folder=folder, env={**_plain(), **env})
+
+
+def initialised_by_a_process(folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    argv, env = [sys.executable, "-m", "headway", "init"], {**_plain(), **env}
+    return subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=60)
+
+
+def _plain() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.endswith("_URL")}
 
 
 def celery_of(valkey_url: str) -> str:
@@ -125,7 +126,7 @@ def test_two_brokers_two_libraries_and_four_workers_become_two_files(
     )
     pids = sorted(each.pid for each in mail)
     before_s = _children_s()
-    done = initialised(shop, CELERY_BROKER_URL=shop_broker)
+    done = initialised_by_a_process(shop, CELERY_BROKER_URL=shop_broker)
     assert _children_s() - before_s < WITHIN_S  # of processor: the clock is the machine's matter
     assert (done.returncode, done.stderr) == (0, "")
     assert SECRET not in done.stdout

@@ -4,7 +4,6 @@ Root imports nobody else's code.
 """
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from headway.cli.profiles_file import load_profiles_file
 from headway.cli.setup.app_import import imported, refuse_others_code
 from headway.cli.setup.source.celery_apps import CeleryApp
 from headway.errors import Misconfigured
+from support.called import Called, called
 from support.other_users import NOBODY
 from support.waiting import eventually
 
@@ -58,10 +58,9 @@ def shop(tmp_path: Path) -> Path:
     return folder
 
 
-def initialised(folder: Path, broker: str, *words: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "headway", "init", "--broker", broker, *words]
+def initialised(folder: Path, broker: str, *words: str) -> Called:
     env = {**os.environ, "CELERY_BROKER_URL": broker}
-    return subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=100)
+    return called("init", "--broker", broker, *words, folder=folder, env=env)
 
 
 def of_celery(valkey_url: str) -> str:

@@ -15,6 +15,7 @@ from rq import Queue, Worker
 
 from headway.agent.config import host_file
 from headway.cli.profiles_file import load_profiles_file
+from support.called import Called, called
 from support.valkeys import Valkey
 from support.waiting import eventually
 
@@ -77,10 +78,9 @@ def folder(tmp_path: Path, name: str, **files: str) -> Path:
     return made
 
 
-def initialised(cwd: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+def initialised(cwd: Path, *words: str, **env: str) -> Called:
     plain = {name: value for name, value in os.environ.items() if not name.endswith("_URL")}
-    argv = [sys.executable, "-m", "headway", "init", *words]
-    return subprocess.run(argv, cwd=cwd, env={**plain, **env}, capture_output=True, text=True, check=False, timeout=100)
+    return called("init", *words, folder=cwd, env={**plain, **env})
 
 
 def pools(cwd: Path) -> set[tuple[str, ...]]:
