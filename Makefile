@@ -17,7 +17,7 @@ FAST_TESTS := -m "not proof and not ($(SLOW))" $(ONLY_SLOW:%=--ignore=tests/%)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install api demo test scripts check quick field proof proof-field proof-queues screenshots format lint types contracts compiled classes fast docs docs-run docs-links proto proto-check bench wheel release image clean
+.PHONY: help install api demo test scripts check quick web field proof proof-field proof-queues screenshots format lint types contracts compiled classes fast docs docs-run docs-links proto proto-check bench wheel release image clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -46,14 +46,14 @@ demo: install ## the whole of Headway on this machine, with real jobs (ARGS="--f
 	@$(BIN)/headway demo $(ARGS)
 
 test: install ## every kind of test once, small seeds (15 minutes at most)
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target classes types lint contracts proto-check compiled
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target classes types lint contracts proto-check web compiled
 	@$(BIN)/pytest -m "not proof and not field" --numprocesses auto --dist loadgroup --durations 25 $(ARGS)
 
 scripts: install ## every script of benchmarks/ and tools/ at its smallest size (10 minutes at most; ARGS="benchmarks/wake.py" for one)
 	@$(BIN)/python tools/smallest_runs.py $(ARGS)
 
 check: install ## format, lint, types, contracts and the fast tests (3 minutes at most)
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types lint contracts proto-check compiled
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types lint contracts proto-check web compiled
 	@$(MAKE) --no-print-directory fast
 
 quick: install ## lint, types, and the tests of what changed since main: a minute at most
@@ -91,6 +91,12 @@ types: install ## mypy, strict
 
 contracts: install ## who may import whom
 	@$(BIN)/lint-imports --no-logo
+
+# Without node they are left out, but where CI=true allows no skip.
+web: install ## the dashboard's modules that need no page, by node --test
+	@if command -v node >/dev/null; then \
+	  said=$$(node --test --test-reporter=spec tests/control/web/*.test.mjs) || { echo "$$said"; exit 1; }; \
+	else echo "headway: node is not installed, so the tests of tests/control/web are left out" >&2; test "$(CI)" != true; fi
 
 # Pytest compiles a test file when it first reads it, 11 s of a processor for all. The processes of a run read the same files
 # at the same time, so that each would compile all of them: in a new clone one does so before, beside `types`.

@@ -13,6 +13,7 @@ The exit status is 0 where lint, types and every test of what changed ended and 
 import argparse
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +33,7 @@ ENDING_S = 12.0  # from the end of the last test to that of pytest: servers stop
 KILLING_S = 1.5  # whatever runs so long before the end has not ended by itself
 SLOW = "proof or field or spark or e2e or install or browser"
 PURE = ("tests/scaling", "tests/simulate")
+WEB_TESTS = ROOT / "tests" / "control" / "web"
 
 # What was changed -> the tests that judge it. The first that fits; a package has a folder of its name.
 TESTS = (
@@ -121,8 +123,11 @@ def _git(*words: str) -> str:
 
 
 def _checks() -> dict[str, tuple[str, ...]]:
-    python = str(BIN / "ruff")
-    return {"format": (python, "format", "--check", "."), "lint": (python, "check", "."), "types": (str(BIN / "mypy"),)}
+    ruff, node = str(BIN / "ruff"), shutil.which("node")
+    checks = {"format": (ruff, "format", "--check", "."), "lint": (ruff, "check", "."), "types": (str(BIN / "mypy"),)}
+    if node is not None:
+        checks["web"] = (node, "--test", "--test-reporter=spec", *map(str, sorted(WEB_TESTS.glob("*.test.mjs"))))
+    return checks
 
 
 def begun(*words: str, environment: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
