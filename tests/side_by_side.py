@@ -27,7 +27,6 @@ from xdist.workermanage import WorkerController
 
 GROUPS = {
     "tests/spark/test_process.py": None,  # with a JVM of its own for each test
-    "tests/spark/test_cluster.py::test_a_backtest": None,
     "tests/spark/": "a session of Spark",  # a quarter of a minute to start, and a gigabyte
     "tests/install/": "a wheel",  # with an environment for each of its extras
     "tests/proof/test_exactness.py": "a scene",

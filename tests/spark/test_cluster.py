@@ -8,12 +8,15 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 import psutil
+import psycopg
 import pyspark
 import pytest
+from psycopg.sql import SQL, Identifier
 from pyspark.sql import SparkSession
 
 from headway.__main__ import main
@@ -30,7 +33,7 @@ from spark.events import publish, table
 from support.ports import free_port
 from support.tree import ROOT
 
-# Its own environment, as the containers have it: six JVMs with a quarter to half a GB each.
+# Its own environment, as the containers have it: six JVMs with a quarter to one GB each.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 HOME = Path(pyspark.__file__).parent
@@ -64,17 +67,28 @@ def until(holds: Callable[[], bool], log: Path) -> None:
 
 
 class Kept:
-    """A sink that keeps the newest of each row."""
+    """A sink that keeps the newest of each row, and how many counts there are in them."""
 
     def __init__(self) -> None:
-        self.rows: list[BucketRow] = []
+        self.rows: Rows = {}
+        self.counts = 0
 
     def write(self, rows: Sequence[BucketRow], _: Progress) -> None:
-        self.rows += rows
+        self.rows = {**self.rows, **keyed(rows)}
+        self.counts = counted(self.rows.values())
 
     def beat(self) -> None: ...
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Where the master is, the environment of a driver, and what the master has said."""
+
+    url: str
+    env: dict[str, str]
+    log: Path
 
 
 def events(batches: int) -> list[JobEvent | QueueSample]:
@@ -85,26 +99,26 @@ def events(batches: int) -> list[JobEvent | QueueSample]:
 
 
 def test_a_cluster_gives_the_rows_that_the_embedded_stream_gives(
-    spark: SparkSession, migrated_url: str, tmp_path: Path
+    spark: SparkSession, cluster: Cluster, migrated_url: str, tmp_path: Path
 ) -> None:
     """One master, two workers, and `spark-submit sparkjobs/submit.py` with the packages as a zip."""
     reported = events(90)
     first, second = reported[: len(reported) // 2], reported[len(reported) // 2 :]
     publish(tmp_path / "log", "1.parquet", table(first))
-    with cluster(tmp_path) as (master_url, env, master_log):
-        env |= {
-            "HEADWAY_DATABASE_URL": migrated_url,
-            "HEADWAY_EVENT_LOG": str(tmp_path / "log"),
-            "HEADWAY_CHECKPOINT": str(tmp_path / "checkpoint"),
-            "HEADWAY_STATE_DIR": str(tmp_path / "work"),
-        }
-        zipped = packaged(tmp_path)
-        with submitted(master_url, zipped, log=tmp_path / "submit.log", env=env) as submit:
-            await_rows(migrated_url, first, tmp_path / "submit.log")
-            publish(tmp_path / "log", "2.parquet", table(second))  # on top of the state that the executors hold
-            await_rows(migrated_url, reported, tmp_path / "submit.log")
-            assert str(zipped) in python_path_of(submit)
-        said = master_log.read_text()
+    env = {
+        **cluster.env,
+        "HEADWAY_DATABASE_URL": migrated_url,
+        "HEADWAY_EVENT_LOG": str(tmp_path / "log"),
+        "HEADWAY_CHECKPOINT": str(tmp_path / "checkpoint"),
+        "HEADWAY_STATE_DIR": str(tmp_path / "work"),
+    }
+    zipped, before = packaged(tmp_path), len(cluster.log.read_text())
+    with submitted(cluster.url, zipped, log=tmp_path / "submit.log", env=env) as submit:
+        await_rows(migrated_url, first, tmp_path / "submit.log")
+        publish(tmp_path / "log", "2.parquet", table(second))  # on top of the state that the executors hold
+        await_rows(migrated_url, reported, tmp_path / "submit.log")
+        assert str(zipped) in python_path_of(submit)
+    said = cluster.log.read_text()[before:]
     assert len(set(re.findall(r"Launching executor app-\S+ on worker (\S+)", said))) == 2, said[-3000:]
     found = keyed(stored(migrated_url))
     assert differing(embedded_rows(spark, tmp_path, [first, second]), found) == []
@@ -114,7 +128,7 @@ def test_a_cluster_gives_the_rows_that_the_embedded_stream_gives(
     )
 
 
-def test_a_backtest_on_a_cluster_gives_the_figures_that_simulate_gives(tmp_path: Path) -> None:
+def test_a_backtest_on_a_cluster_gives_the_figures_that_simulate_gives(cluster: Cluster, tmp_path: Path) -> None:
     """`headway backtest --master` as a process, its packages sent to the executors, and `headway simulate` here."""
     chance, at_s = Random(1), 0.0
     trace = tmp_path / "mail.csv"
@@ -123,12 +137,11 @@ def test_a_backtest_on_a_cluster_gives_the_figures_that_simulate_gives(tmp_path:
         for _ in range(400):
             at_s += chance.expovariate(1 / 6)
             lines.write(f"{at_s:.3f},{chance.lognormvariate(0.5, 1):.3f}\n")
-    with cluster(tmp_path, memory="1g") as (master_url, env, _):
-        words = ["--grid", "risk=0.5,2", "--master", master_url, "--json", str(tmp_path / "backtest.json")]
-        argv = [sys.executable, "-m", "headway", "backtest", str(trace), *words]
-        with running(*argv, log=tmp_path / "backtest.log", env=env) as process:
-            until(lambda: process.poll() is not None, tmp_path / "backtest.log")
-        assert process.returncode == 0, (tmp_path / "backtest.log").read_text()[-3000:]
+    words = ["--grid", "risk=0.5,2", "--master", cluster.url, "--json", str(tmp_path / "backtest.json")]
+    argv = [sys.executable, "-m", "headway", "backtest", str(trace), *words]
+    with running(*argv, log=tmp_path / "backtest.log", env=cluster.env) as process:
+        until(lambda: process.poll() is not None, tmp_path / "backtest.log")
+    assert process.returncode == 0, (tmp_path / "backtest.log").read_text()[-3000:]
     (pool,) = json.loads((tmp_path / "backtest.json").read_text())["pools"]
     assert main(["simulate", str(trace), "--json", str(tmp_path / "simulate.json")]) == 0
     (alone,) = json.loads((tmp_path / "simulate.json").read_text())["rehearsals"]
@@ -139,7 +152,13 @@ def test_a_backtest_on_a_cluster_gives_the_figures_that_simulate_gives(tmp_path:
 
 
 def await_rows(database_url: str, reported: list[JobEvent | QueueSample], log: Path) -> None:
-    until(lambda: counted(stored(database_url)) == counted(bucket_rows(reported)), log)
+    """Wait until the rows in Postgres count every event: a sum there takes a thousandth of what reading them does."""
+    wanted = counted(bucket_rows(reported))
+    sums = SQL("select coalesce(sum({}), 0)::bigint from queue_buckets").format(
+        SQL(" + ").join(map(Identifier, COUNTS))
+    )
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        until(lambda: connection.execute(sums).fetchone() == (wanted,), log)
 
 
 def counted(rows: Iterable[BucketRow]) -> int:
@@ -154,27 +173,28 @@ def embedded_rows(spark: SparkSession, folder: Path, files: list[list[JobEvent |
     publish(log_dir, "1.parquet", table(files[0]))
     stream.start()
     try:
-        jobs = 0
-        for number, reported in enumerate(files, 1):
-            if number > 1:
-                publish(log_dir, f"{number}.parquet", table(reported))
-            jobs += counted(bucket_rows(reported))
+        for number in range(len(files)):
+            if number:
+                publish(log_dir, f"{number + 1}.parquet", table(files[number]))
+            # Of all at once: an attempt that failed in one file may be tried again in the next, and then counts once.
+            wanted = counted(bucket_rows([each for reported in files[: number + 1] for each in reported]))
             deadline_s = time.monotonic() + WITHIN_S
             stream.run(
                 is_stopping=lambda: (
-                    counted(keyed(sink.rows).values()) == jobs  # noqa: B023 - asked here
+                    sink.counts == wanted  # noqa: B023 - asked here
                     or time.monotonic() > deadline_s  # noqa: B023 - asked here
                 )
             )
+            assert sink.counts == wanted
     finally:
         stream.stop()
-    return keyed(sink.rows)
+    return sink.rows
 
 
-@contextmanager
-def cluster(folder: Path, *, memory: str = "512m") -> Iterator[tuple[str, dict[str, str], Path]]:
-    """A master and two workers of one core each: where the master is, an environment for a driver, its log."""
-    port = free_port()
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A master and two workers of one core each, for one application after another."""
+    folder, port = tmp_path_factory.mktemp("cluster"), free_port()
     env = {
         **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
         "JAVA_HOME": str(java_home(os.environ, shim_dir=folder / "java")),
@@ -184,7 +204,7 @@ def cluster(folder: Path, *, memory: str = "512m") -> Iterator[tuple[str, dict[s
         # Of drivers, too, and of executors, which have it from their worker.
         "JAVA_TOOL_OPTIONS": f"{QUICK} {class_archive.used()}",
     }
-    deploy, master_url = "org.apache.spark.deploy", f"spark://127.0.0.1:{port}"
+    deploy, url = "org.apache.spark.deploy", f"spark://127.0.0.1:{port}"
     spark_class, quiet = str(HOME / "bin" / "spark-class"), ("--webui-port", "0")
     log = folder / "master.log"
     with ExitStack() as stack:
@@ -192,11 +212,11 @@ def cluster(folder: Path, *, memory: str = "512m") -> Iterator[tuple[str, dict[s
         stack.enter_context(running(*master, log=log, env=env))
         until(lambda: "ALIVE" in log.read_text(), log)
         for number in range(2):
-            worker = [spark_class, f"{deploy}.worker.Worker", "--cores", "1", "--memory", memory, *quiet]
-            words = ["--work-dir", str(folder / f"apps-{number}"), master_url]
+            worker = [spark_class, f"{deploy}.worker.Worker", "--cores", "1", "--memory", "1g", *quiet]
+            words = ["--work-dir", str(folder / f"apps-{number}"), url]
             stack.enter_context(running(*worker, *words, log=folder / f"worker-{number}.log", env=env))
         until(lambda: log.read_text().count("Registering worker") == 2, log)
-        yield master_url, env, log
+        yield Cluster(url=url, env=env, log=log)
 
 
 @contextmanager
