@@ -340,7 +340,7 @@ def test_what_is_no_line_of_the_protocol_is_refused(text: bytes) -> None:
 
 @given(
     st.binary(max_size=200)
-    | st.recursive(st.none() | st.text() | st.integers() | st.floats(), st.lists).map(
+    | st.recursive(st.none() | st.text() | st.integers() | st.floats(), st.lists, max_leaves=12).map(
         lambda value: json.dumps({"v": 1, "t": "beat", "running": value, "queues": value, "id": value}).encode()
     )
 )
