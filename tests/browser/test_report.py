@@ -14,7 +14,7 @@ pytestmark = IN_A_BROWSER
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("report") / "out.html"
-    words = ["--synthetic", "flash:for=2h,rate=0.5", "--strategy", "hybrid,hybrid_v3", "--report", str(file)]
+    words = ["--synthetic", "flash:for=30m,rate=0.5", "--strategy", "hybrid,hybrid_v3", "--report", str(file)]
     assert main(["simulate", *words]) == 0
     return file
 
