@@ -24,7 +24,7 @@ from proof.roles import PAST_FILES, Scene, Trouble, scene
 from proof.truth import differences, stored, truth
 
 SETTLE_WITHIN_S = 400.0  # the start of a pipeline among it, which takes a minute or, on a busy machine, five
-LOOKS_EACH_S = 5.0  # also without new rows of queues: those of job classes have no revision
+COMPARES_EACH_S = 5.0  # also without new rows of queues: those of job classes have no revision
 EVENTS_PER_S = 200.0
 QUICK = "-XX:TieredStopAtLevel=1"  # no life is long enough for the thorough compiler to pay
 
@@ -171,7 +171,7 @@ def settle(made: Scene) -> float:
             assert_exact(made)
         time.sleep(0.5)
         newest = revision(made.database_url)
-        if newest == seen and time.monotonic() < seen_s + LOOKS_EACH_S:
+        if newest == seen and time.monotonic() < seen_s + COMPARES_EACH_S:
             continue  # to compare all rows takes as much of a processor as to make them
         before, wrong = wrong, differences(expected, stored(made.database_url))
         seen, seen_s = newest, time.monotonic()
