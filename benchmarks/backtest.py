@@ -18,11 +18,11 @@ from bench import machine
 from options import positive_count
 
 from headway.scaling.profile import Profile
-from headway.scaling.strategies import BUILT_IN
 from headway.simulate.studies.candidates import Candidate, with_base
 from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.simulate.studies.tuning import DEFAULT_GRID
 from headway.simulate.workloads.jobs import Jobs
+from headway.strategies import load_strategies
 from headway_spark.studies.backtest import Outcome, Work, backtest, sizes_of
 from headway_spark.studies.bulk import bulk_session
 from headway_spark.studies.history import Load, given_loads
@@ -76,7 +76,7 @@ def main() -> None:
         profiles={each.pool: profile(each.pool) for each in loads},
         candidates=candidates,
         setting=Setting(),
-        strategies=dict(BUILT_IN),
+        strategies=dict(load_strategies()),
     )
     with tempfile.TemporaryDirectory() as folder:
         began_s = time.monotonic()

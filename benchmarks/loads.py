@@ -35,11 +35,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
-from headway.scaling.strategies import BUILT_IN
 from headway.simulate.engine.results import Result
 from headway.simulate.studies.fixed_pool import FixedPool, ServedJob, fixed_pool
 from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.simulate.workloads.loads import LOADS
+from headway.strategies import load_strategies
 from support.alike_loads import ALIKE, alike_s
 from support.cost_lower_bound import least_hours
 
@@ -110,7 +110,8 @@ OBJECTIVE_S = 10.0
 START_UPS_S = (2.0, 8.0)
 OURS = "hybrid"
 ALL_LOADS = {**LOADS, **{f"like {name}": load for name, load in ALIKE.items()}}
-OTHERS = tuple(name for name in BUILT_IN if name not in {OURS, "fixed"})  # fixed is the constant pool beside each
+STRATEGIES = load_strategies()
+OTHERS = tuple(name for name in STRATEGIES if name not in {OURS, "fixed"})  # fixed is the constant pool beside each
 HOURS_DIGITS = 9  # of worker-hours that are compared: microseconds
 COST_MAX = 1.1
 PERCENT_MIN = 99.5
@@ -188,7 +189,7 @@ def _options() -> argparse.Namespace:
     options = parser.parse_args()
     if options.page and (len(options.only) < len(LOADS) or options.strategies or options.start_ups != [*START_UPS_S]):
         parser.error("--page keeps the whole table: leave --only, --strategies and --start-ups out")
-    for name, given, known in (("--only", options.only, LOADS), ("--strategies", options.strategies, BUILT_IN)):
+    for name, given, known in (("--only", options.only, LOADS), ("--strategies", options.strategies, STRATEGIES)):
         if unknown := sorted(set(given) - set(known)):
             parser.error(f"{name}: {', '.join(unknown)} not known; known: {', '.join(known)}")
     return options
@@ -246,7 +247,7 @@ def _rehearsed(load: str, start_up_s: float, strategy: str) -> Result:
         workers_max=ALL_LOADS[load].workers_max,
         strategy=strategy,
     )
-    return rehearse(ALL_LOADS[load].jobs(), profile, Setting(start_up_s=start_up_s))
+    return rehearse(ALL_LOADS[load].jobs(), profile, Setting(start_up_s=start_up_s), strategies=STRATEGIES)
 
 
 def _least_hours(load: str, start_up_s: float, percent: float) -> float:

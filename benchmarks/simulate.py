@@ -13,7 +13,6 @@ from random import Random
 from bench import machine
 from options import positive_count
 
-from headway.scaling.strategies import BUILT_IN
 from headway.simulate import Controller, Observation
 from headway.simulate.engine.results import Result
 from headway.simulate.engine.simulated_pool import PoolPlan
@@ -21,6 +20,7 @@ from headway.simulate.engine.simulation import Rehearsal, Stepping, simulate
 from headway.simulate.traces import BURSTY_LLM_CODE
 from headway.simulate.traces import load as recorded
 from headway.simulate.workloads.jobs import Jobs
+from headway.strategies import load_strategies
 
 WORKERS = 60
 LOAD = 0.9
@@ -46,7 +46,8 @@ def timed(plan: PoolPlan, controller: Stepping) -> tuple[Result, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=positive_count, default=400_000)
-    parser.add_argument("--strategies", default=",".join(name for name in BUILT_IN if name != "fixed"))
+    known = load_strategies()
+    parser.add_argument("--strategies", default=",".join(name for name in known if name != "fixed"))
     options = parser.parse_args()
     print(machine())
 
@@ -64,7 +65,8 @@ def main() -> None:
 
     jobs = Jobs.of(recorded(BURSTY_LLM_CODE))
     for name in options.strategies.split(","):
-        result, took_s = timed(PoolPlan(jobs=jobs, workers_max=46), Controller(workers_max=46, strategy=name))
+        controller = Controller(workers_max=46, strategy=name, strategies=known)
+        result, took_s = timed(PoolPlan(jobs=jobs, workers_max=46), controller)
         print(
             f"{name}, {result.jobs:,} jobs: {result.jobs / took_s:,.0f} jobs/s, "
             f"{1e6 * took_s / result.ticks:.0f} µs a tick with the jobs of it"

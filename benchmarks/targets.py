@@ -13,11 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from closed_loop import page
-from closed_loop.cells import Cell, Figures, Kept, code_version, load, run
+from closed_loop.cells import STRATEGIES, Cell, Figures, Kept, code_version, load, run
 from closed_loop.reference import SCENARIOS, TRACES, oracle_worker_hours
 from options import positive_count
-
-from headway.scaling.strategies import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "targets.md"
@@ -30,7 +28,7 @@ RISKS = (0.5, 1.0, 2.0)
 def main() -> None:
     """Run what is missing, then print or write the page."""
     options = _options()
-    strategies = [name for name in BUILT_IN if not options.strategies or name in options.strategies]
+    strategies = [name for name in STRATEGIES if not options.strategies or name in options.strategies]
     kept = Kept(options.cells)
     cells = [
         cell
@@ -41,7 +39,7 @@ def main() -> None:
     print(f"{len(cells)} cells, {len(missing)} to run, {kept.outdated(cells)} kept from other code", file=sys.stderr)
     if not options.no_run:
         _run(missing, kept, folder=options.traces, processes=options.processes)
-    lines = list(_page(kept, [*BUILT_IN], any_code=options.any_code or options.no_run))
+    lines = list(_page(kept, [*STRATEGIES], any_code=options.any_code or options.no_run))
     if options.page:
         PAGE.write_text("\n".join(lines) + "\n")
     else:

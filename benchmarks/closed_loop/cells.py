@@ -17,18 +17,19 @@ from headway.cli.rehearse.trace_files import Columns, read_trace
 from headway.scaling.arithmetic import DAY_S
 from headway.scaling.model import Decision, Objective
 from headway.scaling.profile import Profile
-from headway.scaling.strategies import BUILT_IN
 from headway.simulate.controller import Controller, Observation
 from headway.simulate.engine.results import Result
 from headway.simulate.engine.simulated_pool import PoolPlan
 from headway.simulate.engine.simulation import Rehearsal, simulate
 from headway.simulate.studies.fixed_pool import ServedJob, fixed_pool
 from headway.simulate.workloads.jobs import Jobs
+from headway.strategies import load_strategies
 
+STRATEGIES = load_strategies()
 HINDSIGHT_FRACTION = 0.99
 NOT_COUNTED = frozenset(
     {
-        "headway.scaling.strategies",  # the table of all strategies: one more of them changes no other
+        "headway.scaling.strategies",  # the table of strategies: one more of them changes no other
         "headway.scaling.profile_keys.presets",  # no cell names a preset, a schedule or a mapping
         "headway.scaling.profile_keys.schedule",
         "headway.scaling.mapping",
@@ -132,7 +133,13 @@ def _controller(cell: Cell, scenario: Scenario, *, workers_min: int) -> Watched:
     )
     if cell.risk is not None:
         profile = replace(profile, risk=cell.risk)
-    return Watched(profile=profile, start_up_s=scenario.start_up_s, tick_s=TICK_S, options=cell.options)
+    return Watched(
+        profile=profile,
+        strategies=STRATEGIES,
+        start_up_s=scenario.start_up_s,
+        tick_s=TICK_S,
+        options=cell.options,
+    )
 
 
 @cache
@@ -211,7 +218,7 @@ def code_version(strategy: str) -> str:
 
 
 def _module_of(strategy: str) -> str:
-    return BUILT_IN[strategy].advise.__module__
+    return STRATEGIES[strategy].advise.__module__
 
 
 def _reached(roots: Iterable[str]) -> dict[str, str]:

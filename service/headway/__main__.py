@@ -48,9 +48,7 @@ COMMANDS = {
     "pipeline": Command("headway.cli.roles.pipeline", "spark", "the Spark pipeline"),
     "collect": Command("headway.cli.roles.collect", "collect", "the broker collectors"),
     "migrate": Command("headway.cli.roles.migrate", "control", "bring the database to this version's tables"),
-    "conformance": Command(
-        "headway.cli.peers.conformance", "", "replay recorded answers of other autoscalers' formulas"
-    ),
+    "conformance": Command("headway.peers.conformance", "", "replay recorded answers of other autoscalers' formulas"),
     "apply": Command("headway.cli.operator.apply", "cli", "send profiles.yaml to the control plane"),
     "diff": Command("headway.cli.operator.apply", "cli", "show what `apply` would change"),
     "validate": Command(

@@ -89,8 +89,19 @@ BREACHES = [
     ),
     (
         "headway/scaling/policy/limits.py",
-        "import headway.scaling.strategies.peers.horizon",
-        "headway.scaling.policy.limits -> headway.scaling.strategies.peers.horizon",
+        "import headway.peers.horizon",
+        "headway.scaling.policy.limits -> headway.peers.horizon",
+    ),
+    ("headway/peers/horizon.py", "import headway.settings", "headway.peers.horizon -> headway.settings"),
+    (
+        "headway/control/scheduler/ticker.py",
+        "import headway.simulate.controller",
+        "headway.control.scheduler.ticker -> headway.simulate.controller",
+    ),
+    (
+        "headway/cli/operator/apply.py",
+        "import headway.cli.rehearse.rehearsal",
+        "headway.cli.operator.apply -> headway.cli.rehearse.rehearsal",
     ),
     (
         "headway/simulate/engine/results.py",

@@ -20,8 +20,8 @@ from headway.cli.rehearse.trace_files import Columns, read_trace
 from headway.errors import Invalid
 from headway.scaling.metrics.behaviour import behaviour_from_mapping
 from headway.scaling.model import Mode
-from headway.scaling.strategies import BUILT_IN
 from headway.simulate.studies.single_pool import Setting
+from support.installed import INSTALLED
 
 TRACE = "t_arrival,service_s\n" + "".join(f"{number},1.5\n" for number in range(60))
 
@@ -176,11 +176,11 @@ def test_a_profile_of_a_file_is_rehearsed_as_if_it_were_let_act(tmp_path: Path) 
 
 def test_a_strategy_may_be_given_its_own_numbers() -> None:
     profile = base_profile(None)
-    key, number = next(iter(BUILT_IN["jobs_per_worker"].options.items()))
-    plain, tuned = strategies_of(f"jobs_per_worker, jobs_per_worker:{key}={number + 1}", profile, BUILT_IN)
+    key, number = next(iter(INSTALLED["jobs_per_worker"].options.items()))
+    plain, tuned = strategies_of(f"jobs_per_worker, jobs_per_worker:{key}={number + 1}", profile, INSTALLED)
     assert plain.strategy_options == {}
     assert tuned.strategy_options == {key: number + 1}
-    assert [each.strategy for each in strategies_of(None, profile, BUILT_IN)] == ["hybrid"]
+    assert [each.strategy for each in strategies_of(None, profile, INSTALLED)] == ["hybrid"]
 
 
 def test_hosts_bound_the_workers_there_are(trace: Path, tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_wrong_fault_is_reported(text: str, said: str) -> None:
 def test_the_risk_knob_is_swept_where_it_moves_something(trace: Path) -> None:
     profile = base_profile(None)
     wanted = cases(
-        [read_trace(trace, Columns())], strategies_of("hybrid,fixed", profile, BUILT_IN), risks_of("0.5,2", profile)
+        [read_trace(trace, Columns())], strategies_of("hybrid,fixed", profile, INSTALLED), risks_of("0.5,2", profile)
     )
     assert [(case.profile.strategy, case.risk, case.is_drawn) for case in wanted] == [
         ("hybrid", 0.5, False),

@@ -83,7 +83,7 @@ def test_a_command_that_takes_long_has_the_options_that_it_is_printed_with(words
 
 
 RUN_BY_TESTS = {
-    "conformance": "tests/cli/test_conformance.py",
+    "conformance": "tests/peers/test_conformance.py",
     "demo": "tests/support/demos.py",
     "kill": "tests/cli/test_hosts.py",
     "pipeline": "tests/spark/test_process.py",

@@ -13,19 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.cli.rehearse.trace_files import Columns, read_trace
-from headway.scaling.decide import decide
 from headway.scaling.demands.deadlines import backlog_drain, ceiling_slots, supply, waiting
 from headway.scaling.demands.depth_only import RATE_MEMORY_S, SIGHTINGS_MAX, learned, with_ages, with_rates
 from headway.scaling.explain import explained
 from headway.scaling.measure import BucketRow, queue_metrics, read_again
 from headway.scaling.model import Decision, Memory, Objective, PoolDepths, QueueMetrics, QueueOrder
-from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView, pooled
 from headway.simulate.controller import Controller
 from headway.simulate.engine.results import Result
 from headway.simulate.engine.simulated_pool import PoolPlan
 from headway.simulate.engine.simulation import Rehearsal, simulate
 from headway.simulate.workloads.jobs import Jobs
+from support.installed import INSTALLED, decide
 from support.pools import NOW_S, profile, queue, view
 
 TICK_S = 5.0
@@ -386,7 +385,7 @@ def test_waiting_jobs_that_nobody_starts_raise_the_target_within_two_evaluations
     assert max(each.target_workers for each in decisions) > slots
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", INSTALLED)
 def test_every_strategy_decides_on_depth_alone(name: str) -> None:
     memory = Memory()
     for number, waiting_jobs in enumerate([0, 40, 400, 300, 200, 100, 0, 0]):

@@ -10,9 +10,9 @@ from headway.scaling.explain import DEMANDS, LIMITS, counted, duration, explaine
 from headway.scaling.model import Decision, Demand, Memory, Mode, Objective, QueueMetrics, Step
 from headway.scaling.policy.limits import in_order
 from headway.scaling.profile import Profile
-from headway.scaling.strategies import BUILT_IN
-from headway.scaling.strategies.peers.scale_down_limits import at_once
+from headway.scaling.strategies.shared import at_once
 from headway.scaling.view import PoolView
+from support.installed import INSTALLED
 from support.pools import NOW_S as POOL_NOW_S
 from support.pools import queue
 from support.pools import view as pool_view
@@ -96,7 +96,7 @@ def test_a_demand_or_limit_of_another_strategy_is_shown_by_its_name() -> None:
 
 
 def test_every_limit_that_headway_has_is_explained_in_words() -> None:
-    ways_down = {strategy.come_down for strategy in BUILT_IN.values()} - {at_once}
+    ways_down = {strategy.come_down for strategy in INSTALLED.values()} - {at_once}
     names = {limit.__name__ for way in ways_down for limit in in_order(way)}
     assert sorted(names - LIMITS.keys()) == []
 

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from headway.errors import Invalid
-from headway.scaling.decide import decide
 from headway.scaling.model import Memory
 from headway.scaling.profile import Forecast, profile_from_mapping
 from headway.scaling.profile_keys.presets import PRESETS
-from headway.scaling.strategies import BUILT_IN
 from headway.strategies import refuse_unread_forecast
+from support.installed import INSTALLED, decide
 from support.pools import NOW_S, profile, queue, view
 
 POLICIES = ("hint", "moderate", "aggressive")
@@ -41,7 +40,7 @@ def test_a_policy_that_the_strategy_takes_for_auto_is_refused(values: dict[str, 
         refuse_unread_forecast(given)
 
 
-@pytest.mark.parametrize(("strategy", "policy"), [*product(sorted(BUILT_IN), POLICIES)])
+@pytest.mark.parametrize(("strategy", "policy"), [*product(sorted(INSTALLED), POLICIES)])
 def test_it_does_mean_auto_to_every_strategy_but_one(strategy: str, policy: str) -> None:
     if strategy == "hybrid_v3":
         return

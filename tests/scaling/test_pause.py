@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 
 from headway.scaling.allocation.allocate import allocate
 from headway.scaling.allocation.unreachable_hosts import unknown_workers
-from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Host, Memory, Mode, Template, Worker, WorkerState
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.profile import Pause, Profile
 from headway.scaling.reconcile import Drain, Start, reconcile
-from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView
 from support.hosts import any_host
+from support.installed import INSTALLED, decide
 from support.pools import NOW_S, held, profile, queue
 
 PAUSES = (Mode.PAUSE, Mode.PAUSE_UP, Mode.PAUSE_DOWN)
@@ -351,7 +350,7 @@ def play(made: Fleet, moments: Sequence[Moment]) -> None:
     workers=st.integers(1, 12),
     spare=st.integers(0, 10),
     mode=st.sampled_from(PAUSES),
-    strategy=st.sampled_from(sorted(BUILT_IN)),
+    strategy=st.sampled_from(sorted(INSTALLED)),
     moments=MOMENTS,
 )
 def test_no_busy_worker_is_asked_to_leave_by_a_pause_or_by_unreachable_hosts(

@@ -25,13 +25,13 @@ from headway.scaling.model import (
 from headway.scaling.policy.limits import LIMITS
 from headway.scaling.profile import Fallback, Override, Pause
 from headway.scaling.profile_keys.schedule import Schedule
-from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategies.hybrid import HYBRID_SILENT_S
 from headway.scaling.strategy import Advice, Strategy
 from headway.scaling.view import PoolView
+from support.installed import INSTALLED
 from support.pools import NOW_S, profile, queue, view
 
-HYBRID = BUILT_IN["hybrid"]
+HYBRID = INSTALLED["hybrid"]
 
 
 def rested(**values: Any) -> Memory:
@@ -122,10 +122,10 @@ def test_no_decision_stands_while_a_job_waits() -> None:
     assert not do_stand(decided(waiting))
 
 
-@pytest.mark.parametrize("name", sorted(name for name, each in BUILT_IN.items() if each.is_clockless))
+@pytest.mark.parametrize("name", sorted(name for name, each in INSTALLED.items() if each.is_clockless))
 def test_no_decision_stands_once_it_would_forget_a_want(name: str) -> None:
     """Whatever the strategy: a want of another one, or of a burst that is over, is remembered while it may hold."""
-    strategy = BUILT_IN[name]
+    strategy = INSTALLED[name]
     seen = view(profile=profile(hold_down_s=60.0, strategy=name), options=strategy.options)
     memory = rested(target_workers=0, wanted=(Wanted(at_s=NOW_S - 55, workers=1),))
     outcome = decided(seen, decided(seen, memory, strategy=strategy).memory, strategy=strategy)
@@ -280,7 +280,7 @@ PROFILES = st.builds(
     cost_per_worker_hour=st.just(1.0),
     budget_per_hour=st.sampled_from([None, 4.0]),
     budget_per_day=st.sampled_from([None, None, None, 24.0]),
-    strategy=st.sampled_from([name for name, strategy in BUILT_IN.items() if strategy.is_clockless]),
+    strategy=st.sampled_from([name for name, strategy in INSTALLED.items() if strategy.is_clockless]),
     objective=st.just(Objective(target_s=10.0)),
 )
 MEMORIES = st.builds(
@@ -328,7 +328,7 @@ def test_a_decision_that_stands_is_the_one_that_would_have_been_made(
     same: bool,
     second: QueueMetrics,
 ) -> None:
-    strategy = BUILT_IN[policy.strategy]
+    strategy = INSTALLED[policy.strategy]
     seen = view(first, profile=policy, running_workers=running, options=strategy.options)
     outcome = decided(seen, memory, strategy=strategy)
     for evaluation in range(evaluations_before):

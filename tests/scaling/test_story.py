@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.decide import decide
 from headway.scaling.decisions.change_detection import is_new
 from headway.scaling.model import Decision, Memory, Mode
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, views
+from support.installed import decide
 from support.pools import NOW_S, held, profile, queue, view
 
 EVALUATIONS = 100

@@ -10,6 +10,7 @@ from headway.simulate.engine.results import Result
 from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.simulate.workloads.loads import LOADS, Load
 from support.alike_loads import ALIKE, alike_s
+from support.installed import INSTALLED
 
 PERCENT_MIN = 99.5
 STRATEGIES = ("hybrid", "jobs_per_worker", "time_of_day")
@@ -28,7 +29,7 @@ def rehearsed(load: Load, strategy: str, *, start_up_s: float) -> Result:
         workers_max=load.workers_max,
         strategy=strategy,
     )
-    return rehearse(load.jobs(), profile, Setting(start_up_s=start_up_s))
+    return rehearse(load.jobs(), profile, Setting(start_up_s=start_up_s), strategies=INSTALLED)
 
 
 @pytest.mark.parametrize(("name", "start_up_s", "for_s"), [("metronome", 8.0, 7200.0), ("over_ceiling", 2.0, 120.0)])

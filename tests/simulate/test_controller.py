@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.scaling.strategies import BUILT_IN
 from headway.simulate import Controller, Observation
+from support.installed import INSTALLED
 
 TICK_S = 5.0
 
@@ -80,14 +80,17 @@ class Restless(Controller):
 WORKLOADS = st.lists(st.tuples(st.lists(st.integers(0, 6), max_size=4), st.integers(0, 60)), min_size=1, max_size=6)
 
 
-@pytest.mark.parametrize("name", sorted(BUILT_IN))
+@pytest.mark.parametrize("name", sorted(INSTALLED))
 @settings(max_examples=12)
 @given(workload=WORKLOADS, start_up_s=st.sampled_from([1.0, 8.0]))
 def test_a_decision_that_is_passed_over_is_the_one_that_would_have_been_made(
     name: str, workload: list[tuple[list[int], int]], start_up_s: float
 ) -> None:
     world = World()
-    passing, restless = (kind(strategy=name, start_up_s=start_up_s, workers_max=9) for kind in (Controller, Restless))
+    passing, restless = (
+        kind(strategy=name, strategies=INSTALLED, start_up_s=start_up_s, workers_max=9)
+        for kind in (Controller, Restless)
+    )
     for burst, silence in workload:
         for arrived in [*burst, *[0] * silence]:
             seen = world.observe(arrived)

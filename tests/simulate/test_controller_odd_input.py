@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.scaling.strategies import BUILT_IN
 from headway.simulate import Controller, Observation
+from support.installed import INSTALLED
 
 NOW_S = 1_760_000_000.0
 COUNTS = st.integers(0, 500)
@@ -31,7 +31,7 @@ OBSERVATIONS = st.builds(
 STEPS_S = st.sampled_from([0.0, 0.001, 5.0, 5.0, 5.0, 60.0, 86_400.0, 3e7, -5.0, -86_400.0])
 
 
-@pytest.mark.parametrize("strategy", sorted(BUILT_IN))
+@pytest.mark.parametrize("strategy", sorted(INSTALLED))
 @given(
     observations=st.lists(st.tuples(STEPS_S, OBSERVATIONS), max_size=8),
     low=st.integers(0, 5),
@@ -42,7 +42,8 @@ def test_any_observations_keep_the_bounds_and_never_crash(
     strategy: str, observations: list[tuple[float, Observation]], low: int, room: int, start_up_s: float
 ) -> None:
     """Counts that contradict each other, the same observation twice, silences of a year, clocks that are set back."""
-    controller = Controller(strategy=strategy, workers_min=low, workers_max=low + room, start_up_s=start_up_s)
+    bounds = {"workers_min": low, "workers_max": low + room}
+    controller = Controller(strategy=strategy, strategies=INSTALLED, start_up_s=start_up_s, **bounds)
     at_s = NOW_S
     for step_s, observation in observations:
         at_s += step_s

@@ -18,6 +18,7 @@ from headway.simulate.engine.simulation_plan import PoolPlan
 from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.simulate.workloads.jobs import Jobs
 from simulate.stepping import Script, Wish, always, by_time, jobs
+from support.installed import INSTALLED
 
 NOTHING = Spread(p50_s=0.0, p95_s=0.0)
 ZERO = Behaviour(
@@ -46,11 +47,15 @@ def run(plan: PoolPlan, controller: Stepping, **rehearsal: object) -> Result:
     return result
 
 
+def deciding(strategy: str, slots: int) -> Controller:
+    return Controller(strategy=strategy, strategies=INSTALLED, slots_per_worker=slots)
+
+
 @given(workloads, st.sampled_from(["hybrid", "jobs_per_worker", "backlog_only"]), st.sampled_from([1, 3]))
 def test_what_takes_no_time_is_the_plain_model_to_the_last_digit(workload: Jobs, strategy: str, slots: int) -> None:
     plan = PoolPlan(jobs=workload, start_up_s=2.0, slots=slots)
-    plain = run(plan, Controller(strategy=strategy, slots_per_worker=slots))
-    zero = run(replace(plan, behaviour=ZERO), Controller(strategy=strategy, slots_per_worker=slots), behaviour=ZERO)
+    plain = run(plan, deciding(strategy, slots))
+    zero = run(replace(plan, behaviour=ZERO), deciding(strategy, slots), behaviour=ZERO)
     assert zero == plain
 
 

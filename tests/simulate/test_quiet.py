@@ -11,6 +11,7 @@ from headway.simulate.engine.results import Result
 from headway.simulate.engine.simulation import Rehearsal, Target, simulate
 from headway.simulate.engine.simulation_plan import PoolPlan
 from headway.simulate.workloads.jobs import Jobs
+from support.installed import INSTALLED
 
 
 class Watched:
@@ -46,7 +47,7 @@ def controller(kind: type[Controller], *, strategy: str, workers_min: int, start
     profile = Profile(
         pool="mail", queues=("redis/mail",), template="rq", strategy=strategy, workers_min=workers_min, workers_max=9
     )
-    return kind(profile=profile, start_up_s=start_up_s)
+    return kind(profile=profile, start_up_s=start_up_s, strategies=INSTALLED)
 
 
 KINDS = list(itertools.product([2.0, 30.0], [0, 2], ["hybrid", "hybrid_v3", "backlog_only", "simple_rate"]))

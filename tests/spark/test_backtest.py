@@ -13,7 +13,6 @@ from headway.errors import Invalid
 from headway.scaling.metrics.behaviour import Behaviour, Spread
 from headway.scaling.model import EventKind, JobEvent, QueueSample
 from headway.scaling.profile import Profile
-from headway.scaling.strategies import BUILT_IN
 from headway.simulate.studies.candidates import AS_IT_IS, Candidate, grid
 from headway.simulate.studies.phases import middle, phased
 from headway.simulate.studies.single_pool import Setting, rehearse
@@ -21,6 +20,7 @@ from headway.simulate.workloads.jobs import Jobs
 from headway_spark.studies.backtest import Outcome, Size, Work, backtest, filled, part_of, sizes_of, turns_of
 from headway_spark.studies.history import Load, fresh, given_loads, held_events, jobs_of, loads_of
 from spark.events import publish, table
+from support.installed import INSTALLED
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -38,7 +38,7 @@ def work(*pools: str, **changes: object) -> Work:
         "profiles": {pool: profile(pool) for pool in pools},
         "candidates": CANDIDATES,
         "setting": SETTING,
-        "strategies": dict(BUILT_IN),
+        "strategies": dict(INSTALLED),
     }
     return Work(**{**given, **changes})  # type: ignore[arg-type]
 

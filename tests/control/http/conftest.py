@@ -13,6 +13,7 @@ from headway.control.http.overview.broadcaster import Feed
 from headway.control.ingest.ingest import Ingest
 from headway.store.engine import Engine
 from headway.store.events.event_log import EventLog
+from support.installed import INSTALLED
 
 NOW_S = 1_800_000_000.0
 
@@ -46,6 +47,7 @@ def api(engine: Engine, ingest: Ingest):
                 "token": None,
                 "address": Bound(),
                 "clock": lambda: NOW_S,
+                "strategies": INSTALLED,
                 **values,
             }
         )

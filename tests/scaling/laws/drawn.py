@@ -12,8 +12,8 @@ from headway.scaling.model import Arrivals, Memory, Mode, Objective, QueueMetric
 from headway.scaling.profile import Fallback, Override, Pause, Profile
 from headway.scaling.profile_keys.pauses import PAUSES
 from headway.scaling.profile_keys.schedule import Schedule
-from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView
+from support.installed import INSTALLED
 from support.pools import NOW_S
 
 LAW = settings(max_examples=max(30, settings.default.max_examples))
@@ -201,7 +201,7 @@ MEMORIES = st.builds(
 
 def by_every_strategy(view: PoolView) -> Iterator[PoolView]:
     """``view`` once for each strategy that comes with Headway."""
-    for name in sorted(BUILT_IN):
+    for name in sorted(INSTALLED):
         yield by(name, view)
 
 
@@ -209,5 +209,5 @@ def by(name: str, view: PoolView) -> PoolView:
     return replace(
         view,
         profile=replace(view.profile, strategy=name),
-        options={**BUILT_IN[name].options, **view.profile.strategy_options},
+        options={**INSTALLED[name].options, **view.profile.strategy_options},
     )

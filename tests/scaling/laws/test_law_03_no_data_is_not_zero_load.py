@@ -10,10 +10,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.decide import decide
 from headway.scaling.model import Memory
 from headway.scaling.view import PoolView, metrics_age_s
 from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, startable, views
+from support.installed import decide
 from support.pools import NOW_S
 
 STALE_AGO_S = st.none() | st.floats(20.5, 100_000)

@@ -9,12 +9,12 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.decide import decide
 from headway.scaling.model import Memory, Mode
 from headway.scaling.policy.ground import Ground
 from headway.scaling.policy.limits import LIMITS, capacity
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, WORKERS, by_every_strategy, startable, views
+from support.installed import decide
 from support.pools import NOW_S
 
 

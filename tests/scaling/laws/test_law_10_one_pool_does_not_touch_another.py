@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from headway.errors import Invalid
 from headway.scaling.allocation.allocate import allocate
-from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import (
     Arrivals,
@@ -35,6 +34,7 @@ from headway.scaling.reconcile import Drain, reconcile
 from headway.scaling.view import PoolView, copied
 from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, views
 from scaling.laws.fleets import HOSTS, TEMPLATE, WORKERS, outcomes, pools, rows_of
+from support.installed import decide
 from support.pools import NOW_S, profile, queue, view
 
 

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.allocation.fair_share import urgency
-from headway.scaling.decide import decide
 from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.decisions.worst_wait import worst_wait
 from headway.scaling.explain import explained
 from headway.scaling.model import DayPaid, HoldCosts, LastMove, Memory, Wanted
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, views
+from support.installed import decide
 from support.pools import NOW_S
 
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.decide import decide
 from headway.scaling.decisions.predicted_pickup import predicted_pickup_s
 from headway.scaling.model import Memory
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, WORKERS, by_every_strategy, views
+from support.installed import decide
 from support.pools import NOW_S
 
 

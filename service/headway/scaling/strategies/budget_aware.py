@@ -8,8 +8,7 @@ from types import MappingProxyType
 
 from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.model import Demand, QueueMetrics
-from headway.scaling.strategies.known_metrics import seen_workers
-from headway.scaling.strategies.shared import backlog_drain, steady_state
+from headway.scaling.strategies.shared import backlog_drain, seen_workers, steady_state
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 

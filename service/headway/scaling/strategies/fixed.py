@@ -1,8 +1,7 @@
 """The profile's floor, whatever waits."""
 
 from headway.scaling.model import QueueMetrics
-from headway.scaling.strategies.known_metrics import in_workers
-from headway.scaling.strategies.peers.scale_down_limits import at_once
+from headway.scaling.strategies.shared import at_once, in_workers
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 

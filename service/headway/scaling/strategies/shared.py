@@ -1,12 +1,13 @@
 """Demands for strategies of one's own: they need no more than what every broker reports. ``hybrid`` calculates more
 finely.
 
-Each is monotone: more waiting, longer waiting, slower jobs or more arrivals never lower it.
+Each demand is monotone: more waiting, longer waiting, slower jobs or more arrivals never lower it.
 """
 
 from headway.scaling.demands.busy_slots import busy
 from headway.scaling.demands.deadlines import service_time_s, start_up_s
 from headway.scaling.model import Demand, QueueMetrics
+from headway.scaling.policy.ground import Ground
 from headway.scaling.view import PoolView
 
 MARGIN_S = 2.0  # what the way from the broker to a decision takes, and from a ready worker to its first job
@@ -40,3 +41,18 @@ def backlog_drain(queue: QueueMetrics, view: PoolView) -> Demand:
     from_free = min(free_slots, left_jobs / (1 + busy_starts))
     left_jobs = max(0.0, left_jobs - free_slots * (1 + busy_starts))
     return Demand(name="backlog_drain", slots=running_jobs + from_free + left_jobs / new_starts)
+
+
+def in_workers(name: str, workers: float, view: PoolView) -> Demand:
+    """A demand for a number of workers, in slots."""
+    return Demand(name=name, slots=max(0.0, workers) * view.slots_per_worker)
+
+
+def seen_workers(view: PoolView) -> int:
+    """Workers that run and workers that start."""
+    return view.running_workers + view.starting_workers
+
+
+def at_once(count: int, ground: Ground) -> int:  # noqa: ARG001 - a limit's shape
+    """The count as wanted, without a hold: a ``come_down`` of a strategy."""
+    return count

@@ -4,8 +4,7 @@ from types import MappingProxyType
 
 from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.model import QueueMetrics
-from headway.scaling.strategies.known_metrics import in_workers
-from headway.scaling.strategies.shared import backlog_drain, steady_state
+from headway.scaling.strategies.shared import backlog_drain, in_workers, steady_state
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 

@@ -6,12 +6,11 @@ while anything is finished it cannot come down, and each rising trend adds a fif
 
 from types import MappingProxyType
 
+from headway.peers.formulas.forecast import TimedRate, fit
+from headway.peers.formulas.target_sizing import predictive_classic
+from headway.peers.polled_queue import active_slots, polled
+from headway.peers.scale_down_limits import cooldown
 from headway.scaling.model import Demand, QueueMetrics
-from headway.scaling.strategies.known_metrics import active_slots
-from headway.scaling.strategies.peers.formulas.forecast import TimedRate, fit
-from headway.scaling.strategies.peers.formulas.target_sizing import predictive_classic
-from headway.scaling.strategies.peers.polled_queue import polled
-from headway.scaling.strategies.peers.scale_down_limits import cooldown
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 

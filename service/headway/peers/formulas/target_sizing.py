@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from headway.scaling.strategies.peers.formulas.drain import backlog_drain, backlog_drain_classic
-from headway.scaling.strategies.peers.formulas.forecast import trended_classic
-from headway.scaling.strategies.peers.formulas.steady import littles_law, service_s_by_division, trusted_service_s
+from headway.peers.formulas.drain import backlog_drain, backlog_drain_classic
+from headway.peers.formulas.forecast import trended_classic
+from headway.peers.formulas.steady import littles_law, service_s_by_division, trusted_service_s
 
 SIZING_SPARE = 1.25  # the conservative strategy's buffer
 CONSERVATIVE_THRESHOLD = 0.75

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from headway.__main__ import main
-from headway.cli.peers.conformance import differences
-from headway.cli.peers.replays import REPLAYS
+from headway.peers.conformance import differences
+from headway.peers.replays import REPLAYS
 
-VECTORS = Path(__file__).parent.parent / "scaling" / "vectors"
+VECTORS = Path(__file__).parent / "vectors"
 
 
 def conformance(*paths: Path) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from headway.scaling.strategies.peers.formulas.forecast import ForecastPolicy, TimedRate, blended, fit
+from headway.peers.formulas.forecast import ForecastPolicy, TimedRate, blended, fit
 
 Source = Literal["no_history", "interval_too_short", "estimated", "forecast_blended"]
 

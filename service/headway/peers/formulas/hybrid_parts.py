@@ -3,17 +3,17 @@
 import math
 from dataclasses import dataclass, replace
 
-from headway.scaling.strategies.peers.formulas.arrivals import (
+from headway.peers.formulas.arrivals import (
     ArrivalEstimate,
     Outlook,
     PolledSample,
     estimated_arrivals,
     kept_samples,
 )
-from headway.scaling.strategies.peers.formulas.drain import backlog_drain
-from headway.scaling.strategies.peers.formulas.smoother import seen_rates, smoothed
-from headway.scaling.strategies.peers.formulas.steady import littles_law, trusted_service_s
-from headway.scaling.strategies.peers.formulas.target_sizing import Sized, clearing_s
+from headway.peers.formulas.drain import backlog_drain
+from headway.peers.formulas.smoother import seen_rates, smoothed
+from headway.peers.formulas.steady import littles_law, trusted_service_s
+from headway.peers.formulas.target_sizing import Sized, clearing_s
 
 FALLBACK_BACKLOG_JOBS = 3
 NOISE_FROM_PERCENT = 5.0

@@ -7,28 +7,27 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from headway.scaling.model import LastMove
-from headway.scaling.strategies.peers.formulas import cooldown
-from headway.scaling.strategies.peers.formulas.arrivals import (
+from headway.peers.formulas import cooldown
+from headway.peers.formulas.arrivals import (
     ArrivalEstimate,
     Outlook,
     PolledSample,
     estimated_arrivals,
     kept_samples,
 )
-from headway.scaling.strategies.peers.formulas.drain import backlog_drain, backlog_drain_classic
-from headway.scaling.strategies.peers.formulas.forecast import POLICIES, TimedRate, fit, trended_classic
-from headway.scaling.strategies.peers.formulas.hybrid_parts import Hybrid, Learned, Settings, Sight, hybrid
-from headway.scaling.strategies.peers.formulas.percentiles import (
+from headway.peers.formulas.drain import backlog_drain, backlog_drain_classic
+from headway.peers.formulas.forecast import POLICIES, TimedRate, fit, trended_classic
+from headway.peers.formulas.hybrid_parts import Hybrid, Learned, Settings, Sight, hybrid
+from headway.peers.formulas.percentiles import (
     interpolated,
     nearest_rank,
     recent_waits_s,
     standard_deviation,
 )
-from headway.scaling.strategies.peers.formulas.smoother import seen_rates, smoothed
-from headway.scaling.strategies.peers.formulas.start_up import StartUps, after_first_pickup, after_spawn, start_up_s
-from headway.scaling.strategies.peers.formulas.steady import littles_law
-from headway.scaling.strategies.peers.formulas.target_sizing import (
+from headway.peers.formulas.smoother import seen_rates, smoothed
+from headway.peers.formulas.start_up import StartUps, after_first_pickup, after_spawn, start_up_s
+from headway.peers.formulas.steady import littles_law
+from headway.peers.formulas.target_sizing import (
     Polled,
     Sized,
     backlog_only,
@@ -36,6 +35,7 @@ from headway.scaling.strategies.peers.formulas.target_sizing import (
     predictive_classic,
     simple_rate,
 )
+from headway.scaling.model import LastMove
 
 Given = Mapping[str, Any]
 Replay = Callable[[Given], Any]

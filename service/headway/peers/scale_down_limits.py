@@ -1,12 +1,7 @@
 """How the counts of other makers' strategies change: limits, so they only ever hold the last target."""
 
+from headway.peers.formulas.cooldown import conservative, is_reversal_held
 from headway.scaling.policy.ground import Ground
-from headway.scaling.strategies.peers.formulas.cooldown import conservative, is_reversal_held
-
-
-def at_once(count: int, ground: Ground) -> int:  # noqa: ARG001 - a limit's shape
-    """As wanted, without a hold."""
-    return count
 
 
 def cooldown(count: int, ground: Ground) -> int:

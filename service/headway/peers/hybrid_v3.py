@@ -7,13 +7,13 @@ that has just stopped seems well for as long as they are remembered.
 
 from types import MappingProxyType
 
+from headway.peers.formulas.arrivals import Outlook, PolledSample
+from headway.peers.formulas.forecast import POLICIES
+from headway.peers.formulas.hybrid_parts import Hybrid, Learned, Settings, Sight, hybrid
+from headway.peers.polled_queue import active_slots, failure_percent, served_per_s
+from headway.peers.scale_down_limits import anti_flapping
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.profile import Forecast
-from headway.scaling.strategies.known_metrics import active_slots, failure_percent, served_per_s
-from headway.scaling.strategies.peers.formulas.arrivals import Outlook, PolledSample
-from headway.scaling.strategies.peers.formulas.forecast import POLICIES
-from headway.scaling.strategies.peers.formulas.hybrid_parts import Hybrid, Learned, Settings, Sight, hybrid
-from headway.scaling.strategies.peers.scale_down_limits import anti_flapping
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 

@@ -8,8 +8,7 @@ import math
 from types import MappingProxyType
 
 from headway.scaling.model import QueueMetrics
-from headway.scaling.strategies.known_metrics import idle_workers, in_workers, seen_workers
-from headway.scaling.strategies.peers.scale_down_limits import at_once
+from headway.scaling.strategies.shared import at_once, in_workers, seen_workers
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 
@@ -30,13 +29,18 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     for_backlog = math.ceil(queue.waiting_least_jobs / view.options["jobs_per_worker"]) if is_due else 0
     there = seen_workers(view)
     base = int(view.options["base_workers"])
-    workers = for_backlog if for_backlog > there else max(base, there - idle_workers(view))
+    workers = for_backlog if for_backlog > there else max(base, there - _idle_workers(view))
     workers = min(workers, view.profile.workers_max)
     return Advice(
         demands=(in_workers("jobs_per_worker", workers, view),),
         state={"looked_at_s": now_s} if is_due else state,
         burst_workers=max(0, workers - base) if view.options["burst_exit"] else 0,
     )
+
+
+def _idle_workers(view: PoolView) -> int:
+    """Running workers without a job. Where it is not known which have one, all of them may."""
+    return 0 if view.busy_workers is None else max(0, view.running_workers - view.busy_workers)
 
 
 JOBS_PER_WORKER = Strategy(name="jobs_per_worker", advise=advise, options=OPTIONS, come_down=at_once)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from headway.cli.argparse_base import Arguments
-from headway.cli.peers.replays import REPLAYS, Replay
 from headway.cli.terminal.printing import say
 from headway.errors import Invalid
+from headway.peers.replays import REPLAYS, Replay
 
 TOLERANCE = 1e-9
 # The recorded fits sum squares that are not centred: ours, which are, differ in the last digits.

@@ -1,1 +1,0 @@
-"""Formulas of other autoscalers, replayed: ``headway conformance``."""

@@ -1,0 +1,59 @@
+"""The predecessor's plain strategies, each a formula or two of its third version.
+
+``simple_rate`` is throughput times job time. Throughput is what the workers there are can do, so it never grows by
+itself. Its maker starts from a floor of one worker; a pool whose floor is 0 gets that one while jobs wait.
+``backlog_only`` is the drain alone. A queue that keeps up has no backlog, so nothing is wanted for it.
+``conservative`` is the greater of throughput times job time and a late drain, and a quarter more.
+"""
+
+from types import MappingProxyType
+
+from headway.peers.formulas import target_sizing
+from headway.peers.polled_queue import polled
+from headway.peers.scale_down_limits import anti_flapping
+from headway.scaling.model import Demand, QueueMetrics
+from headway.scaling.strategies.shared import in_workers
+from headway.scaling.strategy import Advice, State, Strategy
+from headway.scaling.view import PoolView
+
+OPTIONS = MappingProxyType({"cooldown_s": 60.0, "service_guess_s": 2.0, "step_down_share": 0.25})
+
+
+def simple_rate(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape
+    """The workers that the throughput keeps busy, and the first worker."""
+    sized = target_sizing.simple_rate(polled(queue, view))
+    first = in_workers("first_worker", view.options["first_workers"] if queue.waiting_least_jobs else 0.0, view)
+    return Advice(demands=(Demand(name="steady_state", slots=sized.steady), first))
+
+
+def backlog_only(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape
+    """The workers that clear the backlog before its oldest job breaches."""
+    sized = target_sizing.backlog_only(polled(queue, view))
+    return Advice(demands=(Demand(name="backlog_drain", slots=sized.drain),))
+
+
+def conservative(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:  # noqa: ARG001 - the port's shape
+    """Both terms with their spare quarter."""
+    sized = target_sizing.conservative(polled(queue, view))
+    return Advice(
+        demands=(Demand(name="steady_state", slots=sized.steady), Demand(name="backlog_drain", slots=sized.drain))
+    )
+
+
+SIMPLE_RATE = Strategy(
+    name="simple_rate",
+    advise=simple_rate,
+    options=OPTIONS | {"first_workers": 1.0},
+    come_down=anti_flapping,
+    is_clockless=True,
+)
+BACKLOG_ONLY = Strategy(
+    name="backlog_only",
+    advise=backlog_only,
+    options=OPTIONS | {"breach_threshold": 0.5},
+    come_down=anti_flapping,
+    is_clockless=True,
+)
+CONSERVATIVE = Strategy(
+    name="conservative", advise=conservative, options=OPTIONS, come_down=anti_flapping, is_clockless=True
+)

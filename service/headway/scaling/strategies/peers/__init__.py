@@ -1,1 +1,0 @@
-"""Strategies of other autoscalers, for comparison."""
