@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from headway.errors import Invalid
 from headway.scaling.explain import duration
-from headway.scaling.planning.topology import ClassLoad, Split, best_split, class_load
 from headway.scaling.profile import Profile
 from headway.simulate.engine.results import RESULT_ROUNDING_S, percentile
+from headway.simulate.studies.class_split import ClassLoad, Split, best_split, class_load
 from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.simulate.workloads.jobs import Jobs
 

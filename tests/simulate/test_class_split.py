@@ -4,7 +4,7 @@ import pytest
 
 from headway.errors import Invalid
 from headway.scaling.planning.queueing import mean_wait_s, wait_exceeds_probability
-from headway.scaling.planning.topology import ClassLoad, best_split, class_load, exceeds_probability, mixed, shared
+from headway.simulate.studies.class_split import ClassLoad, best_split, class_load, exceeds_probability, mixed, shared
 
 
 def load(name: str, *, rate: float, service_s: float, cv2: float = 1.0, target_s: float = 10.0) -> ClassLoad:
