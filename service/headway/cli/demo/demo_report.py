@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import ceil
 from typing import Any
+
+from headway.simulate.engine.results import percentile
 
 Report = dict[str, Any]
 
@@ -142,14 +143,8 @@ def _queue(run: Run, goal: QueueGoal) -> Report:
 
 def _pickups(jobs: Sequence[JobRecord], *, until_s: float) -> Report:
     pickups = sorted(job.pickup_s(until_s=until_s) for job in jobs)
-    return {f"pickup_p{percent}_s": _percentile(pickups, percent) for percent in (50, 95, 99)}
-
-
-def _percentile(ordered: Sequence[float], percent: float) -> float | None:
-    """The smallest value that at least ``percent`` % do not exceed."""
-    if not ordered:
-        return None
-    return round(ordered[max(ceil(len(ordered) * percent / 100), 1) - 1], 3)
+    found = {percent: percentile(pickups, percent / 100) for percent in (50, 95, 99)}
+    return {f"pickup_p{percent}_s": None if wait_s is None else round(wait_s, 3) for percent, wait_s in found.items()}
 
 
 def rounded(fraction: float | None) -> float | None:

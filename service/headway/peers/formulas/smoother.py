@@ -1,7 +1,8 @@
 """The third version's hysteresis: while throughput is steady, a target comes down by one a cycle."""
 
-import math
 from collections.abc import Sequence
+
+from headway.peers.formulas.percentiles import standard_deviation
 
 SEEN_MAX = 10
 SEEN_MIN = 3
@@ -25,4 +26,4 @@ def is_steady(rates: Sequence[float]) -> bool:
     if len(rates) < SEEN_MIN:
         return False
     mean = sum(rates) / len(rates)
-    return mean > 0 and math.sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates)) / mean < SMOOTHER_STEADY_BELOW
+    return mean > 0 and standard_deviation(rates) / mean < SMOOTHER_STEADY_BELOW

@@ -80,14 +80,14 @@ def predictive_classic(
 
 def simple_rate(seen: Polled) -> Sized:
     """Throughput times job time. It cannot see a backlog: where nothing is finished nothing is wanted."""
-    return Sized(steady=littles_law(seen.rate_per_s, seen.service_s), service_s=seen.service_s)
+    return Sized(steady=littles_law(seen.rate_per_s, seen.service_s))
 
 
 def backlog_only(seen: Polled) -> Sized:
     """The third version's drain alone."""
     drain = _drain(seen, threshold=seen.threshold)
     pickup_s = clearing_s(seen.backlog_jobs, workers=drain, service_s=seen.service_s)
-    return Sized(drain=drain, pickup_s=pickup_s, service_s=seen.service_s)
+    return Sized(drain=drain, pickup_s=pickup_s)
 
 
 def conservative(seen: Polled) -> Sized:
@@ -95,7 +95,7 @@ def conservative(seen: Polled) -> Sized:
     steady = SIZING_SPARE * littles_law(seen.rate_per_s, seen.service_s)
     drain = SIZING_SPARE * _drain(seen, threshold=CONSERVATIVE_THRESHOLD)
     pickup_s = clearing_s(seen.backlog_jobs, workers=max(steady, drain), service_s=seen.service_s)
-    return Sized(steady=steady, drain=drain, pickup_s=pickup_s, service_s=seen.service_s)
+    return Sized(steady=steady, drain=drain, pickup_s=pickup_s)
 
 
 def _drain(seen: Polled, *, threshold: float) -> float:
