@@ -1,4 +1,4 @@
-"""Recorded inputs of other autoscalers' calculators, turned into calls of ``scaling.strategies.peers.formulas``.
+"""Recorded inputs of other autoscalers' calculators, turned into calls of ``headway.peers.formulas``.
 
 Keys are the recordings' own.
 """
