@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import psycopg
 import pytest
@@ -20,13 +20,12 @@ import redis
 from headway.__main__ import main
 from headway.cli.doctor import control_plane, outside, this_machine
 from headway.cli.doctor.certificates import certificate_findings
-from headway.cli.doctor.cures import OF_KINDS
 from headway.cli.doctor.finding import Finding, Level
 from headway.cli.doctor.profiles_and_hosts import pool_findings, template_findings
 from headway.cli.doctor.this_machine import Place
 from headway.cli.operator.pools_table import state_of
 from headway.control.auth.pki import make_ca
-from headway.scaling.incidents.reason_kinds import ReasonKind
+from headway.scaling.conditions.condition_table import CONDITIONS, HEALTH_KINDS
 from headway.scaling.measure import sketch_index
 from headway.scaling.profile import Profile
 from support.ports import free_port
@@ -366,7 +365,7 @@ def test_the_warm_up_of_a_pipeline_is_no_fault(pipelines: list[dict[str, Any]], 
 
 
 def test_every_reason_of_health_has_its_cure() -> None:
-    assert set(get_args(ReasonKind)) == set(OF_KINDS)
+    assert all(CONDITIONS[kind].cure for kind in HEALTH_KINDS)
 
 
 @pytest.mark.parametrize(

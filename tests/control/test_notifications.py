@@ -20,7 +20,7 @@ from headway.control.notifications.messages import signature
 from headway.control.notifications.receivers import Receiver, read_receivers, receivers_of
 from headway.control.notifications.sender import GIVEN_UP_AFTER_S, PAUSE, NotificationSender
 from headway.errors import Invalid
-from headway.scaling.incidents.incident_rules import IncidentChange, IncidentCondition, IncidentKey
+from headway.scaling.conditions.incident_rules import IncidentChange, IncidentCondition, IncidentKey
 from headway.store.engine import Engine, transaction
 from headway.store.incidents import Silence, put_silence, save_change
 from headway.store.leadership import Superseded

@@ -119,7 +119,7 @@ MUTANTS = (
         (" and not decision.member_pickups:", ":"),
     ),
     *_in(
-        "incidents/member_waits.py",
+        "conditions/member_waits.py",
         ("test_member_waits.py",),
         ("return max(waits, key=lambda wait: wait.used", "return max(waits, key=lambda wait: wait.wait_s"),
         ("return self.wait_s > self.objective.target_s", "return self.wait_s >= self.objective.target_s"),

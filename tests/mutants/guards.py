@@ -392,7 +392,7 @@ GUARDS = (
         ("http/overview/pool_summary.py", "not (is_kept_from_jobs or (", "not (False or ("),
         (
             "http/overview/alerting.py",
-            "        if kind in TICKETED:\n            continue",
+            "        if kind in TICKETS_IN_HEALTH:\n            continue",
             "        if False:\n            continue",
         ),
         ("http/overview/alerting.py", 'See `headway explain {}`.", TICKET', 'See `headway explain {}`.", PAGE'),

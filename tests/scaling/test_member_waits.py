@@ -1,6 +1,6 @@
 """Which queue of a pool has used up most of its own objective."""
 
-from headway.scaling.incidents.member_waits import oldest_wait, pickup_wait
+from headway.scaling.conditions.member_waits import oldest_wait, pickup_wait
 from headway.scaling.model import Objective, QueueMetrics
 from headway.scaling.profile import Profile
 

@@ -9,8 +9,8 @@ from sqlalchemy import delete, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from headway.errors import NotFound
+from headway.scaling.conditions.incident_rules import IncidentChange, IncidentKey, is_silenced
 from headway.scaling.fields import taken_from
-from headway.scaling.incidents.incident_rules import IncidentChange, IncidentKey, is_silenced
 from headway.store.audit import record_act
 from headway.store.cursors import cursor_of, place_of
 from headway.store.engine import Connection

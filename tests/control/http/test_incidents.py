@@ -9,7 +9,13 @@ import pytest
 from control.http.conftest import NOW_S
 from headway.control.http.overview.alerting import Alerting
 from headway.control.http.overview.overview_builder import OverviewBuilder
-from headway.scaling.incidents.incident_rules import IncidentCondition, IncidentKey, changed, is_silenced, pending_since
+from headway.scaling.conditions.incident_rules import (
+    IncidentCondition,
+    IncidentKey,
+    changed,
+    is_silenced,
+    pending_since,
+)
 from headway.scaling.model import Decision, Stoppage, Suspension
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine

@@ -9,8 +9,8 @@ from control.http.conftest import NOW_S
 from headway.cli.operator.pools_table import row_of
 from headway.control.http.overview.alerting import conditions_of
 from headway.control.http.overview.overview_builder import OverviewBuilder
+from headway.scaling.conditions.incident_rules import IncidentKey
 from headway.scaling.decisions.bottlenecks import UNMOVED
-from headway.scaling.incidents.incident_rules import IncidentKey
 from headway.scaling.model import Decision, Objective, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine

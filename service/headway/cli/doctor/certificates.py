@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from headway.cli.doctor.cures import OF_KINDS
 from headway.cli.doctor.finding import Finding, fault, fine, skipped, warning
 from headway.cli.tls import http_context
 from headway.environment import ClientSettings
 from headway.errors import HeadwayError
+from headway.scaling.conditions.condition_table import CONDITIONS
 
 CERTIFICATE_SOON_DAYS = 14.0  # as the control plane's log warns
 SHOWN_WITHIN_S = 5.0
@@ -67,7 +67,7 @@ def _shown(env: Mapping[str, str], *, now_s: float) -> Finding | None:
 def _ending(what: str, left_s: float) -> Finding:
     days = left_s / 86_400
     if days <= 0:
-        return fault("certificate", f"{what} expired {-days:.1f} days ago", cure=OF_KINDS["certificate"])
+        return fault("certificate", f"{what} expired {-days:.1f} days ago", cure=CONDITIONS["certificate"].cure)
     if days < CERTIFICATE_SOON_DAYS:
-        return warning("certificate", f"{what} expires in {days:.1f} days", cure=OF_KINDS["certificate"])
+        return warning("certificate", f"{what} expires in {days:.1f} days", cure=CONDITIONS["certificate"].cure)
     return fine("certificate", f"{what} is valid for {days:.0f} days")

@@ -3,16 +3,16 @@
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
 from headway import __version__
 from headway.cli.api_client import NO_ANSWER_IN_TIME, Api
-from headway.cli.doctor.cures import OF_KINDS, OF_UNKNOWN_KIND
 from headway.cli.doctor.finding import Finding, fault, faults, fine, skipped, warning
 from headway.cli.operator.queue import queues_of
 from headway.environment import ClientSettings
 from headway.errors import Forbidden, HeadwayError, Misconfigured, Unauthenticated
-from headway.scaling.incidents.reason_kinds import HostReason, PoolReason
+from headway.scaling.conditions.condition import Subject
+from headway.scaling.conditions.condition_table import CONDITIONS
 
 DOCTOR_ANSWER_S = 5.0
 CLOCK_OFF_S = 5.0  # as between the control plane and Postgres
@@ -20,6 +20,7 @@ NAMED_MAX = 5
 WARM_UP_STAGES = frozenset({"starting", "warming_up"})
 WARM_UP_S = 180.0  # one that writes nothing for so long is no warm-up
 ANSWERS_WITHIN_S = 5.0  # a pipeline has a heartbeat every second
+OF_UNKNOWN_KIND = "see docs/reference/conditions.md of the control plane's version, which is a later one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,8 @@ def _unasked(error: HeadwayError) -> Finding:
         cure = "make one with `headway token create --role viewer --name NAME` and name its file in HEADWAY_TOKEN_FILE"
         return fault("token", text, cure=cure)
     if "certificate" in text:
-        return fault("certificate", text, cure=OF_KINDS["certificate"] + "; or let HEADWAY_TLS_CA name who signed it")
+        cure = CONDITIONS["certificate"].cure + "; or let HEADWAY_TLS_CA name who signed it"
+        return fault("certificate", text, cure=cure)
     if isinstance(error, Misconfigured):
         return fault("settings", text, cure="correct HEADWAY_URL: it is the address of the HTTP server")
     if "database" in text or "Postgres" in text:
@@ -110,7 +112,7 @@ def _clock(off_s: float) -> Iterator[Finding]:
         return
     way = "behind" if off_s > 0 else "ahead of"
     text = f"this machine's clock is {abs(off_s):.0f} s {way} the control plane's"
-    yield fault("clock", text, cure=OF_KINDS["clock"])
+    yield fault("clock", text, cure=CONDITIONS["clock"].cure)
 
 
 def health_findings(found: Installation) -> Iterator[Finding]:
@@ -122,9 +124,9 @@ def health_findings(found: Installation) -> Iterator[Finding]:
         if kind == "pipeline" and is_warming_up(health):
             yield skipped("pipeline", f"{text}; ask again in a minute")
             continue
-        about = _pools(found) if kind in get_args(PoolReason) else _hosts(found) if kind in get_args(HostReason) else []
-        named = f" ({'; '.join(about[:NAMED_MAX])})" if about else ""
-        yield fault(kind.replace("_", " "), text + named, cure=OF_KINDS.get(kind, OF_UNKNOWN_KIND))
+        condition = CONDITIONS.get(kind)
+        named = "" if condition is None else _named(found, condition.subject)
+        yield fault(kind.replace("_", " "), text + named, cure=OF_UNKNOWN_KIND if condition is None else condition.cure)
 
 
 def is_warming_up(health: Mapping[str, Any]) -> bool:
@@ -138,14 +140,15 @@ def is_warming_up(health: Mapping[str, Any]) -> bool:
     )
 
 
-def _pools(found: Installation) -> list[str]:
-    return [f"{row['pool']}: {row['causes'][0]}" for row in found.pools if row["causes"]]
-
-
-def _hosts(found: Installation) -> list[str]:
-    away = [row["name"] for row in found.hosts if not row["is_known"] or row["hung_up_s"] is not None]
-    ailing = [f"{row['name']}: {'; '.join(row['problems'])}" for row in found.hosts if row["problems"]]
-    return [*away, *ailing]
+def _named(found: Installation, subject: Subject) -> str:
+    """The pools or hosts that may be meant, in brackets."""
+    about = []
+    if subject is Subject.POOL:
+        about = [f"{row['pool']}: {row['causes'][0]}" for row in found.pools if row["causes"]]
+    elif subject is Subject.HOST:
+        about = [row["name"] for row in found.hosts if not row["is_known"] or row["hung_up_s"] is not None]
+        about += [f"{row['name']}: {'; '.join(row['problems'])}" for row in found.hosts if row["problems"]]
+    return f" ({'; '.join(about[:NAMED_MAX])})" if about else ""
 
 
 def version_findings(found: Installation) -> Iterator[Finding]:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from headway.cli.doctor.control_plane import Installation, listed
-from headway.cli.doctor.cures import OF_KINDS
 from headway.cli.doctor.finding import Finding, fault, fine, remark, warning
 from headway.cli.terminal.mode_labels import held_jobs
+from headway.scaling.conditions.condition_table import CONDITIONS
 from headway.scaling.mapping import near
 
 
@@ -19,7 +19,9 @@ def template_findings(found: Installation) -> Iterator[Finding]:
     for row in missing:
         text = f"pool {row['pool']} names template {row['template']}, which no reachable host has"
         there = f"; there: {listed(known)}" if known else "; no host reports any"
-        yield fault("template", f"{text}{there};{near(row['template'], known)}".rstrip(";"), cure=OF_KINDS["no_host"])
+        yield fault(
+            "template", f"{text}{there};{near(row['template'], known)}".rstrip(";"), cure=CONDITIONS["no_host"].cure
+        )
     if started and not missing:
         yield fine("template", "a reachable host has the template of every pool")
     yield from _failing(hosts)
@@ -34,7 +36,7 @@ def _failing(hosts: list[dict[str, object]]) -> Iterator[Finding]:
             failing.setdefault(template, []).append(str(row["name"]))
     for template, names in sorted(failing.items()):
         text = f"workers of template {template} end as soon as they start on {listed(names)}"
-        yield fault("worker start", text, cure=OF_KINDS["crash_loop"])
+        yield fault("worker start", text, cure=CONDITIONS["crash_loop"].cure)
     if hosts and not failing:
         yield fine("worker start", "workers start on every reachable host")
 
@@ -89,4 +91,4 @@ def pool_findings(found: Installation) -> Iterator[Finding]:
             yield remark("pause", f"pool {pool} is paused: {jobs}; {end}")
         if row["state"] == "breaching" and not found.health["reasons"]:
             text = f"pool {row['pool']} breaches its objective: {'; '.join(row['causes'])}"
-            yield warning("objective", text, cure=f"`headway explain {row['pool']}` says what bounds its workers")
+            yield warning("objective", text, cure=CONDITIONS["breaching"].cure.replace("POOL", row["pool"]))

@@ -23,20 +23,7 @@ from headway.cli.terminal.cells import (
 )
 from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WANTED, WITHIN, named
 from headway.cli.terminal.mode_labels import held_jobs
-
-URGENT = (
-    "recovering",
-    "bottleneck",
-    "unmeasured",
-    "stale",
-    "unseen",
-    "no_host",
-    "suspended",
-    "failing",
-    "crash_loop",
-    "breaching",
-)
-"""States, the later the more urgent."""
+from headway.scaling.conditions.condition_table import STATES_BY_URGENCY
 
 Body = dict[str, Any]
 
@@ -97,7 +84,8 @@ def urgency(pool: Body) -> tuple[int, float]:
     """How much attention a pool needs: by its state, then by how much of its objective the oldest job has used up."""
     oldest = pool["oldest_wait"]
     used = 0.0 if oldest is None else oldest["wait_s"] / oldest["objective"]["target_s"]
-    return URGENT.index(pool["state"]) if pool["state"] in URGENT else -1, used
+    state, states = pool["state"], STATES_BY_URGENCY
+    return -states.index(state) if state in states else -len(states), used
 
 
 def longest_wait_of(pool: Body) -> str:

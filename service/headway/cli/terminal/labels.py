@@ -3,29 +3,14 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from headway.scaling.conditions.condition_table import CONDITIONS
+
 LONGEST_WAIT = "longest wait"
 IN_FLIGHT = "in flight"
 WITHIN = "started within"
 WANTED = "wanted"
 
-STATES: Mapping[str, str] = MappingProxyType(
-    {
-        "on_time": "on time",
-        "idle": "idle",
-        "scaling": "scaling",
-        "at_risk": "nearly late",
-        "recovering": "was late",
-        "unmeasured": "not measured",
-        "breaching": "late",
-        "crash_loop": "crash loop",
-        "failing": "failing",
-        "no_host": "no host",
-        "suspended": "suspended",
-        "bottleneck": "bottleneck",
-        "stale": "no fresh data",
-        "unseen": "not seen yet",
-    }
-)
+STATES: Mapping[str, str] = MappingProxyType({name: each.word for name, each in CONDITIONS.items() if each.word})
 """The words for the state of a pool."""
 
 NAMES: Mapping[str, str] = MappingProxyType(

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from headway.errors import Invalid
+from headway.scaling.conditions.member_waits import oldest_wait
 from headway.scaling.decisions.worst_wait import worst_wait
-from headway.scaling.incidents.member_waits import oldest_wait
 from headway.scaling.model import Assignment, Decision, Host, HostState
 from headway.scaling.placement.arrangement import Arrangement
 from headway.scaling.placement.host_choice import HostCapacities

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from headway.scaling.incidents.member_waits import MemberWait, oldest_wait, pickup_wait
+from headway.scaling.conditions.member_waits import MemberWait, oldest_wait, pickup_wait
 from headway.scaling.model import Decision
 from headway.scaling.profile import Profile
 from headway.scaling.view import is_seen

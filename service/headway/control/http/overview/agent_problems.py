@@ -5,18 +5,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from headway.control.http.overview.pool_places import listed
 from headway.control.http.schemas.host_problems import problem_text
 from headway.scaling.explain import counted
-from headway.scaling.incidents.reason_kinds import ReasonKind
 from headway.scaling.model import HostProblem, HostProblemKind
 from headway.store.overview import HostRow
 
-REASONS: Mapping[HostProblemKind, ReasonKind] = {
+REASONS: Mapping[HostProblemKind, str] = {
     HostProblemKind.STATE_FOLDER: "host_disk",
     HostProblemKind.LOG_FOLDER: "host_disk",
     HostProblemKind.HOST_FILE: "host_file",
 }
 
 
-def counted_problems(rows: Iterable[HostRow]) -> Iterator[tuple[ReasonKind, str]]:
+def counted_problems(rows: Iterable[HostRow]) -> Iterator[tuple[str, str]]:
     """A reason and a sentence for each kind of problem, that names no host."""
     for names, problem in _by_kind(rows):
         whose = f"{_agents(len(names))} {counted(len(names), 'host')}"

@@ -10,7 +10,9 @@ from headway.control.http.overview.overview_builder import OverviewBuilder
 from headway.control.http.schemas.incidents.poison_responses import REMOVE, poison_sentence
 from headway.control.http.schemas.responses import Overview, PoolOut
 from headway.errors import Unavailable
-from headway.scaling.incidents.incident_rules import (
+from headway.scaling.conditions.condition import Severity
+from headway.scaling.conditions.condition_table import TICKETS_IN_HEALTH
+from headway.scaling.conditions.incident_rules import (
     IncidentChange,
     IncidentCondition,
     IncidentKey,
@@ -24,10 +26,7 @@ from headway.store.notifications import ReceiversOf, nobody
 
 ALERTING_S = 10.0  # conditions must hold for a minute
 ALERTING_BUSY_FRACTION_MAX = 0.05  # an overview of ten thousand queues takes a second
-PAGE, TICKET = "page", "ticket"
-SUSPENDED = "suspended"
-TICKETED = frozenset({SUSPENDED, "bottleneck", "perhaps_lost_jobs", "poison_jobs", "unable_workers"})
-"""Kinds of health's reasons that are incidents of their pools: tickets, and nobody's page."""
+PAGE, TICKET = Severity.PAGE, Severity.TICKET
 UNKNOWN = frozenset({"stale", "unseen"})
 OF_POOL_STATE = frozenset({"pool_late", "pool_at_ceiling", "pool_broken", "pool_unknown", "jobs_lost"})
 # A pool has one word, the worst: whether anything that a worse one hides still holds shows in these only.
@@ -38,7 +37,7 @@ OF_STATES: Mapping[str, tuple[str, str, str]] = MappingProxyType(
     {
         **dict.fromkeys(("failing", "crash_loop", "no_host"), _BROKEN),
         **dict.fromkeys(UNKNOWN, _UNREAD),
-        SUSPENDED: ("pool_suspended", "See `headway explain {}`.", TICKET),
+        "suspended": ("pool_suspended", "See `headway explain {}`.", TICKET),
     }
 )
 """State of a pool -> the rule that it breaks, what to do, and how urgent that is."""
@@ -111,7 +110,7 @@ def conditions_of(seen: Overview) -> Mapping[IncidentKey, IncidentCondition]:
                 action="See `headway get hosts` and the agent's log there.",
             )
     for kind, reason in zip(seen.health.kinds, seen.health.reasons, strict=True):
-        if kind in TICKETED:
+        if kind in TICKETS_IN_HEALTH:
             continue  # of each pool it is an incident of its own, and no breach
         found[IncidentKey(rule="degraded", kind=kind)] = IncidentCondition(
             severity=PAGE, summary=reason, action="See `headway get health`."

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from headway.control.http.overview.agent_problems import counted_problems
 from headway.control.http.overview.pool_places import ago, expired_s, has_hung_up, is_overdue
-from headway.control.http.schemas.responses import HealthOut, PipelineOut, PoolState, TelemetryHealth
+from headway.control.http.schemas.responses import HealthOut, PipelineOut, TelemetryHealth
 from headway.control.ingest.ingest import Ingest
+from headway.scaling.conditions.condition_table import CONDITIONS
 from headway.scaling.explain import counted, duration
-from headway.scaling.incidents.reason_kinds import ReasonKind
 from headway.store.overview import HealthRow, HostRow, PipelineRow
 
 HEALTH_LEADER_SILENT_S = 10.0  # a standby ends a leader silent for 8 s
@@ -34,7 +34,8 @@ ROLE_PAGE = "docs/how-to/postgres-role.md says what its role needs"
 class Reason:
     """One thing that is not as it should be."""
 
-    kind: ReasonKind
+    kind: str
+    """The name of its condition."""
     text: str
 
 
@@ -164,27 +165,8 @@ def _host_certificates(rows: Iterable[HostRow]) -> list[Reason]:
     ]
 
 
-SUMMARIES: Mapping[PoolState, tuple[ReasonKind, str, str]] = {
-    "crash_loop": ("crash_loop", "has workers in a crash loop", "have workers in a crash loop"),
-    "failing": ("failing", "has too many failing jobs", "have too many failing jobs"),
-    "suspended": (
-        "suspended",
-        "is suspended: its library or its consumers keep all workers from taking jobs",
-        "are suspended: their libraries or consumers keep all workers from taking jobs",
-    ),
-    "no_host": ("no_host", "has no reachable host to run on", "have no reachable host to run on"),
-}
-SHORT = "wants more workers than hosts have capacity for", "want more workers than hosts have capacity for"
-WAITING = "has workers that no host has started", "have workers that no host has started"
-LOSING = "has lost waiting jobs before their start", "have lost waiting jobs before their start"
-PERHAPS_LOSING = (
-    "may have lost waiting jobs before their start, or they expired",
-    "may have lost waiting jobs before their start, or these expired",
-)
-
-
 def ailing_pools(
-    states: Iterable[PoolState],
+    states: Iterable[str],
     *,
     short_pools: int = 0,
     waiting_pools: int = 0,
@@ -209,13 +191,11 @@ def ailing_pools(
         unable_workers: Workers of all of them that are there and take no jobs.
     """
     found = list(states)
-    found_reasons = [
-        _of_pools(kind, found.count(state), one, several) for state, (kind, one, several) in SUMMARIES.items()
-    ]
-    found_reasons += [_of_pools("capacity", short_pools, *SHORT), _of_pools("unstarted", waiting_pools, *WAITING)]
+    found_reasons = [_of_pools(kind, found.count(kind)) for kind in ("crash_loop", "failing", "suspended", "no_host")]
+    found_reasons += [_of_pools("capacity", short_pools), _of_pools("unstarted", waiting_pools)]
     found_reasons += [_bottleneck(*each) for each in Counter(text for texts in bottlenecks for text in texts).items()]
-    found_reasons.append(_of_pools("lost_jobs", losing_pools, *LOSING))
-    found_reasons.append(_of_pools("perhaps_lost_jobs", perhaps_losing_pools, *PERHAPS_LOSING))
+    found_reasons.append(_of_pools("lost_jobs", losing_pools))
+    found_reasons.append(_of_pools("perhaps_lost_jobs", perhaps_losing_pools))
     if cut_jobs:
         were = "job was" if cut_jobs == 1 else "jobs were"
         text = f"{cut_jobs} {were} cut, or may have been, in the last 15 min: see `headway events`"
@@ -235,10 +215,12 @@ def _bottleneck(text: str, number: int) -> Reason:
     return Reason("bottleneck", f"{whose}: {text}: see `headway top`")
 
 
-def _of_pools(kind: ReasonKind, number: int, one: str, several: str) -> Reason | None:
+def _of_pools(kind: str, number: int) -> Reason | None:
     if not number:
         return None
-    return Reason(kind, f"{counted(number, 'pool')} {one if number == 1 else several}: see `headway top`")
+    condition = CONDITIONS[kind]
+    are_so = condition.sentence if number == 1 else condition.plural
+    return Reason(kind, f"{counted(number, 'pool')} {are_so}: see `headway top`")
 
 
 def _leader(row: HealthRow) -> list[Reason]:

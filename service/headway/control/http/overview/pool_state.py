@@ -15,9 +15,9 @@ from headway.control.http.schemas.incidents.noticed_workers import (
     unable_sentences,
 )
 from headway.control.http.schemas.incidents.poison_responses import poison_sentence
-from headway.control.http.schemas.responses import FailuresOut, PoolState
+from headway.control.http.schemas.responses import FailuresOut
+from headway.scaling.conditions.member_waits import MemberWait, oldest_wait, pickup_wait
 from headway.scaling.explain import counted, duration
-from headway.scaling.incidents.member_waits import MemberWait, oldest_wait, pickup_wait
 from headway.scaling.metrics.job_failures import Failures, failures_text, is_failing, together
 from headway.scaling.model import FailureLimit, Mode, QueueMetrics, Stoppage, Suspension, is_suspended
 from headway.scaling.profile import Profile
@@ -194,7 +194,7 @@ class Condition:
         return self.counts.starting > 0 or self.target_workers not in {None, self.counts.running}
 
 
-STATES: Sequence[tuple[PoolState, Callable[[Condition], bool]]] = (
+STATES: Sequence[tuple[str, Callable[[Condition], bool]]] = (
     ("suspended", lambda seen: seen.is_suspended),
     ("breaching", lambda seen: seen.is_late),
     ("crash_loop", lambda seen: seen.is_crash_looping),
@@ -215,7 +215,7 @@ STATES: Sequence[tuple[PoolState, Callable[[Condition], bool]]] = (
 """The words for a pool, the worst first, and what makes each true. Without any of them the pool is on time."""
 
 
-def state_of(seen: Condition) -> PoolState:
+def state_of(seen: Condition) -> str:
     """The one word for a pool: the worst thing that is true of it. What is not known is never a good word."""
     return next((state for state, holds in STATES if holds(seen)), "on_time")
 

@@ -25,8 +25,8 @@ from headway.control.http.schemas.incidents.noticed_workers import (
 )
 from headway.control.http.schemas.incidents.poison_responses import PoisonJobOut
 from headway.control.http.schemas.responses import PoolOut, QueueOut
+from headway.scaling.conditions.member_waits import oldest_wait, pickup_wait
 from headway.scaling.decisions.bottlenecks import bottlenecks_of
-from headway.scaling.incidents.member_waits import oldest_wait, pickup_wait
 from headway.scaling.model import Decision, Mode, QueueMetrics, is_suspended
 from headway.scaling.profile import Profile
 from headway.scaling.view import pooled

@@ -1,4 +1,4 @@
-"""The files that are made from the alert rules: rules for Prometheus, and a board for Grafana."""
+"""The files that are made from the table of conditions: rules for Prometheus, a board for Grafana, and a page."""
 
 import json
 import sys
@@ -6,13 +6,36 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from headway.control.http.prometheus.alert_rules import COMPOSED, RECORDED, SIMPLE, AlertRule
+from headway.control.http.prometheus.alert_rules import COMPOSED, SIMPLE, AlertRule
+from headway.scaling.conditions.budget_burns import RECORDED
+from headway.scaling.conditions.condition import Condition, Subject
+from headway.scaling.conditions.condition_table import CONDITIONS
 
 HEAD = """\
-# What to be woken for, as rules of Prometheus; docs/reference/metrics.md says what each means and where to look then.
+# What to be woken for, as rules of Prometheus; docs/reference/conditions.md says what each means and what to do then.
 # Copy the file beside prometheus.yml, and name it there: rule_files: [alerts.yml]
-# Made from service/headway/control/http/prometheus/alert_rules.py.
+# Made from service/headway/scaling/conditions/condition_table.py.
 groups:
+"""
+PAGE_HEAD = """\
+# Conditions
+
+<!-- Made from service/headway/scaling/conditions/condition_table.py: tests/control/http/test_alert_files.py -->
+
+Everything that can be true of an installation, its hosts and its pools. Health, states of pools, incidents, the rules
+of [Prometheus](alerts.yml) and `headway doctor` take names, urgency and cures from here. `POOL` stands for the name of
+a pool.
+
+- *health*: [`GET /v1/health`](http-api.md#health) names the condition in `kinds`, and `/metrics` in
+  `headway_health_reason`.
+- *state*: the [state of a pool](http-api.md#states-of-a-pool) is the first condition here that is true of it.
+- *incident*: the leader opens an [incident](http-api.md#alerts) with this `rule`. If the rule is `degraded`, its `kind`
+  is the name of the condition.
+- A name in bold is a rule of Prometheus, with the time for which its expression must hold.
+- A *page* cannot wait for the morning, a *ticket* can, and a *note* is worth knowing.
+
+| condition | severity | what is true | what to do | where it shows | in health after |
+| --- | --- | --- | --- | --- | --- |
 """
 SOURCE = {"type": "prometheus", "uid": "${source}"}
 OF_POOL = 'pool=~"$pool"'
@@ -48,8 +71,8 @@ def rules_yml() -> str:
     lines = ["  - name: headway", "    rules:"]
     lines += [line for rule in SIMPLE for line in _alert(rule)]
     lines += ["  - name: headway-recorded", "    rules:"]
-    for rule in RECORDED:
-        lines += [f"      - record: {rule.name}", f"        expr: {rule.expression}"]
+    for name, expression in RECORDED:
+        lines += [f"      - record: {name}", f"        expr: {expression}"]
     lines += ["  - name: headway-composed", "    rules:"]
     lines += [line for rule in COMPOSED for line in _alert(rule)]
     return HEAD + "\n".join(lines) + "\n"
@@ -88,7 +111,31 @@ def board_json() -> str:
     return json.dumps(board, indent=2) + "\n"
 
 
-FILES = {"alerts.yml": rules_yml, "grafana.json": board_json}
+def conditions_md() -> str:
+    """The page of all conditions."""
+    return PAGE_HEAD + "".join(map(_row, CONDITIONS.values()))
+
+
+FILES = {"alerts.yml": rules_yml, "grafana.json": board_json, "conditions.md": conditions_md}
+
+
+def _row(condition: Condition) -> str:
+    shown = [("health", condition.is_in_health), ("state", bool(condition.word))]
+    found = [where for where, is_shown in shown if is_shown]
+    found += [f"incident `{condition.rule}`"] if condition.rule else []
+    if condition.alert is not None:
+        held = f" after {condition.alert.for_s / 60:g} min" if condition.alert.for_s else ""
+        found.append(f"**{condition.alert.name}**{held}")
+    cells = (
+        f"`{condition.name}`",
+        condition.severity or "–",
+        {Subject.POOL: "the pool ", Subject.HOST: "a host ", Subject.INSTALLATION: ""}[condition.subject]
+        + condition.sentence,
+        condition.cure or "–",
+        "; ".join(found),
+        condition.seen_after or "–",
+    )
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
 
 
 def _alert(rule: AlertRule) -> list[str]:

@@ -4,7 +4,7 @@ Field names are those of the core's values, the columns and the wire. ``None`` m
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
@@ -13,9 +13,9 @@ from headway.control.http.schemas.host_problems import problems_of
 from headway.control.http.schemas.incidents.poison_responses import PoisonJobOut
 from headway.control.http.schemas.profile_bodies import OverrideBody, ProfileBody
 from headway.control.http.schemas.schema_base import Given
+from headway.scaling.conditions.condition_table import HEALTH_KINDS, STATES
+from headway.scaling.conditions.member_waits import MemberWait
 from headway.scaling.explain import explained
-from headway.scaling.incidents.member_waits import MemberWait
-from headway.scaling.incidents.reason_kinds import ReasonKind
 from headway.scaling.mapping import to_mapping
 from headway.scaling.model import (
     DayBudget,
@@ -315,6 +315,9 @@ class TelemetryHealth(Given):
     """How long the oldest of them has been waiting; null where none waits."""
 
 
+ReasonKind = Annotated[str, Field(json_schema_extra={"enum": list(HEALTH_KINDS)})]
+
+
 class HealthOut(Given):
     """How the installation itself is. `degraded` says why, one sentence a reason."""
 
@@ -394,22 +397,7 @@ class HistoryOut(Given):
     targets: list[TargetPoint]
 
 
-PoolState = Literal[
-    "unseen",
-    "stale",
-    "suspended",
-    "breaching",
-    "crash_loop",
-    "failing",
-    "no_host",
-    "recovering",
-    "bottleneck",
-    "at_risk",
-    "scaling",
-    "idle",
-    "unmeasured",
-    "on_time",
-]
+PoolState = Annotated[str, Field(json_schema_extra={"enum": list(STATES)})]
 
 
 class PoolOut(Given):

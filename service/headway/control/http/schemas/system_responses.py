@@ -2,9 +2,8 @@
 
 from typing import Literal
 
-from headway.control.http.schemas.responses import PipelineOut, TelemetryHealth
+from headway.control.http.schemas.responses import PipelineOut, ReasonKind, TelemetryHealth
 from headway.control.http.schemas.schema_base import Given
-from headway.scaling.incidents.reason_kinds import ReasonKind
 from headway.scaling.model import HostState
 
 StageName = Literal["brokers", "event_log", "pipeline", "minutes", "scheduler", "agents"]

@@ -2,13 +2,11 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
-CONFIRMED_S = 60.0  # what mends itself within a minute is nobody's incident
+from headway.scaling.conditions.condition_table import CONDITIONS
 
-
-def confirmed_after_s(rule: str) -> float:
-    """For how long the condition of ``rule`` must have held: what was done to a job is not undone by itself."""
-    return 0.0 if rule in {"jobs_lost", "jobs_cut", "job_poisonous"} else CONFIRMED_S
+CONFIRMED_AFTER_S = MappingProxyType({each.rule: each.confirmed_after_s for each in CONDITIONS.values() if each.rule})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +65,7 @@ def changed(
     opened = {
         key: (pending[key], condition)
         for key, condition in conditions.items()
-        if key not in is_open and now_s - pending[key] >= confirmed_after_s(key.rule)
+        if key not in is_open and now_s - pending[key] >= CONFIRMED_AFTER_S[key.rule]
     }
     return IncidentChange(
         opened=opened, closed=[key for key in is_open if key not in conditions and key not in unknown]

@@ -1,0 +1,87 @@
+"""A condition: what it is about, how urgent it is, its sentence, its cure, and the rule of Prometheus that finds it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+CONFIRMED_S = 60.0  # what ends by itself within a minute is no incident
+DEGRADED = "degraded"
+"""The incident rule of conditions that have none of their own: health names them, and the incident has their name."""
+
+
+class Subject(StrEnum):
+    """What a condition is about."""
+
+    INSTALLATION = "installation"
+    HOST = "host"
+    POOL = "pool"
+
+
+class Severity(StrEnum):
+    """How soon a person has to act, the most urgent first."""
+
+    PAGE = "page"
+    TICKET = "ticket"
+    NOTE = "note"
+    """Worth knowing: no incident."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """A rule of Prometheus. Several conditions may share one."""
+
+    name: str
+    expression: str
+    for_s: float = 60.0
+    summary: str = ""
+    """With the labels of the series, as Prometheus's templates name them; empty: the sentence of its condition."""
+    is_composed: bool = False
+    """Whether it takes several series, or a difference, rather than one series and a number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """Something that can be true of an installation, a host or a pool."""
+
+    name: str
+    """The kind of a reason of health, or the state of a pool, or both."""
+    subject: Subject
+    sentence: str
+    """Without its full stop. Of a host or pool it is what follows the name: ``has a bottleneck``."""
+    plural: str = ""
+    """The same of several; empty: health does not count it."""
+    severity: Severity | None = None
+    """``None`` of what is in order."""
+    cure: str = ""
+    """What to do, without its full stop; never empty of what a person has to act on.
+
+    ``POOL`` stands for the name of the pool.
+    """
+    word: str = ""
+    """The state of a pool in a word or two; empty: no state."""
+    seen_after: str = ""
+    """How long it takes until health is degraded by it; empty: health does not name it."""
+    own_rule: str = ""
+    """The rule of its incident, if it is not ``degraded``. Several conditions may share one."""
+    confirmed_after_s: float = CONFIRMED_S
+    """For how long it must hold before its incident opens: what was done to a job is not undone by itself."""
+    is_measured: bool = False
+    """Whether it is read off a pool's queues: while these are not read, nobody knows whether it has ended."""
+    alert: Alert | None = None
+
+    def __post_init__(self) -> None:
+        assert self.cure or self.severity in {None, Severity.NOTE}, self.name
+
+    @property
+    def is_in_health(self) -> bool:
+        """Whether health is degraded by it, and names it as a kind of reason."""
+        return bool(self.seen_after)
+
+    @property
+    def rule(self) -> str:
+        """The rule of its incident; empty if it opens none."""
+        return self.own_rule or (DEGRADED if self.is_in_health else "")
+
+    def cure_for(self, pool: str) -> str:
+        """What to do about it in one pool, as a sentence."""
+        text = self.cure.replace("POOL", pool)
+        return f"{text[0].upper()}{text[1:]}."

@@ -1,1 +1,0 @@
-"""When something that is wrong becomes an incident, and when that ends."""
