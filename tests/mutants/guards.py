@@ -395,7 +395,7 @@ GUARDS = (
             "        if kind in TICKETS_IN_HEALTH:\n            continue",
             "        if False:\n            continue",
         ),
-        ("http/overview/alerting.py", 'See `headway explain {}`.", TICKET', 'See `headway explain {}`.", PAGE'),
+        ("http/overview/alerting.py", "severity=condition.severity.value", "severity=PAGE"),
     ),
     *_of(
         COLLECT,

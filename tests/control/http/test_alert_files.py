@@ -92,6 +92,13 @@ PLANTED: dict[str, tuple[dict[str, str], set[str]]] = {
         set(),
     ),
     "HeadwayJobsCut": ({f"headway_pool_cut_jobs{{{POOL}}}": "1x70"}, set()),
+    "HeadwayJobsPerhapsCut": (
+        {
+            f"headway_pool_perhaps_cut_jobs{{{POOL}}}": "1x70",
+            'headway_health_reason{instance="a",job="headway",reason="perhaps_cut_jobs"}': "1x70",
+        },
+        set(),
+    ),
     "HeadwayPoisonJob": (
         {
             f"headway_pool_poison_jobs{{{POOL}}}": "1x70",

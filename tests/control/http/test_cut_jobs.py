@@ -13,6 +13,7 @@ from control.polls import held
 from headway.control.agents.agent_service import AgentService, AppliedAssignment
 from headway.control.http.overview.alerting import Alerting, conditions_of
 from headway.control.http.overview.overview_builder import OverviewBuilder
+from headway.scaling.conditions.job_troubles import DEATHS
 from headway.scaling.measure import sketch_index
 from headway.scaling.model import CutCause, CutJob, HostCapacity, Inability, RunningJob, Worker, WorkerState
 from headway.scaling.profile import Profile
@@ -20,7 +21,6 @@ from headway.store.engine import Engine, transaction
 from headway.store.hosts.host_assignments import read_standings
 from headway.store.hosts.host_reports import HostReport, record_reports
 from headway.store.hosts.job_cuts import list_cuts
-from headway.store.hosts.poison_jobs import DEATHS
 from support.seed import Seed
 
 JOB = RunningJob(job_id="j1", queue="redis/mail", job_class="shop.send", attempt=2, started_at_s=NOW_S - 90.0)

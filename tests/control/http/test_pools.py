@@ -8,36 +8,15 @@ import httpx
 import pytest
 
 from control.http.conftest import NOW_S
+from control.http.known_pool import ALL_FAIL, MEASURED, known_pool
 from control.http.mail_pool import mail, pool_of
 from headway.cli.operator.pools_table import COLUMNS, row_of
-from headway.control.http.overview.pool_state import Condition, WorkerCounts, state_of
+from headway.scaling.conditions.pool_conditions import state_of
+from headway.scaling.conditions.pool_facts import WorkerCounts
 from headway.scaling.metrics.job_failures import Failures
-from headway.scaling.model import Decision, Mode, Objective, QueueMetrics, Stoppage, Suspension
+from headway.scaling.model import Decision, Mode, Stoppage, Suspension
 from headway.scaling.profile import Profile
 from support.seed import Seed
-
-PROFILE = Profile(pool="mail", queues=("q",), template="rq", objective=Objective(target_s=10), stale_after_s=20)
-MEASURED = {"pickup_objective_s": 1.0, "start_rate_per_s": 1.0}
-ALL_FAIL = Failures(ended_jobs=40, failed_jobs=40)
-
-
-def condition(metrics: dict[str, Any], **values: Any) -> Condition:
-    seen = QueueMetrics(**{"queue": "q", "sampled_at_s": NOW_S, "waiting_jobs": 0, "oldest_age_s": 0.0, **metrics})
-    return Condition(
-        **{
-            "profile": PROFILE,
-            "metrics": seen,
-            "members": (seen,),
-            "measured_age_s": 1.0,
-            "failures": (),
-            "counts": WorkerCounts(running=3),
-            "target_workers": 3,
-            "is_crash_looping": False,
-            "no_host": None,
-            "now_s": NOW_S,
-            **values,
-        }
-    )
 
 
 def stopped(since_s: float, until_s: float) -> Stoppage:
@@ -97,7 +76,7 @@ def stopped(since_s: float, until_s: float) -> Stoppage:
 def test_a_pools_state_is_the_worst_thing_that_is_true_of_it(
     metrics: dict[str, Any], values: dict[str, Any], state: str
 ) -> None:
-    assert state_of(condition(metrics, **values)) == state
+    assert state_of(known_pool(metrics, **values)) == state
 
 
 def without_age(aged: str) -> str:
@@ -516,7 +495,7 @@ async def test_a_chart_begins_with_what_its_windows_reach_before_it(client: http
 def test_a_pool_whose_workers_hold_jobs_that_may_not_have_begun_is_not_known_to_be_on_time(
     held: dict[str, Any], is_known: bool, state: str
 ) -> None:
-    seen = condition({"start_rate_per_s": 0.0, **held})
+    seen = known_pool({"start_rate_per_s": 0.0, **held})
     assert (seen.is_wait_known, state_of(seen)) == (is_known, state)
 
 

@@ -6,8 +6,10 @@ import httpx
 import pytest
 
 from control.http.conftest import NOW_S
-from headway.control.http.overview.health_reasons import ailing_pools, health_of
+from control.http.known_pool import ALL_FAIL, MEASURED, known_pool
+from headway.control.http.overview.health_reasons import health_of
 from headway.control.http.schemas.responses import TelemetryHealth
+from headway.scaling.conditions.pool_conditions import ailing_pools
 from headway.store.overview import HealthRow, PipelineRow
 from support.seed import Seed
 
@@ -73,10 +75,12 @@ def test_clocks_that_differ_by_the_way_to_postgres_are_right() -> None:
 
 
 def test_what_is_wrong_with_pools_is_reported_once_a_kind() -> None:
-    found = ailing_pools(["failing", "on_time", "failing", "crash_loop"], short_pools=1, losing_pools=1)
-    assert [each.kind for each in found] == ["crash_loop", "failing", "capacity", "lost_jobs"]
-    assert found[1].text == "2 pools have too many failing jobs: see `headway top`"
-    assert found[2].text == "1 pool wants more workers than hosts have capacity for: see `headway top`"
+    failing, changes = {"failures": (ALL_FAIL,)}, ({"is_crash_looping": True}, {"is_short_of_room": True})
+    pools = [known_pool(MEASURED, **values) for values in (failing, {}, failing, *changes, {"lost_jobs": 1})]
+    found = list(ailing_pools(pools))
+    assert [each.kind for each in found] == ["lost_jobs", "crash_loop", "failing", "capacity"]
+    assert found[2].text == "2 pools have too many failing jobs: see `headway top`"
+    assert found[3].text == "1 pool wants more workers than hosts have capacity for: see `headway top`"
 
 
 def test_why_telemetry_is_refused_is_said_also_where_the_log_cannot_be_written() -> None:

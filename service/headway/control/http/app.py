@@ -17,7 +17,7 @@ from headway.control.http.connections import Connections
 from headway.control.http.dependencies import ApiContext
 from headway.control.http.middleware import RequestGuard
 from headway.control.http.overview.broadcaster import Feed
-from headway.control.http.overview.health_reasons import Reason, telemetry_of
+from headway.control.http.overview.health_reasons import telemetry_of
 from headway.control.http.overview.overview_builder import OverviewBuilder
 from headway.control.http.overview.process_reasons import local_reasons
 from headway.control.http.overview.totals_cache import TotalsCache
@@ -55,6 +55,7 @@ from headway.control.http.session_cookie import COOKIE, CSRF_HEADER
 from headway.control.ingest.ingest import Ingest
 from headway.control.listen_address import ListenAddress
 from headway.control.scheduler.maintenance import Maintenance
+from headway.scaling.conditions.pool_conditions import Cause
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.store.engine import Engine
@@ -111,7 +112,7 @@ def create_app(
     def telemetry_health() -> TelemetryHealth:
         return telemetry_of(ingest, now_s=clock())
 
-    def more_reasons() -> list[Reason]:
+    def more_reasons() -> list[Cause]:
         return local_reasons(ingest, callers, upkeep=upkeep, certificates=certificates)
 
     app.state.context = ApiContext(

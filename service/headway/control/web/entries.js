@@ -32,7 +32,7 @@ export function oldestOf({ pool, metrics }, now_s) {
 export const usedOf = (wait) => (wait && wait.wait_s !== null ? wait.wait_s / wait.objective.target_s : 0);
 
 /** Whether the queues of a pool were last read long ago; it may be late all the same. */
-const isOld = (pool) => pool?.state === "stale" || (pool?.causes ?? []).some((cause) => cause.startsWith("its queues were last read"));
+const isOld = (pool) => (pool?.kinds ?? []).includes("stale");
 
 const RANKS = { breaching: 7, crash_loop: 6, failing: 5, no_host: 4, suspended: 4, stale: 3, unseen: 3, unmeasured: 2, recovering: 2, bottleneck: 2 };
 

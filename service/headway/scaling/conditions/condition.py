@@ -1,7 +1,10 @@
 """A condition: what it is about, how urgent it is, its sentence, its cure, and the rule of Prometheus that finds it."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+
+from headway.scaling.conditions.pool_facts import PoolFacts
 
 CONFIRMED_S = 60.0  # what ends by itself within a minute is no incident
 DEGRADED = "degraded"
@@ -39,6 +42,21 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Counting:
+    """How health counts a condition of pools: ``2 pools have a bottleneck``. It names none: no token is needed."""
+
+    several: str
+    """What follows a number other than 1."""
+    one: str = ""
+    """What follows the number 1; empty: it is a pool, and the sentence of the condition."""
+    number: Callable[[PoolFacts], int] = lambda _: 1
+    """How many are counted of one pool."""
+    details: Callable[[PoolFacts], Iterable[str]] = lambda _: ()
+    """If any, pools are counted for each of these."""
+    see: str = "headway top"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
     """Something that can be true of an installation, a host or a pool."""
 
@@ -47,8 +65,6 @@ class Condition:
     subject: Subject
     sentence: str
     """Without its full stop. Of a host or pool it is what follows the name: ``has a bottleneck``."""
-    plural: str = ""
-    """The same of several; empty: health does not count it."""
     severity: Severity | None = None
     """``None`` of what is in order."""
     cure: str = ""
@@ -67,6 +83,11 @@ class Condition:
     is_measured: bool = False
     """Whether it is read off a pool's queues: while these are not read, nobody knows whether it has ended."""
     alert: Alert | None = None
+    is_true: Callable[[PoolFacts], bool] = lambda _: False
+    """Of a pool's condition: whether it is true of one."""
+    says: Callable[[PoolFacts], Iterable[str | None]] = lambda _: ()
+    """Of a pool's condition: what is then said of the pool, sentences without their full stop, and ``None``."""
+    counting: Counting | None = None
 
     def __post_init__(self) -> None:
         assert self.cure or self.severity in {None, Severity.NOTE}, self.name
@@ -81,7 +102,7 @@ class Condition:
         """The rule of its incident; empty if it opens none."""
         return self.own_rule or (DEGRADED if self.is_in_health else "")
 
-    def cure_for(self, pool: str) -> str:
+    def cure_for(self, pool: str = "POOL") -> str:
         """What to do about it in one pool, as a sentence."""
         text = self.cure.replace("POOL", pool)
         return f"{text[0].upper()}{text[1:]}."

@@ -9,8 +9,16 @@ from functools import partial
 from types import MappingProxyType
 
 from headway.scaling.arithmetic import DAY_S
+from headway.scaling.conditions import pool_sentences as says
 from headway.scaling.conditions.budget_burns import burn_expression
-from headway.scaling.conditions.condition import DEGRADED, Alert, Condition, Severity, Subject
+from headway.scaling.conditions.condition import DEGRADED, Alert, Condition, Counting, Severity, Subject
+from headway.scaling.conditions.job_troubles import cut_sentence, poison_sentence
+from headway.scaling.conditions.noticed_workers import (
+    background_sentence,
+    overdue_sentence,
+    start_failure_sentence,
+    unable_sentence,
+)
 from headway.scaling.metrics.attainment import FAST, SLOW
 
 CERTIFICATE_DAYS = 7
@@ -29,6 +37,10 @@ _UNKNOWN = Alert(
     expression='headway_pool_state{state=~"stale|unseen"} == 1',
     for_s=120,
     summary=f"{_POOL} has no fresh data ({{{{ $labels.state }}}}): headway top",
+)
+_CUT_CURE = (
+    "see `headway events --pool POOL` for the jobs and why, and whether they run again; without `drain_timeout_s` in "
+    "host.toml Headway kills no worker, and a host needs the memory that its workers take"
 )
 
 OF_INSTALLATION: Sequence[Condition] = (
@@ -199,7 +211,6 @@ OF_POOLS: Sequence[Condition] = (
     _of_pool(
         name="suspended",
         sentence="is suspended: its library or its consumers keep all workers from taking jobs",
-        plural="are suspended: their libraries or consumers keep all workers from taking jobs",
         severity=TICKET,
         cure="`headway explain POOL` says who keeps its workers from taking jobs: `rq resume` ends `rq suspend`, and "
         "`celery control add_consumer QUEUE` what `cancel_consumer` began",
@@ -208,140 +219,15 @@ OF_POOLS: Sequence[Condition] = (
         is_measured=True,
         alert=Alert(name="HeadwayPoolSuspended", expression='headway_pool_state{state="suspended"} == 1'),
         seen_after="2 s; 20 s by the workers' own word, 15 s where RabbitMQ lists no consumer",
-    ),
-    _of_pool(
-        name="breaching",
-        sentence="is late: the oldest job of a queue has waited longer than that queue's objective allows",
-        plural="are late: the oldest job of a queue has waited longer than that queue's objective allows",
-        severity=PAGE,
-        cure="`headway explain POOL` says what was wanted, and what limits its workers",
-        word="late",
-        own_rule="pool_late",
-        is_measured=True,
-        alert=Alert(name="HeadwayPoolLate", expression='headway_pool_state{state="breaching"} == 1', for_s=300),
-    ),
-    _of_pool(
-        name="crash_loop",
-        sentence="has workers in a crash loop",
-        plural="have workers in a crash loop",
-        severity=PAGE,
-        cure="read the last lines of the workers' output, in workers/ of the agent's state folder; "
-        "`headway agent check` shows the command that is run; after a change of host.toml the agent tries again "
-        "immediately",
-        word="crash loop",
-        own_rule="pool_broken",
-        is_measured=True,
-        alert=_BROKEN,
-        seen_after="the first ends of its workers",
-    ),
-    _of_pool(
-        name="failing",
-        sentence="has too many failing jobs",
-        plural="have too many failing jobs",
-        severity=PAGE,
-        cure="read the workers' output for what the jobs raise; more workers do not help while jobs fail",
-        word="failing",
-        own_rule="pool_broken",
-        is_measured=True,
-        alert=_BROKEN,
-        seen_after="a minute, where all do",
-    ),
-    _of_pool(
-        name="no_host",
-        sentence="has no reachable host to run on",
-        plural="have no reachable host to run on",
-        severity=PAGE,
-        cure="add [templates.NAME] to the host.toml of a host and start its agent, or correct `template` in the "
-        "profile",
-        word="no host",
-        own_rule="pool_broken",
-        is_measured=True,
-        alert=_BROKEN,
-        seen_after="immediately",
-    ),
-    _of_pool(
-        name="unseen",
-        sentence="has a queue that no collector or sender has ever reported",
-        severity=PAGE,
-        cure="see `headway get health`, and whether the profile names the queue as `headway get queues` lists it",
-        word="not seen yet",
-        own_rule="pool_unknown",
-        alert=_UNKNOWN,
-    ),
-    _of_pool(
-        name="stale",
-        sentence="has no fresh data: depths or measurements are older than 60 % of `stale_after_s`, so nothing is "
-        "scaled down",
-        severity=PAGE,
-        cure="see `headway get health`",
-        word="no fresh data",
-        own_rule="pool_unknown",
-        alert=_UNKNOWN,
-    ),
-    _of_pool(
-        name="recovering",
-        sentence="has been late in the objective's window, and no job is known to wait too long now",
-        severity=NOTE,
-        word="was late",
-    ),
-    _of_pool(
-        name="bottleneck",
-        sentence="has a bottleneck: more workers do not start or do not help",
-        plural="have a bottleneck",
-        severity=TICKET,
-        cure="`headway explain POOL` says what limits it and what cures it; more workers do not",
-        word="bottleneck",
-        own_rule="pool_bottleneck",
-        alert=Alert(name="HeadwayPoolBottleneck", expression='headway_pool_state{state="bottleneck"} == 1', for_s=300),
-        seen_after="the next evaluation, 5 s; of failed starts their first end, or 7 s",
-    ),
-    _of_pool(
-        name="at_risk",
-        sentence="is nearly late: the oldest job has waited 70 % of its objective, or workers do not come",
-        severity=NOTE,
-        word="nearly late",
-    ),
-    _of_pool(
-        name="scaling",
-        sentence="has workers that are being started or let go",
-        word="scaling",
-    ),
-    _of_pool(
-        name="on_time",
-        sentence="is on time: waits are within the objective, or no job waits or starts while jobs run or may run",
-        word="on time",
-    ),
-    _of_pool(
-        name="idle",
-        sentence="is idle: no job waits, runs or has started lately, so there is nothing to measure",
-        word="idle",
-    ),
-    _of_pool(
-        name="unmeasured",
-        sentence="has jobs, and no pickup time was measured within the objective's window",
-        severity=NOTE,
-        word="not measured",
-    ),
-    _of_pool(
-        name="capacity",
-        sentence="wants more workers than hosts have capacity for",
-        plural="want more workers than hosts have capacity for",
-        severity=PAGE,
-        cure="add a host, or lower `cpu_cores` and `memory_bytes` of the template where workers take less",
-        seen_after="the next evaluation, 5 s",
-    ),
-    _of_pool(
-        name="unstarted",
-        sentence="has workers that no host has started",
-        plural="have workers that no host has started",
-        severity=PAGE,
-        cure="read the agent's log on the hosts of that pool: it says what keeps workers from starting",
-        seen_after="6 s",
+        is_true=lambda pool: pool.is_suspended,
+        says=lambda pool: [None if pool.suspension is None else pool.suspension.text],
+        counting=Counting(
+            several="pools are suspended: their libraries or consumers keep all workers from taking jobs"
+        ),
     ),
     _of_pool(
         name="lost_jobs",
         sentence="has lost waiting jobs before their start",
-        plural="have lost waiting jobs before their start",
         severity=PAGE,
         cure="find out who flushed the broker or deleted the jobs; a Redis that keeps jobs needs `appendonly yes` and "
         "`maxmemory-policy noeviction`",
@@ -355,11 +241,13 @@ OF_POOLS: Sequence[Condition] = (
             summary=f"{{{{ $value }}}} waiting jobs of {_POOL} are gone and were not started",
         ),
         seen_after="10 s",
+        is_true=lambda pool: pool.lost_jobs > 0,
+        says=says.lost_jobs,
+        counting=Counting(several="pools have lost waiting jobs before their start"),
     ),
     _of_pool(
         name="perhaps_lost_jobs",
         sentence="may have lost waiting jobs before their start, or they expired",
-        plural="may have lost waiting jobs before their start, or these expired",
         severity=TICKET,
         cure="see whether these jobs expire (Celery's `expires`, RQ's `ttl`, a time to live in the broker); where they "
         "do not, the broker was flushed or somebody deleted them. Workers of a Celery that an agent starts report "
@@ -374,13 +262,15 @@ OF_POOLS: Sequence[Condition] = (
             summary=f"{{{{ $value }}}} waiting jobs of {_POOL} expired or were revoked, or are lost",
         ),
         seen_after="10 s",
+        is_true=lambda pool: pool.perhaps_lost_jobs > 0,
+        says=says.perhaps_lost_jobs,
+        counting=Counting(several="pools may have lost waiting jobs before their start, or these expired"),
     ),
     _of_pool(
         name="cut_jobs",
-        sentence="has jobs that the end of a worker has cut, or may have",
+        sentence="has jobs that the end of a worker has cut in the last 15 minutes",
         severity=PAGE,
-        cure="see `headway events --pool POOL` for the jobs and why, and whether they run again; without "
-        "`drain_timeout_s` in host.toml Headway kills no worker, and a host needs the memory that its workers take",
+        cure=_CUT_CURE,
         own_rule="jobs_cut",
         confirmed_after_s=0.0,
         alert=Alert(
@@ -390,6 +280,32 @@ OF_POOLS: Sequence[Condition] = (
             summary=f"{{{{ $value }}}} jobs of {_POOL} were cut: headway events --pool {{{{ $labels.pool }}}}",
         ),
         seen_after="10 s",
+        is_true=lambda pool: pool.has_certain_cuts,
+        says=lambda pool: [cut_sentence(pool.cuts)],
+        counting=Counting(
+            one="job was cut, or may have been, in the last 15 min",
+            several="jobs were cut, or may have been, in the last 15 min",
+            number=lambda pool: len(pool.cuts),
+            see="headway events",
+        ),
+    ),
+    _of_pool(
+        name="perhaps_cut_jobs",
+        sentence="has workers that ended in the last 15 minutes and may have cut a job",
+        severity=TICKET,
+        cure=_CUT_CURE,
+        own_rule="jobs_cut",
+        confirmed_after_s=0.0,
+        alert=Alert(name="HeadwayJobsPerhapsCut", expression="headway_pool_perhaps_cut_jobs > 0", for_s=0),
+        seen_after="10 s",
+        is_true=lambda pool: bool(pool.cuts) and not pool.has_certain_cuts,
+        says=lambda pool: [cut_sentence(pool.cuts)],
+        counting=Counting(
+            one="worker may have lost a job in the last 15 min",
+            several="workers may have lost a job in the last 15 min",
+            number=lambda pool: len(pool.cuts),
+            see="headway events",
+        ),
     ),
     _of_pool(
         name="poison_jobs",
@@ -401,6 +317,165 @@ OF_POOLS: Sequence[Condition] = (
         confirmed_after_s=0.0,
         alert=Alert(name="HeadwayPoisonJob", expression="headway_pool_poison_jobs > 0", for_s=0),
         seen_after="10 s",
+        is_true=lambda pool: bool(pool.poison),
+        says=lambda pool: [poison_sentence(pool.poison)],
+        counting=Counting(
+            one="job is poisonous, workers died with it three times or more",
+            several="jobs are poisonous, workers died with each three times or more",
+            number=lambda pool: len(pool.poison),
+        ),
+    ),
+    _of_pool(
+        name="breaching",
+        sentence="is late: the oldest job of a queue has waited longer than that queue's objective allows",
+        severity=PAGE,
+        cure="`headway explain POOL` says what was wanted, and what limits its workers",
+        word="late",
+        own_rule="pool_late",
+        is_measured=True,
+        alert=Alert(name="HeadwayPoolLate", expression='headway_pool_state{state="breaching"} == 1', for_s=300),
+        is_true=lambda pool: pool.is_late and not pool.is_suspended,
+        says=says.late,
+    ),
+    _of_pool(
+        name="crash_loop",
+        sentence="has workers in a crash loop",
+        severity=PAGE,
+        cure="read the last lines of the workers' output, in workers/ of the agent's state folder; "
+        "`headway agent check` shows the command that is run; after a change of host.toml the agent tries again "
+        "immediately",
+        word="crash loop",
+        own_rule="pool_broken",
+        is_measured=True,
+        alert=_BROKEN,
+        seen_after="the first ends of its workers",
+        is_true=lambda pool: pool.is_crash_looping,
+        says=says.crash_loop,
+        counting=Counting(several="pools have workers in a crash loop"),
+    ),
+    _of_pool(
+        name="failing",
+        sentence="has too many failing jobs",
+        severity=PAGE,
+        cure="read the workers' output for what the jobs raise; more workers do not help while jobs fail",
+        word="failing",
+        own_rule="pool_broken",
+        is_measured=True,
+        alert=_BROKEN,
+        seen_after="a minute, where all do",
+        is_true=lambda pool: pool.is_failing,
+        says=says.failing,
+        counting=Counting(several="pools have too many failing jobs"),
+    ),
+    _of_pool(
+        name="no_host",
+        sentence="has no reachable host to run on",
+        severity=PAGE,
+        cure="add [templates.NAME] to the host.toml of a host and start its agent, or correct `template` in the "
+        "profile",
+        word="no host",
+        own_rule="pool_broken",
+        is_measured=True,
+        alert=_BROKEN,
+        seen_after="immediately",
+        is_true=lambda pool: pool.no_host is not None,
+        says=lambda pool: [pool.no_host],
+        counting=Counting(several="pools have no reachable host to run on"),
+    ),
+    _of_pool(
+        name="unseen",
+        sentence="has a queue that no collector or sender has ever reported",
+        severity=PAGE,
+        cure="see `headway get health`, and whether the profile names the queue as `headway get queues` lists it",
+        word="not seen yet",
+        own_rule="pool_unknown",
+        alert=_UNKNOWN,
+        is_true=lambda pool: pool.metrics.sampled_at_s is None,
+        says=lambda pool: [f"no collector or producer has reported all its queues: {says.listed(pool.profile.queues)}"],
+    ),
+    _of_pool(
+        name="stale",
+        sentence="has no fresh data: depths or measurements are older than 60 % of `stale_after_s`, so nothing is "
+        "scaled down",
+        severity=PAGE,
+        cure="see `headway get health`",
+        word="no fresh data",
+        own_rule="pool_unknown",
+        alert=_UNKNOWN,
+        is_true=lambda pool: not (pool.has_fresh_depths and pool.has_fresh_measures),
+        says=says.stale,
+    ),
+    _of_pool(
+        name="recovering",
+        sentence="has been late in the objective's window, and no job is known to wait too long now",
+        severity=NOTE,
+        word="was late",
+        is_true=lambda pool: pool.is_lately_late,
+    ),
+    _of_pool(
+        name="bottleneck",
+        sentence="has a bottleneck",
+        severity=TICKET,
+        cure="`headway explain POOL` says what limits it and what cures it; more workers do not start or do not help",
+        word="bottleneck",
+        own_rule="pool_bottleneck",
+        alert=Alert(name="HeadwayPoolBottleneck", expression='headway_pool_state{state="bottleneck"} == 1', for_s=300),
+        seen_after="the next evaluation, 5 s; of failed starts their first end, or 7 s",
+        is_true=lambda pool: bool(pool.bottlenecks),
+        says=lambda pool: [start_failure_sentence(pool.noticed), *pool.useless],
+        counting=Counting(several="pools have a bottleneck", details=lambda pool: pool.bottlenecks),
+    ),
+    _of_pool(
+        name="at_risk",
+        sentence="is nearly late: the oldest job has waited 70 % of its objective, or workers do not come",
+        severity=NOTE,
+        word="nearly late",
+        is_true=lambda pool: pool.is_at_risk,
+    ),
+    _of_pool(
+        name="scaling",
+        sentence="has workers that are being started or let go",
+        word="scaling",
+        is_true=lambda pool: pool.is_scaling,
+    ),
+    _of_pool(
+        name="on_time",
+        sentence="is on time: waits are within the objective, or no job waits or starts while jobs run or may run",
+        word="on time",
+        is_true=lambda pool: pool.is_quiet and pool.may_be_at_work,
+    ),
+    _of_pool(
+        name="idle",
+        sentence="is idle: no job waits, runs or has started lately, so there is nothing to measure",
+        word="idle",
+        is_true=lambda pool: pool.is_quiet,
+    ),
+    _of_pool(
+        name="unmeasured",
+        sentence="has jobs, and no pickup time was measured within the objective's window",
+        severity=NOTE,
+        word="not measured",
+        is_true=lambda pool: pool.metrics.pickup_objective_s is None,
+    ),
+    _of_pool(
+        name="capacity",
+        sentence="wants more workers than hosts have capacity for",
+        severity=PAGE,
+        cure="add a host, or lower `cpu_cores` and `memory_bytes` of the template where workers take less",
+        seen_after="the next evaluation, 5 s",
+        is_true=lambda pool: pool.is_short_of_room and pool.no_host is None,
+        says=lambda pool: [f"the hosts have capacity for only {pool.target_workers or 'none'} of its workers"],
+        counting=Counting(several="pools want more workers than hosts have capacity for"),
+    ),
+    _of_pool(
+        name="unstarted",
+        sentence="has workers that no host has started",
+        severity=PAGE,
+        cure="read the agent's log on the hosts of that pool: it says what keeps workers from starting",
+        seen_after="6 s",
+        is_true=lambda pool: pool.unstarted_workers > 0 and pool.no_host is None and not pool.is_crash_looping,
+        says=says.unstarted,
+        counting=Counting(several="pools have workers that no host has started"),
     ),
     _of_pool(
         name="unable_workers",
@@ -416,6 +491,21 @@ OF_POOLS: Sequence[Condition] = (
             summary=f"{{{{ $value }}}} workers of {_POOL} take no jobs: headway explain {{{{ $labels.pool }}}}",
         ),
         seen_after="30 s",
+        is_true=lambda pool: bool(pool.unable),
+        says=lambda pool: [unable_sentence(pool.noticed)],
+        counting=Counting(
+            one="worker is there and takes no jobs",
+            several="workers are there and take no jobs",
+            number=lambda pool: len(pool.unable),
+        ),
+    ),
+    _of_pool(
+        name="in_background",
+        sentence="has a template that goes to the background, where its agent cannot watch it",
+        severity=NOTE,
+        cure="remove --detach from the `argv` of the template",
+        is_true=lambda pool: any(each.worker.goes_to_background for each in pool.noticed),
+        says=lambda pool: [background_sentence(pool.noticed)],
     ),
     _of_pool(
         name="drain_overdue",
@@ -423,6 +513,8 @@ OF_POOLS: Sequence[Condition] = (
         severity=PAGE,
         cure="see what it does on its host; `headway kill WORKER` ends it, and cuts its jobs",
         own_rule="drain_overdue",
+        is_true=lambda pool: bool(pool.overdue),
+        says=lambda pool: [overdue_sentence(pool.overdue, service_p99_s=pool.service_p99_s, now_s=pool.now_s)],
     ),
     _of_pool(
         name="at_ceiling",
@@ -438,6 +530,8 @@ OF_POOLS: Sequence[Condition] = (
             for_s=300,
             is_composed=True,
         ),
+        is_true=lambda pool: pool.is_at_ceiling and not pool.is_suspended,
+        says=lambda pool: [f"its workers_max={pool.profile.workers_max} allows no more workers"],
     ),
     _of_pool(
         name="budget_reached",
@@ -450,6 +544,8 @@ OF_POOLS: Sequence[Condition] = (
             expression="headway_pool_day_paid_worker_seconds >= headway_pool_day_budget_worker_seconds",
             is_composed=True,
         ),
+        is_true=lambda pool: pool.has_spent_budget,
+        says=lambda _: ["it has spent its budget of the day"],
     ),
     _of_pool(
         name="undecided",
@@ -553,6 +649,8 @@ CONDITIONS: Mapping[str, Condition] = MappingProxyType({each.name: each for each
 """Every condition by its name."""
 HEALTH_KINDS: Sequence[str] = tuple(each.name for each in _ALL if each.is_in_health)
 """The kinds of reasons for which health is degraded."""
+CAUSES: Sequence[str] = tuple(each.name for each in (*OF_POOLS, *OF_HOSTS) if each.severity is not None)
+"""What causes of a pool may be about."""
 STATES: Sequence[str] = tuple(each.name for each in _ALL if each.word)
 """The states of a pool, the worst first."""
 STATES_BY_URGENCY: Sequence[str] = tuple(

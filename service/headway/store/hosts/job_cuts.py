@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Double, bindparam, cast, func, select, text
@@ -10,6 +9,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import printable
+from headway.scaling.conditions.job_troubles import CutRow
 from headway.scaling.fields import taken_from
 from headway.scaling.model import CutCause, CutJob
 from headway.store.engine import notify_viewers
@@ -20,25 +20,6 @@ CUTS_SHOWN_MAX = 1_000
 CUTS_PER_HOST_DAY_MAX = 10_000
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CutRow:
-    """One cut, and where it was."""
-
-    host: str
-    pool: str
-    template: str
-    worker_id: str
-    cause: CutCause
-    is_certain: bool
-    job_id: str | None
-    queue: str | None
-    job_class: str | None
-    attempt: int | None
-    job_started_at_s: float | None
-    cut_at_s: float
-    recorded_at_s: float
 
 
 async def record_cuts(conn: AsyncConnection, cuts: Iterable[tuple[str, float, CutJob]]) -> None:

@@ -1,33 +1,18 @@
 """Jobs whose workers died with them again and again: by the cuts that hosts reported."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Double, cast, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from headway.scaling.conditions.job_troubles import DEATHS, PoisonRow
 from headway.scaling.fields import taken_from
-from headway.scaling.model import CutCause
 from headway.store.tables import job_cuts, seconds
 
 POISON_DEATHS_MIN = 3  # one may be chance, and two a machine without memory
 POISON_COUNTED_S = 86_400.0  # a broker may take an hour to deliver a job again
 POISON_SHOWN_S = 3_600.0  # after the last death: nobody says that the job is gone
 POISON_SHOWN_MAX = 100
-DEATHS = (CutCause.SIGNAL, CutCause.ENDED)
-"""What a job may do to its worker. A person, a deadline, or a host did the others."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoisonRow:
-    """One job, and how often its workers died with it."""
-
-    pool: str
-    job_id: str
-    queue: str | None
-    job_class: str | None
-    deaths: int
-    last_at_s: float
 
 
 async def list_poison(conn: AsyncConnection) -> Sequence[PoisonRow]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from headway.control.http.overview.pool_places import listed
 from headway.control.http.schemas.host_problems import problem_text
+from headway.scaling.conditions.pool_sentences import listed
 from headway.scaling.explain import counted
 from headway.scaling.model import HostProblem, HostProblemKind
 from headway.store.overview import HostRow
@@ -16,15 +16,16 @@ REASONS: Mapping[HostProblemKind, str] = {
 
 
 def counted_problems(rows: Iterable[HostRow]) -> Iterator[tuple[str, str]]:
-    """A reason and a sentence for each kind of problem, that names no host."""
+    """A condition and a sentence for each kind of problem, that names no host."""
     for names, problem in _by_kind(rows):
         whose = f"{_agents(len(names))} {counted(len(names), 'host')}"
         yield REASONS[problem.kind], f"{whose} {problem_text(problem)}: see `headway get hosts`"
 
 
-def named_problems(rows: Iterable[HostRow]) -> list[str]:
-    """A sentence for each kind of problem, with the names of the hosts."""
-    return [f"{_agents(len(names))} {listed(names)} {problem_text(problem)}" for names, problem in _by_kind(rows)]
+def named_problems(rows: Iterable[HostRow]) -> Iterator[tuple[str, str]]:
+    """A condition and a sentence for each kind of problem, with the names of the hosts."""
+    for names, problem in _by_kind(rows):
+        yield REASONS[problem.kind], f"{_agents(len(names))} {listed(names)} {problem_text(problem)}"
 
 
 def _by_kind(rows: Iterable[HostRow]) -> Iterator[tuple[list[str], HostProblem]]:

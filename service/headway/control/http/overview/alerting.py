@@ -4,14 +4,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from types import MappingProxyType
+from dataclasses import replace
 
 from headway.control.http.overview.overview_builder import OverviewBuilder
-from headway.control.http.schemas.incidents.poison_responses import REMOVE, poison_sentence
 from headway.control.http.schemas.responses import Overview, PoolOut
 from headway.errors import Unavailable
-from headway.scaling.conditions.condition import Severity
-from headway.scaling.conditions.condition_table import TICKETS_IN_HEALTH
+from headway.scaling.conditions.condition import DEGRADED, Severity
+from headway.scaling.conditions.condition_table import CONDITIONS, TICKETS_IN_HEALTH
 from headway.scaling.conditions.incident_rules import (
     IncidentChange,
     IncidentCondition,
@@ -26,21 +25,9 @@ from headway.store.notifications import ReceiversOf, nobody
 
 ALERTING_S = 10.0  # conditions must hold for a minute
 ALERTING_BUSY_FRACTION_MAX = 0.05  # an overview of ten thousand queues takes a second
-PAGE, TICKET = Severity.PAGE, Severity.TICKET
-UNKNOWN = frozenset({"stale", "unseen"})
-OF_POOL_STATE = frozenset({"pool_late", "pool_at_ceiling", "pool_broken", "pool_unknown", "jobs_lost"})
-# A pool has one word, the worst: whether anything that a worse one hides still holds shows in these only.
-SHOWS_ALL = frozenset({"recovering", "bottleneck", "at_risk", "scaling", "idle", "unmeasured", "on_time"})
-_BROKEN = ("pool_broken", "See `headway top`.", PAGE)
-_UNREAD = ("pool_unknown", "See `headway get health`.", PAGE)
-OF_STATES: Mapping[str, tuple[str, str, str]] = MappingProxyType(
-    {
-        **dict.fromkeys(("failing", "crash_loop", "no_host"), _BROKEN),
-        **dict.fromkeys(UNKNOWN, _UNREAD),
-        "suspended": ("pool_suspended", "See `headway explain {}`.", TICKET),
-    }
-)
-"""State of a pool -> the rule that it breaks, what to do, and how urgent that is."""
+PAGE = Severity.PAGE.value
+MEASURED = frozenset(each.own_rule for each in CONDITIONS.values() if each.is_measured)
+UNREAD = frozenset(name for name, each in CONDITIONS.items() if each.own_rule == "pool_unknown")
 
 log = logging.getLogger(__name__)
 
@@ -102,105 +89,47 @@ def conditions_of(seen: Overview) -> Mapping[IncidentKey, IncidentCondition]:
     found: dict[IncidentKey, IncidentCondition] = {}
     for pool in seen.pools:
         found.update(_of_pool(pool))
+    away = CONDITIONS["host_unreachable"]
     for host in seen.hosts:
         if not host.is_known:
-            found[IncidentKey(rule="host_unreachable", host=host.name)] = IncidentCondition(
-                severity=PAGE,
-                summary=f"host {host.name} has not reported within its lease: what it runs is unknown",
-                action="See `headway get hosts` and the agent's log there.",
+            found[IncidentKey(rule=away.own_rule, host=host.name)] = IncidentCondition(
+                severity=PAGE, summary=f"host {host.name} {away.sentence}", action=away.cure_for()
             )
     for kind, reason in zip(seen.health.kinds, seen.health.reasons, strict=True):
         if kind in TICKETS_IN_HEALTH:
             continue  # of each pool it is an incident of its own, and no breach
-        found[IncidentKey(rule="degraded", kind=kind)] = IncidentCondition(
-            severity=PAGE, summary=reason, action="See `headway get health`."
+        found[IncidentKey(rule=DEGRADED, kind=kind)] = IncidentCondition(
+            severity=PAGE, summary=reason, action=CONDITIONS[kind].cure_for()
         )
     return found
 
 
 def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
-    name = pool.pool
-    causes = "; ".join(pool.causes)
+    """The incidents of a pool. Conditions that share a rule are one, as urgent as the first, which is the worst."""
     found: dict[IncidentKey, IncidentCondition] = {}
-
-    def add(rule: str, summary: str, action: str, *, severity: str = PAGE) -> None:
-        found[IncidentKey(rule=rule, pool=name)] = IncidentCondition(severity=severity, summary=summary, action=action)
-
-    if pool.state == "breaching":
-        add("pool_late", causes or f"jobs of pool {name} wait too long", f"See `headway explain {name}`.")
-        if pool.target_workers is not None and pool.target_workers >= pool.workers_max:
-            add(
-                "pool_at_ceiling",
-                f"jobs of pool {name} wait too long, and its workers_max={pool.workers_max} allows no more workers",
-                _sentence(
-                    separation(pool.notes)
-                    or "; ".join(pool.bottlenecks)
-                    or f"raise workers_max of pool {name}, or add hosts"
-                ),
-            )
-    if pool.state in OF_STATES:
-        rule, action, severity = OF_STATES[pool.state]
-        add(rule, causes or f"pool {name} is in the state {pool.state}", action.format(name), severity=severity)
-    _add_lost_work(pool, add)
-    if pool.overdue is not None:
-        add(
-            "drain_overdue",
-            pool.overdue,
-            "See what it does on its host; `headway kill WORKER` ends it, and cuts its jobs.",
+    causes = [(CONDITIONS[kind], cause) for kind, cause in zip(pool.kinds, pool.causes, strict=True)]
+    others = [cause for condition, cause in causes if not condition.own_rule]
+    for condition, cause in causes:
+        if not condition.own_rule or condition.severity is None:
+            continue
+        key = IncidentKey(rule=condition.own_rule, pool=pool.pool)
+        if key in found:
+            found[key] = replace(found[key], summary=f"{found[key].summary}; {cause}")
+            continue
+        found[key] = IncidentCondition(
+            severity=condition.severity.value,
+            summary="; ".join((cause, *others) if condition.word else (cause,)),
+            action=condition.cure_for(pool.pool),
         )
-    if pool.unable is not None:
-        add(
-            "worker_unable",
-            pool.unable,
-            "See what keeps them on their hosts: others are started in their place, and they stay until they end.",
-            severity=TICKET,
-        )
-    if pool.bottlenecks:
-        add("pool_bottleneck", "; ".join(pool.bottlenecks), f"See `headway explain {name}`.", severity=TICKET)
-    spent = pool.day_budget
-    if spent is not None and spent.paid_worker_s >= spent.budget_worker_s:
-        add(
-            "pool_budget_reached",
-            f"pool {name} has spent its budget of the day",
-            f"Raise the budget of pool {name}, or wait for the next day.",
-            severity=TICKET,
-        )
+    ceiling, bottleneck = (IncidentKey(rule=rule, pool=pool.pool) for rule in ("pool_at_ceiling", "pool_bottleneck"))
+    if ceiling in found and (cure := separation(pool.notes) or "; ".join(pool.bottlenecks)):
+        found[ceiling] = replace(found[ceiling], action=f"{cure[0].upper()}{cure[1:]}.")
+    if bottleneck in found:
+        found[bottleneck] = replace(found[bottleneck], summary="; ".join(pool.bottlenecks))
     return found
 
 
-def _add_lost_work(pool: PoolOut, add: Callable[..., None]) -> None:
-    """Jobs that were cut, that kill their workers, and that are gone."""
-    if pool.cut_jobs or pool.perhaps_cut_jobs:
-        add(
-            "jobs_cut",
-            pool.causes[0],
-            f"See `headway events --pool {pool.pool}`, and whether these jobs run again.",
-            severity=PAGE if pool.cut_jobs else TICKET,
-        )
-    if pool.poison_jobs:
-        add("job_poisonous", poison_sentence(pool.poison_jobs), REMOVE, severity=TICKET)
-    if pool.lost_jobs:
-        add("jobs_lost", f"{pool.lost_jobs} waiting jobs of pool {pool.pool} are gone", "See the broker's log.")
-    elif pool.perhaps_lost_jobs:
-        add(
-            "jobs_lost",
-            f"{pool.perhaps_lost_jobs} waiting jobs of pool {pool.pool} expired or were revoked, or are gone",
-            "See whether its jobs expire, and the broker's log.",
-            severity=TICKET,
-        )
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
-
-
 def _unknown(seen: Overview, going_on: Collection[IncidentKey]) -> frozenset[IncidentKey]:
-    """Of the incidents that go on, those of pools whose state does not show that they have ended."""
-    unseen = {pool.pool for pool in seen.pools if pool.state not in SHOWS_ALL}
-    unread = {pool.pool for pool in seen.pools if pool.state in UNKNOWN}
-    return frozenset(
-        key
-        for key in going_on
-        if (key.pool in unseen and key.rule in OF_POOL_STATE)
-        or (key.pool in unread and key.rule == "pool_suspended")  # the first of all words: only unknown ones hide it
-    )
+    """Of the incidents that go on, those that are read off queues of pools that are not read now."""
+    unread = {pool.pool for pool in seen.pools if UNREAD.intersection(pool.kinds)}
+    return frozenset(key for key in going_on if key.pool in unread and key.rule in MEASURED)

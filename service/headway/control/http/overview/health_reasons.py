@@ -4,15 +4,14 @@ A reason has a kind, which alerts and dashboards of one's own can distinguish, a
 names a pool, a queue or a host: health is shown without a token.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from headway.control.http.overview.agent_problems import counted_problems
-from headway.control.http.overview.pool_places import ago, expired_s, has_hung_up, is_overdue
+from headway.control.http.overview.pool_places import expired_s, has_hung_up, is_overdue
 from headway.control.http.schemas.responses import HealthOut, PipelineOut, TelemetryHealth
 from headway.control.ingest.ingest import Ingest
-from headway.scaling.conditions.condition_table import CONDITIONS
+from headway.scaling.conditions.pool_conditions import Cause
+from headway.scaling.conditions.pool_sentences import ago
 from headway.scaling.explain import counted, duration
 from headway.store.overview import HealthRow, HostRow, PipelineRow
 
@@ -30,22 +29,13 @@ HEALTH_CLOCK_OFF_S = 5.0  # of Postgres's, whose clock dates what agents and pip
 ROLE_PAGE = "docs/how-to/postgres-role.md says what its role needs"
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """One thing that is not as it should be."""
-
-    kind: str
-    """The name of its condition."""
-    text: str
-
-
 def health_of(
     row: HealthRow,
     *,
     has_event_log: bool,
     telemetry: TelemetryHealth | None = None,
     now_s: float | None = None,
-    more: Iterable[Reason] = (),
+    more: Iterable[Cause] = (),
 ) -> HealthOut:
     """The installation's condition.
 
@@ -77,7 +67,7 @@ def health_of(
     )
 
 
-def with_reasons(health: HealthOut, reasons: Sequence[Reason]) -> HealthOut:
+def with_reasons(health: HealthOut, reasons: Sequence[Cause]) -> HealthOut:
     """``health`` with more ``reasons`` why it is not as it should be."""
     if not reasons:
         return health
@@ -124,7 +114,7 @@ def ailing_pipeline(row: PipelineRow) -> str | None:
     return f"{name} is {stage}: nothing is measured yet"
 
 
-def ailing_hosts(hosts: Iterable[HostRow]) -> list[Reason]:
+def ailing_hosts(hosts: Iterable[HostRow]) -> list[Cause]:
     """Hosts that do not report, report what they may not, or cannot do their work."""
     found = list(hosts)
     away = [row.host.silent_s for row in found if not row.host.is_known and row.host.silent_s is not None]
@@ -146,11 +136,11 @@ def ailing_hosts(hosts: Iterable[HostRow]) -> list[Reason]:
     if more:
         who = f"{counted(more, 'host')} {'reports' if more == 1 else 'report'}"
         found_reasons.append(f"{who} labels or templates that no join token allowed there: see `headway get hosts`")
-    unable = [Reason(kind, text) for kind, text in counted_problems(found)]
-    return [*(Reason("host", text) for text in found_reasons), *unable, *_host_certificates(found)]
+    unable = [Cause(kind, text) for kind, text in counted_problems(found)]
+    return [*(Cause("host", text) for text in found_reasons), *unable, *_host_certificates(found)]
 
 
-def _host_certificates(rows: Iterable[HostRow]) -> list[Reason]:
+def _host_certificates(rows: Iterable[HostRow]) -> list[Cause]:
     since_s = [each_s for each_s in map(expired_s, rows) if each_s is not None]
     if not since_s:
         return []
@@ -158,91 +148,33 @@ def _host_certificates(rows: Iterable[HostRow]) -> list[Reason]:
     if len(since_s) == 1:
         whose = "the certificate of a host that does not report expired"
     return [
-        Reason(
+        Cause(
             "certificate",
             f"{whose} {ago(min(since_s))}: `headway keys client NAME` makes another; see `headway get hosts`",
         )
     ]
 
 
-def ailing_pools(
-    states: Iterable[str],
-    *,
-    short_pools: int = 0,
-    waiting_pools: int = 0,
-    losing_pools: int = 0,
-    perhaps_losing_pools: int = 0,
-    cut_jobs: int = 0,
-    poison_jobs: int = 0,
-    unable_workers: int = 0,
-    bottlenecks: Iterable[Sequence[str]] = (),
-) -> list[Reason]:
-    """Each thing that is wrong with pools.
-
-    Args:
-        states: Of every pool.
-        short_pools: Those whose hosts have no room for all the workers that they want.
-        waiting_pools: Those with workers that hosts were asked for, and do not start.
-        losing_pools: Those whose jobs have vanished before anybody started them.
-        perhaps_losing_pools: Those whose jobs have done so, or have expired.
-        bottlenecks: Of each pool, what keeps more workers from starting or from helping.
-        cut_jobs: Jobs of all of them that ends of workers have cut of late, or may have.
-        poison_jobs: Jobs of all of them whose workers died with them again and again.
-        unable_workers: Workers of all of them that are there and take no jobs.
-    """
-    found = list(states)
-    found_reasons = [_of_pools(kind, found.count(kind)) for kind in ("crash_loop", "failing", "suspended", "no_host")]
-    found_reasons += [_of_pools("capacity", short_pools), _of_pools("unstarted", waiting_pools)]
-    found_reasons += [_bottleneck(*each) for each in Counter(text for texts in bottlenecks for text in texts).items()]
-    found_reasons.append(_of_pools("lost_jobs", losing_pools))
-    found_reasons.append(_of_pools("perhaps_lost_jobs", perhaps_losing_pools))
-    if cut_jobs:
-        were = "job was" if cut_jobs == 1 else "jobs were"
-        text = f"{cut_jobs} {were} cut, or may have been, in the last 15 min: see `headway events`"
-        found_reasons.append(Reason("cut_jobs", text))
-    if poison_jobs:
-        are = "job is" if poison_jobs == 1 else "jobs are"
-        text = f"{poison_jobs} {are} poisonous, workers died with each three times or more: see `headway top`"
-        found_reasons.append(Reason("poison_jobs", text))
-    if unable_workers:
-        take = "worker is there and takes" if unable_workers == 1 else "workers are there and take"
-        found_reasons.append(Reason("unable_workers", f"{unable_workers} {take} no jobs: see `headway top`"))
-    return [reason for reason in found_reasons if reason is not None]
-
-
-def _bottleneck(text: str, number: int) -> Reason:
-    whose = f"{counted(number, 'pool')} {'has' if number == 1 else 'have'} a bottleneck"
-    return Reason("bottleneck", f"{whose}: {text}: see `headway top`")
-
-
-def _of_pools(kind: str, number: int) -> Reason | None:
-    if not number:
-        return None
-    condition = CONDITIONS[kind]
-    are_so = condition.sentence if number == 1 else condition.plural
-    return Reason(kind, f"{counted(number, 'pool')} {are_so}: see `headway top`")
-
-
-def _leader(row: HealthRow) -> list[Reason]:
+def _leader(row: HealthRow) -> list[Cause]:
     if row.leader_age_s is None:
-        return [Reason("leader", "no control plane has led yet: nothing is decided")]
+        return [Cause("leader", "no control plane has led yet: nothing is decided")]
     if row.leader_age_s > HEALTH_LEADER_SILENT_S:
         silent = f"the last one, {row.leader}, has sent no heartbeat for {row.leader_age_s:.0f} s"
-        return [Reason("leader", f"no control plane leads: {silent}")]
+        return [Cause("leader", f"no control plane leads: {silent}")]
     return []
 
 
-def _pipelines(rows: Sequence[PipelineRow]) -> list[Reason]:
+def _pipelines(rows: Sequence[PipelineRow]) -> list[Cause]:
     if not rows:
         return [
-            Reason("pipeline", "no pipeline has written yet: nothing is measured; start `headway pipeline`"),
+            Cause("pipeline", "no pipeline has written yet: nothing is measured; start `headway pipeline`"),
         ]
     lacking = [
-        Reason("upkeep", f"pipeline {each.pipeline} lacks a right in Postgres and leaves out {each.lacks}: {ROLE_PAGE}")
+        Cause("upkeep", f"pipeline {each.pipeline} lacks a right in Postgres and leaves out {each.lacks}: {ROLE_PAGE}")
         for each in rows
         if each.lacks is not None
     ]
-    return [*(Reason("pipeline", text) for each in rows if (text := ailing_pipeline(each)) is not None), *lacking]
+    return [*(Cause("pipeline", text) for each in rows if (text := ailing_pipeline(each)) is not None), *lacking]
 
 
 def _hanging(row: PipelineRow, name: str) -> str | None:
@@ -255,45 +187,43 @@ def _hanging(row: PipelineRow, name: str) -> str | None:
     return f"{name} hangs in a batch: it answers, and {said}, so nothing is measured; its log may say why"
 
 
-def _brokers(read_ages_s: Mapping[str, float]) -> list[Reason]:
+def _brokers(read_ages_s: Mapping[str, float]) -> list[Cause]:
     late = [age_s for age_s in read_ages_s.values() if age_s > HEALTH_READ_LATE_S]
     if not late:
         return []
     if len(late) == len(read_ages_s):
         read = f"no queue that a profile names has been read for {min(late):.0f} s"
-        return [Reason("broker", f"{read}: check that `headway collect` runs and reaches its broker")]
+        return [Cause("broker", f"{read}: check that `headway collect` runs and reaches its broker")]
     some = f"{len(late)} of {len(read_ages_s)} brokers {'has' if len(late) == 1 else 'have'} not been read for"
     return [
-        Reason("broker", f"{some} {max(late):.0f} s: check that `headway collect` reaches it; `headway top` names it")
+        Cause("broker", f"{some} {max(late):.0f} s: check that `headway collect` reaches it; `headway top` names it")
     ]
 
 
-def _collectors(row: HealthRow) -> list[Reason]:
+def _collectors(row: HealthRow) -> list[Cause]:
     if not row.shared_connections:
         return []
     polled = f"{counted(row.shared_connections, 'broker')} {'is' if row.shared_connections == 1 else 'are'} polled by"
     ways = "one counts, the others stand by: end them; `headway describe queue` names them"
-    return [Reason("collectors", f"{polled} several collectors, of which {ways}")]
+    return [Cause("collectors", f"{polled} several collectors, of which {ways}")]
 
 
-def _upkeep(row: HealthRow) -> list[Reason]:
+def _upkeep(row: HealthRow) -> list[Cause]:
     return [*_partitions(row), *_rollups(row)]
 
 
-def _rollups(row: HealthRow) -> list[Reason]:
+def _rollups(row: HealthRow) -> list[Cause]:
     if row.rollups_behind_s is None or row.rollups_behind_s <= HEALTH_ROLLUPS_LATE_S:
         return []
     late = f"metrics are not rolled up for {duration(row.rollups_behind_s)}, and old rows are not deleted"
-    return [
-        Reason("upkeep", f"{late}: see the pipeline's log, and docs/how-to/postgres-role.md where it lacks a right")
-    ]
+    return [Cause("upkeep", f"{late}: see the pipeline's log, and docs/how-to/postgres-role.md where it lacks a right")]
 
 
-def _partitions(row: HealthRow) -> list[Reason]:
+def _partitions(row: HealthRow) -> list[Cause]:
     if row.partition_days is None or row.partition_days >= HEALTH_PARTITION_DAYS_MIN:
         return []
     return [
-        Reason(
+        Cause(
             "upkeep",
             f"decisions can be stored for {max(0, row.partition_days)} days more: upkeep fails, most likely because "
             "a right in Postgres is missing; see the control plane's log and docs/how-to/postgres-role.md",
@@ -301,36 +231,36 @@ def _partitions(row: HealthRow) -> list[Reason]:
     ]
 
 
-def _tokens(row: HealthRow) -> list[Reason]:
+def _tokens(row: HealthRow) -> list[Cause]:
     if not row.expiring_tokens or row.expires_in_s is None:
         return []
     is_one = row.expiring_tokens == 1
     when = f"{'' if is_one else 'the first '}in {duration(row.expires_in_s)}"
     what = f"{counted(row.expiring_tokens, 'token')} {'expires' if is_one else 'expire'} within a day, {when}"
-    return [Reason("credentials", f"{what}: `headway token list` names what to replace")]
+    return [Cause("credentials", f"{what}: `headway token list` names what to replace")]
 
 
-def _telemetry(telemetry: TelemetryHealth | None, *, has_event_log: bool) -> list[Reason]:
+def _telemetry(telemetry: TelemetryHealth | None, *, has_event_log: bool) -> list[Cause]:
     if telemetry is not None and telemetry.refused is not None:  # which says more: that the disk is full, for one
-        return [Reason("event_log", f"telemetry is refused: {telemetry.refused}")]
+        return [Cause("event_log", f"telemetry is refused: {telemetry.refused}")]
     if not has_event_log:
         text = "the event log is not the one that this database knows: telemetry is refused"
-        return [Reason("event_log", text)]
+        return [Cause("event_log", text)]
     if telemetry is None:
         return []
     if (telemetry.oldest_unread_s or 0.0) > HEALTH_UNREAD_LATE_S:
         waiting = f"{telemetry.unread_files} files of events wait for the pipeline"
-        return [Reason("pipeline", f"{waiting}, the oldest for {telemetry.oldest_unread_s:.0f} s")]
+        return [Cause("pipeline", f"{waiting}, the oldest for {telemetry.oldest_unread_s:.0f} s")]
     return []
 
 
-def _clock(row: HealthRow, *, now_s: float | None) -> list[Reason]:
+def _clock(row: HealthRow, *, now_s: float | None) -> list[Cause]:
     if now_s is None or row.clock_s is None or abs(now_s - row.clock_s) <= HEALTH_CLOCK_OFF_S:
         return []
     off_s = now_s - row.clock_s
     way = "ahead of" if off_s > 0 else "behind"
     off = f"the clock of this control plane is {duration(abs(off_s))} {way} that of Postgres"
-    return [Reason("clock", f"{off}: ages and waits are off by as much; set both right")]
+    return [Cause("clock", f"{off}: ages and waits are off by as much; set both right")]
 
 
 def _are(number: int, noun: str) -> str:

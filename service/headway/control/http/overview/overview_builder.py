@@ -11,17 +11,11 @@ from functools import cached_property
 from typing import TypeVar
 
 from headway.control.database_timeout import DatabaseTimeout
-from headway.control.http.overview.health_reasons import Reason, ailing_hosts, ailing_pools, health_of, with_reasons
+from headway.control.http.overview.health_reasons import ailing_hosts, health_of, with_reasons
 from headway.control.http.overview.pool_places import Places
-from headway.control.http.overview.pool_state import WorkerCounts
-from headway.control.http.overview.pool_summary import PoolRows, pool_now
+from headway.control.http.overview.pool_summary import PoolRows, facts_of, pool_now
 from headway.control.http.overview.queue_summary import NOBODY, Reporters, Trouble, measured_age_s, queues_now
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
-from headway.control.http.schemas.incidents.noticed_workers import (
-    OVERDUE_LEAST_S,
-    NoticedWorker,
-    noticed_workers,
-)
 from headway.control.http.schemas.responses import (
     DecisionOut,
     HealthOut,
@@ -34,6 +28,10 @@ from headway.control.http.schemas.responses import (
 from headway.control.scheduler.bucket_backfill import BucketBackfill
 from headway.control.scheduler.bucket_cache import CACHED_S, BucketCache
 from headway.scaling.allocation.host_demand import HostsWanted
+from headway.scaling.conditions.job_troubles import CutRow, PoisonRow
+from headway.scaling.conditions.noticed_workers import OVERDUE_LEAST_S, NoticedWorker, noticed_workers
+from headway.scaling.conditions.pool_conditions import Cause, ailing_pools
+from headway.scaling.conditions.pool_facts import WorkerCounts
 from headway.scaling.measure import BucketRow
 from headway.scaling.metrics.flush_detection import RecentWorkers
 from headway.scaling.metrics.newest_sample import listed_workers
@@ -41,8 +39,8 @@ from headway.scaling.model import Mode, QueueSample, WorkerState
 from headway.scaling.profile import Profile
 from headway.store.engine import Connection, Engine, snapshot, transaction
 from headway.store.events.event_sources import read_collectors, read_sources
-from headway.store.hosts.job_cuts import CUTS_SHOWN_S, CutRow, list_cuts
-from headway.store.hosts.poison_jobs import PoisonRow, list_poison
+from headway.store.hosts.job_cuts import CUTS_SHOWN_S, list_cuts
+from headway.store.hosts.poison_jobs import list_poison
 from headway.store.metrics.service_percentiles import read_service_p99_s
 from headway.store.overview import (
     HealthRow,
@@ -163,7 +161,7 @@ class OverviewBuilder:
         clock: Callable[[], float],
         has_event_log: Callable[[], bool],
         telemetry: Callable[[], TelemetryHealth],
-        more: Callable[[], Sequence[Reason]] = lambda: (),
+        more: Callable[[], Sequence[Cause]] = lambda: (),
         recommends_only: bool = False,
     ) -> None:
         """``more``: what this control plane knows of besides that is not as it should be."""
@@ -177,7 +175,7 @@ class OverviewBuilder:
         self._recent_workers = RecentWorkers()
         # Of two reads at once the one that ends later may bring older rows than the other.
         self._turn = asyncio.Lock()
-        self._ailing: tuple[Reason, ...] = ()
+        self._ailing: tuple[Cause, ...] = ()
         self._read_at_s = float("-inf")
         """When ``_ailing`` was read, by the loop's clock."""
         self._refresh: asyncio.Task[Overview] | None = None
@@ -196,7 +194,7 @@ class OverviewBuilder:
         """The overview of this moment without the queues that no profile names: as cheap, however many there are."""
         return await self._shown(lambda overview: overview, in_pools=True)
 
-    async def ailing(self) -> tuple[Reason, ...]:
+    async def ailing(self) -> tuple[Cause, ...]:
         """What is wrong with pools and hosts, as of the last seconds.
 
         Many ask for health, and often; they share one overview, and nobody waits for the next while the last is young.
@@ -289,7 +287,7 @@ class OverviewBuilder:
         async with self._snapshot() as conn:
             buckets, revision = await read_buckets(conn, from_s=now_s - CACHED_S, after_revision=self._recent.revision)
             health, hosts = await read_health(conn), await read_hosts(conn)
-            noticed = noticed_workers(hosts)
+            noticed = noticed_workers([row.host for row in hosts])
             return OverviewRows(
                 buckets=buckets,
                 revision=revision,
@@ -324,37 +322,17 @@ class OverviewBuilder:
         by_name = {queue.queue: queue for queue in queues}
         places = Places(seen.hosts, now_s=now_s)
         self._recent_workers.take(seen.pools_with_workers(now_s=now_s), now_s=now_s)
-        pools = [
-            pool_now(
-                seen.of_pool(
-                    stored,
-                    self._in_force(stored, now_s=now_s),
-                    have_workers_run=stored.profile.pool in self._recent_workers,
-                    now_s=now_s,
-                ),
-                by_name,
-                troubles,
-                places,
+        pools, known = [], []
+        for stored in seen.profiles:
+            rows = seen.of_pool(
+                stored,
+                self._in_force(stored, now_s=now_s),
+                have_workers_run=stored.profile.pool in self._recent_workers,
                 now_s=now_s,
             )
-            for stored in seen.profiles
-        ]
-        self._ailing = (
-            *ailing_pools(
-                (pool.state for pool in pools),
-                short_pools=sum(pool.binding == "capacity" and pool.state != "no_host" for pool in pools),
-                waiting_pools=sum(
-                    pool.unstarted_workers > 0 and pool.state not in {"no_host", "crash_loop"} for pool in pools
-                ),
-                losing_pools=sum(pool.lost_jobs > 0 for pool in pools),
-                perhaps_losing_pools=sum(pool.perhaps_lost_jobs > 0 for pool in pools),
-                bottlenecks=(pool.bottlenecks for pool in pools),
-                cut_jobs=sum(pool.cut_jobs + pool.perhaps_cut_jobs for pool in pools),
-                poison_jobs=sum(len(pool.poison_jobs) for pool in pools),
-                unable_workers=sum(pool.unable_workers for pool in pools),
-            ),
-            *ailing_hosts(seen.hosts),
-        )
+            known.append(facts_of(rows, by_name, troubles, places, now_s=now_s))
+            pools.append(pool_now(rows, known[-1]))
+        self._ailing = (*ailing_pools(known), *ailing_hosts(seen.hosts))
         return Overview(
             at_s=now_s,
             pools=pools,

@@ -3,12 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from headway.scaling.explain import duration
+from headway.scaling.conditions.pool_sentences import ago, listed
 from headway.scaling.model import Host, HostState
 from headway.scaling.profile import Profile
 from headway.store.overview import HostRow
 
-HOSTS_NAMED = 3
 PLACES_REPORT_LATE_S = 25.0  # agents report every 15 s, give or take a fifth; nearly half of a lease is left then
 
 
@@ -100,17 +99,6 @@ def expired_s(row: HostRow) -> float | None:
 def _expired(row: HostRow) -> str:
     since_s = expired_s(row)
     return "" if since_s is None else f"; its certificate expired {ago(since_s)}"
-
-
-def ago(age_s: float | None) -> str:
-    """How long ago something was, in words."""
-    return "at a time that is not known" if age_s is None else f"{duration(float(round(age_s)))} ago"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names in a row, the first few of many."""
-    shown = ", ".join(names[:HOSTS_NAMED])
-    return shown if len(names) <= HOSTS_NAMED else f"{shown} and {len(names) - HOSTS_NAMED} more"
 
 
 def _fits(host: Host, profile: Profile) -> bool:

@@ -5,33 +5,23 @@ from dataclasses import dataclass, replace
 
 from headway.control.http.overview.pool_places import Places, no_host
 from headway.control.http.overview.pool_state import (
-    Condition,
-    WorkerCounts,
-    causes_of,
     failures_out,
+    host_troubles,
     is_crash_looping,
-    state_of,
     unstarted_workers,
 )
 from headway.control.http.overview.queue_summary import Trouble
-from headway.control.http.schemas.incidents.noticed_workers import (
-    NoticedWorker,
-    awaited_sentence,
-    overdue,
-    overdue_sentence,
-    start_failure_of,
-    unable_of,
-    unable_sentence,
-)
 from headway.control.http.schemas.incidents.poison_responses import PoisonJobOut
 from headway.control.http.schemas.responses import PoolOut, QueueOut
+from headway.scaling.conditions.job_troubles import CutRow, PoisonRow
 from headway.scaling.conditions.member_waits import oldest_wait, pickup_wait
+from headway.scaling.conditions.noticed_workers import NoticedWorker, awaited_sentence, start_failure_of
+from headway.scaling.conditions.pool_conditions import causes_of, state_of
+from headway.scaling.conditions.pool_facts import PoolFacts, WorkerCounts
 from headway.scaling.decisions.bottlenecks import bottlenecks_of
 from headway.scaling.model import Decision, Mode, QueueMetrics, is_suspended
 from headway.scaling.profile import Profile
 from headway.scaling.view import pooled
-from headway.store.hosts.job_cuts import CutRow
-from headway.store.hosts.poison_jobs import PoisonRow
 from headway.store.pools.decisions import StoredDecision
 
 
@@ -78,57 +68,52 @@ class PoolRows:
         return None if self.latest is None else self.latest.decision
 
 
-def pool_now(
+def pool_now(pool: PoolRows, facts: PoolFacts) -> PoolOut:
+    """The pool as it is shown at the moment of ``facts``, which are those of its rows."""
+    profile, latest, decision, now_s = pool.profile, pool.latest, pool.decision, facts.now_s
+    causes = causes_of(facts)
+    texts = {each.kind: each.text for each in causes}
+    return PoolOut.taken_from(
+        facts,
+        profile,
+        mode=profile.mode_at(now_s),
+        state=state_of(facts),
+        oldest_wait=oldest_wait(profile, facts.members),
+        pickup_wait=pickup_wait(profile, facts.members),
+        causes=[each.text for each in causes],
+        kinds=[each.kind for each in causes],
+        running_workers=pool.running_workers,
+        starting_workers=pool.counts.starting,
+        draining_workers=pool.counts.draining,
+        failing_workers=pool.counts.backing_off,
+        unknown_workers=pool.counts.unknown,
+        unable_workers=len(facts.unable),
+        unable=texts.get("unable_workers"),
+        failures=failures_out(facts.failures, profile.failure_limit, facts.metrics),
+        decided_at_s=latest.decided_at.timestamp() if latest else None,
+        binding=decision.binding if decision else None,
+        predicted_pickup_s=decision.predicted_pickup_s if decision else None,
+        cut_jobs=sum(each.is_certain for each in pool.cuts),
+        poison_jobs=[PoisonJobOut.taken_from(each) for each in pool.poison],
+        perhaps_cut_jobs=sum(not each.is_certain for each in pool.cuts),
+        awaited=awaited_sentence(pool.noticed, now_s=now_s),
+        overdue=texts.get("drain_overdue"),
+        notes=list(decision.notes) if decision else [],
+    )
+
+
+def facts_of(
     pool: PoolRows,
     queues: Mapping[str, QueueOut],
     troubles: Mapping[str, Trouble],
     places: Places,
     *,
     now_s: float,
-) -> PoolOut:
-    """The pool as it is shown at ``now_s``; ``queues`` are all that are known, by name, as are their ``troubles``."""
-    profile, latest, decision = pool.profile, pool.latest, pool.decision
-    members = [queues[queue] for queue in profile.queues if queue in queues]
-    condition = _condition(
-        pool, members, [troubles[queue] for queue in profile.queues if queue in troubles], places, now_s=now_s
-    )
-    return PoolOut.taken_from(
-        condition,
-        profile,
-        mode=profile.mode_at(now_s),
-        state=state_of(condition),
-        oldest_wait=oldest_wait(profile, condition.members),
-        pickup_wait=pickup_wait(profile, condition.members),
-        causes=causes_of(condition, places),
-        bottlenecks=condition.bottlenecks,
-        start_failure=start_failure_of(pool.noticed),
-        running_workers=pool.running_workers,
-        starting_workers=pool.counts.starting,
-        draining_workers=pool.counts.draining,
-        failing_workers=pool.counts.backing_off,
-        unknown_workers=pool.counts.unknown,
-        unable_workers=0 if condition.is_suspended else len(unable_of(pool.noticed)),
-        unable=None if condition.is_suspended else unable_sentence(pool.noticed),
-        reported_age_s=places.reported_age_s(profile),
-        failures=failures_out(condition.failures, profile.failure_limit, condition.metrics),
-        decided_at_s=latest.decided_at.timestamp() if latest else None,
-        binding=decision.binding if decision else None,
-        predicted_pickup_s=decision.predicted_pickup_s if decision else None,
-        day_budget=decision.day_budget if decision else None,
-        cut_jobs=sum(each.is_certain for each in pool.cuts),
-        poison_jobs=[PoisonJobOut.taken_from(each) for each in pool.poison],
-        perhaps_cut_jobs=sum(not each.is_certain for each in pool.cuts),
-        awaited=awaited_sentence(pool.noticed, now_s=now_s),
-        overdue=_overdue(condition),
-        notes=list(decision.notes) if decision else [],
-    )
-
-
-def _condition(
-    pool: PoolRows, members: Sequence[QueueOut], troubles: Sequence[Trouble], places: Places, *, now_s: float
-) -> Condition:
-    """What the pool's one word and its reasons are read off."""
+) -> PoolFacts:
+    """What is known of the pool; ``queues`` are all that are known, by name, as are their ``troubles``."""
     profile, decision, target_workers = pool.profile, pool.decision, pool.target_workers
+    members = [queues[queue] for queue in profile.queues if queue in queues]
+    befallen = [troubles[queue] for queue in profile.queues if queue in troubles]
     counts = replace(pool.counts, running=pool.running_workers or 0)
     known = [member.metrics for member in members]
     metrics = pooled(known or [QueueMetrics(queue=queue) for queue in profile.queues])
@@ -139,18 +124,18 @@ def _condition(
     suspension = None if decision is None else decision.suspension
     is_kept_from_jobs = is_suspended(suspension)
     is_failing = decision is not None and decision.is_failing
-    return Condition(
+    return PoolFacts(
         profile=profile,
         metrics=metrics,
         members=known,
         measured_age_s=max((m.measured_age_s for m in members if m.measured_age_s is not None), default=None),
-        failures=[each.failures for each in troubles],
+        failures=[each.failures for each in befallen],
         cuts=pool.cuts,
         poison=pool.poison,
         noticed=pool.noticed,
         service_p99_s=pool.service_p99_s,
-        lost_jobs=sum(each.lost_jobs for each in troubles if not (pool.have_workers_run and each.may_be_revoked)),
-        perhaps_lost_jobs=sum(each.lost_jobs for each in troubles if pool.have_workers_run and each.may_be_revoked),
+        lost_jobs=sum(each.lost_jobs for each in befallen if not (pool.have_workers_run and each.may_be_revoked)),
+        perhaps_lost_jobs=sum(each.lost_jobs for each in befallen if pool.have_workers_run and each.may_be_revoked),
         counts=counts,
         target_workers=target_workers,
         suspension=suspension,
@@ -167,11 +152,12 @@ def _condition(
         else unstarted_workers(
             counts, pool.latest, target_workers=target_workers, mode=profile.mode_at(now_s), now_s=now_s
         ),
-        no_host=no_host(profile, places) if is_wanted else None,
+        no_host=no_host(profile, places) if is_wanted and not is_kept_from_jobs else None,
+        crashing_on=[
+            row.host.name for row in places.of_template(profile.template) if profile.template in row.host.failing
+        ],
+        host_troubles=list(host_troubles(profile.pool, counts.unknown, places)),
+        reported_age_s=places.reported_age_s(profile),
+        day_budget=None if decision is None else decision.day_budget,
         now_s=now_s,
     )
-
-
-def _overdue(condition: Condition) -> str | None:
-    late = overdue(condition.noticed, service_p99_s=condition.service_p99_s, now_s=condition.now_s)
-    return overdue_sentence(late, service_p99_s=condition.service_p99_s, now_s=condition.now_s) if late else None

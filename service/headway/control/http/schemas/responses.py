@@ -13,7 +13,7 @@ from headway.control.http.schemas.host_problems import problems_of
 from headway.control.http.schemas.incidents.poison_responses import PoisonJobOut
 from headway.control.http.schemas.profile_bodies import OverrideBody, ProfileBody
 from headway.control.http.schemas.schema_base import Given
-from headway.scaling.conditions.condition_table import HEALTH_KINDS, STATES
+from headway.scaling.conditions.condition_table import CAUSES, HEALTH_KINDS, STATES
 from headway.scaling.conditions.member_waits import MemberWait
 from headway.scaling.explain import explained
 from headway.scaling.mapping import to_mapping
@@ -397,6 +397,7 @@ class HistoryOut(Given):
     targets: list[TargetPoint]
 
 
+CauseKind = Annotated[str, Field(json_schema_extra={"enum": list(CAUSES)})]
 PoolState = Annotated[str, Field(json_schema_extra={"enum": list(STATES)})]
 
 
@@ -416,6 +417,8 @@ class PoolOut(Given):
     """The worst thing that is true of it; `on_time` only where pickup times were measured and within the objective."""
     causes: list[str]
     """What is wrong with it, worst first; empty where nothing is."""
+    kinds: list[CauseKind]
+    """What each of the causes is about, in their order: a condition."""
     bottlenecks: list[str]
     """Those of these causes that keep more workers from starting or from helping."""
     start_failure: StartFailure | None

@@ -1,10 +1,9 @@
 """Worker processes, as agents and brokers report them."""
 
-from headway.control.http.schemas.incidents.cut_sentences import cut_sentence
 from headway.control.http.schemas.schema_base import Given
+from headway.scaling.conditions.job_troubles import CutRow, cut_sentence
 from headway.scaling.model import ActivitySource, CutCause, Inability, RunningJob, StartFailure, WorkerState
 from headway.store.hosts.hosts import WorkerRow
-from headway.store.hosts.job_cuts import CutRow
 
 
 class WorkerOut(Given):

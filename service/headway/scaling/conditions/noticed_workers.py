@@ -4,21 +4,23 @@ watch them.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from headway.scaling.explain import counted, duration
-from headway.scaling.model import Inability, StartFailure, Worker, WorkerState
-from headway.store.overview import HostRow
+from headway.scaling.model import Host, Inability, StartFailure, Worker, WorkerState
 
 OVERDUE_SERVICE_TIMES = 3.0  # of what 99 % of a pool's jobs take: a worker that drains for longer does not finish one
 OVERDUE_UNKNOWN_S = 3600.0  # where nobody knows how long jobs take
 OVERDUE_LEAST_S = 60.0
 
-INABILITIES: Mapping[Inability, str] = {
-    Inability.STOPPED: "its process is stopped",
-    Inability.ZOMBIE: "its main process has ended, and what started it takes no note",
-    Inability.CONSUMERS_CANCELLED: "it consumes no queue",
-    Inability.POOL_SHRUNK: "it runs fewer jobs at once than its template says",
-}
+INABILITIES: Mapping[Inability, str] = MappingProxyType(
+    {
+        Inability.STOPPED: "its process is stopped",
+        Inability.ZOMBIE: "its main process has ended, and what started it takes no note",
+        Inability.CONSUMERS_CANCELLED: "it consumes no queue",
+        Inability.POOL_SHRUNK: "it runs fewer jobs at once than its template says",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +37,14 @@ class NoticedWorker:
         return max(0.0, now_s - since_s) if is_draining and since_s is not None else 0.0
 
 
-def noticed_workers(hosts: Iterable[HostRow]) -> Mapping[str, Sequence[NoticedWorker]]:
+def noticed_workers(hosts: Iterable[Host]) -> Mapping[str, Sequence[NoticedWorker]]:
     """Pool -> its workers on reachable hosts that drain, fail to start, take no jobs, or run in the background."""
     found: dict[str, list[NoticedWorker]] = {}
-    for row in hosts:
-        for worker in row.host.workers if row.host.is_known else ():
+    for host in hosts:
+        for worker in host.workers if host.is_known else ():
             is_ailing = worker.inability is not None or worker.start_failure is not None
             if worker.state is WorkerState.DRAINING or is_ailing or worker.goes_to_background:
-                found.setdefault(worker.pool, []).append(NoticedWorker(host=row.host.name, worker=worker))
+                found.setdefault(worker.pool, []).append(NoticedWorker(host=host.name, worker=worker))
     return found
 
 
@@ -91,18 +93,15 @@ def unable_sentence(noticed: Iterable[NoticedWorker]) -> str | None:
     return f"{counted(len(unable), 'worker')} {takes}: {where}"
 
 
-def unable_sentences(noticed: Iterable[NoticedWorker]) -> list[str]:
-    """Which workers take no jobs, or run in the background, a sentence each without its full stop."""
-    found = list(noticed)
-    unable = unable_sentence(found)
-    sentences = [] if unable is None else [unable]
-    hidden = next((each for each in found if each.worker.goes_to_background), None)
-    if hidden is not None:
-        sentences.append(
-            f"template {hidden.worker.template} goes to the background, where its agent cannot watch it: it ended with "
-            f"0 and left process {hidden.worker.pid} on {hidden.host}; remove --detach from its argv"
-        )
-    return sentences
+def background_sentence(noticed: Iterable[NoticedWorker]) -> str | None:
+    """Which template goes to the background, where no agent can watch its workers; ``None``: none does."""
+    hidden = next((each for each in noticed if each.worker.goes_to_background), None)
+    if hidden is None:
+        return None
+    return (
+        f"template {hidden.worker.template} goes to the background, where its agent cannot watch it: it ended with "
+        f"0 and left process {hidden.worker.pid} on {hidden.host}; remove --detach from its argv"
+    )
 
 
 def start_failure_of(noticed: Iterable[NoticedWorker]) -> StartFailure | None:

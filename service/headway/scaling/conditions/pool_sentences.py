@@ -1,0 +1,89 @@
+"""What is said of a pool of which a condition is true: sentences without their full stop, with names and figures."""
+
+from collections.abc import Iterator, Sequence
+
+from headway.scaling.conditions.job_troubles import DEATHS
+from headway.scaling.conditions.pool_facts import PoolFacts
+from headway.scaling.explain import counted, duration
+from headway.scaling.metrics.job_failures import failures_text, is_failing, together
+from headway.scaling.profile import Profile
+
+NAMES_SHOWN = 3
+
+
+def lost_jobs(pool: PoolFacts) -> Iterator[str]:
+    """How many jobs are gone."""
+    gone = f"{counted(pool.lost_jobs, 'waiting job')} left its queues without having been started"
+    yield f"{gone}: the broker was flushed or lost its data, or the jobs were deleted"
+
+
+def perhaps_lost_jobs(pool: PoolFacts) -> Iterator[str]:
+    """How many jobs are gone, or have expired."""
+    gone = f"{counted(pool.perhaps_lost_jobs, 'waiting job')} left its queues without a start that was reported"
+    why = "they expired or were revoked, or somebody deleted them, or the broker was flushed or lost its data"
+    yield f"{gone}: {why}"
+
+
+def late(pool: PoolFacts) -> Iterator[str]:
+    """Which job has waited too long."""
+    oldest = pool.oldest_wait
+    if oldest is None or not oldest.is_late:
+        return
+    is_only = len(pool.profile.queues) == 1
+    job = "the oldest job" if is_only else f"the oldest job of {oldest.queue}"
+    waited, target = duration(round(oldest.wait_s, 1)), duration(oldest.objective.target_s)
+    when = "" if pool.has_fresh_depths else f" {ago(pool.sample_age_s)}"
+    yield f"{job} had waited {waited}{when}, longer than {'the' if is_only else 'its'} objective's {target}"
+
+
+def crash_loop(pool: PoolFacts) -> Iterator[str]:
+    """Which workers crash and where, and which job the last one had begun, where it reported that."""
+    last = next((each for each in pool.cuts if each.job_id is not None and each.cause in DEATHS), None)
+    job = "" if last is None else f"; the last one had begun job {last.job_id} of {last.job_class or 'unknown class'}"
+    on = f" on {listed(pool.crashing_on)}" if pool.crashing_on else ""
+    yield f"workers of template {pool.profile.template!r} crash{on}: see the agent's log{job}"
+
+
+def failing(pool: PoolFacts) -> Iterator[str]:
+    """How many jobs fail."""
+    limit = pool.profile.failure_limit
+    total = together(pool.failures)
+    worst = max(pool.failures, key=lambda each: (is_failing(each, limit), each.failed_jobs), default=total)
+    shown = total if is_failing(total, limit) else worst
+    yield failures_text(shown, limit)
+
+
+def stale(pool: PoolFacts) -> Iterator[str]:
+    """What is not known of late."""
+    if pool.metrics.sampled_at_s is None:
+        return
+    if not pool.has_fresh_depths:
+        yield f"its queues were last read {ago(pool.sample_age_s)}: see whether {_readers(pool.profile)}"
+    if not pool.has_fresh_measures:
+        since = "yet" if pool.measured_age_s is None else f"since {ago(pool.measured_age_s)}"
+        yield f"pickup times and rates have not been measured {since}"
+
+
+def unstarted(pool: PoolFacts) -> Iterator[str]:
+    """How many workers that were asked for do not run."""
+    number, ended = pool.unstarted_workers, min(pool.counts.backing_off, pool.unstarted_workers)
+    why = f"{ended} ended too early" if ended else "no host has started them yet"
+    asked = f"{number} {'worker that was' if number == 1 else 'workers that were'} asked for a while ago"
+    yield f"{asked} {'does' if number == 1 else 'do'} not run, and {why}: see the agent's log"
+
+
+def ago(age_s: float | None) -> str:
+    """How long ago something was, in words."""
+    return "at a time that is not known" if age_s is None else f"{duration(float(round(age_s)))} ago"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a row, the first few of many."""
+    shown = ", ".join(names[:NAMES_SHOWN])
+    return shown if len(names) <= NAMES_SHOWN else f"{shown} and {len(names) - NAMES_SHOWN} more"
+
+
+def _readers(profile: Profile) -> str:
+    """Who brings what is known of its queues."""
+    connections = sorted({queue.partition("/")[0] for queue in profile.queues})
+    return f"`headway collect` runs and reaches broker {listed([repr(each) for each in connections])}"
