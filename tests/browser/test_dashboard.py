@@ -347,7 +347,7 @@ async def test_what_is_wrong_with_the_installation_is_on_the_page_in_words(brows
         await expect(reasons).to_contain_text("hangs in a batch: it answers, and has not written for")
         await expect(reasons).to_contain_text("1 of 2 brokers has not been read for")
         await expect(reasons).to_contain_text("1 pool has no reachable host to run on: see headway top")
-        await expect(page.locator("#headline")).to_have_text("second/other: no reachable host can run workers")
+        await expect(page.locator("#headline")).to_have_text("second/other: no host")
         row = page.get_by_role("row").filter(has_text="second/other")
         await expect(row).to_contain_text("no reachable host has template 'nowhere': no host.toml names it")
 

@@ -201,7 +201,7 @@ async def test_12_jobs_that_all_fail_are_the_headline_and_the_row_says_how_many(
 ) -> None:
     one_pool(seed, finished_jobs=0, failed_jobs=40)
     async with serve() as (url, _, _), opened(browser, url) as (page, _wrong):
-        await expect(page.locator("#headline")).to_have_text("redis/mail: too many jobs fail")
+        await expect(page.locator("#headline")).to_have_text("redis/mail: failing")
         row = page.get_by_role("row").filter(has_text="redis/mail")
         await expect(row.locator("[data-part=badge]")).to_have_text("failing")
         await expect(row).to_contain_text("40 of 40 jobs (100 %) failed in the last 5 min")

@@ -2,6 +2,7 @@
 
 import { counted, aged } from "./format.js";
 import { byName } from "./find.js";
+import { urgencyOf } from "./states.js";
 
 /** The entries, in no order. */
 export function entriesOf({ pools, queues }) {
@@ -34,10 +35,8 @@ export const usedOf = (wait) => (wait && wait.wait_s !== null ? wait.wait_s / wa
 /** Whether the queues of a pool were last read long ago; it may be late all the same. */
 const isOld = (pool) => (pool?.kinds ?? []).includes("stale");
 
-const RANKS = { breaching: 7, crash_loop: 6, failing: 5, no_host: 4, suspended: 4, stale: 3, unseen: 3, unmeasured: 2, recovering: 2, bottleneck: 2 };
-
-/** How much attention an entry needs: late, then unknown, then lately late, then all that meet their objective. */
-const rank = ({ pool }) => (pool ? RANKS[pool.state] ?? 1 : 0);
+/** How much attention an entry needs: a queue without a profile needs the least. */
+const rank = ({ pool }) => (pool ? urgencyOf(pool.state) : -1);
 
 const VALUES = {
   state: rank,

@@ -1,13 +1,14 @@
 // What is so, in a sentence: the worst first, and nothing better than is known.
 
 import { ago, counted, duration } from "./format.js";
+import { statesOf, wordOf } from "./states.js";
 
-/** States that need somebody, worst first. */
-export const BAD = ["breaching", "crash_loop", "failing", "no_host", "suspended", "stale", "unseen", "unmeasured", "bottleneck"];
 const OLD_S = 10; // an age under this is the usual one: pipeline, agents and collectors report at least every few seconds
 
+const isDark = (pool) => ["stale", "unseen"].includes(pool.state);
+
 /** Pools that are late or cannot do their work. */
-export const urgent = (pools) => pools.filter((pool) => BAD.slice(0, 4).includes(pool.state));
+export const urgent = (pools) => pools.filter((pool) => !isDark(pool) && statesOf("page").includes(pool.state));
 
 /** A pool's name for people: that of its queue, where it has one. */
 export const nameOf = (pool) => (pool.queues.length === 1 ? pool.queues[0] : pool.pool);
@@ -60,17 +61,17 @@ export function headline({ pools, queues, health }, { withAge = true } = {}) {
   const names = (which) => pools.filter((pool) => which.includes(pool.state)).map(nameOf);
   const late = names(["breaching"]);
   if (late.length) return `${list(late)} ${late.length === 1 ? "is" : "are"} late${restsOn(pools.filter((pool) => pool.state === "breaching"))}`;
-  for (const [state, what] of [["crash_loop", "workers crash"], ["failing", "too many jobs fail"], ["no_host", "no reachable host can run workers"], ["suspended", "something beside Headway keeps the workers from taking jobs"]]) {
+  for (const state of statesOf("page")) {
     const some = names([state]);
-    if (some.length) return `${list(some)}: ${what}`;
+    if (some.length) return `${list(some)}: ${wordOf(state)}${state === "stale" ? ", so nothing is scaled down" : ""}`;
   }
-  const dark = names(["stale", "unseen"]);
-  if (dark.length) return `${list(dark)}: no fresh data, so nothing is scaled down`;
   const unmeasured = pools.filter((pool) => pool.state === "unmeasured");
   const unknown = unmeasured.filter((pool) => !isHeld(pool)).map(nameOf);
   if (unknown.length) return `${list(unknown)}: whether the objective is met is unknown`;
-  const bound = names(["bottleneck"]);
-  if (bound.length) return `${list(bound)}: more workers do not start or do not help`;
+  for (const state of statesOf("ticket")) {
+    const some = names([state]);
+    if (some.length) return `${list(some)}: ${wordOf(state)}`;
+  }
   const near = names(["at_risk"]);
   if (near.length) return `${list(near)} ${near.length === 1 ? "is" : "are"} close to being late`;
   if (unmeasured.length) return heldJobs(unmeasured, withAge);

@@ -5,7 +5,7 @@ import { compared, entriesOf, namesOf, oldestOf, tally, usedOf } from "./entries
 import { Finder } from "./find.js";
 import { named } from "./sentences.js";
 import { draw, sparkline } from "./sparkline.js";
-import { MEANINGS, STATES } from "./states.js";
+import { meaningOf, wordOf } from "./states.js";
 import { ago, count, counted, decimal, duration, inFlight, longestWait, slo, rate, waiting } from "./format.js";
 
 const ROWS_SHOWN = 250; // of a thousand, drawing all would hold the page up at each update; what needs attention is first
@@ -219,9 +219,9 @@ function showState(element, { kind, pool }) {
   const state = kind === "unmanaged" ? "unmanaged" : pool.state;
   const badge = part(element, "badge");
   badge.hidden = kind === "member";
-  say(badge, STATES[state] ?? state);
+  say(badge, wordOf(state));
   mark(badge, "data-state", state);
-  mark(badge, "title", [MEANINGS[state], ...(pool?.causes ?? []).map((cause) => `${cause}.`)].filter(Boolean).join(" "));
+  mark(badge, "title", [meaningOf(state), ...(pool?.causes ?? []).map((cause) => `${cause}.`)].filter(Boolean).join(" "));
   const mode = part(element, "mode");
   const paused = kind === "pool" ? MODES[pool.mode] : undefined;
   mode.hidden = !paused;

@@ -1,6 +1,7 @@
 // What is known now: the newest overview, when it was true, and whether newer ones come.
 
 import { changed } from "./changes.js";
+import { learn } from "./states.js";
 
 export class Store {
   /** The newest overview; null until the first. */
@@ -19,6 +20,7 @@ export class Store {
     const overview = name === "change" ? changed(this.overview, data) : data;
     this.#number = number;
     this.overview = overview;
+    learn(overview);
     this.#skew_s = overview.at_s - Date.now() / 1000;
     this.isLive = true;
     this.#changed();

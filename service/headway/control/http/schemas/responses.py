@@ -13,7 +13,8 @@ from headway.control.http.schemas.host_problems import problems_of
 from headway.control.http.schemas.incidents.poison_responses import PoisonJobOut
 from headway.control.http.schemas.profile_bodies import OverrideBody, ProfileBody
 from headway.control.http.schemas.schema_base import Given
-from headway.scaling.conditions.condition_table import CAUSES, HEALTH_KINDS, STATES
+from headway.scaling.conditions.condition import Condition
+from headway.scaling.conditions.condition_table import CAUSES, CONDITIONS, HEALTH_KINDS, STATES, STATES_BY_URGENCY
 from headway.scaling.conditions.member_waits import MemberWait
 from headway.scaling.explain import explained
 from headway.scaling.mapping import to_mapping
@@ -489,6 +490,28 @@ class PoolsOut(Given):
     health: HealthOut
 
 
+class StateOut(Given):
+    """A state that pools can have."""
+
+    state: PoolState
+    word: str
+    """A word or two for it."""
+    meaning: str
+    """What is true of a pool in it."""
+    severity: Literal["page", "ticket", "note"] | None
+    """How urgent it is; null: it is in order."""
+
+    @classmethod
+    def of(cls, condition: Condition) -> "StateOut":
+        """The state that a condition is."""
+        return cls(
+            state=condition.name,
+            word=condition.word,
+            meaning=f"The pool {condition.sentence}.",
+            severity=None if condition.severity is None else condition.severity.value,
+        )
+
+
 class Overview(Given):
     """Everything that the dashboard shows, at one moment."""
 
@@ -499,3 +522,7 @@ class Overview(Given):
     decisions: list[DecisionOut]
     health: HealthOut
     hosts_wanted: list[HostsWantedOut]
+    states: list[StateOut] = Field(
+        default_factory=lambda: [StateOut.of(CONDITIONS[name]) for name in dict.fromkeys((*STATES_BY_URGENCY, *STATES))]
+    )
+    """What pools can be, the most urgent first."""

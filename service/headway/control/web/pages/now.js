@@ -6,11 +6,12 @@ import { DecisionList } from "../decisions.js";
 import { $, el, mark, say } from "../dom.js";
 import { usedOf } from "../entries.js";
 import { ago, clock, counted, duration, hasOwn, rate, ratio, slo } from "../format.js";
-import { BAD, doing, headline, nameOf, running } from "../headline.js";
+import { doing, headline, nameOf, running } from "../headline.js";
 import { HostList, showWanted } from "../hosts.js";
 import { IncidentList } from "../incidents.js";
 import { QueueTable } from "../queues.js";
 import { remember as rememberWaits } from "../sparkline.js";
+import { statesOf } from "../states.js";
 import { Today } from "../today.js";
 
 const HISTORY_MINUTES = 10;
@@ -146,7 +147,7 @@ class Now {
     const found = this.#table.pools(overview);
     const pools = found.length ? found : overview.pools;
     if (pools.some((pool) => pool.pool === this.#selected)) return;
-    const bad = BAD.map((which) => pools.filter((pool) => pool.state === which)).find((some) => some.length) ?? pools.slice(0, 1);
+    const bad = statesOf("page", "ticket", "note").map((which) => pools.filter((pool) => pool.state === which)).find((some) => some.length) ?? pools.slice(0, 1);
     const worst = bad.reduce((one, other) => (one && behind(one) >= behind(other) ? one : other), null);
     this.#choose(worst?.pool ?? null);
   }

@@ -12,7 +12,7 @@ import { askForToken } from "../signin.js";
 import { reasonOf, TokenNeeded } from "../stream.js";
 import { share } from "../today.js";
 import { loadPlots } from "../uplot.js";
-import { MEANINGS, STATES } from "../states.js";
+import { meaningOf, wordOf } from "../states.js";
 
 const POINTS = 300;
 const DECISIONS_SHOWN = 200;
@@ -144,9 +144,9 @@ class SeriesPage {
       return;
     }
     mark(controls, "href", link("/profiles", pool.pool));
-    say(badge, STATES[pool.state] ?? pool.state);
+    say(badge, wordOf(pool.state));
     mark(badge, "data-state", pool.state);
-    mark(badge, "title", MEANINGS[pool.state]);
+    mark(badge, "title", meaningOf(pool.state));
     const desired = pool.target_workers === null ? "" : ` of ${count(pool.target_workers)} desired`;
     const read = pool.metrics.sampled_at_s === null ? "never read" : `read ${ago(moment_s - pool.metrics.sampled_at_s)}`;
     say(facts, `${slo(queue?.objective ?? pool.objective)} · ${pool.running_workers}${desired} running, at most ${pool.workers_max} · ${this.#others(pool)} · ${read}`);
