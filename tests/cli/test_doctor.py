@@ -390,6 +390,21 @@ def test_a_reason_of_health_names_the_pools_or_hosts_that_it_is_about(kind: str,
     assert found.text == ("so it is" if named is None else f"so it is ({named})")
 
 
+def test_a_reason_of_health_names_the_pools_with_its_own_cause_only() -> None:
+    known = control_plane.Installation(
+        health={"reasons": ["so it is"], "kinds": ["capacity"]},
+        version="",
+        pools=[
+            {"pool": "mail", "causes": ["job a was cut", "no room"], "kinds": ["cut_jobs", "capacity"]},
+            {"pool": "bulk", "causes": ["job b was cut"], "kinds": ["cut_jobs"]},
+        ],
+        queues=[],
+        hosts=[],
+    )
+    (found,) = control_plane.health_findings(known)
+    assert found.text == "so it is (mail: no room)"
+
+
 def paused_pool(**values: Any) -> dict[str, Any]:
     metrics = {"waiting_jobs": 5, "oldest_age_s": 36.0}
     row = {"pool": "mail", "state": "unmeasured", "mode": "pause", "sample_age_s": 3.0, "metrics": metrics}

@@ -11,15 +11,12 @@ from headway.cli.doctor.finding import Finding, fault, faults, fine, skipped, wa
 from headway.cli.operator.queue import queues_of
 from headway.environment import ClientSettings
 from headway.errors import Forbidden, HeadwayError, Misconfigured, Unauthenticated
-from headway.scaling.conditions.condition import Subject
-from headway.scaling.conditions.condition_table import CONDITIONS
+from headway.scaling.conditions.condition import Condition, Subject
+from headway.scaling.conditions.condition_table import CLOCK_OFF_S, CONDITIONS, HEARTBEAT_MISSED_S, PIPELINE_SILENT_S
 
 DOCTOR_ANSWER_S = 5.0
-CLOCK_OFF_S = 5.0  # as between the control plane and Postgres
 NAMED_MAX = 5
 WARM_UP_STAGES = frozenset({"starting", "warming_up"})
-WARM_UP_S = 180.0  # one that writes nothing for so long is no warm-up
-ANSWERS_WITHIN_S = 5.0  # a pipeline has a heartbeat every second
 OF_UNKNOWN_KIND = "see docs/reference/conditions.md of the control plane's version, which is a later one"
 
 
@@ -125,7 +122,7 @@ def health_findings(found: Installation) -> Iterator[Finding]:
             yield skipped("pipeline", f"{text}; ask again in a minute")
             continue
         condition = CONDITIONS.get(kind)
-        named = "" if condition is None else _named(found, condition.subject)
+        named = "" if condition is None else _named(found, condition)
         yield fault(kind.replace("_", " "), text + named, cure=OF_UNKNOWN_KIND if condition is None else condition.cure)
 
 
@@ -134,21 +131,27 @@ def is_warming_up(health: Mapping[str, Any]) -> bool:
     pipelines = health.get("pipelines", ())
     return bool(pipelines) and all(
         row["stage"] in WARM_UP_STAGES
-        and row["written_age_s"] <= WARM_UP_S
-        and (row["beat_age_s"] is None or row["beat_age_s"] <= ANSWERS_WITHIN_S)
+        and row["written_age_s"] <= PIPELINE_SILENT_S
+        and (row["beat_age_s"] is None or row["beat_age_s"] <= HEARTBEAT_MISSED_S)
         for row in pipelines
     )
 
 
-def _named(found: Installation, subject: Subject) -> str:
-    """The pools or hosts that may be meant, in brackets."""
+def _named(found: Installation, condition: Condition) -> str:
+    """The pools or hosts of which ``condition`` is true, in brackets."""
     about = []
-    if subject is Subject.POOL:
-        about = [f"{row['pool']}: {row['causes'][0]}" for row in found.pools if row["causes"]]
-    elif subject is Subject.HOST:
+    if condition.subject is Subject.POOL:
+        about = [f"{row['pool']}: {text}" for row in found.pools if (text := _cause(row, condition.name))]
+    elif condition.subject is Subject.HOST:
         about = [row["name"] for row in found.hosts if not row["is_known"] or row["hung_up_s"] is not None]
         about += [f"{row['name']}: {'; '.join(row['problems'])}" for row in found.hosts if row["problems"]]
     return f" ({'; '.join(about[:NAMED_MAX])})" if about else ""
+
+
+def _cause(row: Mapping[str, Any], kind: str) -> str | None:
+    """What is said of a pool for ``kind``; of a control plane that names no kinds, what is worst."""
+    kinds = row.get("kinds", [kind] * len(row["causes"]))
+    return next((text for each, text in zip(kinds, row["causes"], strict=True) if each == kind), None)
 
 
 def version_findings(found: Installation) -> Iterator[Finding]:

@@ -22,6 +22,9 @@ from headway.scaling.conditions.noticed_workers import (
 from headway.scaling.metrics.attainment import FAST, SLOW
 
 CERTIFICATE_DAYS = 7
+CLOCK_OFF_S = 5.0  # of Postgres's clock, which dates what agents and pipelines do, or of the control plane's
+PIPELINE_SILENT_S = 180.0  # longer than a warm-up may take without a word
+HEARTBEAT_MISSED_S = 5.0  # of a pipeline, which has one every second
 PAGE, TICKET, NOTE = Severity
 _of_installation = partial(Condition, subject=Subject.INSTALLATION)
 _of_host = partial(Condition, subject=Subject.HOST)
@@ -108,8 +111,8 @@ OF_INSTALLATION: Sequence[Condition] = (
     ),
     _of_installation(
         name="clock",
-        sentence="the clocks of a control plane and Postgres differ by more than 5 s, or that of a sender or host is "
-        "wrong",
+        sentence=f"the clocks of a control plane and Postgres differ by more than {CLOCK_OFF_S:g} s, or that of a "
+        "sender or host is wrong",
         severity=PAGE,
         cure="synchronize the clocks of the machines, as with `timedatectl set-ntp true`, and restart nothing",
         seen_after="immediately",

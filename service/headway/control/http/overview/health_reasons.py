@@ -10,6 +10,7 @@ from headway.control.http.overview.agent_problems import counted_problems
 from headway.control.http.overview.pool_places import expired_s, has_hung_up, is_overdue
 from headway.control.http.schemas.responses import HealthOut, PipelineOut, TelemetryHealth
 from headway.control.ingest.ingest import Ingest
+from headway.scaling.conditions.condition_table import CLOCK_OFF_S, HEARTBEAT_MISSED_S, PIPELINE_SILENT_S
 from headway.scaling.conditions.pool_conditions import Cause
 from headway.scaling.conditions.pool_sentences import ago
 from headway.scaling.explain import counted, duration
@@ -17,13 +18,10 @@ from headway.store.overview import HealthRow, HostRow, PipelineRow
 
 HEALTH_LEADER_SILENT_S = 10.0  # a standby ends a leader silent for 8 s
 HEALTH_PIPELINE_BEHIND_S = 10.0  # two buckets; a batch takes a second
-HEALTH_PIPELINE_SILENT_S = 180.0  # longer than a warm-up may take without a word
-HEALTH_HEARTBEAT_MISSED_S = 5.0  # of one with a heartbeat, which has one every second
 HEALTH_PARTITION_DAYS_MIN = 6  # upkeep makes seven ahead, every ten minutes
 HEALTH_READ_LATE_S = 10.0  # collectors report every queue each 5 s
 HEALTH_ROLLUPS_LATE_S = 900.0  # they are made every minute; after a rebuild of two hours within a few
 HEALTH_UNREAD_LATE_S = 60.0  # a batch takes a second
-HEALTH_CLOCK_OFF_S = 5.0  # of Postgres's, whose clock dates what agents and pipelines do
 
 
 ROLE_PAGE = "docs/how-to/postgres-role.md says what its role needs"
@@ -99,7 +97,7 @@ def ailing_pipeline(row: PipelineRow) -> str | None:
         return f"{name} was stopped {row.written_age_s:.0f} s ago: start `headway pipeline`"
     if row.stage == "crashed":
         return f"{name} crashed {row.written_age_s:.0f} s ago: nothing is measured until it is restarted"
-    if row.beat_age_s is not None and row.beat_age_s > HEALTH_HEARTBEAT_MISSED_S:
+    if row.beat_age_s is not None and row.beat_age_s > HEARTBEAT_MISSED_S:
         return (
             f"{name} not responding: no heartbeat for {row.beat_age_s:.0f} s, so nothing is measured; "
             "it is stopped, hung or killed, and its log may say why"
@@ -109,7 +107,7 @@ def ailing_pipeline(row: PipelineRow) -> str | None:
     if row.is_ready:
         return _hanging(row, name)
     stage = row.stage.replace("_", " ")
-    if row.written_age_s > HEALTH_PIPELINE_SILENT_S:
+    if row.written_age_s > PIPELINE_SILENT_S:
         return f"{name} has reported nothing for {row.written_age_s:.0f} s since it was {stage}: see its log"
     return f"{name} is {stage}: nothing is measured yet"
 
@@ -255,7 +253,7 @@ def _telemetry(telemetry: TelemetryHealth | None, *, has_event_log: bool) -> lis
 
 
 def _clock(row: HealthRow, *, now_s: float | None) -> list[Cause]:
-    if now_s is None or row.clock_s is None or abs(now_s - row.clock_s) <= HEALTH_CLOCK_OFF_S:
+    if now_s is None or row.clock_s is None or abs(now_s - row.clock_s) <= CLOCK_OFF_S:
         return []
     off_s = now_s - row.clock_s
     way = "ahead of" if off_s > 0 else "behind"
