@@ -392,7 +392,7 @@ GUARDS = (
         ("http/overview/pool_summary.py", "not (is_kept_from_jobs or (", "not (False or ("),
         (
             "http/overview/alerting.py",
-            "        if kind in TICKETS_IN_HEALTH:\n            continue",
+            "        if kind in WITH_OWN_INCIDENT:\n            continue",
             "        if False:\n            continue",
         ),
         ("http/overview/alerting.py", "severity=condition.severity.value", "severity=PAGE"),

@@ -66,7 +66,13 @@ PLANTED: dict[str, tuple[dict[str, str], set[str]]] = {
     "HeadwayNoLeader": ({'headway_leader_silent_seconds{instance="a",job="headway"}': "11+60x70"}, set()),
     "HeadwayPoolUndecided": ({f"headway_pool_decided_age_seconds{{{POOL}}}": "601+60x70"}, set()),
     "HeadwayPoolLate": (BREACHING, set()),
-    "HeadwayPoolBroken": ({f'headway_pool_state{{{POOL},state="crash_loop"}}': "1x70"}, set()),
+    "HeadwayPoolBroken": (
+        {
+            f'headway_pool_state{{{POOL},state="crash_loop"}}': "1x70",
+            'headway_health_reason{instance="a",job="headway",reason="crash_loop"}': "1x70",
+        },
+        set(),
+    ),
     # Health names the suspension as well, which is no page.
     "HeadwayPoolSuspended": (
         {
@@ -83,7 +89,13 @@ PLANTED: dict[str, tuple[dict[str, str], set[str]]] = {
         set(),
     ),
     "HeadwayPoolUnknown": ({f'headway_pool_state{{{POOL},state="stale"}}': "1x70"}, set()),
-    "HeadwayJobsLost": ({f"headway_pool_lost_jobs{{{POOL}}}": "12x70"}, set()),
+    "HeadwayJobsLost": (
+        {
+            f"headway_pool_lost_jobs{{{POOL}}}": "12x70",
+            'headway_health_reason{instance="a",job="headway",reason="lost_jobs"}': "1x70",
+        },
+        set(),
+    ),
     "HeadwayJobsPerhapsLost": (
         {
             f"headway_pool_perhaps_lost_jobs{{{POOL}}}": "12x70",
@@ -91,7 +103,13 @@ PLANTED: dict[str, tuple[dict[str, str], set[str]]] = {
         },
         set(),
     ),
-    "HeadwayJobsCut": ({f"headway_pool_cut_jobs{{{POOL}}}": "1x70"}, set()),
+    "HeadwayJobsCut": (
+        {
+            f"headway_pool_cut_jobs{{{POOL}}}": "1x70",
+            'headway_health_reason{instance="a",job="headway",reason="cut_jobs"}': "1x70",
+        },
+        set(),
+    ),
     "HeadwayJobsPerhapsCut": (
         {
             f"headway_pool_perhaps_cut_jobs{{{POOL}}}": "1x70",

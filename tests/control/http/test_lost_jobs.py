@@ -46,7 +46,7 @@ async def test_waiting_jobs_that_a_flushed_broker_lost_are_reported(
     assert pool["causes"][0].startswith("58 waiting jobs left its queues without having been started: the broker was")
     assert [kind for kind in pool["health"]["kinds"] if "lost" in kind] == ["lost_jobs"]
     assert 'headway_pool_lost_jobs{pool="mail"} 58.0' in (await client.get("/metrics")).text
-    assert await severities(engine) == {"jobs_lost": "page", "lost_jobs": "page"}
+    assert await severities(engine) == {"jobs_lost": "page"}
 
 
 @pytest.mark.parametrize("source", [EMITTERS, COLLECTOR])
@@ -80,7 +80,7 @@ async def test_jobs_that_the_broker_drops_as_configured_are_no_incident(
     pool = await pool_of(client)
     assert (pool["lost_jobs"], pool["perhaps_lost_jobs"]) == (lost_jobs, 0)
     assert [kind for kind in pool["health"]["kinds"] if "lost" in kind] == ["lost_jobs"] * bool(lost_jobs)
-    assert await severities(engine) == ({"jobs_lost": "page", "lost_jobs": "page"} if lost_jobs else {})
+    assert await severities(engine) == ({"jobs_lost": "page"} if lost_jobs else {})
 
 
 def test_workers_that_left_may_have_dropped_what_is_still_shown() -> None:

@@ -635,15 +635,16 @@ OF_POOLS: Sequence[Condition] = (
     ),
 )
 _ALL = (*OF_INSTALLATION, *OF_HOSTS, *OF_POOLS)
-TICKETS_IN_HEALTH = frozenset(each.name for each in _ALL if each.is_in_health and each.severity is TICKET)
+WITH_OWN_INCIDENT = frozenset(each.name for each in _ALL if each.is_in_health and each.own_rule)
+"""The kinds of health that are an incident, and a rule of Prometheus, of their own: they need no second one."""
 _DEGRADED = _of_installation(
     name=DEGRADED,
-    sentence="health is degraded by a condition that is to be paged for",
+    sentence="health is degraded by a condition that has no incident of its own",
     severity=PAGE,
     cure="`headway get health` has a sentence for each reason",
     alert=Alert(
         name="HeadwayDegraded",
-        expression=f'headway_health_reason{{reason!~"{"|".join(sorted(TICKETS_IN_HEALTH))}"}} == 1',
+        expression=f'headway_health_reason{{reason!~"{"|".join(sorted(WITH_OWN_INCIDENT))}"}} == 1',
         for_s=120,
         summary="health is degraded, and the reason is {{ $labels.reason }}: headway get health",
     ),

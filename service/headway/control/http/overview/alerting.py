@@ -10,7 +10,7 @@ from headway.control.http.overview.overview_builder import OverviewBuilder
 from headway.control.http.schemas.responses import Overview, PoolOut
 from headway.errors import Unavailable
 from headway.scaling.conditions.condition import DEGRADED, Severity
-from headway.scaling.conditions.condition_table import CONDITIONS, TICKETS_IN_HEALTH
+from headway.scaling.conditions.condition_table import CONDITIONS, WITH_OWN_INCIDENT
 from headway.scaling.conditions.incident_rules import (
     IncidentChange,
     IncidentCondition,
@@ -96,8 +96,8 @@ def conditions_of(seen: Overview) -> Mapping[IncidentKey, IncidentCondition]:
                 severity=PAGE, summary=f"host {host.name} {away.sentence}", action=away.cure_for()
             )
     for kind, reason in zip(seen.health.kinds, seen.health.reasons, strict=True):
-        if kind in TICKETS_IN_HEALTH:
-            continue  # of each pool it is an incident of its own, and no breach
+        if kind in WITH_OWN_INCIDENT:
+            continue
         found[IncidentKey(rule=DEGRADED, kind=kind)] = IncidentCondition(
             severity=PAGE, summary=reason, action=CONDITIONS[kind].cure_for()
         )
