@@ -150,7 +150,7 @@ PLANTED: dict[str, tuple[dict[str, str], set[str]]] = {
         {f'headway_pool_evaluation_delay_seconds{{{POOL},quantile="0.95"}}': "6x70"},
         set(),
     ),
-    "HeadwayDrainOverdue": ({f'headway_pool_workers{{{POOL},state="draining"}}': "1x70"}, set()),
+    "HeadwayDrainOverdue": ({f"headway_pool_overdue_workers{{{POOL}}}": "1x70"}, set()),
     "HeadwayWorkersForced": (
         {'headway_host_forced_workers_total{instance="a",job="headway",host="h",pool="mail"}': "0+1x70"},
         set(),

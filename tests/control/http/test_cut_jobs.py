@@ -329,6 +329,7 @@ async def test_a_worker_that_drains_for_longer_than_its_jobs_take_is_an_incident
     overviews = OverviewBuilder(engine=engine, clock=lambda: now_s, has_event_log=lambda: True, telemetry=lambda: None)
     (pool,) = (await overviews.of_pools()).pools
     assert (pool.overdue is not None) == is_overdue
+    assert pool.overdue_workers == int(is_overdue)
     assert pool.awaited is not None
     assert "w1 on a, draining for" in pool.awaited
     assert pool.awaited.endswith("; it runs job j1 of shop.send")

@@ -516,6 +516,7 @@ OF_POOLS: Sequence[Condition] = (
         severity=PAGE,
         cure="see what it does on its host; `headway kill WORKER` ends it, and cuts its jobs",
         own_rule="drain_overdue",
+        alert=Alert(name="HeadwayDrainOverdue", expression="headway_pool_overdue_workers > 0"),
         is_true=lambda pool: bool(pool.overdue),
         says=lambda pool: [overdue_sentence(pool.overdue, service_p99_s=pool.service_p99_s, now_s=pool.now_s)],
     ),
@@ -594,13 +595,6 @@ OF_POOLS: Sequence[Condition] = (
             for_s=300,
             summary=f"evaluations of {_POOL} begin {{{{ $value }}}} s late",
         ),
-    ),
-    _of_pool(
-        name="draining_long",
-        sentence="has had draining workers for an hour",
-        severity=TICKET,
-        cure="`headway describe pool POOL` names them; read the worker's log",
-        alert=Alert(name="HeadwayDrainOverdue", expression='headway_pool_workers{state="draining"} > 0', for_s=3600),
     ),
     *(
         _of_pool(

@@ -98,6 +98,7 @@ def pool_now(pool: PoolRows, facts: PoolFacts) -> PoolOut:
         perhaps_cut_jobs=sum(not each.is_certain for each in pool.cuts),
         awaited=awaited_sentence(pool.noticed, now_s=now_s),
         overdue=texts.get("drain_overdue"),
+        overdue_workers=len(facts.overdue),
         notes=list(decision.notes) if decision else [],
     )
 

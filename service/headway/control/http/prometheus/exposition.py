@@ -194,6 +194,11 @@ OF_POOLS: Figures[PoolOut] = (
         "Waiting jobs that left lately while workers ran, expired or lost.",
         lambda pool: pool.perhaps_lost_jobs,
     ),
+    (
+        "overdue_workers",
+        "Workers that drain for more than three times as long as 99 % of the jobs take.",
+        lambda pool: pool.overdue_workers,
+    ),
     ("unable_workers", "Workers that are there and take no jobs.", lambda pool: pool.unable_workers),
     ("cut_jobs", "Jobs that ends of workers have cut in the last 15 minutes.", lambda pool: pool.cut_jobs),
     ("poison_jobs", "Jobs whose workers died with them three times or more.", lambda pool: len(pool.poison_jobs)),

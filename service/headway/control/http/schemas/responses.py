@@ -473,6 +473,8 @@ class PoolOut(Given):
     """Which draining worker, with its job, others of the pool may wait for; null: none drains."""
     overdue: str | None
     """Which worker has been draining for more than three times as long as 99 % of the jobs take; null: none."""
+    overdue_workers: int
+    """How many workers have."""
     decided_at_s: float | None
     binding: str | None
     """The demand or limit that gave the target its last word."""
