@@ -229,8 +229,8 @@ GUARDS = (
         ("events/batches.py", "        await attempt.rollback()", "        await attempt.commit()"),
         (
             "events/batches.py",
-            '"select file, \'\', 0, 0 from unnest(cast(:files as text[])) as file "\n                "on conflict do nothing returning file"',
-            '"select file, \'\', 0, 0 from unnest(cast(:files as text[])) as file where not exists "\n                "(select 1 from event_files known where known.file = file) on conflict do nothing returning file"',
+            "as file\n    on conflict do nothing returning file",
+            "as file\n    where file not in (select file from event_files) on conflict do nothing returning file",
         ),
     ),
     *_of(
