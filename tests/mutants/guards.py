@@ -230,7 +230,7 @@ GUARDS = (
         (
             "events/batches.py",
             "as file\n    on conflict do nothing returning file",
-            "as file\n    where file not in (select file from event_files) on conflict do nothing returning file",
+            "as file\n    where not exists (select from event_files) on conflict do nothing returning file",
         ),
     ),
     *_of(
