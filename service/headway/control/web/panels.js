@@ -42,7 +42,7 @@ const RATIOS = {
  * name, title, unit, lines and `steps` of the axis; `isStep` where a value holds until the next. A line without any value is left
  * out; one that is `above` another has a band down to it.
  */
-function panelsOf({ objective, member_objectives: own }) {
+export function panelsOf({ objective, member_objectives: own }) {
   return [
     { name: "wait", height: 190, ...(hasOwn(own) ? RATIOS : waitsOf(objective)) },
     {
