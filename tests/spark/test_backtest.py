@@ -84,7 +84,9 @@ def test_every_figure_is_that_of_the_rehearsal_on_this_machine(spark: SparkSessi
     assert len(found) == len(pools) * len(CANDIDATES)
     for pool, each in pools.items():
         for candidate in CANDIDATES:
-            expected = rehearse(each, candidate.of(profile(pool)), SETTING, begins_at_s=START_S // 1)
+            expected = rehearse(
+                each, candidate.of(profile(pool)), SETTING, begins_at_s=START_S // 1, strategies=INSTALLED
+            )
             result = found[pool, candidate.name].result
             assert result is not None
             shown = expected if pool == "mail" else replace(expected, points=())

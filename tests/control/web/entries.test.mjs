@@ -6,13 +6,13 @@ import { test } from "node:test";
 import { compared, entriesOf, namesOf, oldestOf, tally, usedOf } from "../../../service/headway/control/web/entries.js";
 import { learn } from "../../../service/headway/control/web/states.js";
 
-const STATES = { breaching: "page", crash_loop: "page", stale: "page", recovering: "note", on_time: null };
+const STATES = { breaching: "page", crash_loop: "page", stale: "page", recovering: "note", at_risk: "note", on_time: null };
 learn({ states: Object.entries(STATES).map(([state, severity]) => ({ state, severity })) });
 
 const METRICS = { waiting_jobs: 0, reserved_jobs: 0, oldest_age_s: null, sampled_at_s: null, in_flight_jobs: 0, pickup_objective_s: null };
 
-function pool(name, { state = "on_time", queues = [name], running_workers = 1, kinds = [], ...metrics } = {}) {
-  return { pool: name, queues, state, kinds, running_workers, metrics: { ...METRICS, ...metrics }, is_wait_known: true };
+function pool(name, { state = "on_time", queues = [name], running_workers = 1, has_fresh_depths = true, ...metrics } = {}) {
+  return { pool: name, queues, state, has_fresh_depths, running_workers, metrics: { ...METRICS, ...metrics }, is_wait_known: true };
 }
 
 const queue = (name, of = null) => ({ queue: name, pool: of, metrics: METRICS, is_wait_known: true });
@@ -37,7 +37,7 @@ test("an entry is found by its pool's name and by that of each queue", () => {
 test("what is late comes first, then what is broken, then what is unknown, and names are ordered as people count", () => {
   const pools = [
     pool("mail-10"),
-    pool("mail-9"),
+    pool("mail-9", { state: "at_risk" }),
     pool("dark", { state: "stale" }),
     pool("crashing", { state: "crash_loop" }),
     pool("late", { state: "breaching" }),
@@ -61,8 +61,9 @@ test("the longest wait goes on between readings, and stands still where nobody h
   const seen = { waiting_jobs: 1, oldest_age_s: 10, sampled_at_s: 100 };
   const oldest = (given) => oldestOf(entriesOf({ pools: [pool("mail", { ...seen, ...given })], queues: [] })[0], 130);
   assert.equal(oldest({}), 40);
-  assert.equal(oldest({ state: "stale", kinds: ["stale"] }), 10);
-  assert.equal(oldest({ state: "breaching", kinds: ["breaching", "stale"] }), 10);
+  assert.equal(oldest({ state: "stale", has_fresh_depths: false }), 10);
+  assert.equal(oldest({ state: "breaching", has_fresh_depths: false }), 10);
+  assert.equal(oldest({ state: "stale" }), 40, "measurements are old, and depths are not");
 });
 
 test("a wait is a part of its own queue's objective, and none where it is unknown", () => {

@@ -33,10 +33,13 @@ export function oldestOf({ pool, metrics }, now_s) {
 export const usedOf = (wait) => (wait && wait.wait_s !== null ? wait.wait_s / wait.objective.target_s : 0);
 
 /** Whether the queues of a pool were last read long ago; it may be late all the same. */
-const isOld = (pool) => (pool?.kinds ?? []).includes("stale");
+const isOld = (pool) => pool?.has_fresh_depths === false;
 
-/** How much attention an entry needs: a queue without a profile needs the least. */
-const rank = ({ pool }) => (pool ? urgencyOf(pool.state) : -1);
+/**
+ * How much attention an entry needs: a queue without a profile needs the least. A pool at risk meets its objective, and
+ * is so for moments: no row moves for it.
+ */
+const rank = ({ pool }) => (pool ? urgencyOf(pool.state === "at_risk" ? "on_time" : pool.state) : -1);
 
 const VALUES = {
   state: rank,

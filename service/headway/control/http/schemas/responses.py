@@ -420,6 +420,8 @@ class PoolOut(Given):
     """What is wrong with it, worst first; empty where nothing is."""
     kinds: list[CauseKind]
     """What each of the causes is about, in their order: a condition."""
+    has_fresh_depths: bool
+    """Whether its queues have been read of late, whatever the pipeline has measured since."""
     bottlenecks: list[str]
     """Those of these causes that keep more workers from starting or from helping."""
     start_failure: StartFailure | None
