@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from py_compile import PycInvalidationMode
@@ -68,10 +68,10 @@ def _tested(copy: Path, words: Sequence[str]) -> None:
 
 
 @contextmanager
-def mistaken(file: Path, right: str, wrong: str) -> Iterator[None]:
-    """Have ``wrong`` in the first place of ``right`` for the block."""
+def mistaken(file: Path, mistake: Callable[[str], str]) -> Iterator[None]:
+    """Have what ``mistake`` makes of a module in its place for the block."""
     before = file.read_text(encoding="utf-8")
-    file.write_text(before.replace(right, wrong, 1), encoding="utf-8")
+    file.write_text(mistake(before), encoding="utf-8")
     try:
         yield
     finally:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from copies import GONE, LIVED, copied, mistaken, run_on
 from harms import CARE, MISTAKES, Mistake
+from places import NotOnce, changed
 
 COPIED = ("service", "migrations", "tools", "tests/lab", "tests/proof", "tests/support")
 SEED = 1
@@ -74,11 +75,11 @@ def main(argv: Sequence[str]) -> int:
 
 def _tried(mistake: Mistake, copy: Path) -> Found:
     began_s = time.monotonic()
-    file = copy / "service/headway" / mistake.module
-    if file.read_text(encoding="utf-8").count(mistake.right) != 1:
+    try:
+        with mistaken(copy / "service/headway" / mistake.module, lambda source: changed(source, mistake)):
+            by = _red(mistake, copy)
+    except NotOnce:
         return Found(mistake, GONE, 0.0, 0.0)
-    with mistaken(file, mistake.right, mistake.wrong):
-        by = _red(mistake, copy)
     return Found(mistake, by, time.monotonic() - began_s, os.getloadavg()[0])
 
 

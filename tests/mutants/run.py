@@ -23,6 +23,7 @@ from queue import SimpleQueue
 from by_hand import MUTANTS, Mutant
 from copies import CORE_FOLDERS, CORE_TESTS, GONE, GUARD_FOLDERS, LIVED, OF_CORE, copied, mistaken, run_on, tested_on
 from guards import GUARDS, Guard
+from places import NotOnce, changed
 
 UNTRIED = "not tried yet"
 RUN_S_MAX = 1_800.0
@@ -85,16 +86,16 @@ def _all_tried(mutants: Sequence[Mutant | Guard], folders: Sequence[str], *, at_
 
 
 def _tried(mutant: Mutant | Guard, copy: Path) -> Found:
-    file = copy / mutant.root / mutant.module
-    if mutant.right not in file.read_text(encoding="utf-8"):
+    tests = [f"{mutant.tests_in}/{name}" for name in mutant.tests]
+    is_of_core = mutant.tests_in == CORE_TESTS
+    try:
+        with mistaken(copy / mutant.root / mutant.module, lambda source: changed(source, mutant)):
+            by = _finder(tests, copy, is_of_core=is_of_core) or (
+                is_of_core and _finder([CORE_TESTS], copy, is_of_core=True)
+            )
+    except NotOnce:
         return Found(mutant, GONE)
-    with mistaken(file, mutant.right, mutant.wrong):
-        tests = [f"{mutant.tests_in}/{name}" for name in mutant.tests]
-        is_of_core = mutant.tests_in == CORE_TESTS
-        by = _finder(tests, copy, is_of_core=is_of_core) or (
-            is_of_core and _finder([CORE_TESTS], copy, is_of_core=True)
-        )
-        return Found(mutant, by or LIVED)
+    return Found(mutant, by or LIVED)
 
 
 WORDS = ("-q", "-x", "--tb=no", "-p", "no:cacheprovider")
@@ -119,7 +120,8 @@ def _finder(tests: Sequence[str], copy: Path, *, is_of_core: bool) -> str | None
 def _row(found: Found) -> str:
     right, wrong = (" ".join(text.split()).replace("|", "\\|") for text in (found.mutant.right, found.mutant.wrong))
     by = found.by.replace("|", "\\|")
-    return f"| `{found.mutant.name}` | `{right}` | {f'`{wrong}`' if wrong else 'left out'} | {by} |"
+    within = f"`{found.mutant.within}`" if found.mutant.within else ""
+    return f"| `{found.mutant.name}` | {within} | `{right}` | {f'`{wrong}`' if wrong else 'left out'} | {by} |"
 
 
 def _key(row: str) -> str:
@@ -152,8 +154,8 @@ class _Page:
             f"""{self._head}
 {len(self._rows) - missed} of {len(self._rows)} found ({machine}).
 
-| module | right | wrong | found by |
-| --- | --- | --- | --- |
+| module | function | right | wrong | found by |
+| --- | --- | --- | --- | --- |
 {lines}
 """,
             encoding="utf-8",
@@ -164,12 +166,13 @@ HEAD = """# Mistakes that the tests find
 
 Written by `.venv/bin/python tests/mutants/run.py --page docs/proofs/mutants.md`. Each row is one mistake made in a copy
 of the core, a wrong sign, a wrong bound, one too many, the lesser for the greater, and the first test that failed.
+`...` is any expression, or any number of arguments, operands or statements.
 """
 GUARDS_HEAD = """# Guards that the tests miss when they are gone
 
 Written by `.venv/bin/python tests/mutants/run.py --guards --page docs/proofs/guards.md`. Each row is something that is
 done first so that a crash in between is harmless, left out or moved in a copy of the tree, and the first test that
-failed.
+failed. `...` is any expression, or any number of arguments, operands or statements.
 """
 
 
