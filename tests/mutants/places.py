@@ -56,11 +56,11 @@ def place_of(change: Change, tree: ast.Module) -> "Place":
 
 @dataclass(slots=True)
 class Place:
-    """``count`` entries of a list from ``start`` on, or one child of a node by its name."""
+    """``count`` entries of a list from ``key`` on, or the child of a node that has this name."""
 
     holder: Any
     key: str | int
-    replacement: Sequence[ast.AST]
+    replacement: Sequence[ast.AST | str]
     count: int = 1
     rests: list[list[ast.AST]] = field(default_factory=list)
     """What each ``...`` stands for, in their order."""
@@ -107,7 +107,7 @@ class _TextPattern:
             if isinstance(holder, ast.Constant) and isinstance(holder.value, str):
                 for found in words.finditer(holder.value):
                     value = holder.value[: found.start()] + self.wrong + holder.value[found.end() :]
-                    yield Place(holder, "value", [value])  # type: ignore[list-item]
+                    yield Place(holder, "value", [value])
 
 
 def _pattern_of(change: Change) -> _TreePattern | _TextPattern:
