@@ -424,10 +424,11 @@ def test_after_a_reboot_what_ran_before_has_lost_what_it_had(stage: Stage) -> No
 def test_the_newest_cuts_are_kept_and_each_counts_once(stage: Stage) -> None:
     with stage.folder.only_agent():
         log = CutLog(stage.folder, boot_id=procfs.boot_id())
-        for number in range(CUTS_KEPT_MAX + 5):
-            worker = record(f"{number:032x}", pid=1, started_ticks=1)
+        workers = [record(f"{number:032x}", pid=1, started_ticks=1) for number in range(CUTS_KEPT_MAX + 5)]
+        for first in range(0, len(workers), 67):  # each note writes all that are kept
             for _ in range(2):
-                log.note(cuts_of(worker, NOT_KNOWN, cause=CutCause.SIGNAL, at_s=5.0))
+                ended = (cuts_of(each, NOT_KNOWN, cause=CutCause.SIGNAL, at_s=5.0) for each in workers[first:][:67])
+                log.note([cut for cuts in ended for cut in cuts])
         unsent = log.unsent
         assert len({each.cut_id for each in unsent}) == len(unsent) == CUTS_KEPT_MAX
         assert unsent[-1].worker_id == f"{CUTS_KEPT_MAX + 4:032x}"
