@@ -79,7 +79,8 @@ def test_a_worker_that_is_killed_from_outside_has_lost_what_it_had(
 
 BY_BROKER = Activity(is_busy=True, source=ActivitySource.BROKER)
 BY_CPU = Activity(is_busy=True, source=ActivitySource.CPU)
-ENDS_WITH = READY + "import time; time.sleep(0.3); raise SystemExit({})"
+# Once it is told, which is when it was seen to run: one that ends after a while may have ended before that.
+ENDS_WITH = f"import signal, sys; signal.signal(signal.SIGUSR1, lambda *_: sys.exit({{}})); {READY} signal.pause()"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ ENDS_WITH = READY + "import time; time.sleep(0.3); raise SystemExit({})"
 )
 def test_a_worker_that_ends_by_itself_has_lost_nothing(stage: Stage, code: int, activity: Activity) -> None:
     with stage.fleet(template(ENDS_WITH.format(code), ready=PRINTS_READY)) as fleet:
-        running(fleet, activity)
+        os.kill(running(fleet, activity), signal.SIGUSR1)
         reconcile_until(fleet, lambda: fleet.running() == ())
         assert cuts(fleet) == []
 
@@ -96,7 +97,7 @@ def test_a_worker_that_ends_by_itself_has_lost_nothing(stage: Stage, code: int, 
 def test_a_worker_that_fails_while_its_broker_shows_a_job_has_cut_it(stage: Stage, activity: Activity) -> None:
     """It has no reporter, so nothing else says so."""
     with stage.fleet(template(ENDS_WITH.format(1), ready=PRINTS_READY)) as fleet:
-        running(fleet, activity)
+        os.kill(running(fleet, activity), signal.SIGUSR1)
         reconcile_until(fleet, lambda: fleet.running() == ())
         assert cuts(fleet) == [(CutCause.ENDED, None, True)]
 
