@@ -34,10 +34,11 @@ def counted_rows(queue: str, seen: Observation, *, since_s: float) -> Iterator[B
             counts=(arrived, retried, started, finished),
             service_sum_s=seen.service_sum_s * finished / seen.finished if finished else 0.0,
             pickups_s=[] if seen.pickup_max_s is None else [wait_s(job) for job in range(before[2], done[2])],
-            depths=_depths_of(seen) if at_s == seen.at_s else None,
+            depths=depths_of(seen) if at_s == seen.at_s else None,
         )
 
 
-def _depths_of(seen: Observation) -> Depths:
+def depths_of(seen: Observation) -> Depths:
+    """How the queue stood when it was observed; a busy worker of which no more is known has one job in flight."""
     in_flight = seen.busy if seen.in_flight is None else seen.in_flight
     return seen.waiting, in_flight, seen.oldest_age_s if seen.waiting else 0.0

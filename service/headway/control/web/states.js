@@ -2,10 +2,13 @@
 
 const NO_PROFILE = { word: "no profile", meaning: "No profile names this queue: it is watched and has no workers of Headway.", severity: null };
 let states = new Map();
+let urgencies = new Map();
 
 /** Take the states that an overview lists, the most urgent first. */
 export function learn(overview) {
   states = new Map([...(overview.states ?? []).map((each) => [each.state, each]), ["unmanaged", NO_PROFILE]]);
+  const urgent = statesOf("page", "ticket", "note");
+  urgencies = new Map(urgent.map((state, index) => [state, urgent.length - index]));
 }
 
 /** A state in a word or two. */
@@ -18,7 +21,4 @@ export const meaningOf = (state) => states.get(state)?.meaning ?? "";
 export const statesOf = (...severities) => [...states.values()].filter((each) => severities.includes(each.severity)).map((each) => each.state);
 
 /** A greater number for a more urgent state; 0 for what is in order. */
-export function urgencyOf(state) {
-  const urgent = statesOf("page", "ticket", "note");
-  return urgent.includes(state) ? urgent.length - urgent.indexOf(state) : 0;
-}
+export const urgencyOf = (state) => urgencies.get(state) ?? 0;

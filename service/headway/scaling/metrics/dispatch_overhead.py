@@ -96,7 +96,7 @@ def with_samples(known: Dispatch, samples: Sequence[Seen], rows: Iterable[Bucket
     if not samples[-1].oldest_age_s and not samples[0].oldest_age_s:
         return known
     by_bucket = _by_bucket(rows)
-    # Of what is older no rows are kept: after a silence, jobs that nobody counts any more were not none.
+    # Rows of older spans are not kept: that they show no job does not mean that there was none.
     from_s = max(samples[0].sampled_at_s, now_s - SERVICE_WINDOW_S + BUCKET_S)
     bucket_s = max(known.until_s, bucket_start_s(from_s))
     while bucket_s + BUCKET_S <= now_s - DISPATCH_SETTLES_S:

@@ -15,6 +15,7 @@ from headway.scaling.profile import Profile
 from headway.scaling.view import PoolView
 from headway.simulate.bucket_view import RowWriter, depth_row, edges_s, row_of
 from headway.simulate.controller import QUEUE, Controller
+from headway.simulate.counted_rows import depths_of
 from headway.simulate.engine.draws import Draw, chance
 from headway.simulate.engine.evaluation_times import WAKE_AGAIN_S, Lag
 from headway.simulate.engine.faults import is_covered
@@ -151,7 +152,7 @@ class Lane:
                 counts=(part.arrived, part.retried, part.started, part.finished),
                 service_sum_s=part.service_sum_s,
                 pickups_s=self.pool.seen_waits_s,
-                depths=(part.waiting, part.in_flight or 0, part.oldest_age_s),
+                depths=depths_of(part),
             )
         )
         return part

@@ -421,7 +421,7 @@ class PoolOut(Given):
     kinds: list[CauseKind]
     """What each of the causes is about, in their order: a condition."""
     has_fresh_depths: bool
-    """Whether its queues have been read of late, whatever the pipeline has measured since."""
+    """Whether its queues have been read recently, whatever the pipeline has measured since."""
     bottlenecks: list[str]
     """Those of these causes that keep more workers from starting or from helping."""
     start_failure: StartFailure | None
