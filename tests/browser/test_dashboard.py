@@ -5,7 +5,7 @@ import re
 import time
 from typing import Any
 
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Page, expect
 
 from browser.pages import CONTRAST, IN_A_BROWSER, opened
 from browser.scene import SOON, one_pool, play
@@ -117,15 +117,31 @@ async def test_every_control_is_reached_by_tab_and_shows_that_it_has_the_focus(
 ) -> None:
     play(seed, now_s=time.time())
     async with serve() as (url, _, _), opened(browser, url) as (page, _):
-        await expect(page.locator("#chart canvas").first).to_be_visible()
-        controls = await page.evaluate(f"{CONTROLS}.length")
-        reached = set()
-        for _ in range(controls):
-            await page.keyboard.press("Tab")
-            reached.add(await page.evaluate(f"{CONTROLS}.indexOf(document.activeElement)"))
-            style = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-            assert style == "solid"
-        assert reached == set(range(controls))
+        while True:
+            await expect(page.locator("#chart canvas").first).to_be_visible()
+            controls = await page.evaluate(f"{CONTROLS}.length")
+            seen = [await tabbed(page) for _ in range(controls + 1)]  # one goes to the browser, behind the last
+            # A page that has meanwhile got or lost a control, as of a queue that was not read in time, is begun anew.
+            if {each["controls"] for each in seen} == {controls}:
+                break
+            await page.reload()
+        on_page = [each for each in seen if each["index"] >= 0]
+        assert len(on_page) >= controls
+        assert {each["style"] for each in on_page} == {"solid"}
+        assert {each["index"] for each in on_page} == set(range(controls))
+
+
+async def tabbed(page: Page) -> dict[str, Any]:
+    """Which control has the focus after one Tab, how it shows that, and how many there are, all at one moment."""
+    await page.keyboard.press("Tab")
+    found: dict[str, Any] = await page.evaluate(
+        f"""() => {{
+            const controls = {CONTROLS}, focused = document.activeElement;
+            const style = getComputedStyle(focused).outlineStyle;
+            return {{ controls: controls.length, index: controls.indexOf(focused), style }};
+        }}"""
+    )
+    return found
 
 
 async def test_the_longest_wait_ages_between_readings(browser: Browser, serve, seed: Seed) -> None:
