@@ -25,7 +25,8 @@ from options import positive_count
 
 from headway.scaling import decide
 from headway.scaling.demands import deadlines, safety_stock
-from headway.scaling.demands.deadlines import Due, Need, Supply, cycle_s, greatest, need, start_up_s, waiting
+from headway.scaling.demands.deadlines import Due, cycle_s, start_up_s, waiting
+from headway.scaling.demands.needs import Need, Supply, greatest, need
 from headway.scaling.model import QueueMetrics
 from headway.scaling.policy import stabilization
 from headway.scaling.strategies import hybrid

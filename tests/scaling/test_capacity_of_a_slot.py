@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.demands.busy_slots import occupied
-from headway.scaling.demands.deadlines import DISPATCH_GUESS_S, Due, Need, Supply, backlog_drain, batch_cycle_s, cycle_s
+from headway.scaling.demands.deadlines import DISPATCH_GUESS_S, Due, backlog_drain, batch_cycle_s, cycle_s
+from headway.scaling.demands.needs import Need, Supply
 from headway.scaling.measure import BATCH_JOBS, batch_mean_s
 from headway.scaling.model import Memory, Objective
 from support.pools import NOW_S, held, profile, queue, view

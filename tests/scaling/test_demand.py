@@ -4,20 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.demands.deadlines import (
-    LATE_S,
-    Coming,
-    Due,
-    Need,
-    Supply,
-    backlog_drain,
-    ceiling_slots,
-    exposed_s,
-    need,
-    standing,
-    supply,
-    waiting,
-)
+from headway.scaling.demands.deadlines import Due, backlog_drain, ceiling_slots, exposed_s, standing, supply, waiting
+from headway.scaling.demands.needs import LATE_S, Coming, Need, Supply, need
 from headway.scaling.model import Arrivals, Objective
 from support.pools import NOW_S, profile, queue, view
 
@@ -59,9 +47,9 @@ def test_workers_that_start_already_are_reckoned_with_from_when_they_are_up() ->
 
 def test_caution_reckons_with_fewer_completions_than_expected() -> None:
     bold, wary = (given_supply(completions_per_s=4.0, caution=caution) for caution in (0.0, 1.0))
-    assert bold.starts(4.0) == 16.0
-    assert wary.starts(4.0) == 12.0  # 16 − √16
-    assert wary.starts(0.1) == 0.0  # never less than none
+    assert bold.deadline(0.0, 4.0).started_jobs == 16.0
+    assert wary.deadline(0.0, 4.0).started_jobs == 12.0  # 16 − √16
+    assert wary.deadline(0.0, 0.1).started_jobs == 0.0  # never less than none
 
 
 def test_only_jobs_that_cannot_wait_for_the_next_evaluation_ask_for_workers_now() -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.decisions.bottlenecks import UNMOVED, bottlenecks_of
-from headway.scaling.demands.deadlines import Need, Supply, need
 from headway.scaling.demands.due_work import due_work
+from headway.scaling.demands.needs import Need, Supply, need
 from headway.scaling.model import DelayedJobs, Memory, Objective, QueueMetrics
 from headway.scaling.policy.plateau import do_jobs_wait_beside_idle_slots
 from headway.scaling.profile import Profile
@@ -151,7 +151,7 @@ def test_jobs_that_are_reserved_take_no_start_from_jobs_that_are_due_once_they_h
     busy = Supply(
         busy_slots=1, idle_slots=0, coming=(), completions_per_s=1.0, cycle_s=1.0, caution=0.0, reserved_jobs=10
     )
-    assert busy.starts(20.0, from_s=from_s) == jobs
+    assert busy.deadline(0.0, 20.0, from_s=from_s).started_jobs == jobs
 
 
 def test_a_busy_slot_starts_no_job_before_it_is_due() -> None:

@@ -179,6 +179,15 @@ def test_bursts_are_remembered_by_the_strategy_s_state_and_reported_between_them
     assert circumstances(quiet, now_s=at_s) == ("keep 1 worker warm (workers_min): start-up 8 s + tick 5 s > 10 s",)
 
 
+def test_workers_that_a_demand_pre_warms_are_not_asked_for_once_more() -> None:
+    """One explanation once said "6 slots must be pre-warmed" and, by another sum, "keep 3 workers warm"."""
+    slow = view(queue(service_time_s=0.7, arrival_rate_per_s=4.0), start_up_s=8.0)
+    (asked,) = circumstances(slow, now_s=NOW_S)
+    assert asked == "keep 3 workers warm (workers_min): start-up 8 s + tick 5 s > 10 s"
+    assert circumstances(slow, now_s=NOW_S, standing_workers=2) == (asked,)
+    assert circumstances(slow, now_s=NOW_S, standing_workers=3) == ()
+
+
 def test_what_people_and_clocks_have_set_is_named_in_the_decision() -> None:
     """At 1970-01-12 13:46:40 UTC."""
     wanted = profile(

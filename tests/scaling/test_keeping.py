@@ -8,9 +8,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headway.scaling.demands.rhythm import BINS, Rhythm
-from headway.scaling.demands.rhythm_capacity import Keeping, enough_slots
+from headway.scaling.demands.rhythm_capacity import Keeping
+from headway.scaling.demands.rhythm_capacity import enough_slots as enough
 
 KEEPING = Keeping(cycle_s=1.0, wait_s=9.5, tick_s=5.0, start_cost_s=35.0, beside_per_s=0.0, deviations=1.65)
+
+
+def enough_slots(rhythm: Rhythm, keeping: Keeping) -> int | None:
+    """The number of slots that are enough."""
+    found = enough(rhythm, keeping)
+    return None if found is None else found.slots
 
 
 def rhythm(*burst: int, period_s: float, bursts: int = 5) -> Rhythm:

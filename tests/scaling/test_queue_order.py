@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.decisions.codec import decision_from_mapping
-from headway.scaling.demands.deadlines import Coming, Due, Need, Supply
+from headway.scaling.demands.deadlines import Due
 from headway.scaling.demands.jobs_in_front import drain_behind, jobs_in_front, slots_in_front
+from headway.scaling.demands.needs import Coming, Need, Supply
 from headway.scaling.explain import explained
 from headway.scaling.mapping import to_mapping
 from headway.scaling.model import Memory, Objective, QueueOrder

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.demands.deadlines import Need, Supply
+from headway.scaling.demands.needs import Need, Supply
 from headway.scaling.demands.start_contention import helpful_starts, without_vain_starts
 from headway.scaling.explain import explained
 from headway.scaling.model import Memory
@@ -90,7 +90,7 @@ def test_nothing_is_taken_away_that_could_start_jobs_in_time(
 
     pool = burst(jobs, service_s=service_s, start_up_cpu_s=cpu_s, host_cores=cores)
     nobody = Supply(busy_slots=0, idle_slots=0, coming=(), completions_per_s=0.0, cycle_s=service_s, caution=0.0)
-    left = without_vain_starts(Need(new_slots=starts), nobody, pool)
+    left = without_vain_starts(Need(new_slots=starts), nobody, helpful_slots=helpful_starts(pool))
     assert 1 <= left.new_slots <= starts
     assert last_start_s(left.new_slots) <= last_start_s(starts) * (1 + 1e-9)
 

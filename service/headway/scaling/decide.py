@@ -76,6 +76,8 @@ class _Want:
     workers: int
     most_workers: int
     """With every worker of unknown activity busy, where ``workers`` is the count with all of these idle; else 0."""
+    standing_workers: int = 0
+    """What the demand for pre-warmed workers asks for by fresh metrics, those in use included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +116,16 @@ def _want_of(strategy: Strategy, reading: PoolReading, *, now_s: float) -> _Want
     if arrivals is not None:
         advice = replace(advice, demands=(*advice.demands, arrivals))
     greatest = max(advice.demands, key=lambda demand: demand.slots)
-    workers = workers_of(greatest.slots, slots_per_worker=reading.view.slots_per_worker)
-    return _Want(advice=advice, greatest=greatest, workers=workers, most_workers=most_workers)
+    per_worker = reading.view.slots_per_worker
+    # Without fresh metrics it only fades, and a note that comes with it would be stored as a change.
+    stands = [demand.slots for demand in advice.demands if demand.name == "standing" and reading.is_fresh]
+    return _Want(
+        advice=advice,
+        greatest=greatest,
+        workers=workers_of(greatest.slots, slots_per_worker=per_worker),
+        most_workers=most_workers,
+        standing_workers=workers_of(max(stands, default=0.0), slots_per_worker=per_worker),
+    )
 
 
 def _advised(strategy: Strategy, reading: PoolReading, *, now_s: float) -> tuple[Advice, int]:
@@ -221,7 +231,7 @@ def _decision(
         notes=(
             *metrics_notes(reading, now_s=now_s),
             *((activation.note(view),) if ground.is_held and not target.workers else ()),
-            *circumstances(view, memory, now_s=now_s, state=advice.state),
+            *circumstances(view, memory, now_s=now_s, state=advice.state, standing_workers=want.standing_workers),
             *separate_pools(reading.estimated),
             *day_budget.notes(spent),
             *vanished_jobs.note(reading.backlog),

@@ -49,6 +49,8 @@ class Strategy:
     """Its own numbers and their defaults; a profile's ``strategy_options`` replace them one by one."""
     come_down: Limit = hold_down
     """How a lower count is taken. Raising it here is against the rules of limits: it only ever holds."""
+    formulas: Mapping[str, Callable[[Mapping[str, float]], float]] = field(default_factory=dict)
+    """By the name of a demand: its slots out of its terms. A demand without terms has none."""
     is_clockless: bool = False
     """Whether, while it leaves no state, the same metrics and view get the same advice at any time.
 

@@ -9,14 +9,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from headway.scaling.arithmetic import ROUNDING, SHORTEST_S
+from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.demands.busy_slots import occupied
+from headway.scaling.demands.needs import NO_NEED, Coming, Need, Supply, greatest, need
 from headway.scaling.model import QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.view import SERVICE_TIME_GUESS_S, START_UP_GUESS_S, PoolView
 
 MARGIN_S = 0.5  # from a ready worker to its first job
-LATE_S = 2.0  # for which a new worker starts late jobs: with 2.5 s, bursts lose jobs that would start in time
 START_UP_SPREAD = 0.5  # of the start-up: at p99, a start that takes half as long again is still in time
 SLOW_START_TRUST = 1.5  # times the confidence, at most 1: from p95 on the slow starts that were measured count whole
 PLAIN_LATE_PERCENT = 1.0  # what p99 lets be late: every figure here was measured with it
@@ -29,62 +29,6 @@ class Due:
 
     jobs: float
     within_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coming:
-    """Slots that will be free in so many seconds."""
-
-    slots: int
-    ready_in_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Supply:
-    """What will start jobs without one more worker."""
-
-    busy_slots: int
-    idle_slots: int
-    coming: tuple[Coming, ...]
-    completions_per_s: float
-    """Of the busy slots, now."""
-    cycle_s: float
-    """Of a slot, from one start to the next; infinite where nothing is known of how soon it is free again."""
-    caution: float
-    """How many standard deviations fewer completions than expected are assumed."""
-    reserved_jobs: int = 0
-    """Jobs that workers have taken and not begun: busy slots begin these first."""
-
-    def starts(self, within_s: float, *, from_s: float = 0.0) -> float:
-        """Jobs that busy and coming slots surely start between ``from_s`` and ``within_s`` from now.
-
-        By ``from_s`` a busy slot has begun jobs that are reserved, or waits for what is due then: which, nobody knows.
-        """
-        reserved_jobs = max(0.0, self.reserved_jobs - self.completions_per_s * from_s)
-        expected = max(0.0, self.completions_per_s * (within_s - from_s) - reserved_jobs)
-        # Completions scatter like a Poisson count, whose variance is its mean.
-        sure = max(0.0, expected - self.caution * math.sqrt(expected))
-        for coming in self.coming:
-            if coming.ready_in_s <= within_s:
-                sure += coming.slots * self.per_slot(within_s - max(from_s, coming.ready_in_s))
-        return sure
-
-    def per_slot(self, within_s: float) -> float:
-        """Jobs that one free slot starts within ``within_s``: one at once, and one each time it is done."""
-        return 1.0 + max(0.0, within_s) / self.cycle_s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
-    """Slots that jobs with deadlines ask for: idle ones that must stay, and new ones."""
-
-    kept_slots: int = 0
-    new_slots: int = 0
-
-    @property
-    def slots(self) -> int:
-        """Both together."""
-        return self.kept_slots + self.new_slots
 
 
 def supply(queue: QueueMetrics, view: PoolView, *, coming: Sequence[Coming], caution: float) -> Supply:
@@ -246,7 +190,7 @@ def standing(
 
     Source: docs/why/demand.md, "Pre-warmed workers".
     """
-    found, ahead_jobs, from_s, until_s = Need(), float(queue.waiting_least_jobs), 0.0, exposed_s(view)
+    found, ahead_jobs, from_s, until_s = NO_NEED, float(queue.waiting_least_jobs), 0.0, exposed_s(view)
     while from_s < until_s:
         ahead_jobs += arrivals_per_tick * min(view.tick_s, until_s - from_s) / view.tick_s
         within_s = from_s + view.profile.shortest_target_s - MARGIN_S
@@ -255,38 +199,6 @@ def standing(
         found = greatest((found, more))
         from_s += view.tick_s
     return found
-
-
-def need(
-    jobs: float, within_s: float, given: Supply, *, start_up_s: float, from_s: float = 0.0, late_s: float = LATE_S
-) -> Need:
-    """The idle slots that must stay and the new ones, so that ``jobs`` start within ``within_s`` from now.
-
-    None of them starts before ``from_s``. Never falls as jobs rise or the time gets shorter. New workers cannot start
-    anything before they are up: what is due earlier is theirs as soon as they are. A job that none of them could start
-    in time gets no slot of its own: each has at least ``late_s`` from when it is up for the jobs that it is asked for.
-
-    Source: docs/why/demand.md, "Late jobs".
-    """
-    left_s = max(within_s, start_up_s)
-    left_jobs = jobs - given.starts(left_s, from_s=from_s)
-    if left_jobs <= ROUNDING:
-        return Need()
-    from_idle = given.per_slot(left_s - from_s)
-    kept_slots = math.ceil(left_jobs / from_idle - ROUNDING)
-    if kept_slots <= given.idle_slots:
-        return Need(kept_slots=kept_slots)
-    left_jobs -= given.idle_slots * from_idle
-    from_new = 1 + math.floor(max(late_s, left_s - max(start_up_s, from_s)) / given.cycle_s)
-    return Need(kept_slots=given.idle_slots, new_slots=math.ceil(left_jobs / from_new - ROUNDING))
-
-
-def greatest(needs: Iterable[Need]) -> Need:
-    """As many of each kind as any of ``needs`` asks for."""
-    kept_slots = new_slots = 0
-    for each in needs:
-        kept_slots, new_slots = max(kept_slots, each.kept_slots), max(new_slots, each.new_slots)
-    return Need(kept_slots=kept_slots, new_slots=new_slots)
 
 
 def ceiling_slots(view: PoolView, now_s: float) -> int:

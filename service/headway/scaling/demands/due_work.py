@@ -11,16 +11,8 @@ due within it must not exceed what can be done in it.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from headway.scaling.demands.deadlines import (
-    MARGIN_S,
-    Need,
-    Supply,
-    greatest,
-    need,
-    slow_start_s,
-    start_up_s,
-    waiting,
-)
+from headway.scaling.demands.deadlines import MARGIN_S, slow_start_s, start_up_s, waiting
+from headway.scaling.demands.needs import Need, Supply, greatest, need
 from headway.scaling.model import QueueMetrics
 from headway.scaling.view import PoolView
 
@@ -58,7 +50,7 @@ def due_work(queue: QueueMetrics, given: Supply, view: PoolView, *, target_s: fl
     now = needed(soon, ready_in_s=ready_in_s)
     if needed(soon, ready_in_s=soon_s).new_slots == now.new_slots:
         now = needed((each for each in soon if each.until_s < soon_s + slow_s), ready_in_s=ready_in_s)
-    return Need(kept_slots=kept.kept_slots, new_slots=now.new_slots)
+    return Need(kept_slots=kept.kept_slots, new_slots=now.new_slots, kept_for=kept.kept_for, new_for=now.new_for)
 
 
 def is_due_soon(queue: QueueMetrics, view: PoolView) -> bool:

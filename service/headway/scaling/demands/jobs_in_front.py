@@ -11,18 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from headway.scaling.arithmetic import ROUNDING
-from headway.scaling.demands.deadlines import (
-    LATE_S,
-    Coming,
-    Due,
-    Need,
-    Supply,
-    backlog_drain,
-    completions_per_s,
-    cycle_s,
-    greatest,
-    start_up_s,
-)
+from headway.scaling.demands.deadlines import Due, backlog_drain, completions_per_s, cycle_s, start_up_s
+from headway.scaling.demands.needs import LATE_S, Coming, Need, Supply, greatest
 from headway.scaling.model import QueueMetrics, QueueOrder
 from headway.scaling.view import PoolView
 
@@ -104,9 +94,9 @@ def drain_behind(member: QueueMetrics, due: Sequence[Due], given: Supply, view: 
         )
         # Where a worker asked for at the next evaluation would be in time, nothing is asked for now.
         if own.slots or each.within_s < view.tick_s + start_up_s(view):
-            there_slots = given.busy_slots - left.busy_slots + _coming_slots(given) - _coming_slots(left)
+            there_slots = given.busy_slots - left.busy_slots + given.coming_slots - left.coming_slots
             new_slots = taken_slots - idle_slots - there_slots
-            needs.append(Need(kept_slots=own.kept_slots + idle_slots, new_slots=own.new_slots + new_slots))
+            needs.append(own.behind(idle_slots=idle_slots, new_slots=new_slots))
     return greatest(needs)
 
 
@@ -162,7 +152,3 @@ def _later(given: Supply, taken_slots: int) -> Iterator[Coming]:
         taken_slots -= gone_slots
         if each.slots > gone_slots:
             yield replace(each, slots=each.slots - gone_slots)
-
-
-def _coming_slots(given: Supply) -> int:
-    return sum(each.slots for each in given.coming)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 from headway.scaling.arithmetic import ROUNDING
 from headway.scaling.demands.rhythm import BINS, ODD_BURSTS, RHYTHM_TOGETHER_BINS, Rhythm
@@ -34,7 +35,24 @@ class Keeping:
     """How many standard deviations more than bursts bring on average are counted on."""
 
 
-def enough_slots(rhythm: Rhythm, keeping: Keeping) -> int | None:
+class Enough(NamedTuple):
+    """The slots that are enough for a rhythm, by what each is for; their sum is rounded up once."""
+
+    burst_slots: float
+    """For the span of a burst that needs most."""
+    beside_slots: float
+    """Busy on average with what comes beside the rhythm."""
+    lacking_slots: int
+    """More of them, because slots still have jobs of one burst when the next begins."""
+
+    @property
+    def slots(self) -> int:
+        """All together, with one standard deviation of what comes beside the rhythm."""
+        scatter_slots = math.sqrt(self.beside_slots)
+        return math.ceil(self.burst_slots + self.beside_slots + scatter_slots - ROUNDING) + self.lacking_slots
+
+
+def enough_slots(rhythm: Rhythm, keeping: Keeping) -> Enough | None:
     """The fewest slots, always there, that start every job of bursts like the newest in time.
 
     ``None`` where that is not known, as without a service time, or where following the bursts costs less than keeping
@@ -50,10 +68,10 @@ def enough_slots(rhythm: Rhythm, keeping: Keeping) -> int | None:
         return None
     burst_slots = max(_of_spans(counts, rhythm.period_s, keeping))
     beside_slots = keeping.beside_per_s * keeping.cycle_s
-    slots = math.ceil(burst_slots + beside_slots + math.sqrt(beside_slots) - ROUNDING)
-    slots += _short(counts, _usual(rhythm), rhythm.period_s, math.ceil(burst_slots - ROUNDING), keeping)
+    lacking_slots = _short(counts, _usual(rhythm), rhythm.period_s, math.ceil(burst_slots - ROUNDING), keeping)
+    enough = Enough(burst_slots, beside_slots, lacking_slots)
     work_s = sum(counts) * keeping.cycle_s + beside_slots * rhythm.period_s
-    return slots if slots * rhythm.period_s - work_s <= slots * keeping.start_cost_s else None
+    return enough if enough.slots * rhythm.period_s - work_s <= enough.slots * keeping.start_cost_s else None
 
 
 def _counts(rhythm: Rhythm, deviations: float) -> list[float]:

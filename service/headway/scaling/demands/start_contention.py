@@ -9,7 +9,8 @@ Source: L. Kleinrock, "Queueing Systems", volume 2 (1976), chapter 4: processor 
 
 import math
 
-from headway.scaling.demands.deadlines import Need, Supply, batch_cycle_s
+from headway.scaling.demands.deadlines import batch_cycle_s
+from headway.scaling.demands.needs import Need, Supply
 from headway.scaling.view import PoolView, copied
 
 
@@ -27,10 +28,14 @@ def helpful_starts(view: PoolView) -> float:
     return math.ceil(max(view.host_cores, math.sqrt(work_s * view.host_cores / view.start_up_cpu_s)))
 
 
-def without_vain_starts(drain: Need, given: Supply, view: PoolView) -> Need:
+def helpful_slots(view: PoolView) -> float:
+    """The slots of the most workers whose start at once still helps; infinite where that is not known."""
+    return helpful_starts(view) * view.slots_per_worker
+
+
+def without_vain_starts(drain: Need, given: Supply, *, helpful_slots: float) -> Need:
     """``drain`` with no more new slots than, with those that start already, still help."""
-    helpful_slots = helpful_starts(view) * view.slots_per_worker
-    room_slots = max(0.0, helpful_slots - sum(each.slots for each in given.coming))
+    room_slots = max(0.0, helpful_slots - given.coming_slots)
     return drain if drain.new_slots <= room_slots else copied(drain, new_slots=int(room_slots))
 
 

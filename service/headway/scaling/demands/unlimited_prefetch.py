@@ -7,6 +7,7 @@ raise their prefetch by one for each, and hold them until they are due.
 
 from headway.scaling.demands.busy_slots import is_any_slot_idle
 from headway.scaling.demands.deadlines import service_time_s
+from headway.scaling.demands.formulas import demand, steady_state
 from headway.scaling.model import Demand, QueueMetrics, TakenJobs
 from headway.scaling.view import PoolView
 
@@ -46,6 +47,9 @@ def arrivals_at_workers(taken: TakenJobs | None, queue: QueueMetrics, view: Pool
     """
     if taken is None or taken.growing_since_s is None or taken.at_s - taken.growing_since_s < GROWING_S:
         return None
-    growth_per_s = min(taken.growth_per_s, taken.growth_before_per_s)
-    slots = view.running_workers * view.slots_per_worker
-    return Demand(name="steady_state", slots=slots + growth_per_s * service_time_s(queue, view))
+    terms = {
+        "present_slots": view.running_workers * view.slots_per_worker,
+        "arrival_rate_per_s": min(taken.growth_per_s, taken.growth_before_per_s),
+        "service_time_s": service_time_s(queue, view),
+    }
+    return demand(steady_state, terms)

@@ -1,6 +1,7 @@
 """The decision for a pool, with all that led to it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headway.scaling.model.memory import Plateau
@@ -25,6 +26,8 @@ class Demand:
 
     name: str
     slots: float
+    terms: Mapping[str, float] = field(default_factory=dict)
+    """What the slots follow from, by the formula of the demand: names, which end with their unit, and numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

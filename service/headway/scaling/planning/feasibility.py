@@ -32,11 +32,13 @@ def feasibility(
     arrival_rate_per_s: float | None = None,
     service_time_s: float | None = None,
     burst_jobs: float | None = None,
+    standing_workers: int = 0,
 ) -> tuple[str, ...]:
     """A sentence for each reason why ``profile`` cannot meet its objective; none where it can.
 
     What is not known is guessed (``start_up_s``, ``service_time_s``) or taken for very little (``arrival_rate_per_s``).
-    ``burst_jobs`` come within a tick beyond what the rate brings (``remembered_burst_jobs``).
+    ``burst_jobs`` come within a tick beyond what the rate brings (``remembered_burst_jobs``). ``standing_workers`` are
+    pre-warmed by the demand of a strategy; they serve like a floor.
     """
     service_s = service_time_s or profile.service_time_guess_s or SERVICE_TIME_GUESS_S
     busy_workers = (arrival_rate_per_s or 0.0) * service_s / slots_per_worker
@@ -53,6 +55,7 @@ def feasibility(
             tick_s=tick_s,
             needed=needed,
             burst_jobs=burst if needed > max(1, math.ceil(busy_workers)) else 0.0,
+            standing_workers=standing_workers,
         ),
         _too_few(profile, busy_workers=busy_workers),
         _too_slow(profile, arrival_rate_per_s=arrival_rate_per_s),
@@ -74,11 +77,17 @@ def remembered_burst_jobs(state: Mapping[str, Any], *, percentile: float) -> flo
 
 
 def circumstances(
-    view: PoolView, memory: Memory = BEGINNING, *, now_s: float, state: Mapping[str, Any] = NOTHING
+    view: PoolView,
+    memory: Memory = BEGINNING,
+    *,
+    now_s: float,
+    state: Mapping[str, Any] = NOTHING,
+    standing_workers: int = 0,
 ) -> tuple[str, ...]:
     """What else speaks in a decision: what a person or a clock has set, what is not known, and what cannot be kept.
 
-    ``memory`` is what the pool's last decision left, ``state`` what its strategy leaves for the next one.
+    ``memory`` is what the pool's last decision left, ``state`` what its strategy leaves for the next one, and
+    ``standing_workers`` what it pre-warms now.
     """
     profile, queue = view.profile, pooled(view.queues)
     notes = []
@@ -103,18 +112,19 @@ def circumstances(
             arrival_rate_per_s=queue.arrival_rate_per_s,
             service_time_s=queue.service_time_s,
             burst_jobs=remembered_burst_jobs(state, percentile=profile.objective.percentile),
+            standing_workers=standing_workers,
         ),
     )
 
 
 def _standing(
-    profile: Profile, *, start_up_s: float | None, tick_s: float, needed: int, burst_jobs: float
+    profile: Profile, *, start_up_s: float | None, tick_s: float, needed: int, burst_jobs: float, standing_workers: int
 ) -> str | None:
     """A worker asked for when a job is first seen comes a tick and a start-up later."""
     target_s = profile.shortest_target_s
     ready_s = START_UP_GUESS_S if start_up_s is None else start_up_s
     late_s = ready_s + tick_s + profile.hold_up_s
-    floor = profile.workers_min if profile.pinned is None else profile.pinned
+    floor = max(profile.workers_min, standing_workers) if profile.pinned is None else profile.pinned
     if late_s <= target_s or floor >= needed:
         return None
     shown_s = float(f"{ready_s:.{START_UP_DIGITS}g}")

@@ -7,8 +7,9 @@ allowance; a backlog may spend it. When it is spent, jobs wait: here the budget 
 from types import MappingProxyType
 
 from headway.scaling.arithmetic import HOUR_S
+from headway.scaling.demands.formulas import Formula
 from headway.scaling.model import Demand, QueueMetrics
-from headway.scaling.strategies.shared import backlog_drain, seen_workers, steady_state
+from headway.scaling.strategies.shared import FORMULAS, backlog_drain, seen_workers, steady_state
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 
@@ -29,10 +30,22 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     wanted = (steady_state(queue, view), backlog_drain(queue, view))
     is_short = any(demand.slots > most_slots for demand in wanted)
     return Advice(
-        demands=tuple(Demand(name=demand.name, slots=min(demand.slots, most_slots)) for demand in wanted),
+        demands=tuple(
+            Demand(
+                name=demand.name,
+                slots=min(demand.slots, most_slots),
+                terms={**demand.terms, "affordable_slots": most_slots},
+            )
+            for demand in wanted
+        ),
         state={"at_s": now_s, "saved_worker_s": saved_worker_s},
         notes=(f"the budget pays for {affordable:.1f} workers now",) if is_short else (),
     )
+
+
+def _affordable(formula: Formula) -> Formula:
+    """``formula`` cut to what can be paid."""
+    return lambda terms: min(formula(terms), terms["affordable_slots"])
 
 
 def _saved_worker_s(view: PoolView, state: State, *, now_s: float) -> float:
@@ -42,4 +55,9 @@ def _saved_worker_s(view: PoolView, state: State, *, now_s: float) -> float:
     return max(0.0, min(saved_worker_s, view.options["saved_h_max"] * HOUR_S * allowance))
 
 
-BUDGET_AWARE = Strategy(name="budget_aware", advise=advise, options=OPTIONS)
+BUDGET_AWARE = Strategy(
+    name="budget_aware",
+    advise=advise,
+    formulas={name: _affordable(formula) for name, formula in FORMULAS.items()},
+    options=OPTIONS,
+)

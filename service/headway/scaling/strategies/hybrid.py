@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from headway.scaling.demands import formulas
 from headway.scaling.demands.deadlines import (
     MARGIN_S,
-    Coming,
-    Need,
-    Supply,
     backlog_drain,
     batch_cycle_s,
     ceiling_slots,
@@ -19,8 +17,6 @@ from headway.scaling.demands.deadlines import (
     cycle_s,
     exposed_members,
     exposed_s,
-    greatest,
-    need,
     standing,
     start_up_s,
     supply,
@@ -28,12 +24,14 @@ from headway.scaling.demands.deadlines import (
     waiting,
 )
 from headway.scaling.demands.due_work import due_work, is_due_soon
+from headway.scaling.demands.formulas import FORMULAS, demand, terms_of
 from headway.scaling.demands.jobs_in_front import drain_behind, without_slots
-from headway.scaling.demands.rhythm_capacity import Keeping, enough_slots
+from headway.scaling.demands.needs import NO_NEED, Coming, Need, Supply, greatest, need
+from headway.scaling.demands.rhythm_capacity import Enough, Keeping, enough_slots
 from headway.scaling.demands.rhythm_detection import Periods, periods_of, rhythm_alone, seen
 from headway.scaling.demands.safety_stock import SafetyStock, guard_of, learned, spare_jobs
-from headway.scaling.demands.start_contention import vain_starts_note, without_vain_starts
-from headway.scaling.model import Demand, QueueMetrics
+from headway.scaling.demands.start_contention import helpful_slots, vain_starts_note, without_vain_starts
+from headway.scaling.model import QueueMetrics
 from headway.scaling.policy.stabilization import start_cost_s
 from headway.scaling.profile import Forecast
 from headway.scaling.strategy import Advice, State, Strategy
@@ -59,37 +57,63 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         enough = None  # what is enough for one objective is not for a shorter one
     if state.get("blind") and not math.isinf(given.cycle_s):
         given = _reconsidered(queue, view, given, slots_max=ceiling_slots(view, now_s))
-    in_use = given.busy_slots + sum(each.slots for each in given.coming)
     # What was begun since the sample still waits in it: it counts as a floor, and not once more as work to come.
-    at_work = max(in_use + view.taken_jobs, _serves(queue, view))
-    drain = None if enough is None else _drain_of_wave(queue, given, view, slots=enough)
+    in_use = {
+        "busy_slots": given.busy_slots,
+        "coming_slots": given.coming_slots,
+        "begun_jobs": view.taken_jobs,
+        "serving_slots": _serves(queue, view),
+    }
+    drain = None if enough is None else _drain_of_wave(queue, given, view, slots=enough.slots)
     if drain is None:
         drain = _drain(queue, view, given, slots_max=ceiling_slots(view, now_s))
-    calculated, drain = drain, without_vain_starts(drain, given, view)
+    helpful = helpful_slots(view)
+    calculated, drain = drain, without_vain_starts(drain, given, helpful_slots=helpful)
     if math.isinf(given.cycle_s) and (asked or drain.new_slots):
         kept["blind"] = True
     demands = [
-        Demand(name="work_in_progress", slots=at_work),
-        Demand(name="backlog_drain", slots=max(at_work, in_use + drain.slots)),
-        Demand(name="wake", slots=float(_is_asleep(queue, view))),
+        demand(formulas.work_in_progress, in_use),
+        demand(formulas.backlog_drain, {**in_use, **_drain_terms(queue, given, calculated, helpful_slots=helpful)}),
+        demand(formulas.wake, _wake_terms(queue, view)),
     ]
     if queue.delayed:
         # One worker is there when the first is due, however long the objective lets it wait, as for one that waits.
         first_slots = int(is_due_soon(queue, view))
         # Where no worker moves them when they are due, something else does, or nobody: one worker is enough to see.
-        due_slots = 0 if view.leaves_due_jobs else _due(queue, view, given)
-        demands.append(Demand(name="due_work", slots=max(at_work, in_use + due_slots, first_slots)))
+        due = NO_NEED if view.leaves_due_jobs else _due(queue, view, given)
+        demands.append(demand(formulas.due_work, {**in_use, "first_slots": first_slots, **terms_of(due)}))
     if enough is not None:
-        demands.append(Demand(name="rhythm", slots=float(enough)))
+        demands.append(demand(formulas.rhythm, enough._asdict()))
     elif guard is not None:
         spare = spare_jobs(guard, exposed, view, now_s=now_s)
         # What is learned leaves retries out. They come all the same, and take a slot each.
         coming_jobs = guard.expected_jobs + (exposed.retry_rate_per_s or 0.0) * view.tick_s
         left, taken_slots = _left_for(exposed, queue, given, view)
         stand = standing(exposed, view, left, arrivals_per_tick=coming_jobs, spare_jobs=spare)
-        demands.append(Demand(name="standing", slots=max(at_work, in_use + taken_slots + stand.slots)))
+        terms = {"arrivals_per_tick_jobs": coming_jobs, "spare_jobs": spare, "taken_slots": taken_slots}
+        demands.append(demand(formulas.standing, {**in_use, **terms, **terms_of(stand)}))
     notes = vain_starts_note(calculated, drain, view)
-    return Advice(demands=tuple(demands), state=kept, notes=notes, enough_slots=enough)
+    enough_count = None if enough is None else enough.slots
+    return Advice(demands=tuple(demands), state=kept, notes=notes, enough_slots=enough_count)
+
+
+def _drain_terms(queue: QueueMetrics, given: Supply, drain: Need, *, helpful_slots: float) -> dict[str, float]:
+    terms: dict[str, float] = {
+        "waiting_jobs": queue.waiting_least_jobs,
+        "taking_slots": taking(queue, given).kept_slots,
+    }
+    if drain.new_slots and not math.isinf(helpful_slots):
+        terms["helpful_slots"] = helpful_slots
+    return {**terms, **terms_of(drain)}
+
+
+def _wake_terms(queue: QueueMetrics, view: PoolView) -> dict[str, float]:
+    """The first worker comes at once, also where the objective lets it wait."""
+    return {
+        "waiting_jobs": queue.waiting_least_jobs,
+        "running_workers": view.running_workers,
+        "starting_workers": view.starting_workers,
+    }
 
 
 def _exposed_part(queue: QueueMetrics, view: PoolView) -> QueueMetrics:
@@ -133,7 +157,7 @@ def _is_kept(periods: Periods, now_s: float) -> bool:
     return now_s - periods.at_s <= HYBRID_SILENT_S
 
 
-def _enough_slots(periods: Periods | None, queue: QueueMetrics, view: PoolView, *, now_s: float) -> int | None:
+def _enough_slots(periods: Periods | None, queue: QueueMetrics, view: PoolView, *, now_s: float) -> Enough | None:
     """The slots to keep through the pauses of a rhythm that is believed; ``None``: without one, or it is dearer."""
     alone = None if periods is None else rhythm_alone(periods, now_s=now_s, tick_s=view.tick_s)
     if alone is None or view.profile.forecast is Forecast.OFF or view.profile.hold_down_s is not None:
@@ -156,12 +180,11 @@ def _drain_of_wave(queue: QueueMetrics, given: Supply, view: PoolView, *, slots:
     Jobs of a wave come evenly: the oldest has waited longest and starts first, the newest waits for all others, and
     between those two each waits as much of both as its place in the queue.
     """
-    coming_slots = sum(each.slots for each in given.coming)
     oldest_left_s = view.profile.objective.target_s - MARGIN_S - (queue.oldest_age_s or 0.0)
-    if given.busy_slots + given.idle_slots + coming_slots < slots or oldest_left_s <= 0 or len(view.queues) > 1:
+    if given.busy_slots + given.idle_slots + given.coming_slots < slots or oldest_left_s <= 0 or len(view.queues) > 1:
         return None
     if not queue.waiting_least_jobs:
-        return Need()
+        return NO_NEED
     sure = replace(given, caution=0.0)  # what the rhythm needs was counted without, and a burst's scatter with
     newest = need(
         queue.waiting_least_jobs, view.profile.objective.target_s - MARGIN_S, sure, start_up_s=start_up_s(view)
@@ -180,11 +203,6 @@ def _serves(queue: QueueMetrics, view: PoolView) -> int:
 def _start_price_s(view: PoolView) -> float:
     """What a start and its exit cost, in worker-seconds."""
     return start_cost_s(start_up_s=start_up_s(view), exit_s=view.exit_s or 0.0, core_s=view.start_up_cpu_s)
-
-
-def _is_asleep(queue: QueueMetrics, view: PoolView) -> bool:
-    """Whether jobs wait and nobody is there: the first worker comes at once, also where the objective lets it wait."""
-    return bool(queue.waiting_least_jobs) and not view.running_workers and not view.starting_workers
 
 
 def _drain(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int) -> Need:
@@ -227,7 +245,7 @@ def _left_for(exposed: QueueMetrics, queue: QueueMetrics, given: Supply, view: P
     return without_slots(own, queue.waiting_least_jobs - exposed.waiting_least_jobs)
 
 
-def _due(queue: QueueMetrics, view: PoolView, given: Supply) -> int:
+def _due(queue: QueueMetrics, view: PoolView, given: Supply) -> Need:
     """Slots for what is due later, of all members and of each alone with its own objective."""
     price_s = _start_price_s(view)
     needs = [due_work(queue, given, view, target_s=_loosest_s(view), price_s=price_s)]
@@ -235,7 +253,7 @@ def _due(queue: QueueMetrics, view: PoolView, given: Supply) -> int:
         if member.delayed:
             target_s = view.profile.objective_of(member.queue).target_s
             needs.append(due_work(member, given, view, target_s=target_s, price_s=price_s))
-    return greatest(needs).slots
+    return greatest(needs)
 
 
 def _loosest_s(view: PoolView) -> float:
@@ -269,13 +287,12 @@ def _reconsidered(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_m
     Before a job has ended, each that waits asks for a worker: it may take for ever. Those that were asked for so and
     still start are wanted only as far as what is known by now asks for them.
     """
-    coming_slots = sum(each.slots for each in given.coming)
 
     def new_slots(slots: int) -> int:
         return _drain(queue, view, _with_coming(given, slots), slots_max=slots_max).new_slots
 
-    least_slots = new_slots(coming_slots)
-    needed_slots = bisect_left(range(coming_slots), -least_slots, key=lambda slots: -new_slots(slots))
+    least_slots = new_slots(given.coming_slots)
+    needed_slots = bisect_left(range(given.coming_slots), -least_slots, key=lambda slots: -new_slots(slots))
     return _with_coming(given, needed_slots)
 
 
@@ -318,4 +335,4 @@ def is_at_rest(state: State, now_s: float) -> bool:
     return state.keys() == {"periods"} and periods is not None and not periods.rhythms and _is_kept(periods, now_s)
 
 
-HYBRID = Strategy(name="hybrid", advise=advise, is_clockless=True, is_at_rest=is_at_rest)
+HYBRID = Strategy(name="hybrid", advise=advise, formulas=FORMULAS, is_clockless=True, is_at_rest=is_at_rest)

@@ -4,8 +4,13 @@ finely.
 Each demand is monotone: more waiting, longer waiting, slower jobs or more arrivals never lower it.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from headway.scaling.demands import formulas
 from headway.scaling.demands.busy_slots import busy
 from headway.scaling.demands.deadlines import service_time_s, start_up_s
+from headway.scaling.demands.formulas import Formula, Terms, demand
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.policy.ground import Ground
 from headway.scaling.view import PoolView
@@ -18,7 +23,12 @@ def steady_state(queue: QueueMetrics, view: PoolView) -> Demand:
 
     Source: J. D. C. Little, "A Proof for the Queuing Formula L = λW", Operations Research 9 (1961).
     """
-    return Demand(name="steady_state", slots=(queue.arrival_rate_per_s or 0.0) * service_time_s(queue, view))
+    terms = {
+        "present_slots": 0,
+        "arrival_rate_per_s": queue.arrival_rate_per_s or 0.0,
+        "service_time_s": service_time_s(queue, view),
+    }
+    return demand(formulas.steady_state, terms)
 
 
 def backlog_drain(queue: QueueMetrics, view: PoolView) -> Demand:
@@ -31,21 +41,41 @@ def backlog_drain(queue: QueueMetrics, view: PoolView) -> Demand:
     Returns:
         Slots, fractional, at least 0. Never falls as the oldest age rises, through the breach and past it.
     """
-    waiting_jobs, running_jobs = queue.waiting_least_jobs, busy(queue, view)
-    left_s = view.profile.objective.target_s - (queue.oldest_age_s or 0.0) - MARGIN_S
-    busy_starts = max(0.0, left_s) / service_time_s(queue, view)
-    new_starts = 1 + max(0.0, left_s - start_up_s(view)) / service_time_s(queue, view)
+    running_jobs = busy(queue, view)
+    terms = {
+        "waiting_jobs": queue.waiting_least_jobs,
+        "running_jobs": running_jobs,
+        "free_slots": max(0, view.running_workers * view.slots_per_worker - running_jobs),
+        "left_s": view.profile.objective.target_s - (queue.oldest_age_s or 0.0) - MARGIN_S,
+        "service_time_s": service_time_s(queue, view),
+        "start_up_s": start_up_s(view),
+    }
+    return Demand(name="backlog_drain", slots=drained(terms), terms=terms)
 
-    free_slots = max(0, view.running_workers * view.slots_per_worker - running_jobs)
-    left_jobs = max(0.0, waiting_jobs - running_jobs * busy_starts)
-    from_free = min(free_slots, left_jobs / (1 + busy_starts))
-    left_jobs = max(0.0, left_jobs - free_slots * (1 + busy_starts))
-    return Demand(name="backlog_drain", slots=running_jobs + from_free + left_jobs / new_starts)
+
+def drained(terms: Terms) -> float:
+    """The formula of ``backlog_drain``."""
+    busy_starts = max(0.0, terms["left_s"]) / terms["service_time_s"]
+    new_starts = 1 + max(0.0, terms["left_s"] - terms["start_up_s"]) / terms["service_time_s"]
+    left_jobs = max(0.0, terms["waiting_jobs"] - terms["running_jobs"] * busy_starts)
+    from_free = min(terms["free_slots"], left_jobs / (1 + busy_starts))
+    left_jobs = max(0.0, left_jobs - terms["free_slots"] * (1 + busy_starts))
+    return terms["running_jobs"] + from_free + left_jobs / new_starts
 
 
 def in_workers(name: str, workers: float, view: PoolView) -> Demand:
     """A demand for a number of workers, in slots."""
-    return Demand(name=name, slots=max(0.0, workers) * view.slots_per_worker)
+    terms = {"workers": workers, "slots_per_worker": view.slots_per_worker}
+    return Demand(name=name, slots=of_workers(terms), terms=terms)
+
+
+def of_workers(terms: Terms) -> float:
+    """The formula of a demand for a number of workers."""
+    return max(0.0, terms["workers"]) * terms["slots_per_worker"]
+
+
+FORMULAS: Mapping[str, Formula] = MappingProxyType({"steady_state": formulas.steady_state, "backlog_drain": drained})
+"""Of the demands that strategies share, by the name of a demand."""
 
 
 def seen_workers(view: PoolView) -> int:

@@ -4,7 +4,7 @@ from types import MappingProxyType
 
 from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.model import QueueMetrics
-from headway.scaling.strategies.shared import backlog_drain, in_workers, steady_state
+from headway.scaling.strategies.shared import FORMULAS, backlog_drain, in_workers, of_workers, steady_state
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 
@@ -26,4 +26,6 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     )
 
 
-TIME_OF_DAY = Strategy(name="time_of_day", advise=advise, options=OPTIONS)
+TIME_OF_DAY = Strategy(
+    name="time_of_day", advise=advise, formulas={**FORMULAS, "time_of_day": of_workers}, options=OPTIONS
+)
