@@ -21,6 +21,8 @@ KEPT, NEW = (
     "new_",
 )  # of terms of two deadlines: of the jobs that idle slots stay for, and that new ones are for
 
+NAMES = {prefix: tuple(f"{prefix}{name}" for name in Deadline._fields) for prefix in ("", KEPT, NEW)}
+
 
 def demand(formula: Formula, terms: Terms) -> Demand:
     """The demand of the formula's name, with the slots that follow from ``terms``."""
@@ -38,9 +40,10 @@ def _named(prefix: str, deadline: Deadline | None) -> dict[str, float]:
     """The terms of ``deadline``; without ``cycle_s`` where it is not known."""
     if deadline is None:
         return {}
-    return {
-        f"{prefix}{name}": value for name, value in zip(Deadline._fields, deadline, strict=True) if math.isfinite(value)
-    }
+    terms = dict(zip(NAMES[prefix], deadline, strict=True))
+    if math.isinf(deadline.cycle_s):
+        del terms[f"{prefix}cycle_s"]
+    return terms
 
 
 def needed_slots(terms: Terms) -> tuple[int, int]:
@@ -53,7 +56,7 @@ def needed_slots(terms: Terms) -> tuple[int, int]:
 
 
 def _deadline(terms: Terms, prefix: str) -> Deadline:
-    return Deadline(*(terms.get(f"{prefix}{name}", math.inf) for name in Deadline._fields))  # type: ignore[arg-type]
+    return Deadline._make([terms.get(name, math.inf) for name in NAMES[prefix]])
 
 
 def work_in_progress(terms: Terms) -> float:

@@ -53,17 +53,17 @@ class Supply:
                 per_slot = 1.0 + max(0.0, left_s - max(from_s, coming.ready_in_s)) / self.cycle_s
                 coming_jobs += coming.slots * per_slot
         return Deadline(
-            jobs=jobs,
-            within_s=within_s,
-            from_s=from_s,
-            start_up_s=start_up_s,
-            late_s=late_s,
-            completions_per_s=self.completions_per_s,
-            reserved_jobs=self.reserved_jobs,
-            caution=self.caution,
-            coming_jobs=coming_jobs,
-            idle_slots=self.idle_slots,
-            cycle_s=self.cycle_s,
+            jobs,
+            within_s,
+            from_s,
+            start_up_s,
+            late_s,
+            self.completions_per_s,
+            self.reserved_jobs,
+            self.caution,
+            coming_jobs,
+            self.idle_slots,
+            self.cycle_s,
         )
 
 
@@ -93,43 +93,38 @@ class Deadline(NamedTuple):
     """New slots for such jobs."""
 
     @property
-    def left_s(self) -> float:
-        """The time to work with: what is due earlier than a new slot is up is its own as soon as it is."""
-        return max(self.within_s, self.start_up_s)
-
-    @property
     def started_jobs(self) -> float:
-        """Jobs that busy and coming slots surely start between ``from_s`` and ``left_s`` from now.
+        """Jobs that busy and coming slots surely start between ``from_s`` and the deadline.
 
         By ``from_s`` a busy slot has begun jobs that are reserved, or waits for what is due then: which, nobody knows.
+        What is due earlier than a new slot is up is its own as soon as it is.
         """
         reserved_jobs = max(0.0, self.reserved_jobs - self.completions_per_s * self.from_s)
-        expected = max(0.0, self.completions_per_s * (self.left_s - self.from_s) - reserved_jobs)
+        passed_s = max(self.within_s, self.start_up_s) - self.from_s
+        expected = max(0.0, self.completions_per_s * passed_s - reserved_jobs)
         # Completions scatter like a Poisson count, whose variance is its mean.
         return max(0.0, expected - self.caution * math.sqrt(expected)) + self.coming_jobs
 
     @property
     def needed_slots(self) -> tuple[int, int]:
-        """The idle slots that must stay for the jobs, and the new ones.
+        """The idle slots that must stay for the jobs, and the new ones; those for jobs in front included.
 
         Source: docs/why/demand.md, "Recompute a decision".
         """
-        kept_slots, new_slots = self._own_slots
+        kept_slots, new_slots = self._own_slots(self.jobs - self.started_jobs)
         return kept_slots + self.front_idle_slots, new_slots + self.front_new_slots
 
-    @property
-    def _own_slots(self) -> tuple[int, int]:
-        left_jobs = self.jobs - self.started_jobs
+    def _own_slots(self, left_jobs: float) -> tuple[int, int]:
         if left_jobs <= ROUNDING:
             return 0, 0
-        from_idle = 1.0 + max(0.0, self.left_s - self.from_s) / self.cycle_s
+        left_s = max(self.within_s, self.start_up_s)
+        from_idle = 1.0 + max(0.0, left_s - self.from_s) / self.cycle_s
         kept_slots = math.ceil(left_jobs / from_idle - ROUNDING)
         if kept_slots <= self.idle_slots:
             return kept_slots, 0
         left_jobs -= self.idle_slots * from_idle
-        from_new_s = max(self.late_s, self.left_s - max(self.start_up_s, self.from_s))
-        from_new = 1 + math.floor(from_new_s / self.cycle_s)
-        return self.idle_slots, math.ceil(left_jobs / from_new - ROUNDING)
+        new_s = max(self.late_s, left_s - max(self.start_up_s, self.from_s))
+        return self.idle_slots, math.ceil(left_jobs / (1 + math.floor(new_s / self.cycle_s)) - ROUNDING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
