@@ -434,7 +434,7 @@ MUTANTS = (
         ("Deadline._own_slots", "left_s - max(self.start_up_s, self.from_s)", "left_s"),
         ("Deadline._own_slots", "max(self.late_s, left_s - max(self.start_up_s, self.from_s))", "max(0.0, left_s - max(self.start_up_s, self.from_s))"),
         ("Deadline._own_slots", "max(self.late_s, left_s - max(self.start_up_s, self.from_s))", "min(self.late_s, left_s - max(self.start_up_s, self.from_s))"),
-        ("greatest", "each.new_slots > new.new_slots or new is NO_NEED", "each.new_slots < new.new_slots or new is NO_NEED"),
+        ("greatest", "lambda each: each.new_slots", "lambda each: -each.new_slots"),
     ),
     *_in(
         "demands/needs.py",
@@ -447,7 +447,7 @@ MUTANTS = (
     *_in(
         "demands/formulas.py",
         ("test_formulas.py", "test_hybrid.py", "test_member_standing.py", "test_start_contention.py"),
-        ("terms_of", "need.kept_for is need.new_for", "True"),
+        ("terms_of", "need.kept_for is need.new_for or need.kept_for is None", "True"),
         ("backlog_drain", "min(new_slots, room_slots)", "new_slots"),
         ("backlog_drain", "max(kept_slots, terms['taking_slots'])", "kept_slots"),
         ("backlog_drain", "_in_use(terms) + drain_slots", "drain_slots"),

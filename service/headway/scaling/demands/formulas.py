@@ -23,6 +23,8 @@ KEPT, NEW = (
 
 NAMES = {prefix: tuple(f"{prefix}{name}" for name in Deadline._fields) for prefix in ("", KEPT, NEW)}
 
+UNSAID = tuple(Deadline._field_defaults.get(name, math.inf) for name in Deadline._fields)  # values without a term
+
 
 def demand(formula: Formula, terms: Terms) -> Demand:
     """The demand of the formula's name, with the slots that follow from ``terms``."""
@@ -31,19 +33,17 @@ def demand(formula: Formula, terms: Terms) -> Demand:
 
 def terms_of(need: Need) -> dict[str, float]:
     """What ``need`` follows from; nothing where no job needs a slot."""
-    if need.kept_for is need.new_for:
-        return _named("", need.kept_for)
+    if need.kept_for is need.new_for or need.kept_for is None:
+        return _named("", need.new_for)
     return {**_named(KEPT, need.kept_for), **_named(NEW, need.new_for)}
 
 
 def _named(prefix: str, deadline: Deadline | None) -> dict[str, float]:
-    """The terms of ``deadline``; without ``cycle_s`` where it is not known."""
+    """The terms of ``deadline``; without a cycle that is not known, and without jobs in front where there are none."""
     if deadline is None:
         return {}
-    terms = dict(zip(NAMES[prefix], deadline, strict=True))
-    if math.isinf(deadline.cycle_s):
-        del terms[f"{prefix}cycle_s"]
-    return terms
+    terms = zip(NAMES[prefix], deadline, UNSAID, strict=True)
+    return {name: value for name, value, unsaid in terms if value != unsaid}
 
 
 def needed_slots(terms: Terms) -> tuple[int, int]:
@@ -56,7 +56,7 @@ def needed_slots(terms: Terms) -> tuple[int, int]:
 
 
 def _deadline(terms: Terms, prefix: str) -> Deadline:
-    return Deadline._make([terms.get(name, math.inf) for name in NAMES[prefix]])
+    return Deadline._make(map(terms.get, NAMES[prefix], UNSAID))
 
 
 def work_in_progress(terms: Terms) -> float:

@@ -187,12 +187,9 @@ def need_of(deadline: Deadline) -> Need:
 
 def greatest(needs: Iterable[Need]) -> Need:
     """As many of each kind as any of ``needs`` asks for."""
-    kept = new = NO_NEED
-    for each in needs:
-        if each.kept_slots > kept.kept_slots or kept is NO_NEED:
-            kept = each
-        if each.new_slots > new.new_slots or new is NO_NEED:
-            new = each
+    found = list(needs)
+    new = max(found, key=lambda each: each.new_slots, default=NO_NEED)
+    kept = max((new, *found), key=lambda each: each.kept_slots)
     if kept is new:
         return kept
     return Need(kept_slots=kept.kept_slots, new_slots=new.new_slots, kept_for=kept.kept_for, new_for=new.new_for)
