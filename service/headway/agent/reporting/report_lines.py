@@ -70,19 +70,11 @@ class JobReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BeatPart:
-    """One line of a beat, which holds the worker's whole state. ``None`` is unknown."""
+class BeatState:
+    """What each line of a beat says of the worker as a whole. ``None`` is unknown."""
 
-    number: int
-    part: int
-    parts: int
-    at_s: float
-    running: tuple[RunningJob, ...]
-    queues: tuple[str, ...]
-    """The queues that the worker consumes."""
-    begun: int | None
-    """Jobs since the worker started."""
     ended: int | None
+    """Jobs since the worker started."""
     slots: int | None
     """Jobs that it can run at once now."""
     slots_max: int | None
@@ -96,6 +88,19 @@ class BeatPart:
     """How the worker runs jobs, by the name of Celery's pool: "prefork", "solo", …"""
     queue_order: QueueOrder | None = None
     """In what order it takes from its queues; a strict one is that of ``queues``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeatPart(BeatState):
+    """One line of a beat, which holds the worker's whole state."""
+
+    number: int
+    part: int
+    parts: int
+    at_s: float
+    running: tuple[RunningJob, ...]
+    queues: tuple[str, ...]
+    """The queues that the worker consumes."""
     unnamed: int = 0
     """What it runs beside ``running``, of all parts together."""
 
@@ -165,7 +170,6 @@ def _beat(body: Mapping[str, Any]) -> BeatPart:
         at_s=_time(body.get("at_s")),
         running=tuple(map(_running, running)),
         queues=tuple(map(_name, queues)),
-        begun=_count_if_any(body.get("begun")),
         ended=_count_if_any(body.get("ended")),
         slots=_count_if_any(body.get("slots"), most=SLOTS_MAX),
         slots_max=_count_if_any(body.get("slots_max"), most=SLOTS_MAX),

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from headway.agent.model import Activity
-from headway.agent.reporting.report_lines import BeatPart, JobReport, ReportKind
-from headway.scaling.model import RUNNING_JOBS_NAMED_MAX, ActivitySource, QueueOrder, RunningJob
+from headway.agent.reporting.report_lines import BeatPart, BeatState, JobReport, ReportKind
+from headway.scaling.fields import taken_from
+from headway.scaling.model import RUNNING_JOBS_NAMED_MAX, ActivitySource, RunningJob
 
 BEAT_FRESH_S = 6.0  # three beats
 LOOP_STILL_S = 5.0  # a loop that turns counts every 4 s at the latest
@@ -25,33 +26,13 @@ FORGOTTEN_AFTER_S = 10.0  # five beats: by then a main process has learned of an
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
-    """A worker's whole state, as its reporter said it. ``None`` is unknown."""
+class Beat(BeatState):
+    """A worker's whole state, as its reporter said it."""
 
     received_at_s: float
     """When that was so, by the host's clock since boot."""
-    running: tuple[RunningJob, ...]
-    """Jobs that have begun and not ended, the first ``RUNNING_JOBS_NAMED_MAX`` of them."""
-    running_jobs: int
-    """All of them."""
-    begun: int | None
-    """Jobs since the worker started."""
-    ended: int | None
-    slots: int | None
-    """Jobs that it can run at once now."""
-    slots_max: int | None
-    """Jobs that it can run at once after it has grown by itself."""
     queues: tuple[str, ...]
     """Those that it consumes, by their own names, the first ``QUEUES_NAMED_MAX`` of them."""
-    is_stopping: bool
-    loop: int | None
-    """Rises while the library's own loop turns."""
-    lost: int
-    """Lines that its main process could not write so far."""
-    execution: str | None = None
-    """How it runs jobs: "prefork", "solo", …"""
-    queue_order: QueueOrder | None = None
-    """In what order it takes from its queues; a strict one is that of ``queues``."""
 
 
 Attempt = tuple[str, int | None]
@@ -283,18 +264,4 @@ class WorkerReport:
         # What was lost since the beat before was perhaps a start that this beat is too early for.
         self._is_whole = before is None or last.lost <= before.lost
         self._known_at_s = at_s
-        self.beat = Beat(
-            received_at_s=at_s,
-            running=self.running,
-            running_jobs=self.running_jobs,
-            begun=last.begun,
-            ended=last.ended,
-            slots=last.slots,
-            slots_max=last.slots_max,
-            queues=gathering.queues,
-            is_stopping=last.is_stopping,
-            loop=last.loop,
-            lost=last.lost,
-            execution=last.execution,
-            queue_order=last.queue_order,
-        )
+        self.beat = taken_from(Beat, last, received_at_s=at_s, queues=gathering.queues)
