@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.agent.model import NOT_KNOWN, Activity
-from headway.agent.reporting import forgotten_jobs
-from headway.agent.reporting.forgotten_jobs import ForgottenJobs
+from headway.agent.reporting.forgotten_jobs import FILE, forgotten_jobs
 from headway.agent.reporting.report_lines import (
     LINE_BYTES_MAX,
     REPORT_NAME_CHARS_MAX,
@@ -169,8 +168,8 @@ def test_what_a_worker_lists_for_ever_is_known_to_have_ended_over_a_restart(idle
 
     state = StateFolder(tmp_path / "state")
     with state.only_agent():
-        ForgottenJobs(state).keep({"w": idle.pipe.report.forgotten, "idle": {}})
-        state_kept = ForgottenJobs(state).read()
+        forgotten_jobs(state).keep({"w": idle.pipe.report.forgotten})
+        state_kept = forgotten_jobs(state).read()
     assert state_kept == {"w": idle.pipe.report.forgotten}
     next_report = WorkerReport()
     next_report.take_over(state_kept["w"])
@@ -190,8 +189,8 @@ def test_what_a_worker_lists_for_ever_is_known_to_have_ended_over_a_restart(idle
 def test_what_no_agent_has_written_of_forgotten_jobs_is_nothing(text: str, tmp_path: Path) -> None:
     state = StateFolder(tmp_path / "state")
     with state.only_agent():
-        state.replace(forgotten_jobs.FILE, text)
-        assert ForgottenJobs(state).read() == {}
+        state.replace(FILE, text)
+        assert forgotten_jobs(state).read() == {}
 
 
 def test_the_next_attempt_of_a_job_may_begin_before_the_end_of_the_first_is_reported(idle: Wire) -> None:

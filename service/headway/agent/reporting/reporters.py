@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from headway.agent.config.commands.queue_orders import UNKNOWN, Taking
 from headway.agent.config.templates import Reporter, Template
 from headway.agent.model import NOT_KNOWN, Activity
-from headway.agent.reporting.forgotten_jobs import ForgottenJobs
+from headway.agent.reporting.forgotten_jobs import forgotten_jobs
 from headway.agent.reporting.loading import Loading, LoadingDoubts
 from headway.agent.reporting.receptions import Consumer
 from headway.agent.reporting.report_lines import JobReport
@@ -52,7 +52,7 @@ class Reporters:
         unix_clock: Callable[[], float] = time.time,
     ) -> None:
         self._folder = RunFolder(state, agent_id=agent_id, environment=environment)
-        self._forgotten = ForgottenJobs(state)
+        self._forgotten = forgotten_jobs(state)
         self._clock = clock
         self._unix_clock = unix_clock
         self._doubts = LoadingDoubts()
@@ -164,7 +164,8 @@ class Reporters:
 
     def keep(self) -> None:
         """Write down what the next agent is to know of what these workers have reported."""
-        self._forgotten.keep({worker_id: pipe.report.forgotten for worker_id, pipe in self._pipes.items()})
+        reported = ((worker_id, pipe.report.forgotten) for worker_id, pipe in self._pipes.items())
+        self._forgotten.keep({worker_id: ends for worker_id, ends in reported if ends})
 
     def close(self) -> None:
         """Let go of the pipes. Those of workers that run on stay, for the next agent."""

@@ -17,8 +17,8 @@ class WorkerRows(Generic[Row]):
         folder: StateFolder,
         name: str,
         *,
-        to_json: Callable[[Row], dict[str, Any]],
-        from_json: Callable[[Mapping[str, Any]], Row],
+        to_json: Callable[[Row], Any],
+        from_json: Callable[[Any], Row],
     ) -> None:
         """Read and write ``name`` in ``folder``. ``from_json`` raises what it likes of a row that is not its own."""
         self._folder = folder
