@@ -66,7 +66,7 @@ GUARDS = (
             "self.save()\nfor held in to_stop:\n    held.request_stop(now_s=self._clock())",
             "for held in to_stop:\n    held.request_stop(now_s=self._clock())",
         ),
-        ("workers/starts/spawner.py", "Spawner.spawn", "self._starts.note(worker.record)", "pass"),
+        ("workers/starts/spawner.py", "Spawner.spawn", "self.starts.note(worker.record)", "pass"),
         ("workers/manager.py", "WorkerManager.scan", "if self._logbook.is_behind:\n    self.save()", ""),
         ("workers/worker_record.py", "placed", "uid_of(template) if template else None", "None"),
         (

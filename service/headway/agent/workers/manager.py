@@ -84,8 +84,8 @@ class WorkerManager:
         self._gate = StartGate(self._table, self.remains, self.done_jobs)
         self.start_watch = StartWatch(self._gate.failures, self.reporters, self.output)
         self._spawner = Spawner(
-            self._table,
-            self._gate,
+            table=self._table,
+            gate=self._gate,
             agent_id=agent_id,
             environment=environment,
             output=self.output,
@@ -100,8 +100,8 @@ class WorkerManager:
         self.orphan_watch = OrphanWatch(self.remains, self.reporters, self.cuts)
         self._drain_watch = DrainWatch(self.reporters, self.cuts)
         self._reaper = Reaper(
-            self._table,
-            self._gate,
+            table=self._table,
+            gate=self._gate,
             ends=self.ends,
             cuts=self.cuts,
             remains=self.remains,

@@ -1,7 +1,7 @@
 """What follows from the end of a worker's process: for its place, its kind, its jobs, and the next report."""
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from headway.agent.config.templates import Template
 from headway.agent.model import NOT_KNOWN, Activity
@@ -26,38 +26,26 @@ from headway.scaling.model import WorkerState
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reaper:
     """Takes note of the ends of workers."""
 
-    def __init__(
-        self,
-        table: WorkerTable,
-        gate: StartGate,
-        *,
-        ends: ExitLog,
-        cuts: CutWatch,
-        remains: OrphanProcesses,
-        orphan_watch: OrphanWatch,
-        suspended_starts: SuspendedStarts,
-        reporters: Reporters,
-        output: WorkerLogs,
-    ) -> None:
-        self._table = table
-        self._gate = gate
-        self._ends = ends
-        self._cuts = cuts
-        self._remains = remains
-        self._orphan_watch = orphan_watch
-        self._suspended_starts = suspended_starts
-        self._reporters = reporters
-        self._output = output
+    table: WorkerTable
+    gate: StartGate
+    ends: ExitLog
+    cuts: CutWatch
+    remains: OrphanProcesses
+    orphan_watch: OrphanWatch
+    suspended_starts: SuspendedStarts
+    reporters: Reporters
+    output: WorkerLogs
 
     def reap_gone(
         self, worker: ManagedWorker, template: Template | None, *, were_all_killed: bool, now_s: float
     ) -> None:
         """Take note of a worker that was gone when this agent came, killed perhaps with all others."""
-        self._cuts.note_gone(worker.record, were_all_killed=were_all_killed)
-        said = self._orphan_watch.last_report(worker)
+        self.cuts.note_gone(worker.record, were_all_killed=were_all_killed)
+        said = self.orphan_watch.last_report(worker)
         self._conclude(worker, self._end_of(worker, template, exit_code=None, said=said), now_s=now_s)
 
     def reap(self, worker: ManagedWorker, template: Template | None, *, exit_code: int | None, now_s: float) -> None:
@@ -66,13 +54,13 @@ class Reaper:
         ``template`` is what it was started from, as ``host.toml`` has it now; ``exit_code`` is ``None`` where nobody
         could see it.
         """
-        has_loaded = self._reporters.has_loaded(worker.record.worker_id)
-        said = self._orphan_watch.last_report(worker)
+        has_loaded = self.reporters.has_loaded(worker.record.worker_id)
+        said = self.orphan_watch.last_report(worker)
         end = self._end_of(worker, template, exit_code=exit_code, said=said)
-        self._cuts.note_end(end, said=said)
+        self.cuts.note_end(end, said=said)
         is_unready_end = bool(exit_code) and said.source is None and _is_unready(worker.record, now_s=now_s)
-        if is_unready_end and self._reporters.note_unready_end(
-            worker.record.template, has_loaded=has_loaded, why=self._output.last_words(worker.record.worker_id)
+        if is_unready_end and self.reporters.note_unready_end(
+            worker.record.template, has_loaded=has_loaded, why=self.output.last_words(worker.record.worker_id)
         ):
             self._repeat(worker, end)
         else:
@@ -86,20 +74,20 @@ class Reaper:
         return WorkerEnd(
             record=record,
             exit_code=exit_code,
-            last=self._cuts.known_of(record, said=said),
+            last=self.cuts.known_of(record, said=said),
             argv=template.argv if template is not None and is_unchanged else (),
         )
 
     def _conclude(self, worker: ManagedWorker, end: WorkerEnd, *, now_s: float) -> None:
         record, exit_code = end.record, end.exit_code
         if record.life.state is WorkerState.DRAINING and worker.was_idle and not record.life.is_forced:
-            self._ends.note_exit(worker.exit(now_s=now_s))
+            self.ends.note_exit(worker.exit(now_s=now_s))
         life = self._life_after(end, now_s=now_s)
         self._let_go(worker)
         worker.become(life)
-        self._ends.note(Ended(worker=worker.worker(NOT_KNOWN), exit_code=exit_code), is_spent=life.is_spent)
+        self.ends.note(Ended(worker=worker.worker(NOT_KNOWN), exit_code=exit_code), is_spent=life.is_spent)
         if exit_code != 0 or worker.may_leave(now_s=now_s):
-            self._remains.note(end)
+            self.remains.note(end)
         summary = f"pid={record.pid} exit={'unknown' if exit_code is None else exit_code}"
         summary += f" after_s={now_s - life.started_at_s:.1f}"
         if life.state is WorkerState.BACKING_OFF:
@@ -107,36 +95,36 @@ class Reaper:
             self._note_failure(record, f"{summary}{_at_job(end.last)}", now_s=now_s)
         else:
             log.info("ended pool=%s template=%s %s", *record.kind, summary)
-        self._table.remove_if_gone(worker)
+        self.table.remove_if_gone(worker)
 
     def _life_after(self, end: WorkerEnd, *, now_s: float) -> Life:
         """The life after the end, which is no failure if it was due, or if somebody has suspended the library."""
         record = end.record
         if end.is_due:
-            self._gate.note_due_end(record, now_s=now_s)
+            self.gate.note_due_end(record, now_s=now_s)
         if end.has_found_no_job:
-            self._suspended_starts.note_idle_end(record, now_s=now_s)
+            self.suspended_starts.note_idle_end(record, now_s=now_s)
         life = lifecycle.ended(record.life, exit_code=end.exit_code, now_s=now_s, is_due=end.is_due)
-        if life.state is WorkerState.BACKING_OFF and self._suspended_starts.note(
-            record.kind, last_words=self._output.last_words(record.worker_id), now_s=now_s
+        if life.state is WorkerState.BACKING_OFF and self.suspended_starts.note(
+            record.kind, last_words=self.output.last_words(record.worker_id), now_s=now_s
         ):
             life = lifecycle.over(life, now_s=now_s)
         return life
 
     def _note_failure(self, record: Record, summary: str, *, now_s: float) -> None:
-        self._gate.failures.note(record, self._output.end(record.worker_id, OUTPUT_END_BYTES), now_s=now_s)
-        why = f"{summary} said={self._output.last_words(record.worker_id)!r}"
-        self._gate.note_failure(record.kind, why, started_at_s=record.life.started_at_s, now_s=now_s)
+        self.gate.failures.note(record, self.output.end(record.worker_id, OUTPUT_END_BYTES), now_s=now_s)
+        why = f"{summary} said={self.output.last_words(record.worker_id)!r}"
+        self.gate.note_failure(record.kind, why, started_at_s=record.life.started_at_s, now_s=now_s)
 
     def _repeat(self, worker: ManagedWorker, end: WorkerEnd) -> None:
         """Free the place of a start that the reporter has perhaps ended: another is made without, at once."""
         self._let_go(worker)
-        self._remains.note(end)
-        self._table.remove(worker)
+        self.remains.note(end)
+        self.table.remove(worker)
 
     def _let_go(self, worker: ManagedWorker) -> None:
         worker.let_go()
-        self._output.release(worker.record.worker_id)
+        self.output.release(worker.record.worker_id)
 
 
 def _is_unready(record: Record, *, now_s: float) -> bool:

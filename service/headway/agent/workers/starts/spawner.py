@@ -6,6 +6,7 @@ The manager writes the table down in between: an agent that is killed while it s
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 
 from headway.agent.config.templates import Template
@@ -26,31 +27,19 @@ from headway.scaling.reconcile import Start
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Spawner:
     """Starts the workers of one host."""
 
-    def __init__(
-        self,
-        table: WorkerTable,
-        gate: StartGate,
-        *,
-        agent_id: str,
-        environment: Mapping[str, str],
-        output: WorkerLogs,
-        reporters: Reporters,
-        storage: StorageCheck,
-        starts: StartLog,
-        done_jobs: DoneJobs,
-    ) -> None:
-        self._table = table
-        self._gate = gate
-        self._agent_id = agent_id
-        self._environment = environment
-        self._output = output
-        self._reporters = reporters
-        self._storage = storage
-        self._starts = starts
-        self._done_jobs = done_jobs
+    table: WorkerTable
+    gate: StartGate
+    agent_id: str
+    environment: Mapping[str, str]
+    output: WorkerLogs
+    reporters: Reporters
+    storage: StorageCheck
+    starts: StartLog
+    done_jobs: DoneJobs
 
     def place(self, start: Start, template: Template | None, *, own_gpus: Sequence[int], now_s: float) -> ManagedWorker:
         """A place for one worker, in which it either is to be spawned or backs off.
@@ -58,55 +47,55 @@ class Spawner:
         ``template`` is ``None`` if the host has none of that name; ``own_gpus`` are those that no worker has.
         """
         kind = (start.pool, start.template)
-        if template is None and not self._gate.backoff.holds(kind, now_s=now_s):
+        if template is None and not self.gate.backoff.holds(kind, now_s=now_s):
             why = f"host.toml has no template {start.template!r}"
-            self._gate.note_failure(kind, why, started_at_s=now_s, now_s=now_s)
-        is_admitted = self._gate.admit(kind, now_s=now_s)
+            self.gate.note_failure(kind, why, started_at_s=now_s, now_s=now_s)
+        is_admitted = self.gate.admit(kind, now_s=now_s)
         begin = lifecycle.spawned if is_admitted and template is not None else lifecycle.held_back
         life = begin(now_s=now_s, is_burst=start.is_burst)
-        return self._table.add(worker_record.placed(start, template, life=life, own_gpus=own_gpus))
+        return self.table.add(worker_record.placed(start, template, life=life, own_gpus=own_gpus))
 
     def spawn(self, worker: ManagedWorker, template: Template, *, now_s: float) -> None:
         """Start the process of a worker whose place is written down; if it cannot be started, it backs off.
 
         The place is free again if the disk does not take what there is to write: nothing is started without a record.
         """
-        if not self._storage.allows_starts:
-            self._table.remove(worker)
+        if not self.storage.allows_starts:
+            self.table.remove(worker)
             return
         record = worker.record
         try:
             process = self._process(worker, template)
         except NoOutput as error:  # says nothing of the template
-            self._reporters.end(record.worker_id)
-            self._table.remove(worker)
-            self._storage.note_no_log(error.why)
+            self.reporters.end(record.worker_id)
+            self.table.remove(worker)
+            self.storage.note_no_log(error.why)
             return
         except Unavailable as error:
-            self._reporters.end(record.worker_id)
+            self.reporters.end(record.worker_id)
             worker.become(lifecycle.held_back(now_s=now_s, is_burst=record.life.is_burst))
-            self._gate.note_failure(record.kind, str(error), started_at_s=record.life.started_at_s, now_s=now_s)
+            self.gate.note_failure(record.kind, str(error), started_at_s=record.life.started_at_s, now_s=now_s)
             return
-        worker.runs_as(process, self._output)
-        self._done_jobs.note_start(worker.record)
+        worker.runs_as(process, self.output)
+        self.done_jobs.note_start(worker.record)
         with suppress(OSError):  # the disk takes nothing more: what follows reports it
-            self._starts.note(worker.record)
-        if self._starts.is_long:
+            self.starts.note(worker.record)
+        if self.starts.is_long:
             self.renew_log()
         log.info("started pool=%s template=%s pid=%d", record.pool, record.template, process.pid)
 
     def renew_log(self) -> None:
         """Leave the starts of present workers alone in the log of starts."""
         with suppress(OSError):
-            self._starts.renew(self._table.records())
+            self.starts.renew(self.table.records())
 
     def _process(self, worker: ManagedWorker, template: Template) -> Process:
         record = worker.record
         return worker_process.spawn(
             template,
-            marks=marks_of(record, agent_id=self._agent_id),
-            environment=self._environment,
-            log=partial(self._output.create, record.worker_id),
+            marks=marks_of(record, agent_id=self.agent_id),
+            environment=self.environment,
+            log=partial(self.output.create, record.worker_id),
             is_burst=record.life.is_burst,
-            loading=self._reporters.prepare(record.worker_id, record.pool, template, uid=record.uid),
+            loading=self.reporters.prepare(record.worker_id, record.pool, template, uid=record.uid),
         )
