@@ -1,23 +1,13 @@
 """What the control plane does not know yet. Whoever shares it between threads holds a lock."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
 from headway.agent.controlplane.client import HostUpdate
 from headway.agent.workers.ends.exit_log import Ended
 from headway.scaling.model import Exit, StartUp, WorkerState
 
 PENDING_MAX = 1_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportBatch:
-    """The contents of one report, and which ends it contains."""
-
-    update: HostUpdate
-    ended: Mapping[str, Ended]
-    start_ups: int
-    exits: int
 
 
 class ReportQueue:
@@ -61,29 +51,27 @@ class ReportQueue:
         self._start_ups = self._start_ups[-PENDING_MAX:]
         self._exits = [*self._exits, *exits][-PENDING_MAX:]
 
-    def batch(self) -> ReportBatch | None:
-        """All of it, as it stands; ``None`` before anything is known."""
+    def batch(self) -> HostUpdate | None:
+        """All of it, as it stands: the contents of one report; ``None`` before anything is known."""
         if self._update is None:
             return None
         present = {worker.worker_id for worker in self._update.workers}
         gone = [replace(each.worker, state=WorkerState.GONE) for key, each in self._ended.items() if key not in present]
-        update = replace(
+        return replace(
             self._update,
             workers=(*self._update.workers, *gone),
             exit_codes={key: each.exit_code for key, each in self._ended.items()},
             start_ups=tuple(self._start_ups),
             exits=tuple(self._exits),
         )
-        ended = dict(self._ended)
-        return ReportBatch(update=update, ended=ended, start_ups=len(self._start_ups), exits=len(self._exits))
 
-    def reported(self, batch: ReportBatch) -> None:
+    def reported(self, batch: HostUpdate) -> None:
         """Forget what was reported; what has come since stays."""
-        self._reported_idle = _idle(batch.update)
-        for key in batch.ended:
+        self._reported_idle = _idle(batch)
+        for key in batch.exit_codes:
             self._ended.pop(key, None)
-        del self._start_ups[: batch.start_ups]
-        del self._exits[: batch.exits]
+        del self._start_ups[: len(batch.start_ups)]
+        del self._exits[: len(batch.exits)]
 
 
 def _idle(update: HostUpdate) -> frozenset[str]:

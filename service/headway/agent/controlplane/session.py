@@ -185,11 +185,11 @@ class ControlSession:
             self._is_due, self._due_by_s = False, float("inf")
             self._sequence += 1
             sequence, epoch_seen = self._sequence, self._epoch_seen
-        self._contact.commit_to(isolation_limits_s(batch.update.templates))
+        self._contact.commit_to(isolation_limits_s(batch.templates))
         sent_at_s = procfs.since_boot_s()
         try:
             received = self._client.report(
-                batch.update,
+                batch,
                 identity=identity,
                 host_name=self._host_name,
                 boot_id=self._boot_id,
@@ -207,7 +207,7 @@ class ControlSession:
         self._contact.received(sent_at_s=sent_at_s)
         if received.credential:
             self.membership.renew(identity, received.credential)
-        self._cuts_reported({each.cut_id for each in batch.update.cuts})
+        self._cuts_reported({each.cut_id for each in batch.cuts})
         with self._changed:
             self._pending.reported(batch)
 
