@@ -14,8 +14,7 @@ import pytest
 from headway.agent.config.host_file import HostFile
 from headway.agent.config.templates import Template
 from headway.agent.model import NOT_KNOWN, Activity
-from headway.agent.monitoring.inability import INABILITY_AFTER_S, InabilityWatch
-from headway.agent.monitoring.inability_file import FILE
+from headway.agent.monitoring.inability import FILE, INABILITY_AFTER_S, InabilityWatch
 from headway.agent.monitoring.monitor import Monitor
 from headway.agent.reporting.worker_report import Beat
 from headway.agent.state.state_dir import StateFolder

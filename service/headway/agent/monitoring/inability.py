@@ -3,20 +3,23 @@
 A worker is named once it has been so for some seconds: a debugger stops a process for a moment, too. What it reports
 counts only against what it has reported before, so that a template with the wrong number of slots, or a library that
 reports no queues, makes no worker seem to have lost them. An agent that takes a worker over goes on with what the
-earlier agent knew.
+earlier agent knew: a worker reports the queues that it consumes now, never those that it has lost.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from headway.agent.config.templates import Template
-from headway.agent.monitoring.inability_file import Shown
 from headway.agent.reporting.worker_report import BEAT_FRESH_S, Beat
+from headway.agent.state.state_dir import StateFolder
+from headway.agent.state.worker_rows import WorkerRows
 from headway.agent.workers.worker_record import Record
 from headway.local import procfs
 from headway.scaling.model import Inability, WorkerState
 
+FILE = "inabilities.json"
 INABILITY_AFTER_S = 8.0  # two polls of the processes
 SUSPENSION_SAID_S = 10.0  # from a report to the next decision and back: two evaluations
 _STOPPED = frozenset({"T", "t"})
@@ -24,6 +27,18 @@ _REPORTED = frozenset({Inability.CONSUMERS_CANCELLED, Inability.POOL_SHRUNK})
 _AT_WORK = frozenset({WorkerState.RUNNING, WorkerState.DRAINING})
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What one worker has shown."""
+
+    slots_max: int
+    """The most jobs that it has reported to run at once."""
+    had_queues: bool
+    """Whether it has reported that it consumes queues."""
+    inability: Inability | None
+    """Why it takes no jobs; ``None``: it can, as far as is known."""
 
 
 @dataclass(slots=True)
@@ -164,3 +179,17 @@ def _slots(record: Record, templates: Mapping[str, Template]) -> int:
     """Jobs that the worker runs at once, as its template said when it was started; 0: not known any more."""
     template = templates.get(record.template)
     return template.slots if template is not None and template.content_hash == record.template_hash else 0
+
+
+def inability_file(folder: StateFolder) -> WorkerRows[Shown]:
+    """The file of what workers have shown, for the agent that takes them over."""
+    return WorkerRows(folder, FILE, to_json=asdict, from_json=_from_json)
+
+
+def _from_json(row: Mapping[str, Any]) -> Shown:
+    inability = row["inability"]
+    return Shown(
+        slots_max=int(row["slots_max"]),
+        had_queues=row["had_queues"] is True,
+        inability=None if inability is None else Inability(inability),
+    )

@@ -12,8 +12,7 @@ from headway.agent.config.templates import Reporter, Template
 from headway.agent.model import NOT_KNOWN, Activity, ReceivedHint
 from headway.agent.monitoring.activity import SAMPLE_EVERY_S, ActivityTracker
 from headway.agent.monitoring.cost_model import COST_WARM_UP_S, Cost, CostModel
-from headway.agent.monitoring.inability import InabilityWatch
-from headway.agent.monitoring.inability_file import inability_file
+from headway.agent.monitoring.inability import InabilityWatch, inability_file
 from headway.agent.monitoring.resource_usage import ResourceUsage
 from headway.agent.reporting.reporters import Reporters
 from headway.agent.reporting.worker_report import Beat
