@@ -55,7 +55,8 @@ class Reporters:
         self._forgotten = forgotten_jobs(state)
         self._clock = clock
         self._unix_clock = unix_clock
-        self._doubts = LoadingDoubts()
+        self.doubts = LoadingDoubts()
+        """Which templates do without the reporter, by how their starts went."""
         self._pipes: dict[str, ReportPipe] = {}
         self._have_loaded: set[str] = set()
         """Workers whose command line the agent added the reporter to."""
@@ -93,13 +94,9 @@ class Reporters:
                 self._pipes[worker_id].report.take_over(ends)
         self._taken_over, self._taken_over_at_s = frozenset(self._pipes), self._clock()
 
-    def use_other_file(self) -> None:
-        """Note that host.toml is another now: templates that did without the reporter are tried with it again."""
-        self._doubts.forget()
-
     def prepare(self, worker_id: str, pool: str, template: Template, *, uid: int | None) -> Loading | None:
         """What is added to the start of the worker, which runs as ``uid``; ``None``: nothing, it does not report."""
-        if template.reporter is Reporter.NONE or not self._doubts.allows(template.name):
+        if template.reporter is Reporter.NONE or not self.doubts.allows(template.name):
             return None
         try:
             folder = self._folder.make()
@@ -129,15 +126,11 @@ class Reporters:
 
     def note_ready(self, worker_id: str, template: str) -> None:
         """Take note that a worker has become ready."""
-        self._doubts.note_ready(template, has_loaded=worker_id in self._have_loaded)
+        self.doubts.note_ready(template, has_loaded=worker_id in self._have_loaded)
 
     def has_loaded(self, worker_id: str) -> bool:
         """Whether the agent has added the reporter to the command line of a worker that has not ended."""
         return worker_id in self._have_loaded
-
-    def note_unready_end(self, template: str, *, has_loaded: bool, why: str) -> bool:
-        """Take note of a start that ended before it was ready. Returns whether to repeat it without the reporter."""
-        return self._doubts.note_end(template, has_loaded=has_loaded, why=why)
 
     def end(self, worker_id: str) -> Activity:
         """The last that a worker has reported that has ended. Its pipe is removed."""

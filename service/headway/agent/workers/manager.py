@@ -169,7 +169,7 @@ class WorkerManager:
         """Go by ``host_file`` from now on. Earlier failures do not count for what is started otherwise now."""
         self._host_file = host_file
         self.occupancy.host_gpus = host_file.gpus
-        self.reporters.use_other_file()
+        self.reporters.doubts.forget()
         for held in self._table:
             is_other = held.go_by(host_file.templates.get(held.record.template))
             if is_other and held.state is WorkerState.BACKING_OFF:

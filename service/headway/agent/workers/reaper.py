@@ -59,7 +59,7 @@ class Reaper:
         end = self._end_of(worker, template, exit_code=exit_code, said=said)
         self.cuts.note_end(end, said=said)
         is_unready_end = bool(exit_code) and said.source is None and _is_unready(worker.record, now_s=now_s)
-        if is_unready_end and self.reporters.note_unready_end(
+        if is_unready_end and self.reporters.doubts.note_end(
             worker.record.template, has_loaded=has_loaded, why=self.output.last_words(worker.record.worker_id)
         ):
             self._repeat(worker, end)
