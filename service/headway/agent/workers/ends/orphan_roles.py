@@ -8,7 +8,6 @@ from headway.agent.workers.ends.worker_end import WorkerEnd
 from headway.agent.workers.worker_record import Record
 from headway.local import procfs
 from headway.local.procfs import Stat
-from headway.scaling.model import WorkerState
 
 
 def is_of_a_job(process: Stat, end: WorkerEnd) -> bool:
@@ -37,7 +36,7 @@ def may_run_job(process: Stat) -> bool:
 def may_be_in_background(end: WorkerEnd, *, now_s: float) -> bool:
     """Whether the worker ended well as soon as it was started, and nothing else explains that."""
     is_explained = end.was_asked or end.had_jobs or end.ends_by_itself
-    return end.exit_code == 0 and _is_young(end.record, now_s=now_s) and not is_explained
+    return end.exit_code == 0 and end.record.life.is_on_trial(now_s=now_s) and not is_explained
 
 
 def keeps_place(end: WorkerEnd, *, is_main: bool) -> bool:
@@ -69,10 +68,6 @@ def is_to_be_asked(process: Stat, end: WorkerEnd) -> bool:
     if main is not None and main.is_asked:
         return False
     return not end.was_asked or bears_second_stop(procfs.command_line(process.pid), end.record.stop.stop_signal)
-
-
-def _is_young(record: Record, *, now_s: float) -> bool:
-    return record.life.state is WorkerState.STARTING or now_s - record.life.started_at_s < CRASH_WITHIN_S
 
 
 def has_begun_with(process: Stat, record: Record) -> bool:
