@@ -102,8 +102,7 @@ class OrphanProcesses:
         there = [each for each in self.left if procfs.is_there(each.pid, each.started_ticks)]
         self._follow(there, now_s=now_s)
         self.left = there
-        for each in self.overdue(now_s=now_s):
-            _kill(each)
+        self.kill(self.overdue(now_s=now_s))
         return any(each.must_be_asked for each in self.left)
 
     def due_s(self) -> float:
@@ -160,7 +159,10 @@ class OrphanProcesses:
     def kill(left: Iterable[OrphanRecord]) -> None:
         """Kill these, with their families."""
         for each in left:
-            _kill(each)
+            process = worker_process.adopt(each.pid, each.started_ticks)
+            if process is not None:
+                process.send_to_all(signal.SIGKILL)
+                process.close()
 
     def _first_of_each(self) -> Sequence[OrphanRecord]:
         """One of the processes that each worker has left: the main process where there is one, else the eldest."""
@@ -248,10 +250,3 @@ def _deadline_s(record: Record, *, now_s: float) -> float | None:
     """
     ends_s = lifecycle.drain_ends_s(record.life, drain_timeout_s=record.stop.drain_timeout_s, now_s=now_s)
     return ends_s if math.isfinite(ends_s) else None
-
-
-def _kill(left: OrphanRecord) -> None:
-    process = worker_process.adopt(left.pid, left.started_ticks)
-    if process is not None:
-        process.send_to_all(signal.SIGKILL)
-        process.close()
