@@ -59,14 +59,14 @@ def in_a_long_pause() -> tuple[Backoff, float]:
 def test_one_worker_is_tried_at_the_shortest_interval_however_long_the_pause() -> None:
     backoff, failed_at_s = in_a_long_pause()
     assert backoff.until_s(MAIL) == failed_at_s + 160.0
-    assert backoff.tries_at_s(MAIL) == failed_at_s + PAUSE.shortest_s
+    assert backoff.pauses[MAIL].tries_at_s == failed_at_s + PAUSE.shortest_s
     tried_s = failed_at_s + 12.0
     backoff = backoff.tried(MAIL, now_s=tried_s)
-    assert backoff.tries_at_s(MAIL) == tried_s + PAUSE.shortest_s
+    assert backoff.pauses[MAIL].tries_at_s == tried_s + PAUSE.shortest_s
     backoff = backoff.failed(MAIL, started_at_s=tried_s, now_s=tried_s + 5.0)
-    assert backoff.tries_at_s(MAIL) == tried_s + 5.0 + PAUSE.shortest_s
+    assert backoff.pauses[MAIL].tries_at_s == tried_s + 5.0 + PAUSE.shortest_s
     assert backoff.until_s(MAIL) == failed_at_s + 160.0, "it makes the pause of the others no longer"
-    assert backoff.tries_at_s(WEB) is None
+    assert WEB not in backoff.pauses
 
 
 def test_a_worker_that_stays_ends_the_pause_of_the_others() -> None:

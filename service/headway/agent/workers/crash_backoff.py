@@ -50,11 +50,6 @@ class Backoff:
         until_s = self.until_s(kind)
         return until_s is not None and now_s < until_s
 
-    def tries_at_s(self, kind: tuple[str, str]) -> float | None:
-        """From when on one worker of the kind may be tried in spite of its pause; ``None`` if it never failed."""
-        pause = self.pauses.get(kind)
-        return pause.tries_at_s if pause else None
-
     def tried(self, kind: tuple[str, str], *, now_s: float) -> "Backoff":
         """After one worker of the kind was let through its pause."""
         return replace(self, pauses={**self.pauses, kind: replace(self.pauses[kind], tried_s=now_s)})

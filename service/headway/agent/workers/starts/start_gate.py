@@ -100,7 +100,7 @@ class StartGate:
 
     def _tries_at_s(self, kind: Kind, now_s: float) -> float | None:
         """When the next worker of the kind may be started; while one is on trial, the end of its pause."""
-        until_s, tries_at_s = self.backoff.until_s(kind), self.backoff.tries_at_s(kind)
-        if until_s is None or tries_at_s is None or self._table.has_trial(kind, now_s=now_s):
-            return until_s
-        return min(until_s, tries_at_s)
+        pause = self.backoff.pauses.get(kind)
+        if pause is None or self._table.has_trial(kind, now_s=now_s):
+            return self.backoff.until_s(kind)
+        return min(pause.until_s, pause.tries_at_s)
