@@ -21,7 +21,6 @@ from headway.scaling.model import (
     DueJobs,
     EventKind,
     JobEvent,
-    QueueCounts,
     QueueSample,
     Receipt,
     Suspension,
@@ -34,7 +33,6 @@ SAMPLE = QueueSample(queue="redis/mail", at_s=1.0, waiting_jobs=1)
 WHOLE_SAMPLE = replace(
     SAMPLE, delayed_jobs=3, due=(DueJobs(within_s=5.0, jobs=2),), suspension=Suspension.LIBRARY, oldest_age_s=4.0
 )
-COUNTS = QueueCounts(queue="redis/mail", at_s=3.0, epoch="a", arrived_jobs=7)
 ACTIVITY = WorkerActivity(host="a", pid=7, is_busy=True)
 
 
@@ -96,7 +94,7 @@ def test_a_batch_that_was_not_answered_goes_out_again_from_the_next_process(
     first.push()
     control.batches.clear()
     control.answers = iter([Unavailable("away")])
-    first.offer(events=[event(1)], samples=[sample], activities=[ACTIVITY], counts=[COUNTS], cursor=cursor)
+    first.offer(events=[event(1)], samples=[sample], activities=[ACTIVITY], cursor=cursor)
     assert not first.push()
     second = opened()
     assert second.cursor == (cursor or {"at": 0})
@@ -104,7 +102,7 @@ def test_a_batch_that_was_not_answered_goes_out_again_from_the_next_process(
     assert second.push()
     (batch,) = control.batches
     assert (batch.sequence, batch.events, batch.samples) == (1, (event(1),), (sample,))
-    assert (batch.activities, batch.counts) == ((ACTIVITY,), (COUNTS,))
+    assert batch.activities == (ACTIVITY,)
 
 
 def test_a_batch_is_in_the_file_with_its_cursor_before_it_is_sent(tmp_path: Path, control: Control) -> None:

@@ -24,7 +24,6 @@ from headway.scaling.model import (
     BrokerPoll,
     EventKind,
     JobEvent,
-    QueueCounts,
     QueueSample,
     Suspension,
     TelemetryBatch,
@@ -36,9 +35,7 @@ VERSION = 1
 RESERVED_AT_ONCE = 1000  # at two batches a second the file is written for this every eight minutes
 PAUSE = DoublingPause(0.2, 5.0)
 
-_NAMES = {
-    kind: tuple(each.name for each in fields(kind)) for kind in (JobEvent, QueueSample, WorkerActivity, QueueCounts)
-}
+_NAMES = {kind: tuple(each.name for each in fields(kind)) for kind in (JobEvent, QueueSample, WorkerActivity)}
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +113,6 @@ class Outbox:
         events: Iterable[JobEvent] = (),
         samples: Iterable[QueueSample] = (),
         activities: Iterable[WorkerActivity] = (),
-        counts: Iterable[QueueCounts] = (),
         polls: Iterable[BrokerPoll] = (),
         cursor: dict[str, Any] | None = None,
     ) -> None:
@@ -134,7 +130,6 @@ class Outbox:
             events=tuple(events),
             samples=tuple(samples),
             activities=tuple(activities),
-            counts=tuple(counts),
             polls=tuple(polls),
         )
         self._is_written &= not self._pending.events
@@ -224,11 +219,10 @@ def _mapping(batch: TelemetryBatch) -> dict[str, Any]:
         "events": [_known(event) for event in batch.events],
         "samples": [_known_sample(sample) for sample in batch.samples],
         "activities": [_known(activity) for activity in batch.activities],
-        "counts": [_known(counts) for counts in batch.counts],
     }
 
 
-def _known(value: JobEvent | QueueSample | WorkerActivity | QueueCounts) -> dict[str, Any]:
+def _known(value: JobEvent | QueueSample | WorkerActivity) -> dict[str, Any]:
     # Flat values: dataclasses.asdict would copy each deeply, which was a quarter of a busy collector's processor.
     return {name: each for name in _NAMES[type(value)] if (each := getattr(value, name)) is not None}
 
@@ -254,5 +248,4 @@ def _batch(producer: str, held: dict[str, Any] | None) -> TelemetryBatch | None:
         events=tuple(JobEvent(**{**event, "kind": EventKind(event["kind"])}) for event in held["events"]),
         samples=tuple(map(_sample, held["samples"])),
         activities=tuple(WorkerActivity(**activity) for activity in held["activities"]),
-        counts=tuple(QueueCounts(**counts) for counts in held.get("counts", ())),  # an older version wrote none
     )
