@@ -5,7 +5,7 @@ and one that stands behind a mark that has left entered after that. So the age o
 bounds, as far apart as two polls.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 NEAR_S = 1.0  # marks as near as this, or as this part of their age, say no more than one of them
@@ -58,9 +58,15 @@ class ListMarks:
         return [] if any(present) else [mark.element for mark in self._marks[len(present) :]]
 
     def read(
-        self, newest: str, present: Sequence[bool], *, passed: Container[str] = (), asked_s: float, seen_s: float
+        self,
+        newest: str,
+        present: Sequence[bool],
+        *,
+        is_passed: Callable[[str], bool] = lambda _: False,
+        asked_s: float,
+        seen_s: float,
     ) -> Entered:
-        """When the oldest job of the list entered it, which is not empty, those that are ``passed`` over left out.
+        """When the oldest job of the list entered it, which is not empty, those that ``is_passed`` names left out.
 
         ``present`` says which marks were found: of ``asked`` and then, where they were asked for, of the others.
         """
@@ -77,7 +83,7 @@ class ListMarks:
             self._marks[-1] = replace(self._marks[-1], asked_s=asked_s)
         else:
             self._add(_Mark(newest, asked_s, seen_s))
-        until_s = next((mark.seen_s for mark in self._marks if mark.element not in passed), seen_s)
+        until_s = next((mark.seen_s for mark in self._marks if not is_passed(mark.element)), seen_s)
         return Entered(after_s=self._after_s, until_s=until_s)
 
     def _add(self, mark: _Mark) -> None:

@@ -26,7 +26,7 @@ from headway.collect.celery.held_messages import HeldMessages, HeldOfQueue
 from headway.collect.celery.lists.entered_jobs import EnteredJobs, NewJobs
 from headway.collect.celery.lists.list_ends import ListEnds
 from headway.collect.celery.lists.message_sizes import MessageSizes, expected_chars
-from headway.collect.celery.lists.oldest_entered import TIMED, oldest_entered
+from headway.collect.celery.lists.oldest_entered import is_timed, oldest_entered
 from headway.collect.celery.priority_lists import PriorityLists
 from headway.collect.celery.queue_bindings import QueueBindings
 from headway.collect.celery.taken_jobs import TakenJobs, taken_jobs
@@ -383,7 +383,7 @@ class CelerySource:
             count.waiting_jobs += jobs.jobs - later
             count.is_whole = count.is_whole and jobs.is_whole
             marks = self._marks[key]
-            entered = marks.read(end.newest[0], end.present, passed=TIMED, asked_s=at_s, seen_s=seen_s)
+            entered = marks.read(end.newest[0], end.present, is_passed=is_timed, asked_s=at_s, seen_s=seen_s)
             if not jobs.is_whole or jobs.jobs > later:
                 put_back = self._put_back(queue, end.next_messages, seen_s)
                 count.oldest += tuple(oldest_entered(end.next_messages, put_back, jobs, entered, at_s=at_s))

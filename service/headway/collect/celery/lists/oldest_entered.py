@@ -8,15 +8,9 @@ from headway.collect.celery.lists.list_contents import StandingJobs
 from headway.collect.list_marks import Entered
 
 
-class TimedTexts:
-    """Contains each text of a message that has a time of its own: it says nothing of how long those behind it wait."""
-
-    def __contains__(self, text: object) -> bool:
-        """Whether ``text`` is of such a message."""
-        return isinstance(text, str) and message_from(text).due_s is not None
-
-
-TIMED = TimedTexts()
+def is_timed(text: str) -> bool:
+    """Whether ``text`` is a message with a time of its own, which says nothing of how long those behind it wait."""
+    return message_from(text).due_s is not None
 
 
 def oldest_entered(
