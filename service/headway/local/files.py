@@ -3,8 +3,8 @@
 import errno
 import os
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -37,26 +37,29 @@ def write_whole(
     os.replace(fresh, path, src_dir_fd=folder, dst_dir_fd=folder)
 
 
+@contextmanager
+def closing(opened: int) -> Iterator[int]:
+    """The descriptor ``opened`` for the block, at whose end it is closed."""
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
 def read_regular(path: Path, bytes_max: int) -> bytes:
     """The first bytes of a regular file. Others' folders may have a pipe in its place, or a device without end.
 
     Raises ``OSError``.
     """
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
+    with closing(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)) as file:
         mode = os.fstat(file).st_mode
         if not stat.S_ISREG(mode):
             raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, "it is no regular file", str(path))
         with os.fdopen(file, "rb", closefd=False) as reading:
             return reading.read(bytes_max)
-    finally:
-        os.close(file)
 
 
 def sync_folder(path: Path) -> None:
     """Make the names in ``path`` outlive a power cut. Raises ``OSError``."""
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closing(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as folder:
         os.fsync(folder)
-    finally:
-        os.close(folder)

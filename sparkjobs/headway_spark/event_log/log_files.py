@@ -20,6 +20,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from headway.errors import Unavailable
+from headway.local.files import closing
 
 HOUR_S = 3600
 # Ingest brings every time into [received - 600 s, received + 1 s]. A file is written after its events were received, at
@@ -79,12 +80,12 @@ def held(log_dir: Path, *, from_s: float = -math.inf, until_s: float = math.inf)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise Unavailable(f"the event log at {log_dir} cannot be written: {error}") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield _linked(log_dir, folder, from_s=from_s, until_s=until_s)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(descriptor)
+    with closing(descriptor):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield _linked(log_dir, folder, from_s=from_s, until_s=until_s)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _linked(log_dir: Path, folder: Path, *, from_s: float, until_s: float) -> tuple[Path, ...]:
@@ -109,13 +110,9 @@ def _linked(log_dir: Path, folder: Path, *, from_s: float, until_s: float) -> tu
 def drop_left_holds(log_dir: Path) -> None:
     """Remove the links of holders that are no more."""
     for folder in folders(log_dir / "held"):
-        with suppress(OSError):
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(descriptor)
+        with suppress(OSError), closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY)) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def written_s(path: Path) -> float:

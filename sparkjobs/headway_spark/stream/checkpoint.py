@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.errors import Misconfigured
-from headway.local.files import write_whole
+from headway.local.files import closing, write_whole
 from headway_spark.event_log.log_files import archived
 from headway_spark.stream import source_log
 
@@ -120,11 +120,8 @@ def order(checkpoint: Path) -> None:
 def sync_tree(folder: Path) -> None:
     """Make everything in ``folder`` outlive a power cut."""
     for path in [*folder.rglob("*"), folder]:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with closing(os.open(path, os.O_RDONLY)) as opened:
+            os.fsync(opened)
 
 
 def _note(log_dir: Path) -> Path:

@@ -77,18 +77,16 @@ class Reporters:
         """
         self._folder.find()
         try:
-            folder = self._folder.opened_pipes()
+            opened = self._folder.opened_pipes()
         except OSError:
             return  # no worker of this boot reports
-        try:
+        with opened as folder:
             for name in os.listdir(folder):  # noqa: PTH208 - of an open folder
                 with suppress(OSError):
                     if name in kinds:
                         self._pipes[name] = open_pipe(name, folder=folder, kind=kinds[name])
                     elif name not in others:
                         os.unlink(name, dir_fd=folder)
-        finally:
-            os.close(folder)
         for worker_id, ends in self._forgotten.read().items():
             if worker_id in self._pipes:
                 self._pipes[worker_id].report.take_over(ends)
@@ -100,14 +98,13 @@ class Reporters:
             return None
         try:
             folder = self._folder.make()
-            pipes = self._folder.opened_pipes()
-            try:
-                kind = (pool, template.name)
+            with self._folder.opened_pipes() as pipes:
                 self._pipes[worker_id] = make_pipe(
-                    worker_id, folder=pipes, kind=kind, uid=os.geteuid() if uid is None else uid
+                    worker_id,
+                    folder=pipes,
+                    kind=(pool, template.name),
+                    uid=os.geteuid() if uid is None else uid,
                 )
-            finally:
-                os.close(pipes)
         except OSError as error:
             if not self._is_ill:
                 self._is_ill = True
@@ -147,12 +144,8 @@ class Reporters:
             while sum(len(each.reports) for each in self._left.values()) > EVENTS_HELD_MAX:
                 self._left.pop(next(iter(self._left)))
         pipe.close()
-        with suppress(OSError):
-            folder = self._folder.opened_pipes()
-            try:
-                os.unlink(worker_id, dir_fd=folder)
-            finally:
-                os.close(folder)
+        with suppress(OSError), self._folder.opened_pipes() as folder:
+            os.unlink(worker_id, dir_fd=folder)
         return last
 
     def keep(self) -> None:

@@ -15,12 +15,12 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import headway
 from headway.agent.state.state_dir import StateFolder
-from headway.local.files import write_whole
+from headway.local.files import closing, write_whole
 
 FILE = "reporting.json"
 MODULE, PIPES = "module", "pipes"
@@ -77,11 +77,11 @@ class RunFolder:
         self._write_reporter(self.path / MODULE)
         return self.path
 
-    def opened_pipes(self) -> int:
-        """The folder of pipes, open. Raises ``OSError``."""
+    def opened_pipes(self) -> AbstractContextManager[int]:
+        """The folder of pipes, open until the end of a block. Raises ``OSError``."""
         if self.path is None:
             raise FileNotFoundError(errno.ENOENT, "there is no run folder")
-        return os.open(self.path / PIPES, _FOLDER)
+        return closing(os.open(self.path / PIPES, _FOLDER))
 
     def clear(self) -> None:
         """Remove it, if it has no pipe any more."""
@@ -122,13 +122,12 @@ class RunFolder:
         with suppress(OSError):
             if (folder / REPORTER_FILE).read_bytes() == source:
                 return
-        opened = os.open(folder, _FOLDER)
-        try:
-            os.fchmod(opened, 0o755)
-            write_whole(REPORTER_FILE, source, is_durable=False, folder=opened, mode=0o644)
-        finally:
-            os.fchmod(opened, _MODES[MODULE])
-            os.close(opened)
+        with closing(os.open(folder, _FOLDER)) as opened:
+            try:
+                os.fchmod(opened, 0o755)
+                write_whole(REPORTER_FILE, source, is_durable=False, folder=opened, mode=0o644)
+            finally:
+                os.fchmod(opened, _MODES[MODULE])
 
 
 def _roots(environment: Mapping[str, str]) -> Iterator[Path]:
@@ -151,11 +150,8 @@ def _is_sound(path: Path) -> bool:
 
 def _check(path: Path) -> None:
     """Raise ``OSError`` unless it is a folder that only this process' user can change, or move."""
-    folder = os.open(path, _FOLDER)
-    try:
+    with closing(os.open(path, _FOLDER)) as folder:
         own, above = os.fstat(folder), os.stat("..", dir_fd=folder)
-    finally:
-        os.close(folder)
     if own.st_uid != os.geteuid() or own.st_mode & 0o022:
         raise PermissionError(errno.EPERM, "others can change it", str(path))
     _check_above(above, path)

@@ -7,6 +7,8 @@ import errno
 import os
 from contextlib import suppress
 
+from headway.local.files import closing
+
 PROBE = "writable.probe"
 PROBE_BYTES = 4096
 PROBE_ROOM_BYTES = 256 * 1024  # less is soon gone
@@ -27,11 +29,8 @@ def refusal(folder: int) -> int | None:
     with suppress(OSError):
         os.unlink(PROBE, dir_fd=folder)  # of an agent that was killed at this
     try:
-        probe = os.open(PROBE, flags, 0o600, dir_fd=folder)
-        try:
+        with closing(os.open(PROBE, flags, 0o600, dir_fd=folder)) as probe:
             is_whole = os.write(probe, bytes(PROBE_BYTES)) == PROBE_BYTES
-        finally:
-            os.close(probe)
     except OSError as error:
         return error.errno or errno.EIO
     finally:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.errors import Refused
+from headway.local.files import closing
 from headway.local.locks import holder_of, sign, try_lock
 
 KILL_BOUND_S = 5.0
@@ -117,17 +118,13 @@ def _owner(name: str) -> _Owner | None:
 
 def _end(pid: int, path: Path) -> None:
     """Kill the process if it is the one that has the file open: a pid alone may be another process's by now."""
-    with suppress(OSError):
-        process = os.pidfd_open(pid)
-        try:
-            if _holds_lock(pid, path) or _has_open(pid, path):
-                log.warning("taking over from process %d, which is killed; its workers run on", pid)
-                signal.pidfd_send_signal(process, signal.SIGKILL)
-                poll = select.poll()
-                poll.register(process, select.POLLIN)
-                poll.poll(KILL_BOUND_S * 1000)
-        finally:
-            os.close(process)
+    with suppress(OSError), closing(os.pidfd_open(pid)) as process:
+        if _holds_lock(pid, path) or _has_open(pid, path):
+            log.warning("taking over from process %d, which is killed; its workers run on", pid)
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+            poll = select.poll()
+            poll.register(process, select.POLLIN)
+            poll.poll(KILL_BOUND_S * 1000)
 
 
 def _holds_lock(pid: int, path: Path) -> bool:

@@ -24,7 +24,7 @@ from uuid import uuid4
 from headway.agent.model import Identity
 from headway.agent.state.instance_lock import hold
 from headway.errors import Misconfigured
-from headway.local.files import write_whole
+from headway.local.files import closing, write_whole
 
 IDENTITY, WORKERS, LOGS, AWAITED = "identity.json", "workers.json", "workers", "awaited.txt"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -114,12 +114,9 @@ class StateFolder:
 
     def append(self, name: str, text: str) -> None:
         """Add to the file. Raises ``OSError``."""
-        with self.opened() as folder:
-            file = self._file(folder, name, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            try:
-                os.write(file, text.encode())
-            finally:
-                os.close(file)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        with self.opened() as folder, closing(self._file(folder, name, flags)) as file:
+            os.write(file, text.encode())
 
     def replace(self, name: str, text: str, *, is_durable: bool = True) -> None:
         """Write the file whole or not at all; if it is to be durable, also if the power goes. Raises ``OSError``."""
@@ -154,11 +151,8 @@ class StateFolder:
         if self._held is not None:
             yield self._held
             return
-        folder = os.open(self.root, _FOLDER)
-        try:
+        with closing(os.open(self.root, _FOLDER)) as folder:
             yield folder
-        finally:
-            os.close(folder)
 
     def _file(self, folder: int, name: str, flags: int) -> int:
         return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600, dir_fd=folder)

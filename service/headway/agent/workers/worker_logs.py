@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 
 from headway.agent.config.templates import Log
+from headway.local.files import closing
 
 ENDED_KEPT = 50
 COPY_BYTES = 1024 * 1024
@@ -44,12 +45,8 @@ class WorkerLogs:
 
     def release(self, worker_id: str) -> None:
         """Give back what was reserved for a worker that has ended."""
-        with suppress(OSError):
-            opened = self._opened(_log(worker_id), os.O_WRONLY)
-            try:
-                os.ftruncate(opened, os.fstat(opened).st_size)
-            finally:
-                os.close(opened)
+        with suppress(OSError), closing(self._opened(_log(worker_id), os.O_WRONLY)) as opened:
+            os.ftruncate(opened, os.fstat(opened).st_size)
 
     def tail(self, worker_id: str, pattern: str) -> "Tail":
         """What watches the worker's output for the pattern."""
@@ -140,14 +137,11 @@ class WorkerLogs:
     def _copy_end(self, source: int, to: str, *, size_bytes: int) -> None:
         """Copy the last ``size_bytes`` by pieces: the agent stays small."""
         self._remove(to)
-        copy = self._opened(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
+        with closing(self._opened(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL)) as copy:
             os.lseek(source, max(0, os.lseek(source, 0, os.SEEK_END) - size_bytes), os.SEEK_SET)
             while piece := os.read(source, COPY_BYTES):
                 while piece:
                     piece = piece[os.write(copy, piece) :]
-        finally:
-            os.close(copy)
 
 
 class Tail:

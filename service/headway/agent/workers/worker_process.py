@@ -19,6 +19,7 @@ from headway.agent.system.users import account
 from headway.agent.workers.main_process import unreached
 from headway.errors import Unavailable
 from headway.local import procfs
+from headway.local.files import closing
 
 log = logging.getLogger(__name__)
 
@@ -146,9 +147,8 @@ def spawn(
     inherited = {name: value for name, value in environment.items() if not name.startswith(OWN_VARIABLES)}
     try:
         login, who = _login(template.user)
-        output = _output(log)
         variables = {**inherited, **login, **template.environment, **marks}
-        try:
+        with closing(_output(log)) as output:
             # No preexec_fn: slow, and unsafe beside threads. No death signal: it would come when a thread of ours ends.
             child = subprocess.Popen(
                 argv,
@@ -160,8 +160,6 @@ def spawn(
                 start_new_session=True,
                 **who,
             )
-        finally:
-            os.close(output)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         who_runs = f" as {template.user}" if template.user else ""
