@@ -55,22 +55,16 @@ class Receptions:
         found = []
         for each in reports:
             key = (each.queue, each.job_id, each.attempt)
-            if each.kind is ReportKind.RECEIVED:
-                if not each.is_redelivered or key not in self._received:
-                    self._received[key] = each
+            first = None if each.kind is ReportKind.RECEIVED else self._received.pop(key, None)
+            if each.kind is ReportKind.RECEIVED and not (each.is_redelivered and key in self._received):
+                self._received[key] = each
                 if len(self._received) > RECEIVED_MAX:
                     del self._received[next(iter(self._received))]
-                found.append(each)
-            elif each.kind is ReportKind.BEGUN:
-                first = self._received.pop(key, None)
-                found.append(
-                    each
-                    if first is None
-                    else replace(each, received_at_s=first.at_s, is_redelivered=first.is_redelivered)
-                )
-            else:
-                self._received.pop(key, None)
-                found.append(each)
+            found.append(
+                replace(each, received_at_s=first.at_s, is_redelivered=first.is_redelivered)
+                if first is not None and each.kind is ReportKind.BEGUN
+                else each
+            )
         return found
 
     def note(self, pool: str, reports: Iterable[JobReport], queues: Queues) -> None:
