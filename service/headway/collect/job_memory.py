@@ -178,9 +178,9 @@ class JobMemory:
             },
             "aside": {job: reported.enqueued_at_s for job, reported in self._aside.items()},
             "attempts": {
-                job: _attempt_to_state(reported)
+                job: [reported.attempt, reported.retries_left, reported.has_failed]
                 for job, reported in self._reported_lives()
-                if _is_worth_noting(reported)
+                if reported.has_failed or (reported.attempt, reported.retries_left) != (None, None)
             },
             "anchors": list(self.anchors),
             "entries_told_until_s": self.entries_reported_until_s,
@@ -193,39 +193,25 @@ class JobMemory:
         self = cls(begins_at_s=state["ends_told_until_s"])
         self.entries_reported_until_s = state["entries_told_until_s"]
         self.anchors.extend(state["anchors"])
-        attempts = {job: _attempt_from_state(each) for job, each in state.get("attempts", {}).items()}
+        names = ("attempt", "retries_left", "has_failed")
+        attempts = {job: dict(zip(names, each, strict=True)) for job, each in state.get("attempts", {}).items()}
+
+        def life(job: str, stage: Stage, enqueued_at_s: float, **known: Any) -> ReportedLife:
+            return ReportedLife(stage=stage, enqueued_at_s=enqueued_at_s, **known, **attempts.get(job, {}))
+
         for job, since in state["waiting"].items():
             # An older version wrote both times of every job.
-            enqueued_at_s, ended_before_at_s = since if isinstance(since, list) else (since, None)
-            reported = ReportedLife(
-                stage=Stage.ENQUEUED,
-                enqueued_at_s=enqueued_at_s,
-                ended_before_at_s=ended_before_at_s,
-                **attempts.get(job, {}),
-            )
-            self.waiting[job] = _as_kept(reported)
-        for job, (enqueued_at_s, started_at_s, ended_before_at_s, member) in state["running"].items():
-            reported = ReportedLife(
-                stage=Stage.STARTED,
-                enqueued_at_s=enqueued_at_s,
-                started_at_s=started_at_s,
-                ended_before_at_s=ended_before_at_s,
-                **attempts.get(job, {}),
-            )
-            self._running[job] = _Running(reported, member)
-        for job, (enqueued_at_s, noticed_at_s, score, *more) in state["ended"].items():
-            reported = ReportedLife(
-                stage=Stage.ENDED,
-                enqueued_at_s=enqueued_at_s,
-                ended_at_s=more[0] if more else None,  # a state of before it was stored has none
-                is_canceled=len(more) > 1 and more[1],
-                **attempts.get(job, {}),
-            )
-            self._ended[job] = _Ended(noticed_at_s, score, reported)
-        for job, enqueued_at_s in state.get("aside", {}).items():
-            self._aside[job] = ReportedLife(
-                stage=Stage.ENDED, enqueued_at_s=enqueued_at_s, is_aside=True, **attempts.get(job, {})
-            )
+            at_s, before_at_s = since if isinstance(since, list) else (since, None)
+            self.waiting[job] = _as_kept(life(job, Stage.ENQUEUED, at_s, ended_before_at_s=before_at_s))
+        for job, (at_s, started_at_s, before_at_s, member) in state["running"].items():
+            known = {"started_at_s": started_at_s, "ended_before_at_s": before_at_s}
+            self._running[job] = _Running(life(job, Stage.STARTED, at_s, **known), member)
+        for job, (at_s, noticed_at_s, score, *more) in state["ended"].items():
+            # A state of before these were stored has none.
+            known = {"ended_at_s": more[0] if more else None, "is_canceled": len(more) > 1 and more[1]}
+            self._ended[job] = _Ended(noticed_at_s, score, life(job, Stage.ENDED, at_s, **known))
+        for job, at_s in state.get("aside", {}).items():
+            self._aside[job] = life(job, Stage.ENDED, at_s, is_aside=True)
         return self
 
     def _reported_lives(self) -> Iterator[tuple[str, ReportedLife]]:
@@ -246,15 +232,3 @@ def _waiting_life(kept: float | ReportedLife) -> ReportedLife:
 
 def _since_s(kept: float | ReportedLife) -> float:
     return kept.enqueued_at_s if isinstance(kept, ReportedLife) else kept
-
-
-def _is_worth_noting(reported: ReportedLife) -> bool:
-    return reported.has_failed or (reported.attempt, reported.retries_left) != (None, None)
-
-
-def _attempt_to_state(reported: ReportedLife) -> list[Any]:
-    return [reported.attempt, reported.retries_left, reported.has_failed]
-
-
-def _attempt_from_state(state: Any) -> dict[str, Any]:
-    return dict(zip(("attempt", "retries_left", "has_failed"), state, strict=True))
