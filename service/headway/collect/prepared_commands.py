@@ -1,6 +1,6 @@
 """Commands to a Redis whose bytes are made once: packing a command costs more than to send it and read its reply."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import redis
@@ -54,6 +54,22 @@ def exchange(client: "redis.Redis", batch: Iterable[Prepared]) -> list[Any]:
         return received
     finally:
         pool.release(connection)
+
+
+def sound(replies: Sequence[Any]) -> Sequence[Any]:
+    """``replies``, none of which is an error: the first one is raised."""
+    for reply in replies:
+        if isinstance(reply, Exception):
+            raise reply
+    return replies
+
+
+def scores_of(reply: Sequence[Any]) -> dict[str, float]:
+    """Member -> score, of a reply in which they alternate, as RESP2 has it, or are pairs, as RESP3 has it."""
+    if reply and isinstance(reply[0], list):
+        return {member: float(score) for member, score in reply}
+    each = iter(reply)
+    return {member: float(score) for member, score in zip(each, each, strict=True)}
 
 
 def _exchanged(connection: Any, packed: bytes, replies: int) -> list[Any]:

@@ -32,7 +32,7 @@ from headway.collect.celery.queue_bindings import QueueBindings
 from headway.collect.celery.taken_jobs import TakenJobs, taken_jobs
 from headway.collect.celery.worker_heartbeats import WorkerHeartbeats
 from headway.collect.list_marks import Entered, ListMarks
-from headway.collect.prepared_commands import exchange, prepared
+from headway.collect.prepared_commands import Prepared, exchange, prepared, sound
 from headway.collect.redis_client import SCHEMES, connect, is_about_a_key, log_in_anew, refusals, unavailable
 from headway.collect.source import QUEUES_POLLED_MAX, Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
 from headway.connections import Connection
@@ -138,11 +138,8 @@ class CelerySource:
             self._bindings.scan_all(at_s=time.time())
             self._lists.take(self._bindings.lists)
             names = sorted(self._bindings.queues)
-            with self._client.pipeline(transaction=False) as pipe:
-                for name in names:
-                    for key in self._lists.of(name):
-                        pipe.llen(key)
-                lengths = iter(pipe.execute())
+            asked = [prepared("LLEN", key) for name in names for key in self._lists.of(name)]
+            lengths = iter(sound(exchange(self._client, asked)))
         except (redis.RedisError, OSError) as error:
             raise unavailable(self._connection, error) from error
         return tuple(
@@ -255,14 +252,11 @@ class CelerySource:
         """Queue -> list -> jobs in it, none of an empty queue; and which messages workers hold."""
         lengths: dict[str, dict[str, int]] = {queue: {} for queue in self._bindings.queues}
         full = self._with_jobs(list(lengths))
-        with self._client.pipeline(transaction=False) as pipe:
-            for queue in full:
-                for key in self._lists.of(queue):
-                    pipe.llen(key)
-            asked = self._held_index.ask(pipe, by_name=self._held.due_tags(at_s=at_s))
-            replies = pipe.execute(raise_on_error=False)
-        self._held.change(self._held_index.take(replies[-asked:]))
-        rest = iter(replies[:-asked])
+        asked = [prepared("LLEN", key) for queue in full for key in self._lists.of(queue)]
+        held = self._held_index.ask(by_name=self._held.due_tags(at_s=at_s))
+        replies = exchange(self._client, [*asked, *held])
+        self._held.change(self._held_index.take(replies[len(asked) :]))
+        rest = iter(replies)
         for queue in full:
             of_queue = list(islice(rest, len(self._lists.of(queue))))
             if self._is_readable(queue, of_queue):
@@ -279,10 +273,7 @@ class CelerySource:
         version = self._lists.version
         if self._groups is None or self._groups.queues != queues or self._groups.version != version:
             self._groups = _Groups(queues, self._lists.of, version=version)
-        found = exchange(self._client, self._groups.commands)
-        for reply in found:
-            if isinstance(reply, Exception):
-                raise reply
+        found = sound(exchange(self._client, self._groups.commands))
         return [queue for group, lists in zip(self._groups.groups, found, strict=True) if lists for queue in group]
 
     def _is_readable(self, queue: str, replies: list[Any]) -> bool:
@@ -307,16 +298,14 @@ class CelerySource:
                 self._marks[key] = ListMarks(after_s=self._emptied_at_s(queue, key))
         self._doubt_marks()
         asked = {key: self._marks[key].asked() for _, key in full}
-        with self._client.pipeline(transaction=False) as pipe:
-            for key, marks in asked.items():
-                pipe.lrange(key, 0, 0)
-                pipe.lrange(key, -self._head_jobs(key, lists=len(asked)), -1)
-                pipe.llen(key)
-                for mark in marks:
-                    pipe.lpos(key, mark, rank=-1)
-            if new:
-                pipe.hmget(self._prefix + TAKEN, new)
-            replies = iter(pipe.execute() if full or new else [])
+        commands = []
+        for key, marks in asked.items():
+            commands.append(prepared("LRANGE", key, 0, 0))
+            commands.append(prepared("LRANGE", key, -self._head_jobs(key, lists=len(asked)), -1))
+            commands.append(prepared("LLEN", key))
+            commands += [_place(key, mark) for mark in marks]
+        commands += [prepared("HMGET", self._prefix + TAKEN, *new)] if new else []
+        replies = iter(sound(exchange(self._client, commands)))
         ends: dict[str, ListEnds] = {}
         for key, marks in asked.items():
             newest, head, length = islice(replies, 3)
@@ -345,13 +334,8 @@ class CelerySource:
     def _read_further(self, ends: dict[str, ListEnds]) -> None:
         """A third trip, rarely: where all marks that were asked for have left."""
         further = {key: self._marks[key].asked_further(each.present) for key, each in ends.items()}
-        if not any(further.values()):
-            return
-        with self._client.pipeline(transaction=False) as pipe:
-            for key, marks in further.items():
-                for mark in marks:
-                    pipe.lpos(key, mark, rank=-1)
-            replies = iter(pipe.execute())
+        commands = [_place(key, mark) for key, marks in further.items() for mark in marks]
+        replies = iter(sound(exchange(self._client, commands)))
         for key, marks in further.items():
             ends[key].present += [each is not None for each in islice(replies, len(marks))]
 
@@ -491,6 +475,11 @@ class CelerySource:
             reports_starts=False,
             reports_ends=False,
         )
+
+
+def _place(key: str, mark: str) -> Prepared:
+    """Asks where in the list ``key`` the message ``mark`` stands, from the end where messages are taken."""
+    return prepared("LPOS", key, mark, "RANK", -1)
 
 
 READ_BEFORE = "a lower bound while a list of thousands of messages is first read, 4 MB a poll"

@@ -6,10 +6,12 @@ a poll asks for them by name: else each job that ends would have a block read.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
+
+from headway.collect.prepared_commands import Prepared, exchange, prepared, scores_of, sound
 
 HELD_MAX = 200_000
 BLOCK_TAGS = 500
@@ -50,32 +52,27 @@ class HeldIndex:
     def __len__(self) -> int:
         return sum(len(block.tags) for block in self._blocks)
 
-    def ask(self, pipe: Any, *, by_name: Iterable[str]) -> int:
-        """Add to ``pipe`` what is asked for, of ``by_name`` whether they are still there. How many commands it was."""
+    def ask(self, *, by_name: Iterable[str]) -> list[Prepared]:
+        """The commands that ask what has changed, of ``by_name`` whether they are still there."""
         self._asked = list(islice(by_name, ASKED_BY_NAME_MAX if len(self._blocks) > 1 else 0))
-        pipe.zcard(self._key)
-        for block, following in zip(self._blocks, self._blocks[1:], strict=False):
-            pipe.zcount(self._key, *_bounds(block.from_s, following.from_s))
-        self._ask_newest(pipe)
-        if self._asked:
-            pipe.zmscore(self._key, self._asked)
-        return 1 + len(self._blocks) + bool(self._asked)
+        spans = zip(self._blocks, self._blocks[1:], strict=False)
+        return [
+            prepared("ZCARD", self._key),
+            *(prepared("ZCOUNT", self._key, *_bounds(block.from_s, following.from_s)) for block, following in spans),
+            self._ask_newest(),
+            *([prepared("ZMSCORE", self._key, *self._asked)] if self._asked else []),
+        ]
 
     def take(self, replies: Sequence[Any]) -> HeldChanges:
         """Go by the replies to what was asked."""
-        error = next((reply for reply in replies if isinstance(reply, Exception)), None)
-        if error is not None:
-            raise error
-        rest = iter(replies)
+        rest = iter(sound(replies))
         total, counts = next(rest), list(islice(rest, len(self._blocks) - 1))
         newest = next(rest)
         changes = HeldChanges()
         if total <= NEWEST_MAX < len(self):  # most have gone, as when a worker ends: read what is left at once
             changes.gone = [tag for block in self._blocks for tag in block.tags]
             self._blocks = [_Block(-math.inf)]
-            with self._client.pipeline(transaction=False) as pipe:
-                self._ask_newest(pipe)
-                (newest,) = pipe.execute()
+            (newest,) = sound(exchange(self._client, [self._ask_newest()]))
             counts = []
         elif self._asked:
             there = zip(self._asked, next(rest), strict=True)
@@ -89,7 +86,7 @@ class HeldIndex:
         self._checked = (self._checked + 1) % max(1, len(counts))
         also = [self._checked] if counts and self._checked not in changed else []
         self._read([*changed[:BLOCKS_MAX], *also], changes)
-        is_cut = self._take_newest(newest, changes)
+        is_cut = self._take_newest(scores_of(newest), changes)
         self.is_whole = not is_cut and len(changed) <= BLOCKS_MAX
         self._join()
         # Those that were given back and taken again have another score: they are in another block.
@@ -98,10 +95,13 @@ class HeldIndex:
         changes.gone = [tag for tag in changes.gone if tag not in moved]
         return changes
 
-    def _ask_newest(self, pipe: Any) -> None:
+    def _ask_newest(self) -> Prepared:
         room = max(0, min(NEWEST_MAX, HELD_MAX - len(self) + len(self._blocks[-1].tags)))
-        low, high = _bounds(self._blocks[-1].from_s, math.inf)
-        pipe.zrange(self._key, low, high, byscore=True, offset=0, num=room, withscores=True)
+        return self._range(self._blocks[-1].from_s, math.inf, most=room)
+
+    def _range(self, from_s: float, below_s: float, *, most: int) -> Prepared:
+        bounds = _bounds(from_s, below_s)
+        return prepared("ZRANGE", self._key, *bounds, "BYSCORE", "LIMIT", 0, most, "WITHSCORES")
 
     def _drop(self, tags: Sequence[str], changes: HeldChanges) -> None:
         for tag in tags:
@@ -113,21 +113,16 @@ class HeldIndex:
 
     def _read(self, changed: Sequence[int], changes: HeldChanges) -> None:
         """Read blocks anew."""
-        if not changed:
-            return
-        with self._client.pipeline(transaction=False) as pipe:
-            for index in changed:
-                low, high = _bounds(self._blocks[index].from_s, self._blocks[index + 1].from_s)
-                pipe.zrange(self._key, low, high, byscore=True, offset=0, num=NEWEST_MAX, withscores=True)
-            replies = pipe.execute()
-        for index, found in zip(changed, replies, strict=True):
-            self._blocks[index].tags = _compare(self._blocks[index].tags, found, changes)
+        spans = [(self._blocks[index].from_s, self._blocks[index + 1].from_s) for index in changed]
+        replies = exchange(self._client, [self._range(*span, most=NEWEST_MAX) for span in spans])
+        for index, reply in zip(changed, sound(replies), strict=True):
+            self._blocks[index].tags = _compare(self._blocks[index].tags, scores_of(reply), changes)
 
-    def _take_newest(self, found: Sequence[tuple[str, float]], changes: HeldChanges) -> bool:
+    def _take_newest(self, scores: Mapping[str, float], changes: HeldChanges) -> bool:
         """Go by the newest block, and close full blocks of it. Whether it may have more."""
-        newest = self._blocks[-1]
+        newest, found = self._blocks[-1], list(scores.items())
         is_cut = len(found) >= NEWEST_MAX or (bool(found) and len(self) - len(newest.tags) + len(found) >= HELD_MAX)
-        newest.tags = _compare(newest.tags, found, changes)
+        newest.tags = _compare(newest.tags, scores, changes)
         first = 0
         for index in range(1, len(found)):
             is_full = index - first >= BLOCK_TAGS and len(found) - index >= BLOCK_TAGS
@@ -157,9 +152,8 @@ def _score(at_s: float) -> str:
     return "-inf" if at_s == -math.inf else repr(at_s)
 
 
-def _compare(before: set[str], found: Sequence[tuple[str, float]], changes: HeldChanges) -> set[str]:
-    """The tags of ``found``; what is new or gone is noted."""
-    tags = {tag for tag, _ in found}
-    changes.new.update((tag, score) for tag, score in found if tag not in before)
-    changes.gone.extend(before - tags)
-    return tags
+def _compare(before: set[str], scores: Mapping[str, float], changes: HeldChanges) -> set[str]:
+    """The tags of ``scores``; what is new or gone is noted."""
+    changes.new.update((tag, score) for tag, score in scores.items() if tag not in before)
+    changes.gone.extend(before - scores.keys())
+    return set(scores)

@@ -9,6 +9,7 @@ import redis
 
 from headway.collect.celery.binding_members import SEPARATOR, Binding, binding_from
 from headway.collect.celery.internal_queues import is_internal, is_internal_exchange, receives_events
+from headway.collect.prepared_commands import exchange, prepared, sound
 from headway.connections import Connection
 from headway.local.topic_pattern import topic_matches
 
@@ -133,15 +134,14 @@ class QueueBindings:
 
     def _scan(self, cursor: int) -> int:
         """Scan keys from ``cursor`` on, for bindings and for lists. Returns where to go on; 0: all were scanned."""
-        with self._client.pipeline(transaction=False) as pipe:
-            pipe.scan(cursor, match=f"{self._glob}{BINDINGS}*", count=SCANNED_KEYS)
-            if self._filters_types:
-                # A list for a priority ends with it. The others are called like their queues.
-                pipe.scan(cursor, match=f"{self._glob}*[0-9]", count=SCANNED_KEYS, _type="list")
-            found, *lists = pipe.execute(raise_on_error=False)
-        if isinstance(found, Exception):
-            raise found
-        self._take_lists(lists)
+        commands = [prepared("SCAN", cursor, "MATCH", f"{self._glob}{BINDINGS}*", "COUNT", SCANNED_KEYS)]
+        if self._filters_types:
+            # A list for a priority ends with it. The others are called like their queues.
+            lists = ("SCAN", cursor, "MATCH", f"{self._glob}*[0-9]", "COUNT", SCANNED_KEYS, "TYPE", "list")
+            commands.append(prepared(*lists))
+        found, *listed = exchange(self._client, commands)
+        sound([found])
+        self._take_lists(listed)
         cursor, keys = found
         new = sorted({str(key) for key in keys} - self._known.keys())
         self._take(new)
@@ -173,24 +173,19 @@ class QueueBindings:
         self.further_separators[queue] = [*known, separator]
 
     def _take(self, keys: Sequence[str]) -> None:
-        if not keys:
-            return
-        with self._client.pipeline(transaction=False) as pipe:
-            for key in keys:
-                pipe.smembers(key)
-            replies = pipe.execute(raise_on_error=False)
+        replies = exchange(self._client, [prepared("SMEMBERS", key) for key in keys])
         for key, members in zip(keys, replies, strict=True):
-            exchange = key.removeprefix(self._begins)
-            if is_internal_exchange(exchange) or isinstance(members, Exception):
+            name = key.removeprefix(self._begins)
+            if is_internal_exchange(name) or isinstance(members, Exception):
                 continue
             for member in sorted(members):
-                binding = binding_from(member, exchange=exchange, separators=self.all_separators)
+                binding = binding_from(member, exchange=name, separators=self.all_separators)
                 if binding is None:
                     self.others_at_s = self._at_s
-                    self._pass_over(exchange, member)
+                    self._pass_over(name, member)
                     continue
                 if not (is_internal(binding.queue) or receives_events(binding.queue, binding.routing_key)):
-                    self._bind(exchange, binding)
+                    self._bind(name, binding)
 
     def _bind(self, exchange: str, binding: Binding) -> None:
         queue, is_new = binding.queue, binding.queue not in self.queues

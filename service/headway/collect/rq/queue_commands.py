@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from headway.collect.prepared_commands import Prepared, beginning, ending, prepared, together
+from headway.collect.prepared_commands import Prepared, beginning, ending, prepared, scores_of, sound, together
 from headway.collect.rq.ended_jobs import EndedJobs
 from headway.collect.rq.queue_reading import EndedSpans, QueueReading
-from headway.collect.rq.rq_record import job_of, scores_of
+from headway.collect.rq.rq_record import job_of
 
 HEAD_JOBS = 4
 TAIL_JOBS = 200  # 400 jobs a second enter before a longer tail is asked for
@@ -116,9 +116,7 @@ def reading_from(asked: Asked, replies: Sequence[Any]) -> QueueReading:
     rest = iter(replies)
     opening = [next(rest) for _ in range(asked.opening)]
     finished, failed = (_ends(rest, spans, is_sampled=asked.is_sampled) for spans in asked.spans)
-    for reply in opening:
-        if isinstance(reply, Exception):
-            raise reply
+    sound(opening)
     jobs: list[Any] = opening if asked.is_whole else [0, [], [], [], [], 0, 0]
     waiting_jobs, head, tail, taken, members, running_jobs, scheduled_jobs = jobs
     begun = {job_of(member): member for member in members}
@@ -140,9 +138,7 @@ def _ends(replies: Iterator[Any], spans: int, *, is_sampled: bool) -> EndedSpans
     scores: dict[str, float] = {}
     stops: list[float | None] = []
     for _ in range(spans):
-        reply = next(replies)
-        if isinstance(reply, Exception):
-            raise reply
+        (reply,) = sound([next(replies)])
         found = scores_of(reply)
         scores |= found
         stops.append(found[next(reversed(found))] if len(found) == ENDED_MAX else None)

@@ -1,8 +1,6 @@
 """A job's record as RQ writes it, and its members of registries."""
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from headway.collect.job_lifecycle import JobRecord, JobState
 from headway.collect.prepared_commands import Prepared, beginning, ending, prepared, together
@@ -87,11 +85,3 @@ def job_of(member: str) -> str:
     job_id, _, execution = member.rpartition(":")
     is_composite = job_id and len(execution) == _EXECUTION_CHARS and execution.isalnum()
     return job_id if is_composite else member
-
-
-def scores_of(reply: Sequence[Any]) -> dict[str, float]:
-    """Member -> score, of a reply in which they alternate, as RESP2 has it, or are pairs, as RESP3 has it."""
-    if reply and isinstance(reply[0], list):
-        return {member: float(score) for member, score in reply}
-    each = iter(reply)
-    return {member: float(score) for member, score in zip(each, each, strict=True)}

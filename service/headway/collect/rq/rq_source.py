@@ -24,7 +24,7 @@ from typing import Any
 import redis
 
 from headway.collect.job_memory import WAITING_KEPT
-from headway.collect.prepared_commands import exchange, prepared, together
+from headway.collect.prepared_commands import exchange, prepared, sound, together
 from headway.collect.redis_client import CLUSTER, SCHEMES, connect, is_about_a_key, log_in_anew, refusals, unavailable
 from headway.collect.rq.queue_commands import Asked, QueueCommands, RqKeys, Spans, reading_from
 from headway.collect.rq.queue_reading import Answers, QueueReading, RecordRequests
@@ -99,14 +99,14 @@ class RqSource:
         try:
             named = [str(key).removeprefix(self._keys.list) for key in self._client.smembers(self._keys.queues)]
             names = sorted(name for name in named if self._connection.reads(name))
-            with self._client.pipeline(transaction=False) as pipe:
-                for name in names:
-                    pipe.llen(self._keys.list + name)
-                    pipe.scard(f"{self._keys.workers}:{name}")
-                counts = iter(pipe.execute())
+            waiting = sound(exchange(self._client, [prepared("LLEN", self._keys.list + name) for name in names]))
+            listed = sound(
+                exchange(self._client, [prepared("SCARD", f"{self._keys.workers}:{name}") for name in names])
+            )
         except (redis.RedisError, OSError) as error:
             raise unavailable(self._connection, error) from error
-        return tuple(FoundQueue(name=name, waiting_jobs=next(counts), workers=next(counts)) for name in names)
+        found = zip(names, waiting, listed, strict=True)
+        return tuple(FoundQueue(name=name, waiting_jobs=jobs, workers=workers) for name, jobs, workers in found)
 
     def poll(self, at_s: float) -> Reading:
         """Everything as it is now, and what is new since the poll before."""
@@ -188,9 +188,7 @@ class RqSource:
             for queue, tracked in self._queues.items()
         ]
         keys, workers, *replies = exchange(self._client, [self._opening, *(each.commands for each in asked)])
-        for reply in (keys, workers):
-            if isinstance(reply, Exception):
-                raise reply
+        sound((keys, workers))
         self._shared.take([replies.pop(0) for _ in self._shared.commands])
         again = self._name(keys, at_s)
         readings: dict[str, QueueReading] = {}
@@ -278,9 +276,7 @@ class RqSource:
         is_beginning = self._polled_at_s is None
         jobs = WAITING_KEPT if is_beginning else DEEP_JOBS
         tails = exchange(self._client, [prepared("LRANGE", self._keys.list + queue, -jobs, -1) for queue in deep])
-        for queue, tail in zip(deep, tails, strict=True):
-            if isinstance(tail, Exception):
-                raise tail
+        for queue, tail in zip(deep, sound(tails), strict=True):
             self._queues[queue].poll_deeper(tail, entries_reported_until_s=at_s if is_beginning else None)
 
     def _read_scheduled(self, readings: dict[str, QueueReading], at_s: float) -> None:

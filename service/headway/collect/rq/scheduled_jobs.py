@@ -11,8 +11,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headway.collect.prepared_commands import Prepared, prepared, together
-from headway.collect.rq.rq_record import scores_of
+from headway.collect.prepared_commands import Prepared, prepared, scores_of, sound, together
 from headway.scaling.model import DueJobs
 from headway.scaling.model.due_jobs import DUE_EDGES_S
 
@@ -64,10 +63,7 @@ def scheduled_from(replies: Sequence[Any], *, at_s: float, scheduled_jobs: int, 
 
     Raises ``ResponseError`` where a reply is an error.
     """
-    for reply in replies:
-        if isinstance(reply, Exception):
-            raise reply
-    first, overdue, *counts = replies
+    first, overdue, *counts = sound(replies)
     first_due_s = scores_of(first)
     overdue_jobs = min(overdue, scheduled_jobs)
     later_jobs = scheduled_jobs - overdue_jobs

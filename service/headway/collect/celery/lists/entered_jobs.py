@@ -22,6 +22,7 @@ from headway.collect.celery.lists.list_turns import (
     text_mark,
 )
 from headway.collect.celery.lists.message_sizes import MessageSizes
+from headway.collect.prepared_commands import exchange, prepared, sound
 from headway.scaling.model import EnteredJob
 
 NAMED_MAX = 1_000  # a poll
@@ -189,19 +190,17 @@ class EnteredJobs:
     def _drop_replaced(self) -> None:
         """Drop what is not where it was: workers put others back, or somebody removed some."""
         doubtful = {key: each for key, each in self._lists.items() if each.is_doubtful}
-        if not doubtful:
-            return
         depths: dict[str, list[int]] = {}
-        with self._client.pipeline(transaction=False) as pipe:
-            for key, each in doubtful.items():
-                jobs, depth = len(each.contents), COMPARED_FIRST
-                depths[key] = []
-                while depth < jobs:
-                    depths[key].append(depth)
-                    pipe.lrange(key, jobs - 1 - depth, jobs - 1 - depth)
-                    depth *= 2
-                pipe.lpos(key, each.newest)
-            replies = iter(pipe.execute())
+        commands = []
+        for key, each in doubtful.items():
+            jobs, depth = len(each.contents), COMPARED_FIRST
+            depths[key] = []
+            while depth < jobs:
+                depths[key].append(depth)
+                commands.append(prepared("LRANGE", key, jobs - 1 - depth, jobs - 1 - depth))
+                depth *= 2
+            commands.append(prepared("LPOS", key, each.newest))
+        replies = iter(sound(exchange(self._client, commands)))
         for key, each in doubtful.items():
             found = [next(replies) for _ in depths[key]]
             pushed = next(replies)

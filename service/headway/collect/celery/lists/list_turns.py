@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from headway.collect.celery.celery_message import Message, message_from
 from headway.collect.celery.lists.list_contents import ListContents, Standing, standing
 from headway.collect.celery.lists.message_sizes import expected_chars
+from headway.collect.prepared_commands import exchange, prepared, sound
 
 READ_BYTES_MAX = 4_000_000  # a poll
 READ_MAX = 6_000  # messages a poll: more would take longer than to read their bytes
@@ -166,12 +167,9 @@ def read_in_turns(client: Any, turns: Iterable[Turn], room: Room) -> None:
         if not asked:
             return
         room.trips -= 1
-        with client.pipeline(transaction=False) as pipe:
-            for index, (count, _) in asked.items():
-                place = turns[index].place
-                pipe.lrange(turns[index].key, place, place + count - 1)
-            replies = pipe.execute()
-        for (index, (count, chars)), texts in zip(asked.items(), replies, strict=True):
+        spans = [(turns[index].key, turns[index].place, count) for index, (count, _) in asked.items()]
+        replies = exchange(client, [prepared("LRANGE", key, place, place + count - 1) for key, place, count in spans])
+        for (index, (count, chars)), texts in zip(asked.items(), sound(replies), strict=True):
             room.correct(chars, asked=count, texts=texts)
             turns[index].take(texts, asked=count)
 
