@@ -127,7 +127,7 @@ PROTO_OUT ?= service
 PROTOC := $(BIN)/uv run --isolated --no-project --python $(BIN)/python --with grpcio-tools==1.66.2 --with mypy-protobuf==3.6.0 --with 'setuptools<81' python -m grpc_tools.protoc
 
 proto: install ## regenerate service/headway/wire/v1 from proto/
-	@$(PROTOC) -I proto --python_out=$(PROTO_OUT) --grpc_python_out=$(PROTO_OUT) --mypy_out=$(PROTO_OUT) --mypy_grpc_out=$(PROTO_OUT) proto/headway/wire/v1/*.proto
+	@$(PROTOC) -I proto --python_out=$(PROTO_OUT) --pyi_out=$(PROTO_OUT) --grpc_python_out=$(PROTO_OUT) --mypy_grpc_out=$(PROTO_OUT) proto/headway/wire/v1/*.proto
 
 proto-check: install ## buf: lint, format and what would break those who speak today's contracts
 	@cd proto && ../$(BIN)/buf lint && ../$(BIN)/buf format --diff --exit-code && ../$(BIN)/buf breaking --against baseline.binpb

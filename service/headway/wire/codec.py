@@ -41,7 +41,7 @@ from headway.scaling.model import (
 )
 from headway.wire.v1 import agent_pb2, telemetry_pb2
 
-_KINDS: dict[EventKind, telemetry_pb2.EventKind.ValueType] = {
+_KINDS: dict[EventKind, int] = {
     kind: telemetry_pb2.EventKind.Value(f"EVENT_KIND_{kind.name}")
     for kind in EventKind
     if kind not in {EventKind.REVOKED, EventKind.SAMPLE}  # revoked jobs have a field of their own
@@ -60,7 +60,7 @@ _ORDERS = {each.value: each for each in QueueOrder}
 _START_FAILURES = {each.value: each for each in StartFailure}
 _CAUSES = {cause.value: cause for cause in CutCause}
 
-_STATES: dict[WorkerState, agent_pb2.WorkerState.ValueType] = {
+_STATES: dict[WorkerState, int] = {
     state: agent_pb2.WorkerState.Value(f"WORKER_STATE_{state.name}")
     for state in WorkerState
     if state is not WorkerState.UNKNOWN
