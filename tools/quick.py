@@ -44,7 +44,7 @@ TESTS = (
     (r"service/headway/(?:settings|__main__)\.py", "tests/architecture"),
     (r"service/headway/strategies\.py", "tests/test_loading_strategies.py"),
     (r"sparkjobs/.*", "tests/spark"),
-    (r"migrations/.*", "tests/store/test_migrate.py"),
+    (r"migrations/.*", "tests/upgrade/test_rows.py"),
     (r"proto/.*", "tests/wire"),
     (r"benchmarks/.*", "tests/benchmarks"),
     (

@@ -323,8 +323,9 @@ async def assigned(conn: Connection, host_id: str, pool: str, base_workers: int,
 async def active(conn: Connection, pid: int, *, host: str = "a", is_busy: bool = True, seen_s: float = 2.0) -> None:
     await conn.execute(
         text(
-            "insert into worker_activities values (:host, :pid, :is_busy, "
-            "case when :is_busy then extract(epoch from now()) - 9 end, now() - make_interval(secs => :seen_s))"
+            "insert into worker_activities (host_name, pid, is_busy, busy_since_s, seen_at) "
+            "values (:host, :pid, :is_busy, case when :is_busy then extract(epoch from now()) - 9 end, "
+            "now() - make_interval(secs => :seen_s))"
         ),
         {"host": host, "pid": pid, "is_busy": is_busy, "seen_s": seen_s},
     )

@@ -1,4 +1,7 @@
-"""The migrations make the tables of ``store/tables.py``, wait for no lock, and say when the database does not fit."""
+"""A new database gets the tables of ``store/tables.py``; migrations wait for no lock, and say what does not fit.
+
+``tests/upgrade/test_rows.py`` proves that they lead a database of 0043 to the same tables.
+"""
 
 import io
 import threading
@@ -36,7 +39,7 @@ def test_the_names_of_their_files_have_the_revisions_in_order() -> None:
     assert revisions() == REVISIONS[::-1]
 
 
-def test_all_migrations_make_exactly_the_tables_of_the_code(migrated_url: str) -> None:
+def test_a_new_database_has_exactly_the_tables_of_the_code(migrated_url: str) -> None:
     with connect(migrated_url) as connection:
         context = MigrationContext.configure(
             connection,
@@ -64,7 +67,7 @@ def test_each_migration_limits_its_wait_for_locks_before_anything_else(revision:
     assert said.getvalue().lstrip().lower().startswith("set local lock_timeout = ")
 
 
-def test_the_first_migration_draws_a_cluster_id_and_makes_the_single_rows(database_url: str) -> None:
+def test_a_new_database_has_a_cluster_id_and_the_single_rows(database_url: str) -> None:
     upgrade(database_url)
     with psycopg.connect(database_url) as connection:
         assert connection.execute("select count(*), count(cluster_id) from cluster").fetchone() == (1, 1)

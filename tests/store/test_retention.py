@@ -95,7 +95,7 @@ ROWS = {
     "queue_totals": (
         (
             "insert into queues (queue) select '{name}' where interval '{age}' < interval '1 day'; "
-            "insert into queue_totals values ('{name}', 1, 1, 1, 0, 1.0, '{{}}', '{{}}')"
+            "insert into queue_totals values ('{name}', 1, 1, 1, 0, 0, 1.0, '{{}}', '{{}}')"
         ),
         ("queue", "23 hours", "25 hours"),
     ),

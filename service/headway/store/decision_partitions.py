@@ -16,7 +16,7 @@ PARTITION_LOCK_WAIT_S = 1  # less than a tick waits for a lock; there is a week 
 _UPKEEP_LOCK = 0x6865_6164_7761_7901  # control planes take turns
 
 _TAKE_LOCK = text("select pg_advisory_xact_lock(:number)")
-_TODAY = text("select (now() at time zone 'utc')::date")
+TODAY = text("select (now() at time zone 'utc')::date")
 _PARTITIONS = text(
     """
     select child.relname from pg_inherits join pg_class child on child.oid = inhrelid
@@ -46,24 +46,28 @@ async def keep_partitions(engine: Engine) -> tuple[list[str], list[str]]:
 
 async def _keep(connection: Connection) -> tuple[list[str], list[str]]:
     await connection.execute(_TAKE_LOCK, {"number": _UPKEEP_LOCK})
-    today: date = (await connection.execute(_TODAY)).scalar_one()
+    today: date = (await connection.execute(TODAY)).scalar_one()
     present = set((await connection.execute(_PARTITIONS)).scalars())
-    wanted = {_name(day): day for day in (today + timedelta(days=ahead) for ahead in range(PARTITION_DAYS_AHEAD + 1))}
+    wanted = partitions_from(today)
     # Names sort as their days do.
     expired = sorted(name for name in present if name < _name(today - timedelta(days=DAYS_KEPT)))
-    created = [name for name in wanted if name not in present]
+    created = {name: create for name, create in wanted.items() if name not in present}
     if created or expired:
         # Either locks the whole table for a moment. Waiting for that, it would make each tick wait behind it.
         await connection.execute(_LIMIT_WAIT, {"wait": f"{PARTITION_LOCK_WAIT_S}s"})
-    for name in created:
-        day = datetime.combine(wanted[name], time(), UTC)
-        create = _CREATE.format(
-            name=sql.Identifier(name), begins=sql.Literal(day), ends=sql.Literal(day + timedelta(days=1))
-        )
-        await connection.exec_driver_sql(create.as_string())
-    for name in expired:
-        await connection.exec_driver_sql(_DROP.format(name=sql.Identifier(name)).as_string())
-    return created, expired
+    for statement in (*created.values(), *(_DROP.format(name=sql.Identifier(name)) for name in expired)):
+        await connection.exec_driver_sql(statement.as_string())
+    return list(created), expired
+
+
+def partitions_from(today: date) -> dict[str, sql.Composed]:
+    """Name -> the statement that creates the partition, of today and of each of the next ``PARTITION_DAYS_AHEAD``."""
+    created = {}
+    for day in (today + timedelta(days=ahead) for ahead in range(PARTITION_DAYS_AHEAD + 1)):
+        begins, name = datetime.combine(day, time(), UTC), _name(day)
+        ends = begins + timedelta(days=1)
+        created[name] = _CREATE.format(name=sql.Identifier(name), begins=sql.Literal(begins), ends=sql.Literal(ends))
+    return created
 
 
 def _name(day: date) -> str:

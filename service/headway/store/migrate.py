@@ -1,4 +1,7 @@
-"""Brings a database to this program's tables, and reports when it is not there."""
+"""Brings a database to this program's tables, and reports when it is not there.
+
+A new database gets the tables of ``tables.py`` as they are. Migrations change those of an older one.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,10 +9,12 @@ from pathlib import Path
 
 import psycopg
 import sqlalchemy
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, insert, text
 
 from headway.errors import Misconfigured, Unavailable
+from headway.store.decision_partitions import TODAY, partitions_from
 from headway.store.engine import connect_parameters, first_line, refuse_unusable, unreachable
+from headway.store.tables import metadata
 
 UPGRADE_LOCK = 0x6865_6164_7761_7900  # an advisory lock's number, ours alone: "headway" in ASCII
 UPGRADE_WAIT_S = 120  # how long another process's upgrade is waited for
@@ -21,7 +26,9 @@ _REVISION = text("select version_num from alembic_version")
 
 
 def upgrade(database_url: str) -> None:
-    """Run every migration the database has not seen. Processes that upgrade at once do it one after another.
+    """Make the tables of a new database, or run every migration that an older one has not seen.
+
+    Processes that upgrade at once do it one after another.
 
     Raises:
         Misconfigured: the database cannot be used as it is set up, or another Headway's migrations have made it.
@@ -33,6 +40,9 @@ def upgrade(database_url: str) -> None:
             return
         if problem[0] == "foreign":
             raise Misconfigured(problem[1])
+        if problem[0] == "new":
+            _make_tables(connection)
+            return
         # Loaded where there is something to do: it takes a quarter of a second of a processor.
         from alembic import command
         from alembic.config import Config
@@ -114,8 +124,26 @@ def _one_at_a_time(connection: Connection) -> Iterator[None]:
     yield
 
 
+def _make_tables(connection: Connection) -> None:
+    """Make all tables, their single rows, and partitions of decisions for today and a week ahead; all or nothing."""
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    metadata.create_all(connection, checkfirst=False)
+    for table in metadata.sorted_tables:
+        if "is_only" in table.c:
+            connection.execute(insert(table))
+    for create in partitions_from(connection.execute(TODAY).scalar_one()).values():
+        connection.exec_driver_sql(create.as_string())
+    MigrationContext.configure(connection).stamp(ScriptDirectory(str(migrations_folder())), "head")
+    connection.commit()
+
+
 def _difference(connection: Connection) -> tuple[str, str] | None:
-    """How the database differs from this program: older, or foreign, and the message for a person. None: they agree."""
+    """How the database differs from this program: new, older, or foreign, and the message for a person.
+
+    ``None`` if they agree.
+    """
     has_tables = connection.scalar(_HAS_TABLES)
     current = connection.scalar(_REVISION) if has_tables else None
     connection.rollback()
@@ -124,7 +152,7 @@ def _difference(connection: Connection) -> tuple[str, str] | None:
     if current == head:
         return None
     if current is None:
-        return "older", "the database has no tables of Headway yet: run `headway migrate`"
+        return "new", "the database has no tables of Headway yet: run `headway migrate`"
     if current in known:
         return "older", f"the database is at migration {current}, this Headway needs {head}: run `headway migrate`"
     if is_too_old(current):

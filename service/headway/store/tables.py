@@ -1,4 +1,4 @@
-"""Every table, once. Migrations are proven equal to this module by a test.
+"""Every table, once. A new database is made from this module; a test proves that migrations lead an older one to it.
 
 Columns ending ``_at`` are Postgres's clock; columns ending ``_s`` are seconds: a duration, or Unix seconds reported by
 a producer. Leases and ages use the former only.
@@ -70,7 +70,7 @@ def _single_row(name: str, *columns: Column[Any]) -> Table:
 
 cluster = _single_row(
     "cluster",
-    # One row. The first migration draws the id; epochs and revisions mean something only beside it.
+    # One row. A new database draws the id; epochs and revisions mean something only beside it.
     Column("cluster_id", Uuid, nullable=False, server_default=func.gen_random_uuid()),
     Column("event_log_location", Text),
     Column("event_log_marker", Uuid),

@@ -40,7 +40,9 @@ async def test_jobs_are_counted_over_what_is_stored_and_what_is_new(api, client:
     mail(seed)
     counted(seed)
     sketch = json.dumps({sketch_index(1.0): 90, sketch_index(20.0): 10})
-    seed.execute_with("insert into queue_totals values ('redis/mail', 120, 100, 80, 20, 50.0, %s, %s)", sketch, sketch)
+    seed.execute_with(
+        "insert into queue_totals values ('redis/mail', 120, 100, 80, 20, 0, 50.0, %s, %s)", sketch, sketch
+    )
     seed.bucket("redis/mail", at_s=NOW_S - 800, arrived_jobs=3, pickups_s=[1.0, 9.0])
     seed.bucket("redis/mail", at_s=NOW_S - 1000, arrived_jobs=1000)  # which the total has
     labels = {("queue", "redis/mail"), ("pool", "mail")}

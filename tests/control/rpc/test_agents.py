@@ -125,7 +125,10 @@ async def test_a_host_enrols_reports_and_learns_what_to_run(served: Served) -> N
     poll = asyncio.create_task(asyncio.to_thread(client.poll, identity, epoch=0, revision=0))
     async with served.engine.begin() as connection:
         await connection.execute(
-            text("insert into worker_activities values ('a', 7, true, null, now() - interval '2 seconds')")
+            text(
+                "insert into worker_activities (host_name, pid, is_busy, seen_at) "
+                "values ('a', 7, true, now() - interval '2 seconds')"
+            )
         )
     await served.assign(2)
     answer = await asyncio.wait_for(poll, BOUND_S)
