@@ -18,7 +18,8 @@ from options import positive_count
 
 from headway.scaling.measure import BucketRow, merged, sketch_index
 from headway.store.metrics.metrics_sink import MetricsSink
-from headway.store.metrics.rollups import VALUES, levels, tend
+from headway.store.metrics.rollup_statements import VALUES
+from headway.store.metrics.rollups import levels, tend
 from headway.store.missing_rights import MissingRights
 
 HOURS = 2

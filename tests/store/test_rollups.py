@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from headway.scaling.measure import CLASS_BUCKET_S, BucketRow, rolled_up
 from headway.store.metrics import rollups
 from headway.store.metrics.metrics_sink import MetricsSink
-from headway.store.metrics.rollups import ROLLUP_FINAL_S, VALUES, levels, tend
+from headway.store.metrics.rollup_statements import VALUES
+from headway.store.metrics.rollups import ROLLUP_FINAL_S, levels, tend
 from headway.store.missing_rights import MissingRights
 from headway.store.retention import BUCKETS_KEPT_S, HOURS_KEPT_S, MINUTES_KEPT_S
 from headway_spark.stream.pipeline import LATENESS_S

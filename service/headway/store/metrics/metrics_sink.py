@@ -9,13 +9,13 @@ from datetime import UTC, tzinfo
 from typing import LiteralString, Protocol
 
 import psycopg
-from psycopg import sql
 from psycopg.errors import UndefinedColumn, UndefinedTable
 
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
 from headway.store.engine import connect_parameters, first_line
-from headway.store.metrics.rollups import VALUES, Rollups
+from headway.store.metrics import rollup_statements as statements
+from headway.store.metrics.rollups import Rollups
 from headway.store.missing_rights import MissingRights
 from headway.store.sketch_columns import SKETCHES
 
@@ -26,52 +26,7 @@ RETRY_BOUND_S = 60.0  # a restart of Postgres takes seconds; beyond a minute a p
 RETRY_PAUSE_S = 0.5
 SINK_NOTICE_BYTES_MAX = 7_999  # what Postgres takes in a notification
 
-# Made once a connection: a table a batch would bloat the catalogue. It has the target's types and none of its rules.
-_ARRIVED: LiteralString = """
-create temporary table if not exists arrived on commit delete rows as
-select ''::text as job_class, queue_buckets.* from queue_buckets with no data
-"""
-_COPY = sql.SQL("copy arrived (queue, job_class, bucket_s, {values}) from stdin").format(
-    values=sql.SQL(", ").join(map(sql.Identifier, VALUES))
-)
 _REVISION: LiteralString = "select nextval('bucket_revision')"
-_UPSERT: LiteralString = """
-insert into queue_buckets (queue, bucket_s, arrived_jobs, started_jobs, finished_jobs, failed_jobs,
-    retried_attempts, retried_jobs, revoked_jobs, service_sum_s, pickup_max_s, service_sketch, pickup_sketch,
-    sampled_at_s, waiting_jobs, in_flight_jobs, delayed_jobs, oldest_age_s, revision)
-select queue, bucket_s, arrived_jobs, started_jobs, finished_jobs, failed_jobs,
-    retried_attempts, retried_jobs, revoked_jobs, service_sum_s, pickup_max_s, service_sketch, pickup_sketch,
-    sampled_at_s, waiting_jobs, in_flight_jobs, delayed_jobs, oldest_age_s, %(revision)s
-from arrived where job_class = ''
-on conflict (queue, bucket_s) do update set
-    arrived_jobs = excluded.arrived_jobs, started_jobs = excluded.started_jobs,
-    finished_jobs = excluded.finished_jobs, failed_jobs = excluded.failed_jobs,
-    retried_attempts = excluded.retried_attempts, retried_jobs = excluded.retried_jobs,
-    revoked_jobs = excluded.revoked_jobs, service_sum_s = excluded.service_sum_s,
-    pickup_max_s = excluded.pickup_max_s, service_sketch = excluded.service_sketch,
-    pickup_sketch = excluded.pickup_sketch, sampled_at_s = excluded.sampled_at_s,
-    waiting_jobs = excluded.waiting_jobs, in_flight_jobs = excluded.in_flight_jobs,
-    delayed_jobs = excluded.delayed_jobs, oldest_age_s = excluded.oldest_age_s,
-    revision = excluded.revision, written_at = now()
-"""
-_UPSERT_CLASSES: LiteralString = """
-insert into rollup_minutes (queue, job_class, bucket_s, arrived_jobs, started_jobs, finished_jobs, failed_jobs,
-    retried_attempts, retried_jobs, revoked_jobs, service_sum_s, pickup_max_s, service_sketch, pickup_sketch,
-    sampled_at_s, waiting_jobs, in_flight_jobs, delayed_jobs, oldest_age_s)
-select queue, job_class, bucket_s, arrived_jobs, started_jobs, finished_jobs, failed_jobs,
-    retried_attempts, retried_jobs, revoked_jobs, service_sum_s, pickup_max_s, service_sketch, pickup_sketch,
-    sampled_at_s, waiting_jobs, in_flight_jobs, delayed_jobs, oldest_age_s
-from arrived where job_class <> ''
-on conflict (queue, job_class, bucket_s) do update set
-    arrived_jobs = excluded.arrived_jobs, started_jobs = excluded.started_jobs,
-    finished_jobs = excluded.finished_jobs, failed_jobs = excluded.failed_jobs,
-    retried_attempts = excluded.retried_attempts, retried_jobs = excluded.retried_jobs,
-    revoked_jobs = excluded.revoked_jobs, service_sum_s = excluded.service_sum_s,
-    pickup_max_s = excluded.pickup_max_s, service_sketch = excluded.service_sketch,
-    pickup_sketch = excluded.pickup_sketch, sampled_at_s = excluded.sampled_at_s,
-    waiting_jobs = excluded.waiting_jobs, in_flight_jobs = excluded.in_flight_jobs,
-    delayed_jobs = excluded.delayed_jobs, oldest_age_s = excluded.oldest_age_s
-"""
 _HEALTH: LiteralString = """
 insert into pipeline_health (
     pipeline, batch_id, rows, batch_s, newest_received_at_s, rows_lag_s, stage, is_ready, lacks
@@ -279,17 +234,18 @@ class MetricsSink:
 
 
 def _write(cursor: Cursor, rows: Sequence[BucketRow], lacks: MissingRights) -> int:
-    cursor.execute(_ARRIVED)
-    with cursor.copy(_COPY) as copy:
+    cursor.execute(statements.ARRIVED)
+    with cursor.copy(statements.COPY_ARRIVED) as copy:
         for row in rows:
-            copy.write_row((row.queue, row.job_class or "", row.bucket_s, *(_cell(row, name) for name in VALUES)))
+            values = (_cell(row, name) for name in statements.VALUES)
+            copy.write_row((row.queue, row.job_class or "", row.bucket_s, *values))
     found = cursor.execute(_REVISION).fetchone()
     assert found is not None, "nextval gave no row"
     revision = int(str(found[0]))
-    cursor.execute(_UPSERT, {"revision": revision})
+    cursor.execute(statements.UPSERT_BUCKETS, {"revision": revision})
     if any(row.job_class for row in rows):
         with lacks.part("metrics of job classes"), cursor.connection.transaction():
-            cursor.execute(_UPSERT_CLASSES)
+            cursor.execute(statements.UPSERT_CLASSES)
     asleep = None
     with lacks.part("which pools have to wake"), cursor.connection.transaction():
         asleep = [str(pool) for (pool,) in cursor.execute(_ASLEEP).fetchall()]

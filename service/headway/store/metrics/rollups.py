@@ -29,7 +29,6 @@ from headway.store.metrics.queue_totals import count_up
 from headway.store.metrics.seasons import train_due
 from headway.store.missing_rights import MissingRights
 from headway.store.retention import BUCKETS_KEPT_S, BUCKETS_UNCOUNTED_KEPT_S, HOURS_KEPT_S, MINUTES_KEPT_S
-from headway.store.tables import rollup_minutes
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +42,6 @@ ROLLUP_FORGET_ROWS_MAX = 5_000  # a transaction: short locks, little WAL at once
 ROLLUP_FORGET_TURNS_MAX = 100  # a round: four times what 10,000 queues write in a minute
 
 _LOCK = 4_019_772_346  # of the advisory locks this database knows, this module's
-
-VALUES = tuple(each.name for each in rollup_minutes.columns if not each.primary_key)
-"""The columns of a bucket and of a rollup beside those of its key."""
 
 Connection = psycopg.Connection[tuple[object, ...]]
 
