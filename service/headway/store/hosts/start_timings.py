@@ -5,10 +5,12 @@ Of each the mean is kept, in which the newest counts most, and the last observat
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
-from sqlalchemy import Text, TextClause, bindparam, text
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from psycopg import sql
+from psycopg.types.json import Jsonb
+from sqlalchemy import bindparam, text
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.metrics.behaviour import RECENT_MAX, WEIGHT
@@ -39,21 +41,24 @@ def folded(values: Sequence[float]) -> Folded:
 
 
 async def learn_start_ups(conn: AsyncConnection, reported: Iterable[tuple[str, Iterable[StartUp]]]) -> None:
-    """Fold new starts of hosts, by their ids, into what is known: one statement for all."""
+    """Fold new starts of hosts, by their ids, into what is known: all at once."""
     rows = _rows(reported, took_s=lambda start_up: start_up.start_up_s)
-    await _learn(conn, rows, learn=_LEARN_START_UPS, forget=_FORGET_START_UPS)
+    await _learn(conn, rows, _START_UPS)
+    if rows:
+        await conn.execute(_KEEP_P95, {"rows": rows})
 
 
 async def learn_exits(conn: AsyncConnection, reported: Iterable[tuple[str, Iterable[Exit]]]) -> None:
-    """Fold new ends of idle workers of hosts, by their ids, into what is known: one statement for all."""
+    """Fold new ends of idle workers of hosts, by their ids, into what is known: all at once."""
     rows = _rows(reported, took_s=lambda one: one.exit_s)
-    await _learn(conn, rows, learn=_LEARN_EXITS, forget=_FORGET_EXITS)
+    await _learn(conn, rows, _EXITS)
 
 
-async def _learn(conn: AsyncConnection, rows: list[dict[str, Any]], *, learn: TextClause, forget: TextClause) -> None:
+async def _learn(conn: AsyncConnection, rows: list[dict[str, Any]], into: "_Learned") -> None:
     if rows:
-        await conn.execute(learn, {"rows": rows})
-        await conn.execute(forget, {"host_ids": sorted({row["host_id"] for row in rows})})
+        await conn.exec_driver_sql(into.learn, {"rows": Jsonb(rows), "recent_max": RECENT_MAX})
+        host_ids = sorted({row["host_id"] for row in rows})
+        await conn.exec_driver_sql(into.forget, {"host_ids": host_ids, "templates_max": TIMED_TEMPLATES_KEPT})
 
 
 def _rows(reported: Iterable[tuple[str, Iterable[Each]]], *, took_s: Callable[[Each], float]) -> list[dict[str, Any]]:
@@ -93,74 +98,61 @@ def _by_template(observed: Iterable[Each]) -> dict[str, list[Each]]:
 
 
 # A row of a host is written by one transaction at a time: each holds the lock on its host.
-_LEARN_START_UPS = text(
+_LEARN = sql.SQL(
     """
     with reported as (
-        select * from jsonb_to_recordset(:rows) as reported(
+        select * from jsonb_to_recordset(%(rows)s) as reported(
             host_id text, template text, mean_s double precision, kept double precision, added_s double precision,
             count bigint, recent_s double precision[], recent_alone_s double precision[], cpu_s double precision,
             cpu_kept double precision, cpu_added_s double precision)
     ),
     learned as (
-        update template_start_ups as known set
-            start_up_s = known.start_up_s * reported.kept + reported.added_s,
-            starts = known.starts + reported.count,
-            recent_s = (reported.recent_s || known.recent_s)[1 : :recent_max],
-            recent_alone_s = (reported.recent_alone_s || known.recent_alone_s)[1 : :recent_max],
-            start_up_cpu_s = coalesce(
-                known.start_up_cpu_s * reported.cpu_kept + reported.cpu_added_s, reported.cpu_s, known.start_up_cpu_s),
-            start_up_p95_s = (
-                select percentile_disc(0.95) within group (order by each)
-                from unnest((reported.recent_s || known.recent_s)[1 : :recent_max]) as each)
+        update {table} as known set
+            {mean_s} = known.{mean_s} * reported.kept + reported.added_s,
+            {count} = known.{count} + reported.count,
+            recent_s = (reported.recent_s || known.recent_s)[1 : %(recent_max)s],
+            recent_alone_s = (reported.recent_alone_s || known.recent_alone_s)[1 : %(recent_max)s],
+            {cpu_s} = coalesce(known.{cpu_s} * reported.cpu_kept + reported.cpu_added_s, reported.cpu_s, known.{cpu_s})
         from reported where known.host_id = reported.host_id and known.template = reported.template
         returning known.host_id, known.template
     )
-    insert into template_start_ups (
-        host_id, template, start_up_s, starts, recent_s, recent_alone_s, start_up_cpu_s, start_up_p95_s)
-    select host_id, template, mean_s, count, recent_s, recent_alone_s, cpu_s,
-        (select percentile_disc(0.95) within group (order by each) from unnest(recent_s) as each)
-    from reported where (host_id, template) not in (select host_id, template from learned)
-    """
-).bindparams(bindparam("rows", type_=JSONB), recent_max=RECENT_MAX)
-_LEARN_EXITS = text(
-    """
-    with reported as (
-        select * from jsonb_to_recordset(:rows) as reported(
-            host_id text, template text, mean_s double precision, kept double precision, added_s double precision,
-            count bigint, recent_s double precision[], recent_alone_s double precision[], cpu_s double precision,
-            cpu_kept double precision, cpu_added_s double precision)
-    ),
-    learned as (
-        update template_exits as known set
-            exit_s = known.exit_s * reported.kept + reported.added_s,
-            exits = known.exits + reported.count,
-            recent_s = (reported.recent_s || known.recent_s)[1 : :recent_max],
-            recent_alone_s = (reported.recent_alone_s || known.recent_alone_s)[1 : :recent_max],
-            exit_cpu_s = coalesce(
-                known.exit_cpu_s * reported.cpu_kept + reported.cpu_added_s, reported.cpu_s, known.exit_cpu_s)
-        from reported where known.host_id = reported.host_id and known.template = reported.template
-        returning known.host_id, known.template
-    )
-    insert into template_exits (host_id, template, exit_s, exits, recent_s, recent_alone_s, exit_cpu_s)
+    insert into {table} (host_id, template, {mean_s}, {count}, recent_s, recent_alone_s, {cpu_s})
     select host_id, template, mean_s, count, recent_s, recent_alone_s, cpu_s
     from reported where (host_id, template) not in (select host_id, template from learned)
     """
-).bindparams(bindparam("rows", type_=JSONB), recent_max=RECENT_MAX)
-
+)
 # Names of templates come and go: what was learned of one stays while a host has few of them.
-_FORGET_START_UPS = text(
+_FORGET = sql.SQL(
     """
-    delete from template_start_ups as known using hosts
-    where known.host_id = any(:host_ids) and hosts.host_id = known.host_id
-        and (select count(*) from template_start_ups as every where every.host_id = hosts.host_id) > :templates_max
+    delete from {table} as known using hosts
+    where known.host_id = any(%(host_ids)s) and hosts.host_id = known.host_id
+        and (select count(*) from {table} as every where every.host_id = hosts.host_id) > %(templates_max)s
         and not hosts.templates @> jsonb_build_array(jsonb_build_object('name', known.template))
     """
-).bindparams(bindparam("host_ids", type_=ARRAY(Text)), templates_max=TIMED_TEMPLATES_KEPT)
-_FORGET_EXITS = text(
+)
+_KEEP_P95 = text(
     """
-    delete from template_exits as known using hosts
-    where known.host_id = any(:host_ids) and hosts.host_id = known.host_id
-        and (select count(*) from template_exits as every where every.host_id = hosts.host_id) > :templates_max
-        and not hosts.templates @> jsonb_build_array(jsonb_build_object('name', known.template))
+    update template_start_ups as known set start_up_p95_s = (
+        select percentile_disc(0.95) within group (order by each) from unnest(known.recent_s) as each)
+    from jsonb_to_recordset(:rows) as reported(host_id text, template text)
+    where known.host_id = reported.host_id and known.template = reported.template
     """
-).bindparams(bindparam("host_ids", type_=ARRAY(Text)), templates_max=TIMED_TEMPLATES_KEPT)
+).bindparams(bindparam("rows", type_=JSONB))
+
+
+@dataclass(frozen=True, slots=True)
+class _Learned:
+    """The statements of one of the two tables, which are alike but for their names."""
+
+    learn: str
+    forget: str
+
+    @classmethod
+    def into(cls, **names: str) -> Self:
+        """Those of the table and the columns with these ``names``."""
+        quoted = {place: sql.Identifier(name) for place, name in names.items()}
+        return cls(_LEARN.format(**quoted).as_string(), _FORGET.format(**quoted).as_string())
+
+
+_START_UPS = _Learned.into(table="template_start_ups", mean_s="start_up_s", count="starts", cpu_s="start_up_cpu_s")
+_EXITS = _Learned.into(table="template_exits", mean_s="exit_s", count="exits", cpu_s="exit_cpu_s")
