@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from headway.control.held_counts import one_more
 from headway.errors import Overloaded
 
 POLLS_FRACTION = 0.9  # of a connection's calls; a report takes milliseconds each 15 s
@@ -32,10 +33,5 @@ class HeldPolls:
                 f"this connection holds {self._held[peer]} polls, and more would keep reports waiting: give each host "
                 "its own connection through the proxy, or raise HEADWAY_GRPC_CALLS_PER_CONNECTION"
             )
-        self._held[peer] += 1
-        try:
+        with one_more(self._held, peer):
             yield
-        finally:
-            self._held[peer] -= 1
-            if not self._held[peer]:
-                del self._held[peer]

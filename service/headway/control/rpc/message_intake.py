@@ -14,6 +14,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from headway.control.auth.authenticator import Caller
+from headway.control.held_counts import one_more
 from headway.control.rpc.paced_call import PacedCall
 from headway.errors import Invalid, Overloaded
 from headway.store.access.credentials import Role
@@ -83,13 +84,8 @@ class Intake:
     def _counted(self, who: str, most: int) -> Iterator[None]:
         if self._unread[who] >= most:
             raise Overloaded("too many calls wait for their messages: call again after a pause")
-        self._unread[who] += 1
-        try:
+        with one_more(self._unread, who):
             yield
-        finally:
-            self._unread[who] -= 1
-            if not self._unread[who]:
-                del self._unread[who]
 
 
 async def _first(context: Context, *, wait_s: float) -> Any:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
 
 from headway.control.auth.failed_sign_ins import address_of
+from headway.control.held_counts import one_more
 
 # Of one connection: an agent makes one call until it has a credential, and a proxy may pass on those of several hosts.
 STRANGER_CALLS_MAX = 8
@@ -25,7 +25,6 @@ EXCEEDING_MAX = 3  # connections of one address that had too many calls within
 EXCEEDING_S = 10.0
 
 Peer = tuple[str, int]
-Key = TypeVar("Key")
 
 cached_address = lru_cache(maxsize=10_000)(address_of)  # asked with each call
 
@@ -47,18 +46,13 @@ class StrangerCalls:
     def counted(self, peer: Peer) -> Iterator[bool]:
         """One more call from ``peer`` until the end of the block; whether there is room for it."""
         here = cached_address(peer[0])
-        self._of_connection[peer] += 1
-        self._of_address[here] += 1
-        has_room = self._of_connection[peer] <= STRANGER_CALLS_MAX
-        if not has_room:
-            self._end(peer, here)
-        elif self._of_address.total() > STRANGERS_CALLS_MAX:
-            self._end_address(self._of_address.most_common(1)[0][0])
-        try:
+        with one_more(self._of_connection, peer), one_more(self._of_address, here):
+            has_room = self._of_connection[peer] <= STRANGER_CALLS_MAX
+            if not has_room:
+                self._end(peer, here)
+            elif self._of_address.total() > STRANGERS_CALLS_MAX:
+                self._end_address(self._of_address.most_common(1)[0][0])
             yield has_room
-        finally:
-            _count_down(self._of_connection, peer)
-            _count_down(self._of_address, here)
 
     def take(self) -> "ToEnd":
         """What is to be ended, and was not taken before."""
@@ -92,9 +86,3 @@ class ToEnd:
     def has(self, peer: Peer) -> bool:
         """Whether the connection of ``peer`` is one of them, as long as nobody there has shown a credential."""
         return peer in self.peers or (bool(self.addresses) and cached_address(peer[0]) in self.addresses)
-
-
-def _count_down(counter: Counter[Key], key: Key) -> None:
-    counter[key] -= 1
-    if not counter[key]:
-        del counter[key]

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from headway.control.held_counts import one_more
 from headway.control.rpc.stranger_calls import Peer, StrangerCalls, ToEnd
 from headway.local.throttle import Throttle
 
@@ -115,14 +116,11 @@ class StrangerConnections:
         place = _peer_of(peer)
         self._called.add(place)
         self._begun.add(place)
-        self._calling[place] += 1
         try:
-            yield
+            with one_more(self._calling, place):
+                yield
         finally:
             self._called.add(place)
-            self._calling[place] -= 1
-            if not self._calling[place]:
-                del self._calling[place]
 
     @contextmanager
     def unauthenticated(self, peer: str) -> Iterator[bool]:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from headway.control.bounds import DEFAULT, Bounds
+from headway.control.held_counts import one_more
 from headway.control.http.event_stream import STILL_HERE, Snapshot
 from headway.control.http.overview.overview_changes import change
 from headway.errors import HeadwayError, Overloaded
@@ -90,13 +91,8 @@ class Feed:
         if self.places_taken >= bounds.viewers_max:
             self.refused["all"] += 1
             raise Overloaded(f"{bounds.viewers_max} viewers watch already: close one, or raise HEADWAY_VIEWERS")
-        self._places[who] += 1
-        try:
+        with one_more(self._places, who):
             yield
-        finally:
-            self._places[who] -= 1
-            if not self._places[who]:
-                del self._places[who]
 
     async def watch(
         self, compute: Callable[[], Awaitable[str]], *, by_changes: bool = False
