@@ -5,7 +5,7 @@ Only reads. Times are Unix seconds; whether something is still alive is Postgres
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from sqlalchemy import ColumnElement, Double, RowMapping, Text, case, cast, func, select, text, union
@@ -125,27 +125,7 @@ async def read_samples(
     conn: AsyncConnection, *, queues: Collection[str] | None = None, in_pools: bool = False
 ) -> dict[str, QueueSample]:
     """The newest reading of each queue, of each of ``queues``, or, ``in_pools``, of each that a profile names."""
-    query = select(
-        queue_samples.c.queue,
-        queue_samples.c.sampled_at_s.label("at_s"),
-        queue_samples.c.waiting_jobs,
-        queue_samples.c.in_flight_jobs,
-        queue_samples.c.delayed_jobs,
-        queue_samples.c.oldest_age_s,
-        queue_samples.c.reserved_jobs,
-        queue_samples.c.oldest_age_max_s,
-        queue_samples.c.reports_arrivals,
-        queue_samples.c.reports_starts,
-        queue_samples.c.reports_ends,
-        queue_samples.c.poll_interval_s,
-        queue_samples.c.listed_workers,
-        queue_samples.c.suspension,
-        queue_samples.c.useful_workers,
-        queue_samples.c.message_ttl_s,
-        queue_samples.c.waiting_min_jobs,
-        queue_samples.c.in_flight_min_jobs,
-        queue_samples.c.due,
-    )
+    query = _SAMPLES
     if queues is not None:
         query = query.where(queue_samples.c.queue.in_(queues))
     if in_pools:
@@ -154,6 +134,14 @@ async def read_samples(
     names, rows = list(result.keys()), result.all()
     # Ten thousand queues take 100 ms, for which no call and no evaluation should wait.
     return await asyncio.to_thread(_samples, names, rows)
+
+
+_SAMPLES = select(
+    *(
+        queue_samples.c.sampled_at_s.label("at_s") if each.name == "at_s" else queue_samples.c[each.name]
+        for each in fields(QueueSample)
+    )
+)
 
 
 def _samples(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, QueueSample]:

@@ -6,7 +6,7 @@ A host is known while its lease holds, by Postgres's clock. Agents report durati
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from sqlalchemy import Text, bindparam, func, select, text
@@ -23,7 +23,7 @@ from headway.store.hosts.host_lease import HOST_LEASE_S
 from headway.store.hosts.hosts import template_to_json
 from headway.store.hosts.job_cuts import record_cuts
 from headway.store.hosts.start_timings import learn_exits, learn_start_ups
-from headway.store.tables import audit_log, hosts
+from headway.store.tables import audit_log, hosts, workers
 
 REFUSED = "host report refused"  # the audit log's word for labels and templates that the join token does not allow
 AUDITED_EVERY_S = 3600.0
@@ -98,7 +98,7 @@ async def record_reports(conn: AsyncConnection, received: Sequence[HostReport | 
     kept = [_within(each, bounds.get(each.host_id)) if isinstance(each, HostReport) else each for each in received]
     reports = [each for each in kept if isinstance(each, HostReport)]
     pulses = {each.host_id for each in received if isinstance(each, Pulse)}
-    rows = [_host_to_json(each) if isinstance(each, HostReport) else _pulse_to_json(each) for each in kept]
+    rows = [_host_to_json(each) if isinstance(each, HostReport) else _measured_to_json(each) for each in kept]
     found = (await conn.execute(_RECORD, {"rows": rows, "lease_s": HOST_LEASE_S})).all()
     left = {row.host_id for row in found if row.is_free and not row.is_taken}
     recorded = Recorded(
@@ -226,18 +226,9 @@ def _host_to_json(report: HostReport) -> Mapping[str, Any]:
     }
 
 
-def _pulse_to_json(pulse: Pulse) -> Mapping[str, Any]:
-    return {**_measured_to_json(pulse), "follows": pulse.follows}
-
-
 def _measured_to_json(received: HostReport | Pulse) -> Mapping[str, Any]:
-    return {
-        "host_id": received.host_id,
-        "boot_id": received.boot_id,
-        "sequence": received.sequence,
-        "epoch_seen": received.epoch_seen,
-        **to_mapping(received.capacity),
-    }
+    names = ("host_id", "boot_id", "sequence", "epoch_seen", "follows")  # the last of a pulse only
+    return {**{name: getattr(received, name, None) for name in names}, **to_mapping(received.capacity)}
 
 
 async def _replace_workers(conn: AsyncConnection, reports: Sequence[HostReport]) -> None:
@@ -307,27 +298,13 @@ def _evidence_age_s(worker: Worker, *, now_s: float) -> float | None:
     return max(0.0, min(EVIDENCE_STEP_S * steps, now_s - worker.started_at_s))
 
 
+_AS_REPORTED = tuple(each.name for each in fields(Worker) if each.name in workers.c)
+
+
 def _worker_to_json(worker: Worker, *, now_s: float) -> Mapping[str, Any]:
     return {
-        "worker_id": worker.worker_id,
-        "pool": worker.pool,
-        "template": worker.template,
-        "pid": worker.pid,
-        "state": worker.state.value,
-        "is_burst": worker.is_burst,
-        "is_busy": worker.is_busy,
-        "restart_generation": worker.restart_generation,
-        "template_hash": worker.template_hash,
-        "memory_bytes": worker.memory_bytes,
-        "activity_source": worker.activity_source,
+        **{name: to_mapping(getattr(worker, name)) for name in _AS_REPORTED},
         "activity_age_s": _evidence_age_s(worker, now_s=now_s),
-        "running_jobs": worker.running_jobs,
-        "running": [asdict(job) for job in worker.running],
-        "is_left_behind": worker.is_left_behind,
-        "inability": worker.inability,
-        "goes_to_background": worker.goes_to_background,
-        "start_failure": worker.start_failure,
-        "moves_due_jobs": worker.moves_due_jobs,
         "age_s": max(0.0, now_s - worker.started_at_s),
         "state_age_s": None if worker.state_since_s is None else max(0.0, now_s - worker.state_since_s),
     }

@@ -228,31 +228,22 @@ _HOSTS = select(
 ).order_by(hosts.c.host_id)
 
 
+_WEIGHED = (
+    cast(func.extract("epoch", workers.c.started_at), Double).label("started_at_s"),
+    *EVIDENCE,
+    cast(workers.c.running, Text).label("running"),
+    cast(func.extract("epoch", workers.c.state_since), Double).label("state_since_s"),
+    cast(func.extract("epoch", workers.c.state_reported_at), Double).label("state_reported_s"),
+)
+"""Of a worker: what is not read as its column has it."""
+
+
 def _running() -> Select[Any]:
     """The workers of every host, oldest first, each with the evidence that counts."""
+    weighed = {column.name for column in _WEIGHED}
+    as_stored = (each.name for each in fields(Worker) if each.name in workers.c and each.name not in weighed)
     return (
-        select(
-            workers.c.host_id,
-            workers.c.worker_id,
-            workers.c.pool,
-            workers.c.template,
-            workers.c.pid,
-            workers.c.state,
-            cast(func.extract("epoch", workers.c.started_at), Double).label("started_at_s"),
-            workers.c.is_burst,
-            *EVIDENCE,
-            cast(workers.c.running, Text).label("running"),
-            workers.c.restart_generation,
-            workers.c.template_hash,
-            workers.c.memory_bytes,
-            workers.c.is_left_behind,
-            workers.c.inability,
-            workers.c.goes_to_background,
-            workers.c.start_failure,
-            workers.c.moves_due_jobs,
-            cast(func.extract("epoch", workers.c.state_since), Double).label("state_since_s"),
-            cast(func.extract("epoch", workers.c.state_reported_at), Double).label("state_reported_s"),
-        )
+        select(workers.c.host_id, *(workers.c[name] for name in as_stored), *_WEIGHED)
         .join_from(workers, hosts, hosts.c.host_id == workers.c.host_id)
         .join(worker_activities, BROKERS_WORD, isouter=True)
         .order_by(workers.c.started_at, workers.c.worker_id)

@@ -20,7 +20,15 @@ TOTALS_EVERY_S = 300.0
 TOTALS_BEHIND_MAX_S = 3600.0  # buckets are kept for two hours
 TOTALS_PART_S = 3600.0  # a transaction: after an outage of the pipeline there may be days
 
-_COUNTS = ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs", "retried_attempts")
+_COUNTS = {
+    "enqueued": "arrived_jobs",
+    "started": "started_jobs",
+    "finished": "finished_jobs",
+    "failed": "failed_jobs",
+    "retried": "retried_attempts",
+}
+_FIGURES = {**_COUNTS, "service_sum_s": "service_sum_s"}
+"""Field of ``JobTotals`` -> its column."""
 
 
 _COUNT: LiteralString = """
@@ -112,15 +120,16 @@ async def read_totals_until_s(conn: Connection) -> float | None:
     return None if is_behind or not row.totals_until_s else float(row.totals_until_s)
 
 
-TotalsRow = tuple[str, "JobColumns"]
-LiveRowColumns = tuple[str, float, "JobColumns"]
-JobColumns = tuple[int, int, int, int, int, float, str, str]
+JobColumns = Sequence[Any]
+"""What ``_job_columns`` selects, in that order."""
+TotalsRow = tuple[str, JobColumns]
+LiveRowColumns = tuple[str, float, JobColumns]
 
 
 async def read_totals(conn: Connection) -> Sequence[TotalsRow]:
     """Each queue's counted total, as ``totals_of`` reads it."""
     rows = await conn.execute(select(queue_totals.c.queue, *_job_columns(queue_totals)))
-    return [(queue, (*values,)) for queue, *values in rows]
+    return [(queue, values) for queue, *values in rows]
 
 
 async def read_live(conn: Connection, *, from_s: float, after_revision: int) -> tuple[Sequence[LiveRowColumns], int]:
@@ -130,50 +139,37 @@ async def read_live(conn: Connection, *, from_s: float, after_revision: int) -> 
         The rows, and the newest revision of any bucket.
     """
     table = queue_buckets.c
-    is_eventful = or_(*(table[name] > 0 for name in _COUNTS))
+    is_eventful = or_(*(table[name] > 0 for name in _COUNTS.values()))
     newest = (await conn.execute(select(table.revision).order_by(table.revision.desc()).limit(1))).scalar() or 0
     rows = await conn.execute(
         select(table.queue, table.bucket_s, *_job_columns(queue_buckets)).where(
             table.bucket_s >= from_s, table.revision > after_revision, is_eventful
         )
     )
-    return [(queue, float(bucket_s), (*values,)) for queue, bucket_s, *values in rows], newest
+    return [(queue, float(bucket_s), values) for queue, bucket_s, *values in rows], newest
 
 
 def _job_columns(table: Table) -> list[ColumnElement[Any]]:
-    plain = (table.c[name] for name in (*_COUNTS, "service_sum_s"))
+    plain = (table.c[name] for name in _FIGURES.values())
     return [*plain, *(cast(table.c[name], Text) for name in SKETCHES)]
 
 
 def totals_of(row: TotalsRow) -> tuple[str, JobTotals]:
     """A queue and its counted total. Reading sketches takes time: not in the event loop."""
     queue, values = row
-    return queue, _jobs(*values)
+    return queue, _jobs(values)
 
 
 def live_of(row: LiveRowColumns) -> LiveRow:
     """A bucket that is not in the total yet."""
     queue, bucket_s, values = row
-    return LiveRow(queue=queue, bucket_s=bucket_s, jobs=_jobs(*values))
+    return LiveRow(queue=queue, bucket_s=bucket_s, jobs=_jobs(values))
 
 
-def _jobs(
-    enqueued: int,
-    started: int,
-    finished: int,
-    failed: int,
-    retried: int,
-    service_sum_s: float,
-    service: str,
-    pickup: str,
-) -> JobTotals:
+def _jobs(values: JobColumns) -> JobTotals:
+    *figures, service, pickup = values
     return JobTotals(
-        enqueued=enqueued,
-        started=started,
-        finished=finished,
-        failed=failed,
-        retried=retried,
-        service_sum_s=service_sum_s,
+        **dict(zip(_FIGURES, figures, strict=True)),
         service_sketch=sketch_of(service),
         pickup_sketch=sketch_of(pickup),
     )
