@@ -2,8 +2,7 @@
 
 from pydantic import Field
 
-from headway.control.http.schemas.profile_bodies import OVERRIDE_BODY_S_MAX, end_if_any_s
-from headway.control.http.schemas.requests import Seconds, Taken, Text
+from headway.control.http.schemas.requests import HELD_S_MAX, Seconds, Taken, Text, end_if_any_s
 
 
 class ReasonBody(Taken):
@@ -21,7 +20,7 @@ class KillBody(Taken):
 class CordonBody(ReasonBody):
     """Why a host gets nothing new, and for how long."""
 
-    for_s: float | None = Field(default=None, gt=0, le=OVERRIDE_BODY_S_MAX)
+    for_s: float | None = Field(default=None, gt=0, le=HELD_S_MAX)
     """Seconds from now; or say `until_s`. Without either it holds until somebody ends it."""
     until_s: Seconds | None = None
     """Unix seconds, at most 31 days ahead."""

@@ -1,16 +1,13 @@
 """A profile as the HTTP API takes and gives it. The core's own rules check it; these models describe it."""
 
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import Field, model_validator
 
 from headway.control.http.schemas.profile_sizes import SCHEDULES_MAX
-from headway.control.http.schemas.requests import Seconds, Taken, Text
-from headway.errors import Invalid
+from headway.control.http.schemas.requests import HELD_S_MAX, Seconds, Taken, Text, end_if_any_s, end_s, one_end
 from headway.scaling.model import Mode
 from headway.scaling.profile import Fallback, Forecast, Override, Pause
-
-OVERRIDE_BODY_S_MAX = 31 * 86_400.0  # what shall hold for longer belongs in the profile
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: list[Day] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -158,20 +155,16 @@ class SetOverrideBody(Taken):
     workers: int = Field(ge=0, le=10_000)
     reason: Text
     """Shown with every decision while it holds."""
-    for_s: float | None = Field(default=None, gt=0, le=OVERRIDE_BODY_S_MAX)
+    for_s: float | None = Field(default=None, gt=0, le=HELD_S_MAX)
     """Seconds from now; or say `until_s`."""
     until_s: Seconds | None = None
     """Unix seconds, at most 31 days ahead."""
 
-    @model_validator(mode="after")
-    def _one_end(self) -> Self:
-        if (self.for_s is None) == (self.until_s is None):
-            raise ValueError("give one of for_s and until_s: an override ends")
-        return self
+    _one_end = model_validator(mode="after")(one_end)
 
     def value(self, *, now_s: float) -> Override:
         """The core's value. Raises ``Invalid`` where it would end before it begins, or too late."""
-        return Override(workers=self.workers, until_s=_end_s(self.for_s, self.until_s, now_s=now_s), reason=self.reason)
+        return Override(workers=self.workers, until_s=end_s(self.for_s, self.until_s, now_s=now_s), reason=self.reason)
 
 
 class PauseBody(Taken):
@@ -180,7 +173,7 @@ class PauseBody(Taken):
     mode: Literal["pause", "pause_up", "pause_down"] = "pause"
     reason: Text | None = None
     """Shown with every decision while it holds."""
-    for_s: float | None = Field(default=None, gt=0, le=OVERRIDE_BODY_S_MAX)
+    for_s: float | None = Field(default=None, gt=0, le=HELD_S_MAX)
     """Seconds from now; or say `until_s`. Without either it holds until somebody ends it."""
     until_s: Seconds | None = None
     """Unix seconds, at most 31 days ahead."""
@@ -189,17 +182,3 @@ class PauseBody(Taken):
         """The core's value. Raises ``Invalid`` where it would end before it begins, or too late."""
         until_s = end_if_any_s(self.for_s, self.until_s, now_s=now_s)
         return Pause(mode=Mode(self.mode), reason=self.reason, until_s=until_s)
-
-
-def end_if_any_s(for_s: float | None, until_s: float | None, *, now_s: float) -> float | None:
-    """When that ends which may go on until somebody ends it. Raises ``Invalid``."""
-    if for_s is not None and until_s is not None:
-        raise Invalid("give at most one of for_s and until_s")
-    return None if for_s is None and until_s is None else _end_s(for_s, until_s, now_s=now_s)
-
-
-def _end_s(for_s: float | None, until_s: float | None, *, now_s: float) -> float:
-    end_s = now_s + (for_s or 0.0) if until_s is None else until_s
-    if not now_s < end_s <= now_s + OVERRIDE_BODY_S_MAX:
-        raise Invalid(f"until_s={end_s:.0f} must lie ahead of now, {now_s:.0f}, by at most 31 days")
-    return end_s

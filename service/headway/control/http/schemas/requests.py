@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field
 from headway.control.bounds import BIGINT_MAX
 from headway.control.http.schemas.schema_base import Described
 from headway.control.ingest.batch_validation import BATCH_ITEMS_MAX
+from headway.errors import Invalid
 from headway.scaling.fields import taken_from
 from headway.scaling.model import (
     DueJobs,
@@ -23,6 +24,7 @@ from headway.scaling.model import (
 from headway.scaling.model.due_jobs import DUE_STEPS_MAX
 
 TEXT_LENGTH_MAX = 1000
+HELD_S_MAX = 31 * 86_400.0  # what is set by hand for a while: what shall hold for longer belongs in the profile
 REQUEST_ATTEMPT_MAX = 2**32 - 1  # as the wire holds it
 
 Maybe = TypeVar("Maybe", str, str | None)
@@ -72,6 +74,28 @@ class Taken(Described, BaseModel):
     """What a client sends. An unknown key is a typing error, and is refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def one_end(body: Any) -> Any:
+    """``body``, if it has one of ``for_s`` and ``until_s``. Raises ``ValueError``."""
+    if (body.for_s is None) == (body.until_s is None):
+        raise ValueError("give one of for_s and until_s: it ends by itself")
+    return body
+
+
+def end_if_any_s(for_s: float | None, until_s: float | None, *, now_s: float) -> float | None:
+    """When that ends which may go on until somebody ends it. Raises ``Invalid``."""
+    if for_s is not None and until_s is not None:
+        raise Invalid("give at most one of for_s and until_s")
+    return None if for_s is None and until_s is None else end_s(for_s, until_s, now_s=now_s)
+
+
+def end_s(for_s: float | None, until_s: float | None, *, now_s: float) -> float:
+    """When that ends which is set for a while. Raises ``Invalid`` where that has passed, or is too far ahead."""
+    ends_s = now_s + (for_s or 0.0) if until_s is None else until_s
+    if not now_s < ends_s <= now_s + HELD_S_MAX:
+        raise Invalid(f"until_s={ends_s:.0f} must lie ahead of now, {now_s:.0f}, by at most 31 days")
+    return ends_s
 
 
 class EventBody(Taken):

@@ -4,10 +4,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from headway.control.http.schemas.requests import Seconds, Taken, Text
-from headway.errors import Invalid
-
-SILENCE_S_MAX = 31 * 86_400.0
+from headway.control.http.schemas.requests import HELD_S_MAX, Seconds, Taken, Text, end_s, one_end
 
 
 class Matchers(Taken):
@@ -31,16 +28,12 @@ class SilenceBody(Taken):
 
     matchers: Matchers
     reason: Text
-    for_s: float | None = Field(default=None, gt=0, le=SILENCE_S_MAX)
+    for_s: float | None = Field(default=None, gt=0, le=HELD_S_MAX)
     """Seconds from now; or say `until_s`."""
     until_s: Seconds | None = None
     """Unix seconds, at most 31 days ahead."""
 
-    @model_validator(mode="after")
-    def _one_end(self) -> Self:
-        if (self.for_s is None) == (self.until_s is None):
-            raise ValueError("give one of for_s and until_s")
-        return self
+    _one_end = model_validator(mode="after")(one_end)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -49,7 +42,4 @@ class SilenceBody(Taken):
 
     def end_s(self, *, now_s: float) -> float:
         """When it ends. Raises ``Invalid`` where that has passed, or is too far ahead."""
-        end_s = now_s + (self.for_s or 0.0) if self.until_s is None else float(self.until_s)
-        if not now_s < end_s <= now_s + SILENCE_S_MAX:
-            raise Invalid(f"until_s={end_s} must be ahead, and at most 31 days")
-        return end_s
+        return end_s(self.for_s, self.until_s, now_s=now_s)
