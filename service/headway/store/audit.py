@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, insert, select, tuple_
+from sqlalchemy import ColumnElement, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Invalid, printable
-from headway.store.cursors import cursor_of, place_of
+from headway.store.cursors import cursor_of, page_of
 from headway.store.tables import audit_log
 
 AUDIT_ANYTHING = "*"  # in a filter, for any characters
@@ -92,10 +92,8 @@ async def list_acts(conn: AsyncConnection, asked: AuditQuery, *, limit: int, bef
     Raises:
         Invalid: ``before`` is no cursor, or a time is none.
     """
-    query = select(audit_log).order_by(audit_log.c.acted_at.desc(), audit_log.c.audit_id.desc()).limit(limit)
-    query = query.where(*_conditions(asked))
-    if before is not None:
-        query = query.where(tuple_(audit_log.c.acted_at, audit_log.c.audit_id) < tuple_(*place_of(before)))
+    lines = select(audit_log).where(*_conditions(asked))
+    query = page_of(lines, audit_log.c.acted_at, audit_log.c.audit_id, limit=limit, before=before)
     return [
         Act(**{name: _printable(value) for name, value in row.items()})
         for row in (await conn.execute(query)).mappings()

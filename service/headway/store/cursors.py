@@ -1,7 +1,10 @@
 """Places in a listing by time, newest first: a page goes on after the moment and the id of its last row."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
+
+from sqlalchemy import Column, Select, tuple_
 
 from headway.errors import Invalid
 
@@ -13,8 +16,15 @@ def cursor_of(at: datetime, row_id: UUID) -> str:
     return f"{(at - _UNIX_EPOCH) // timedelta(microseconds=1)}-{row_id.hex}"
 
 
-def place_of(cursor: str) -> tuple[datetime, UUID]:
-    """The moment and the id of the row that ``cursor`` names. Raises ``Invalid`` where it is none."""
+def page_of(
+    rows: Select[Any], at: Column[datetime], row_id: Column[UUID], *, limit: int, before: str | None
+) -> Select[Any]:
+    """The newest ``limit`` of ``rows``, or of those after the cursor ``before``. Raises ``Invalid`` if it is none."""
+    newest = rows.order_by(at.desc(), row_id.desc()).limit(limit)
+    return newest if before is None else newest.where(tuple_(at, row_id) < tuple_(*_place_of(before)))
+
+
+def _place_of(cursor: str) -> tuple[datetime, UUID]:
     try:
         micros, _, row_id = cursor.partition("-")
         return _UNIX_EPOCH + timedelta(microseconds=int(micros)), UUID(hex=row_id)

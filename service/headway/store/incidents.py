@@ -12,7 +12,7 @@ from headway.errors import NotFound
 from headway.scaling.conditions.incident_rules import IncidentChange, IncidentKey, is_silenced
 from headway.scaling.fields import taken_from
 from headway.store.audit import record_act
-from headway.store.cursors import cursor_of, place_of
+from headway.store.cursors import cursor_of, page_of
 from headway.store.engine import Connection
 from headway.store.leadership import fence
 from headway.store.notifications import ReceiversOf, add_begin, add_end, nobody
@@ -107,13 +107,11 @@ async def list_incidents(
     Raises:
         Invalid: ``before`` is no cursor.
     """
-    query = select(alerts).order_by(alerts.c.opened_at.desc(), alerts.c.alert_id.desc()).limit(limit)
+    query = page_of(select(alerts), alerts.c.opened_at, alerts.c.alert_id, limit=limit, before=before)
     if is_firing:
         query = query.where(alerts.c.until_s.is_(None))
     if pool is not None:
         query = query.where(alerts.c.pool == pool)
-    if before is not None:
-        query = query.where(tuple_(alerts.c.opened_at, alerts.c.alert_id) < tuple_(*place_of(before)))
     return [taken_from(Incident, row) for row in await conn.execute(query)]
 
 

@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any, LiteralString
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, func, lateral, select, true, tuple_
+from sqlalchemy import ColumnElement, Row, func, lateral, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.fields import taken_from
 from headway.scaling.model import Decision
-from headway.store.cursors import cursor_of, place_of
+from headway.store.cursors import cursor_of, page_of
 from headway.store.tables import decisions, profiles
 
 MICROSECOND_S = 1e-6  # as exact as Postgres's clock is
@@ -103,10 +103,8 @@ async def list_decisions(
     Raises:
         Invalid: ``before`` is no cursor.
     """
-    newest = select(decisions).order_by(decisions.c.decided_at.desc(), decisions.c.decision_id.desc()).limit(limit)
-    page = newest.where(*_asked(query))
-    if before is not None:
-        page = page.where(tuple_(decisions.c.decided_at, decisions.c.decision_id) < tuple_(*place_of(before)))
+    asked = select(decisions).where(*_asked(query))
+    page = page_of(asked, decisions.c.decided_at, decisions.c.decision_id, limit=limit, before=before)
     return [_stored(row) for row in await conn.execute(page)]
 
 
