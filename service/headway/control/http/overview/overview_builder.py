@@ -4,9 +4,9 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ from headway.control.database_timeout import DatabaseTimeout
 from headway.control.http.overview.health_reasons import ailing_hosts, health_of, with_reasons
 from headway.control.http.overview.pool_places import Places
 from headway.control.http.overview.pool_summary import PoolRows, facts_of, pool_now
-from headway.control.http.overview.queue_summary import NOBODY, Reporters, Trouble, measured_age_s, queues_now
+from headway.control.http.overview.queue_summary import Reporters, Trouble, measured_age_s, queues_now
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
 from headway.control.http.schemas.responses import (
     DecisionOut,
@@ -32,6 +32,7 @@ from headway.scaling.conditions.job_troubles import CutRow, PoisonRow
 from headway.scaling.conditions.noticed_workers import OVERDUE_LEAST_S, NoticedWorker, noticed_workers
 from headway.scaling.conditions.pool_conditions import Cause, ailing_pools
 from headway.scaling.conditions.pool_facts import WorkerCounts
+from headway.scaling.fields import taken_from
 from headway.scaling.measure import BucketRow
 from headway.scaling.metrics.flush_detection import RecentWorkers
 from headway.scaling.metrics.newest_sample import listed_workers
@@ -67,8 +68,8 @@ AILING_MAX_S = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class OverviewRows:
-    """What one read of the store brought."""
+class QueueRows:
+    """What one read of the store brought of queues."""
 
     buckets: Sequence[BucketRow]
     """Those that were written since the last."""
@@ -76,14 +77,20 @@ class OverviewRows:
     queues: Mapping[str, str | None]
     samples: Mapping[str, QueueSample]
     profiles: Sequence[StoredProfile]
+    pipelines: Sequence[PipelineRow]
+    reporters: Reporters
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverviewRows(QueueRows):
+    """What one read of the store brought."""
+
     targets: Mapping[str, int]
     latest: Mapping[str, StoredDecision]
     decisions: Sequence[StoredDecision]
     hosts: Sequence[HostRow]
     health: HealthOut
-    pipelines: Sequence[PipelineRow] = ()
     hosts_wanted: Sequence[HostsWanted] = ()
-    reporters: Reporters = NOBODY
     noticed: Mapping[str, Sequence[NoticedWorker]] = field(default_factory=dict)
     """Pool -> workers of it that drain, fail to start, take no jobs, or run in the background."""
     service_p99_s: Mapping[str, float] = field(default_factory=dict)
@@ -237,28 +244,15 @@ class OverviewBuilder:
             now_s = self._clock()
             await self._keep_up(now_s)
             async with self._snapshot() as conn:
-                buckets, revision = await read_buckets(
-                    conn, from_s=now_s - CACHED_S, after_revision=self._recent.revision
-                )
-                queues, samples, profiles = await read_queues(conn), await read_samples(conn), await list_profiles(conn)
-                pipelines, reporters = (await read_health(conn)).pipelines, await _reporters(conn)
+                pipelines = (await read_health(conn)).pipelines
+                seen = await self._read_queues(conn, pipelines, now_s=now_s, in_pools=False)
             asked = sorted(
                 name
-                for name, owner in queues.items()
+                for name, owner in seen.queues.items()
                 if pool in {None, owner} and queue in {None, name} and (after is None or name > after)
             )
-            page = {name: queues[name] for name in asked[:limit]}
-            shown, _ = await asyncio.to_thread(
-                self._queues,
-                page,
-                samples,
-                profiles,
-                buckets,
-                pipelines=pipelines,
-                reporters=reporters,
-                revision=revision,
-                now_s=now_s,
-            )
+            page = {name: seen.queues[name] for name in asked[:limit]}
+            shown, _ = await asyncio.to_thread(self._queues, replace(seen, queues=page), now_s=now_s)
             return QueuesOut(at_s=now_s, queues=shown, next=asked[limit - 1] if len(asked) > limit else None)
 
     async def _shown(self, show: Callable[[Overview], Shown], *, in_pools: bool = False) -> Shown:
@@ -285,15 +279,11 @@ class OverviewBuilder:
 
     async def _read(self, now_s: float, *, in_pools: bool) -> OverviewRows:
         async with self._snapshot() as conn:
-            buckets, revision = await read_buckets(conn, from_s=now_s - CACHED_S, after_revision=self._recent.revision)
             health, hosts = await read_health(conn), await read_hosts(conn)
             noticed = noticed_workers([row.host for row in hosts])
-            return OverviewRows(
-                buckets=buckets,
-                revision=revision,
-                queues=await read_queues(conn, in_pools=in_pools),
-                samples=await read_samples(conn, in_pools=in_pools),
-                profiles=await list_profiles(conn),
+            return taken_from(
+                OverviewRows,
+                await self._read_queues(conn, health.pipelines, now_s=now_s, in_pools=in_pools),
                 targets=await read_targets(conn),
                 latest=await latest_decisions(conn),
                 decisions=await list_decisions(conn, limit=SHOWN_DECISIONS),
@@ -302,23 +292,27 @@ class OverviewBuilder:
                 service_p99_s=await read_service_p99_s(conn, _draining_long(noticed, now_s=now_s), now_s=now_s),
                 hosts_wanted=await read_hosts_wanted(conn),
                 health=self._health(health),
-                pipelines=health.pipelines,
-                reporters=await _reporters(conn),
                 cuts=await list_cuts(conn, within_s=CUTS_SHOWN_S),
                 poison=await list_poison(conn),
             )
 
-    def _overview(self, seen: OverviewRows, *, now_s: float) -> Overview:
-        queues, troubles = self._queues(
-            seen.queues,
-            seen.samples,
-            seen.profiles,
-            seen.buckets,
-            pipelines=seen.pipelines,
-            reporters=seen.reporters,
-            revision=seen.revision,
-            now_s=now_s,
+    async def _read_queues(
+        self, conn: Connection, pipelines: Sequence[PipelineRow], *, now_s: float, in_pools: bool
+    ) -> QueueRows:
+        """What is new of queues; ``in_pools`` of those that a profile names only."""
+        buckets, revision = await read_buckets(conn, from_s=now_s - CACHED_S, after_revision=self._recent.revision)
+        return QueueRows(
+            buckets=buckets,
+            revision=revision,
+            queues=await read_queues(conn, in_pools=in_pools),
+            samples=await read_samples(conn, in_pools=in_pools),
+            profiles=await list_profiles(conn),
+            pipelines=pipelines,
+            reporters=await _reporters(conn),
         )
+
+    def _overview(self, seen: OverviewRows, *, now_s: float) -> Overview:
+        queues, troubles = self._queues(seen, now_s=now_s)
         by_name = {queue.queue: queue for queue in queues}
         places = Places(seen.hosts, now_s=now_s)
         self._recent_workers.take(seen.pools_with_workers(now_s=now_s), now_s=now_s)
@@ -347,26 +341,20 @@ class OverviewBuilder:
         profile = stored.in_force_at(now_s)
         return profile.recommended() if self._recommends_only else profile
 
-    def _queues(
-        self,
-        queues: Mapping[str, str | None],
-        samples: Mapping[str, QueueSample],
-        profiles: Iterable[StoredProfile],
-        buckets: Iterable[BucketRow],
-        *,
-        pipelines: Sequence[PipelineRow],
-        reporters: Reporters,
-        revision: int,
-        now_s: float,
-    ) -> tuple[list[QueueOut], dict[str, Trouble]]:
+    def _queues(self, seen: QueueRows, *, now_s: float) -> tuple[list[QueueOut], dict[str, Trouble]]:
         with self._making:
-            self._recent.take(buckets, revision=revision)
-            age_s = measured_age_s(self._recent, pipelines, now_s=now_s)
+            self._recent.take(seen.buckets, revision=seen.revision)
+            age_s = measured_age_s(self._recent, seen.pipelines, now_s=now_s)
             # What the pipeline has not come to is not known, and no zero: its figures stay those of where it is.
             self._recent.forget(now_s=now_s - (age_s or 0.0))
-            in_force = [stored.profile for stored in profiles]
             return queues_now(
-                queues, samples, in_force, self._recent, measured_age_s=age_s, now_s=now_s, reporters=reporters
+                seen.queues,
+                seen.samples,
+                [stored.profile for stored in seen.profiles],
+                self._recent,
+                measured_age_s=age_s,
+                now_s=now_s,
+                reporters=seen.reporters,
             )
 
 
