@@ -1,17 +1,15 @@
 """What goes wrong in a rehearsal, and what does not go wrong with it."""
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.scaling.model import Host, QueueOrder
+from headway.scaling.model import Host
 from headway.simulate.controller import Controller
 from headway.simulate.engine.faults import Faults, HostOutage, Stretch
 from headway.simulate.engine.results import Result
-from headway.simulate.engine.simulated_pool import PoolPlan, RunningPool
+from headway.simulate.engine.simulated_pool import PoolPlan
 from headway.simulate.engine.simulation import Rehearsal, Stepping, simulate
 from headway.simulate.workloads.jobs import Jobs
 from simulate.stepping import Script, Wish, always, by_time, jobs
@@ -185,48 +183,6 @@ def test_burst_workers_are_placed_apart_and_leave_by_themselves() -> None:
     )
     assert [seen.workers for seen in script.seen[:2]] == [0, 1]
     assert result.spawns == 3
-
-
-def test_queues_of_a_pool_are_taken_in_strict_order() -> None:
-    urgent, slow = jobs((1, 2), (2, 2)), jobs((0, 2), (0, 2), (0, 2))
-    result = run(PoolPlan(jobs=urgent, further_queues=(slow,), warm_workers=1), always(1), objective_s=2.0)
-    # Of the slow queue one at 0 s; the urgent ones at 2 and 4 s; the rest at 6 and 8 s.
-    assert result.attainment_by_queue_percent == pytest.approx((100.0, 100 / 3))
-    assert result.pickup_max_s == 8.0
-    assert result.ended_s == 10.0
-
-
-@pytest.mark.parametrize(
-    ("order", "urgent_s", "slow_s"),
-    [
-        (QueueOrder.STRICT, [1.5, 2.0, 2.5], [0.0, 3.5, 5.5]),
-        (QueueOrder.IN_TURN, [1.5, 4.0, 6.5], [0.0, 2.5, 5.0]),
-        (QueueOrder.BY_ARRIVAL, [5.5, 6.0, 6.5], [0.0, 2.0, 4.0]),
-    ],
-)
-def test_queues_of_a_pool_are_taken_from_in_their_order(
-    order: QueueOrder, urgent_s: list[float], slow_s: list[float]
-) -> None:
-    """One worker: three urgent jobs of 0.5 s come at 0.5 s, behind three of 2 s."""
-    urgent, slow = jobs((0.5, 0.5), (0.5, 0.5), (0.5, 0.5)), jobs((0, 2), (0, 2), (0, 2))
-    plan = PoolPlan(jobs=urgent, further_queues=(slow,), queue_order=order, warm_workers=1)
-    pool = RunningPool(plan)
-    pool.advance(100.0)
-    waits_s: dict[int, list[float]] = {0: [], 1: []}
-    for number, wait_s in zip(pool.queue_of, pool.pickup_s, strict=True):
-        waits_s[number].append(wait_s)
-    assert waits_s == {0: urgent_s, 1: slow_s}
-
-
-@given(st.integers(0, 30))
-def test_a_random_order_takes_from_both_queues_about_evenly(seed: int) -> None:
-    urgent, slow = jobs(*[(0, 1)] * 100), jobs(*[(0, 1)] * 100)
-    pool = RunningPool(
-        PoolPlan(jobs=urgent, further_queues=(slow,), queue_order=QueueOrder.RANDOM, warm_workers=1), seed=seed
-    )
-    pool.advance(100.0)
-    begun = [number for number, wait_s in zip(pool.queue_of, pool.pickup_s, strict=True) if not math.isnan(wait_s)]
-    assert 25 <= begun.count(0) <= 76  # five standard deviations of 101 draws
 
 
 @given(st.integers(0, 30))

@@ -43,16 +43,12 @@ def test_each_observation_counts_how_many_of_the_arrivals_came_back() -> None:
 
 
 def test_recorded_jobs_say_which_of_them_came_back() -> None:
-    """Played again they are jobs like any, and still no news of what will come; also where queues are merged."""
+    """Played again they are jobs like any, and still no news of what will come."""
     came_back = [number % 5 == 0 for number in range(1_200)]
     recorded = replace(STEADY, retries=came_back)
-    for plan in (
-        PoolPlan(jobs=recorded, start_up_s=8.0),
-        PoolPlan(jobs=recorded, further_queues=(jobs((1.0, 2.0)),), start_up_s=8.0),
-    ):
-        script = Script(lambda seen: 20)
-        simulate([plan], [script], rehearsal=Rehearsal())
-        assert sum(seen.retried for seen in script.seen) == sum(came_back)
+    script = Script(lambda seen: 20)
+    simulate([PoolPlan(jobs=recorded, start_up_s=8.0)], [script], rehearsal=Rehearsal())
+    assert sum(seen.retried for seen in script.seen) == sum(came_back)
     assert list(recorded.part(5, 8, from_s=10.0).retries) == [True, False, False]
     with pytest.raises(Invalid, match="1200 arrivals, and 3 of them are known for retries or not"):
         replace(STEADY, retries=[True] * 3)

@@ -19,7 +19,7 @@ from headway.simulate.counted_rows import depths_of
 from headway.simulate.engine.draws import Draw, chance
 from headway.simulate.engine.evaluation_times import WAKE_AGAIN_S, Lag
 from headway.simulate.engine.faults import is_covered
-from headway.simulate.engine.results import Recorder, Result, by_queue_percent, percentile, punctuality
+from headway.simulate.engine.results import Recorder, Result, percentile, punctuality
 from headway.simulate.engine.simulated_pool import RunningPool
 from headway.simulate.engine.simulation_plan import PoolPlan
 from headway.simulate.engine.unplaced import UnplacedRecorder
@@ -323,7 +323,6 @@ class Lane:
             deaths=pool.crew.deaths,
             crashes=pool.crew.crashes,
             given_up_jobs=pool.given_up_jobs,
-            attainment_by_queue_percent=by_queue_percent(pool.queue_of, pool.pickup_s, objective_s=objective_s),
             points=recorder.points(),
             unplaced=self.unplaced.unplaced,
         )

@@ -79,8 +79,6 @@ class Result:
     """Start-ups that failed."""
     given_up_jobs: int = 0
     """Jobs that failed as often as they may."""
-    attainment_by_queue_percent: tuple[float, ...] = ()
-    """Of a pool with several queues, in their order."""
     unplaced: Unplaced | None = None
     """What had no place on the hosts; of several tick phases, that of the one that is drawn."""
     phases: tuple[Phase, ...] = ()
@@ -187,17 +185,6 @@ def _fractions(arrived_s: Sequence[float], in_time: Sequence[bool], *, stretch_s
         fractions.append(sum(in_time[first:end]) / (end - first) if end > first else None)
         first = end
     return fractions
-
-
-def by_queue_percent(queue_of: Sequence[int], pickup_s: Sequence[float], *, objective_s: float) -> tuple[float, ...]:
-    """The part of each queue's jobs that started within ``objective_s``; of a queue without jobs, all of them."""
-    in_time: dict[int, list[bool]] = {}
-    for queue, wait_s in zip(queue_of, pickup_s, strict=False):  # behind the jobs are those that were done again
-        in_time.setdefault(queue, []).append(wait_s <= objective_s + RESULT_ROUNDING_S)
-    return tuple(
-        100.0 * sum(in_time[queue]) / len(in_time[queue]) if queue in in_time else 100.0
-        for queue in range(max(in_time, default=-1) + 1)
-    )
 
 
 def percentile(ordered: Sequence[float], fraction: float) -> float | None:

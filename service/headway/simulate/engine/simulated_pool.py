@@ -23,8 +23,7 @@ from headway.simulate.engine.simulated_workers import (
     Crew,
     Worker,
 )
-from headway.simulate.engine.simulation_plan import PoolPlan, learned_starts, merged, start_ups
-from headway.simulate.engine.waiting_jobs import Waiting, heads, waiting_in
+from headway.simulate.engine.simulation_plan import PoolPlan, learned_starts, start_ups
 from headway.simulate.observation import Observation
 
 __all__ = ["PoolPlan", "RunningPool"]
@@ -39,9 +38,8 @@ class RunningPool:
     """
 
     def __init__(self, plan: PoolPlan, *, seed: int = 0) -> None:
-        queues = (plan.jobs, *plan.further_queues)
         self.plan = plan
-        self.jobs, self.queue_of = merged(queues) if plan.further_queues else (plan.jobs, [])
+        self.jobs = plan.jobs
         self.crew = Crew(
             slots=plan.slots,
             start_up_s=start_ups(plan, chance(seed, f"{plan.name}/start-up")),
@@ -67,10 +65,7 @@ class RunningPool:
         self._in_use_s = [each + overhead_s for each in self._service_s] if overhead_s else self._service_s
         self._waits_from_s = [each - overhead_s for each in self._enqueued_s] if overhead_s else self._enqueued_s
         self._scheduled = ScheduledJobs(self.jobs.scheduled_at_s, self.jobs.at_s)
-        self._waiting: Waiting = deque()
-        if plan.further_queues:
-            draws = chance(seed, f"{plan.name}/queue order")
-            self._waiting = waiting_in(plan.queue_order, self.queue_of, len(queues), draws)
+        self._waiting: deque[int] = deque()
         self._first_of: dict[int, int] = {}
         self._failures: dict[int, int] = {}
         self._fails = job_failures(plan.faults, chance(seed, f"{plan.name}/failures"))
@@ -103,7 +98,7 @@ class RunningPool:
         """When the oldest waiting job was enqueued; where none waits, when the next one arrives."""
         if not self._waiting:
             return self._arrivals_s[self._next_job]
-        return min(self._enqueued_s[job] for job in heads(self._waiting))
+        return self._enqueued_s[self._waiting[0]]
 
     def advance(self, until_s: float) -> None:  # noqa: C901 - the inner loop of everything: calls would double its time
         """Let everything happen that happens up to ``until_s``."""
@@ -261,8 +256,6 @@ class RunningPool:
         if self._overhead_s:
             self._waits_from_s.append(now_s - self._overhead_s)
             self._in_use_s.append(self._in_use_s[job])
-        if self.queue_of:
-            self.queue_of.append(self.queue_of[job])
         self._again += 1
         self._waiting.append(again)
         self._feed(now_s)
@@ -307,7 +300,7 @@ class RunningPool:
         seen = Observation(
             at_s=at_s,
             waiting=len(waiting),
-            oldest_age_s=now_s - min(self._enqueued_s[job] for job in heads(waiting)) if waiting else 0.0,
+            oldest_age_s=now_s - self._enqueued_s[waiting[0]] if waiting else 0.0,
             arrived=self._next_job - self._seen_job + self._again,
             retried=self._again + self._given_retries(),
             started=len(self.seen_waits_s),

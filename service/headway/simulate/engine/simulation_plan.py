@@ -1,12 +1,10 @@
 """What a rehearsal is of: each pool's jobs, how its workers behave, and what goes wrong."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 from headway.errors import Invalid
 from headway.scaling.metrics.behaviour import Behaviour, Spread, of_late_s
-from headway.scaling.model import QueueOrder
 from headway.simulate.engine.draws import Draw, drawn, lognormal
 from headway.simulate.engine.faults import Faults
 from headway.simulate.engine.learned_starts import LearnedStarts
@@ -18,10 +16,6 @@ class PoolPlan:
     """One pool of a rehearsal: its jobs and how its workers behave."""
 
     jobs: Jobs
-    further_queues: tuple[Jobs, ...] = ()
-    """Of its other queues, the first to be taken from before the last, where the order is strict."""
-    queue_order: QueueOrder = QueueOrder.STRICT
-    """In what order a worker takes from its queues, where there are several."""
     name: str = "jobs"
     start_up_s: float = 2.0
     start_up_spread: float = 0.0
@@ -82,25 +76,3 @@ def learned_starts(plan: PoolPlan, draws: Random) -> LearnedStarts:
     """What the control plane knows of the start-ups of ``plan`` at the beginning."""
     known = plan.known_start_up or plan.behaviour.start_up
     return LearnedStarts(known, of_late_s=of_late_s(plan.behaviour), draws=draws)
-
-
-def merged(queues: Sequence[Jobs]) -> tuple[Jobs, list[int]]:
-    """The jobs of all queues in order of arrival, and which queue each is of."""
-    of_queue = [(at_s, number, index) for number, jobs in enumerate(queues) for index, at_s in enumerate(jobs.at_s)]
-    of_queue.sort()
-    return (
-        Jobs(
-            at_s=[at_s for at_s, _, _ in of_queue],
-            service_s=[queues[number].service_s[index] for _, number, index in of_queue],
-            dispatch_s=min(jobs.dispatch_s for jobs in queues),
-            retries=[bool(queues[number].retries) and queues[number].retries[index] for _, number, index in of_queue]
-            if any(queue.retries for queue in queues)
-            else (),
-            scheduled_at_s=[
-                (queues[number].scheduled_at_s or queues[number].at_s)[index] for _, number, index in of_queue
-            ]
-            if any(queue.scheduled_at_s for queue in queues)
-            else (),
-        ),
-        [number for _, number, _ in of_queue],
-    )

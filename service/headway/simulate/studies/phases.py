@@ -44,11 +44,12 @@ def middle(results: Sequence[Result], settings: Sequence[Setting]) -> Result:
     middle_first = (by_cost[(len(results) - 1) // 2], *results)
     drawn = next((each for each in middle_first if each.points), results[0])
     figures: dict[str, Any] = {name: _middle(getattr(each, name) for each in results) for name in _FIGURES}
-    by_part: dict[str, Any] = {name: _each(results, name) for name in _BY_PART}
     return replace(
         drawn,
         **figures,
-        **by_part,
+        attainment_by_day_percent=tuple(
+            _middle(of_day) for of_day in zip(*(each.attainment_by_day_percent for each in results), strict=True)
+        ),
         phases=tuple(
             taken_from(Phase, each, tick_phase_s=setting.tick_phase_s)
             for each, setting in zip(results, settings, strict=True)
@@ -56,9 +57,10 @@ def middle(results: Sequence[Result], settings: Sequence[Setting]) -> Result:
     )
 
 
-_BY_PART = ("attainment_by_day_percent", "attainment_by_queue_percent")
 _FIGURES = tuple(
-    each.name for each in fields(Result) if each.name not in {"pool", "phases", "points", "unplaced", *_BY_PART}
+    each.name
+    for each in fields(Result)
+    if each.name not in {"pool", "phases", "points", "unplaced", "attainment_by_day_percent"}
 )
 
 
@@ -67,7 +69,3 @@ def _middle(values: Iterable[float | None]) -> float | None:
     if not known:
         return None
     return median_low(known) if all(isinstance(value, int) for value in known) else median(known)
-
-
-def _each(results: Sequence[Result], name: str) -> tuple[float | None, ...]:
-    return tuple(map(_middle, zip(*(getattr(each, name) for each in results), strict=True)))
