@@ -12,7 +12,7 @@ import redis
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from headway.cli.demo.demo_jobs import SEND_AGAIN_S, STARTS
+from headway.cli.demo.demo_jobs import STARTS, DemoJobs
 from headway.cli.demo.demo_report import JobRecord
 from headway.simulate.replay import RecordedJob
 
@@ -28,53 +28,25 @@ def celery_url(url: str) -> str:
     return url if parts.scheme != "unix" else f"redis+socket://{parts.path}?virtual_host=0"
 
 
-class CeleryJobs:
+class CeleryJobs(DemoJobs):
     """A demo's jobs of Celery."""
 
+    UNREACHED = (redis.RedisError, OperationalError)
+
     def __init__(self, url: str, queues: Sequence[str], wait: Callable[[float], bool]) -> None:  # noqa: ARG002 - the port
-        self._redis = redis.Redis.from_url(url)
+        super().__init__(url, wait)
         self._app = Celery("demo", broker=celery_url(url), set_as_current=False)
-        self._run = f"{time.time():.0f}"
-        self._wait = wait
-        self._sent: list[tuple[str, str]] = []
-        """Queue and id of each job."""
 
-    def clear(self) -> None:
-        """Forget what an earlier demo left in this broker, which is the demo's own."""
-        self._redis.flushdb()
+    def _enqueue(self, queue: str, job_id: str, job: RecordedJob) -> None:
+        self._redis.hsetnx(ENQUEUED, job_id, str(time.time()))
+        self._app.send_task(TASK, (job.service_s,), task_id=job_id, queue=queue, retry=False, ignore_result=True)
 
-    @property
-    def sent(self) -> int:
-        """How many jobs were sent."""
-        return len(self._sent)
+    def _waiting_jobs(self) -> int:
+        """Those in a worker that has not begun them among them."""
+        return max(len(self._sent) - int(self._redis.hlen(STARTS)), 0)
 
-    def send(self, queue: str, index: int, job: RecordedJob) -> None:
-        """Enqueue ``job``; while the broker cannot be reached, try again until the demo ends. Any thread may."""
-        job_id = f"{self._run}-{queue}-{index:05d}"
-        while True:
-            try:
-                self._redis.hsetnx(ENQUEUED, job_id, str(time.time()))
-                self._app.send_task(
-                    TASK, (job.service_s,), task_id=job_id, queue=queue, retry=False, ignore_result=True
-                )
-            except (redis.RedisError, OperationalError):
-                if self._wait(SEND_AGAIN_S):
-                    return
-            else:
-                self._sent.append((queue, job_id))
-                return
-
-    def waiting(self) -> int | None:
-        """How many jobs wait, also in a worker; None while the broker cannot be reached."""
-        with suppress(redis.RedisError):
-            return max(len(self._sent) - int(self._redis.hlen(STARTS)), 0)
-        return None
-
-    def ended(self) -> int | None:
-        """How many jobs have ended; None while the broker cannot be reached."""
-        with suppress(redis.RedisError):
-            return int(self._redis.hlen(ENDED))
-        return None
+    def _ended_jobs(self) -> int:
+        return int(self._redis.hlen(ENDED))
 
     def records(self) -> list[JobRecord]:
         """Every job that was sent, as its worker wrote it down; one of which nothing is known is ``gone``."""
@@ -90,7 +62,7 @@ class CeleryJobs:
     def close(self) -> None:
         """Let the broker go."""
         self._app.close()
-        self._redis.close()
+        super().close()
 
 
 def _record(
