@@ -160,7 +160,6 @@ MUTANTS = (
         ("failures", "failed_attempts - retried_attempts", "failed_attempts"),
         ("failures", "min(failed_attempts, retried)", "retried"),
         ("BucketRow.ended_jobs", "self.finished_jobs + self.failed_jobs + self.retried_attempts", "self.finished_jobs + self.failed_jobs"),
-        ("_row", "kinds.count(EventKind.REVOKED)", "0"),
         ("merged_row", "sum(row.revoked_jobs for row in rows)", "rows[0].revoked_jobs"),
     ),
     *_in(
@@ -762,8 +761,6 @@ MUTANTS = (
     *_in(
         "measure.py",
         ("test_measure.py",),
-        ("is_retry", "(event.attempt or 1) > 1", "(event.attempt or 1) >= 1"),
-        ("is_retry", "event.kind is EventKind.ENQUEUED and (event.attempt or 1) > 1", "(event.attempt or 1) > 1"),
         ("_trend_per_s2", "(row.bucket_s - middle_s) * row.fresh_jobs", "(row.bucket_s - middle_s) * row.arrived_jobs"),
         ("BucketRow.fresh_jobs", "max(0, self.arrived_jobs - self.retried_jobs)", "self.arrived_jobs"),
     ),

@@ -10,11 +10,12 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from headway.scaling.measure import CLASS_BUCKET_S, BucketRow, bucket_rows, class_rows
+from headway.scaling.measure import CLASS_BUCKET_S, BucketRow
 from headway.scaling.model import JobEvent, QueueSample, TelemetryBatch
 from headway.store.engine import create_engine, transaction
 from headway.store.overview import read_buckets
 from proof.producers import OVERDUE, Ledger
+from support.defined_rows import bucket_rows, class_rows
 
 COUNTS = ("arrived_jobs", "started_jobs", "finished_jobs", "failed_jobs", "retried_jobs")
 SHOWN_MAX = 20

@@ -8,7 +8,6 @@ from headway.errors import Invalid
 from headway.scaling.measure import (
     BucketRow,
     MovingSketch,
-    bucket_rows,
     late_jobs,
     merged,
     quantile_s,
@@ -21,6 +20,7 @@ from headway.scaling.measure import (
 from headway.scaling.metrics.job_totals import within
 from headway.scaling.model import Arrivals, EventKind, JobEvent, Objective, QueueSample
 from headway.scaling.sketch_edges import EDGES_S, LONGEST_S
+from support.defined_rows import bucket_rows
 
 DURATIONS = st.floats(0.001, LONGEST_S) | st.sampled_from(EDGES_S).map(float)
 

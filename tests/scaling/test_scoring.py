@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.measure import BUCKET_S, BucketRow, bucket_rows, sketch_index
+from headway.scaling.measure import BUCKET_S, BucketRow, sketch_index
 from headway.scaling.metrics.prediction_error import PredictionError, cohort, error_of
 from headway.scaling.model import EventKind, JobEvent
+from support.defined_rows import bucket_rows
 
 AT_S = 1_000.0  # a bucket begins there
 

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.measure import bucket_rows, queue_metrics
+from headway.scaling.measure import queue_metrics
 from headway.scaling.model import EventKind, JobEvent, MeasuredService, Memory, Objective, QueueSample
+from support.defined_rows import bucket_rows
 from support.pools import NOW_S, held, queue, view
 
 SHORT = MeasuredService(time_s=0.3, batch_s=0.3)

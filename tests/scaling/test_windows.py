@@ -7,11 +7,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from headway.scaling.measure import BucketRow, bucket_rows, merged, rolled_up, sketch_index
+from headway.scaling.measure import BucketRow, merged, rolled_up, sketch_index
 from headway.scaling.metrics.newest_sample import RATES
 from headway.scaling.metrics.unreported import unreported
 from headway.scaling.metrics.windows import COUNTED, WINDOWS_S, WindowMetrics, window_metrics
 from headway.scaling.model import EventKind, JobEvent, QueueSample
+from support.defined_rows import bucket_rows
 
 UNTIL_S = 1_000_800.0  # on the hour
 

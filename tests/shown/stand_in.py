@@ -14,11 +14,12 @@ import pyarrow.parquet as pq
 
 from headway.cli.process import parent_watch
 from headway.cli.process.heartbeat import FILE, Heartbeat
-from headway.scaling.measure import BUCKET_S, bucket_rows, bucket_start_s
+from headway.scaling.measure import BUCKET_S, bucket_start_s
 from headway.scaling.model import EventKind, JobEvent, QueueSample
 from headway.store.metrics.metrics_sink import MetricsSink
 from headway.store.metrics.pipeline_heartbeat import CRASHED, STOPPED, PipelineHeartbeat
 from headway_spark.stream.pipeline import PIPELINE_BEAT_S, Progress
+from support.defined_rows import bucket_rows
 
 POLL_S = 0.3
 KEPT_S = 400.0  # events that a row may still change with

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.control.scheduler.bucket_cache import BucketCache
-from headway.scaling.measure import BUCKET_S, RATE_WINDOW_S, BucketRow, bucket_rows, queue_metrics
+from headway.scaling.measure import BUCKET_S, RATE_WINDOW_S, BucketRow, queue_metrics
 from headway.scaling.model import EventKind, JobEvent, Objective
 from headway.simulate.bucket_view import KeptRows, RowWriter, edges_s, row_of
 from headway.simulate.controller import Controller, Observation
@@ -13,6 +13,7 @@ from headway.simulate.engine.simulation import Rehearsal, simulate
 from headway.simulate.engine.simulation_plan import PoolPlan
 from headway.simulate.workloads.jobs import Jobs
 from simulate.stepping import Script, jobs
+from support.defined_rows import bucket_rows
 
 QUEUE = "simulated/jobs"
 OBJECTIVE = Objective(target_s=10.0, percentile=99.0)

@@ -17,13 +17,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from headway.scaling.measure import BucketRow, bucket_rows, class_rows, merged, quantile_s, service_time_s
+from headway.scaling.measure import BucketRow, merged, quantile_s
 from headway.scaling.model import EventKind, JobEvent, QueueSample
 from headway.store.events.event_files import SCHEMA
 from headway_spark.event_log.schema import EVENTS
 from headway_spark.stream.buckets import bucket_row, buckets, with_bucket
 from headway_spark.stream.pipeline import Progress, Stream
 from spark.events import publish, table
+from support.defined_rows import bucket_rows, class_rows, service_time_s
 
 STREAMS = 60
 BEGAN_S = 1_000_000.0

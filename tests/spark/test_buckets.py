@@ -10,13 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from headway.scaling.measure import BucketRow, bucket_rows, sketch_value_s
+from headway.scaling.measure import BucketRow, sketch_value_s
 from headway.scaling.model import EventKind, JobEvent, QueueSample
 from headway.scaling.sketch_edges import BEYOND, EDGE_OF, LONGEST_S, plain_index
 from headway.store.events.event_files import SCHEMA
 from headway_spark.event_log.schema import EVENTS
 from headway_spark.stream.buckets import INDEXES, bucket_row, buckets, with_bucket
 from spark.events import table
+from support.defined_rows import bucket_rows
 
 # Round ones, where buckets and sketches begin, and any others. Before and after one another: clocks are skewed.
 TIMES = st.integers(0, 160).map(lambda quarters: 1e6 + quarters / 4) | st.floats(1e6, 1e6 + 40)

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from headway.__main__ import main
 from headway.errors import Unavailable
-from headway.scaling.measure import BucketRow, bucket_rows, class_rows
+from headway.scaling.measure import BucketRow
 from headway.scaling.model import JobEvent, QueueSample
 from headway_spark import class_archive
 from headway_spark.java import java_home
@@ -30,6 +30,7 @@ from headway_spark.studies.bulk import packaged
 from proof.producers import OVERDUE, Producer
 from proof.truth import COUNTS, Rows, differing, keyed, stored, totals
 from spark.events import publish, table
+from support.defined_rows import bucket_rows, class_rows
 from support.ports import free_port
 from support.tree import ROOT
 

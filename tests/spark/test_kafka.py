@@ -11,7 +11,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headway.errors import Invalid, Misconfigured
-from headway.scaling.measure import bucket_rows, class_rows
 from headway.scaling.model import EventKind, JobEvent, QueueSample
 from headway.settings import PipelineSettings
 from headway_spark.event_log.schema import EVENTS
@@ -19,6 +18,7 @@ from headway_spark.stream import checkpoint_storage, kafka
 from headway_spark.stream.buckets import bucket_row, buckets, with_bucket
 from headway_spark.stream.pipeline import Stream
 from spark.streams import Kept
+from support.defined_rows import bucket_rows, class_rows
 
 NOW_S = 1_763_758_800.0
 

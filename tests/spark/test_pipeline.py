@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headway.errors import Misconfigured, Unavailable
-from headway.scaling.measure import CLASS_BUCKET_S, BucketRow, bucket_rows
+from headway.scaling.measure import CLASS_BUCKET_S, BucketRow
 from headway.scaling.model import JobEvent, QueueSample
 from headway.store.events.event_files import SCHEMA
 from headway.store.events.event_log import SCHEMA_VERSION
@@ -19,6 +19,7 @@ from headway_spark.stream.pipeline import LATENESS_S, Progress, Stream
 from headway_spark.stream.warm_up import warm_up
 from spark.events import publish, table
 from spark.streams import START_S, Kept, Waiting, bounded, jobs, stream_until
+from support.defined_rows import bucket_rows
 
 
 def test_a_restart_neither_repeats_nor_misses_an_event(spark: SparkSession, tmp_path: Path) -> None:

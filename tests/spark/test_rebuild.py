@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headway.errors import Misconfigured, Unavailable
-from headway.scaling.measure import BucketRow, bucket_rows
+from headway.scaling.measure import BucketRow
 from headway.scaling.model import EventKind, JobEvent
 from headway_spark.event_log.archive import Archive
 from headway_spark.event_log.log_files import files
@@ -24,6 +24,7 @@ from headway_spark.stream.pipeline import Progress
 from headway_spark.stream.rebuild import Rebuild, Rebuilt, Stopped, is_due
 from spark.events import publish, table
 from spark.streams import Kept, stream_until
+from support.defined_rows import bucket_rows
 
 
 class Written(Kept):
