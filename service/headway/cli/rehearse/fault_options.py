@@ -22,11 +22,37 @@ class Wrongs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FaultKind:
-    """A kind of fault: its keys, those that it needs, and what it adds."""
+    """A kind of fault: its keys, those that it needs, and one as it is written."""
 
     keys: Mapping[str, Callable[..., float]]
     needed: frozenset[str]
-    add: Callable[[Wrongs, Values], Wrongs]
+    example: str
+
+
+_WHEN = MappingProxyType({"from": seconds, "until": seconds})
+KINDS = MappingProxyType(
+    {
+        "jobs": _FaultKind(
+            keys={"fail": fraction, "attempts": count, "retry": seconds},
+            needed=frozenset({"fail"}),
+            example="jobs:fail=2%,attempts=3,retry=30s",
+        ),
+        "workers": _FaultKind(
+            keys={"live": seconds, "redeliver": seconds},
+            needed=frozenset({"live"}),
+            example="workers:live=30m,redeliver=60s",
+        ),
+        "crash-loop": _FaultKind(keys=_WHEN, needed=frozenset(_WHEN), example="crash-loop:from=20m,until=25m"),
+        "lag": _FaultKind(keys={"by": seconds}, needed=frozenset({"by"}), example="lag:by=4s"),
+        "loss": _FaultKind(keys=_WHEN, needed=frozenset(_WHEN), example="loss:from=20m,until=22m"),
+        "host": _FaultKind(
+            keys={"number": count, **_WHEN},
+            needed=frozenset({"number", *_WHEN}),
+            example="host:number=1,from=20m,until=40m",
+        ),
+        "control": _FaultKind(keys=_WHEN, needed=frozenset(_WHEN), example="control:from=20m,until=22m"),
+    }
+)
 
 
 def wrongs_of(texts: Sequence[str], *, hosts: int) -> Wrongs:
@@ -60,75 +86,34 @@ def _with(wrongs: Wrongs, text: str) -> Wrongs:
             raise Invalid(f"no key {key!r}; known: {', '.join(kind.keys)}")
         values[key] = kind.keys[key](value, option=key)
     if missing := kind.needed - values.keys():
-        raise Invalid(f"{' and '.join(sorted(missing))} must be given, as in {EXAMPLES[name]}")
-    return kind.add(wrongs, values)
+        raise Invalid(f"{' and '.join(sorted(missing))} must be given, as in {kind.example}")
+    when = (Stretch(from_s=values["from"], until_s=values["until"]),) if "from" in values else ()
+    match name:
+        case "control":
+            return replace(wrongs, control_outages=wrongs.control_outages + when)
+        case "host":
+            outages = tuple(HostOutage(host_id=f"host-{values['number']:g}", stretch=each) for each in when)
+            return replace(wrongs, host_outages=wrongs.host_outages + outages)
+        case _:
+            return replace(wrongs, faults=_faults(wrongs.faults, name, values, when))
 
 
-def _stretch(values: Values) -> Stretch:
-    return Stretch(from_s=values["from"], until_s=values["until"])
-
-
-def _jobs(wrongs: Wrongs, values: Values) -> Wrongs:
-    was = wrongs.faults
-    faults = replace(
-        was,
-        job_failure_fraction=values["fail"],
-        attempts_max=int(values.get("attempts", was.attempts_max)),
-        retry_after_s=values.get("retry", was.retry_after_s),
-    )
-    return replace(wrongs, faults=faults)
-
-
-def _workers(wrongs: Wrongs, values: Values) -> Wrongs:
-    again_s = values.get("redeliver", wrongs.faults.redeliver_after_s)
-    return replace(wrongs, faults=replace(wrongs.faults, worker_life_s=values["live"], redeliver_after_s=again_s))
-
-
-def _crashes(wrongs: Wrongs, values: Values) -> Wrongs:
-    crash_loops = (*wrongs.faults.crash_loops, _stretch(values))
-    return replace(wrongs, faults=replace(wrongs.faults, crash_loops=crash_loops))
-
-
-def _lag(wrongs: Wrongs, values: Values) -> Wrongs:
-    return replace(wrongs, faults=replace(wrongs.faults, metric_lag_s=values["by"]))
-
-
-def _loss(wrongs: Wrongs, values: Values) -> Wrongs:
-    metric_losses = (*wrongs.faults.metric_losses, _stretch(values))
-    return replace(wrongs, faults=replace(wrongs.faults, metric_losses=metric_losses))
-
-
-def _host(wrongs: Wrongs, values: Values) -> Wrongs:
-    outage = HostOutage(host_id=f"host-{values['number']:g}", stretch=_stretch(values))
-    return replace(wrongs, host_outages=(*wrongs.host_outages, outage))
-
-
-def _control(wrongs: Wrongs, values: Values) -> Wrongs:
-    return replace(wrongs, control_outages=(*wrongs.control_outages, _stretch(values)))
-
-
-_WHEN = MappingProxyType({"from": seconds, "until": seconds})
-KINDS = MappingProxyType(
-    {
-        "jobs": _FaultKind(
-            keys={"fail": fraction, "attempts": count, "retry": seconds}, needed=frozenset({"fail"}), add=_jobs
-        ),
-        "workers": _FaultKind(keys={"live": seconds, "redeliver": seconds}, needed=frozenset({"live"}), add=_workers),
-        "crash-loop": _FaultKind(keys=_WHEN, needed=frozenset(_WHEN), add=_crashes),
-        "lag": _FaultKind(keys={"by": seconds}, needed=frozenset({"by"}), add=_lag),
-        "loss": _FaultKind(keys=_WHEN, needed=frozenset(_WHEN), add=_loss),
-        "host": _FaultKind(keys={"number": count, **_WHEN}, needed=frozenset({"number", *_WHEN}), add=_host),
-        "control": _FaultKind(keys=_WHEN, needed=frozenset(_WHEN), add=_control),
-    }
-)
-EXAMPLES = MappingProxyType(
-    {
-        "jobs": "jobs:fail=2%,attempts=3,retry=30s",
-        "workers": "workers:live=30m,redeliver=60s",
-        "crash-loop": "crash-loop:from=20m,until=25m",
-        "lag": "lag:by=4s",
-        "loss": "loss:from=20m,until=22m",
-        "host": "host:number=1,from=20m,until=40m",
-        "control": "control:from=20m,until=22m",
-    }
-)
+def _faults(was: Faults, name: str, values: Values, when: tuple[Stretch, ...]) -> Faults:
+    """``was`` with the fault of that kind, which is one of a pool's own."""
+    match name:
+        case "jobs":
+            return replace(
+                was,
+                job_failure_fraction=values["fail"],
+                attempts_max=int(values.get("attempts", was.attempts_max)),
+                retry_after_s=values.get("retry", was.retry_after_s),
+            )
+        case "workers":
+            again_s = values.get("redeliver", was.redeliver_after_s)
+            return replace(was, worker_life_s=values["live"], redeliver_after_s=again_s)
+        case "crash-loop":
+            return replace(was, crash_loops=was.crash_loops + when)
+        case "lag":
+            return replace(was, metric_lag_s=values["by"])
+        case _:
+            return replace(was, metric_losses=was.metric_losses + when)
