@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from headway.cli.rehearse import tick_phases
-from headway.cli.rehearse.rehearsal import base_profile, cases
+from headway.cli.rehearse.rehearsal import Case, base_profile
 from headway.cli.rehearse.trace_files import Columns, read_trace
 from headway.scaling.strategies import BUILT_IN
 from headway.simulate.studies.single_pool import Setting
@@ -26,8 +26,11 @@ def deaf_to_sigterm() -> Iterator[None]:
     signal.signal(signal.SIGTERM, before)
 
 
-def _slow(*_: Any, **__: Any) -> None:
-    time.sleep(60.0)
+class Slow(Case):
+    """A case whose rehearsal does not end while the test waits."""
+
+    def rows(self, *_: Any, **__: Any) -> Any:
+        time.sleep(60.0)
 
 
 @pytest.mark.usefixtures("deaf_to_sigterm")
@@ -37,11 +40,11 @@ def test_what_goes_wrong_ends_every_rehearsal_though_this_process_takes_the_sign
     monkeypatch.setattr(tick_phases, "BESIDE_FROM_S", 0.0)
     (tmp_path / "mail.csv").write_text("t_arrival,service_s\n0,1\n1,1\n")
     trace = read_trace(tmp_path / "mail.csv", Columns())
-    wanted = cases([trace], [base_profile(None)], [])
+    wanted = [Slow(workload=trace, profile=base_profile(None))]
     began_s = time.monotonic()
     with (
         pytest.raises(ZeroDivisionError),
-        tick_phases.bench(wanted, [Setting(), Setting()], BUILT_IN, _slow) as on,
+        tick_phases.bench(wanted, [Setting(), Setting()], BUILT_IN) as on,
     ):
         next(on.rows(wanted, lambda _: 1 / 0))
     assert time.monotonic() - began_s < 30.0

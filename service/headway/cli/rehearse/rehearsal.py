@@ -53,6 +53,30 @@ class Case:
         """From the start to the last arrival."""
         return self.workload.jobs.at_s[-1]
 
+    def rows(
+        self, setting: Setting, *, strategies: Mapping[str, Strategy], on_tick: Callable[[float], None] | None = None
+    ) -> tuple[Row, ...]:
+        """What came of it, in one row. ``on_tick`` receives the time that has passed."""
+        profile = self.profile
+        result = rehearse(
+            self.workload.jobs,
+            profile,
+            setting,
+            begins_at_s=self.workload.begins_at_s,
+            strategies=strategies,
+            zones=zones_of(profile),
+            on_tick=on_tick,
+        )
+        row = Row(
+            workload=self.workload.name,
+            strategy=label_of(profile, strategies),
+            result=result,
+            percentile=profile.objective.percentile,
+            risk=self.risk,
+            is_drawn=self.is_drawn,
+        )
+        return (row,)
+
 
 def base_profile(
     source: str | Profile | None,
@@ -160,27 +184,3 @@ def label_of(profile: Profile, known: Mapping[str, Strategy]) -> str:
     defaults = known[profile.strategy].options
     changed = [f"{key}={value:g}" for key, value in profile.strategy_options.items() if defaults[key] != value]
     return ":".join([profile.strategy, *changed])
-
-
-def rehearsed(
-    case: Case, setting: Setting, *, strategies: Mapping[str, Strategy], on_tick: Callable[[float], None] | None = None
-) -> Row:
-    """What came of ``case``. ``on_tick`` receives the time that has passed."""
-    profile = case.profile
-    result = rehearse(
-        case.workload.jobs,
-        profile,
-        setting,
-        begins_at_s=case.workload.begins_at_s,
-        strategies=strategies,
-        zones=zones_of(profile),
-        on_tick=on_tick,
-    )
-    return Row(
-        workload=case.workload.name,
-        strategy=label_of(profile, strategies),
-        result=result,
-        percentile=profile.objective.percentile,
-        risk=case.risk,
-        is_drawn=case.is_drawn,
-    )

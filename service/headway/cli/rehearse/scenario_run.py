@@ -46,6 +46,29 @@ class ScenarioRehearsal:
         """From the start to the last arrival."""
         return max(load.jobs.at_s[-1] for load in self.scenario.loads)
 
+    def rows(
+        self, setting: Setting, *, strategies: Mapping[str, Strategy], on_tick: Callable[[float], None] | None = None
+    ) -> tuple[Row, ...]:
+        """A row for each pool. ``on_tick`` receives the time that has passed."""
+        scenario = self.scenario
+        results = rehearse_beside(
+            scenario.loads,
+            scenario.hosts,
+            setting,
+            begins_at_s=scenario.begins_at_s,
+            strategies=strategies,
+            on_tick=on_tick,
+        )
+        return tuple(
+            Row(
+                workload=load.profile.pool,
+                strategy=label_of(load.profile, strategies),
+                result=result,
+                percentile=load.profile.objective.percentile,
+            )
+            for load, result in zip(scenario.loads, results, strict=True)
+        )
+
 
 def refuse_beside_scenario(given: Mapping[str, object]) -> None:
     """Return if no option was given that a scenario says itself. Raises ``Invalid`` with those that were."""
@@ -69,34 +92,6 @@ def on_hosts(outages: Sequence[HostOutage], scenario: Scenario) -> tuple[HostOut
     """``outages`` of hosts by number, as ``--fault host:number=2`` has them, as those of the scenario's hosts."""
     names = {f"host-{number}": host.host_id for number, host in enumerate(scenario.hosts, start=1)}
     return tuple(replace(outage, host_id=names[outage.host_id]) for outage in outages)
-
-
-def rehearsed_beside(
-    case: ScenarioRehearsal,
-    setting: Setting,
-    *,
-    strategies: Mapping[str, Strategy],
-    on_tick: Callable[[float], None] | None = None,
-) -> tuple[Row, ...]:
-    """A row for each pool. ``on_tick`` receives the time that has passed."""
-    scenario = case.scenario
-    results = rehearse_beside(
-        scenario.loads,
-        scenario.hosts,
-        setting,
-        begins_at_s=scenario.begins_at_s,
-        strategies=strategies,
-        on_tick=on_tick,
-    )
-    return tuple(
-        Row(
-            workload=load.profile.pool,
-            strategy=label_of(load.profile, strategies),
-            result=result,
-            percentile=load.profile.objective.percentile,
-        )
-        for load, result in zip(scenario.loads, results, strict=True)
-    )
 
 
 def by_pool(found: Sequence[tuple[Row, ...]]) -> list[Row]:

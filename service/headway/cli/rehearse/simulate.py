@@ -19,7 +19,7 @@ from headway.cli.rehearse.fault_options import KINDS as FAULTS
 from headway.cli.rehearse.fault_options import wrongs_of
 from headway.cli.rehearse.figures import end, figures_of, write
 from headway.cli.rehearse.recorded_history import RECORDED_MINUTES_MAX, Recorded, read_history
-from headway.cli.rehearse.rehearsal import base_profile, cases, hosts_of, rehearsed, risks_of, strategies_of
+from headway.cli.rehearse.rehearsal import base_profile, cases, hosts_of, risks_of, strategies_of
 from headway.cli.rehearse.rehearsal_table import print_table, start_up_text
 from headway.cli.rehearse.scenario import Scenario, load_scenario
 from headway.cli.rehearse.scenario_run import (
@@ -29,9 +29,8 @@ from headway.cli.rehearse.scenario_run import (
     on_hosts,
     print_rehearsals,
     refuse_beside_scenario,
-    rehearsed_beside,
 )
-from headway.cli.rehearse.tick_phases import bench
+from headway.cli.rehearse.tick_phases import AnyCase, bench
 from headway.cli.rehearse.trace_files import Workload, columns_of, read_trace
 from headway.cli.rehearse.workload_options import drawn
 from headway.cli.terminal.screen import Text, errors, output
@@ -154,7 +153,8 @@ def simulate(
         begins_at,
     )
     wanted = cases(workloads, profiles, risks)
-    rows, is_whole = _rehearse(wanted, settings, known, rehearsed)
+    found, is_whole = _rehearse(wanted, settings, known)
+    rows = [row for of_case in found for row in of_case]
     if rows:
         _show(rows, workloads, policy, setting, faults=fault or (), written=written)
     end(is_whole, done=len(rows), asked=len(wanted))
@@ -168,7 +168,7 @@ def _simulate_beside(
     *,
     written: options.OutputOptions,
 ) -> None:
-    found, is_whole = _rehearse(wanted, settings, known, rehearsed_beside)
+    found, is_whole = _rehearse(wanted, settings, known)
     if found:
         print_rehearsals(by_pool(found), scenario, settings[0], report=written.report, json_=written.json_)
     end(is_whole, done=len(found), asked=len(wanted))
@@ -231,15 +231,15 @@ def _moment_s(text: str) -> float:
 
 
 def _rehearse(
-    wanted: Sequence[Any], settings: Sequence[Setting], known: Mapping[str, Strategy], rehearse: Any
-) -> tuple[list[Any], bool]:
+    wanted: Sequence[AnyCase], settings: Sequence[Setting], known: Mapping[str, Strategy]
+) -> tuple[list[tuple[Row, ...]], bool]:
     """The rehearsals that were done, and whether that is all of them."""
-    rows: dict[int, Any] = {}
+    rows: dict[int, tuple[Row, ...]] = {}
     try:
         # The processes of the bench come before the bar, which has a thread.
-        with bench(wanted, settings, known, rehearse) as on, _progress(wanted, len(settings)) as on_progress:
-            for case, row in on.rows(wanted, on_progress):
-                rows[id(case)] = row  # one by one: what is done when Ctrl-C comes is kept
+        with bench(wanted, settings, known) as on, _progress(wanted, len(settings)) as on_progress:
+            for case, found in on.rows(wanted, on_progress):
+                rows[id(case)] = found  # one by one: what is done when Ctrl-C comes is kept
     except KeyboardInterrupt:
         pass
     done = [rows[id(case)] for case in wanted if id(case) in rows]
@@ -247,7 +247,7 @@ def _rehearse(
 
 
 @contextmanager
-def _progress(wanted: Sequence[Any], phases: int) -> Iterator[Callable[[float], None]]:
+def _progress(wanted: Sequence[AnyCase], phases: int) -> Iterator[Callable[[float], None]]:
     """A bar over all rehearsals, in simulated time; on standard error, so that the table can be piped."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     at_phases = f" at {counted(phases, 'tick phase')}" if phases > 1 else ""

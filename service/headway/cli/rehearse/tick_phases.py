@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from headway.cli.rehearse.rehearsal import Case, rehearsed
+from headway.cli.rehearse.rehearsal import Case
+from headway.cli.rehearse.scenario_run import ScenarioRehearsal
 from headway.scaling.strategy import Strategy
 from headway.simulate.report.rows import Row
 from headway.simulate.studies.phases import middle
@@ -24,18 +25,19 @@ STEPS_SHOWN = 200
 ASK_EVERY_S = 0.2
 PARENT_ASKED_EVERY_S = 1.0
 
+AnyCase = Case | ScenarioRehearsal
 OnProgress = Callable[[float], object]
 """Receives how much of everything is done, 0 to 1."""
 
 
-def combined(rows: Sequence[Any], settings: Sequence[Setting]) -> Any:
-    """One row for all phases of a case; of a case with several pools, which has a tuple of rows, one for each pool."""
-    if isinstance(rows[0], tuple):
-        return tuple(combined(of_pool, settings) for of_pool in zip(*rows, strict=True))
-    return replace(rows[0], result=middle([row.result for row in rows], settings))
+def combined(phases: Sequence[tuple[Row, ...]], settings: Sequence[Setting]) -> tuple[Row, ...]:
+    """One row for all phases, of each pool of a case."""
+    return tuple(
+        replace(rows[0], result=middle([row.result for row in rows], settings)) for rows in zip(*phases, strict=True)
+    )
 
 
-def expected_s(cases: Sequence[Case], settings: Sequence[Setting]) -> float:
+def expected_s(cases: Sequence[AnyCase], settings: Sequence[Setting]) -> float:
     """About how long all of it takes one core."""
     each = sum(PHASE_JOB_S * case.jobs + POLL_S * case.pools * case.length_s / settings[0].tick_s for case in cases)
     return each * len(settings)
@@ -44,12 +46,11 @@ def expected_s(cases: Sequence[Case], settings: Sequence[Setting]) -> float:
 class InOrder:
     """One rehearsal after the other, in this process."""
 
-    def __init__(self, settings: Sequence[Setting], known: Mapping[str, Strategy], rehearse: Any = rehearsed) -> None:
+    def __init__(self, settings: Sequence[Setting], known: Mapping[str, Strategy]) -> None:
         self._settings = settings
         self._known = known
-        self._rehearse = rehearse
 
-    def rows(self, cases: Sequence[Case], on_progress: OnProgress) -> Iterator[tuple[Case, Row]]:
+    def rows(self, cases: Sequence[AnyCase], on_progress: OnProgress) -> Iterator[tuple[AnyCase, tuple[Row, ...]]]:
         """Each case, when all its phases are done."""
         total_s = len(self._settings) * sum(case.length_s for case in cases) or 1.0
         before_s = 0.0
@@ -57,7 +58,7 @@ class InOrder:
             done = []
             for setting in self._settings:
                 on_tick = _progress_of(on_progress, before_s=before_s, case=case, total_s=total_s)
-                done.append(self._rehearse(case, setting, strategies=self._known, on_tick=on_tick))
+                done.append(case.rows(setting, strategies=self._known, on_tick=on_tick))
                 before_s += case.length_s
             yield case, combined(done, self._settings)
 
@@ -70,16 +71,16 @@ class ParallelRehearsals:
         self._progress = progress
         self._settings = settings
 
-    def rows(self, cases: Sequence[Case], on_progress: OnProgress) -> Iterator[tuple[Case, Row]]:
+    def rows(self, cases: Sequence[AnyCase], on_progress: OnProgress) -> Iterator[tuple[AnyCase, tuple[Row, ...]]]:
         """Each case, when all its phases are done. ``cases`` are those that the processes were begun with."""
         phases = len(self._settings)
         total_s = phases * sum(case.length_s for case in cases) or 1.0
         tasks = [(number, phase) for number in range(len(cases)) for phase in range(phases)]
         left = self._pool.imap_unordered(_rehearse_one, tasks)
-        done: dict[int, dict[int, Row]] = {number: {} for number in range(len(cases))}
+        done: dict[int, dict[int, tuple[Row, ...]]] = {number: {} for number in range(len(cases))}
         for _ in tasks:
-            number, phase, row = self._next(left, on_progress, total_s)
-            done[number][phase] = row
+            number, phase, rows = self._next(left, on_progress, total_s)
+            done[number][phase] = rows
             if len(done[number]) == phases:
                 yield cases[number], combined([done[number][each] for each in range(phases)], self._settings)
 
@@ -93,7 +94,7 @@ class ParallelRehearsals:
 
 @contextmanager
 def bench(
-    cases: Sequence[Case], settings: Sequence[Setting], known: Mapping[str, Strategy], rehearse: Any = rehearsed
+    cases: Sequence[AnyCase], settings: Sequence[Setting], known: Mapping[str, Strategy]
 ) -> Iterator[InOrder | ParallelRehearsals]:
     """Where ``cases`` are rehearsed: in processes beside each other where there are cores and it takes a while.
 
@@ -102,11 +103,11 @@ def bench(
     tasks = len(cases) * len(settings)
     processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, tasks)
     if processes < 2 or expected_s(cases, settings) < BESIDE_FROM_S:
-        yield InOrder(settings, known, rehearse)
+        yield InOrder(settings, known)
         return
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else None)
     progress = context.Array("d", tasks)
-    given = (os.getpid(), tuple(cases), tuple(settings), dict(known), progress, rehearse)
+    given = (os.getpid(), tuple(cases), tuple(settings), dict(known), progress)
     with context.Pool(processes, _begin, given) as pool:
         yield ParallelRehearsals(pool, progress, settings)
         pool.close()
@@ -119,17 +120,16 @@ _given: dict[str, Any] = {}
 
 def _begin(
     parent: int,
-    cases: Sequence[Case],
+    cases: Sequence[AnyCase],
     settings: Sequence[Setting],
     known: Mapping[str, Strategy],
     progress: Any,
-    rehearse: Any,
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits, which ends this one
     # with SIGTERM: a handler that this copy has of its parent would swallow it, and the parent would wait for ever
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    _given.update(cases=cases, settings=settings, known=known, progress=progress, rehearse=rehearse)
+    _given.update(cases=cases, settings=settings, known=known, progress=progress)
 
 
 def _end_with(parent: int) -> None:
@@ -142,7 +142,7 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _rehearse_one(task: tuple[int, int]) -> tuple[int, int, Row]:
+def _rehearse_one(task: tuple[int, int]) -> tuple[int, int, tuple[Row, ...]]:
     number, phase = task
     case, settings, progress = _given["cases"][number], _given["settings"], _given["progress"]
     place = number * len(settings) + phase
@@ -151,12 +151,12 @@ def _rehearse_one(task: tuple[int, int]) -> tuple[int, int, Row]:
         progress[place] = done_s
 
     on_tick = _progress_of(on_progress, before_s=0.0, case=case, total_s=1.0)
-    row = _given["rehearse"](case, settings[phase], strategies=_given["known"], on_tick=on_tick)
+    rows = case.rows(settings[phase], strategies=_given["known"], on_tick=on_tick)
     progress[place] = case.length_s
-    return number, phase, row
+    return number, phase, rows
 
 
-def _progress_of(on_progress: OnProgress, *, before_s: float, case: Case, total_s: float) -> Callable[[float], None]:
+def _progress_of(on_progress: OnProgress, *, before_s: float, case: AnyCase, total_s: float) -> Callable[[float], None]:
     """Passes on how far a rehearsal is, some two hundred times."""
     step_s = case.length_s / STEPS_SHOWN
     next_s = 0.0

@@ -17,7 +17,7 @@ from headway.cli.backtesting.backtest_options import From, Until, names_of
 from headway.cli.backtesting.history_source import Asked, Past, past_of
 from headway.cli.local.data_dir import DataDir
 from headway.cli.rehearse import shared_options as options
-from headway.cli.rehearse.rehearsal import Case, rehearsed
+from headway.cli.rehearse.rehearsal import Case
 from headway.cli.rehearse.trace_files import Workload
 from headway.cli.terminal.cells import UNKNOWN, table
 from headway.cli.terminal.printing import say_json
@@ -141,7 +141,7 @@ def _rehearsed(past: Past, load: Load, setting: Setting, *, phases: int, strateg
     workload = Workload(name=load.pool, jobs=load.jobs, begins_at_s=load.begins_at_s)
     case = Case(workload=workload, profile=past.profiles[load.pool])
     settings = phased(setting, phases)
-    return middle([rehearsed(case, each, strategies=strategies).result for each in settings], settings)
+    return middle([case.rows(each, strategies=strategies)[0].result for each in settings], settings)
 
 
 def _both(
