@@ -17,7 +17,8 @@ from headway.cli.rehearse import shared_options as options
 from headway.cli.rehearse.figures import end, write
 from headway.cli.rehearse.rehearsal_table import SPREADS_SHOWN, phases_text, start_up_text
 from headway.cli.rehearse.rehearsal_table import table as rehearsals_table
-from headway.cli.terminal.screen import Text, errors, lined, output
+from headway.cli.terminal.cells import figures_table
+from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.typer_app import main_of, takes_groups
 from headway.scaling.explain import counted, duration
 from headway.scaling.metrics.behaviour import behaviour_to_mapping
@@ -117,10 +118,7 @@ def objective_text(row: Row) -> str:
 
 def totals_table(found: Sequence[Total]) -> Table:
     """A row a candidate, over all pools."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    shown.add_column("candidate", overflow="fold")
-    for name in TOTAL_COLUMNS:
-        shown.add_column(lined(*name.replace("-", " ").split(" ", 1)), justify="right", no_wrap=True)
+    shown = figures_table(("candidate",), TOTAL_COLUMNS)
     for total in found:
         shown.add_row(Text(total.candidate), *total_cells(total))
         for name, cells in total_extremes(total) if len(found) <= SPREADS_SHOWN else ():

@@ -11,7 +11,8 @@ from rich.table import Table
 
 from headway.cli.backtesting.backtest_options import EventLog, From, SparkOptions, Until, names_of
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
-from headway.cli.terminal.screen import Text, errors, lined, output
+from headway.cli.terminal.cells import figures_table
+from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import moment_s
 from headway.cli.typer_app import main_of, takes_groups
 from headway.errors import Invalid, Misconfigured
@@ -167,10 +168,8 @@ def _print_unfit(stored: Stored) -> None:
 
 
 def _print(found: Sequence[Trained]) -> None:
-    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    shown.add_column("queue", overflow="fold")
-    for name in ("weeks", "busiest\nhour", "jobs a\nminute", "peaks", "wrong by\nweeks", "by days", "by last\nminute"):
-        shown.add_column(lined(*name.split("\n")), justify="right")
+    figures = ("weeks", "busiest hour", "jobs a minute", "peaks", "wrong by weeks", "by days", "by last minute")
+    shown = figures_table(("queue",), figures)
     shown.add_column("believed")
     shown.add_column("until")
     for each in found:
@@ -198,10 +197,7 @@ def hour_name(slot: int) -> str:
 
 def week_table(season: Season) -> Table:
     """Jobs a minute, by hour and day: on average, and what 95 % of the minutes do not exceed."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    shown.add_column(f"{season.zone}")
-    for day in DAYS:
-        shown.add_column(day, justify="right")
+    shown = figures_table((str(season.zone),), DAYS)
     for hour in range(24):
         slots = range(hour, len(season.mean_jobs), 24)
         shown.add_row(

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 import yaml
-from rich.table import Table
 
 from headway import __version__
 from headway.cli.backtesting.backtest import facts, print_skipped, rehearsal_figures
@@ -18,6 +17,7 @@ from headway.cli.backtesting.spark_runs import bench
 from headway.cli.backtesting.tuning_rounds import tuned
 from headway.cli.rehearse import shared_options as options
 from headway.cli.rehearse.figures import end, write
+from headway.cli.terminal.cells import figures_table
 from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import fraction
 from headway.cli.typer_app import main_of, takes_groups
@@ -145,11 +145,7 @@ def _print(found: Sequence[Suggestion]) -> None:
     console = output()
     if not found:
         return
-    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    shown.add_column("pool", overflow="fold")
-    shown.add_column("change to", overflow="fold")
-    for name in BEFORE_AFTER:
-        shown.add_column(name, justify="right")
+    shown = figures_table(("pool", "change to"), BEFORE_AFTER)
     for each in found:
         style = "green" if each.verdict is Verdict.CHANGE else "dim"
         texts = {Verdict.CHANGE: change_of(each), Verdict.KEEP: "keep what you have", Verdict.UNKNOWN: "not known"}

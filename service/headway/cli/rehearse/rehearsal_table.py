@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from headway.cli.terminal.screen import Screen, Text, lined
+from headway.cli.terminal.cells import figures_table
+from headway.cli.terminal.screen import Screen, Text
 from headway.scaling.explain import duration
 from headway.simulate.report.page import COLUMNS, cells, extremes
 from headway.simulate.report.rows import Row
@@ -25,13 +26,8 @@ def phases_text(rows: Sequence[Row], *, shown: int | None = None) -> str:
 
 def table(rows: Sequence[Row], *, what: str = "workload") -> Table:
     """A row a rehearsal; ``what`` names that which several rows may be of."""
-    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     has_workloads = len({row.workload for row in rows}) > 1
-    for name in ([what] if has_workloads else []) + ["strategy"]:
-        shown.add_column(name, overflow="fold")
-    for name, _ in COLUMNS:
-        # In two lines, so that eighty columns of a terminal are enough: a figure that is cut short is none.
-        shown.add_column(lined(*name.replace("-", " ").split(" ", 1)), justify="right", no_wrap=True)
+    shown = figures_table([*([what] if has_workloads else []), "strategy"], (name for name, _ in COLUMNS))
     last = None
     for row in rows:
         first = [Text(row.workload if row.workload != last else "")] if has_workloads else []

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,7 +33,7 @@ from headway.cli.rehearse.tick_phases import AnyCase, bench
 from headway.cli.rehearse.trace_files import Workload, columns_of, read_trace
 from headway.cli.rehearse.workload_options import drawn
 from headway.cli.terminal.screen import Text, errors, output
-from headway.cli.terminal.units import seconds
+from headway.cli.terminal.units import moment_s, seconds
 from headway.cli.typer_app import main_of, takes_groups
 from headway.errors import Invalid
 from headway.scaling.explain import counted, duration
@@ -140,7 +139,8 @@ def simulate(
         of_one |= {"--hosts": hosts, "--slots": workers.slots != 1, "--risk": risk, "--target": target}
         of_one |= {"--percentile": percentile, "--floor": floor is not None, "--cap": cap is not None}
         refuse_beside_scenario(of_one)
-        begun = beside if begins_at is None else replace(beside, begins_at_s=_moment_s(begins_at))
+        begins_at_s = moment_s(begins_at, option="--begins-at")
+        begun = beside if begins_at_s is None else replace(beside, begins_at_s=begins_at_s)
         _simulate_beside(begun, beside_cases(begun, strategies, known), settings, known, written=written)
         return
     profiles, risks = strategies_of(strategies, policy, known), risks_of(risk, policy)
@@ -209,7 +209,7 @@ def _workloads(found: Sequence[Workload], begins_at: str | None) -> list[Workloa
             "nothing to rehearse: name a trace, a workload with --synthetic, as in --synthetic flash, "
             "or a pool with --history"
         )
-    begins_at_s = None if begins_at is None else _moment_s(begins_at)
+    begins_at_s = moment_s(begins_at, option="--begins-at")
     taken: dict[str, int] = {}
     named = []
     for workload in found:
@@ -218,16 +218,6 @@ def _workloads(found: Sequence[Workload], begins_at: str | None) -> list[Workloa
         begins_s = workload.begins_at_s if begins_at_s is None else begins_at_s
         named.append(replace(workload, name=name, begins_at_s=begins_s))
     return named
-
-
-def _moment_s(text: str) -> float:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise Invalid(
-            f"--begins-at={text!r} is no moment, as in 2026-03-02T06:00 (UTC unless it says otherwise)"
-        ) from error
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _rehearse(

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from headway.cli.terminal.screen import Text
+from headway.cli.terminal.screen import Text, lined
 
 UNKNOWN = "unknown"
 Columns = Mapping[str, Callable[[Mapping[str, Any]], str]]
@@ -26,6 +26,20 @@ def table(names: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, empty: str
     for row in rows:
         shown.add_row(*(Text(cell, style="dim" if cell == UNKNOWN else "") for cell in row))
     return shown if shown.row_count else empty
+
+
+def figures_table(first: Iterable[str], figures: Iterable[str]) -> Table:
+    """An empty table: columns of text, then columns of figures.
+
+    A figure's name that has several words is in two lines, so that eighty columns of a terminal are enough: a figure
+    that is cut short is none.
+    """
+    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for name in first:
+        shown.add_column(name, overflow="fold")
+    for name in figures:
+        shown.add_column(lined(*name.replace("-", " ").split(" ", 1)), justify="right", no_wrap=True)
+    return shown
 
 
 def beside(wide: Columns, row: Mapping[str, Any]) -> tuple[str, ...]:
