@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.decisions.predicted_pickup import predicted_pickup_s
+from headway.scaling.decisions.predicted_pickup import predicted_pickup_of
 from headway.scaling.demands.busy_slots import busy, with_unknown_as_idle
 from headway.scaling.metrics.newest_sample import LISTED_GAP_S, listed_workers, with_unlisted_workers
 from headway.scaling.metrics.worker_evidence import SampledInstant, WorkerEvidence, evidence_of
 from headway.scaling.model import ActivitySource, QueueMetrics, QueueSample, RunningJob, Worker, WorkerState
+from headway.scaling.view import pooled
 from support.pools import NOW_S, queue, view
 
 UNKNOWN, IDLE, BUSY = None, False, True
@@ -151,7 +152,9 @@ def test_least_figure_and_most_are_in_order(exact: int, least: int, running: int
 def test_a_prediction_waits_for_the_most_that_may_run() -> None:
     known = at_least(0, service_time_s=6.0)
     seen = view(known, running_workers=2, busy_workers=2, busy_slots=2, unknown_activity_workers=2)
-    assert predicted_pickup_s(seen, target_workers=2) == pytest.approx(3.0)  # one of two slots, each busy for 6 s
+    assert predicted_pickup_of(pooled(seen.queues), seen, target_workers=2) == pytest.approx(
+        3.0
+    )  # one of two slots, each busy for 6 s
 
 
 def sample(listed_workers: int | None, *, ago_s: float = 1.0) -> dict[str, QueueSample]:

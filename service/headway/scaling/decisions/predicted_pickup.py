@@ -4,20 +4,16 @@ from headway.scaling.demands.busy_slots import busy
 from headway.scaling.demands.deadlines import service_time_s, start_up_s
 from headway.scaling.demands.jobs_in_front import jobs_in_front
 from headway.scaling.model import MemberPickup, QueueMetrics, is_suspended
-from headway.scaling.view import PoolView, pooled
-
-
-def predicted_pickup_s(view: PoolView, *, target_workers: int) -> float | None:
-    """How long a job that arrives now will wait, with the workers that will exist and no others.
-
-    ``None`` where the backlog is not known, or where no worker will exist to take the job: of a template that fails on
-    every host, nobody knows whether a worker stays for long enough, and of a suspended pool when one takes jobs again.
-    """
-    return predicted_pickup_of(pooled(view.queues), view, target_workers=target_workers)
+from headway.scaling.view import PoolView
 
 
 def predicted_pickup_of(queue: QueueMetrics, view: PoolView, *, target_workers: int) -> float | None:
-    """The same where ``queue``, which is all of the pool's queues together, has been made already."""
+    """How long a job that arrives now will wait, with the workers that will exist and no others.
+
+    ``queue`` is all of the pool's queues together. ``None`` where the backlog is not known, or where no worker will
+    exist to take the job: of a template that fails on every host, nobody knows whether a worker stays for long enough,
+    and of a suspended pool when one takes jobs again.
+    """
     slots = _slots(view, target_workers=target_workers)
     if queue.waiting_jobs is None or slots == 0:
         return None
