@@ -36,7 +36,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
 from headway.simulate.engine.results import Result
-from headway.simulate.studies.fixed_pool import FixedPool, ServedJob, fixed_pool
+from headway.simulate.replay import RecordedJob
+from headway.simulate.studies.fixed_pool import FixedPool, fixed_pool
 from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.simulate.workloads.loads import LOADS
 from headway.strategies import load_strategies
@@ -281,9 +282,9 @@ def _constant(load: str, workers: int) -> FixedPool:
 
 
 @cache
-def _served(load: str) -> list[ServedJob]:
+def _served(load: str) -> list[RecordedJob]:
     jobs = ALL_LOADS[load].jobs()
-    return [ServedJob(arrived_at_s=at_s, service_s=each) for at_s, each in zip(jobs.at_s, jobs.service_s, strict=True)]
+    return [RecordedJob(at_s=at_s, service_s=each) for at_s, each in zip(jobs.at_s, jobs.service_s, strict=True)]
 
 
 # --- what is shown ---------------------------------------------------------------------------------------------

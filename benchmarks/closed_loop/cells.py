@@ -21,7 +21,8 @@ from headway.simulate.controller import Controller, Observation
 from headway.simulate.engine.results import Result
 from headway.simulate.engine.simulated_pool import PoolPlan
 from headway.simulate.engine.simulation import Rehearsal, simulate
-from headway.simulate.studies.fixed_pool import ServedJob, fixed_pool
+from headway.simulate.replay import RecordedJob
+from headway.simulate.studies.fixed_pool import fixed_pool
 from headway.simulate.workloads.jobs import Jobs
 from headway.strategies import load_strategies
 
@@ -152,7 +153,7 @@ def load(folder: Path, trace: str) -> Jobs:
 def constant_pool(folder: Path, trace: str, objective_s: float) -> int:
     """The smallest constant pool that starts 99 % of the jobs in time, chosen with the whole trace known."""
     jobs = load(folder, trace)
-    served = [ServedJob(arrived_at_s=at_s, service_s=s) for at_s, s in zip(jobs.at_s, jobs.service_s, strict=True)]
+    served = [RecordedJob(at_s=at_s, service_s=s) for at_s, s in zip(jobs.at_s, jobs.service_s, strict=True)]
     least, most = 1, workers_max(trace)
     while least < most:
         middle = (least + most) // 2

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.simulate.replay import RecordedJob
 from headway.simulate.studies.alternatives import (
     QueueRun,
     Span,
@@ -11,14 +12,13 @@ from headway.simulate.studies.alternatives import (
     most_within,
     sized_for_peak,
 )
-from headway.simulate.studies.fixed_pool import ServedJob
 from headway.simulate.studies.keda_rule import KedaSettings
 
 DAY = Span(begins_at_s=1000, ends_at_s=1100)
 
 
-def job(arrived_at_s: float, service_s: float) -> ServedJob:
-    return ServedJob(arrived_at_s=arrived_at_s, service_s=service_s)
+def job(arrived_at_s: float, service_s: float) -> RecordedJob:
+    return RecordedJob(at_s=arrived_at_s, service_s=service_s)
 
 
 def run(jobs, *, objective_s: float = 5, fraction: float = 1.0, workers_max: int = 8) -> QueueRun:

@@ -11,7 +11,8 @@ from headway.simulate.controller import Controller
 from headway.simulate.engine.results import Result
 from headway.simulate.engine.simulated_pool import PoolPlan
 from headway.simulate.engine.simulation import Rehearsal, simulate
-from headway.simulate.studies.fixed_pool import ServedJob, pickup_times
+from headway.simulate.replay import RecordedJob
+from headway.simulate.studies.fixed_pool import pickup_times
 from headway.simulate.workloads.jobs import Jobs
 from simulate.stepping import Script, Wish, always, by_time, jobs
 
@@ -51,9 +52,7 @@ def test_a_queue_with_fixed_gaps_and_service_times_is_what_the_sum_says() -> Non
 @given(workloads, st.integers(1, 5))
 def test_a_warm_pool_of_constant_size_serves_first_come_first_served(workload: Jobs, workers: int) -> None:
     result = run(PoolPlan(jobs=workload, warm_workers=workers), always(workers))
-    served = [
-        ServedJob(arrived_at_s=at_s, service_s=s) for at_s, s in zip(workload.at_s, workload.service_s, strict=True)
-    ]
+    served = [RecordedJob(at_s=at_s, service_s=s) for at_s, s in zip(workload.at_s, workload.service_s, strict=True)]
     waits, ends_at_s = pickup_times(served, workers=workers)
     assert result.pickup_max_s == pytest.approx(max(waits), abs=1e-6)
     assert result.ended_s == pytest.approx(max(ends_at_s, workload.at_s[-1]))

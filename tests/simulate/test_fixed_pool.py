@@ -3,11 +3,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import Invalid
-from headway.simulate.studies.fixed_pool import ServedJob, fixed_pool, pickup_times, smallest_fixed_pool
+from headway.simulate.replay import RecordedJob
+from headway.simulate.studies.fixed_pool import fixed_pool, pickup_times, smallest_fixed_pool
 
 
-def job(arrived_at_s: float, service_s: float) -> ServedJob:
-    return ServedJob(arrived_at_s=arrived_at_s, service_s=service_s)
+def job(arrived_at_s: float, service_s: float) -> RecordedJob:
+    return RecordedJob(at_s=arrived_at_s, service_s=service_s)
 
 
 @pytest.mark.parametrize(

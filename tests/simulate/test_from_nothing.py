@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.simulate.studies.fixed_pool import ServedJob
+from headway.simulate.replay import RecordedJob
 from support.cost_lower_bound import least_hours, least_starts
 
 OBJECTIVE_S = 10.0
 
 
-def at_once(jobs: int, service_s: float) -> list[ServedJob]:
-    return [ServedJob(arrived_at_s=0.0, service_s=service_s)] * jobs
+def at_once(jobs: int, service_s: float) -> list[RecordedJob]:
+    return [RecordedJob(at_s=0.0, service_s=service_s)] * jobs
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,13 @@ def at_once(jobs: int, service_s: float) -> list[ServedJob]:
         (at_once(7, 60.0), 10.0, 100.0, 7),  # the last moment is in time
         (at_once(7, 60.0), 10.5, 100.0, math.inf),  # nobody is up in time
         (at_once(7, 60.0), 10.5, 0.0, 0),
-        ([ServedJob(arrived_at_s=5.0, service_s=1.0)], 12.0, 100.0, 1),  # it came late enough for the start-up
-        ([ServedJob(arrived_at_s=100.0, service_s=1.0)] * 9, 2.0, 100.0, 0),  # it may be there by then: not counted
+        ([RecordedJob(at_s=5.0, service_s=1.0)], 12.0, 100.0, 1),  # it came late enough for the start-up
+        ([RecordedJob(at_s=100.0, service_s=1.0)] * 9, 2.0, 100.0, 0),  # it may be there by then: not counted
         ([], 2.0, 100.0, 0),
     ],
 )
 def test_so_many_workers_are_started_for_the_first_jobs(
-    jobs: Sequence[ServedJob], start_up_s: float, percent: float, starts: float
+    jobs: Sequence[RecordedJob], start_up_s: float, percent: float, starts: float
 ) -> None:
     assert least_starts(jobs, start_up_s=start_up_s, objective_s=OBJECTIVE_S, percent=percent) == starts
 
@@ -64,11 +64,11 @@ def test_no_pool_that_starts_from_nothing_does_with_fewer(
     drawn: list[tuple[float, float]], start_up_s: float, workers: int
 ) -> None:
     """Workers that are all asked for at the first moment reach what the bound says they may, at most."""
-    jobs = [ServedJob(arrived_at_s=at_s, service_s=service_s) for at_s, service_s in sorted(drawn)]
+    jobs = [RecordedJob(at_s=at_s, service_s=service_s) for at_s, service_s in sorted(drawn)]
     free_at_s, in_time = [start_up_s] * workers, 0
-    for job in sorted(jobs, key=lambda each: (each.arrived_at_s, each.service_s)):
-        starts_s = max(job.arrived_at_s, free_at_s[0])
-        if starts_s > job.arrived_at_s + OBJECTIVE_S:
+    for job in sorted(jobs, key=lambda each: (each.at_s, each.service_s)):
+        starts_s = max(job.at_s, free_at_s[0])
+        if starts_s > job.at_s + OBJECTIVE_S:
             continue  # who is late may wait until all others have started
         heapq.heapreplace(free_at_s, starts_s + job.service_s)
         in_time += 1

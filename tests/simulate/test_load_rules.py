@@ -6,7 +6,8 @@ import pytest
 
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
-from headway.simulate.studies.fixed_pool import ServedJob, smallest_fixed_pool
+from headway.simulate.replay import RecordedJob
+from headway.simulate.studies.fixed_pool import smallest_fixed_pool
 from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.simulate.workloads.loads import LOADS
 
@@ -41,9 +42,7 @@ def test_jobs_are_in_time_for_little_more_than_a_constant_pool_as_good_would_cos
         workers_max=LOADS[name].workers_max,
     )
     result = rehearse(jobs, profile, Setting(start_up_s=start_up_s))
-    served = [
-        ServedJob(arrived_at_s=at_s, service_s=each) for at_s, each in zip(jobs.at_s, jobs.service_s, strict=True)
-    ]
+    served = [RecordedJob(at_s=at_s, service_s=each) for at_s, each in zip(jobs.at_s, jobs.service_s, strict=True)]
     equal = smallest_fixed_pool(served, objective_s=OBJECTIVE_S, fraction=result.attainment_percent / 100 - 1e-9)
     assert result.attainment_percent >= PERCENT_MIN
     assert result.worker_hours <= cost_max * equal.workers * equal.ends_at_s / 3600

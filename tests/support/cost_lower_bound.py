@@ -11,14 +11,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
-from headway.simulate.studies.fixed_pool import ServedJob
+from headway.simulate.replay import RecordedJob
 
 MOMENT_S = 1.0  # between two moments that are tried: any of them gives a bound, and the greatest counts
 ROUNDING = 1e-9
 
 
 def least_hours(
-    jobs: Sequence[ServedJob], *, start_up_s: float, objective_s: float, percent: float, workers_max: int
+    jobs: Sequence[RecordedJob], *, start_up_s: float, objective_s: float, percent: float, workers_max: int
 ) -> float:
     """Worker-hours below which no pool that starts from nothing has ``percent`` of ``jobs`` start in time.
 
@@ -28,7 +28,7 @@ def least_hours(
     return math.inf if workers > workers_max else (sum(job.service_s for job in jobs) + workers * start_up_s) / 3600
 
 
-def least_starts(jobs: Sequence[ServedJob], *, start_up_s: float, objective_s: float, percent: float) -> float:
+def least_starts(jobs: Sequence[RecordedJob], *, start_up_s: float, objective_s: float, percent: float) -> float:
     """Workers below which no pool that starts from nothing has ``percent`` of ``jobs`` start in time.
 
     Infinite where none has, however great it is: more jobs are due before a worker can be up than may be late.
@@ -46,9 +46,9 @@ def least_starts(jobs: Sequence[ServedJob], *, start_up_s: float, objective_s: f
     )
 
 
-def _least_until(at_s: float, jobs: Sequence[ServedJob], *, within_s: float, late_jobs: int) -> float:
+def _least_until(at_s: float, jobs: Sequence[RecordedJob], *, within_s: float, late_jobs: int) -> float:
     """Workers that start the jobs that came up to ``at_s``, less those that may be late, ``within_s`` of being up."""
-    arrived = bisect_right(jobs, at_s, key=lambda job: job.arrived_at_s)
+    arrived = bisect_right(jobs, at_s, key=lambda job: job.at_s)
     due_jobs = arrived - late_jobs
     if due_jobs <= 0:
         return 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headway.cli.demo.demo_report import QueueGoal, Run, in_time_fraction, rounded, worker_seconds
+from headway.simulate.replay import RecordedJob
 from headway.simulate.studies.alternatives import (
     Outcome,
     QueueRun,
@@ -17,7 +18,6 @@ from headway.simulate.studies.alternatives import (
     by_keda_rule,
     sized_for_peak,
 )
-from headway.simulate.studies.fixed_pool import ServedJob
 from headway.simulate.studies.keda_rule import KedaSettings
 
 Row = dict[str, Any]
@@ -117,7 +117,7 @@ def _tuned(runs: Mapping[QueueGoal, QueueRun], span: Span, *, start_up_s: float)
 def _ran(run: Run, goal: QueueGoal) -> QueueRun:
     """The jobs of a queue that ran to their end, as they ran."""
     jobs = tuple(
-        ServedJob(arrived_at_s=job.enqueued_at_s, service_s=max(job.ended_at_s - job.started_at_s, 0.0))
+        RecordedJob(at_s=job.enqueued_at_s, service_s=max(job.ended_at_s - job.started_at_s, 0.0))
         for job in run.of(goal)
         if job.started_at_s is not None and job.ended_at_s is not None
     )

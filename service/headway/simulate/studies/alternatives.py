@@ -14,7 +14,8 @@ from headway.simulate.controller import Observation
 from headway.simulate.engine.results import Result
 from headway.simulate.engine.simulation import Rehearsal, simulate
 from headway.simulate.engine.simulation_plan import PoolPlan
-from headway.simulate.studies.fixed_pool import FixedPool, ServedJob, fixed_pool, smallest_fixed_pool
+from headway.simulate.replay import RecordedJob
+from headway.simulate.studies.fixed_pool import FixedPool, fixed_pool, smallest_fixed_pool
 from headway.simulate.studies.keda_rule import EVALUATION_S, KedaRule, KedaSettings
 from headway.simulate.workloads.jobs import Jobs
 
@@ -45,7 +46,8 @@ class Span:
 class QueueRun:
     """The jobs of one queue as they ran, one at least, and which part of them started within the objective."""
 
-    jobs: tuple[ServedJob, ...]
+    jobs: tuple[RecordedJob, ...]
+    """They arrive in the time of the span."""
     objective_s: float
     in_time_fraction: float
     workers_max: int
@@ -70,7 +72,7 @@ def best_fixed(run: QueueRun, span: Span) -> Outcome:
 def sized_for_peak(run: QueueRun, span: Span, *, window_s: float) -> Outcome:
     """A constant pool for the most jobs that came within ``window_s``: rate × mean service time × 1.2, rounded up."""
     mean_s = sum(job.service_s for job in run.jobs) / len(run.jobs)
-    rate_per_s = most_within([job.arrived_at_s for job in run.jobs], window_s) / window_s
+    rate_per_s = most_within([job.at_s for job in run.jobs], window_s) / window_s
     workers = max(math.ceil(rate_per_s * mean_s * PEAK_HEADROOM), 1)
     return _fixed(fixed_pool(run.jobs, workers=workers, objective_s=run.objective_s), span)
 
@@ -122,8 +124,8 @@ def _fixed(pool: FixedPool, span: Span) -> Outcome:
 
 def _simulated(run: QueueRun, span: Span, settings: KedaSettings, *, start_up_s: float, phase_s: float) -> Outcome:
     rule = KedaRule(settings, workers_max=run.workers_max)
-    ordered = sorted(run.jobs, key=lambda job: job.arrived_at_s)
-    at_s = [max(job.arrived_at_s - span.begins_at_s, 0.0) + phase_s for job in ordered]
+    ordered = sorted(run.jobs, key=lambda job: job.at_s)
+    at_s = [max(job.at_s - span.begins_at_s, 0.0) + phase_s for job in ordered]
     jobs = Jobs(at_s=at_s, service_s=[job.service_s for job in ordered])
     (result,) = simulate(
         [PoolPlan(jobs=jobs, start_up_s=start_up_s, workers_max=run.workers_max)],

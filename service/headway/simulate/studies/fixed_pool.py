@@ -9,14 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headway.errors import Invalid
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedJob:
-    """When a job arrived and how long a worker was busy with it."""
-
-    arrived_at_s: float
-    service_s: float
+from headway.simulate.replay import RecordedJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,20 +22,20 @@ class FixedPool:
     """When its last job ends."""
 
 
-def pickup_times(jobs: Sequence[ServedJob], *, workers: int) -> tuple[list[float], float]:
+def pickup_times(jobs: Sequence[RecordedJob], *, workers: int) -> tuple[list[float], float]:
     """How long each job waits, in order of arrival, and when the last one ends."""
     free_at_s = [float("-inf")] * workers
     waits: list[float] = []
     ends_at_s = float("-inf")
-    for job in sorted(jobs, key=lambda item: item.arrived_at_s):
-        starts_at_s = max(job.arrived_at_s, free_at_s[0])
+    for job in sorted(jobs, key=lambda item: item.at_s):
+        starts_at_s = max(job.at_s, free_at_s[0])
         heapq.heapreplace(free_at_s, starts_at_s + job.service_s)
-        waits.append(starts_at_s - job.arrived_at_s)
+        waits.append(starts_at_s - job.at_s)
         ends_at_s = max(ends_at_s, starts_at_s + job.service_s)
     return waits, ends_at_s
 
 
-def fixed_pool(jobs: Sequence[ServedJob], *, workers: int, objective_s: float) -> FixedPool:
+def fixed_pool(jobs: Sequence[RecordedJob], *, workers: int, objective_s: float) -> FixedPool:
     """What a pool of ``workers`` reaches with ``jobs``."""
     if workers < 1 or not jobs:
         raise Invalid(f"a fixed pool needs a worker and a job, got workers={workers}, jobs={len(jobs)}")
@@ -51,7 +44,7 @@ def fixed_pool(jobs: Sequence[ServedJob], *, workers: int, objective_s: float) -
     return FixedPool(workers=workers, in_time_fraction=in_time / len(waits), ends_at_s=ends_at_s)
 
 
-def smallest_fixed_pool(jobs: Sequence[ServedJob], *, objective_s: float, fraction: float) -> FixedPool:
+def smallest_fixed_pool(jobs: Sequence[RecordedJob], *, objective_s: float, fraction: float) -> FixedPool:
     """The smallest pool that picks up at least ``fraction`` of ``jobs`` within ``objective_s``.
 
     One more worker never makes any job wait longer, so the sizes can be halved; as many workers as jobs reach all.
