@@ -72,7 +72,7 @@ pools:
         "unknown key 'pool'; did you mean 'pools'?",
         "brokers: redis: expected a URL, as in redis://127.0.0.1:6379/0",
         "brokers: connection 'a/b' must be a name without '/', '=', ',', '@' and ':'",
-        "profile 'emails': workers_max='many': expected a whole number",
+        "profile 'emails': workers_max='many': expected a whole number in 0..10000",
         "profile 'emails': template is missing",
         "pools: 7 must be a name; put it in quotes",
         "profile 'news': expected keys and values, got list",

@@ -134,13 +134,13 @@ def test_every_mistake_is_reported_at_once() -> None:
         "queues='redis/mail': expected a list of text",
         "objective: unknown key 'target'; did you mean 'target_s'?",
         "mode='go': expected one of act, recommend, pause, pause_up, pause_down",
-        "workers_max='many': expected a whole number",
-        "member_objectives.redis/other: target_s='soon': expected a number",
+        "workers_max='many': expected a whole number in 0..10000",
+        "hold_up_s=-1 must lie in 0..86400 seconds",
+        "member_objectives.redis/other: target_s='soon': expected a number above 0, up to 86400 seconds",
         "schedules[0]: starts='8' is no time as 08:00 and no date and time as 2026-11-27T08:00",
         "schedules[0]: names neither workers_min nor workers_max: it would move nothing",
         "override: until_s='tomorrow': expected a time with its zone, as 2026-11-27T08:00+01:00 or 2026-11-27T07:00Z",
-        "strategy_options.x='y': expected a number",
-        "hold_up_s=-1.0 must lie in 0..86400 seconds",
+        "strategy_options.x='y': expected a number in -1000000000..1000000000",
         "budget_per_hour needs cost_per_worker_hour: without it no count of workers has a price",
     ]
 
@@ -209,7 +209,10 @@ def test_what_is_missing_is_reported_beside_what_is_wrong() -> None:
         ({"override": {"workers": 1, "until_s": 1, "reason": " "}}, "override: reason is empty"),
         ({"override": {"workers": 1, "reason": "x"}}, "override: until_s is missing"),
         ({"tolerance_fraction": 1.0}, "tolerance_fraction=1.0 must lie in 0..1"),
-        ({"risk": 0}, "risk=0.0 must lie above 0"),
+        ({"risk": 0}, "risk=0 must lie above 0, up to 100"),
+        ({"objective": {"target_s": 0}}, "objective: target_s=0 must lie above 0, up to 86400 seconds"),
+        ({"failure_limit": {"share": 20}}, "failure_limit: share=20 must lie in 0..1, exclusive of 1: 0.2 is 20 %"),
+        ({"strategy_options": {"x": 1e10}}, "strategy_options.x=10000000000.0 must lie in -1000000000..1000000000"),
         ({"weight": float("nan")}, "weight=nan must lie above 0"),
         ({"step_up_workers": 0}, "step_up_workers=0 must lie in 1..10000"),
         ({"forecast": "sure"}, "forecast='sure': expected one of auto, off, hint, moderate, aggressive"),
@@ -221,6 +224,25 @@ def test_what_is_missing_is_reported_beside_what_is_wrong() -> None:
 def test_contradictions_are_refused_by_name(values: dict[str, Any], says: str) -> None:
     (reported,) = breaches(values)
     assert reported.startswith(says)
+
+
+def test_bounds_are_those_of_a_value_as_of_a_mapping() -> None:
+    wrong = {
+        "objective": Objective(percentile=100.0),
+        "member_objectives": {"redis/mail": Objective(window_s=901.0)},
+        "schedules": (Schedule(starts="08:00", ends="09:00", workers_max=10_001),),
+        "strategy_options": {"x": float("inf")},
+        "step_up_fraction": 0.0,
+    }
+    with pytest.raises(Invalid) as raised:
+        profile(queues=("redis/mail",), **wrong)
+    assert [breach.partition(": ")[2] for breach in raised.value.breaches] == [
+        "objective.percentile=100.0 must lie between 0 and 100",
+        "member_objectives.redis/mail.window_s=901.0 must lie above 0, up to 900",
+        "schedules[0].workers_max=10001 must lie in 0..10000",
+        "strategy_options.x=inf must lie in -1000000000..1000000000",
+        "step_up_fraction=0.0 must lie above 0, up to 10000: 0.5 is half of the last target",
+    ]
 
 
 def test_contradictions_are_refused_in_a_value_as_in_a_mapping() -> None:

@@ -1,32 +1,34 @@
-"""How keys and values (YAML, JSON) become the fields of a value, and back. All mistakes are reported together."""
+"""How keys and values (TOML, YAML, JSON) become the fields of a value, and back. All mistakes are reported together."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import cache
 from reprlib import Repr
-from types import UnionType
 from typing import Any, TypeGuard, get_args, get_origin
 
 from headway.errors import BREACHES_LISTED_MAX, Invalid
+from headway.scaling.keys import Form, Range, parts_of
 
 
 class Reading:
     """Reads values and gathers what is wrong with them."""
 
-    def __init__(self) -> None:
-        self.breaches: list[str] = []
+    def __init__(self, breaches: list[str] | None = None) -> None:
+        self.breaches: list[str] = [] if breaches is None else breaches
 
     def fields_of(
         self, kind: type[Any], values: Any, *, where: str, left_out: Sequence[str] = ()
     ) -> tuple[dict[str, Any], frozenset[str]]:
         """The fields of ``kind`` that ``values`` give, and the names of those that are given wrongly.
 
-        A field's metadata ``read`` gives the reader where its type does not imply one.
+        A field's annotation says how it is written and between which bounds it lies. Of a value with fields of its own,
+        those that are right are given even where others are wrong: it has the defaults in their place.
         """
         if not isinstance(values, Mapping):
             self.breaches.append(f"{where}: expected keys and values, got {type(values).__name__}")
-            return {}, frozenset()
+            return {}, frozenset(item.name for item in fields(kind))
         known = {item.name: item for item in fields(kind) if item.name not in left_out}
         taken: dict[str, Any] = {}
         wrong: set[str] = set()
@@ -38,10 +40,12 @@ class Reading:
             taken[key] = self._value(value, known[key], where=where)
             if len(self.breaches) > before:
                 wrong.add(key)
-        missing = [name for name, item in known.items() if name not in values and _is_required(item)]
-        self.breaches += [f"{where}: {name} is missing" for name in missing]
-        wrong.update(missing)
-        return {key: value for key, value in taken.items() if key not in wrong}, frozenset(wrong)
+        for name, item in known.items():
+            if name not in values and _is_required(item):
+                purpose = next((rule.missing for rule in parts_of(item.type)[1] if isinstance(rule, Form)), "")
+                self.breaches.append(f"{where}: {name} is missing{purpose and f': {purpose}'}")
+                wrong.add(name)
+        return {key: each for key, each in taken.items() if key not in wrong or is_dataclass(each)}, frozenset(wrong)
 
     def _hint(self, key: Any, known: Iterable[str]) -> str:
         if len(self.breaches) >= BREACHES_LISTED_MAX:
@@ -49,33 +53,40 @@ class Reading:
         return near(key, known) or f" known: {', '.join(sorted(known))}"
 
     def _value(self, value: Any, field: Field[Any], *, where: str) -> Any:
-        read: Callable[[Any], Any] | None = field.metadata.get("read")
+        _, rules, _ = parts_of(field.type)
         try:
-            return read(value) if read else self._of_kind(value, field.type, where=f"{where}: {field.name}")
+            return self._of_kind(value, field.type, where=f"{where}: {field.name}")
+        except Invalid as error:
+            self.breaches += [f"{where}: {field.name}: {breach}" for breach in error.breaches]
         except (TypeError, ValueError, OverflowError) as error:
-            self.breaches.append(f"{where}: {field.name}={_shown(value)}: {error}")
+            is_secret = any(isinstance(rule, Form) and rule.is_secret for rule in rules)
+            self.breaches.append(f"{where}: {field.name}{'' if is_secret else f'={_shown(value)}'}{_said(error)}")
 
     def _of_kind(self, value: Any, kind: Any, *, where: str) -> Any:
         """``value`` as a ``kind``. What is wrong inside it is in ``breaches``; what is wrong with it is raised."""
-        if isinstance(kind, UnionType):
-            given = next(each for each in get_args(kind) if each is not type(None))
-            return None if value is None else self._of_kind(value, given, where=where)
+        kind, rules, is_optional = parts_of(kind)
+        if value is None and is_optional:
+            return None
+        for rule in rules:
+            if isinstance(rule, Form):
+                return _within(rule.read(value), rules)
         if is_dataclass(kind):
             return self._nested(value, kind, where=where)
         if get_origin(kind) is tuple:
             return self._list(value, get_args(kind)[0], where=where)
         if get_origin(kind) is not None:
             return self._table(value, get_args(kind)[1], where=where)
-        return _plain(value, kind)
+        return _within(_plain(value, kind, "".join(f" {rule.place}" for rule in rules)), rules)
 
     def _nested(self, value: Any, kind: Any, *, where: str) -> Any:
         taken, wrong = self.fields_of(kind, value, where=where)
-        if wrong or not isinstance(value, Mapping):
+        if any(item.name not in taken and _is_required(item) for item in fields(kind)):
             return None
         try:
             return kind(**taken)
         except Invalid as error:
-            self.breaches += [f"{where}: {breach}" for breach in error.breaches]
+            if not wrong:  # else it may be about a value that nobody wrote
+                self.breaches += [f"{where}: {breach}" for breach in error.breaches]
 
     def _list(self, value: Any, kind: Any, *, where: str) -> tuple[Any, ...]:
         what = "text" if kind is str else "keys and values"
@@ -91,8 +102,60 @@ class Reading:
             try:
                 read[key] = self._of_kind(each, kind, where=f"{where}.{key}")
             except (TypeError, ValueError, OverflowError) as error:
-                self.breaches.append(f"{where}.{key}={_shown(each)}: {error}")
+                self.breaches.append(f"{where}.{key}={_shown(each)}{_said(error)}")
         return read
+
+
+class _OutOfRange(ValueError):
+    """A number breaks its bounds. The text goes on where ``key=value`` ends."""
+
+
+def _within(value: Any, rules: Iterable[Any]) -> Any:
+    for rule in rules:
+        if isinstance(rule, Range) and value not in rule:
+            raise _OutOfRange(str(rule))
+    return value
+
+
+def _said(error: Exception) -> str:
+    return f" {error}" if isinstance(error, _OutOfRange) else f": {error}"
+
+
+def range_breaches(value: Any, kind: Any, *, within: str = "") -> Iterator[tuple[str, str]]:
+    """Each field of ``value``, which has those of ``kind``, that breaks the bounds of its annotation, and the sentence.
+
+    The fields of values inside it are named with the path that leads there.
+    """
+    for name, rules, nested in _ranged(kind):
+        found, path = getattr(value, name), f"{within}{name}"
+        for where, each in _each(found, path):
+            if nested is not None and is_dataclass(each):
+                yield from ((name, text) for _, text in range_breaches(each, nested, within=f"{where}."))
+            elif each is not None:
+                yield from ((name, f"{where}={_shown(each)} {rule}") for rule in rules if each not in rule)
+
+
+def _each(value: Any, path: str) -> Iterable[tuple[str, Any]]:
+    if isinstance(value, tuple):
+        return ((f"{path}[{index}]", each) for index, each in enumerate(value))
+    if isinstance(value, Mapping):
+        return ((f"{path}.{key}", each) for key, each in value.items())
+    return ((path, value),)
+
+
+@cache
+def _ranged(kind: Any) -> tuple[tuple[str, tuple[Range, ...], Any], ...]:
+    """The fields of ``kind`` that have bounds: their name, the bounds, and the type of the values inside."""
+    found: list[tuple[str, tuple[Range, ...], Any]] = []
+    for item in fields(kind):
+        inner, rules, _ = parts_of(item.type)
+        if get_origin(inner) is not None:
+            inner, rules, _ = parts_of(get_args(inner)[0 if get_origin(inner) is tuple else 1])
+        ranges = tuple(rule for rule in rules if isinstance(rule, Range))
+        nested: Any = inner if is_dataclass(inner) else None
+        if ranges or (nested and _ranged(nested)):
+            found.append((item.name, ranges, nested))
+    return tuple(found)
 
 
 def to_mapping(value: Any) -> Any:
@@ -129,20 +192,24 @@ def _is_required(item: Field[Any]) -> bool:
     return item.default is MISSING and item.default_factory is MISSING
 
 
-def _plain(value: Any, kind: Any) -> Any:
-    """``value`` as a word of an enumeration, a number or a text."""
+def _plain(value: Any, kind: Any, place: str) -> Any:
+    """``value`` as a word of an enumeration, a number or a text; ``place`` says where a number must lie."""
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         if value not in list(kind):
             meant = near(value, kind)
             raise ValueError(f"expected one of {', '.join(kind)}{f';{meant}' if meant else ''}")
         return kind(value)
+    if kind is bool:
+        if not isinstance(value, bool):
+            raise TypeError("expected true or false")
+        return value
     if kind is float:
         if not is_number(value):
-            raise TypeError("expected a number")
+            raise TypeError(f"expected a number{place}")
         return float(value)
     if kind is int:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError("expected a whole number")
+            raise TypeError(f"expected a whole number{place}")
         return value
     if not isinstance(value, str):
         raise TypeError("expected text")

@@ -5,16 +5,34 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import StrEnum
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 from headway.errors import Invalid
 from headway.scaling.arithmetic import DAY_S
+from headway.scaling.keys import Range
 from headway.scaling.mapping import Reading, is_number, to_mapping
 from headway.scaling.model import FailureLimit, Mode, Objective
 from headway.scaling.profile_keys.pauses import Pause
 from headway.scaling.profile_keys.presets import with_preset
-from headway.scaling.profile_keys.rules import NAME_LENGTH_MAX, PRIORITY_MAX, WORKERS_MAX, breaches_of, refuse
-from headway.scaling.profile_keys.schedule import UTC_NAME, Bounds, Schedule, Zones, bounds_at, moment_s
+from headway.scaling.profile_keys.rules import NAME_LENGTH_MAX, breaches_of, refuse
+from headway.scaling.profile_keys.schedule import (
+    UTC_NAME,
+    WORKERS_MAX,
+    Bounds,
+    Moment,
+    Schedule,
+    Workers,
+    Zones,
+    bounds_at,
+)
+
+ACTIVATION_JOBS_MAX = 1_000_000
+COST_MAX = 1e9
+EVALUATIONS_MAX = 17_280  # a day of them, 5 s apart
+PRIORITY_MAX = 1_000_000
+RATE_MAX = 1e9
+RISK_MAX = 100.0
+WEIGHT_MAX = 1_000.0
 
 __all__ = [
     "DAY_S",
@@ -30,6 +48,12 @@ __all__ = [
     "profile_from_mapping",
     "profile_to_mapping",
 ]
+
+
+Cost = Annotated[float, Range(0, COST_MAX, "low")]
+UpToADay = Annotated[float, Range(0, DAY_S, unit="seconds")]
+Step = Annotated[int, Range(1, WORKERS_MAX)]
+StepFraction = Annotated[float, Range(0, WORKERS_MAX, "low", why="0.5 is half of the last target")]
 
 
 class Forecast(StrEnum):
@@ -55,8 +79,8 @@ class Fallback(StrEnum):
 class Override:
     """A count that an operator has set for a while, and why."""
 
-    workers: int
-    until_s: float = field(metadata={"read": moment_s})
+    workers: Workers
+    until_s: Moment
     reason: str
 
     def __post_init__(self) -> None:
@@ -90,54 +114,54 @@ class Profile:
     objective: Objective = field(default_factory=Objective)
     member_objectives: Mapping[str, Objective] = field(default_factory=dict)
     """Of queues with an objective other than the pool's."""
-    workers_min: int = 0
-    workers_max: int = 20
-    activation_jobs: int = 0
+    workers_min: Workers = 0
+    workers_max: Workers = 20
+    activation_jobs: Annotated[int, Range(0, ACTIVATION_JOBS_MAX)] = 0
     """At zero, the pool wakes only for more jobs than this."""
-    activation_wait_s: float | None = None
+    activation_wait_s: Annotated[float, Range(0, DAY_S, unit="seconds", why="no job waits for ever")] | None = None
     """Or for one that has waited so long; ``None``: as long as the objective lets it."""
     schedules: tuple[Schedule, ...] = ()
     pinned: int | None = None
     """Exactly so many workers, whatever waits."""
-    rate_limit_per_s: float | None = None
+    rate_limit_per_s: Cost | None = None
     """What the service that the jobs call allows; no more slots than ``rate_limit_per_s`` × service time."""
-    priority: int = 100
-    weight: float = 1.0
+    priority: Annotated[int, Range(0, PRIORITY_MAX)] = 100
+    weight: Annotated[float, Range(0, WEIGHT_MAX, "low")] = 1.0
     """Its share of scarce room among pools of the same priority."""
     placement: Placement = field(default_factory=Placement)
     strategy: str = "hybrid"
-    strategy_options: Mapping[str, float] = field(default_factory=dict)
-    risk: float = 1.0
+    strategy_options: Mapping[str, Annotated[float, Range(-RATE_MAX, RATE_MAX)]] = field(default_factory=dict)
+    risk: Annotated[float, Range(0, RISK_MAX, "low")] = 1.0
     """Moves ``hybrid`` between attainment and cost; 1 is as measured."""
     forecast: Forecast = Forecast.AUTO
-    hold_up_s: float = 0.0
+    hold_up_s: UpToADay = 0.0
     """A greater count is taken only when it was wanted for this long."""
-    hold_down_s: float | None = None
+    hold_down_s: UpToADay | None = None
     """A lower count is taken only when it was enough for this long; ``None``: as long as was cheapest for the pool."""
-    step_up_workers: int | None = None
-    step_up_fraction: float | None = None
-    step_down_workers: int | None = None
-    step_down_fraction: float | None = None
-    tolerance_fraction: float = 0.0
+    step_up_workers: Step | None = None
+    step_up_fraction: StepFraction | None = None
+    step_down_workers: Step | None = None
+    step_down_fraction: StepFraction | None = None
+    tolerance_fraction: Annotated[float, Range(0, 1, "high")] = 0.0
     """A change smaller than this part of the last target is not made."""
-    stale_after_s: float = 20.0
+    stale_after_s: UpToADay = 20.0
     """Metrics older than this are no ground for a lower count."""
-    fallback_workers: int | None = None
+    fallback_workers: Annotated[int, Range(1, WORKERS_MAX, why="no failed source empties a pool")] | None = None
     """The count without metrics, once they have stayed away; ``None`` holds the last target."""
     fallback: Fallback = Fallback.FIXED
     """Whether that count holds as it is, only where it is higher or lower than the present one, or the present one."""
-    fallback_after_s: float = 300.0
+    fallback_after_s: UpToADay = 300.0
     """Metrics that are older have stayed away."""
-    fallback_after_evaluations: int | None = None
+    fallback_after_evaluations: Annotated[int, Range(1, EVALUATIONS_MAX)] | None = None
     """So many evaluations in a row without fresh metrics; where it is given, it counts, and not the age."""
     failure_limit: FailureLimit = field(default_factory=FailureLimit)
     """From when on the pool is shown as failing; it moves no count."""
-    cost_per_worker_hour: float | None = None
-    budget_per_hour: float | None = None
-    budget_per_day: float | None = None
+    cost_per_worker_hour: Cost | None = None
+    budget_per_hour: Cost | None = None
+    budget_per_day: Cost | None = None
     budget_time_zone: str = UTC_NAME
     """By whose clock a day of the budget begins and ends."""
-    service_time_guess_s: float | None = None
+    service_time_guess_s: Annotated[float, Range(0, DAY_S, "low", unit="seconds")] | None = None
     """Used until a job of the pool has finished; ``None``: each job that would be late gets a slot of its own."""
 
     def __post_init__(self) -> None:
@@ -206,7 +230,7 @@ def profile_from_mapping(pool: str, values: Mapping[str, Any]) -> Profile:
     taken, wrong = reading.fields_of(Profile, _whole(values), where=where, left_out=("pool",))
     draft = SimpleNamespace(**{**_defaults(), **taken, "pool": pool})
     # A rule about a key that cannot be read would report a value that nobody wrote.
-    broken = [breach.text for breach in breaches_of(draft) if not breach.keys & wrong]
+    broken = [breach.text for breach in breaches_of(draft, Profile) if not breach.keys & wrong]
     breaches = [*reading.breaches, *(f"{where}: {text}" for text in broken)]
     if breaches:
         raise Invalid(*breaches)

@@ -1,26 +1,33 @@
 """What is known of a queue, and what is wanted of it."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from headway.scaling.arithmetic import DAY_S
+from headway.scaling.keys import Range
 from headway.scaling.model.due_jobs import DelayedJobs
+
+OBJECTIVE_WINDOW_MAX_S = 900.0  # finished waits are kept at hand for this long
+FAILURE_WINDOW_MIN_S, FAILURE_WINDOW_MAX_S = 30.0, 300.0  # what ended is kept at hand for as long as the latter
+FAILED_JOBS_MAX = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
     """The objective: ``percentile`` % of the jobs of a window of ``window_s`` start within ``target_s``."""
 
-    target_s: float = 10.0
-    percentile: float = 99.0
-    window_s: float = 120.0
+    target_s: Annotated[float, Range(0, DAY_S, "low", unit="seconds")] = 10.0
+    percentile: Annotated[float, Range(0, 100, "both")] = 99.0
+    window_s: Annotated[float, Range(0, OBJECTIVE_WINDOW_MAX_S, "low")] = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureLimit:
     """From when on failures are an incident: more than ``share`` of the jobs that ended in ``window_s`` failed."""
 
-    share: float = 0.2
-    window_s: float = 300.0
-    jobs_min: int = 3
+    share: Annotated[float, Range(0, 1, "high", why="0.2 is 20 %")] = 0.2
+    window_s: Annotated[float, Range(FAILURE_WINDOW_MIN_S, FAILURE_WINDOW_MAX_S)] = 300.0
+    jobs_min: Annotated[int, Range(1, FAILED_JOBS_MAX)] = 3
     """Fewer failed jobs than these are none: a single job that fails at night must wake nobody."""
 
 

@@ -1,12 +1,12 @@
 """What a pause keeps. The count is that of the moment at which the pause began; lost hosts do not change it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from headway.errors import Invalid
 from headway.scaling.model import Mode
-from headway.scaling.profile_keys.schedule import moment_s, text_of
+from headway.scaling.profile_keys.schedule import Moment, text_of
 
 PAUSES = frozenset({Mode.PAUSE, Mode.PAUSE_UP, Mode.PAUSE_DOWN})
 NEVER_DOWN = frozenset({Mode.PAUSE, Mode.PAUSE_DOWN})
@@ -15,17 +15,13 @@ WORDS: Mapping[Mode, str] = MappingProxyType(
 )
 
 
-def _maybe_moment_s(value: object) -> float | None:
-    return None if value is None else moment_s(value)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
     """A pause that an operator has set: in which direction, why, and until when. After it the pool acts again."""
 
     mode: Mode = Mode.PAUSE
     reason: str | None = None
-    until_s: float | None = field(default=None, metadata={"read": _maybe_moment_s})
+    until_s: Moment | None = None
     """``None``: until somebody ends it."""
 
     def __post_init__(self) -> None:

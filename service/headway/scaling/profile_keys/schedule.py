@@ -9,13 +9,17 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Annotated
 
 from headway.errors import Invalid
 from headway.scaling.arithmetic import DAY_S
+from headway.scaling.keys import Form, Range
 from headway.scaling.mapping import is_number
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 UTC_NAME = "UTC"
+WORKERS_MAX = 10_000  # beyond this a typing error is likelier than a wish
+Workers = Annotated[int, Range(0, WORKERS_MAX)]
 
 Zone = tzinfo
 UTC_ZONE: Zone = UTC
@@ -40,8 +44,8 @@ class Schedule:
     days: tuple[str, ...] = DAYS
     """Of a recurring one."""
     time_zone: str = UTC_NAME
-    workers_min: int | None = None
-    workers_max: int | None = None
+    workers_min: Workers | None = None
+    workers_max: Workers | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -136,6 +140,9 @@ def moment_s(value: object) -> float:
     if moment is None or moment.tzinfo is None:
         raise ValueError("expected a time with its zone, as 2026-11-27T08:00+01:00 or 2026-11-27T07:00Z")
     return moment.timestamp()
+
+
+Moment = Annotated[float, Form(read=moment_s, schema={"anyOf": [{"type": "number"}, {"type": "string"}]})]
 
 
 def text_of(at_s: float) -> str:
