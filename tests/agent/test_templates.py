@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from headway.agent.config.host_file import DURATION_MAX_S, HOST_CORES_MAX, HostFile, load
+from headway.agent.config.host_file_values import EXPECTED_MEMORY, memory_bytes, signal_number
 from headway.agent.config.templates import Log, Recycle, Reporter
-from headway.agent.config.toml_reader import EXPECTED_MEMORY, memory_bytes, signal_number
 from headway.control.agents.report_validation import check_report
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.model import HostCapacity
@@ -112,20 +112,23 @@ def test_mistakes_in_how_workers_are_maintained_are_reported_too(tmp_path: Path)
         """,
     )
     assert reported == [
-        "template 'train': user 'nobody-of-this-name' is not known on this machine: create it, or leave the key out",
-        "template 'train': recycle: after_s = -1: expected a number of more than 0",
-        "template 'train': recycle: jobs = 0: expected a whole number from 1 to 1000000000000",
-        "template 'train': recycle: unknown key 'memory'; did you mean 'memory_bytes'?",
-        "template 'train': log: files = 1000: expected a whole number from 0 to 100",
-        "template 'train': log: bytes_max must be at least 4096",
-        "template 'train': resources: measured = 'no': expected true or false",
-        "template 'train': labels = 'gpu': expected a table",
-        "template 'train': isolation_drain_after_s = 0: expected a number of more than 0, at most 10000000000",
-        "template 'train': reporter = 'rq': expected one of celery, none",
-        "template 'train': resources: gpus = 1, but [host] says gpus = 0: no worker would fit",
-        "template 'train': environment sets CUDA_VISIBLE_DEVICES, which the agent gives to each worker that needs gpus",
+        "[host]: starting_max=0 must lie in 1..1000000000000",
         "[host]: labels: 'zone' must be a name and have a text of at most 200 characters, as in labels = {zone = 'a'}",
-        "[host]: starting_max = 0: expected a whole number from 1 to 1000000000000",
+        "template 'train': isolation_drain_after_s=0 must lie above 0, up to 10000000000",
+        "template 'train': labels='gpu': expected a table",
+        "template 'train': resources: measured='no': expected true or false",
+        "template 'train': recycle: after_s=-1 must lie above 0, up to 1000000000000",
+        "template 'train': recycle: jobs=0 must lie in 1..1000000000000",
+        "template 'train': recycle: unknown key 'memory'; did you mean 'memory_bytes'?",
+        "template 'train': log: bytes_max=10 must lie in 4096..1024000000000000",
+        "template 'train': log: files=1000 must lie in 0..100",
+        "template 'train': reporter='rq': expected one of celery, none",
+        "template 'train': user 'nobody-of-this-name' is not known on this machine: create it, or leave the key out",
+        "template 'train': resources: gpus = 1, but [host] says gpus = 0: no worker would fit",
+        (
+            "template 'train': environment sets CUDA_VISIBLE_DEVICES, which the agent gives to each worker that "
+            "needs gpus"
+        ),
     ]
 
 
@@ -135,16 +138,16 @@ def test_names_that_the_control_plane_would_refuse_are_reported_here(tmp_path: P
     text = "".join(f'[templates."{each}"]\nargv = ["sh"]\n' for each in ("", name, long))
     text += f'[host]\nname = "{long}"\nlabels = {{ "{name}" = "a", zone = "{long}" }}\n'
     reported = breaches(tmp_path, text)
-    assert [each.partition(" its name")[0] for each in reported[:3]] == [
+    assert [each.partition(" its name")[0] for each in reported[3:]] == [
         "template '':",
         r"template 'a\x00b':",
         f"template '{long}':",
     ]
-    assert [each.partition(" must")[0] for each in reported[3:5]] == [
+    assert [each.partition(" must")[0] for each in reported[:2]] == [
         r"[host]: labels: 'a\x00b'",
         "[host]: labels: 'zone'",
     ]
-    assert reported[5:] == ["[host]: name has more than 200 characters"]
+    assert reported[2:3] == ["[host]: name has more than 200 characters"]
 
 
 def test_numbers_that_the_control_plane_would_refuse_are_reported_here(tmp_path: Path) -> None:
@@ -162,13 +165,12 @@ def test_numbers_that_the_control_plane_would_refuse_are_reported_here(tmp_path:
         templates=(mail.reported(),),
     )
     check_report(report)
-    expected_number = "template 'mail': isolation_drain_after_s = 20000000000.0: expected a number "
     reported = breaches(tmp_path, text.format(2 * DURATION_MAX_S, 2 * HOST_CORES_MAX, 1025))
     assert reported == [
-        "template 'mail': drain_timeout_s = 20000000000.0: expected a number from 0 to 10000000000",
-        "template 'mail': resources: cpu_cores = 2000000.0: expected a number from 0 to 1000000",
-        f"template 'mail': resources: memory_bytes = '1025 TB': {EXPECTED_MEMORY}",
-        expected_number + "of more than 0, at most 10000000000",
+        "template 'mail': isolation_drain_after_s=20000000000 must lie above 0, up to 10000000000",
+        "template 'mail': drain_timeout_s=20000000000 must lie in 0..10000000000",
+        "template 'mail': resources: cpu_cores=2000000 must lie in 0..1000000",
+        f"template 'mail': resources: memory_bytes='1025 TB': {EXPECTED_MEMORY}",
     ]
 
 
@@ -209,27 +211,27 @@ def test_all_mistakes_are_reported_together_and_by_name(tmp_path: Path) -> None:
         """,
     )
     assert reported == [
-        "template 'mail': slots = 0: expected a whole number from 1 to 10000",
-        "template 'mail': stop_signal KILL would let no job finish: name the signal that the worker drains on",
-        f"template 'mail': resources: memory_bytes = '12 apples': {EXPECTED_MEMORY}",
-        "template 'mail': resources: unknown key 'disk'; known: cpu_cores, gpus, measured, memory_bytes",
+        "[host]: reserve_cpu_cores=-1 must lie in 0..1000000000000",
+        (
+            "[host]: unknown key 'colour'; known: gpus, labels, name, reserve_cpu_cores, reserve_memory, "
+            "starting_max, workers_max"
+        ),
         "template 'mail': unknown key 'slotz'; did you mean 'slots'?",
+        "template 'mail': slots=0 must lie in 1..10000",
+        f"template 'mail': resources: memory_bytes='12 apples': {EXPECTED_MEMORY}",
+        "template 'mail': resources: unknown key 'disk'; known: cpu_cores, gpus, measured, memory_bytes",
+        "template 'mail': stop_signal KILL would let no job finish: name the signal that the worker drains on",
         "template 'mail': program 'rqq' is not on PATH: install it, or give its whole path in argv",
-        "template 'web': argv is missing: the program and its arguments, as in argv = ['rq', 'worker', 'mail']",
         "template 'web': environment: 'PORT' must be a name without '=' and its value a text in quotes",
-        "template 'web': environment sets HEADWAY_POOL, which is the agent's own mark",
+        "template 'web': argv is missing: the program and its arguments, as in argv = ['rq', 'worker', 'mail']",
         "template 'web': ready_after_s and ready_pattern exclude each other: keep one",
         "template 'web': ready_pattern '(' is no regular expression: missing ), unterminated subpattern at position 0",
+        "template 'web': environment sets HEADWAY_POOL, which is the agent's own mark",
         f"template 'web': working_directory {tmp_path}/nowhere is no folder",
-        "template 'slow': argv = 'celery worker': expected a list of texts, as in ['rq', 'worker']",
-        "template 'slow': ready_timeout_s = True: expected a number of at least 0",
+        "template 'slow': argv='celery worker': expected a list of texts, as in ['rq', 'worker']",
+        "template 'slow': ready_timeout_s=True: expected a number in 0..1000000000000",
+        "template 'slow': drain_timeout_s='60s': expected a number in 0..10000000000",
         "template 'slow': ready_timeout_s needs a ready_pattern to wait for",
-        "template 'slow': drain_timeout_s = '60s': expected a number from 0 to 10000000000",
-        "[host]: reserve_cpu_cores = -1: expected a number of at least 0",
-        (
-            "[host]: unknown key 'colour'; known: gpus, labels, name, reserve_cpu_cores, reserve_memory, starting_max, "
-            "workers_max"
-        ),
     ]
 
 
@@ -243,11 +245,11 @@ def test_the_value_of_a_variable_is_in_no_message(tmp_path: Path) -> None:
     ("text", "reported"),
     [
         ("", "it has no [templates.NAME]: the host could run nothing"),
-        ("templates = 3", "the file: templates = 3: expected tables, as in [templates.NAME]"),
+        ("templates = 3", "the file: templates=3: expected tables, as in [templates.NAME]"),
         ("[template.a]\nargv = ['sh']", "the file: unknown key 'template'; did you mean 'templates'?"),
         ("[templates.a]\nargv = ['./gone']", "template 'a': program './gone' is not there or not executable"),
         ("[templates.a]\nargv = ['./host.toml']", "template 'a': program './host.toml' is not there or not executable"),
-        ("[templates.a]\nargv = ['']", "template 'a': argv = ['']: expected a list of texts, as in ['rq', 'worker']"),
+        ("[templates.a]\nargv = ['']", "template 'a': argv=['']: expected a list of texts, as in ['rq', 'worker']"),
     ],
 )
 def test_what_cannot_be_run_is_one_line(tmp_path: Path, text: str, reported: str) -> None:

@@ -5,26 +5,108 @@ import re
 import shutil
 import signal
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from headway.agent.config import templates
 from headway.agent.config.celery_command import worker_word
-from headway.agent.config.templates import MARKS, VISIBLE_GPUS, Log, Ready, Recycle, Reporter, Stop, Template
-from headway.agent.config.toml_reader import TOML_NAME_CHARS_MAX, TomlTable, is_name
+from headway.agent.config.host_file_values import (
+    NUMBER_MAX,
+    TOML_NAME_CHARS_MAX,
+    Labels,
+    Program,
+    SignalNumber,
+    Size,
+    Table,
+    Templates,
+    Texts,
+    Variables,
+    is_name,
+)
+from headway.agent.config.templates import (
+    CPU_CORES,
+    MARKS,
+    MEMORY_BYTES,
+    READY_TIMEOUT_S,
+    TEMPLATE_READY_AFTER_S,
+    VISIBLE_GPUS,
+    Log,
+    Ready,
+    Recycle,
+    Reporter,
+    Stop,
+    Template,
+)
 from headway.agent.system.users import account
 from headway.errors import Invalid, Misconfigured
 from headway.local.ownership import why_foreign
+from headway.scaling.fields import taken_from
+from headway.scaling.keys import Range, Text
+from headway.scaling.mapping import Reading
 
 HOST_WORKERS_MAX = 1_000  # on one host: far more than have a use for its cores, far fewer than would bring it down
-GPUS_MAX = 1_000
-LOG_FILES_MAX = 100
 # The control plane refuses more than these, and with them the whole report of the host.
-HOST_CORES_MAX = 1e6
-DURATION_MAX_S = 1e10
-HOST_FILE_LOG_BYTES_MIN = 4096  # less would cut off the last words of a worker that failed
+HOST_CORES_MAX = 10**6
+DURATION_MAX_S = 10**10
+
+Gpus = Annotated[int, Range(0, 1_000)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostTable:
+    """The keys of ``[host]``."""
+
+    name: Text | None = None
+    reserve_cpu_cores: Annotated[float, Range(0, NUMBER_MAX)] = 0.0
+    reserve_memory: Size = 0
+    gpus: Gpus = 0
+    labels: Labels = field(default_factory=dict)
+    starting_max: Annotated[int, Range(1, NUMBER_MAX)] | None = None
+    workers_max: Annotated[int, Range(0, 100_000)] = HOST_WORKERS_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourcesTable:
+    """The keys of ``[templates.NAME.resources]``."""
+
+    cpu_cores: Annotated[float, Range(0, HOST_CORES_MAX)] = CPU_CORES
+    memory_bytes: Size = MEMORY_BYTES
+    gpus: Gpus = 0
+    measured: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateTable:
+    """The keys of ``[templates.NAME]``."""
+
+    argv: Program
+    burst_arguments: Texts = ()
+    working_directory: Text = "."
+    slots: Annotated[int, Range(1, 10_000)] = 1
+    environment: Variables = field(default_factory=dict)
+    ready_after_s: Annotated[float, Range(0, NUMBER_MAX)] = TEMPLATE_READY_AFTER_S
+    ready_pattern: Text | None = None
+    ready_timeout_s: Annotated[float, Range(0, NUMBER_MAX)] = READY_TIMEOUT_S
+    stop_signal: SignalNumber = signal.SIGTERM
+    drain_timeout_s: Annotated[float, Range(0, DURATION_MAX_S)] | None = None
+    force_signal: SignalNumber = signal.SIGKILL
+    niceness: Annotated[int, Range(0, 19)] = 0
+    user: Text | None = None
+    labels: Labels = field(default_factory=dict)
+    isolation_drain_after_s: Annotated[float, Range(0, DURATION_MAX_S, "low")] | None = None
+    reporter: Reporter | None = None
+    resources: ResourcesTable = field(default_factory=ResourcesTable)
+    recycle: Recycle = field(default_factory=Recycle)
+    log: Log = field(default_factory=Log)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTables:
+    """The tables of the file, which are read one by one, each under its name."""
+
+    host: Table = field(default_factory=dict)
+    templates: Templates = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,166 +161,101 @@ def _owners_text(path: Path) -> str:
         return file.read()
 
 
-def host_file_of(
-    document: Mapping[str, Any],
-    *,
-    folder: Path,
-    breaches: list[str],
-    table: Callable[[Mapping[str, Any], str, list[str]], TomlTable] = TomlTable,
-) -> HostFile:
-    """What ``document`` says, with the mistakes in ``breaches``; relative paths begin in ``folder``.
-
-    Each table of it is read by a ``table``.
-    """
-    top = table(document, "the file", breaches)
-    host = table(top.table("host"), "[host]", breaches)
-    gpus = host.whole("gpus", default=0, least=0, most=GPUS_MAX)
-    found = HostFile(
-        templates={
-            name: _template(name, table(body, f"template {name!r}", breaches), folder=folder, gpus=gpus)
-            for name, body in top.tables("templates").items()
-        },
-        name=host.text("name"),
-        reserve_cpu_cores=host.number("reserve_cpu_cores", default=0.0),
-        reserve_memory_bytes=host.memory_bytes("reserve_memory", default=0),
-        gpus=gpus,
-        labels=host.labels("labels"),
-        starting_max=host.whole_if_any("starting_max", least=1),
-        workers_max=host.whole("workers_max", default=HOST_WORKERS_MAX, least=0, most=100_000),
-    )
-    if found.name is not None and not is_name(found.name):
-        host.breach(f"name has more than {TOML_NAME_CHARS_MAX} characters")
-    if not found.templates and not breaches:
+def host_file_of(document: Mapping[str, Any], *, folder: Path, breaches: list[str]) -> HostFile:
+    """What ``document`` says, with the mistakes in ``breaches``; relative paths begin in ``folder``."""
+    reading = Reading(breaches)
+    top, _ = reading.fields_of(FileTables, document, where="the file")
+    given, _ = reading.fields_of(HostTable, top.get("host", {}), where="[host]")
+    host = HostTable(**given)
+    if host.name is not None and not is_name(host.name):
+        breaches.append(f"[host]: name has more than {TOML_NAME_CHARS_MAX} characters")
+    templates = {
+        name: _template(name, table, folder=folder, gpus=host.gpus, reading=reading)
+        for name, table in top.get("templates", {}).items()
+    }
+    if not templates and not breaches:
         breaches.append("it has no [templates.NAME]: the host could run nothing")
-    host.close()
-    top.close()
-    return found
+    return taken_from(HostFile, host, templates=templates, reserve_memory_bytes=host.reserve_memory)
 
 
-def _template(name: str, table: TomlTable, *, folder: Path, gpus: int) -> Template:
-    if not is_name(name):
-        table.breach(f"its name must have 1 to {TOML_NAME_CHARS_MAX} characters, none of them zero")
-    resources = table.inner("resources")
-    argv = table.words("argv", is_needed=True)
-    template = Template(
+def _template(name: str, given: Mapping[str, Any], *, folder: Path, gpus: int, reading: Reading) -> Template:
+    where = f"template {name!r}"
+    taken, _ = reading.fields_of(TemplateTable, given, where=where)
+    table = TemplateTable(**{"argv": (), **taken})
+    variables = given.get("environment")
+    names = frozenset(variables if isinstance(variables, dict) else ())  # one that is wrong hides no other
+    by_argv = Reporter.NONE if worker_word(table.argv) is None else Reporter.CELERY
+    template = taken_from(
+        Template,
+        table,
+        table.resources,
         name=name,
-        argv=argv,
-        burst_arguments=table.words("burst_arguments"),
-        working_directory=str(folder / (table.text("working_directory") or ".")),
-        slots=table.whole("slots", default=1, least=1, most=10_000),
-        environment=_environment(table),
-        user=_user(table),
-        ready=_ready(table),
-        stop=_stop(table),
-        recycle=_recycle(table.inner("recycle")),
-        log=_log(table.inner("log")),
-        cpu_cores=resources.number("cpu_cores", default=templates.CPU_CORES, most=HOST_CORES_MAX),
-        memory_bytes=resources.memory_bytes("memory_bytes", default=templates.MEMORY_BYTES),
-        gpus=resources.whole("gpus", default=0, least=0, most=GPUS_MAX),
-        is_measured=resources.flag("measured", default=True),
-        niceness=table.whole("niceness", default=0, least=0, most=19),
-        labels=table.labels("labels"),
-        isolation_drain_after_s=table.number_if_any("isolation_drain_after_s", most=DURATION_MAX_S),
-        reporter=_reporter(table, argv),
+        working_directory=str(folder / table.working_directory),
+        is_measured=table.resources.measured,
+        ready=Ready(after_s=table.ready_after_s, pattern=table.ready_pattern, timeout_s=table.ready_timeout_s),
+        stop=taken_from(Stop, table),
+        recycle=replace(table.recycle, memory_bytes=table.recycle.memory_bytes or None),
+        reporter=table.reporter or by_argv,
     )
-    resources.close()
-    table.close()
-    _check_isolation(template, table)
-    _check_gpus(template, table, gpus=gpus)
-    _check_program(template, table)
+    checks = (
+        *_name_breaches(name),
+        *_user_breaches(table.user),
+        *_ready_breaches(table, given),
+        *_stop_breaches(table, given),
+        *_gpu_breaches(table, host_gpus=gpus, variables=names),
+        *(f"environment sets {each}, which is the agent's own mark" for each in sorted(MARKS & names)),
+        *_program_breaches(template),
+    )
+    reading.breaches += [f"{where}: {breach}" for breach in checks]
     return template
 
 
-def _environment(table: TomlTable) -> Mapping[str, str]:
-    environment = table.environment("environment")
-    for name in sorted(MARKS & set(environment)):
-        table.breach(f"environment sets {name}, which is the agent's own mark")
-    return environment
+def _name_breaches(name: str) -> Iterator[str]:
+    if not is_name(name):
+        yield f"its name must have 1 to {TOML_NAME_CHARS_MAX} characters, none of them zero"
 
 
-def _user(table: TomlTable) -> str | None:
-    user = table.text("user")
+def _user_breaches(user: str | None) -> Iterator[str]:
     try:
         if user is not None:
             account(user)
     except ValueError as error:
-        table.breach(str(error))
-    return user
+        yield str(error)
 
 
-def _ready(table: TomlTable) -> Ready:
-    given = Ready(
-        after_s=table.number("ready_after_s", default=templates.TEMPLATE_READY_AFTER_S),
-        pattern=table.text("ready_pattern"),
-        timeout_s=table.number("ready_timeout_s", default=templates.READY_TIMEOUT_S),
-    )
-    if table.has("ready_pattern") and table.has("ready_after_s"):
-        table.breach("ready_after_s and ready_pattern exclude each other: keep one")
-    if table.has("ready_timeout_s") and not table.has("ready_pattern"):
-        table.breach("ready_timeout_s needs a ready_pattern to wait for")
+def _ready_breaches(table: TemplateTable, given: Mapping[str, Any]) -> Iterator[str]:
+    if "ready_pattern" in given and "ready_after_s" in given:
+        yield "ready_after_s and ready_pattern exclude each other: keep one"
+    if "ready_timeout_s" in given and "ready_pattern" not in given:
+        yield "ready_timeout_s needs a ready_pattern to wait for"
     try:
-        re.compile(given.pattern or "")
+        re.compile(table.ready_pattern or "")
     except re.error as error:
-        table.breach(f"ready_pattern {given.pattern!r} is no regular expression: {error}")
-    return given
+        yield f"ready_pattern {table.ready_pattern!r} is no regular expression: {error}"
 
 
-def _stop(table: TomlTable) -> Stop:
-    given = Stop(
-        stop_signal=table.signal("stop_signal", default=signal.SIGTERM),
-        drain_timeout_s=table.number_if_any("drain_timeout_s", most=DURATION_MAX_S, is_zero_allowed=True),
-        force_signal=table.signal("force_signal", default=signal.SIGKILL),
-    )
-    if given.stop_signal == signal.SIGKILL:
-        table.breach("stop_signal KILL would let no job finish: name the signal that the worker drains on")
-    return given
-
-
-def _reporter(table: TomlTable, argv: Sequence[str]) -> Reporter:
-    by_argv = Reporter.NONE if worker_word(argv) is None else Reporter.CELERY
-    return Reporter(table.choice_if_any("reporter", Reporter) or by_argv)
-
-
-def _recycle(table: TomlTable) -> Recycle:
-    given = Recycle(
-        after_s=table.number_if_any("after_s"),
-        jobs=table.whole_if_any("jobs", least=1),
-        memory_bytes=table.memory_bytes("memory_bytes", default=0) or None,
-    )
-    table.close()
-    return given
-
-
-def _log(table: TomlTable) -> Log:
-    given = Log(
-        bytes_max=table.memory_bytes("bytes_max", default=templates.LOG_BYTES_MAX),
-        files=table.whole("files", default=templates.LOG_FILES, least=0, most=LOG_FILES_MAX),
-    )
-    if given.bytes_max < HOST_FILE_LOG_BYTES_MIN:
-        table.breach(f"bytes_max must be at least {HOST_FILE_LOG_BYTES_MIN}")
-    table.close()
-    return given
-
-
-def _check_isolation(template: Template, table: TomlTable) -> None:
-    """Without a deadline nobody knows when the workers of a partitioned host have ended: no other host may run them."""
-    if template.isolation_drain_after_s is not None and not table.has("drain_timeout_s"):
-        table.breach(
+def _stop_breaches(table: TemplateTable, given: Mapping[str, Any]) -> Iterator[str]:
+    if table.stop_signal == signal.SIGKILL:
+        yield "stop_signal KILL would let no job finish: name the signal that the worker drains on"
+    # Without a deadline nobody knows when the workers of a partitioned host have ended: no other host may run them.
+    if table.isolation_drain_after_s is not None and "drain_timeout_s" not in given:
+        yield (
             "isolation_drain_after_s needs a drain_timeout_s, after which workers that have not finished are killed: "
             "set one that is longer than the longest job, or leave isolation_drain_after_s out"
         )
 
 
-def _check_gpus(template: Template, table: TomlTable, *, gpus: int) -> None:
-    if template.gpus > gpus:
-        table.breach(f"resources: gpus = {template.gpus}, but [host] says gpus = {gpus}: no worker would fit")
-    if template.gpus and VISIBLE_GPUS in template.environment:
-        table.breach(f"environment sets {VISIBLE_GPUS}, which the agent gives to each worker that needs gpus")
+def _gpu_breaches(table: TemplateTable, *, host_gpus: int, variables: Collection[str]) -> Iterator[str]:
+    gpus = table.resources.gpus
+    if gpus > host_gpus:
+        yield f"resources: gpus = {gpus}, but [host] says gpus = {host_gpus}: no worker would fit"
+    if gpus and VISIBLE_GPUS in variables:
+        yield f"environment sets {VISIBLE_GPUS}, which the agent gives to each worker that needs gpus"
 
 
-def _check_program(template: Template, table: TomlTable) -> None:
+def _program_breaches(template: Template) -> Iterator[str]:
     if not Path(template.working_directory).is_dir():
-        table.breach(f"working_directory {template.working_directory} is no folder")
+        yield f"working_directory {template.working_directory} is no folder"
         return
     if not template.argv:
         return  # reported already
@@ -246,6 +263,6 @@ def _check_program(template: Template, table: TomlTable) -> None:
     if "/" in program:
         path = Path(template.working_directory) / program
         if not (path.is_file() and os.access(path, os.X_OK)):
-            table.breach(f"program {program!r} is not there or not executable")
+            yield f"program {program!r} is not there or not executable"
     elif shutil.which(program, path=template.environment.get("PATH")) is None:
-        table.breach(f"program {program!r} is not on PATH: install it, or give its whole path in argv")
+        yield f"program {program!r} is not on PATH: install it, or give its whole path in argv"

@@ -10,21 +10,25 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from headway.agent.config.commands.queue_orders import queue_order_of
 from headway.agent.config.commands.worker_commands import leaves_due_jobs
+from headway.agent.config.host_file_values import BYTES_MAX, NUMBER_MAX, Size
 from headway.agent.config.own_limits import own_limits
 from headway.agent.system.users import account
 from headway.scaling import model
 from headway.scaling.fields import taken_from
+from headway.scaling.keys import Range
 
 TEMPLATE_READY_AFTER_S = 1.0  # a program that cannot run as it was called has usually failed by then
 READY_TIMEOUT_S = 60.0
 CPU_CORES = 0.1
 MEMORY_BYTES = 128 * 1024 * 1024
 LOG_BYTES_MAX = 10 * 1024 * 1024
+LOG_BYTES_MIN = 4096  # less would cut off the last words of a worker that failed
 LOG_FILES = 1
+LOG_FILES_MAX = 100
 
 WORKER_ID = "HEADWAY_WORKER_ID"
 WORKER_ID_IN_ARGV = f"$({WORKER_ID})"  # as Kubernetes writes a variable in a container's arguments
@@ -68,17 +72,17 @@ class Stop:
 class Recycle:
     """When a worker has served for long enough and another takes its place; ``None``: it never has."""
 
-    after_s: float | None = None
-    jobs: int | None = None
-    memory_bytes: int | None = None
+    after_s: Annotated[float, Range(0, NUMBER_MAX, "low")] | None = None
+    jobs: Annotated[int, Range(1, NUMBER_MAX)] | None = None
+    memory_bytes: Size | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
     """How much of what a worker prints is kept: ``bytes_max`` a file, the one it prints to and ``files`` older ones."""
 
-    bytes_max: int = LOG_BYTES_MAX
-    files: int = LOG_FILES
+    bytes_max: Annotated[Size, Range(LOG_BYTES_MIN, BYTES_MAX)] = LOG_BYTES_MAX
+    files: Annotated[int, Range(0, LOG_FILES_MAX)] = LOG_FILES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
+from headway.agent.config.host_file_values import is_name
 from headway.agent.config.templates import AGENT_ID, GPUS, POOL, STARTED_AS, VISIBLE_GPUS, WORKER_ID
-from headway.agent.config.toml_reader import is_name
 from headway.agent.system import gpus
 from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_record import Record, Unrecorded, is_worker_id
