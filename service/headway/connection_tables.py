@@ -2,35 +2,18 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from dataclasses import fields
 from typing import Any
 from urllib.parse import urlsplit
 
-from headway.connections import AUTO, ESCAPED, EVERY_S, PROCESSOR_SHARE, Connection, has_password, is_url
-from headway.scaling.mapping import is_number, near
+from headway.connections import AUTO, EXAMPLE_URL, Connection, has_password, is_url, url_expected
+from headway.scaling.mapping import Reading
 
-SHARE_MIN, SHARE_MAX = 0.01, 1.0
-EVERY_MIN_S, EVERY_MAX_S = 0.1, 5.0  # what is read less often than a metric bucket is long looks like a broker away
-EXAMPLE_URL = "redis://127.0.0.1:6379/0"
-MANAGEMENT_URL = "http://HOST:PORT or https://HOST:PORT, without user and password"
-KEYS = (
-    "url",
-    "library",
-    "password_file",
-    "sentinel_password_file",
-    "ca_file",
-    "queues",
-    "exclude",
-    "every_s",
-    "processor_share",
-    "prefix",
-    "management_url",
-)
 _GLOB = frozenset("*?[")
 
 
 def connections_from(values: Mapping[Any, Any], breaches: list[str], *, where: str) -> tuple[Connection, ...]:
-    """The connections in ``values``: name -> URL, or the table with ``KEYS``. What is wrong is added to ``breaches``.
+    """The connections in ``values``: name -> URL, or the keys of a ``Connection``. Mistakes are added to ``breaches``.
 
     No message repeats a value that may hold a password.
     """
@@ -42,136 +25,28 @@ def connections_from(values: Mapping[Any, Any], breaches: list[str], *, where: s
 
 def as_toml(connections: Iterable[Connection]) -> str:
     """``connections`` as HEADWAY_BROKERS takes them: TOML, a line each."""
-    return "\n".join(f"{_string(each.name)} = {_table(each)}" for each in connections)
-
-
-def connection_schema() -> dict[str, Any]:
-    """What a connection may be, as JSON Schema."""
-    text = {"type": "string", "minLength": 1}
-    patterns = {"type": "array", "items": text}
-    properties = {
-        **dict.fromkeys(KEYS, text),
-        **dict.fromkeys(("queues", "exclude"), patterns),
-        "every_s": {"type": "number", "minimum": EVERY_MIN_S, "maximum": EVERY_MAX_S, "default": EVERY_S},
-        "processor_share": {
-            "type": "number",
-            "minimum": SHARE_MIN,
-            "maximum": SHARE_MAX,
-            "default": PROCESSOR_SHARE,
-        },
-    }
-    table = {"type": "object", "additionalProperties": False, "properties": properties, "required": ["url"]}
-    return {"anyOf": [{"type": "string", "pattern": "://"}, table]}
-
-
-def is_management_url(value: str) -> bool:
-    """Whether ``value`` can be the address of a RabbitMQ's management API, which has no login in it."""
-    try:
-        parts = urlsplit(value)
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port is not False
-    except ValueError:  # of the port, or of brackets
-        return False
-    return is_address and not set(value) & set("@?#")
+    return "\n".join(f"{_toml(each.name)} = {_table(each)}" for each in connections)
 
 
 def _connection(name: Any, value: Any, breaches: list[str], *, where: str) -> Connection | None:
     if not isinstance(name, str) or not name or set(name) & set("/=,@:"):
         breaches.append(f"{where}: connection {name!r} must be a name without '/', '=', ',', '@' and ':'")
         return None
-    reader = _TableReader(f"{where}: {name}", breaches)
+    where = f"{where}: {name}"
     given = {"url": value} if isinstance(value, str) else value
     if not isinstance(given, Mapping):
-        reader.refuse(f"expected a URL, as in {EXAMPLE_URL}, or a table with one")
+        breaches.append(f"{where}: expected a URL, as in {EXAMPLE_URL}, or a table with one")
         return None
-    for key in given:
-        if key not in KEYS:
-            reader.refuse(f"unknown key {key!r};{near(str(key), KEYS) or ' known: ' + ', '.join(KEYS)}")
+    if isinstance(value, str) and not is_url(value):
+        breaches.append(f"{where}: {url_expected(value)}")
+        return None
     before = len(breaches)
-    connection = Connection(
-        name=name,
-        url=reader.url(given.get("url")),
-        library=reader.text(given, "library") or AUTO,
-        password_file=reader.file(given, "password_file"),
-        sentinel_password_file=reader.file(given, "sentinel_password_file"),
-        ca_file=reader.file(given, "ca_file"),
-        queues=reader.patterns(given, "queues"),
-        exclude=reader.patterns(given, "exclude"),
-        every_s=reader.number(given, "every_s", "seconds", EVERY_MIN_S, EVERY_MAX_S, default=EVERY_S),
-        processor_share=reader.number(
-            given, "processor_share", "a part of one core", SHARE_MIN, SHARE_MAX, default=PROCESSOR_SHARE
-        ),
-        prefix=reader.text(given, "prefix"),
-        management_url=reader.management_url(given),
-    )
-    if len(breaches) > before:
-        return None
-    reader.check_password(connection)
-    return connection
-
-
-def url_expected(given: str) -> str:
-    """What is wrong with ``given``, which is no URL. It may be a password, and is not repeated."""
-    return f"expected a URL, as in {EXAMPLE_URL}{f'; {ESCAPED}' if ':' in given else ''}"
-
-
-class _TableReader:
-    """Reads the values of one connection, and gathers what is wrong with them."""
-
-    def __init__(self, where: str, breaches: list[str]) -> None:
-        self._where = where
-        self._breaches = breaches
-
-    def refuse(self, breach: str) -> None:
-        self._breaches.append(f"{self._where}: {breach}")
-
-    def url(self, value: Any) -> str:
-        if isinstance(value, str) and is_url(value):
-            return value
-        self.refuse(url_expected(str(value)) if value is not None else "url is missing")
-        return ""
-
-    def management_url(self, given: Mapping[Any, Any]) -> str | None:
-        """An address without a login: the one in ``url`` serves here, too."""
-        value = self.text(given, "management_url")
-        if value is None:
-            return None
-        if not is_management_url(value):
-            self.refuse(f"management_url: expected {MANAGEMENT_URL}")
-            return None
-        if "amqp" not in str(urlsplit(str(given.get("url"))).scheme):
-            self.refuse("management_url needs a URL that begins with amqp:// or amqps://")
-        return value
-
-    def text(self, given: Mapping[Any, Any], key: str) -> str | None:
-        value = given.get(key)
-        if value is not None and (not isinstance(value, str) or not value):
-            self.refuse(f"{key}: expected a text that is not empty")
-            return None
-        return value
-
-    def file(self, given: Mapping[Any, Any], key: str) -> Path | None:
-        value = self.text(given, key)
-        return None if value is None else Path(value).expanduser().absolute()
-
-    def patterns(self, given: Mapping[Any, Any], key: str) -> tuple[str, ...]:
-        value = given.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-            self.refuse(f'{key}: expected a list of patterns, as ["mail", "test-*"], without the connection')
-            return ()
-        return tuple(value)
-
-    def number(
-        self, given: Mapping[Any, Any], key: str, unit: str, least: float, most: float, *, default: float
-    ) -> float:
-        value = given.get(key, default)
-        if not is_number(value) or not least <= value <= most:
-            self.refuse(f"{key}={value!r}: expected {unit} from {least:g} to {most:g}")
-            return default
-        return float(value)
-
-    def check_password(self, connection: Connection) -> None:
-        if connection.password_file is not None and has_password(connection.url):
-            self.refuse("a password in url and a password_file exclude each other: keep the file")
+    taken, _ = Reading(breaches).fields_of(Connection, given, where=where, left_out=("name",))
+    if "management_url" in taken and "amqp" not in urlsplit(str(given.get("url"))).scheme:
+        breaches.append(f"{where}: management_url needs a URL that begins with amqp:// or amqps://")
+    if taken.get("password_file") and has_password(taken.get("url", "")):
+        breaches.append(f"{where}: a password in url and a password_file exclude each other: keep the file")
+    return Connection(name=name, **taken) if len(breaches) == before else None
 
 
 def _claimed_twice(connections: tuple[Connection, ...]) -> list[str]:
@@ -202,30 +77,11 @@ def _shared_queue(one: Connection, other: Connection) -> str | None:
 
 
 def _table(connection: Connection) -> str:
-    given: dict[str, str] = {"url": _string(connection.url)}
-    if connection.library != AUTO:
-        given["library"] = _string(connection.library)
-    for key, file in (
-        ("password_file", connection.password_file),
-        ("sentinel_password_file", connection.sentinel_password_file),
-        ("ca_file", connection.ca_file),
-    ):
-        if file is not None:
-            given[key] = _string(str(file))
-    for key, patterns in (("queues", connection.queues), ("exclude", connection.exclude)):
-        if patterns:
-            given[key] = f"[{', '.join(map(_string, patterns))}]"
-    if connection.every_s != EVERY_S:
-        given["every_s"] = repr(connection.every_s)
-    if connection.processor_share != PROCESSOR_SHARE:
-        given["processor_share"] = repr(connection.processor_share)
-    if connection.prefix is not None:
-        given["prefix"] = _string(connection.prefix)
-    if connection.management_url is not None:
-        given["management_url"] = _string(connection.management_url)
-    return f"{{{', '.join(f'{key} = {value}' for key, value in given.items())}}}"
+    given = {item.name: (getattr(connection, item.name), item.default) for item in fields(connection)}
+    del given["name"]
+    return f"{{{', '.join(f'{key} = {_toml(value)}' for key, (value, default) in given.items() if value != default)}}}"
 
 
-def _string(text: str) -> str:
-    """``text`` as TOML writes it, which is as JSON does."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _toml(value: Any) -> str:
+    """``value`` as TOML writes it, which is as JSON does."""
+    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")

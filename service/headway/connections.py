@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
 from headway.errors import Misconfigured
+from headway.scaling.keys import TEXT_SCHEMA, Form, Range, Text, is_text, text
 
 AUTO = "auto"
 ESCAPED = "in a password, # is written as %23, / as %2F, ? as %3F, @ as %40 and [ as %5B"
@@ -14,7 +15,56 @@ NAME_CHARS_MAX = 500  # ingest takes no longer ones
 COLLECTOR = "collect-"  # what the producer of a collector begins with, also of one of an earlier version
 AGENT = "agent-"  # and that of a host's agent, which reports the jobs of its workers; the host's id follows
 PROCESSOR_SHARE = 0.15
+EVERY_MIN_S, EVERY_MAX_S = 0.1, 5.0  # what is read less often than a metric bucket is long looks like a broker away
+EXAMPLE_URL = "redis://127.0.0.1:6379/0"
+MANAGEMENT_URL = "http://HOST:PORT or https://HOST:PORT, without user and password"
 EVERY_S = 0.5  # a queue that wakes from nothing is seen within this; a poll costs the broker well under a millisecond
+
+
+def url_expected(given: str) -> str:
+    """What is wrong with ``given``, which is no URL. It may be a password, and is not repeated."""
+    return f"expected a URL, as in {EXAMPLE_URL}{f'; {ESCAPED}' if ':' in given else ''}"
+
+
+def is_management_url(value: str) -> bool:
+    """Whether ``value`` can be the address of a RabbitMQ's management API, which has no login in it."""
+    try:
+        parts = urlsplit(value)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port is not False
+    except ValueError:  # of the port, or of brackets
+        return False
+    return is_address and not set(value) & set("@?#")
+
+
+def _url(value: Any) -> str:
+    if not isinstance(value, str) or not is_url(value):
+        raise ValueError(url_expected(str(value)))
+    return value
+
+
+def _management_url(value: Any) -> str:
+    if not is_management_url(text(value)):
+        raise ValueError(f"expected {MANAGEMENT_URL}")
+    return str(value)
+
+
+def _library(value: Any) -> str:
+    return AUTO if value is None else text(value)
+
+
+def _file(value: Any) -> Path:
+    return Path(text(value)).expanduser().absolute()
+
+
+def _patterns(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(is_text(each) and each for each in value):
+        raise TypeError('expected a list of patterns, as ["mail", "test-*"], without the connection')
+    return tuple(value)
+
+
+File = Annotated[Path, Form(read=_file, schema=TEXT_SCHEMA, is_secret=True)]
+"""Somebody may write the password where its file belongs."""
+Patterns = Annotated[tuple[str, ...], Form(read=_patterns, schema={"type": "array", "items": TEXT_SCHEMA})]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,27 +72,27 @@ class Connection:
     """A broker that is read. Its queues are named ``connection/queue``."""
 
     name: str
-    url: str = field(repr=False)
+    url: Annotated[str, Form(read=_url, schema=TEXT_SCHEMA, is_secret=True)] = field(repr=False)
     """It may hold a password: messages and logs use ``shown_url``."""
-    library: str = AUTO
+    library: Annotated[str, Form(read=_library, schema=TEXT_SCHEMA)] = AUTO
     """The collector that reads it, by its entry point's name; ``auto``: the one that its URL's scheme belongs to."""
-    password_file: Path | None = None
+    password_file: File | None = None
     """Holds the password, which then is not in the URL."""
-    sentinel_password_file: Path | None = None
+    sentinel_password_file: File | None = None
     """Holds the password of a Redis' sentinels, which may differ; ``None``: they want none."""
-    ca_file: Path | None = None
+    ca_file: File | None = None
     """The certificates of whom the broker's own is signed by; ``None``: those that this machine trusts."""
-    queues: tuple[str, ...] = ()
+    queues: Patterns = ()
     """Patterns of the queues that are read; none: all."""
-    exclude: tuple[str, ...] = ()
+    exclude: Patterns = ()
     """Patterns of those that are not."""
-    every_s: float = EVERY_S
+    every_s: Annotated[float, Range(EVERY_MIN_S, EVERY_MAX_S, unit="seconds")] = EVERY_S
     """From one poll to the next."""
-    processor_share: float = PROCESSOR_SHARE
+    processor_share: Annotated[float, Range(0.01, 1.0, why="the part of one core")] = PROCESSOR_SHARE
     """The part of one core that polls may take; where they would take more, they come less often."""
-    prefix: str | None = None
+    prefix: Text | None = None
     """What the library's keys begin with; ``None``: what they begin with by default."""
-    management_url: str | None = None
+    management_url: Annotated[str, Form(read=_management_url, schema=TEXT_SCHEMA, is_secret=True)] | None = None
     """Of RabbitMQ, its management API; ``None``: on the host of ``url``, at the port that it has by default."""
 
     @property

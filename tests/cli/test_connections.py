@@ -115,16 +115,16 @@ def test_settings_take_tables_as_toml_and_the_short_form_as_before(tmp_path: Pat
         ({"a": {}}, "a: url is missing"),
         ({"a/b": URL}, "connection 'a/b' must be a name without '/', '=', ',', '@' and ':'"),
         ({"a": {"url": URL, "librari": "rq"}}, "a: unknown key 'librari'; did you mean 'library'?"),
-        ({"a": {"url": URL, "library": ""}}, "a: library: expected a text that is not empty"),
-        ({"a": {"url": URL, "every_s": 0.01}}, "a: every_s=0.01: expected seconds from 0.1 to 5"),
+        ({"a": {"url": URL, "library": ""}}, "a: library='': expected a text that is not empty"),
+        ({"a": {"url": URL, "every_s": 0.01}}, "a: every_s=0.01 must lie in 0.1..5 seconds"),
         (
             {"a": {"url": URL, "processor_share": 2}},
-            "a: processor_share=2: expected a part of one core from 0.01 to 1",
+            "a: processor_share=2 must lie in 0.01..1: the part of one core",
         ),
-        ({"a": {"url": URL, "every_s": True}}, "a: every_s=True: expected seconds from 0.1 to 5"),
+        ({"a": {"url": URL, "every_s": True}}, "a: every_s=True: expected a number in 0.1..5 seconds"),
         (
             {"a": {"url": URL, "queues": "mail"}},
-            'a: queues: expected a list of patterns, as ["mail", "test-*"], without the connection',
+            'a: queues=\'mail\': expected a list of patterns, as ["mail", "test-*"], without the connection',
         ),
         (
             {"a": {"url": f"redis://:{SECRET}@h/0", "password_file": "/f"}},

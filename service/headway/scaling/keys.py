@@ -67,14 +67,15 @@ def is_text(value: Any) -> bool:
     return isinstance(value, str) and "\0" not in value
 
 
-def _text(value: Any) -> str:
+def text(value: Any) -> str:
+    """``value``. Raises ``TypeError`` if it is no text, or empty."""
     if not is_text(value) or not value:
         raise TypeError("expected a text that is not empty")
     return str(value)
 
 
 TEXT_SCHEMA: Schema = {"type": "string", "minLength": 1}
-Text = Annotated[str, Form(read=_text, schema=TEXT_SCHEMA)]
+Text = Annotated[str, Form(read=text, schema=TEXT_SCHEMA)]
 
 
 def parts_of(kind: Any) -> tuple[Any, tuple[Any, ...], bool]:

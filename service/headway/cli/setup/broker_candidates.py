@@ -6,8 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from headway.cli.setup.dotenv_file import Dotenv
-from headway.connection_tables import MANAGEMENT_URL, is_management_url
-from headway.connections import Connection, hosts
+from headway.connections import MANAGEMENT_URL, Connection, hosts, is_management_url
 from headway.errors import Invalid
 
 URL_VARIABLES = ("REDIS_URL", "RQ_REDIS_URL", "CELERY_BROKER_URL", "RABBITMQ_URL")

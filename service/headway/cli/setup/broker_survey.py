@@ -14,8 +14,7 @@ from headway.collect.discovery import discover
 from headway.collect.libraries import Libraries, Uninstalled
 from headway.collect.redis_client import SCHEMES, connect, unavailable
 from headway.collect.source import FoundQueue, Library
-from headway.connection_tables import url_expected
-from headway.connections import Connection, is_url, shown
+from headway.connections import Connection, is_url, shown, url_expected
 from headway.errors import HeadwayError, Misconfigured, Unavailable
 
 SURVEY_WITHIN_S = 3.5  # of the 5 s that the whole command may take

@@ -6,7 +6,7 @@ annotations by which they are read.
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +16,7 @@ from headway.agent.config.host_file import HostTable, TemplateTable
 from headway.agent.config.host_file_values import TEXTS_SCHEMA
 from headway.cli.argparse_base import Arguments
 from headway.cli.terminal.printing import say_json
-from headway.connection_tables import connection_schema
+from headway.connections import Connection
 from headway.control.http.schemas.profile_bodies import ProfileBody
 from headway.scaling.keys import Form, Range, Schema, parts_of
 
@@ -29,7 +29,7 @@ def profiles_schema() -> Schema:
     profile = ProfileBody.model_json_schema()
     definitions = profile.pop("$defs")
     parts = {
-        "brokers": _named(connection_schema()),
+        "brokers": _named({"anyOf": [{"type": "string", "pattern": "://"}, schema_of(Connection, left_out=("name",))]}),
         "exclude": {**TEXTS_SCHEMA, "description": "Patterns of queues that no pool may serve, as `redis/test-*`."},
         "pools": _named(profile),
     }
@@ -44,10 +44,11 @@ def host_schema() -> Schema:
     return {"$schema": DRAFT, "title": "host.toml of Headway", **top, "required": ["templates"]}
 
 
-def schema_of(kind: type[Any]) -> Schema:
-    """Of a table with the fields of the dataclass ``kind``, by their annotations."""
-    required = [item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING]
-    table = _table({item.name: _field(item) for item in fields(kind)})
+def schema_of(kind: type[Any], *, left_out: Collection[str] = ()) -> Schema:
+    """Of a table with the fields of the dataclass ``kind`` as keys, by their annotations."""
+    keys = [item for item in fields(kind) if item.name not in left_out]
+    required = [item.name for item in keys if item.default is MISSING and item.default_factory is MISSING]
+    table = _table({item.name: _field(item) for item in keys})
     return {**table, "required": required} if required else table
 
 
