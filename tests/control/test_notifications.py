@@ -338,6 +338,26 @@ def test_a_wrong_receiver_is_refused_and_its_url_not_repeated(tmp_path: Path, ta
     assert "example" not in str(refused.value)
 
 
+def test_every_mistake_in_receivers_is_reported_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "n.toml"
+    file.write_text(
+        '[receivers.a]\nurl = "http://a.example/"\ntemplte = "slack"\nallow_plain_http = "yes"\n'
+        '[receivers.b]\nurl = 7\ntemplate = "slak"\nmatch = { queue = "x" }\nsecret_file = "/none"\n'
+    )
+    with pytest.raises(Invalid) as refused:
+        read_receivers(file)
+    assert [each.removeprefix(f"{file}: receiver ") for each in refused.value.breaches] == [
+        "'a': unknown key 'templte'; did you mean 'template'?",
+        "'a': allow_plain_http='yes': expected true or false",
+        "'a': url begins with https://, or names this machine, or allow_plain_http = true is set",
+        "'a': secret_file cannot be read, or is no base64 after whsec_",
+        "'b': url: expected a text that is not empty",
+        "'b': template='slak': expected one of cloudevents, slack; did you mean 'slack'?",
+        "'b': match={'queue': 'x'}: expected patterns of rule, severity, pool, host, kind",
+        "'b': secret_file cannot be read, or is no base64 after whsec_",
+    ]
+
+
 def test_the_pages_function_knows_a_genuine_message_from_a_forged_or_an_old_one() -> None:
     page: dict[str, Any] = {}
     exec(VERIFIES, page)

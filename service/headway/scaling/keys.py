@@ -6,6 +6,7 @@ what is given for it, and `headway schema` describes it, both by that annotation
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -38,6 +39,8 @@ class Range:
     @property
     def place(self) -> str:
         """The bounds in words, to follow *must lie* or *a number*."""
+        if self.high == inf:
+            return f"above {self.low:g}" if self.excluded else f"at {self.low:g} or above"
         low, high = (f"{each:.0f}" if float(each).is_integer() else f"{each:g}" for each in (self.low, self.high))
         place = {
             "": f"in {low}..{high}",
@@ -54,7 +57,7 @@ class Form:
 
     read: Callable[[Any], Any]
     """Returns the value. Raises ``TypeError`` or ``ValueError`` with what would be right, or ``Invalid`` with every
-    mistake inside it."""
+    mistake inside it, each beginning with the key."""
     schema: Schema = field(default_factory=dict)
     missing: str = ""
     """What the sentence says beside its name where the key must be given and is not."""

@@ -57,7 +57,7 @@ class Reading:
         try:
             return self._of_kind(value, field.type, where=f"{where}: {field.name}")
         except Invalid as error:
-            self.breaches += [f"{where}: {field.name}: {breach}" for breach in error.breaches]
+            self.breaches += [f"{where}: {breach}" for breach in error.breaches]
         except (TypeError, ValueError, OverflowError) as error:
             is_secret = any(isinstance(rule, Form) and rule.is_secret for rule in rules)
             self.breaches.append(f"{where}: {field.name}{'' if is_secret else f'={_shown(value)}'}{_said(error)}")

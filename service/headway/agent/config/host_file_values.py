@@ -78,7 +78,9 @@ def _variables(value: Any) -> Mapping[str, str]:
         if not (is_text(text) and is_text(name) and name and "=" not in name)
     ]
     if wrong:
-        raise Invalid(*(f"{name!r} must be a name without '=' and its value a text in quotes" for name in wrong))
+        raise Invalid(
+            *(f"environment: {name!r} must be a name without '=' and its value a text in quotes" for name in wrong)
+        )
     return dict(value)
 
 
@@ -86,7 +88,7 @@ def _labels(value: Any) -> Mapping[str, str]:
     wrong = [name for name, text in _table(value).items() if not (is_name(name) and is_name(text))]
     rule = f"must be a name and have a text of at most {TOML_NAME_CHARS_MAX} characters, as in labels = {{zone = 'a'}}"
     if wrong:
-        raise Invalid(*(f"{name!r} {rule}" for name in wrong))
+        raise Invalid(*(f"labels: {name!r} {rule}" for name in wrong))
     return dict(value)
 
 

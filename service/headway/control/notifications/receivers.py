@@ -6,18 +6,48 @@ import os
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from headway.errors import Invalid
 from headway.local.https import is_loopback
 from headway.local.ownership import why_foreign
+from headway.scaling.keys import Form, text
+from headway.scaling.mapping import Reading
 
 RECEIVERS_MAX = 16  # each has a task and connections of its own
 LABELS = ("rule", "severity", "pool", "host", "kind")
-KEYS = frozenset({"url", "secret_file", "template", "match", "allow_plain_http"})
+
+
+def _match(value: Any) -> Mapping[str, str]:
+    is_table = isinstance(value, dict) and all(isinstance(pattern, str) for pattern in value.values())
+    if not is_table or value.keys() - set(LABELS):
+        raise TypeError(f"expected patterns of {', '.join(LABELS)}")
+    return dict(value)
+
+
+SecretText = Annotated[str, Form(read=text, is_secret=True)]
+
+
+class Layout(StrEnum):
+    """What a notification looks like."""
+
+    CLOUDEVENTS = "cloudevents"
+    SLACK = "slack"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiverTable:
+    """The keys of ``[receivers.NAME]``."""
+
+    url: SecretText = ""
+    secret_file: SecretText = ""
+    template: Layout = Layout.CLOUDEVENTS
+    match: Annotated[Mapping[str, str], Form(read=_match)] = field(default_factory=dict)
+    allow_plain_http: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +71,7 @@ def receivers_of(receivers: Collection[Receiver], labels: Mapping[str, str]) -> 
 
 
 def read_receivers(file: Path | None) -> tuple[Receiver, ...]:
-    """The receivers of a file; none without one. Raises ``Invalid`` with the first mistake; it repeats no secret."""
+    """The receivers of a file; none without one. Raises ``Invalid`` with every mistake; none repeats a secret."""
     if file is None:
         return ()
     try:
@@ -54,22 +84,28 @@ def read_receivers(file: Path | None) -> tuple[Receiver, ...]:
         raise Invalid(f"HEADWAY_NOTIFICATIONS={file} {why}; who writes it decides whom this control plane posts to")
     if not isinstance(tables, dict) or not 0 < len(tables) <= RECEIVERS_MAX:
         raise Invalid(f"{file}: expected 1 to {RECEIVERS_MAX} tables [receivers.NAME]")
-    return tuple(_receiver(name, table, file) for name, table in tables.items())
+    reading = Reading()
+    receivers = tuple(
+        _receiver(name, table, reading, where=f"{file}: receiver {name!r}") for name, table in tables.items()
+    )
+    if reading.breaches:
+        raise Invalid(*reading.breaches)
+    return receivers
 
 
-def _receiver(name: str, table: Any, file: Path) -> Receiver:
-    where = f"{file}: receiver {name!r}"
-    if not isinstance(table, dict) or table.keys() - KEYS:
-        raise Invalid(f"{where}: expected only the keys {', '.join(sorted(KEYS))}")
-    url, template, match = table.get("url"), table.get("template", "cloudevents"), table.get("match", {})
-    if template not in ("cloudevents", "slack"):
-        raise Invalid(f"{where}: template is cloudevents or slack")
-    if not isinstance(url, str) or not _is_safe(url, is_plain_allowed=table.get("allow_plain_http") is True):
-        raise Invalid(f"{where}: url begins with https://, or names this machine, or allow_plain_http = true is set")
-    if not isinstance(match, dict) or match.keys() - set(LABELS) or not all(isinstance(v, str) for v in match.values()):
-        raise Invalid(f"{where}: match has patterns of {', '.join(LABELS)}")
-    secret = b"" if template == "slack" else _secret(table.get("secret_file"), where)
-    return Receiver(name=name, url=url, template=template, secret=secret, match=match)
+def _receiver(name: str, given: Any, reading: Reading, *, where: str) -> Receiver:
+    taken, wrong = reading.fields_of(ReceiverTable, given, where=where)
+    table = ReceiverTable(**taken)
+    if "url" not in wrong and not _is_safe(table.url, is_plain_allowed=table.allow_plain_http):
+        rule = "url begins with https://, or names this machine, or allow_plain_http = true is set"
+        reading.breaches.append(f"{where}: {rule}")
+    secret = b""
+    if table.template is Layout.CLOUDEVENTS:
+        try:
+            secret = _secret(table.secret_file)
+        except ValueError as error:
+            reading.breaches.append(f"{where}: secret_file {error}")
+    return Receiver(name=name, url=table.url, template=table.template, secret=secret, match=table.match)
 
 
 def _is_safe(url: str, *, is_plain_allowed: bool) -> bool:
@@ -84,12 +120,12 @@ def _is_safe(url: str, *, is_plain_allowed: bool) -> bool:
     return parts.scheme == "https" or is_plain_allowed or is_loopback(host)
 
 
-def _secret(file: Any, where: str) -> bytes:
+def _secret(file: str) -> bytes:
     try:
-        text = Path(str(file or "")).read_text().strip()
-        secret = base64.b64decode(text[6:], validate=True) if text.startswith("whsec_") else text.encode()
+        written = Path(file).read_text().strip()
+        secret = base64.b64decode(written[6:], validate=True) if written.startswith("whsec_") else written.encode()
     except (OSError, UnicodeDecodeError, binascii.Error) as error:
-        raise Invalid(f"{where}: secret_file cannot be read, or is no base64 after whsec_") from error
+        raise ValueError("cannot be read, or is no base64 after whsec_") from error
     if not secret:
-        raise Invalid(f"{where}: secret_file is empty")
+        raise ValueError("is empty")
     return secret
