@@ -1,11 +1,12 @@
 """How a key is declared beside its type: its bounds, and how its value is written.
 
 A field is annotated ``Annotated[int, Range(1, 9)]`` or ``Annotated[int, Form(…)]``. ``mapping`` reads and checks
-what is given for it, and `headway schema` describes it, both by that annotation alone.
+what is given for it, and `headway schema` describes it, both by that annotation alone. A field whose key has another
+name says that in its metadata: ``field(metadata={"key": "measured"})``.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field
 from math import inf
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -79,6 +80,11 @@ def text(value: Any) -> str:
 
 TEXT_SCHEMA: Schema = {"type": "string", "minLength": 1}
 Text = Annotated[str, Form(read=text, schema=TEXT_SCHEMA)]
+
+
+def key_of(item: Field[Any]) -> str:
+    """What the field is called where it is written."""
+    return str(item.metadata.get("key", item.name))
 
 
 def parts_of(kind: Any) -> tuple[Any, tuple[Any, ...], bool]:

@@ -9,7 +9,7 @@ from reprlib import Repr
 from typing import Any, TypeGuard, get_args, get_origin
 
 from headway.errors import BREACHES_LISTED_MAX, Invalid
-from headway.scaling.keys import Form, Range, parts_of
+from headway.scaling.keys import Form, Range, key_of, parts_of
 
 
 class Reading:
@@ -29,23 +29,23 @@ class Reading:
         if not isinstance(values, Mapping):
             self.breaches.append(f"{where}: expected keys and values, got {type(values).__name__}")
             return {}, frozenset(item.name for item in fields(kind))
-        known = {item.name: item for item in fields(kind) if item.name not in left_out}
+        known = {key_of(item): item for item in fields(kind) if item.name not in left_out}
         taken: dict[str, Any] = {}
         wrong: set[str] = set()
         for key, value in values.items():
             if key not in known:
                 self.breaches.append(f"{where}: unknown key {key!r};{self._hint(key, known)}")
                 continue
-            before = len(self.breaches)
-            taken[key] = self._value(value, known[key], where=where)
+            name, before = known[key].name, len(self.breaches)
+            taken[name] = self._value(value, known[key], where=f"{where}: {key}")
             if len(self.breaches) > before:
-                wrong.add(key)
-        for name, item in known.items():
-            if name not in values and _is_required(item):
-                purpose = next((rule.missing for rule in parts_of(item.type)[1] if isinstance(rule, Form)), "")
-                self.breaches.append(f"{where}: {name} is missing{purpose and f': {purpose}'}")
                 wrong.add(name)
-        return {key: each for key, each in taken.items() if key not in wrong or is_dataclass(each)}, frozenset(wrong)
+        for key, item in known.items():
+            if key not in values and _is_required(item):
+                purpose = next((rule.missing for rule in parts_of(item.type)[1] if isinstance(rule, Form)), "")
+                self.breaches.append(f"{where}: {key} is missing{purpose and f': {purpose}'}")
+                wrong.add(item.name)
+        return {name: each for name, each in taken.items() if name not in wrong or is_dataclass(each)}, frozenset(wrong)
 
     def _hint(self, key: Any, known: Iterable[str]) -> str:
         if len(self.breaches) >= BREACHES_LISTED_MAX:
@@ -53,14 +53,13 @@ class Reading:
         return near(key, known) or f" known: {', '.join(sorted(known))}"
 
     def _value(self, value: Any, field: Field[Any], *, where: str) -> Any:
-        _, rules, _ = parts_of(field.type)
         try:
-            return self._of_kind(value, field.type, where=f"{where}: {field.name}")
+            return self._of_kind(value, field.type, where=where)
         except Invalid as error:
-            self.breaches += [f"{where}: {breach}" for breach in error.breaches]
+            self.breaches += [f"{where.rpartition(': ')[0]}: {breach}" for breach in error.breaches]
         except (TypeError, ValueError, OverflowError) as error:
-            is_secret = any(isinstance(rule, Form) and rule.is_secret for rule in rules)
-            self.breaches.append(f"{where}: {field.name}{'' if is_secret else f'={_shown(value)}'}{_said(error)}")
+            is_secret = any(isinstance(rule, Form) and rule.is_secret for rule in parts_of(field.type)[1])
+            self.breaches.append(f"{where}{'' if is_secret else f'={_shown(value)}'}{_said(error)}")
 
     def _of_kind(self, value: Any, kind: Any, *, where: str) -> Any:
         """``value`` as a ``kind``. What is wrong inside it is in ``breaches``; what is wrong with it is raised."""

@@ -10,34 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from headway.agent.config import host_file_values as values
+from headway.agent.config import templates
 from headway.agent.config.celery_command import worker_word
-from headway.agent.config.host_file_values import (
-    NUMBER_MAX,
-    TOML_NAME_CHARS_MAX,
-    Labels,
-    Program,
-    SignalNumber,
-    Size,
-    Table,
-    Templates,
-    Texts,
-    Variables,
-    is_name,
-)
-from headway.agent.config.templates import (
-    CPU_CORES,
-    MARKS,
-    MEMORY_BYTES,
-    READY_TIMEOUT_S,
-    TEMPLATE_READY_AFTER_S,
-    VISIBLE_GPUS,
-    Log,
-    Ready,
-    Recycle,
-    Reporter,
-    Stop,
-    Template,
-)
+from headway.agent.config.host_file_values import NUMBER_MAX, TOML_NAME_CHARS_MAX, is_name
+from headway.agent.config.templates import MARKS, VISIBLE_GPUS, Log, Ready, Recycle, Reporter, Stop, Template
 from headway.agent.system.users import account
 from headway.errors import Invalid, Misconfigured
 from headway.local.ownership import why_foreign
@@ -54,46 +31,33 @@ Gpus = Annotated[int, Range(0, 1_000)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostTable:
-    """The keys of ``[host]``."""
-
-    name: Text | None = None
-    reserve_cpu_cores: Annotated[float, Range(0, NUMBER_MAX)] = 0.0
-    reserve_memory: Size = 0
-    gpus: Gpus = 0
-    labels: Labels = field(default_factory=dict)
-    starting_max: Annotated[int, Range(1, NUMBER_MAX)] | None = None
-    workers_max: Annotated[int, Range(0, 100_000)] = HOST_WORKERS_MAX
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResourcesTable:
     """The keys of ``[templates.NAME.resources]``."""
 
-    cpu_cores: Annotated[float, Range(0, HOST_CORES_MAX)] = CPU_CORES
-    memory_bytes: Size = MEMORY_BYTES
+    cpu_cores: Annotated[float, Range(0, HOST_CORES_MAX)] = templates.CPU_CORES
+    memory_bytes: values.Size = templates.MEMORY_BYTES
     gpus: Gpus = 0
-    measured: bool = True
+    is_measured: bool = field(default=True, metadata={"key": "measured"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateTable:
     """The keys of ``[templates.NAME]``."""
 
-    argv: Program
-    burst_arguments: Texts = ()
+    argv: values.Program
+    burst_arguments: values.Texts = ()
     working_directory: Text = "."
     slots: Annotated[int, Range(1, 10_000)] = 1
-    environment: Variables = field(default_factory=dict)
-    ready_after_s: Annotated[float, Range(0, NUMBER_MAX)] = TEMPLATE_READY_AFTER_S
+    environment: values.Variables = field(default_factory=dict)
+    ready_after_s: Annotated[float, Range(0, NUMBER_MAX)] = templates.TEMPLATE_READY_AFTER_S
     ready_pattern: Text | None = None
-    ready_timeout_s: Annotated[float, Range(0, NUMBER_MAX)] = READY_TIMEOUT_S
-    stop_signal: SignalNumber = signal.SIGTERM
+    ready_timeout_s: Annotated[float, Range(0, NUMBER_MAX)] = templates.READY_TIMEOUT_S
+    stop_signal: values.SignalNumber = signal.SIGTERM
     drain_timeout_s: Annotated[float, Range(0, DURATION_MAX_S)] | None = None
-    force_signal: SignalNumber = signal.SIGKILL
+    force_signal: values.SignalNumber = signal.SIGKILL
     niceness: Annotated[int, Range(0, 19)] = 0
     user: Text | None = None
-    labels: Labels = field(default_factory=dict)
+    labels: values.Labels = field(default_factory=dict)
     isolation_drain_after_s: Annotated[float, Range(0, DURATION_MAX_S, "low")] | None = None
     reporter: Reporter | None = None
     resources: ResourcesTable = field(default_factory=ResourcesTable)
@@ -105,23 +69,23 @@ class TemplateTable:
 class FileTables:
     """The tables of the file, which are read one by one, each under its name."""
 
-    host: Table = field(default_factory=dict)
-    templates: Templates = field(default_factory=dict)
+    host: values.Table = field(default_factory=dict)
+    templates: values.Templates = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFile:
-    """The contents of ``host.toml``."""
+    """The contents of ``host.toml``: its templates, and the keys of ``[host]``."""
 
     templates: Mapping[str, Template]
-    name: str | None = None
-    reserve_cpu_cores: float = 0.0
-    reserve_memory_bytes: int = 0
-    gpus: int = 0
-    labels: Mapping[str, str] = field(default_factory=dict)
-    starting_max: int | None = None
+    name: Text | None = None
+    reserve_cpu_cores: Annotated[float, Range(0, NUMBER_MAX)] = 0.0
+    reserve_memory_bytes: values.Size = field(default=0, metadata={"key": "reserve_memory"})
+    gpus: Gpus = 0
+    labels: values.Labels = field(default_factory=dict)
+    starting_max: Annotated[int, Range(1, NUMBER_MAX)] | None = None
     """How many workers may be starting at once; ``None``: as many as suits the cores."""
-    workers_max: int = HOST_WORKERS_MAX
+    workers_max: Annotated[int, Range(0, 100_000)] = HOST_WORKERS_MAX
     """More than these are not run, whoever asks for them."""
 
 
@@ -165,17 +129,16 @@ def host_file_of(document: Mapping[str, Any], *, folder: Path, breaches: list[st
     """What ``document`` says, with the mistakes in ``breaches``; relative paths begin in ``folder``."""
     reading = Reading(breaches)
     top, _ = reading.fields_of(FileTables, document, where="the file")
-    given, _ = reading.fields_of(HostTable, top.get("host", {}), where="[host]")
-    host = HostTable(**given)
-    if host.name is not None and not is_name(host.name):
+    host, _ = reading.fields_of(HostFile, top.get("host", {}), where="[host]", left_out=("templates",))
+    if host.get("name") is not None and not is_name(host["name"]):
         breaches.append(f"[host]: name has more than {TOML_NAME_CHARS_MAX} characters")
-    templates = {
-        name: _template(name, table, folder=folder, gpus=host.gpus, reading=reading)
+    found = {
+        name: _template(name, table, folder=folder, gpus=host.get("gpus", 0), reading=reading)
         for name, table in top.get("templates", {}).items()
     }
-    if not templates and not breaches:
+    if not found and not breaches:
         breaches.append("it has no [templates.NAME]: the host could run nothing")
-    return taken_from(HostFile, host, templates=templates, reserve_memory_bytes=host.reserve_memory)
+    return HostFile(templates=found, **host)
 
 
 def _template(name: str, given: Mapping[str, Any], *, folder: Path, gpus: int, reading: Reading) -> Template:
@@ -191,7 +154,6 @@ def _template(name: str, given: Mapping[str, Any], *, folder: Path, gpus: int, r
         table.resources,
         name=name,
         working_directory=str(folder / table.working_directory),
-        is_measured=table.resources.measured,
         ready=Ready(after_s=table.ready_after_s, pattern=table.ready_pattern, timeout_s=table.ready_timeout_s),
         stop=taken_from(Stop, table),
         recycle=replace(table.recycle, memory_bytes=table.recycle.memory_bytes or None),

@@ -12,13 +12,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from headway.agent.config.host_file import HostTable, TemplateTable
+from headway.agent.config.host_file import HostFile, TemplateTable
 from headway.agent.config.host_file_values import TEXTS_SCHEMA
 from headway.cli.argparse_base import Arguments
 from headway.cli.terminal.printing import say_json
 from headway.connections import Connection
 from headway.control.http.schemas.profile_bodies import ProfileBody
-from headway.scaling.keys import Form, Range, Schema, parts_of
+from headway.scaling.keys import Form, Range, Schema, key_of, parts_of
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
@@ -40,15 +40,15 @@ def profiles_schema() -> Schema:
 def host_schema() -> Schema:
     """Of host.toml."""
     templates = {**_named(schema_of(TemplateTable)), "minProperties": 1}
-    top = _table({"host": schema_of(HostTable), "templates": templates})
+    top = _table({"host": schema_of(HostFile, left_out=("templates",)), "templates": templates})
     return {"$schema": DRAFT, "title": "host.toml of Headway", **top, "required": ["templates"]}
 
 
 def schema_of(kind: type[Any], *, left_out: Collection[str] = ()) -> Schema:
     """Of a table with the fields of the dataclass ``kind`` as keys, by their annotations."""
     keys = [item for item in fields(kind) if item.name not in left_out]
-    required = [item.name for item in keys if item.default is MISSING and item.default_factory is MISSING]
-    table = _table({item.name: _field(item) for item in keys})
+    required = [key_of(item) for item in keys if item.default is MISSING and item.default_factory is MISSING]
+    table = _table({key_of(item): _field(item) for item in keys})
     return {**table, "required": required} if required else table
 
 
