@@ -1,192 +1,161 @@
-"""What each term of ``hybrid`` is worth: the traces again without it.
+"""What each term of ``hybrid`` is worth: every workload again without it.
 
     python benchmarks/ablation.py --traces DIR --page
+    python benchmarks/ablation.py --traces DIR --brief --terms bands-by-use weekly-recall --eliminate
 
-Every row leaves out one term and runs all traces in a scenario that the term is for. Finished rows are kept in
-``--cells`` and not run again, so an interrupted run goes on where it ended; delete the folder after a change of code.
-``--only`` takes some of the traces: the shortest is quick to run without every term.
+Each row leaves out one term and runs the recorded traces in all scenarios and the named loads. A workload in which the
+term cannot act is not run again. Each result is a file of ``--cells``, so an interrupted run goes on where it ended. A
+change of the strategy or the simulator makes kept results invalid; after a change of a patch, delete the folder of its
+row.
 
-    python benchmarks/ablation.py --traces service/headway/simulate/traces --only bursty_llm_code --cells DIR
+The loads run first, then the shortest traces. ``--eliminate`` then leaves out terms together, backwards: that which
+loses least goes first, while attainment falls by at most 0.05 points and cost rises by at most 1 % in all.
 """
 
 import argparse
-import json
-import math
 import multiprocessing
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from closed_loop.cells import Cell, Figures, load, run
-from closed_loop.patches import Patch
-from closed_loop.reference import TRACES, oracle_worker_hours
+from closed_loop.ablated import (
+    KeptOutcomes,
+    Outcome,
+    Without,
+    Workload,
+    acting_terms,
+    is_slow,
+    known_took_s,
+    load_workloads,
+    outcome,
+    row_name,
+    trace_workloads,
+)
+from closed_loop.ablation_page import Study, page
+from closed_loop.cells import load
+from closed_loop.elimination import Row, elimination_steps
+from closed_loop.reference import BY_NAME, TRACES
+from closed_loop.terms import CANDIDATES, TERMS
+from loads import LOADS
 from options import positive_count
-
-from headway.scaling import decide
-from headway.scaling.demands import deadlines, safety_stock
-from headway.scaling.demands.deadlines import Due, cycle_s, start_up_s, waiting
-from headway.scaling.demands.needs import Need, Supply, greatest, need
-from headway.scaling.model import QueueMetrics
-from headway.scaling.policy import stabilization
-from headway.scaling.strategies import hybrid
-from headway.scaling.view import PoolView
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "ablation.md"
-REACTIVE, EXPOSED = "sla10", "sla10-boot8"
-
-
-def no_deferral(due: Iterable[Due], given: Supply, view: PoolView, *, slots_max: int) -> Need:  # noqa: ARG001
-    """The backlog drained as if there were no next evaluation."""
-    found, ahead_jobs = Need(), 0.0
-    for each in due:
-        ahead_jobs += each.jobs
-        found = greatest((found, need(ahead_jobs, each.within_s, given, start_up_s=start_up_s(view))))
-    return found
-
-
-def no_cohorts(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Due, ...]:
-    """All waiting jobs as old as the oldest."""
-    return waiting(replace(queue, arrivals=()), view, target_s=target_s)
-
-
-def mean_completions(queue: QueueMetrics, view: PoolView, busy_slots: int) -> float:
-    """Completions by the mean service time."""
-    return busy_slots / cycle_s(queue, view)
-
-
-@dataclass(frozen=True, slots=True)
-class Ablation:
-    """A term, the scenario it is for, and the patches that take it out."""
-
-    term: str
-    scenario: str
-    patches: tuple[Patch, ...] = ()
-
-
-ABLATIONS = (
-    Ablation("nothing", REACTIVE),
-    Ablation("waiting for the next look", REACTIVE, (Patch(hybrid, "backlog_drain", no_deferral),)),
-    Ablation("the age of each cohort", REACTIVE, (Patch(hybrid, "waiting", no_cohorts),)),
-    Ablation("caution about completions", REACTIVE, (Patch(hybrid, "CAUTION", 0.0),)),
-    Ablation(
-        "completions as seen of late",
-        REACTIVE,
-        (Patch(hybrid, "completions_per_s", mean_completions), Patch(deadlines, "completions_per_s", mean_completions)),
-    ),
-    Ablation("the margin for a slow start", REACTIVE, (Patch(deadlines, "START_UP_SPREAD", 0.0),)),
-    Ablation("waking at once", REACTIVE, (Patch(hybrid, "_is_asleep", lambda _queue, _view: False),)),
-    Ablation(
-        "the cheapest hold: none instead", REACTIVE, (Patch(decide, "kept_workers", lambda costs: costs.levels[0]),)
-    ),
-    Ablation(
-        "the cheapest hold: 15 s instead", REACTIVE, (Patch(decide, "kept_workers", lambda costs: costs.levels[3]),)
-    ),
-    Ablation("nothing", EXPOSED),
-    Ablation("standing workers", EXPOSED, (Patch(hybrid, "exposed_s", lambda _view: 0.0),)),
-    Ablation("the spare", EXPOSED, (Patch(hybrid, "spare_jobs", lambda *_, **__: 0.0),)),
-    Ablation("earlier days", EXPOSED, (Patch(safety_stock, "_is_recall_known", lambda _view: False),)),
-    Ablation("earlier days only where they help", EXPOSED, (Patch(safety_stock, "_pays", lambda *_: True),)),
-    Ablation("learning from late jobs", EXPOSED, (Patch(safety_stock, "STOCK_LEARNING_STEP", 0.0),)),
-    Ablation(
-        "what standing is worth",
-        EXPOSED,
-        (Patch(safety_stock, "LATE_JOB_WORKER_S", math.inf), Patch(safety_stock, "STOCK_FIRST_DAY_WORKER_S", math.inf)),
-    ),
-    Ablation(
-        "the price of the first day",
-        EXPOSED,
-        (Patch(safety_stock, "STOCK_FIRST_DAY_WORKER_S", safety_stock.LATE_JOB_WORKER_S),),
-    ),
-    Ablation("the start-up in a start's price", EXPOSED, (Patch(stabilization, "HOLD_START_UP_SHARE", 0.0),)),
-)
+Task = tuple[Without, Workload, Path]
 
 
 def main() -> None:
     """Run what is missing, then print or write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--traces", type=Path, required=True, help="folder of the traces, NAME.csv.gz each")
-    parser.add_argument(
-        "--cells", type=Path, default=ROOT / ".headway" / "ablation", help="where finished rows are kept"
+    options = _options()
+    workloads = [
+        *trace_workloads(scenarios=options.scenarios, traces=options.only),
+        *load_workloads(options.loads),
+    ]
+    study = _Runs(options, [each for each in workloads if not (options.brief and is_slow(each))])
+    study.run([frozenset(), *(frozenset({term}) for term in options.terms)])
+    steps = [] if options.eliminate is None else [*elimination_steps(options.eliminate, study.run_row)]
+    shown = Study(
+        workloads=workloads,
+        terms=[TERMS[name] for name in options.terms],
+        row_of=study.row,
+        steps=steps,
+        traces=options.traces,
     )
-    parser.add_argument("--only", nargs="+", choices=TRACES, default=list(TRACES), help="traces; default: all")
-    parser.add_argument("--processes", type=positive_count, default=2)
-    parser.add_argument("--page", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
-    options = parser.parse_args()
-    if options.page and set(options.only) < set(TRACES):
-        parser.error("--page is of all traces: leave --only out")
-    options.cells.mkdir(parents=True, exist_ok=True)
-    tasks = [(number, options.only, options.traces, options.cells) for number in range(len(ABLATIONS))]
-    with multiprocessing.Pool(options.processes, maxtasksperchild=1) as pool:
-        rows = list(pool.imap(_row, tasks, chunksize=1))
-    text = "\n".join(_page(rows, options.only)) + "\n"
+    text = "\n".join(page(shown)) + "\n"
     if options.page:
         PAGE.write_text(text)
     else:
         print(text)
 
 
-def _row(task: tuple[int, Sequence[str], Path, Path]) -> list[Figures]:
-    """One ablation on ``traces``, in a process of its own: what is taken out stays out there."""
-    number, traces, folder, cells = task
-    ablation = ABLATIONS[number]
-    names = (ablation.scenario, ablation.term.replace(" ", "-").replace(":", ""), *_named(traces))
-    kept = cells / f"{'-'.join(names)}.json"
-    if kept.exists():
-        return [Figures(**figures) for figures in json.loads(kept.read_text())]
-    for patch in ablation.patches:
-        patch.apply()
-    found = []
-    for trace in traces:
-        load(folder, trace)
-        found.append(run(Cell(scenario=ablation.scenario, trace=trace, strategy="hybrid"), folder))
-    kept.write_text(json.dumps([{name: getattr(each, name) for name in Figures.__slots__} for each in found]))
-    print(f"done: {ablation.scenario} without {ablation.term}", file=sys.stderr, flush=True)
-    return found
-
-
-def _named(traces: Sequence[str]) -> Sequence[str]:
-    return () if set(traces) == set(TRACES) else traces
-
-
-def _page(rows: list[list[Figures]], traces: Sequence[str]) -> Iterator[str]:
-    yield "# What each term of hybrid is worth"
-    yield ""
-    yield (
-        "Written by `python benchmarks/ablation.py --traces DIR --page`; do not edit. Each row leaves out one term "
-        f"of `hybrid` and runs {', '.join(_named(traces)) or 'all traces'}; "
-        "cost is the geometric mean of worker-hours as a multiple of the oracle's. Of `cron_flights` "
-        "the days from the second on count as a trace where the start-up is 8 s."
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--traces", type=Path, required=True, help="folder of the traces, NAME.csv.gz each")
+    parser.add_argument(
+        "--cells", type=Path, default=ROOT / ".headway" / "ablation", help="where finished workloads are kept"
     )
-    for scenario in (REACTIVE, EXPOSED):
-        yield from (
-            "",
-            f"## {scenario}",
-            "",
-            "| without | mean | worst trace | cost | dearest trace | spawns | bad 5 min |",
-        )
-        yield "|---|--:|--:|--:|--:|--:|--:|"
-        for ablation, figures in zip(ABLATIONS, rows, strict=True):
-            if ablation.scenario == scenario:
-                yield _line(ablation, figures, traces)
-
-
-def _line(ablation: Ablation, figures: list[Figures], traces: Sequence[str]) -> str:
-    costs = [
-        each.worker_hours / oracle_worker_hours(trace, ablation.scenario)
-        for trace, each in zip(traces, figures, strict=True)
-    ]
-    counted = [
-        each.later_percent if trace == "cron_flights" and ablation.scenario == EXPOSED else each.percent
-        for trace, each in zip(traces, figures, strict=True)
-    ]
-    mean = sum(each.percent for each in figures) / len(figures)
-    geometric = math.exp(sum(map(math.log, costs)) / len(costs))
-    return (
-        f"| {ablation.term} | {mean:.2f} % | {min(counted):.2f} % | {geometric:.3f} | {max(costs):.2f} | "
-        f"{sum(each.spawns for each in figures):,} | {sum(each.bad_windows for each in figures):,} |"
+    parser.add_argument("--terms", nargs="+", choices=TERMS, default=[*TERMS], help="default: all")
+    parser.add_argument(
+        "--eliminate",
+        nargs="*",
+        choices=TERMS,
+        metavar="TERM",
+        help=f"also leave these out together, backwards; default: {', '.join(CANDIDATES)}",
     )
+    parser.add_argument("--brief", action="store_true", help="leave out what takes more than 4 min")
+    parser.add_argument("--scenarios", nargs="+", choices=BY_NAME, default=[*BY_NAME], help="default: all")
+    parser.add_argument("--only", nargs="*", choices=TRACES, default=[*TRACES], help="traces; default: all")
+    parser.add_argument("--loads", nargs="*", choices=LOADS, default=[*LOADS], help="default: all")
+    parser.add_argument("--processes", type=positive_count, default=2)
+    parser.add_argument("--no-run", action="store_true", help="only show what is kept")
+    parser.add_argument("--page", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
+    options = parser.parse_args()
+    if options.eliminate is not None:
+        options.eliminate = options.eliminate or [*CANDIDATES]
+    return options
+
+
+class _Runs:
+    """The rows that are asked for, each run as far as it is not kept."""
+
+    def __init__(self, options: argparse.Namespace, workloads: Sequence[Workload]) -> None:
+        self._kept = KeptOutcomes(options.cells)
+        self._workloads = workloads
+        self._traces: Path = options.traces
+        self._processes: int = options.processes
+        self._is_run: bool = not options.no_run
+
+    def row(self, without: Without) -> Row:
+        """What is kept of a row. Terms that cannot act in a workload do not count in it."""
+        found = {workload: self._kept.of(self._acting(without, workload), workload) for workload in self._workloads}
+        return {workload: each for workload, each in found.items() if each is not None}
+
+    def run_row(self, without: Without) -> Row:
+        """The row, run as far as it is not kept."""
+        self.run([without])
+        return self.row(without)
+
+    def run(self, rows: Iterable[Without]) -> None:
+        """Run what is missing of ``rows``, each workload in a process of its own: patches are for good there."""
+        if not self._is_run:
+            return
+        tasks = self._missing(rows)
+        if not tasks:
+            return
+        for workload in {workload for _, workload, _ in tasks if not workload.is_load}:
+            load(self._traces, workload.name)  # once, before the processes are forked
+        context = multiprocessing.get_context("fork")
+        with context.Pool(min(self._processes, len(tasks)), maxtasksperchild=1) as pool:
+            for done, (without, workload, found) in enumerate(pool.imap_unordered(_run, tasks, chunksize=1), start=1):
+                self._kept.add(without, workload, found)
+                print(
+                    f"{done}/{len(tasks)} without {row_name(without)}: {workload.group}/{workload.name}: "
+                    f"{found.percent:.3f} % / {found.worker_hours:.3f} h, {found.took_s:.1f} s",
+                    file=sys.stderr,
+                    flush=True,
+                )
+
+    def _missing(self, rows: Iterable[Without]) -> list[Task]:
+        """The loads first, then the traces, the shortest first: an interrupted run has most of what it can have."""
+        wanted = {(self._acting(without, workload), workload): None for without in rows for workload in self._workloads}
+        tasks = [
+            (without, workload, self._traces)
+            for without, workload in wanted
+            if self._kept.of(without, workload) is None
+        ]
+        return sorted(tasks, key=lambda task: (not task[1].is_load, _known_s(task[1])))
+
+    def _acting(self, without: Without, workload: Workload) -> Without:
+        return acting_terms(without, workload, self._traces)
+
+
+def _known_s(workload: Workload) -> float:
+    return known_took_s().get(f"{workload.group}/{workload.name}", 0.0)
+
+
+def _run(task: Task) -> tuple[Without, Workload, Outcome]:
+    without, workload, traces = task
+    return without, workload, outcome(without, workload, traces)
 
 
 if __name__ == "__main__":

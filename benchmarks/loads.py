@@ -219,7 +219,7 @@ def _alike(cells: Sequence[Cell]) -> tuple[str, float, Sequence[str]]:
 
 def _cell(load: str, start_up_s: float, strategy: str) -> Cell:
     began_s = time.perf_counter()
-    result = _rehearsed(load, start_up_s, strategy)
+    result = rehearsal_of(load, start_up_s, strategy)
     # A pool of any size, for what exceeds the ceiling: a comparison must exist. A job is a job: no rounding.
     equal = _smallest(load, result.attainment_percent)
     good = _smallest(load, PERCENT_MIN)
@@ -239,7 +239,8 @@ def _cell(load: str, start_up_s: float, strategy: str) -> Cell:
     )
 
 
-def _rehearsed(load: str, start_up_s: float, strategy: str) -> Result:
+def rehearsal_of(load: str, start_up_s: float, strategy: str) -> Result:
+    """What ``strategy`` comes to on a load."""
     profile = Profile(
         pool=load,
         queues=(f"loads/{load}",),

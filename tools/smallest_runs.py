@@ -65,7 +65,10 @@ SMALLEST: Mapping[str, SmallestRun] = {
     "benchmarks/hostile.py": SmallestRun(arguments="--seconds 1 --only half_calls --connections 20 --calls 10"),
     "benchmarks/dashboard.py": SmallestRun(arguments="--pools 2 --seconds 3", statuses=(0, GOAL_MISSED)),
     "tools/quick.py": SmallestRun(arguments="--within 20", statuses=(0, NOT_ALL_RAN)),
-    "benchmarks/ablation.py": SmallestRun(arguments=f"--cells {{folder}} --traces {TRACES}"),
+    "benchmarks/ablation.py": SmallestRun(
+        arguments=f"--cells {{folder}} --terms bands-by-use weekly-recall --eliminate bands-by-use --loads metronome "
+        f"--traces {TRACES}"
+    ),
     "benchmarks/storage.py": SmallestRun(arguments="1 --kinds '1 job a minute'"),
     "benchmarks/sink.py": SmallestRun(arguments="10"),
     "benchmarks/answers.py": SmallestRun(

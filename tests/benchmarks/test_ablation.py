@@ -33,8 +33,10 @@ def patched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_every_patch_fits() -> None:
-    patches = [patch for ablation in import_module("ablation").ABLATIONS for patch in ablation.patches]
+    terms = import_module("closed_loop.terms")
+    patches = [patch for term in terms.TERMS.values() for patch in term.patches]
     assert patches  # each is checked as it is made
+    assert set(terms.CANDIDATES) <= terms.TERMS.keys()
 
 
 @pytest.mark.parametrize(
