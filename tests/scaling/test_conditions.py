@@ -1,28 +1,38 @@
 """The table of conditions: each has what every place that reads it needs, and each is judged for itself."""
 
+from dataclasses import fields
 from itertools import combinations
 from typing import Any
 
 import pytest
 
 from control.http.known_pool import ALL_FAIL, MEASURED, known_pool
-from headway.scaling.conditions.condition import Subject
-from headway.scaling.conditions.condition_table import (
-    CONDITIONS,
-    OF_HOSTS,
-    OF_INSTALLATION,
-    OF_POOLS,
-    STATES,
-    STATES_BY_URGENCY,
-)
-from headway.scaling.conditions.pool_conditions import causes_of, state_of
-from headway.scaling.model import Suspension
+from headway.scaling.conditions.causes import causes_of, state_of
+from headway.scaling.conditions.condition import Condition, Subject
+from headway.scaling.conditions.condition_table import CONDITIONS, STATES, STATES_BY_URGENCY
+from headway.scaling.conditions.host_facts import HostRow
+from headway.scaling.conditions.host_table import OF_HOSTS
+from headway.scaling.conditions.installation_table import OF_INSTALLATION
+from headway.scaling.conditions.pool_facts import NoHost
+from headway.scaling.conditions.pool_table import OF_POOLS
+from headway.scaling.conditions.series_table import OF_SERIES
+from headway.scaling.model import Host, HostCapacity, HostProblem, HostProblemKind, Suspension
 
 LATE = {"waiting_jobs": 1, "oldest_age_s": 50.0}
+FULL = HostRow(
+    host=Host(
+        host_id="a",
+        name="a",
+        capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1),
+        problems=(HostProblem(kind=HostProblemKind.STATE_FOLDER, error_number=28),),
+    ),
+    agent_version="1",
+    reported_at_s=1.0,
+)
 
 
 def test_no_two_conditions_have_one_name() -> None:
-    assert len(CONDITIONS) == len(OF_INSTALLATION) + len(OF_HOSTS) + len(OF_POOLS) + 1
+    assert len(CONDITIONS) == len(OF_INSTALLATION) + len(OF_HOSTS) + len(OF_POOLS) + len(OF_SERIES) + 1
 
 
 @pytest.mark.parametrize("condition", CONDITIONS.values(), ids=lambda each: each.name)
@@ -36,10 +46,22 @@ def test_conditions_that_share_an_alert_are_one_incident_and_as_urgent() -> None
             assert (one.severity, one.own_rule) == (other.severity, other.own_rule)
 
 
-def test_health_counts_every_condition_of_pools_that_it_names() -> None:
+def test_health_names_what_has_a_sentence_for_it_and_nothing_else() -> None:
+    """Of pools it is the number and the sentence of the condition, so that only a predicate is needed."""
+    without = {each.name: each.default for each in fields(Condition)}
     for each in CONDITIONS.values():
-        is_counted = each.counting is not None
-        assert is_counted == (each.subject is Subject.POOL and each.is_in_health), each.name
+        if each.subject is Subject.POOL:
+            assert not each.is_in_health or each.is_true is not without["is_true"], each.name
+            assert each.counting is without["counting"] or each.is_in_health, each.name
+        else:
+            says = [name for name in ("of_installation", "of_hosts") if getattr(each, name) is not without[name]]
+            assert each.is_in_health == bool(says), each.name
+
+
+def test_every_verb_has_its_form_for_several() -> None:
+    assert CONDITIONS["bottleneck"].counted(1) == "1 pool has a bottleneck"
+    assert CONDITIONS["capacity"].counted(2) == "2 pools need more workers than hosts have capacity for"
+    assert CONDITIONS["cut_jobs"].counted(2) == "2 jobs were cut, or may have been, in the last 15 min"
 
 
 def test_states_are_ordered_by_urgency_and_those_in_order_are_left_out() -> None:
@@ -59,8 +81,8 @@ def test_states_are_ordered_by_urgency_and_those_in_order_are_left_out() -> None
         # Nobody can start a job then: that is no lateness.
         ({**MEASURED, **LATE}, {"suspension": Suspension.LIBRARY}, ["suspended"]),
         # Workers that no host can run are not missing beside that.
-        (MEASURED, {"no_host": "no host has enrolled", "unstarted_workers": 2, "is_short_of_room": True}, ["no_host"]),
-        (MEASURED, {"host_troubles": [("host_disk", "the agent of a cannot write")]}, ["host_disk"]),
+        (MEASURED, {"no_host": NoHost.NONE_ENROLLED, "unstarted_workers": 2, "is_short_of_room": True}, ["no_host"]),
+        (MEASURED, {"hosts": [FULL]}, ["host_disk"]),
     ],
 )
 def test_each_condition_is_judged_for_itself(metrics: dict[str, Any], values: dict[str, Any], kinds: list[str]) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from headway.control.http.overview.health_reasons import health_of
 from headway.control.scheduler.maintenance import Maintenance, maintain
+from headway.scaling.conditions.installation_facts import InstallationFacts
 from headway.scaling.measure import CLASS_BUCKET_S, BucketRow
 from headway.store import migrate
 from headway.store.decision_partitions import DAYS_KEPT, PARTITION_DAYS_AHEAD, keep_partitions
@@ -108,7 +109,8 @@ async def test_the_documented_role_runs_a_control_plane_and_its_upkeep_for_weeks
         async with snapshot(engine) as conn:
             row = await read_health(conn)
         assert any(
-            "decisions can be stored for 5 days more" in each for each in health_of(row, has_event_log=True).reasons
+            "decisions can be stored for 5 days more" in each
+            for each in health_of(InstallationFacts(known=row)).reasons
         )
         await engine.dispose()
 
@@ -149,7 +151,7 @@ async def test_the_documented_role_runs_the_pipelines_writer_for_eight_days_and_
 
         async def reasons() -> list[str]:
             async with snapshot(engine) as conn:
-                return health_of(await read_health(conn), has_event_log=True).reasons
+                return health_of(InstallationFacts(known=await read_health(conn))).reasons
 
         for day in range(1, 9):
             admin.execute("update clock.ahead set days = %s", [day])
@@ -215,7 +217,7 @@ async def test_a_right_that_is_missing_ends_one_thing_and_is_shown(
         assert stored is None if lacks is None else lacks in stored
     engine = create_engine(owner)
     async with snapshot(engine) as conn:
-        reasons = health_of(await read_health(conn), has_event_log=True).reasons
+        reasons = health_of(InstallationFacts(known=await read_health(conn))).reasons
     await engine.dispose()
     assert any("pipeline main lacks a right in Postgres and leaves out" in each for each in reasons) == bool(lacks)
 

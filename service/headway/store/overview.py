@@ -4,16 +4,19 @@ Only reads. Times are Unix seconds; whether something is still alive is Postgres
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+import os
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sqlalchemy import ColumnElement, Double, RowMapping, Text, case, cast, func, select, text, union
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from headway.scaling.conditions.host_facts import HostRow
+from headway.scaling.conditions.installation_facts import HealthRow, PipelineRow
 from headway.scaling.fields import taken_from
 from headway.scaling.measure import BUCKET_S, BucketRow
-from headway.scaling.model import Host, QueueSample, Suspension
+from headway.scaling.model import QueueSample, Suspension
 from headway.scaling.model.due_jobs import due_from_pairs
 from headway.store.access.tokens import read_expiring
 from headway.store.events.event_sources import read_collectors, shared_connections
@@ -32,71 +35,6 @@ from headway.store.tables import (
     queue_buckets,
     queue_samples,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostRow:
-    """A host, when it last reported, and since when, by whom and why it gets nothing new."""
-
-    host: Host
-    agent_version: str
-    reported_at_s: float | None
-    cordoned_at_s: float | None = None
-    cordoned_by: str | None = None
-    cordon_reason: str | None = None
-    cordoned_until_s: float | None = None
-    forced_workers: Mapping[str, int] = field(default_factory=dict)
-    """Pool -> workers that were ended by force at their drain deadline, since the host enrolled."""
-    epoch_ahead: int | None = None
-    """The epoch it reports that is later than the leader's, so that it takes no assignment; ``None``: it takes one."""
-    refused: tuple[str, ...] = ()
-    """A sentence for each label and template that it reports and that its join token does not allow."""
-    hung_up_s: float | None = None
-    """Since its connection ended, where no report has come since."""
-    certificate_left_s: float | None = None
-    """Until the certificate ends that it last showed, below 0 once it has; ``None``: it was asked for none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineRow:
-    """How far one pipeline is. ``lag_s`` is how long something newer has been waiting for it, 0 when nothing has."""
-
-    pipeline: str
-    is_ready: bool
-    written_age_s: float
-    batch_s: float
-    lag_s: float
-    stage: str = "ready"
-    rows_lag_s: float | None = None
-    """How old the newest event was when its rows were there, in the last batch that brought any."""
-    beat_age_s: float | None = None
-    """Since it last answered; ``None`` of one that has no heartbeat."""
-    lacks: str | None = None
-    """What it leaves out for want of a right in Postgres."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HealthRow:
-    """The installation's own condition. ``leader_age_s`` is ``None`` while nobody ever led."""
-
-    leader: str
-    epoch: int
-    leader_age_s: float | None
-    pipelines: tuple[PipelineRow, ...]
-    read_ages_s: Mapping[str, float] = field(default_factory=dict)
-    """Broker connection -> since a reading of any of its queues that a profile names came last, where one ever did."""
-    clock_s: float | None = None
-    """Postgres's clock when this was read."""
-    partition_days: int | None = None
-    """For how many days more, today's not counted, decisions have a place to be stored."""
-    rollups_behind_s: float | None = None
-    """How much of what the pipeline has written is not in minutes yet; ``None`` where it has written nothing."""
-    expiring_tokens: int = 0
-    """Tokens of people and programs that expire within a day, though they were made for longer."""
-    expires_in_s: float | None = None
-    """The first of them."""
-    shared_connections: int = 0
-    """Broker connections that several collectors poll."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +188,14 @@ async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
     forced = await read_forced(conn)
     known = sorted(await load_hosts(conn), key=lambda host: host.name)
     return [
-        taken_from(HostRow, row, host=host, forced_workers=forced.get(host.host_id, {}), refused=tuple(row.refused))
+        taken_from(
+            HostRow,
+            row,
+            host=host,
+            forced_workers=forced.get(host.host_id, {}),
+            refused=tuple(row.refused),
+            error_texts={each.error_number: os.strerror(each.error_number) for each in host.problems},
+        )
         for host in known
         if (row := by_id.get(host.host_id)) is not None
     ]

@@ -56,7 +56,7 @@ async def reported(engine: Engine, *workers: Worker, sequence: int = 1) -> None:
 
 async def seen_rules(engine: Engine) -> dict[tuple[str, str], str]:
     """Rule and severity -> summary, of every condition."""
-    overviews = OverviewBuilder(engine=engine, clock=lambda: NOW_S, has_event_log=lambda: True, telemetry=lambda: None)
+    overviews = OverviewBuilder(engine=engine, clock=lambda: NOW_S)
     found = conditions_of(await overviews.of_pools())
     return {(key.rule, each.severity): each.summary for key, each in found.items() if key.kind != "host"}
 

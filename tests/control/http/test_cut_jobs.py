@@ -131,7 +131,7 @@ async def test_a_cut_is_an_incident_at_once_and_for_a_while(
     engine: Engine, client: httpx.AsyncClient, seed: Seed, cuts: tuple[CutJob, ...], severity: str, summary: str
 ) -> None:
     epoch = int(seed.rows("select epoch from leader_epoch")[0][0])
-    overviews = OverviewBuilder(engine=engine, clock=lambda: NOW_S, has_event_log=lambda: True, telemetry=lambda: None)
+    overviews = OverviewBuilder(engine=engine, clock=lambda: NOW_S)
     alerting = Alerting(engine=engine, overviews=overviews, epoch=lambda: epoch)
     await reported(engine, *cuts)
     await alerting.evaluate()
@@ -154,7 +154,7 @@ async def test_a_job_whose_workers_died_three_times_is_poisonous_in_every_view(
     engine: Engine, client: httpx.AsyncClient, seed: Seed
 ) -> None:
     epoch = int(seed.rows("select epoch from leader_epoch")[0][0])
-    overviews = OverviewBuilder(engine=engine, clock=lambda: NOW_S, has_event_log=lambda: True, telemetry=lambda: None)
+    overviews = OverviewBuilder(engine=engine, clock=lambda: NOW_S)
     await reported(engine, *(cut(f"c{number}", worker_id=f"w{number}", **DEATH) for number in range(3)))
     sentence = "job j1 of shop.send is poisonous: its workers died with it 3 times"
     (pool,) = (await client.get("/v1/pools")).json()["pools"]
@@ -326,7 +326,7 @@ async def test_a_worker_that_drains_for_longer_than_its_jobs_take_is_an_incident
         index = sketch_index(service_s)
         seed.bucket("redis/mail", at_s=now_s - 30.0, finished_jobs=100, service_sketch=json.dumps({index: 100}))
     await reported(engine, workers=(draining("w1", for_s=for_s, running=(JOB,)),))
-    overviews = OverviewBuilder(engine=engine, clock=lambda: now_s, has_event_log=lambda: True, telemetry=lambda: None)
+    overviews = OverviewBuilder(engine=engine, clock=lambda: now_s)
     (pool,) = (await overviews.of_pools()).pools
     assert (pool.overdue is not None) == is_overdue
     assert pool.overdue_workers == int(is_overdue)
@@ -357,7 +357,7 @@ async def test_a_worker_that_takes_no_jobs_is_no_capacity_and_a_cause(
     assert "unable_workers" in health["kinds"]
     assert "1 worker is there and takes no jobs: see `headway top`" in health["reasons"]
     assert 'headway_pool_unable_workers{pool="mail"} 1' in (await client.get("/metrics")).text
-    overviews = OverviewBuilder(engine=engine, clock=lambda: NOW_S, has_event_log=lambda: True, telemetry=lambda: None)
+    overviews = OverviewBuilder(engine=engine, clock=lambda: NOW_S)
     found = {key.rule: condition for key, condition in conditions_of(await overviews.of_pools()).items()}
     assert found["worker_unable"].summary == cause
     assert found["worker_unable"].severity == "ticket"

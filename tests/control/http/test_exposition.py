@@ -15,12 +15,12 @@ from control.http.conftest import NOW_S
 from control.http.values import BATCH
 from headway.control.http.overview import overview_builder
 from headway.scaling.allocation.host_demand import HostsWanted
+from headway.scaling.conditions.host_facts import HostRow
 from headway.scaling.metrics.behaviour import Behaviour, Spread
 from headway.scaling.metrics.prediction_error import PredictionError
 from headway.scaling.model import DayBudget, Decision, Objective
 from headway.scaling.profile import Profile
 from headway.store.engine import Connection, Engine, transaction
-from headway.store.overview import HostRow
 from headway.store.pools.behaviours import Learned
 from headway.store.pools.host_demand import save_hosts_wanted
 from support.seed import Seed

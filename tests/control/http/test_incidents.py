@@ -51,7 +51,7 @@ def alerting(engine: Engine, clock: Clock, seed: Seed) -> Callable[..., Alerting
     epoch = int(seed.rows("select epoch from leader_epoch")[0][0])
 
     def made(ahead: int = 0) -> Alerting:
-        overviews = OverviewBuilder(engine=engine, clock=clock, has_event_log=lambda: True, telemetry=lambda: None)
+        overviews = OverviewBuilder(engine=engine, clock=clock)
         return Alerting(engine=engine, overviews=overviews, epoch=lambda: epoch + ahead)
 
     return made
@@ -70,7 +70,7 @@ async def test_pools_are_judged_without_the_queues_that_nobody_serves(
     """Thousands of names that somebody invents must not make each evaluation and each health check dearer."""
     seed.sample("redis/stray", at_s=NOW_S, waiting_jobs=9)
     late(seed, clock)
-    overviews = OverviewBuilder(engine=engine, clock=clock, has_event_log=lambda: True, telemetry=lambda: None)
+    overviews = OverviewBuilder(engine=engine, clock=clock)
     seen, whole = await overviews.of_pools(), await overviews.overview()
     assert [queue.queue for queue in seen.queues] == ["redis/mail"]
     assert [queue.queue for queue in whole.queues] == ["redis/mail", "redis/stray"]

@@ -10,14 +10,18 @@ import pytest
 
 from control.http.conftest import NOW_S
 from control.http.values import BATCH
-from headway.control.auth.authenticator import ENDED_SHOWN_S, Authenticator
+from headway.control.auth.authenticator import Authenticator
 from headway.control.auth.certificates import Certificates
 from headway.control.auth.pki import make_ca, make_server, write_pair
-from headway.control.http.overview.process_reasons import local_reasons
+from headway.control.http.overview.health_reasons import process_facts
 from headway.control.ingest.ingest import Ingest
 from headway.control.scheduler.maintenance import Maintenance
+from headway.scaling.conditions.causes import ailing_installation
+from headway.scaling.conditions.installation_facts import ENDED_SHOWN_S, HealthRow, InstallationFacts, PipelineRow
 from support.seed import Seed
 
+PIPELINE = PipelineRow(pipeline="metrics", is_ready=True, written_age_s=1.0, batch_s=0.4, lag_s=0.0)
+LED = HealthRow(leader="here:1", epoch=3, leader_age_s=1.0, pipelines=(PIPELINE,))
 TOKEN = "a-shared-token-of-32-characters!"
 
 
@@ -26,7 +30,8 @@ def reasons(ingest: Ingest) -> Callable[..., list[tuple[str, str]]]:
     def made(**values: Any) -> list[tuple[str, str]]:
         given = {"callers": Authenticator(token=None), "upkeep": None, "certificates": None, **values}
         callers = given.pop("callers")
-        return [(each.kind, each.text) for each in local_reasons(ingest, callers, **given)]
+        facts = InstallationFacts(known=LED, process=process_facts(ingest, callers, now_s=NOW_S, **given))
+        return [(each.kind, each.text) for each in ailing_installation(facts)]
 
     return made
 

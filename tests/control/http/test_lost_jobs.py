@@ -27,7 +27,7 @@ def flushed(seed: Seed, *, source: str) -> None:
 
 
 async def severities(engine: Engine) -> dict[str, str]:
-    overviews = OverviewBuilder(engine=engine, clock=lambda: NOW_S, has_event_log=lambda: True, telemetry=lambda: None)
+    overviews = OverviewBuilder(engine=engine, clock=lambda: NOW_S)
     conditions = conditions_of(await overviews.of_pools())
     found = {key.kind or key.rule: each.severity for key, each in conditions.items()}
     return {kind: severity for kind, severity in found.items() if "lost" in kind}

@@ -35,7 +35,7 @@ LOOSE = Profile(
 
 @pytest.fixture
 def overviews(engine: Engine) -> OverviewBuilder:
-    return OverviewBuilder(engine=engine, clock=lambda: NOW_S, has_event_log=lambda: True, telemetry=lambda: None)
+    return OverviewBuilder(engine=engine, clock=lambda: NOW_S)
 
 
 def both(

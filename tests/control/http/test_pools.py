@@ -11,8 +11,8 @@ from control.http.conftest import NOW_S
 from control.http.known_pool import ALL_FAIL, MEASURED, known_pool
 from control.http.mail_pool import mail, pool_of
 from headway.cli.operator.pools_table import COLUMNS, row_of
-from headway.scaling.conditions.pool_conditions import state_of
-from headway.scaling.conditions.pool_facts import WorkerCounts
+from headway.scaling.conditions.causes import state_of
+from headway.scaling.conditions.pool_facts import NoHost, WorkerCounts
 from headway.scaling.metrics.job_failures import Failures
 from headway.scaling.model import Decision, Mode, Stoppage, Suspension
 from headway.scaling.profile import Profile
@@ -70,7 +70,7 @@ def stopped(since_s: float, until_s: float) -> Stoppage:
         (MEASURED, {"failures": (ALL_FAIL, Failures(ended_jobs=400))}, "failing"),
         (MEASURED, {"failures": (Failures(ended_jobs=1, failed_jobs=1),)}, "on_time"),
         (MEASURED, {"is_crash_looping": True, "failures": (ALL_FAIL,)}, "crash_loop"),
-        (MEASURED, {"no_host": "no host is reachable"}, "no_host"),
+        (MEASURED, {"no_host": NoHost.NONE_REACHABLE}, "no_host"),
     ],
 )
 def test_a_pools_state_is_the_worst_thing_that_is_true_of_it(

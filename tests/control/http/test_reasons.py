@@ -8,9 +8,9 @@ import pytest
 from control.http.conftest import NOW_S
 from control.http.known_pool import ALL_FAIL, MEASURED, known_pool
 from headway.control.http.overview.health_reasons import health_of
-from headway.control.http.schemas.responses import TelemetryHealth
-from headway.scaling.conditions.pool_conditions import ailing_pools
-from headway.store.overview import HealthRow, PipelineRow
+from headway.control.http.schemas.responses import HealthOut
+from headway.scaling.conditions.causes import ailing_pools
+from headway.scaling.conditions.installation_facts import HealthRow, InstallationFacts, PipelineRow, ProcessFacts
 from support.seed import Seed
 
 
@@ -18,6 +18,10 @@ def pipeline(**values: Any) -> PipelineRow:
     return PipelineRow(
         **{"pipeline": "metrics", "is_ready": True, "written_age_s": 1.0, "batch_s": 0.4, "lag_s": 0.0, **values}
     )
+
+
+def health_by(row: HealthRow, *, now_s: float | None = None, **process: Any) -> HealthOut:
+    return health_of(InstallationFacts(known=row, process=ProcessFacts(**process), now_s=now_s))
 
 
 GOOD = {"leader": "here:1", "epoch": 3, "leader_age_s": 1.0, "pipelines": (pipeline(),)}
@@ -48,7 +52,7 @@ GOOD = {"leader": "here:1", "epoch": 3, "leader_age_s": 1.0, "pipelines": (pipel
     ],
 )
 def test_what_is_wrong_is_reported_in_a_sentence(change: dict[str, Any], has_event_log: bool, says: str) -> None:
-    health = health_of(HealthRow(**{**GOOD, **change}), has_event_log=has_event_log, now_s=4_600.0)
+    health = health_by(HealthRow(**{**GOOD, **change}), has_event_log=has_event_log, now_s=4_600.0)
     assert health.status == "degraded"
     (reason,) = health.reasons
     assert says in reason
@@ -65,13 +69,12 @@ def test_what_is_wrong_is_reported_in_a_sentence(change: dict[str, Any], has_eve
     ],
 )
 def test_what_waits_and_what_is_refused_is_reported(change: dict[str, Any], says: str | None) -> None:
-    quiet = {"refused": None, "flush_s": 0.1, "unread_files": 0, "unread_bytes": 0, "oldest_unread_s": None}
-    health = health_of(HealthRow(**GOOD), has_event_log=True, telemetry=TelemetryHealth(**{**quiet, **change}))
+    health = health_by(HealthRow(**GOOD), **change)
     assert health.reasons == ([] if says is None else [says])
 
 
 def test_clocks_that_differ_by_the_way_to_postgres_are_right() -> None:
-    assert health_of(HealthRow(**GOOD, clock_s=100.0), has_event_log=True, now_s=103.0).status == "ok"
+    assert health_by(HealthRow(**GOOD, clock_s=100.0), now_s=103.0).status == "ok"
 
 
 def test_what_is_wrong_with_pools_is_reported_once_a_kind() -> None:
@@ -80,25 +83,19 @@ def test_what_is_wrong_with_pools_is_reported_once_a_kind() -> None:
     found = list(ailing_pools(pools))
     assert [each.kind for each in found] == ["lost_jobs", "crash_loop", "failing", "capacity"]
     assert found[2].text == "2 pools have too many failing jobs: see `headway top`"
-    assert found[3].text == "1 pool wants more workers than hosts have capacity for: see `headway top`"
+    assert found[3].text == "1 pool needs more workers than hosts have capacity for: see `headway top`"
 
 
 def test_why_telemetry_is_refused_is_said_also_where_the_log_cannot_be_written() -> None:
     """A disk that was full was reported as a log that is not the one the database knows."""
-    full = TelemetryHealth(
-        refused="the disk of the event log has 3 MiB left",
-        flush_s=None,
-        unread_files=0,
-        unread_bytes=0,
-        oldest_unread_s=None,
-    )
-    health = health_of(HealthRow(**GOOD), has_event_log=False, telemetry=full)
+    full = "the disk of the event log has 3 MiB left"
+    health = health_by(HealthRow(**GOOD), has_event_log=False, refused=full)
     assert health.reasons == ["telemetry is refused: the disk of the event log has 3 MiB left"]
 
 
 def test_a_quiet_pipeline_is_not_a_late_one() -> None:
     row = HealthRow(**{**GOOD, "pipelines": (pipeline(written_age_s=3600.0),)})
-    assert health_of(row, has_event_log=True).status == "ok"
+    assert health_by(row).status == "ok"
 
 
 async def test_health_is_read_from_what_the_processes_left(client: httpx.AsyncClient, seed: Seed) -> None:
@@ -117,5 +114,5 @@ async def test_health_is_read_from_what_the_processes_left(client: httpx.AsyncCl
 def test_no_broker_is_to_blame_while_telemetry_is_refused() -> None:
     """What collectors have read is telemetry too: people were sent to brokers that answered."""
     row = HealthRow(**{**GOOD, "read_ages_s": {"redis": 60.0}})
-    assert health_of(row, has_event_log=True).kinds == ["broker"]
-    assert health_of(row, has_event_log=False).kinds == ["event_log"]
+    assert health_by(row).kinds == ["broker"]
+    assert health_by(row, has_event_log=False).kinds == ["event_log"]

@@ -12,7 +12,8 @@ from headway.cli.operator.queue import queues_of
 from headway.environment import ClientSettings
 from headway.errors import Forbidden, HeadwayError, Misconfigured, Unauthenticated
 from headway.scaling.conditions.condition import Condition, Subject
-from headway.scaling.conditions.condition_table import CLOCK_OFF_S, CONDITIONS, HEARTBEAT_MISSED_S, PIPELINE_SILENT_S
+from headway.scaling.conditions.condition_table import CONDITIONS
+from headway.scaling.conditions.installation_facts import CLOCK_OFF_S, HEARTBEAT_MISSED_S, PIPELINE_SILENT_S
 
 DOCTOR_ANSWER_S = 5.0
 NAMED_MAX = 5

@@ -19,6 +19,7 @@ from headway.control.refusal_throttle import RefusalThrottle
 from headway.control.sliding_counter import SlidingCounter
 from headway.errors import Forbidden, HeadwayError, Unauthenticated
 from headway.local.throttle import Throttle
+from headway.scaling.conditions.installation_facts import ENDED_SHOWN_S
 from headway.scaling.explain import duration
 from headway.store.access.credentials import (
     PREFIXES,
@@ -42,7 +43,6 @@ AUTHENTICATOR_CHANGES_MAX = 5_000  # read at once
 FOUND_WITHIN_S = 5.0
 AUTHENTICATOR_LOOKUPS_AT_ONCE = 2  # strangers who guess must not take every connection to the database
 SHOWN = (TOKEN_PREFIX, PREFIXES[Role.HOST])
-ENDED_SHOWN_S = 120.0  # whoever goes on asking asks more often
 OF_SHARED = "HEADWAY_TOKEN "  # in front of what a session is bound to that was signed in with it
 _SESSION_OVER = "the session is not known here or has ended: sign in again"
 

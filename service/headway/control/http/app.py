@@ -17,9 +17,8 @@ from headway.control.http.connections import Connections
 from headway.control.http.dependencies import ApiContext
 from headway.control.http.middleware import RequestGuard
 from headway.control.http.overview.broadcaster import Feed
-from headway.control.http.overview.health_reasons import telemetry_of
+from headway.control.http.overview.health_reasons import process_facts
 from headway.control.http.overview.overview_builder import OverviewBuilder
-from headway.control.http.overview.process_reasons import local_reasons
 from headway.control.http.overview.totals_cache import TotalsCache
 from headway.control.http.problems import Problem, install
 from headway.control.http.prometheus import exposition
@@ -47,7 +46,7 @@ from headway.control.http.schemas.incidents.silence_bodies import SilenceBody
 from headway.control.http.schemas.profile_bodies import PauseBody, ProfileBody, SetOverrideBody
 from headway.control.http.schemas.queue_names import QueuesBody
 from headway.control.http.schemas.requests import TelemetryBody
-from headway.control.http.schemas.responses import Overview, TelemetryHealth
+from headway.control.http.schemas.responses import Overview
 from headway.control.http.schemas.schema_base import describe_dataclasses
 from headway.control.http.schemas.session_bodies import SessionBody
 from headway.control.http.schemas.token_bodies import TokenBody
@@ -55,7 +54,7 @@ from headway.control.http.session_cookie import COOKIE, CSRF_HEADER
 from headway.control.ingest.ingest import Ingest
 from headway.control.listen_address import ListenAddress
 from headway.control.scheduler.maintenance import Maintenance
-from headway.scaling.conditions.pool_conditions import Cause
+from headway.scaling.conditions.installation_facts import ProcessFacts
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.store.engine import Engine
@@ -109,24 +108,14 @@ def create_app(
     def has_event_log() -> bool:
         return ingest.has_event_log
 
-    def telemetry_health() -> TelemetryHealth:
-        return telemetry_of(ingest, now_s=clock())
-
-    def more_reasons() -> list[Cause]:
-        return local_reasons(ingest, callers, upkeep=upkeep, certificates=certificates)
+    def process() -> ProcessFacts:
+        return process_facts(ingest, callers, upkeep=upkeep, certificates=certificates, now_s=clock())
 
     app.state.context = ApiContext(
         engine=engine,
         ingest=ingest,
         feed=feed,
-        overviews=OverviewBuilder(
-            engine=engine,
-            clock=clock,
-            has_event_log=has_event_log,
-            telemetry=telemetry_health,
-            more=more_reasons,
-            recommends_only=recommends_only,
-        ),
+        overviews=OverviewBuilder(engine=engine, clock=clock, process=process, recommends_only=recommends_only),
         totals=TotalsCache(engine, clock),
         clock=clock,
         has_event_log=has_event_log,

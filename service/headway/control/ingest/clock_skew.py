@@ -2,11 +2,12 @@
 
 from collections import OrderedDict
 
+from headway.scaling.conditions.installation_facts import WRONG_SHOWN_S
+
 LATENESS_S = 600.0  # the stream waits this long for an event; a later one would be dropped there in silence
 CLOCK_AHEAD_S = 1.0  # a time further in the future would move the stream's watermark for everybody
 CLOCK_OFFSET_TRUSTED_S = 2.0  # below, a difference is the way through the network, not a clock
 CLOCK_WRONG_S = 5.0  # no way through a network takes so long, batch after batch
-WRONG_SHOWN_S = 60.0
 _SMOOTHING = 0.2
 _PRODUCERS_MAX = 10_000  # the least recent are forgotten
 

@@ -22,7 +22,7 @@ from headway.control.bounds import DEFAULT as DEFAULT_BOUNDS
 from headway.control.bounds import Bounds
 from headway.control.ingest.backpressure import DEFAULT, POLL_S, Backpressure, UnreadBound
 from headway.control.ingest.batch_validation import Rows, check, items, rows_of
-from headway.control.ingest.clock_skew import WRONG_SHOWN_S, Offsets
+from headway.control.ingest.clock_skew import Offsets
 from headway.control.ingest.entry_join import EntryJoin
 from headway.control.ingest.event_sources import EventSources
 from headway.control.ingest.host_events import HostEvents
@@ -32,6 +32,7 @@ from headway.control.ingest.name_claims import NameClaims
 from headway.control.sliding_counter import SlidingCounter
 from headway.errors import HeadwayError, Overloaded, Unavailable
 from headway.local.throttle import Throttle
+from headway.scaling.conditions.installation_facts import WRONG_SHOWN_S
 from headway.scaling.model import Receipt, TelemetryBatch
 from headway.store.claimed_names import touch_producers
 from headway.store.engine import Connection, Engine, transaction

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
+from headway.scaling.conditions.host_facts import HostRow
 from headway.scaling.conditions.job_troubles import CutRow, PoisonRow
 from headway.scaling.conditions.member_waits import MemberWait, oldest_wait, pickup_wait
 from headway.scaling.conditions.noticed_workers import NoticedWorker, overdue, start_failure_of, unable_of
@@ -25,6 +27,18 @@ class WorkerCounts:
     backing_off: int = 0
     unknown: int = 0
     """Of hosts that went silent."""
+
+
+class NoHost(StrEnum):
+    """Why no host can run a worker of a pool, as a sentence; in braces what the pool names."""
+
+    UNWRITABLE = "no host with template {template!r} can write to its state or log folder"
+    SHUT = "every host with template {template!r} is cordoned or draining"
+    AWAY = "no reachable host has template {template!r}; unreachable: {away}"
+    NONE_REACHABLE = "no host is reachable"
+    NONE_ENROLLED = "no host has enrolled"
+    UNLABELLED = "no host with template {template!r} has the labels that the profile asks for"
+    UNNAMED = "no reachable host has template {template!r}: no host.toml names it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +84,11 @@ class PoolFacts:
     """How old the counts of its workers are; ``None``: no reachable host runs or could run one."""
     crashing_on: Sequence[str] = ()
     """The hosts on which workers of its template crash."""
-    host_troubles: Sequence[tuple[str, str]] = ()
-    """A condition and its sentence for hosts of it that do not report, or cannot do their work."""
-    no_host: str | None
+    hosts: Sequence[HostRow] = ()
+    """Those that run workers of it, or may."""
+    able_hosts: Sequence[HostRow] = ()
+    """Those that have its template, with the labels that its profile asks for."""
+    no_host: NoHost | None
     """Why no host can run a worker of it, where one is wanted; ``None``: one can, or none is wanted."""
     now_s: float
 

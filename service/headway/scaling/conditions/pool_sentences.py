@@ -1,14 +1,13 @@
 """What is said of a pool of which a condition is true: sentences without their full stop, with names and figures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from headway.scaling.conditions.host_table import ago, away, listed
 from headway.scaling.conditions.job_troubles import DEATHS
 from headway.scaling.conditions.pool_facts import PoolFacts
 from headway.scaling.explain import counted, duration
 from headway.scaling.metrics.job_failures import failures_text, is_failing, together
 from headway.scaling.profile import Profile
-
-NAMES_SHOWN = 3
 
 
 def lost_jobs(pool: PoolFacts) -> Iterator[str]:
@@ -44,6 +43,12 @@ def crash_loop(pool: PoolFacts) -> Iterator[str]:
     yield f"workers of template {pool.profile.template!r} crash{on}: see the agent's log{job}"
 
 
+def no_host(pool: PoolFacts) -> Iterator[str]:
+    """Why no host can run its workers."""
+    if pool.no_host is not None:
+        yield pool.no_host.format(template=pool.profile.template, away=away(pool.able_hosts))
+
+
 def failing(pool: PoolFacts) -> Iterator[str]:
     """How many jobs fail."""
     limit = pool.profile.failure_limit
@@ -51,6 +56,11 @@ def failing(pool: PoolFacts) -> Iterator[str]:
     worst = max(pool.failures, key=lambda each: (is_failing(each, limit), each.failed_jobs), default=total)
     shown = total if is_failing(total, limit) else worst
     yield failures_text(shown, limit)
+
+
+def unseen(pool: PoolFacts) -> Iterator[str]:
+    """Which queues it has, one of which was never reported."""
+    yield f"no collector or producer has reported all its queues: {listed(pool.profile.queues)}"
 
 
 def stale(pool: PoolFacts) -> Iterator[str]:
@@ -70,17 +80,6 @@ def unstarted(pool: PoolFacts) -> Iterator[str]:
     why = f"{ended} ended too early" if ended else "no host has started them yet"
     asked = f"{number} {'worker that was' if number == 1 else 'workers that were'} asked for a while ago"
     yield f"{asked} {'does' if number == 1 else 'do'} not run, and {why}: see the agent's log"
-
-
-def ago(age_s: float | None) -> str:
-    """How long ago something was, in words."""
-    return "at a time that is not known" if age_s is None else f"{duration(float(round(age_s)))} ago"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names in a row, the first few of many."""
-    shown = ", ".join(names[:NAMES_SHOWN])
-    return shown if len(names) <= NAMES_SHOWN else f"{shown} and {len(names) - NAMES_SHOWN} more"
 
 
 def _readers(profile: Profile) -> str:

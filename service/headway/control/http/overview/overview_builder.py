@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from headway.control.database_timeout import DatabaseTimeout
-from headway.control.http.overview.health_reasons import ailing_hosts, health_of, with_reasons
+from headway.control.http.overview.health_reasons import health_of, with_reasons
 from headway.control.http.overview.pool_places import Places
 from headway.control.http.overview.pool_summary import PoolRows, facts_of, pool_now
 from headway.control.http.overview.queue_summary import Reporters, Trouble, measured_age_s, queues_now
@@ -23,14 +23,15 @@ from headway.control.http.schemas.responses import (
     Overview,
     QueueOut,
     QueuesOut,
-    TelemetryHealth,
 )
 from headway.control.scheduler.bucket_backfill import BucketBackfill
 from headway.control.scheduler.bucket_cache import CACHED_S, BucketCache
 from headway.scaling.allocation.host_demand import HostsWanted
+from headway.scaling.conditions.causes import Cause, ailing_hosts, ailing_pools
+from headway.scaling.conditions.host_facts import HostRow
+from headway.scaling.conditions.installation_facts import HealthRow, InstallationFacts, PipelineRow, ProcessFacts
 from headway.scaling.conditions.job_troubles import CutRow, PoisonRow
 from headway.scaling.conditions.noticed_workers import OVERDUE_LEAST_S, NoticedWorker, noticed_workers
-from headway.scaling.conditions.pool_conditions import Cause, ailing_pools
 from headway.scaling.conditions.pool_facts import WorkerCounts
 from headway.scaling.fields import taken_from
 from headway.scaling.measure import BucketRow
@@ -44,9 +45,6 @@ from headway.store.hosts.job_cuts import CUTS_SHOWN_S, list_cuts
 from headway.store.hosts.poison_jobs import list_poison
 from headway.store.metrics.service_percentiles import read_service_p99_s
 from headway.store.overview import (
-    HealthRow,
-    HostRow,
-    PipelineRow,
     read_buckets,
     read_health,
     read_hosts,
@@ -166,17 +164,13 @@ class OverviewBuilder:
         *,
         engine: Engine,
         clock: Callable[[], float],
-        has_event_log: Callable[[], bool],
-        telemetry: Callable[[], TelemetryHealth],
-        more: Callable[[], Sequence[Cause]] = lambda: (),
+        process: Callable[[], ProcessFacts] = ProcessFacts,
         recommends_only: bool = False,
     ) -> None:
-        """``more``: what this control plane knows of besides that is not as it should be."""
+        """``process`` returns what this control plane knows by itself."""
         self._engine = engine
         self._clock = clock
-        self._has_event_log = has_event_log
-        self._telemetry = telemetry
-        self._more = more
+        self._process = process
         self._recommends_only = recommends_only
         self._recent, self._filling = BucketCache(), BucketBackfill()
         self._recent_workers = RecentWorkers()
@@ -225,13 +219,9 @@ class OverviewBuilder:
                 return await read_health(conn)
 
     def _health(self, row: HealthRow) -> HealthOut:
-        return health_of(
-            row,
-            has_event_log=self._has_event_log(),
-            telemetry=self._telemetry(),
-            now_s=time.time(),  # not this class's, which a test may stop: this machine's clock is what is judged
-            more=self._more(),
-        ).model_copy(update={"recommends_only": self._recommends_only})
+        # Not this class's clock, which a test may stop: this machine's is what is judged.
+        facts = InstallationFacts(known=row, process=self._process(), now_s=time.time())
+        return health_of(facts).model_copy(update={"recommends_only": self._recommends_only})
 
     async def queues(
         self, *, pool: str | None = None, queue: str | None = None, limit: int, after: str | None = None

@@ -3,12 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from headway.scaling.conditions.pool_sentences import ago, listed
+from headway.scaling.conditions.host_facts import HostRow
+from headway.scaling.conditions.pool_facts import NoHost
 from headway.scaling.model import Host, HostState
 from headway.scaling.profile import Profile
-from headway.store.overview import HostRow
-
-PLACES_REPORT_LATE_S = 25.0  # agents report every 15 s, give or take a fifth; nearly half of a lease is left then
 
 
 class Places:
@@ -49,56 +47,30 @@ class Places:
         return max(0.0, self._now_s - min(reported)) if reported else None
 
 
-def is_overdue(row: HostRow) -> bool:
-    """Whether a host that has a lease should have reported by now."""
-    return row.host.is_known and not has_hung_up(row) and (row.host.silent_s or 0.0) > PLACES_REPORT_LATE_S
+def why_no_host(profile: Profile, places: Places, able: Sequence[HostRow]) -> NoHost | None:
+    """Why no host can take a worker of the pool; ``None`` where one could, whether it has room or not.
 
-
-def has_hung_up(row: HostRow) -> bool:
-    """Whether the connection of a host that has a lease has ended, and it has not reported since."""
-    return row.host.is_known and row.hung_up_s is not None
-
-
-def no_host(profile: Profile, places: Places) -> str | None:
-    """Why no host can take a worker of the pool; ``None`` where one could, whether it has room or not."""
-    rows = places.of_template(profile.template)
-    able = [row for row in rows if _fits(row.host, profile)]
+    ``able`` are the hosts that ``able_hosts`` returns for it.
+    """
     serving = [row for row in able if row.host.is_known and row.host.state is HostState.SERVING]
     if any(row.host.can_write for row in serving):
         return None
     if serving:
-        return f"no host with template {profile.template!r} can write to its state or log folder"
+        return NoHost.UNWRITABLE
     if any(row.host.is_known for row in able):
-        return f"every host with template {profile.template!r} is cordoned or draining"
+        return NoHost.SHUT
     if able:
-        return f"no reachable host has template {profile.template!r}; unreachable: {away(able)}"
+        return NoHost.AWAY
     if not any(row.host.is_known for row in places.hosts):
-        return "no host is reachable" if places.hosts else "no host has enrolled"
-    if any(row.host.is_known for row in rows):
-        return f"no host with template {profile.template!r} has the labels that the profile asks for"
-    return f"no reachable host has template {profile.template!r}: no host.toml names it"
+        return NoHost.NONE_REACHABLE if places.hosts else NoHost.NONE_ENROLLED
+    has_template = any(row.host.is_known for row in places.of_template(profile.template))
+    return NoHost.UNLABELLED if has_template else NoHost.UNNAMED
 
 
-def away(hosts: Iterable[HostRow]) -> str:
-    """The names of those that are unreachable, and when each last reported."""
-    return reporters([row for row in hosts if not row.host.is_known])
-
-
-def reporters(hosts: Iterable[HostRow]) -> str:
-    """The names of hosts, and when each last reported."""
-    return listed([f"{row.host.name} (last report {ago(row.host.silent_s)}{_expired(row)})" for row in hosts])
-
-
-def expired_s(row: HostRow) -> float | None:
-    """Since the certificate of a host that does not report has expired, which may be why; ``None``: it has not."""
-    is_silent = not row.host.is_known or has_hung_up(row) or is_overdue(row)
-    left_s = row.certificate_left_s
-    return -left_s if is_silent and left_s is not None and left_s <= 0.0 else None
-
-
-def _expired(row: HostRow) -> str:
-    since_s = expired_s(row)
-    return "" if since_s is None else f"; its certificate expired {ago(since_s)}"
+def able_hosts(profile: Profile, places: Places) -> Sequence[HostRow]:
+    """The hosts whose template has the labels that the profile asks for, unreachable ones included."""
+    rows = places.of_template(profile.template)
+    return [row for row in rows if _fits(row.host, profile)] if profile.placement.labels else rows
 
 
 def _fits(host: Host, profile: Profile) -> bool:

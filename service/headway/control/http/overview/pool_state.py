@@ -1,32 +1,16 @@
 """What of a pool's state is read off its workers, its hosts and its newest stored decision."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from headway.control.http.overview.agent_problems import named_problems
-from headway.control.http.overview.pool_places import Places, away, has_hung_up, is_overdue, reporters
+from headway.control.http.overview.pool_places import Places
 from headway.control.http.schemas.responses import FailuresOut
 from headway.scaling.conditions.pool_facts import WorkerCounts
-from headway.scaling.explain import counted
 from headway.scaling.metrics.job_failures import Failures, is_failing, together
 from headway.scaling.model import FailureLimit, Mode, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.store.pools.decisions import StoredDecision
 
 POOL_UNSTARTED_S = 6.0  # agents receive what they shall start within a second, and report at once that they do
-
-
-def host_troubles(pool: str, unknown_workers: int, places: Places) -> Iterator[tuple[str, str]]:
-    """A condition and its sentence for the hosts of a pool that do not report, or cannot do their work."""
-    rows = places.of_pool(pool)
-    if unknown_workers:
-        yield "host", f"{counted(unknown_workers, 'worker')} may still run on unreachable hosts: {away(rows)}"
-    cut = [row for row in rows if has_hung_up(row)]
-    if cut:
-        yield "host", f"hosts of its workers have lost the connection: {reporters(cut)}"
-    yield from named_problems(rows)
-    overdue = [row for row in rows if is_overdue(row)]
-    if overdue:
-        yield "host", f"its workers have not been reported in time by {reporters(overdue)}"
 
 
 def unstarted_workers(

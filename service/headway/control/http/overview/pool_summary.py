@@ -3,20 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from headway.control.http.overview.pool_places import Places, no_host
+from headway.control.http.overview.pool_places import Places, able_hosts, why_no_host
 from headway.control.http.overview.pool_state import (
     failures_out,
-    host_troubles,
     is_crash_looping,
     unstarted_workers,
 )
 from headway.control.http.overview.queue_summary import Trouble
 from headway.control.http.schemas.incidents.poison_responses import PoisonJobOut
 from headway.control.http.schemas.responses import PoolOut, QueueOut
+from headway.scaling.conditions.causes import causes_of, state_of
 from headway.scaling.conditions.job_troubles import CutRow, PoisonRow
 from headway.scaling.conditions.member_waits import oldest_wait, pickup_wait
 from headway.scaling.conditions.noticed_workers import NoticedWorker, awaited_sentence, start_failure_of
-from headway.scaling.conditions.pool_conditions import causes_of, state_of
 from headway.scaling.conditions.pool_facts import PoolFacts, WorkerCounts
 from headway.scaling.decisions.bottlenecks import bottlenecks_of
 from headway.scaling.model import Decision, Mode, QueueMetrics, is_suspended
@@ -121,6 +120,7 @@ def facts_of(
     is_wanted = not pool.is_advised and bool(
         metrics.waiting_jobs or target_workers or profile.workers_min or profile.pinned
     )
+    able = able_hosts(profile, places)
     has_start_failure = start_failure_of(pool.noticed) is not None
     suspension = None if decision is None else decision.suspension
     is_kept_from_jobs = is_suspended(suspension)
@@ -153,11 +153,12 @@ def facts_of(
         else unstarted_workers(
             counts, pool.latest, target_workers=target_workers, mode=profile.mode_at(now_s), now_s=now_s
         ),
-        no_host=no_host(profile, places) if is_wanted and not is_kept_from_jobs else None,
+        hosts=places.of_pool(profile.pool),
+        able_hosts=able,
+        no_host=why_no_host(profile, places, able) if is_wanted and not is_kept_from_jobs else None,
         crashing_on=[
             row.host.name for row in places.of_template(profile.template) if profile.template in row.host.failing
         ],
-        host_troubles=list(host_troubles(profile.pool, counts.unknown, places)),
         reported_age_s=places.reported_age_s(profile),
         day_budget=None if decision is None else decision.day_budget,
         now_s=now_s,

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from headway.control.http.overview.health_reasons import ailing_pipeline
 from headway.control.http.overview.pool_state import failures_out
 from headway.control.http.schemas.responses import EventSourceOut, QueueOut
 from headway.control.ingest.reported_jobs import AGENTS, connection_of
 from headway.control.scheduler.bucket_cache import BucketCache
+from headway.scaling.conditions.installation_facts import PipelineRow
 from headway.scaling.measure import BUCKET_S
 from headway.scaling.metrics.direct_samples import overlaid
 from headway.scaling.metrics.job_failures import Failures, failures_of
@@ -15,7 +15,6 @@ from headway.scaling.metrics.newest_sample import with_newest
 from headway.scaling.model import FailureLimit, Objective, QueueSample
 from headway.scaling.profile import Profile
 from headway.store.events.event_sources import EventSource
-from headway.store.overview import PipelineRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +121,7 @@ def measured_age_s(recent: BucketCache, pipelines: Iterable[PipelineRow], *, now
     """
     if recent.measured_until_s is None:
         return None
-    lags_s = [row.lag_s for row in pipelines if ailing_pipeline(row) is None]
+    lags_s = [row.lag_s for row in pipelines if row.trouble is None]
     if lags_s:
         return min(max(0.0, now_s - recent.measured_until_s), *lags_s)
     # Of the bucket that it had come to, one that stands still may have seen no more than the beginning.

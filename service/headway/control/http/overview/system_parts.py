@@ -3,14 +3,6 @@
 from collections.abc import Iterable, Sequence
 
 from headway import __version__
-from headway.control.http.overview.health_reasons import (
-    HEALTH_LEADER_SILENT_S,
-    HEALTH_PIPELINE_BEHIND_S,
-    HEALTH_READ_LATE_S,
-    HEALTH_ROLLUPS_LATE_S,
-    HEALTH_UNREAD_LATE_S,
-)
-from headway.control.http.schemas.host_problems import problems_of
 from headway.control.http.schemas.responses import HealthOut
 from headway.control.http.schemas.system_responses import (
     AgentOut,
@@ -20,9 +12,18 @@ from headway.control.http.schemas.system_responses import (
     StageOut,
     SystemOut,
 )
+from headway.scaling.conditions.host_facts import HostRow
+from headway.scaling.conditions.host_table import problems_of
+from headway.scaling.conditions.installation_facts import (
+    HEALTH_LEADER_SILENT_S,
+    HEALTH_PIPELINE_BEHIND_S,
+    HEALTH_READ_LATE_S,
+    HEALTH_ROLLUPS_LATE_S,
+    HEALTH_UNREAD_LATE_S,
+    HealthRow,
+)
 from headway.store.events.event_sources import SeenCollector
 from headway.store.hosts.host_lease import HOST_LEASE_S
-from headway.store.overview import HealthRow, HostRow
 
 
 def system_of(
@@ -65,5 +66,5 @@ def _agent(row: HostRow) -> AgentOut:
         host=host.name,
         version=row.agent_version,
         report_age_s=host.silent_s,
-        problems=problems_of(host),
+        problems=problems_of(row),
     )

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from headway.control.http.prometheus.alert_rules import COMPOSED, SIMPLE, AlertRule
-from headway.scaling.conditions.budget_burns import RECORDED
 from headway.scaling.conditions.condition import Condition, Subject
 from headway.scaling.conditions.condition_table import CONDITIONS
+from headway.scaling.conditions.series_table import RECORDED
 
 HEAD = """\
 # What to be woken for, as rules of Prometheus; docs/reference/conditions.md says what each means and what to do then.

@@ -9,12 +9,13 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from headway.control.http.schemas.host_demand_responses import HostsWantedOut
-from headway.control.http.schemas.host_problems import problems_of
 from headway.control.http.schemas.incidents.poison_responses import PoisonJobOut
 from headway.control.http.schemas.profile_bodies import OverrideBody, ProfileBody
 from headway.control.http.schemas.schema_base import Given
 from headway.scaling.conditions.condition import Condition
 from headway.scaling.conditions.condition_table import CAUSES, CONDITIONS, HEALTH_KINDS, STATES, STATES_BY_URGENCY
+from headway.scaling.conditions.host_facts import HostRow
+from headway.scaling.conditions.host_table import problems_of
 from headway.scaling.conditions.member_waits import MemberWait
 from headway.scaling.explain import explained
 from headway.scaling.mapping import to_mapping
@@ -32,7 +33,6 @@ from headway.scaling.model import (
     Worker,
 )
 from headway.scaling.profile import profile_to_mapping
-from headway.store.overview import HostRow
 from headway.store.pools.decisions import StoredDecision
 from headway.store.pools.profiles import StoredProfile
 
@@ -226,7 +226,7 @@ class HostOut(Given):
         return cls.taken_from(
             row,
             row.host,
-            problems=problems_of(row.host),
+            problems=problems_of(row),
             failing_templates=sorted(row.host.failing),
             used=HostCapacity(
                 cpu_cores=sum(template.cpu_cores for template in running),
