@@ -85,10 +85,14 @@ MUTANTS = (
         ("listed_workers", "known and len(known) == len(counts)", "known"),
     ),
     *_in(
-        "view.py",
+        "reading/sample_age.py",
         ("test_due_jobs.py",),
         ("aged", "copied(each, due_in_s=each.due_in_s - passed_s)", "each"),
         ("aged", "... and queue.sampled_at_s is not None and (queue.sampled_at_s < now_s)", "... and queue.waiting_jobs and (queue.sampled_at_s is not None) and (queue.sampled_at_s < now_s)"),
+    ),
+    *_in(
+        "reading/pooled_queue.py",
+        ("test_due_jobs.py",),
         ("pooled", "lambda each: each.due_in_s", "lambda _: 0"),
         ("pooled", '_exact(seen, "delayed_jobs")', "_total(queue.delayed_jobs for queue in seen)"),
     ),
@@ -330,7 +334,7 @@ MUTANTS = (
         ("_reserved", "sample.in_flight_jobs is None", "False"),
     ),
     *_in(
-        "view.py",
+        "reading/pooled_queue.py",
         ("test_lower_bounds.py",),
         ("_exact", "None if None in values or not values else sum(values)", "sum(each or 0 for each in values)"),
         ("_least", "sum([int(getattr(queue, least)) for queue in queues])", "0"),
@@ -482,7 +486,7 @@ MUTANTS = (
         ("advise", "NO_NEED if view.leaves_due_jobs else _due(queue, view, given)", "_due(queue, view, given)"),
     ),
     *_in(
-        "view.py",
+        "decisions/pool_reading.py",
         ("test_due_work.py",),
         ("takeable", "not view.leaves_due_jobs or not any(queue.overdue_jobs for queue in view.queues)", "not any(queue.overdue_jobs for queue in view.queues)"),
         ("_without_overdue", "queue.waiting_jobs - queue.overdue_jobs", "0"),

@@ -18,7 +18,8 @@ from headway.scaling.demands.depth_only import RATE_MEMORY_S, SIGHTINGS_MAX, lea
 from headway.scaling.explain import explained
 from headway.scaling.measure import BucketRow, queue_metrics, read_again
 from headway.scaling.model import Decision, Memory, Objective, PoolDepths, QueueMetrics, QueueOrder
-from headway.scaling.view import PoolView, pooled
+from headway.scaling.reading.pooled_queue import pooled
+from headway.scaling.view import PoolView
 from headway.simulate.controller import Controller
 from headway.simulate.engine.results import Result
 from headway.simulate.engine.simulated_pool import PoolPlan

@@ -11,7 +11,8 @@ from headway.errors import Invalid
 from headway.scaling.metrics.newest_sample import with_newest
 from headway.scaling.model import DelayedJobs, DueJobs, QueueMetrics, QueueSample
 from headway.scaling.model.due_jobs import DUE_EDGES_S, DUE_STEPS_MAX, delayed_from, due_by_edges, due_by_groups
-from headway.scaling.view import aged, pooled
+from headway.scaling.reading.pooled_queue import pooled
+from headway.scaling.reading.sample_age import aged
 
 TIMES_S = st.lists(st.floats(0.0, 5000.0), max_size=40).map(sorted)
 

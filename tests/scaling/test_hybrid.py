@@ -13,9 +13,10 @@ from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.demands.safety_stock import SafetyStock
 from headway.scaling.demands.shortfalls import Shortfalls
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics, QueueOrder
+from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.strategies.hybrid import HYBRID
 from headway.scaling.strategy import State
-from headway.scaling.view import PoolView, pooled
+from headway.scaling.view import PoolView
 from scaling.laws.drawn import views
 from support.pools import NOW_S, held, profile, queue, view
 

@@ -13,7 +13,7 @@ from headway.scaling.explain import explained
 from headway.scaling.metrics.direct_samples import overlaid
 from headway.scaling.metrics.newest_sample import TOGETHER_S, with_newest
 from headway.scaling.model import Memory, QueueMetrics, QueueSample
-from headway.scaling.view import pooled
+from headway.scaling.reading.pooled_queue import pooled
 from support.pools import NOW_S, queue, view
 
 COUNTS = st.integers(0, 50)

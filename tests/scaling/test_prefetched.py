@@ -12,7 +12,8 @@ from headway.scaling.explain import explained
 from headway.scaling.metrics.newest_sample import TOGETHER_S, with_newest
 from headway.scaling.metrics.sampling_instant import RecentStarts, counted
 from headway.scaling.model import Arrivals, Decision, Memory, QueueMetrics, QueueSample
-from headway.scaling.view import PoolView, aged
+from headway.scaling.reading.sample_age import aged
+from headway.scaling.view import PoolView
 from support.pools import NOW_S, queue, view
 
 TICK_S = 5.0

@@ -6,8 +6,8 @@ from headway.scaling.demands.deadlines import slow_start_s
 from headway.scaling.metrics.behaviour import spread_of
 from headway.scaling.model import Arrivals, Objective
 from headway.scaling.policy.activation import wait_s
+from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.strategies.hybrid import HYBRID
-from headway.scaling.view import pooled
 from headway.store.hosts.start_timings import folded
 from support.pools import NOW_S, profile, queue, view
 

@@ -32,9 +32,10 @@ from headway.scaling.policy.limits import attainable, in_force, paused_workers
 from headway.scaling.policy.plateau import bound_workers
 from headway.scaling.policy.stabilization import HOLD_SLACK_S, kept_workers, longest_s, start_cost_s, tried
 from headway.scaling.profile_keys.pauses import PAUSES, after
+from headway.scaling.reading.sample_age import metrics_age_s
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Advice, Strategy
-from headway.scaling.view import PoolView, copied, metrics_age_s
+from headway.scaling.view import PoolView, copied
 
 
 def decide(

@@ -1,6 +1,6 @@
 """What deciding reads: one pool, its queues, its workers and the room there is for more."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -18,7 +18,6 @@ follow.
 """
 
 
-Number = TypeVar("Number", int, float)
 Value = TypeVar("Value")
 
 
@@ -135,160 +134,3 @@ def copied(value: Value, **changes: Any) -> Value:
     for name, changed in changes.items():
         put(twin, name, changed)
     return twin
-
-
-def aged(queue: QueueMetrics, *, now_s: float) -> QueueMetrics:
-    """``queue`` with its oldest job's age, and when delayed jobs are due, brought from the sample's time to ``now_s``.
-
-    Waiting goes on between samples.
-    """
-    if queue.delayed and queue.sampled_at_s is not None and queue.sampled_at_s < now_s:
-        passed_s = now_s - queue.sampled_at_s
-        queue = copied(queue, delayed=tuple(copied(each, due_in_s=each.due_in_s - passed_s) for each in queue.delayed))
-    if (
-        not (queue.waiting_least_jobs or queue.reserved_jobs)
-        or queue.oldest_age_s is None
-        or queue.sampled_at_s is None
-        or queue.sampled_at_s >= now_s
-    ):
-        return queue
-    passed_s = max(0.0, now_s - queue.sampled_at_s)
-    if queue.oldest_age_max_s is None:
-        return copied(queue, oldest_age_s=queue.oldest_age_s + passed_s)
-    most_s = queue.oldest_age_max_s + passed_s
-    return copied(queue, oldest_age_s=queue.oldest_age_s + passed_s, oldest_age_max_s=most_s)
-
-
-def takeable(view: PoolView) -> PoolView:
-    """``view`` without the waiting jobs that no worker of the pool can take: those that none of them moves when due."""
-    if not view.leaves_due_jobs or not any(queue.overdue_jobs for queue in view.queues):
-        return view
-    return copied(view, queues=tuple(map(_without_overdue, view.queues)))
-
-
-def _without_overdue(queue: QueueMetrics) -> QueueMetrics:
-    if not queue.overdue_jobs or queue.waiting_jobs is None:
-        return queue
-    return copied(queue, waiting_jobs=queue.waiting_jobs - queue.overdue_jobs, overdue_jobs=0)
-
-
-def is_seen(queue: QueueMetrics) -> bool:
-    """Whether its broker has ever reported this queue. A queue that was never seen has no jobs with an objective."""
-    return queue.sampled_at_s is not None
-
-
-def metrics_age_s(view: PoolView, *, now_s: float) -> float | None:
-    """How long ago the members that were ever seen were sampled, the oldest of them; ``None`` where none ever was."""
-    sampled = [queue.sampled_at_s for queue in view.queues if queue.sampled_at_s is not None]
-    return now_s - min(sampled) if sampled else None
-
-
-def is_fresh(view: PoolView, *, now_s: float) -> bool:
-    """Whether the members that were ever seen, at least one, were sampled within the profile's ``stale_after_s``."""
-    age_s = metrics_age_s(view, now_s=now_s)
-    return age_s is not None and age_s <= view.profile.stale_after_s
-
-
-def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
-    """The members seen as one queue: counts and rates add, ages and waits are the greatest.
-
-    The service time is the members' mean weighted by their completions. What no member knows stays ``None``. So do the
-    jobs that wait, are in flight or are delayed where one member does not know them: the others' sum is then a lower
-    bound.
-    """
-    seen = [queue for queue in queues if is_seen(queue)]
-    if len(seen) == 1:
-        return seen[0]
-    return QueueMetrics(
-        queue="+".join(queue.queue for queue in queues),
-        sampled_at_s=min((queue.sampled_at_s for queue in seen if queue.sampled_at_s is not None), default=None),
-        window_s=max((queue.window_s for queue in seen), default=60.0),
-        waiting_jobs=_exact(seen, "waiting_jobs"),
-        waiting_min_jobs=_least(seen, "waiting_jobs", "waiting_least_jobs"),
-        overdue_jobs=sum([queue.overdue_jobs for queue in seen]),
-        in_flight_jobs=_exact(seen, "in_flight_jobs"),
-        in_flight_min_jobs=_least(seen, "in_flight_jobs", "in_flight_least_jobs"),
-        delayed_jobs=_exact(seen, "delayed_jobs"),
-        delayed=tuple(sorted((each for queue in seen for each in queue.delayed), key=lambda each: each.due_in_s)),
-        reserved_jobs=_total(queue.reserved_jobs for queue in seen),
-        oldest_age_s=_oldest_age_s(seen),
-        oldest_age_max_s=_greatest_bound_s(seen),
-        has_unknown_rates=any(queue.has_unknown_rates for queue in seen),
-        in_flight_mean_jobs=_exact(seen, "in_flight_mean_jobs"),
-        arrived_jobs=_total(queue.arrived_jobs for queue in seen),
-        retried_jobs=_total(queue.retried_jobs for queue in seen),
-        arrived_until_s=_greatest(queue.arrived_until_s for queue in seen),
-        start_rate_per_s=_total_rate(seen, "start_rate_per_s"),
-        late_rate_per_s=_total_rate(seen, "late_rate_per_s"),
-        arrival_rate_per_s=_total_rate(seen, "arrival_rate_per_s"),
-        retry_rate_per_s=_total_rate(seen, "retry_rate_per_s"),
-        completion_rate_per_s=_total_rate(seen, "completion_rate_per_s"),
-        failure_rate_per_s=_total_rate(seen, "failure_rate_per_s"),
-        arrival_trend_per_s2=_total_rate(seen, "arrival_trend_per_s2"),
-        service_time_s=_mean_service_time_s(seen),
-        service_batch_s=_greatest(queue.service_batch_s for queue in seen),
-        service_p95_s=_greatest(queue.service_p95_s for queue in seen),
-        pickup_p50_s=_greatest(queue.pickup_p50_s for queue in seen),
-        pickup_p95_s=_greatest(queue.pickup_p95_s for queue in seen),
-        pickup_p99_s=_greatest(queue.pickup_p99_s for queue in seen),
-        pickup_objective_s=_greatest(queue.pickup_objective_s for queue in seen),
-        arrivals=tuple(
-            sorted((each for queue in seen for each in queue.arrivals), key=lambda arrivals: arrivals.ended_ago_s)
-        ),
-    )
-
-
-def _total(values: Iterable[Number | None]) -> Number | None:
-    known = [value for value in values if value is not None]
-    return sum(known[1:], start=known[0]) if known else None
-
-
-def _exact(queues: Sequence[QueueMetrics], name: str) -> Any:
-    """The sum of a figure; ``None`` where that of a member is not known."""
-    values = [getattr(queue, name) for queue in queues]
-    return None if None in values or not values else sum(values)
-
-
-def _least(queues: Sequence[QueueMetrics], exact: str, least: str) -> int | None:
-    """The sum of what the members have at least; ``None`` where each of them knows its figure."""
-    if all(getattr(queue, exact) is not None for queue in queues):
-        return None
-    return sum([int(getattr(queue, least)) for queue in queues])
-
-
-def _total_rate(queues: Sequence[QueueMetrics], name: str) -> float | None:
-    """The sum of a rate; ``None`` where that of a member is not known: without it the sum is too small."""
-    if any(queue.has_unknown_rates and getattr(queue, name) is None for queue in queues):
-        return None
-    return _total(getattr(queue, name) for queue in queues)
-
-
-def _oldest_age_s(queues: Sequence[QueueMetrics]) -> float | None:
-    """The greatest age; ``None`` rather than 0 where jobs of a member may wait, for how long is unknown."""
-    oldest_s = _greatest(queue.oldest_age_s for queue in queues)
-    return (
-        oldest_s if oldest_s or all(queue.oldest_age_s is not None or queue.is_wait_known for queue in queues) else None
-    )
-
-
-def _greatest_bound_s(queues: Sequence[QueueMetrics]) -> float | None:
-    """The most that the oldest age may be; ``None`` where no member's age is less than exact."""
-    if all(queue.oldest_age_max_s is None for queue in queues):
-        return None
-    return _greatest(
-        queue.oldest_age_s if queue.oldest_age_max_s is None else queue.oldest_age_max_s for queue in queues
-    )
-
-
-def _greatest(values: Iterable[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
-
-
-def _mean_service_time_s(queues: Sequence[QueueMetrics]) -> float | None:
-    timed = [(queue.service_time_s, queue.completion_rate_per_s or 0.0) for queue in queues if queue.service_time_s]
-    if not timed:
-        return None
-    weight = sum(rate for _, rate in timed)
-    if weight <= 0:
-        return max(service_s for service_s, _ in timed)
-    return sum(service_s * rate for service_s, rate in timed) / weight

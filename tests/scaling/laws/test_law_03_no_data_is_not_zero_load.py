@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.model import Memory
-from headway.scaling.view import PoolView, metrics_age_s
+from headway.scaling.reading.sample_age import metrics_age_s
+from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, startable, views
 from support.installed import decide
 from support.pools import NOW_S

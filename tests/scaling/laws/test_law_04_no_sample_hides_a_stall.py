@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from headway.scaling.allocation.fair_share import urgency
 from headway.scaling.decisions.worst_wait import worst_wait
 from headway.scaling.model import Decision, Memory
-from headway.scaling.view import PoolView, is_seen
+from headway.scaling.reading.sample_age import is_seen
+from headway.scaling.view import PoolView
 from scaling.laws.drawn import AGES_S, LAW, MEMORIES, by, by_every_strategy, maybe, views
 from support.installed import decide
 from support.pools import NOW_S

@@ -29,7 +29,8 @@ from headway.scaling.placement.host_capacity import is_open
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.policy.suspensions import suspension_of
 from headway.scaling.profile import Profile
-from headway.scaling.view import LAG_S, PoolView, is_seen
+from headway.scaling.reading.sample_age import is_seen
+from headway.scaling.view import LAG_S, PoolView
 from headway.store.pools.evaluation_io import Gathered
 from headway.zones import zones_of
 

@@ -23,7 +23,7 @@ from headway.scaling.placement.pool_parts import PoolTarget
 from headway.scaling.policy.ground import Ground
 from headway.scaling.policy.limits import busy_workers, ceiling_of, paused_workers
 from headway.scaling.profile_keys.pauses import NEVER_DOWN
-from headway.scaling.view import pooled
+from headway.scaling.reading.pooled_queue import pooled
 
 CUT_FOR_ROOM = frozenset({"capacity", "share"})
 

@@ -19,7 +19,7 @@ from headway.scaling.model import Assignment, Decision, Host, HostState
 from headway.scaling.placement.arrangement import Arrangement
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.profile import Profile
-from headway.scaling.view import is_seen
+from headway.scaling.reading.sample_age import is_seen
 
 # A pool weighs twice as much once half of its objective is used up, four times once all of it is. Steps, because a
 # weight that followed every second of waiting would move workers at every tick; no more than four times, because a pool

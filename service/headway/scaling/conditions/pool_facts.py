@@ -11,7 +11,7 @@ from headway.scaling.conditions.noticed_workers import NoticedWorker, overdue, s
 from headway.scaling.metrics.job_failures import Failures, is_failing, together
 from headway.scaling.model import DayBudget, Mode, QueueMetrics, StartFailure, Stoppage, Suspension, is_suspended
 from headway.scaling.profile import Profile
-from headway.scaling.view import aged
+from headway.scaling.reading.sample_age import aged
 
 POOL_AT_RISK_FRACTION = 0.7  # of the objective's seconds that the oldest job has waited
 POOL_STALE_FRACTION = 0.6  # of `stale_after_s`, 12 s: two readings have not come. Deciding waits longer before it holds

@@ -5,7 +5,8 @@ from headway.scaling.demands.busy_slots import is_any_slot_idle
 from headway.scaling.demands.unlimited_prefetch import RESERVED_PER_SLOT
 from headway.scaling.model import Memory, QueueMetrics
 from headway.scaling.policy import fallback
-from headway.scaling.view import PoolView, is_seen, metrics_age_s
+from headway.scaling.reading.sample_age import is_seen, metrics_age_s
+from headway.scaling.view import PoolView
 
 
 def metrics_notes(reading: PoolReading, *, now_s: float) -> tuple[str, ...]:

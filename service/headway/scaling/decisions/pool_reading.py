@@ -11,7 +11,6 @@ from headway.scaling.decisions import known_arrivals
 from headway.scaling.demands import depth_only
 from headway.scaling.demands.jobs_beyond_slots import with_reserved_beyond_slots
 from headway.scaling.demands.unlimited_prefetch import taken_jobs_of
-from headway.scaling.metrics import service_recall
 from headway.scaling.metrics.direct_samples import with_direct_samples
 from headway.scaling.model import (
     Backlog,
@@ -28,7 +27,10 @@ from headway.scaling.model import (
 from headway.scaling.policy import vanished_jobs
 from headway.scaling.policy.plateau import plateau_of
 from headway.scaling.policy.suspensions import stoppage_of
-from headway.scaling.view import PoolView, aged, copied, is_fresh, pooled, takeable
+from headway.scaling.reading import service_recall
+from headway.scaling.reading.pooled_queue import pooled
+from headway.scaling.reading.sample_age import aged, is_fresh
+from headway.scaling.view import PoolView, copied
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,3 +124,16 @@ def _depths(before: PoolDepths | None, seen: PoolView) -> PoolDepths | None:
 def _at(view: PoolView, now_s: float) -> PoolView:
     queues = tuple([aged(queue, now_s=now_s) for queue in view.queues])
     return view if all(map(is_, queues, view.queues)) else copied(view, queues=queues)
+
+
+def takeable(view: PoolView) -> PoolView:
+    """``view`` without the waiting jobs that no worker of the pool can take: those that none of them moves when due."""
+    if not view.leaves_due_jobs or not any(queue.overdue_jobs for queue in view.queues):
+        return view
+    return copied(view, queues=tuple(map(_without_overdue, view.queues)))
+
+
+def _without_overdue(queue: QueueMetrics) -> QueueMetrics:
+    if not queue.overdue_jobs or queue.waiting_jobs is None:
+        return queue
+    return copied(queue, waiting_jobs=queue.waiting_jobs - queue.overdue_jobs, overdue_jobs=0)

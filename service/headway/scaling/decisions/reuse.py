@@ -11,8 +11,9 @@ from headway.scaling.model import Memory, QueueMetrics
 from headway.scaling.policy.fallback import is_unread
 from headway.scaling.policy.ground import Limit
 from headway.scaling.policy.stabilization import hold_down
+from headway.scaling.reading.sample_age import is_fresh
 from headway.scaling.strategy import Strategy
-from headway.scaling.view import PoolView, is_fresh
+from headway.scaling.view import PoolView
 
 REUSED_S_MAX = 120.0  # then it is decided again whatever holds, so that a stored decision is renewed in time
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from headway.scaling.conditions.member_waits import MemberWait, oldest_wait, pickup_wait
 from headway.scaling.model import Decision
 from headway.scaling.profile import Profile
-from headway.scaling.view import is_seen
+from headway.scaling.reading.sample_age import is_seen
 
 
 def worst_wait(decision: Decision, profile: Profile) -> MemberWait | None:

@@ -15,7 +15,8 @@ from headway.scaling.policy.activation import in_vain
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.pauses import PAUSES, WORDS
 from headway.scaling.profile_keys.schedule import text_of
-from headway.scaling.view import SERVICE_TIME_GUESS_S, START_UP_GUESS_S, TICK_S, PoolView, pooled
+from headway.scaling.reading.pooled_queue import pooled
+from headway.scaling.view import SERVICE_TIME_GUESS_S, START_UP_GUESS_S, TICK_S, PoolView
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 BEGINNING = Memory()

@@ -11,7 +11,8 @@ from headway.scaling.arithmetic import HOUR_S, ROUNDING
 from headway.scaling.demands.deadlines import known_service_s, start_up_s
 from headway.scaling.model import DayBudget, DayPaid
 from headway.scaling.profile_keys.schedule import Zone, day_of, span_s, zone_of
-from headway.scaling.view import PoolView, pooled
+from headway.scaling.reading.pooled_queue import pooled
+from headway.scaling.view import PoolView
 
 BUDGET_AHEAD_S_MAX = (
     86_400.0  # a clock that was further ahead than a day was wrong: nothing that it counted is believed

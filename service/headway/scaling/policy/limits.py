@@ -19,7 +19,8 @@ from headway.scaling.policy.stabilization import hold_down, hold_overdue, hold_u
 from headway.scaling.profile import WORKERS_MAX, Profile
 from headway.scaling.profile_keys.pauses import PAUSES, begun, kept
 from headway.scaling.profile_keys.schedule import Bounds
-from headway.scaling.view import PoolView, copied, pooled
+from headway.scaling.reading.pooled_queue import pooled
+from headway.scaling.view import PoolView, copied
 
 
 def useful_workers(count: int, ground: Ground) -> int:

@@ -13,7 +13,8 @@ from headway.scaling.model import (
     Worker,
     is_suspended,
 )
-from headway.scaling.view import PoolView, aged
+from headway.scaling.reading.sample_age import aged
+from headway.scaling.view import PoolView
 
 STOPPAGE_FADES_S = 60.0  # rates of late starts cover so long
 STOPPAGE_KEPT_LEAST_S = 600.0  # after its end, where jobs without a known age go on to wait

@@ -34,8 +34,9 @@ from headway.scaling.demands.start_contention import helpful_slots, vain_starts_
 from headway.scaling.model import QueueMetrics
 from headway.scaling.policy.stabilization import start_cost_s
 from headway.scaling.profile import Forecast
+from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.strategy import Advice, State, Strategy
-from headway.scaling.view import PoolView, copied, pooled
+from headway.scaling.view import PoolView, copied
 
 HYBRID_SILENT_S = 600.0  # whoever comes after a pause so long is started for it
 BURST_DEVIATIONS = 1.65  # a burst of twenty brings more, and only the last jobs of it wait for too long

@@ -20,7 +20,7 @@ from headway.scaling.conditions.pool_facts import PoolFacts, WorkerCounts
 from headway.scaling.decisions.bottlenecks import bottlenecks_of
 from headway.scaling.model import Decision, Mode, QueueMetrics, is_suspended
 from headway.scaling.profile import Profile
-from headway.scaling.view import pooled
+from headway.scaling.reading.pooled_queue import pooled
 from headway.store.pools.decisions import StoredDecision
 
 

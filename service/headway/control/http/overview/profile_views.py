@@ -7,7 +7,7 @@ from headway.scaling.planning.early_cuts import early_cuts
 from headway.scaling.planning.feasibility import feasibility
 from headway.scaling.planning.shared_pool import separation
 from headway.scaling.profile import Profile
-from headway.scaling.view import pooled
+from headway.scaling.reading.pooled_queue import pooled
 from headway.store.engine import Connection
 from headway.store.hosts.template_counts import TemplateFacts, read_template_facts
 from headway.store.metrics.service_percentiles import read_service_p99_s

@@ -4,7 +4,8 @@ Without it, each job that comes after a pause would ask for a worker of its own,
 """
 
 from headway.scaling.model import MeasuredService, QueueMetrics
-from headway.scaling.view import PoolView, copied, pooled
+from headway.scaling.reading.pooled_queue import pooled
+from headway.scaling.view import PoolView, copied
 
 DIGITS = 2  # more would change the memory with every job
 

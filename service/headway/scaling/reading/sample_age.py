@@ -1,0 +1,43 @@
+"""How old the samples of queues are, and what passes between a sample and the moment at which it is read."""
+
+from headway.scaling.model import QueueMetrics
+from headway.scaling.view import PoolView, copied
+
+
+def aged(queue: QueueMetrics, *, now_s: float) -> QueueMetrics:
+    """``queue`` with its oldest job's age, and when delayed jobs are due, brought from the sample's time to ``now_s``.
+
+    Waiting goes on between samples.
+    """
+    if queue.delayed and queue.sampled_at_s is not None and queue.sampled_at_s < now_s:
+        passed_s = now_s - queue.sampled_at_s
+        queue = copied(queue, delayed=tuple(copied(each, due_in_s=each.due_in_s - passed_s) for each in queue.delayed))
+    if (
+        not (queue.waiting_least_jobs or queue.reserved_jobs)
+        or queue.oldest_age_s is None
+        or queue.sampled_at_s is None
+        or queue.sampled_at_s >= now_s
+    ):
+        return queue
+    passed_s = max(0.0, now_s - queue.sampled_at_s)
+    if queue.oldest_age_max_s is None:
+        return copied(queue, oldest_age_s=queue.oldest_age_s + passed_s)
+    most_s = queue.oldest_age_max_s + passed_s
+    return copied(queue, oldest_age_s=queue.oldest_age_s + passed_s, oldest_age_max_s=most_s)
+
+
+def is_seen(queue: QueueMetrics) -> bool:
+    """Whether its broker has ever reported this queue. A queue that was never seen has no jobs with an objective."""
+    return queue.sampled_at_s is not None
+
+
+def metrics_age_s(view: PoolView, *, now_s: float) -> float | None:
+    """How long ago the members that were ever seen were sampled, the oldest of them; ``None`` where none ever was."""
+    sampled = [queue.sampled_at_s for queue in view.queues if queue.sampled_at_s is not None]
+    return now_s - min(sampled) if sampled else None
+
+
+def is_fresh(view: PoolView, *, now_s: float) -> bool:
+    """Whether the members that were ever seen, at least one, were sampled within the profile's ``stale_after_s``."""
+    age_s = metrics_age_s(view, now_s=now_s)
+    return age_s is not None and age_s <= view.profile.stale_after_s
