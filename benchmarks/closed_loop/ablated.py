@@ -12,9 +12,9 @@ from loads import LOADS, OBJECTIVE_S, START_UPS_S, rehearsal_of
 from closed_loop.cells import Cell, code_version, load, run
 from closed_loop.reference import BY_NAME, SCENARIOS, TICK_S, TRACES
 from closed_loop.terms import TERMS, Term
-from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
+from headway.scaling.reading.pool_times import exposed_s
 from headway.scaling.view import PoolView
 
 STRATEGY = "hybrid"

@@ -9,12 +9,14 @@ from closed_loop.patches import Patch
 from headway.scaling import decide
 from headway.scaling.arithmetic import DAY_S, HOUR_S
 from headway.scaling.demands import deadlines, safety_stock
-from headway.scaling.demands.deadlines import Due, Need, Supply, cycle_s, greatest, need, start_up_s, waiting
+from headway.scaling.demands.deadlines import Due, waiting
+from headway.scaling.demands.needs import Need, Supply, greatest, need
 from headway.scaling.history.weekly import WEEK_HOURS, WEEKS_MIN
 from headway.scaling.model import HoldCosts, QueueMetrics
 from headway.scaling.policy import stabilization
 from headway.scaling.policy.stabilization import HOLDS_TICKS
 from headway.scaling.profile import Forecast
+from headway.scaling.reading.pool_times import cycle_s, start_up_s
 from headway.scaling.strategies import hybrid
 from headway.scaling.view import PoolView
 from headway.simulate import controller

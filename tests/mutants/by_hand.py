@@ -407,11 +407,8 @@ MUTANTS = (
         ("_is_too_late_next", "jobs <= slots_max", "True"),
         ("ceiling_slots", "min(workers, view.capacity_workers)", "max(workers, view.capacity_workers)"),
         ("_is_too_late_next", "given.busy_slots + later.slots", "later.slots"),
-        ("cycle_s", "known_service_s(queue, view) + dispatch_s(view)", "known_service_s(queue, view)"),
-        ("confidence", "1.0 - math.log10(late_percent(profile) / PLAIN_LATE_PERCENT) / 2", "1.0 + math.log10(late_percent(profile) / PLAIN_LATE_PERCENT) / 2"),
         ("completions_per_s", "min(per_slot_s, of_late)", "max(per_slot_s, of_late)"),
         ("completions_per_s", "busy_slots * per_slot_s", "busy_slots / per_slot_s"),
-        ("known_service_s", "math.inf if known_s is None else max(known_s, SHORTEST_S)", "0.0 if known_s is None else max(known_s, SHORTEST_S)"),
         ("waiting", "arrivals.ended_ago_s + view.tick_s", "arrivals.ended_ago_s"),
         ("waiting", "min(left_jobs, arrivals.jobs)", "max(left_jobs, arrivals.jobs)"),
         ("waiting", "found.reverse()", ""),
@@ -419,7 +416,6 @@ MUTANTS = (
         ("backlog_drain", "each.within_s < can_wait_s", "each.within_s > can_wait_s"),
         ("backlog_drain", "ahead_jobs += each.jobs", "ahead_jobs = each.jobs"),
         ("backlog_drain", "view.tick_s + ready_in_s", "view.tick_s"),
-        ("_reaction_s", "view.tick_s + start_up_s(view) + view.lag_s + MARGIN_S", "view.tick_s + start_up_s(view) + view.lag_s"),
         ("standing", "ahead_jobs + spare_jobs", "ahead_jobs"),
     ),
     *_in(
@@ -461,6 +457,18 @@ MUTANTS = (
         ("wake", "terms['running_workers'] + terms['starting_workers']", "terms['starting_workers']"),
         ("standing", "_in_use(terms) + terms['taken_slots']", "terms['taken_slots']"),
         ("standing", "_in_use(terms) + terms['taken_slots']", "_in_use(terms)"),
+    ),
+    *_in(
+        "reading/pool_times.py",
+        DEMAND,
+        ("cycle_s", "known_service_s(queue, view) + dispatch_s(view)", "known_service_s(queue, view)"),
+        ("known_service_s", "math.inf if known_s is None else max(known_s, SHORTEST_S)", "0.0 if known_s is None else max(known_s, SHORTEST_S)"),
+        ("_reaction_s", "view.tick_s + start_up_s(view) + view.lag_s + MARGIN_S", "view.tick_s + start_up_s(view) + view.lag_s"),
+    ),
+    *_in(
+        "demands/trust.py",
+        DEMAND,
+        ("confidence", "1.0 - math.log10(late_percent(profile) / PLAIN_LATE_PERCENT) / 2", "1.0 + math.log10(late_percent(profile) / PLAIN_LATE_PERCENT) / 2"),
     ),
     *_in(
         "strategies/hybrid.py",
@@ -509,7 +517,7 @@ MUTANTS = (
         ("_left_for", "without_slots(own, queue.waiting_least_jobs - exposed.waiting_least_jobs)", "own, 0"),
     ),
     *_in(
-        "demands/deadlines.py",
+        "reading/pool_times.py",
         ("test_member_standing.py",),
         ("exposed_s", "_reaction_s(view) - view.profile.shortest_target_s", "_reaction_s(view) - view.profile.objective.target_s"),
         ("exposed_members", "view.profile.objective_of(queue.queue).target_s < reaction_s", "True"),

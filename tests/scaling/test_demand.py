@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.demands.deadlines import Due, backlog_drain, ceiling_slots, exposed_s, standing, supply, waiting
+from headway.scaling.demands.deadlines import Due, backlog_drain, ceiling_slots, standing, supply, waiting
 from headway.scaling.demands.needs import LATE_S, Coming, Need, Supply, need
 from headway.scaling.model import Arrivals, Objective
+from headway.scaling.reading.pool_times import exposed_s
 from support.pools import NOW_S, profile, queue, view
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from headway.scaling.decide import decide
 from headway.scaling.model import Memory, Mode, Objective
 from headway.scaling.planning.feasibility import circumstances, feasibility, remembered_burst_jobs
-from headway.scaling.profile import Override, Pause
+from headway.scaling.profile import Override
+from headway.scaling.profile_keys.pauses import Pause
 from headway.scaling.profile_keys.schedule import Schedule
 from support.pools import NOW_S, profile, queue, view
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.demands.safety_stock import SafetyStock
 from headway.scaling.demands.shortfalls import Shortfalls
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics, QueueOrder
+from headway.scaling.reading.pool_times import exposed_s
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.strategies.hybrid import HYBRID
 from headway.scaling.strategy import State

@@ -13,7 +13,8 @@ from headway.scaling.model import Decision, Memory, Mode, QueueSample, Wanted
 from headway.scaling.policy.limits import LIMITS
 from headway.scaling.profile import Override, Profile
 from headway.scaling.profile_keys.schedule import Schedule
-from headway.scaling.view import SERVICE_TIME_GUESS_S, PoolView
+from headway.scaling.reading.pool_times import SERVICE_TIME_GUESS_S
+from headway.scaling.view import PoolView
 from scaling.laws.drawn import startable
 from support.pools import NOW_S, profile, queue, view
 

@@ -11,7 +11,7 @@ from headway.scaling.policy import fallback, limits, stabilization
 from headway.scaling.policy.ground import Ground
 from headway.scaling.profile import Override
 from headway.scaling.profile_keys.schedule import Schedule
-from headway.scaling.view import UNREAD_S
+from headway.scaling.reading.sample_age import UNREAD_S
 from support.pools import NOW_S, profile, queue, view
 
 OF_THE_VIEW = {"capacity_workers", "unknown_workers", "assigned_workers", "leaving_workers"}

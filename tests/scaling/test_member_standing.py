@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.demands.deadlines import exposed_members, exposed_s
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics, QueueOrder
+from headway.scaling.reading.pool_times import exposed_members, exposed_s
 from headway.scaling.view import TICK_S, PoolView
 from support.pools import NOW_S, profile, queue, view
 

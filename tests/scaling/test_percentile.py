@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.demands.deadlines import confidence, leeway
 from headway.scaling.demands.safety_stock import SafetyStock, learned, spare_jobs
+from headway.scaling.demands.trust import confidence, leeway
 from headway.scaling.model import Memory, Objective
 from headway.scaling.profile import Profile
 from headway.simulate.engine.results import Result

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headway.scaling.demands.deadlines import slow_start_s
+from headway.scaling.demands.trust import slow_start_s
 from headway.scaling.metrics.behaviour import spread_of
 from headway.scaling.model import Arrivals, Objective
 from headway.scaling.policy.activation import wait_s

@@ -23,7 +23,8 @@ from headway.scaling.model import (
     Wanted,
 )
 from headway.scaling.policy.limits import LIMITS
-from headway.scaling.profile import Fallback, Override, Pause
+from headway.scaling.profile import Fallback, Override
+from headway.scaling.profile_keys.pauses import Pause
 from headway.scaling.profile_keys.schedule import Schedule
 from headway.scaling.strategies.hybrid import HYBRID_SILENT_S
 from headway.scaling.strategy import Advice, Strategy

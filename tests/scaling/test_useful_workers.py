@@ -14,7 +14,7 @@ from headway.scaling.explain import explained
 from headway.scaling.mapping import to_mapping
 from headway.scaling.metrics.newest_sample import LISTED_GAP_S, useful_workers
 from headway.scaling.model import Decision, Memory, QueueSample
-from headway.scaling.view import pooled
+from headway.scaling.reading.pooled_queue import pooled
 from support.pools import NOW_S, profile, queue, view
 
 LATE = queue(waiting_jobs=50, oldest_age_s=60.0, service_time_s=10.0)

@@ -12,7 +12,7 @@ from headway.scaling.demands.busy_slots import busy, with_unknown_as_idle
 from headway.scaling.metrics.newest_sample import LISTED_GAP_S, listed_workers, with_unlisted_workers
 from headway.scaling.metrics.worker_evidence import SampledInstant, WorkerEvidence, evidence_of
 from headway.scaling.model import ActivitySource, QueueMetrics, QueueSample, RunningJob, Worker, WorkerState
-from headway.scaling.view import pooled
+from headway.scaling.reading.pooled_queue import pooled
 from support.pools import NOW_S, queue, view
 
 UNKNOWN, IDLE, BUSY = None, False, True

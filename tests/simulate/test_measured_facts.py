@@ -6,9 +6,10 @@ import pytest
 
 from headway.scaling.metrics.behaviour import Behaviour, Spread, mean_s
 from headway.scaling.model import QueueMetrics
+from headway.scaling.reading.pool_times import LAG_S
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Advice, State, Strategy
-from headway.scaling.view import LAG_S, PoolView
+from headway.scaling.view import PoolView
 from headway.simulate.controller import Controller, Observation
 from headway.simulate.engine.draws import drawn
 from headway.simulate.engine.simulation import Rehearsal, simulate

@@ -7,8 +7,7 @@ from types import MappingProxyType
 from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.model import Decision, Demand, MemberPickup, Mode, QueueMetrics, Step, is_suspended, order_text
 from headway.scaling.reading.pooled_queue import pooled
-from headway.scaling.reading.sample_age import is_seen
-from headway.scaling.view import UNREAD_S
+from headway.scaling.reading.sample_age import UNREAD_S, is_seen
 
 Sentences = tuple[str, ...]
 

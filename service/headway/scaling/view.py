@@ -8,14 +8,7 @@ from headway.scaling.model import QueueMetrics, QueueOrder, QueueSample, StartFa
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.schedule import Zones
 
-SERVICE_TIME_GUESS_S = 1.0  # where a number has to be shown and nothing is known
-START_UP_GUESS_S = 3.0  # until one worker of the template has been seen to start
-LAG_S = 1.0  # from a job in the broker to a row that deciding reads, at the 95th percentile (benchmarks/wake.py)
 TICK_S = 5.0  # two evaluations of a pool inside the tightest sensible objective, 10 s
-UNREAD_S = 6.0
-"""A queue that is read is sampled at least this often: every 4 s by its collector, or with the poll and the stream that
-follow.
-"""
 
 
 Value = TypeVar("Value")

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.demands.deadlines import exposed_s
 from headway.scaling.history.daily import Recall
 from headway.scaling.history.weekly import Member, Recalled, Weeks, recalled
 from headway.scaling.measure import BucketRow
@@ -15,9 +14,10 @@ from headway.scaling.metrics.behaviour import Behaviour, mean_s, of_late_s
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.schedule import Zones
+from headway.scaling.reading.pool_times import LAG_S, exposed_s
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
-from headway.scaling.view import LAG_S, PoolView, copied
+from headway.scaling.view import PoolView, copied
 from headway.simulate.bucket_view import KeptRows, RowWriter
 from headway.simulate.counted_rows import counted_rows
 from headway.simulate.observation import Observation

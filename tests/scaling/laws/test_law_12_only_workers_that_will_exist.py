@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from headway.scaling.decisions.predicted_pickup import predicted_pickup_of
 from headway.scaling.model import Memory
-from headway.scaling.view import PoolView, pooled
+from headway.scaling.reading.pooled_queue import pooled
+from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, WORKERS, by_every_strategy, views
 from support.installed import decide
 from support.pools import NOW_S

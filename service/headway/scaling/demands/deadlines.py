@@ -5,22 +5,15 @@ calculated from what is surely done by then, and only the jobs that cannot wait 
 workers now.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.demands.busy_slots import occupied
 from headway.scaling.demands.needs import NO_NEED, Coming, Need, Supply, greatest, need
+from headway.scaling.demands.trust import slow_start_s
 from headway.scaling.model import QueueMetrics
-from headway.scaling.profile import Profile
-from headway.scaling.view import SERVICE_TIME_GUESS_S, START_UP_GUESS_S, PoolView
-
-MARGIN_S = 0.5  # from a ready worker to its first job
-START_UP_SPREAD = 0.5  # of the start-up: at p99, a start that takes half as long again is still in time
-SLOW_START_TRUST = 1.5  # times the confidence, at most 1: from p95 on the slow starts that were measured count whole
-PLAIN_LATE_PERCENT = 1.0  # what p99 lets be late: every figure here was measured with it
-DISPATCH_GUESS_S = 0.05  # between two jobs of a slot, until it is measured: a client that forks takes 30 ms
+from headway.scaling.reading.pool_times import MARGIN_S, cycle_s, exposed_s, start_up_s
+from headway.scaling.view import PoolView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,48 +49,6 @@ def completions_per_s(queue: QueueMetrics, view: PoolView, busy_slots: int) -> f
         of_late = queue.completion_rate_per_s / mean_slots if mean_slots > 0 else 0.0
         per_slot_s = min(per_slot_s, of_late)
     return busy_slots * per_slot_s
-
-
-def leeway(profile: Profile) -> float:
-    """How many times as many jobs may be late as p99 lets, times ``risk``: p90 has 10, p99.9 a tenth."""
-    return profile.risk * late_percent(profile) / PLAIN_LATE_PERCENT
-
-
-def confidence(profile: Profile) -> float:
-    """How far to trust what is likely: 1 at p99, a half more for each further nine, never below 0.
-
-    It multiplies the standard deviations of completions and the start-up spread that are counted on. Tails thin out
-    about as fast as a normal one's: 1.3 standard deviations hold 90 %, 2.3 hold 99 %, 3.1 hold 99.9 %.
-    """
-    return max(0.0, 1.0 - math.log10(late_percent(profile) / PLAIN_LATE_PERCENT) / 2)
-
-
-def late_percent(profile: Profile) -> float:
-    """The part of the jobs that may be late, in %, by the strictest objective: members share their workers."""
-    if not profile.member_objectives:
-        return 100.0 - profile.objective.percentile
-    return 100.0 - max(each.percentile for each in (profile.objective, *profile.member_objectives.values()))
-
-
-def known_service_s(queue: QueueMetrics, view: PoolView) -> float:
-    """The mean service time; until a job has finished what the profile says, else infinite: unknown is not short."""
-    known_s = view.profile.service_time_guess_s if queue.service_time_s is None else queue.service_time_s
-    return math.inf if known_s is None else max(known_s, SHORTEST_S)
-
-
-def cycle_s(queue: QueueMetrics, view: PoolView) -> float:
-    """From one start to the next of a slot while jobs wait: a job's service time and the dispatch of the next."""
-    return known_service_s(queue, view) + dispatch_s(view)
-
-
-def batch_cycle_s(queue: QueueMetrics, view: PoolView) -> float:
-    """The same of jobs that wait together: long ones may have come in one batch among short ones."""
-    return max(known_service_s(queue, view), queue.service_batch_s or 0.0) + dispatch_s(view)
-
-
-def dispatch_s(view: PoolView) -> float:
-    """From the end of a job to the next start in the same slot while jobs wait, as measured, else a guess."""
-    return DISPATCH_GUESS_S if view.dispatch_overhead_s is None else view.dispatch_overhead_s
 
 
 def waiting(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Due, ...]:
@@ -157,28 +108,6 @@ def _is_too_late_next(jobs: float, within_s: float, given: Supply, view: PoolVie
     return given.busy_slots + later.slots > slots_max
 
 
-def exposed_s(view: PoolView) -> float:
-    """For how long from now arriving jobs are late for any worker asked for at the next evaluation. Often 0.
-
-    By the shortest objective of the members.
-    """
-    return max(0.0, _reaction_s(view) - view.profile.shortest_target_s)
-
-
-def exposed_members(view: PoolView) -> tuple[QueueMetrics, ...]:
-    """The queues whose arriving jobs are late, by their own objective, for any worker asked for at the next evaluation.
-
-    All of them in an exposed pool without objectives of members.
-    """
-    reaction_s = _reaction_s(view)
-    return tuple([queue for queue in view.queues if view.profile.objective_of(queue.queue).target_s < reaction_s])
-
-
-def _reaction_s(view: PoolView) -> float:
-    """From an arrival to its start by a worker that is asked for at the next evaluation."""
-    return view.tick_s + start_up_s(view) + view.lag_s + MARGIN_S
-
-
 def standing(
     queue: QueueMetrics, view: PoolView, given: Supply, *, arrivals_per_tick: float, spare_jobs: float
 ) -> Need:
@@ -207,25 +136,3 @@ def ceiling_slots(view: PoolView, now_s: float) -> int:
     if view.capacity_workers is not None:
         workers = min(workers, view.capacity_workers)
     return workers * view.slots_per_worker
-
-
-def slow_start_s(profile: Profile, *, start_up_s: float, start_up_p95_s: float | None) -> float:
-    """How much longer than ``start_up_s`` a start may take for its job to be in time all the same.
-
-    Starts beside each other share cores. The mean follows the newest, so a lone quick start lowers it just before many
-    start at once: 95 % of those measured must be in time as well. Those that take more than twice the mean are no rule:
-    one cold start says nothing of the next ones.
-    """
-    trust = confidence(profile)
-    measured_s = 0.0 if start_up_p95_s is None else min(start_up_p95_s, 2 * start_up_s) - start_up_s
-    return max(START_UP_SPREAD * trust * start_up_s, min(1.0, SLOW_START_TRUST * trust) * measured_s)
-
-
-def service_time_s(queue: QueueMetrics, view: PoolView) -> float:
-    """The same where a figure must be shown whatever is known: a second where nothing is, and never nothing."""
-    return max(SHORTEST_S, queue.service_time_s or view.profile.service_time_guess_s or SERVICE_TIME_GUESS_S)
-
-
-def start_up_s(view: PoolView) -> float:
-    """How long a worker of this pool takes from spawn to ready, as measured, else a guess."""
-    return START_UP_GUESS_S if view.start_up_s is None else view.start_up_s

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.demands.busy_slots import busy_by_workers
-from headway.scaling.demands.deadlines import dispatch_s
 from headway.scaling.demands.jobs_in_front import is_earlier
 from headway.scaling.model import Arrivals, PoolDepths, QueueDepths, QueueMetrics, QueueOrder, Sighting
+from headway.scaling.reading.pool_times import dispatch_s
 from headway.scaling.view import PoolView, copied
 
 RATE_MEMORY_S = 60.0  # as long as the window of rates that are counted

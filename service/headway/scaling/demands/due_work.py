@@ -11,9 +11,11 @@ due within it must not exceed what can be done in it.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from headway.scaling.demands.deadlines import MARGIN_S, slow_start_s, start_up_s, waiting
+from headway.scaling.demands.deadlines import waiting
 from headway.scaling.demands.needs import Need, Supply, greatest, need
+from headway.scaling.demands.trust import slow_start_s
 from headway.scaling.model import QueueMetrics
+from headway.scaling.reading.pool_times import MARGIN_S, start_up_s
 from headway.scaling.view import PoolView
 
 

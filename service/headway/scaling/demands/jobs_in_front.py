@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from headway.scaling.arithmetic import ROUNDING
-from headway.scaling.demands.deadlines import Due, backlog_drain, completions_per_s, cycle_s, start_up_s
+from headway.scaling.demands.deadlines import Due, backlog_drain, completions_per_s
 from headway.scaling.demands.needs import LATE_S, Coming, Need, Supply, greatest
 from headway.scaling.model import QueueMetrics, QueueOrder
+from headway.scaling.reading.pool_times import cycle_s, start_up_s
 from headway.scaling.view import PoolView
 
 RANDOM_DEVIATIONS = 2.3  # standard deviations above the mean that 99 % of the draws stay below

@@ -10,19 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headway.scaling.arithmetic import ROUNDING, SHORTEST_S
-from headway.scaling.demands.deadlines import (
-    MARGIN_S,
-    ceiling_slots,
-    cycle_s,
-    exposed_s,
-    late_percent,
-    leeway,
-    start_up_s,
-)
+from headway.scaling.demands.deadlines import ceiling_slots
 from headway.scaling.demands.rhythm_detection import Periods, expected, periods_of, seen, steady_per_s
 from headway.scaling.demands.shortfalls import Shortfalls
+from headway.scaling.demands.trust import late_percent, leeway
 from headway.scaling.model import QueueMetrics
 from headway.scaling.profile import Forecast
+from headway.scaling.reading.pool_times import MARGIN_S, cycle_s, exposed_s, start_up_s
 from headway.scaling.view import PoolView
 
 STOCK_LATE_FRACTION = 0.001  # of all jobs may be late: a tenth of what an objective of 99 % allows

@@ -9,8 +9,8 @@ Source: L. Kleinrock, "Queueing Systems", volume 2 (1976), chapter 4: processor 
 
 import math
 
-from headway.scaling.demands.deadlines import batch_cycle_s
 from headway.scaling.demands.needs import Need, Supply
+from headway.scaling.reading.pool_times import batch_cycle_s
 from headway.scaling.view import PoolView, copied
 
 

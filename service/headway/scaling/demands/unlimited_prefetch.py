@@ -6,9 +6,9 @@ raise their prefetch by one for each, and hold them until they are due.
 """
 
 from headway.scaling.demands.busy_slots import is_any_slot_idle
-from headway.scaling.demands.deadlines import service_time_s
 from headway.scaling.demands.formulas import demand, steady_state
 from headway.scaling.model import Demand, QueueMetrics, TakenJobs
+from headway.scaling.reading.pool_times import service_time_s
 from headway.scaling.view import PoolView
 
 RESERVED_PER_SLOT = 10  # more than a worker with a sensible prefetch holds

@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Any
 
 from headway.scaling.arithmetic import SHORTEST_S
-from headway.scaling.demands.deadlines import MARGIN_S
 from headway.scaling.demands.safety_stock import guard_of
 from headway.scaling.model import Memory
 from headway.scaling.planning.queueing import slots_for_burst
@@ -15,8 +14,9 @@ from headway.scaling.policy.activation import in_vain
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.pauses import PAUSES, WORDS
 from headway.scaling.profile_keys.schedule import text_of
+from headway.scaling.reading.pool_times import MARGIN_S, SERVICE_TIME_GUESS_S, START_UP_GUESS_S
 from headway.scaling.reading.pooled_queue import pooled
-from headway.scaling.view import SERVICE_TIME_GUESS_S, START_UP_GUESS_S, TICK_S, PoolView
+from headway.scaling.view import TICK_S, PoolView
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 BEGINNING = Memory()

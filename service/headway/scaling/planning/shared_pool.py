@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from headway.scaling.demands.deadlines import MARGIN_S, service_time_s
 from headway.scaling.demands.jobs_in_front import RANDOM_DEVIATIONS, jobs_in_front
 from headway.scaling.explain import duration
 from headway.scaling.model import QueueMetrics, QueueOrder, order_text
 from headway.scaling.planning.queueing import slots_for_burst
 from headway.scaling.profile import Profile
+from headway.scaling.reading.pool_times import MARGIN_S, service_time_s
 from headway.scaling.view import PoolView
 
 SEPARATE = "separate pools: "

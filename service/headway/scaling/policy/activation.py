@@ -1,9 +1,10 @@
 """A pool at zero that wakes only for more than a few jobs, or once one of them has waited for long enough."""
 
-from headway.scaling.demands.deadlines import MARGIN_S, slow_start_s
+from headway.scaling.demands.trust import slow_start_s
 from headway.scaling.model import Memory, QueueMetrics
 from headway.scaling.profile import Profile
-from headway.scaling.view import START_UP_GUESS_S, PoolView
+from headway.scaling.reading.pool_times import MARGIN_S, START_UP_GUESS_S
+from headway.scaling.view import PoolView
 
 
 def is_held(seen: PoolView, memory: Memory, *, last_workers: int, now_s: float) -> bool:

@@ -8,9 +8,9 @@ import math
 from dataclasses import dataclass, replace
 
 from headway.scaling.arithmetic import HOUR_S, ROUNDING
-from headway.scaling.demands.deadlines import known_service_s, start_up_s
 from headway.scaling.model import DayBudget, DayPaid
 from headway.scaling.profile_keys.schedule import Zone, day_of, span_s, zone_of
+from headway.scaling.reading.pool_times import known_service_s, start_up_s
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.view import PoolView
 

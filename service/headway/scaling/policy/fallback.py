@@ -7,8 +7,8 @@ import math
 from headway.scaling.model import Memory
 from headway.scaling.policy.ground import Ground
 from headway.scaling.profile import Fallback, Profile
-from headway.scaling.reading.sample_age import is_fresh, metrics_age_s
-from headway.scaling.view import UNREAD_S, PoolView
+from headway.scaling.reading.sample_age import UNREAD_S, is_fresh, metrics_age_s
+from headway.scaling.view import PoolView
 
 
 def hold_stale(count: int, ground: Ground) -> int:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import lru_cache
 
 from headway.scaling.arithmetic import ROUNDING
-from headway.scaling.demands.deadlines import service_time_s
 from headway.scaling.model import is_suspended
 from headway.scaling.policy.day_budget import account_of, payable_workers
 from headway.scaling.policy.fallback import fallback, hold_stale
@@ -19,6 +18,7 @@ from headway.scaling.policy.stabilization import hold_down, hold_overdue, hold_u
 from headway.scaling.profile import WORKERS_MAX, Profile
 from headway.scaling.profile_keys.pauses import PAUSES, begun, kept
 from headway.scaling.profile_keys.schedule import Bounds
+from headway.scaling.reading.pool_times import service_time_s
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.view import PoolView, copied
 

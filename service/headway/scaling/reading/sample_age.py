@@ -3,6 +3,11 @@
 from headway.scaling.model import QueueMetrics
 from headway.scaling.view import PoolView, copied
 
+UNREAD_S = 6.0
+"""A queue that is read is sampled at least this often: every 4 s by its collector, or with the poll and the stream that
+follow.
+"""
+
 
 def aged(queue: QueueMetrics, *, now_s: float) -> QueueMetrics:
     """``queue`` with its oldest job's age, and when delayed jobs are due, brought from the sample's time to ``now_s``.

@@ -8,17 +8,10 @@ from typing import Any
 
 from headway.scaling.demands import formulas
 from headway.scaling.demands.deadlines import (
-    MARGIN_S,
     backlog_drain,
-    batch_cycle_s,
     ceiling_slots,
     completions_per_s,
-    confidence,
-    cycle_s,
-    exposed_members,
-    exposed_s,
     standing,
-    start_up_s,
     supply,
     taking,
     waiting,
@@ -31,9 +24,11 @@ from headway.scaling.demands.rhythm_capacity import Enough, Keeping, enough_slot
 from headway.scaling.demands.rhythm_detection import Periods, periods_of, rhythm_alone, seen
 from headway.scaling.demands.safety_stock import SafetyStock, guard_of, learned, spare_jobs
 from headway.scaling.demands.start_contention import helpful_slots, vain_starts_note, without_vain_starts
+from headway.scaling.demands.trust import confidence
 from headway.scaling.model import QueueMetrics
 from headway.scaling.policy.stabilization import start_cost_s
 from headway.scaling.profile import Forecast
+from headway.scaling.reading.pool_times import MARGIN_S, batch_cycle_s, cycle_s, exposed_members, exposed_s, start_up_s
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView, copied

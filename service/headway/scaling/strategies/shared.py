@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 from headway.scaling.demands import formulas
 from headway.scaling.demands.busy_slots import busy
-from headway.scaling.demands.deadlines import service_time_s, start_up_s
 from headway.scaling.demands.formulas import Formula, Terms, demand
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.policy.ground import Ground
+from headway.scaling.reading.pool_times import service_time_s, start_up_s
 from headway.scaling.view import PoolView
 
 MARGIN_S = 2.0  # what the way from the broker to a decision takes, and from a ready worker to its first job
