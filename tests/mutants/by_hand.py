@@ -180,7 +180,7 @@ MUTANTS = (
         ("_taken_jobs", "busy(queue, view) + (queue.reserved_jobs or 0)", "queue.in_flight_least_jobs"),
     ),
     *_in(
-        "demands/depth_only.py",
+        "reading/depth_only.py",
         ("test_depth_only.py",),
         ("_starts", "share == 1.0 or view.queue_order is not None", "True"),
         ("_shares.share", "1.0 / len(waiting)", "1.0"),
@@ -215,7 +215,7 @@ MUTANTS = (
         ("_want_of", "(*advice.demands, arrivals)", "(arrivals,)"),
     ),
     *_in(
-        "decisions/known_arrivals.py",
+        "reading/known_arrivals.py",
         ("test_known_arrivals.py",),
         ("learned", "delayed_jobs is None", "False"),
         ("learned", "before.delayed_jobs - delayed_jobs", "delayed_jobs - before.delayed_jobs"),
@@ -238,7 +238,7 @@ MUTANTS = (
         ("due_breaches", "delayed_jobs is not None and due[-1].jobs > delayed_jobs", "due[-1].jobs > (delayed_jobs or 0)"),
     ),
     *_in(
-        "policy/vanished_jobs.py",
+        "reading/vanished_jobs.py",
         ("test_vanished_jobs.py", "laws/test_law_13_what_vanished_teaches_nothing.py"),
         ("backlog_of", "each.waiting_jobs >= LOST_JOBS_MIN", "each.waiting_jobs > LOST_JOBS_MIN"),
         ("without_vanished", "{**others, **backlog.learned}", "memory.strategy_state"),
@@ -380,7 +380,7 @@ MUTANTS = (
         ("_cost_of_leaving", "is_up, is_able, rank, worker.moves_due_jobs, -busy_since_s, -worker.started_at_s, worker.worker_id", "is_up, True, rank, worker.moves_due_jobs, -busy_since_s, -worker.started_at_s, worker.worker_id"),
     ),
     *_in(
-        "demands/busy_slots.py",
+        "reading/busy_slots.py",
         UNKNOWN,
         ("busy", "max(queue.running_jobs, reserved_slots, view.certain_jobs)", "max(queue.running_jobs, reserved_slots)"),
         ("busy", "max(least_slots, reserved_slots, busy_by_workers(view) - view.taken_jobs)", "max(least_slots, reserved_slots)"),
@@ -389,7 +389,7 @@ MUTANTS = (
         ("with_unknown_as_idle", "busy_by_workers(view) - unknown * view.slots_per_worker", "busy_by_workers(view)"),
     ),
     *_in(
-        "demands/busy_slots.py",
+        "reading/busy_slots.py",
         DEMAND,
         ("occupied", "round(serving_slots + rate_per_s * view.dispatch_overhead_s)", "busy_slots"),
     ),
@@ -494,13 +494,13 @@ MUTANTS = (
         ("advise", "NO_NEED if view.leaves_due_jobs else _due(queue, view, given)", "_due(queue, view, given)"),
     ),
     *_in(
-        "decisions/pool_reading.py",
+        "reading/pool_reading.py",
         ("test_due_work.py",),
         ("takeable", "not view.leaves_due_jobs or not any(queue.overdue_jobs for queue in view.queues)", "not any(queue.overdue_jobs for queue in view.queues)"),
         ("_without_overdue", "queue.waiting_jobs - queue.overdue_jobs", "0"),
     ),
     *_in(
-        "policy/plateau.py",
+        "reading/plateau.py",
         ("test_due_work.py",),
         ("do_jobs_wait_beside_idle_slots", "queue.overdue_jobs if view.leaves_due_jobs else 0", "0"),
     ),
@@ -647,7 +647,7 @@ MUTANTS = (
         ("ceiling_of", "(workers_max, pinned, suspended, rate_limit, budget)", "(workers_max, pinned, rate_limit, budget)"),
     ),
     *_in(
-        "policy/plateau.py",
+        "reading/plateau.py",
         ("test_plateau.py",),
         ("do_jobs_wait_beside_idle_slots", "not slots or idle_slots is None or idle_slots < IDLE_SHARE * slots or takeable_jobs <= idle_slots", "not slots or idle_slots is None or takeable_jobs <= idle_slots"),
         ("do_jobs_wait_beside_idle_slots", "takeable_jobs <= idle_slots", "False"),
@@ -671,7 +671,7 @@ MUTANTS = (
         ("useful_workers", "count if most is None else min(count, most)", "count"),
     ),
     *_in(
-        "demands/jobs_beyond_slots.py",
+        "reading/jobs_beyond_slots.py",
         ("test_jobs_beyond_slots.py",),
         ("with_reserved_beyond_slots", "not slots or sum(running) <= slots or any(_counts_begun(queue, samples) for queue in queues)", "sum(running) <= slots or any(_counts_begun(queue, samples) for queue in queues)"),
         ("with_reserved_beyond_slots", "not slots or sum(running) <= slots or any(_counts_begun(queue, samples) for queue in queues)", "not slots or sum(running) <= slots"),
@@ -681,14 +681,18 @@ MUTANTS = (
         "demands/unlimited_prefetch.py",
         ("test_jobs_beyond_slots.py",),
         ("arrivals_at_workers", "min(taken.growth_per_s, taken.growth_before_per_s)", "taken.growth_per_s"),
+        ("arrivals_at_workers", "taken is None or taken.growing_since_s is None or taken.at_s - taken.growing_since_s < GROWING_S", "taken is None or taken.growing_since_s is None"),
+    ),
+    *_in(
+        "reading/taken_jobs.py",
+        ("test_jobs_beyond_slots.py",),
         ("taken_jobs_of", "since_s if growth_per_s > 0 and not is_any_slot_idle(view) else None", "since_s"),
         ("taken_jobs_of", "growth_per_s > 0 and not is_any_slot_idle(view)", "growth_per_s > 0"),
-        ("arrivals_at_workers", "taken is None or taken.growing_since_s is None or taken.at_s - taken.growing_since_s < GROWING_S", "taken is None or taken.growing_since_s is None"),
         ("taken_jobs_of", "queue.sampled_at_s if before.growing_since_s is None else before.growing_since_s", "before.at_s if before.growing_since_s is None else before.growing_since_s"),
         ("taken_jobs_of", "RESERVED_PER_SLOT * slots", "0"),
     ),
     *_in(
-        "policy/suspensions.py",
+        "reading/suspensions.py",
         ("test_suspensions.py",),
         ("suspension_of", "said and all(each is Suspension.LIBRARY for each in said)", "any(each is Suspension.LIBRARY for each in said)"),
         ("suspension_of", "are_cancelled and _are_listed(workers, by_s=now_s - ahead_s)", "are_cancelled"),
@@ -719,7 +723,7 @@ MUTANTS = (
         ("learned", "not view.is_teaching", "False"),
     ),
     *_in(
-        "decisions/pool_reading.py",
+        "reading/pool_reading.py",
         ("test_suspensions.py",),
         ("_depths", '("cycle_s", "ended_jobs", "busy_slot_s")', "()"),
         ("_depths", "copied(seen, busy_slots=0)", "seen"),
@@ -748,8 +752,6 @@ MUTANTS = (
         "demands/jobs_in_front.py",
         ("test_queue_order.py",),
         ("_most", "is_earlier(other, member, view.strict_queues)", "False"),
-        ("is_earlier", "ours is None or theirs is None or theirs < ours", "None not in (ours, theirs) and theirs < ours"),
-        ("is_earlier", "theirs < ours", "theirs > ours"),
         ("jobs_in_front", "min", "max"),
         ("_most", "deviations * math.sqrt(2.0 * jobs)", "0.0"),
         ("slots_in_front", "2 * jobs", "jobs"),
@@ -757,6 +759,12 @@ MUTANTS = (
         ("slots_in_front", "each.jobs - _surely_started(each.queue, within_s, given, view)", "each.jobs"),
         ("slots_in_front", "within_s - start_up_s(view)", "within_s"),
         ("without_slots", "given.idle_slots - idle_slots", "given.idle_slots"),
+    ),
+    *_in(
+        "model/queue_order.py",
+        ("test_queue_order.py",),
+        ("is_earlier", "ours is None or theirs is None or theirs < ours", "None not in (ours, theirs) and theirs < ours"),
+        ("is_earlier", "theirs < ours", "theirs > ours"),
     ),
     *_in(
         "planning/shared_pool.py",

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.demands.busy_slots import occupied
 from headway.scaling.demands.deadlines import Due, backlog_drain
 from headway.scaling.demands.needs import Need, Supply
 from headway.scaling.measure import BATCH_JOBS, batch_mean_s
 from headway.scaling.model import Memory, Objective
+from headway.scaling.reading.busy_slots import occupied
 from headway.scaling.reading.pool_times import DISPATCH_GUESS_S, batch_cycle_s, cycle_s
 from support.pools import NOW_S, held, profile, queue, view
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from headway.cli.rehearse.trace_files import Columns, read_trace
 from headway.scaling.demands.deadlines import backlog_drain, ceiling_slots, supply, waiting
-from headway.scaling.demands.depth_only import RATE_MEMORY_S, SIGHTINGS_MAX, learned, with_ages, with_rates
 from headway.scaling.explain import explained
 from headway.scaling.measure import BucketRow, queue_metrics, read_again
 from headway.scaling.model import Decision, Memory, Objective, PoolDepths, QueueMetrics, QueueOrder
+from headway.scaling.reading.depth_only import RATE_MEMORY_S, SIGHTINGS_MAX, learned, with_ages, with_rates
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.view import PoolView
 from headway.simulate.controller import Controller

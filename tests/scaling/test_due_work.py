@@ -13,8 +13,8 @@ from headway.scaling.decisions.bottlenecks import UNMOVED, bottlenecks_of
 from headway.scaling.demands.due_work import due_work
 from headway.scaling.demands.needs import Need, Supply, need
 from headway.scaling.model import DelayedJobs, Memory, Objective, QueueMetrics
-from headway.scaling.policy.plateau import do_jobs_wait_beside_idle_slots
 from headway.scaling.profile import Profile
+from headway.scaling.reading.plateau import do_jobs_wait_beside_idle_slots
 from headway.scaling.view import PoolView
 
 NOW_S = 1000.0

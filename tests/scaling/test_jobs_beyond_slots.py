@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.demands.jobs_beyond_slots import with_reserved_beyond_slots
-from headway.scaling.demands.unlimited_prefetch import GROWING_S, RESERVED_PER_SLOT
+from headway.scaling.demands.unlimited_prefetch import GROWING_S
 from headway.scaling.model import Decision, Memory, QueueMetrics, QueueSample
+from headway.scaling.reading.jobs_beyond_slots import with_reserved_beyond_slots
+from headway.scaling.reading.taken_jobs import RESERVED_PER_SLOT
 from support.pools import NOW_S, profile, queue, view
 
 UNSEEN = QueueSample(queue="redis/mail", at_s=NOW_S, waiting_jobs=0, reports_starts=False)

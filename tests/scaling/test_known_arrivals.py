@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from headway.scaling.decisions.known_arrivals import SOON_S, learned, with_known
 from headway.scaling.model import DelayedJobs, KnownArrivals, QueueMetrics
+from headway.scaling.reading.known_arrivals import SOON_S, learned, with_known
 from headway.scaling.reading.pooled_queue import pooled
 
 BEFORE = KnownArrivals(delayed_jobs=1_000)

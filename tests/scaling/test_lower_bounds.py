@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from headway.errors import Invalid
 from headway.scaling.decide import decide
 from headway.scaling.explain import explained
-from headway.scaling.metrics.direct_samples import overlaid
 from headway.scaling.metrics.newest_sample import TOGETHER_S, with_newest
 from headway.scaling.model import Memory, QueueMetrics, QueueSample
+from headway.scaling.reading.direct_samples import overlaid
 from headway.scaling.reading.pooled_queue import pooled
 from support.pools import NOW_S, queue, view
 

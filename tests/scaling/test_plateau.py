@@ -14,7 +14,7 @@ from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.explain import explained
 from headway.scaling.mapping import to_mapping
 from headway.scaling.model import Memory, Plateau, QueueMetrics, Suspension
-from headway.scaling.policy.plateau import (
+from headway.scaling.reading.plateau import (
     AGAIN_LEAST_S,
     AGAIN_MOST_S,
     SILENT_S,

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from headway.scaling.decide import decide
 from headway.scaling.decisions.change_detection import is_new
 from headway.scaling.decisions.codec import decision_from_mapping
-from headway.scaling.decisions.pool_reading import reading_of
 from headway.scaling.demands import safety_stock
 from headway.scaling.explain import explained
 from headway.scaling.mapping import to_mapping
@@ -33,7 +32,8 @@ from headway.scaling.model import (
     Worker,
     WorkerState,
 )
-from headway.scaling.policy.suspensions import STOPPAGE_FADES_S, STOPPAGE_KEPT_LEAST_S, suspension_of
+from headway.scaling.reading.pool_reading import reading_of
+from headway.scaling.reading.suspensions import STOPPAGE_FADES_S, STOPPAGE_KEPT_LEAST_S, suspension_of
 from headway.scaling.reconcile import Drain, Start, Upkeep, reconcile
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView

@@ -6,7 +6,7 @@ import pytest
 
 from headway.scaling.decide import decide
 from headway.scaling.model import MeasuredService, Memory, PoolDepths
-from headway.scaling.policy.vanished_jobs import BACKLOG_LEARNED_S, backlog_of, without_vanished
+from headway.scaling.reading.vanished_jobs import BACKLOG_LEARNED_S, backlog_of, without_vanished
 from headway.scaling.view import PoolView
 from support.pools import NOW_S, queue, view
 

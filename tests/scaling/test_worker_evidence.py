@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decisions.predicted_pickup import predicted_pickup_of
-from headway.scaling.demands.busy_slots import busy, with_unknown_as_idle
 from headway.scaling.metrics.newest_sample import LISTED_GAP_S, listed_workers, with_unlisted_workers
 from headway.scaling.metrics.worker_evidence import SampledInstant, WorkerEvidence, evidence_of
 from headway.scaling.model import ActivitySource, QueueMetrics, QueueSample, RunningJob, Worker, WorkerState
+from headway.scaling.reading.busy_slots import busy, with_unknown_as_idle
 from headway.scaling.reading.pooled_queue import pooled
 from support.pools import NOW_S, queue, view
 

@@ -8,9 +8,7 @@ from itertools import pairwise
 from headway.errors import Invalid
 from headway.scaling.arithmetic import workers_of
 from headway.scaling.decisions.metrics_notes import metrics_notes
-from headway.scaling.decisions.pool_reading import PoolReading, reading_of
 from headway.scaling.decisions.predicted_pickup import member_pickups, predicted_pickup_of
-from headway.scaling.demands.busy_slots import with_unknown_as_idle
 from headway.scaling.demands.unlimited_prefetch import arrivals_at_workers
 from headway.scaling.model import (
     MEMORY_VERSION,
@@ -25,12 +23,15 @@ from headway.scaling.model import (
 )
 from headway.scaling.planning.feasibility import circumstances
 from headway.scaling.planning.shared_pool import separate_pools
-from headway.scaling.policy import activation, day_budget, fallback, vanished_jobs
+from headway.scaling.policy import activation, day_budget, fallback
 from headway.scaling.policy.ground import Ground, Limit
 from headway.scaling.policy.limits import attainable, in_force, paused_workers
-from headway.scaling.policy.plateau import bound_workers
 from headway.scaling.policy.stabilization import HOLD_SLACK_S, kept_workers, longest_s, start_cost_s, tried
 from headway.scaling.profile_keys.pauses import PAUSES, after
+from headway.scaling.reading import vanished_jobs
+from headway.scaling.reading.busy_slots import with_unknown_as_idle
+from headway.scaling.reading.plateau import bound_workers
+from headway.scaling.reading.pool_reading import PoolReading, reading_of
 from headway.scaling.reading.pool_times import start_up_s
 from headway.scaling.reading.sample_age import metrics_age_s
 from headway.scaling.strategies import BUILT_IN

@@ -10,9 +10,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.demands.busy_slots import busy, with_unknown_as_idle
 from headway.scaling.metrics.worker_evidence import SampledInstant, WorkerEvidence, evidence_of
 from headway.scaling.model import ActivitySource, Assignment, Memory, RunningJob, Worker, WorkerState
+from headway.scaling.reading.busy_slots import busy, with_unknown_as_idle
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.reconcile import Drain, reconcile
 from headway.scaling.strategies import BUILT_IN

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
-from headway.scaling.policy.vanished_jobs import LEARNED
+from headway.scaling.reading.vanished_jobs import LEARNED
 from scaling.laws.drawn import LAW
 from support.pools import NOW_S, profile, queue, view
 

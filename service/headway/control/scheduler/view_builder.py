@@ -12,7 +12,6 @@ from headway.control.scheduler.pool_workers import PoolWorkers
 from headway.control.scheduler.reported_templates import UNREPORTED, cores_of, slowest_templates
 from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknown_workers
 from headway.scaling.arithmetic import MINUTE_S
-from headway.scaling.demands.jobs_beyond_slots import with_reserved_beyond_slots
 from headway.scaling.history.daily import minute_of
 from headway.scaling.metrics.newest_sample import (
     LISTED_WITHIN_S,
@@ -26,10 +25,11 @@ from headway.scaling.metrics.worker_evidence import LATEST, SampledInstant, Work
 from headway.scaling.model import ActivitySource, HostState, Mode, QueueMetrics, Suspension, WorkerState
 from headway.scaling.placement.host_capacity import is_open
 from headway.scaling.placement.host_choice import HostCapacities
-from headway.scaling.policy.suspensions import suspension_of
 from headway.scaling.profile import Profile
+from headway.scaling.reading.jobs_beyond_slots import with_reserved_beyond_slots
 from headway.scaling.reading.pool_times import LAG_S, exposed_members, exposed_s
 from headway.scaling.reading.sample_age import is_seen
+from headway.scaling.reading.suspensions import suspension_of
 from headway.scaling.view import PoolView
 from headway.store.pools.evaluation_io import Gathered
 from headway.zones import zones_of

@@ -1,11 +1,11 @@
 """What a decision says of the metrics it goes by, and of the template it asks for."""
 
-from headway.scaling.decisions.pool_reading import PoolReading
-from headway.scaling.demands.busy_slots import is_any_slot_idle
-from headway.scaling.demands.unlimited_prefetch import RESERVED_PER_SLOT
 from headway.scaling.model import Memory, QueueMetrics
 from headway.scaling.policy import fallback
+from headway.scaling.reading.busy_slots import is_any_slot_idle
+from headway.scaling.reading.pool_reading import PoolReading
 from headway.scaling.reading.sample_age import is_seen, metrics_age_s
+from headway.scaling.reading.taken_jobs import RESERVED_PER_SLOT
 from headway.scaling.view import PoolView
 
 

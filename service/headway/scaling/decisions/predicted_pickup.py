@@ -1,8 +1,8 @@
 """How long a job that arrives now will wait: only workers that will exist are counted on. It is scored afterwards."""
 
-from headway.scaling.demands.busy_slots import busy
 from headway.scaling.demands.jobs_in_front import jobs_in_front
 from headway.scaling.model import MemberPickup, QueueMetrics, is_suspended
+from headway.scaling.reading.busy_slots import busy
 from headway.scaling.reading.pool_times import service_time_s, start_up_s
 from headway.scaling.view import PoolView
 

@@ -8,10 +8,10 @@ workers now.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from headway.scaling.demands.busy_slots import occupied
 from headway.scaling.demands.needs import NO_NEED, Coming, Need, Supply, greatest, need
 from headway.scaling.demands.trust import slow_start_s
 from headway.scaling.model import QueueMetrics
+from headway.scaling.reading.busy_slots import occupied
 from headway.scaling.reading.pool_times import MARGIN_S, cycle_s, exposed_s, start_up_s
 from headway.scaling.view import PoolView
 

@@ -14,6 +14,7 @@ from headway.scaling.arithmetic import ROUNDING
 from headway.scaling.demands.deadlines import Due, backlog_drain, completions_per_s
 from headway.scaling.demands.needs import LATE_S, Coming, Need, Supply, greatest
 from headway.scaling.model import QueueMetrics, QueueOrder
+from headway.scaling.model.queue_order import is_earlier
 from headway.scaling.reading.pool_times import cycle_s, start_up_s
 from headway.scaling.view import PoolView
 
@@ -59,18 +60,6 @@ def _most(other: QueueMetrics, member: QueueMetrics, jobs: float, view: PoolView
             return jobs + deviations * math.sqrt(2.0 * jobs)
         case QueueOrder.BY_ARRIVAL | None:
             return math.inf
-
-
-def is_earlier(other: QueueMetrics, member: QueueMetrics, ranked: Sequence[str]) -> bool:
-    """Whether ``other`` comes before ``member`` in a strict order; also where the rank of one of both is not known."""
-    ranks = {name: rank for rank, name in enumerate(ranked)}
-    ours, theirs = ranks.get(_own_name(member)), ranks.get(_own_name(other))
-    return ours is None or theirs is None or theirs < ours
-
-
-def _own_name(queue: QueueMetrics) -> str:
-    """The name of a queue within its connection."""
-    return queue.queue.partition("/")[2]
 
 
 def drain_behind(member: QueueMetrics, due: Sequence[Due], given: Supply, view: PoolView, *, slots_max: int) -> Need:

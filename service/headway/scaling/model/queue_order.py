@@ -1,8 +1,10 @@
 """In what order a worker takes jobs from the queues that it serves. A library and its options set it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
+
+from headway.scaling.model.queue_metrics import QueueMetrics
 
 
 class QueueOrder(StrEnum):
@@ -39,3 +41,15 @@ UNKNOWN_ORDER = "from the queues in an unknown order, so that each job may start
 def order_text(order: QueueOrder | None) -> str:
     """How workers take jobs, to follow "workers take jobs"; of an unknown order, what is assumed."""
     return UNKNOWN_ORDER if order is None else order.text
+
+
+def is_earlier(other: QueueMetrics, member: QueueMetrics, ranked: Sequence[str]) -> bool:
+    """Whether ``other`` comes before ``member`` in a strict order; also where the rank of one of both is not known."""
+    ranks = {name: rank for rank, name in enumerate(ranked)}
+    ours, theirs = ranks.get(_own_name(member)), ranks.get(_own_name(other))
+    return ours is None or theirs is None or theirs < ours
+
+
+def _own_name(queue: QueueMetrics) -> str:
+    """The name of a queue within its connection."""
+    return queue.queue.partition("/")[2]

@@ -1,1 +1,1 @@
-"""What is read of a pool before anything is asked for: its queues as one, how old its samples are."""
+"""What is read of a pool before anything is asked for: what its evidence shows, computed once per evaluation."""

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from headway.scaling.demands import formulas
-from headway.scaling.demands.busy_slots import busy
 from headway.scaling.demands.formulas import Formula, Terms, demand
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.policy.ground import Ground
+from headway.scaling.reading.busy_slots import busy
 from headway.scaling.reading.pool_times import service_time_s, start_up_s
 from headway.scaling.view import PoolView
 

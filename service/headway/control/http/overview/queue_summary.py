@@ -9,11 +9,11 @@ from headway.control.ingest.reported_jobs import AGENTS, connection_of
 from headway.control.scheduler.bucket_cache import BucketCache
 from headway.scaling.conditions.installation_facts import PipelineRow
 from headway.scaling.measure import BUCKET_S
-from headway.scaling.metrics.direct_samples import overlaid
 from headway.scaling.metrics.job_failures import Failures, failures_of
 from headway.scaling.metrics.newest_sample import with_newest
 from headway.scaling.model import FailureLimit, Objective, QueueSample
 from headway.scaling.profile import Profile
+from headway.scaling.reading.direct_samples import overlaid
 from headway.store.events.event_sources import EventSource
 
 

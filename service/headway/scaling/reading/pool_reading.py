@@ -7,11 +7,6 @@ no limit need know who reports what, and when. So is everything else that is fou
 from dataclasses import dataclass
 from operator import is_
 
-from headway.scaling.decisions import known_arrivals
-from headway.scaling.demands import depth_only
-from headway.scaling.demands.jobs_beyond_slots import with_reserved_beyond_slots
-from headway.scaling.demands.unlimited_prefetch import taken_jobs_of
-from headway.scaling.metrics.direct_samples import with_direct_samples
 from headway.scaling.model import (
     Backlog,
     KnownArrivals,
@@ -24,12 +19,14 @@ from headway.scaling.model import (
     TakenJobs,
     is_suspended,
 )
-from headway.scaling.policy import vanished_jobs
-from headway.scaling.policy.plateau import plateau_of
-from headway.scaling.policy.suspensions import stoppage_of
-from headway.scaling.reading import service_recall
+from headway.scaling.reading import depth_only, known_arrivals, service_recall, vanished_jobs
+from headway.scaling.reading.direct_samples import with_direct_samples
+from headway.scaling.reading.jobs_beyond_slots import with_reserved_beyond_slots
+from headway.scaling.reading.plateau import plateau_of
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.reading.sample_age import aged, is_fresh
+from headway.scaling.reading.suspensions import stoppage_of
+from headway.scaling.reading.taken_jobs import taken_jobs_of
 from headway.scaling.view import PoolView, copied
 
 

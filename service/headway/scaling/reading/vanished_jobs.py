@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from headway.scaling.demands.depth_only import can_show_service
 from headway.scaling.metrics.flush_detection import FLUSH_LOST_FRACTION_MIN, FLUSH_SETTLED_S, LOST_JOBS_MIN
 from headway.scaling.model import Backlog, BacklogSample, Memory, PoolDepths, QueueMetrics
+from headway.scaling.reading.depth_only import can_show_service
 from headway.scaling.view import PoolView, copied
 
 BACKLOG_SAMPLES_S = 50.0  # less than the window of rates, so that each start since the oldest sample is in the rate

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from headway.scaling.arithmetic import SHORTEST_S
-from headway.scaling.demands.busy_slots import busy_by_workers
-from headway.scaling.demands.jobs_in_front import is_earlier
 from headway.scaling.model import Arrivals, PoolDepths, QueueDepths, QueueMetrics, QueueOrder, Sighting
+from headway.scaling.model.queue_order import is_earlier
+from headway.scaling.reading.busy_slots import busy_by_workers
 from headway.scaling.reading.pool_times import dispatch_s
 from headway.scaling.view import PoolView, copied
 

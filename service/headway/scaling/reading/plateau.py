@@ -21,8 +21,8 @@ Source: docs/decisions/0023-no-rise-without-throughput.md.
 import math
 from dataclasses import replace
 
-from headway.scaling.demands.busy_slots import busy
 from headway.scaling.model import Plateau, QueueMetrics, is_suspended
+from headway.scaling.reading.busy_slots import busy
 from headway.scaling.view import PoolView
 
 IDLE_SHARE = 0.5  # of the running slots, at a sample and on average over the window of rates
