@@ -214,14 +214,14 @@ GUARDS = (
         (
             "controlplane/session.py",
             "ControlSession._report",
-            "self._contact.commit_to(isolation_limits_s(batch.update.templates))",
+            "self._contact.commit_to(isolation_limits_s(batch.templates))",
             "",
         ),
         (
             "controlplane/session.py",
             "ControlSession._report",
-            "self._contact.commit_to(isolation_limits_s(batch.update.templates))",
-            "self._pending.reported(batch)\nself._contact.commit_to(isolation_limits_s(batch.update.templates))",
+            "self._contact.commit_to(isolation_limits_s(batch.templates))",
+            "self._pending.reported(batch)\nself._contact.commit_to(isolation_limits_s(batch.templates))",
         ),
         ("controlplane/enrolment.py", "Membership.renew", "self._folder.save_identity(fresh)", "pass"),
         (
