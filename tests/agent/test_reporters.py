@@ -368,7 +368,7 @@ def test_a_start_that_the_reporter_ends_after_it_was_taken_for_ready_is_repeated
             stage.clock.ahead_s += CRASH_WITHIN_S
             fleet.scan()
         assert not fleet._gate.backoff.pauses
-        assert not fleet.reporters._doubts.allows("py")
+        assert not fleet.reporters.doubts.allows("py")
         assert "not reporting template=py" in caplog.text
 
 
@@ -388,7 +388,7 @@ def test_what_ends_without_the_reporter_too_after_it_was_taken_for_ready_is_a_fa
             reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
             stage.clock.ahead_s += PAUSE.longest_s
             reconcile_until(fleet, lambda: not fleet.workers())
-        assert fleet.reporters._doubts.allows("py")
+        assert fleet.reporters.doubts.allows("py")
 
 
 def test_a_worker_that_has_reported_and_dies_soon_has_failed(stage: Stage, tmp_path: Path) -> None:
@@ -407,7 +407,7 @@ def test_a_worker_that_dies_of_its_first_job_soon_has_loaded_the_reporter(
     with stage.fleet(celery_template(tmp_path, ready=BY_AGE)) as fleet:
         fleet.act([start()])
         reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
-        assert fleet.reporters._doubts.allows("py")
+        assert fleet.reporters.doubts.allows("py")
 
 
 def test_a_start_that_ended_by_chance_takes_the_reporter_from_no_later_one(
@@ -464,7 +464,7 @@ def test_a_start_that_ends_with_and_without_the_reporter_is_one_failure(
         reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
         (pause,) = fleet._gate.backoff.pauses.values()
         assert pause.failures == 1
-        assert fleet.reporters._doubts.allows("py"), "its workers end without the reporter, too"
+        assert fleet.reporters.doubts.allows("py"), "its workers end without the reporter, too"
 
 
 def test_a_start_that_ends_well_before_it_is_ready_is_not_repeated(stage: Stage, tmp_path: Path) -> None:
