@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from headway.errors import Invalid
 from headway.scaling.arithmetic import DAY_S
-from headway.scaling.keys import Range
+from headway.scaling.keys import Range, Text
 from headway.scaling.mapping import Reading, is_number, to_mapping
 from headway.scaling.model import FailureLimit, Mode, Objective
 from headway.scaling.profile_keys.pauses import Pause
@@ -81,7 +81,8 @@ class Override:
 
     workers: Workers
     until_s: Moment
-    reason: str
+    """Unix seconds, or an ISO time with its zone; given as Unix seconds."""
+    reason: Text
 
     def __post_init__(self) -> None:
         if not self.reason.strip():
@@ -94,7 +95,7 @@ class Placement:
 
     labels: Mapping[str, str] = field(default_factory=dict)
     """What the host must be labelled with, or the template there; empty: nothing."""
-    spread: str | None = None
+    spread: Text | None = None
     """``host``, or a label's name, as ``zone``: where there is a choice, workers go where the fewest are."""
 
 
@@ -104,7 +105,8 @@ class Profile:
 
     pool: str
     queues: tuple[str, ...]
-    template: str
+    template: Text
+    """The template of the hosts' host.toml that starts one worker."""
     preset: str | None = None
     """Where the keys that were not given come from; ``None``: the defaults here."""
     mode: Mode = Mode.ACT
@@ -113,24 +115,26 @@ class Profile:
     override: Override | None = None
     objective: Objective = field(default_factory=Objective)
     member_objectives: Mapping[str, Objective] = field(default_factory=dict)
-    """Of queues with an objective other than the pool's."""
+    """Queue -> its own objective, where that is not the pool's."""
     workers_min: Workers = 0
     workers_max: Workers = 20
     activation_jobs: Annotated[int, Range(0, ACTIVATION_JOBS_MAX)] = 0
     """At zero, the pool wakes only for more jobs than this."""
     activation_wait_s: Annotated[float, Range(0, DAY_S, unit="seconds", why="no job waits for ever")] | None = None
-    """Or for one that has waited so long; ``None``: as long as the objective lets it."""
+    """Or for one that has waited so long; ``None``: as long as its objective lets it and it still starts in time."""
     schedules: tuple[Schedule, ...] = ()
     pinned: int | None = None
     """Exactly so many workers, whatever waits."""
     rate_limit_per_s: Cost | None = None
-    """What the service that the jobs call allows; no more slots than ``rate_limit_per_s`` × service time."""
+    """What the service that the jobs call allows: no more slots than this times the service time."""
     priority: Annotated[int, Range(0, PRIORITY_MAX)] = 100
+    """Greater is placed first when room is short."""
     weight: Annotated[float, Range(0, WEIGHT_MAX, "low")] = 1.0
     """Its share of scarce room among pools of the same priority."""
     placement: Placement = field(default_factory=Placement)
-    strategy: str = "hybrid"
+    strategy: Text = "hybrid"
     strategy_options: Mapping[str, Annotated[float, Range(-RATE_MAX, RATE_MAX)]] = field(default_factory=dict)
+    """The strategy's own numbers, by name."""
     risk: Annotated[float, Range(0, RISK_MAX, "low")] = 1.0
     """Moves ``hybrid`` between attainment and cost; 1 is as measured."""
     forecast: Forecast = Forecast.AUTO
@@ -140,6 +144,7 @@ class Profile:
     """A lower count is taken only when it was enough for this long; ``None``: as long as was cheapest for the pool."""
     step_up_workers: Step | None = None
     step_up_fraction: StepFraction | None = None
+    """Of the last target; with ``step_up_workers``, whichever allows more."""
     step_down_workers: Step | None = None
     step_down_fraction: StepFraction | None = None
     tolerance_fraction: Annotated[float, Range(0, 1, "high")] = 0.0
@@ -158,8 +163,10 @@ class Profile:
     """From when on the pool is shown as failing; it moves no count."""
     cost_per_worker_hour: Cost | None = None
     budget_per_hour: Cost | None = None
+    """Never exceeded, floors included; in the unit of ``cost_per_worker_hour``."""
     budget_per_day: Cost | None = None
-    budget_time_zone: str = UTC_NAME
+    """Until the end of the day no more than is left is spent; jobs that run are finished, and shown as overrun."""
+    budget_time_zone: Text = UTC_NAME
     """By whose clock a day of the budget begins and ends."""
     service_time_guess_s: Annotated[float, Range(0, DAY_S, "low", unit="seconds")] | None = None
     """Used until a job of the pool has finished; ``None``: each job that would be late gets a slot of its own."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from headway.errors import Invalid
+from headway.scaling.keys import Text
 from headway.scaling.model import Mode
 from headway.scaling.profile_keys.schedule import Moment, text_of
 
@@ -20,7 +21,7 @@ class Pause:
     """A pause that an operator has set: in which direction, why, and until when. After it the pool acts again."""
 
     mode: Mode = Mode.PAUSE
-    reason: str | None = None
+    reason: Text | None = None
     until_s: Moment | None = None
     """``None``: until somebody ends it."""
 

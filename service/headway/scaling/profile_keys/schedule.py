@@ -38,9 +38,10 @@ class Schedule:
     """
 
     starts: str
-    """``08:00``, or with a date: ``2026-11-27T08:00`` (in ``time_zone``), ``2026-11-27T08:00+01:00``."""
+    """``08:00``, which recurs, or a date and time as ``2026-11-27T08:00`` (in ``time_zone``) or
+    ``2026-11-27T08:00+01:00``, which happens once."""
     ends: str
-    """The same; ``24:00`` is the end of the day."""
+    """The same; ``24:00`` is the end of the day. A recurring one that ends before it starts runs over midnight."""
     days: tuple[str, ...] = DAYS
     """Of a recurring one."""
     time_zone: str = UTC_NAME
