@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from rich.console import RenderableType
 
@@ -14,10 +15,9 @@ from headway.cli.demo.demo_jobs import DemoJobs
 from headway.cli.demo.demo_libraries import DemoLibrary
 from headway.cli.demo.demo_report import JobRecord, QueueGoal, Report, Run, report_of
 from headway.cli.demo.demo_workloads import CONNECTION, DemoWorkload, Lane
-from headway.cli.demo.overview_stream import OverviewFeed
 from headway.cli.demo.process_watch import WorkerWatch
 from headway.cli.demo.report_page import Moment, report_page
-from headway.cli.local.live_view import Progress, Terminal, picture, progress_line
+from headway.cli.local.live_view import DECISIONS_SHOWN, Progress, Terminal, picture, progress_line
 from headway.cli.local.stack import Stack
 from headway.cli.process.shutdown import Stopping
 from headway.connections import Connection
@@ -65,7 +65,6 @@ class Demo:
         self._ending = threading.Event()
         self._jobs: DemoJobs | None = None
         self._watch = WorkerWatch(lambda: machine.supervisor.pid("agent"))
-        self._feed = OverviewFeed(machine.plan.url, token=machine.plan.token)
         self._shown_at_s = 0.0
         self._progress = Progress(url=machine.plan.url, objective=objectives(script.workload))
         self._chaos = Chaos(
@@ -89,7 +88,6 @@ class Demo:
         connection = Connection(name=CONNECTION, url=url, library=self._script.library.name)
         self._machine.start(brokers=[connection], apply_profiles=apply_profiles)
         self._watch.start()
-        self._feed.start()
         self._ready_s = time.monotonic() - began_s
 
     def run(self) -> None:
@@ -128,7 +126,6 @@ class Demo:
         A run that had begun to send jobs is shown as a report to who watches, before the control plane ends.
         """
         self._ending.set()
-        self._feed.close()
         if self._sending_since_s is not None:
             self._scale_actions = self._target_changes(self._sending_since_s)
             self._start_up_s = self._longest_start_up_s()
@@ -246,12 +243,18 @@ class Demo:
     def _show(self) -> None:
         jobs, progress = self._started_jobs, self._progress
         waiting, ended = jobs.waiting(), jobs.ended()
-        progress.overview = self._feed.newest
+        progress.overview = self._overview() or progress.overview
         progress.clock = self._clock()
         progress.jobs_sent = jobs.sent
         progress.jobs_done = progress.jobs_done if ended is None else ended
         progress.jobs_waiting = progress.jobs_waiting if waiting is None else waiting
         progress.add(waiting=progress.jobs_waiting, workers=self._watch.present)
+
+    def _overview(self) -> dict[str, Any] | None:
+        """Pools, queues and the newest decisions; ``None`` where the control plane does not answer, killed perhaps."""
+        pools, queues = self._machine.ask("/v1/pools"), self._machine.ask("/v1/queues")
+        decisions = self._machine.ask("/v1/decisions", limit=DECISIONS_SHOWN)
+        return {**queues, **decisions, **pools} if pools and queues and decisions else None
 
     def _picture(self) -> RenderableType:
         return picture(self._progress, columns=self._terminal.console.width, bars=self._terminal.bars)
