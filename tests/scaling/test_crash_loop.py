@@ -4,12 +4,11 @@ import pytest
 
 from headway.scaling.decide import decide
 from headway.scaling.explain import explained
-from headway.scaling.model import Host, HostState, Memory, Template
+from headway.scaling.model import Host, HostState, Template
 from headway.scaling.placement.host_choice import HostCapacities
-from headway.scaling.policy.ground import Ground
 from headway.scaling.policy.limits import crash_loop
 from support.hosts import any_host
-from support.pools import NOW_S, held, profile, queue, view
+from support.pools import NOW_S, ground_of, held, profile, queue, view
 
 MAIL = Template(name="mail", content_hash="1")
 LATE = queue(waiting_jobs=50, oldest_age_s=60.0)
@@ -25,7 +24,7 @@ LATE = queue(waiting_jobs=50, oldest_age_s=60.0)
     ],
 )
 def test_a_pool_that_fails_everywhere_gets_no_more_than_it_had(last: int, asked: int, left: int) -> None:
-    ground = Ground(view=view(is_failing=True), memory=Memory(), last_workers=last, is_fresh=True, now_s=NOW_S)
+    ground = ground_of(view(is_failing=True), last=last)
     assert crash_loop(asked, ground) == left
 
 

@@ -19,6 +19,7 @@ from headway.scaling.policy.day_budget import account_of, payable_workers, remem
 from headway.scaling.profile import Override
 from headway.scaling.profile_keys.pauses import Pause
 from headway.scaling.profile_keys.schedule import day_of, span_s
+from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.view import PoolView
 from support.pools import profile, queue, view
 
@@ -46,7 +47,7 @@ def budgeted(**values: Any) -> PoolView:
 
 
 def counted(seen: PoolView, before: DayPaid | None, at_s: float) -> DayPaid:
-    account = account_of(seen, before, now_s=at_s)
+    account = account_of(seen, pooled(seen.queues), before, now_s=at_s)
     assert account is not None
     return account.paid
 
@@ -78,8 +79,8 @@ def test_while_time_alone_passes_the_memory_is_the_same() -> None:
     """A memory that changed with every evaluation would be written with every evaluation."""
     seen, before = budgeted(running_workers=2), paid(workers=2, service_s=2 * HOUR_S)
     for at_s, is_same in ((NOON_S + 5, True), (NOON_S - 5, False), (NOON_S + DAY_S, False)):
-        assert (remembered(before, account_of(seen, before, now_s=at_s)) is before) is is_same
-    more = account_of(budgeted(running_workers=3), before, now_s=NOON_S + 5)
+        assert (remembered(before, account_of(seen, pooled(seen.queues), before, now_s=at_s)) is before) is is_same
+    more = account_of(budgeted(running_workers=3), pooled(budgeted(running_workers=3).queues), before, now_s=NOON_S + 5)
     assert remembered(before, more) == counted(budgeted(running_workers=3), before, NOON_S + 5)
 
 
@@ -98,7 +99,7 @@ def test_a_clock_that_steps_back_pays_nothing_twice_and_forgets_nothing() -> Non
 def test_a_clock_that_steps_back_over_midnight_stays_in_the_later_day() -> None:
     """Else each step would bring a budget of its own."""
     seen, before = budgeted(running_workers=2), paid(at_s=MIDNIGHT_S + 60.0, workers=2)
-    account = account_of(seen, before, now_s=MIDNIGHT_S - 60.0)
+    account = account_of(seen, pooled(seen.queues), before, now_s=MIDNIGHT_S - 60.0)
     assert account is not None
     assert (account.paid.day, hours(account.paid)) == ("2026-11-23", 10.0)
     assert account.left_of_day_s == DAY_S + 60.0
@@ -108,7 +109,7 @@ def test_a_clock_that_steps_back_over_midnight_stays_in_the_later_day() -> None:
 def test_what_a_clock_counted_that_was_days_ahead_is_not_believed() -> None:
     """The rest of the day is then known, and spends evenly: two workers of 48 hours."""
     seen, before = budgeted(running_workers=0), paid(day="2038-01-19", at_s=NOON_S + 4_000 * DAY_S)
-    account = account_of(seen, before, now_s=NOON_S)
+    account = account_of(seen, pooled(seen.queues), before, now_s=NOON_S)
     assert account is not None
     assert (account.is_whole, account.paid.day, account.paid.since_s) == (False, "2026-11-23", NOON_S)
     assert account.budget_worker_s == 24 * HOUR_S
@@ -166,7 +167,7 @@ def test_a_time_zone_that_is_not_known_is_named() -> None:
         budgeted(), profile=profile(cost_per_worker_hour=1.0, budget_per_day=1.0, budget_time_zone="Mars/Olympus")
     )
     with pytest.raises(Invalid, match="budget_time_zone 'Mars/Olympus' is not known"):
-        account_of(seen, None, now_s=NOON_S)
+        account_of(seen, pooled(seen.queues), None, now_s=NOON_S)
 
 
 # --- what it still pays for ------------------------------------------------------------------------------------------
@@ -177,7 +178,7 @@ LATE_S = MIDNIGHT_S + 23 * HOUR_S
 def most(*, at_s: float = NOON_S, floor: int = 0, busy: int = 0, before: DayPaid | None = None, **values: Any) -> int:
     seen = budgeted(at_s=at_s, start_up_s=0.0, tick_s=0.0, **values)
     before = paid(at_s=at_s) if before is None else before
-    account = account_of(seen, before, now_s=at_s)
+    account = account_of(seen, pooled(seen.queues), before, now_s=at_s)
     assert account is not None
     return payable_workers(account, seen, floor_workers=floor, busy_workers=busy)
 
@@ -207,7 +208,7 @@ def test_a_start_costs_its_job_until_midnight(workers: int, values: dict[str, An
 def test_start_up_and_the_wait_for_the_next_evaluation_are_paid_as_well() -> None:
     """38 h for jobs of 1 h 54 min, with 5 min of start-up and 1 min of tick: 2 h each."""
     seen = budgeted(service_time_s=1.9 * HOUR_S, start_up_s=300.0, tick_s=60.0)
-    account = account_of(seen, paid(), now_s=NOON_S)
+    account = account_of(seen, pooled(seen.queues), paid(), now_s=NOON_S)
     assert account is not None
     assert payable_workers(account, seen, floor_workers=0, busy_workers=0) == 19
 
@@ -240,7 +241,7 @@ def test_the_longer_jobs_of_a_group_count_only_while_they_wait() -> None:
     for waiting in (0, 5):
         members = (replace(short, waiting_jobs=3 - 3 * bool(waiting)), replace(long, waiting_jobs=waiting))
         seen = replace(view(*members, start_up_s=0.0, tick_s=0.0), profile=of_profile)
-        account = account_of(seen, paid(), now_s=NOON_S)
+        account = account_of(seen, pooled(seen.queues), paid(), now_s=NOON_S)
         assert account is not None
         found.append(payable_workers(account, seen, floor_workers=0, busy_workers=0))
     assert found == [38, 19]

@@ -11,6 +11,7 @@ from headway.scaling.decide import decide
 from headway.scaling.model import Memory, QueueMetrics, QueueSample
 from headway.scaling.policy.fallback import missed_evaluations
 from headway.scaling.profile import Fallback, Profile, profile_from_mapping, profile_to_mapping
+from headway.scaling.reading.sample_age import freshness_of
 from headway.scaling.view import PoolView
 from support.pools import NOW_S, held, profile, queue, view
 
@@ -122,7 +123,7 @@ def test_one_fresh_evaluation_begins_the_count_anew() -> None:
 
 def test_the_fallback_misses_no_metrics_of_a_queue_that_was_never_seen() -> None:
     never = seen(QueueMetrics(queue="redis/mail"), fallback_workers=2, fallback_after_evaluations=1)
-    assert missed_evaluations(never, held(6), now_s=NOW_S) == 0
+    assert missed_evaluations(never.profile, held(6), freshness_of(never, now_s=NOW_S)) == 0
     assert target(never, held(6)) == 6
 
 

@@ -12,7 +12,7 @@ from headway.scaling.policy.ground import Ground
 from headway.scaling.profile import Override
 from headway.scaling.profile_keys.schedule import Schedule
 from headway.scaling.reading.sample_age import UNREAD_S
-from support.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, ground_of, profile, queue, view
 
 OF_THE_VIEW = {"capacity_workers", "unknown_workers", "assigned_workers", "leaving_workers"}
 
@@ -20,7 +20,7 @@ OF_THE_VIEW = {"capacity_workers", "unknown_workers", "assigned_workers", "leavi
 def ground(*, last: int = 0, wanted: tuple[Wanted, ...] = (), is_fresh: bool = True, **values: Any) -> Ground:
     pool = {key: values.pop(key) for key in list(values) if key in OF_THE_VIEW}
     seen = replace(view(**pool), profile=profile(**values))
-    return Ground(view=seen, memory=Memory(wanted=wanted), last_workers=last, is_fresh=is_fresh, now_s=NOW_S)
+    return ground_of(seen, Memory(wanted=wanted), last=last, is_fresh=is_fresh)
 
 
 def test_stale_metrics_never_lower_but_may_raise() -> None:
@@ -30,8 +30,7 @@ def test_stale_metrics_never_lower_but_may_raise() -> None:
 
 
 def test_what_nobody_read_of_late_lowers_nothing_either() -> None:
-    read = ground(last=8)
-    unread = replace(read, now_s=NOW_S + UNREAD_S + 1)
+    unread = ground_of(view(), last=8, now_s=NOW_S + UNREAD_S + 1)
     assert fallback.hold_stale(3, unread) == 8
     assert fallback.hold_stale(9, unread) == 9
 
@@ -193,15 +192,15 @@ def test_the_fallback_follows_when_metrics_stay_away(
     old = queue(sampled_at_s=NOW_S - age_s)
     direct = () if direct_age_s is None else (QueueSample(queue=old.queue, at_s=NOW_S - direct_age_s, waiting_jobs=1),)
     seen = replace(view(old, direct=direct), profile=profile(fallback_workers=4))
-    on = Ground(view=seen, memory=Memory(), last_workers=9, is_fresh=False, now_s=NOW_S)
+    on = ground_of(seen, last=9, is_fresh=False)
     assert fallback.fallback(count, on) == left
-    assert fallback.fallback(count, replace(on, is_fresh=True)) == count
+    assert fallback.fallback(count, replace(on, freshness=replace(on.freshness, is_fresh=True))) == count
 
 
 def test_without_a_fallback_or_before_anything_was_seen_the_target_is_held() -> None:
     assert fallback.fallback(9, ground(is_fresh=False)) == 9
     unseen = replace(view(QueueMetrics(queue="redis/mail")), profile=profile(fallback_workers=4))
-    assert fallback.fallback(9, Ground(view=unseen, memory=Memory(), last_workers=9, is_fresh=False, now_s=NOW_S)) == 9
+    assert fallback.fallback(9, ground_of(unseen, last=9, is_fresh=False)) == 9
 
 
 def test_an_override_holds_until_it_expires() -> None:
@@ -242,7 +241,7 @@ def test_a_rate_limit_is_a_ceiling_in_slots(
 ) -> None:
     seen = view(queue(service_time_s=service_time_s), slots_per_worker=slots_per_worker)
     seen = replace(seen, profile=profile(rate_limit_per_s=rate_per_s, service_time_guess_s=3.0))
-    on = Ground(view=seen, memory=Memory(), last_workers=0, is_fresh=True, now_s=NOW_S)
+    on = ground_of(seen)
     assert limits.rate_limit(1_000, on) == ceiling
     assert limits.rate_limit(0, on) == 0
 
@@ -251,7 +250,7 @@ def budgeted(*, now_s: float = NOW_S, spent: float | None = None, unknown: int =
     seen = replace(
         view(worker_hours_today=spent, unknown_workers=unknown), profile=profile(cost_per_worker_hour=0.5, **values)
     )
-    return limits.budget(90, Ground(view=seen, memory=Memory(), last_workers=0, is_fresh=True, now_s=now_s))
+    return limits.budget(90, ground_of(seen, now_s=now_s))
 
 
 NOON_S, LATE_S = 12 * 3600.0, 23.5 * 3600.0
@@ -294,7 +293,7 @@ def test_a_day_never_costs_more_than_its_budget(wishes: list[int], budget: float
             view(worker_hours_today=spent_hours),
             profile=profile(cost_per_worker_hour=1.0, budget_per_day=budget, workers_min=floor),
         )
-        on = Ground(view=seen, memory=Memory(), last_workers=0, is_fresh=True, now_s=at_s)
+        on = ground_of(seen, now_s=at_s)
         workers = limits.budget(max(floor, wishes[evaluations % len(wishes)]), on)
         evaluations += 1
         span_s = min(300.0, 86_400 - at_s)

@@ -13,7 +13,7 @@ from headway.scaling.policy.limits import may_be_busy
 from headway.scaling.profile import Override
 from headway.scaling.view import PoolView
 from scaling.unseen import UnseenPool
-from support.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, ground_of, profile, queue, view
 
 
 def unknown(
@@ -23,7 +23,7 @@ def unknown(
     running = workers + idle + busy
     member = queue(waiting_jobs=waiting_jobs)
     seen = view(member, running_workers=running, idle_workers=idle, unknown_activity_workers=workers, **values)
-    return Ground(view=seen, memory=Memory(), last_workers=last or running, is_fresh=True, now_s=NOW_S)
+    return ground_of(seen, last=last or running)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,14 @@
 """Values for tests of the core, with every field given that a rule reads."""
 
+from dataclasses import replace
 from typing import Any
 
 from headway.scaling.model import Memory, Objective, QueueMetrics
+from headway.scaling.policy.day_budget import account_of
+from headway.scaling.policy.ground import Ground
 from headway.scaling.profile import Profile
+from headway.scaling.reading.pooled_queue import pooled
+from headway.scaling.reading.sample_age import freshness_of
 from headway.scaling.view import PoolView
 
 NOW_S = 1_000_000.0
@@ -52,6 +57,32 @@ def view(*queues: QueueMetrics, **values: Any) -> PoolView:
         "dispatch_overhead_s": 0.0,
     }
     return PoolView(**{**plain, **values})
+
+
+def ground_of(
+    seen: PoolView,
+    memory: Memory | None = None,
+    *,
+    last: int = 0,
+    is_fresh: bool = True,
+    now_s: float = NOW_S,
+    **found: Any,
+) -> Ground:
+    """What limits of ``seen`` stand on after a last target of ``last``, where ``found`` was found by now.
+
+    Its samples count as fresh, or as stale, whatever their age.
+    """
+    before, together = memory or Memory(), pooled(seen.queues)
+    return Ground(
+        view=seen,
+        queue=together,
+        memory=before,
+        last_workers=last,
+        freshness=replace(freshness_of(seen, now_s=now_s), is_fresh=is_fresh),
+        account=account_of(seen, together, before.day_paid, now_s=now_s),
+        now_s=now_s,
+        **found,
+    )
 
 
 def held(target_workers: int) -> Memory:

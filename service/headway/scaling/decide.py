@@ -26,14 +26,13 @@ from headway.scaling.planning.shared_pool import separate_pools
 from headway.scaling.policy import activation, day_budget, fallback
 from headway.scaling.policy.ground import Ground, Limit
 from headway.scaling.policy.limits import attainable, in_force, paused_workers
-from headway.scaling.policy.stabilization import HOLD_SLACK_S, kept_workers, longest_s, start_cost_s, tried
+from headway.scaling.policy.stabilization import HOLD_SLACK_S, is_overdue, kept_workers, longest_s, start_cost_s, tried
 from headway.scaling.profile_keys.pauses import PAUSES, after
 from headway.scaling.reading import vanished_jobs
 from headway.scaling.reading.busy_slots import with_unknown_as_idle
 from headway.scaling.reading.plateau import bound_workers
 from headway.scaling.reading.pool_reading import PoolReading, reading_of
 from headway.scaling.reading.pool_times import start_up_s
-from headway.scaling.reading.sample_age import metrics_age_s
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Advice, Strategy
 from headway.scaling.view import PoolView, copied
@@ -56,17 +55,14 @@ def decide(
     if memory.version != MEMORY_VERSION:
         memory = Memory()
     reading = reading_of(view, memory, now_s=now_s)
-    want = _want_of(strategy, reading, now_s=now_s)
-    ground = _ground_of(reading, want, now_s=now_s)
+    want = _want_of(strategy, reading)
+    ground = _ground_of(reading, want)
     hold = _hold_of(reading, want, ground)
     if hold.costs is not None:
         ground = copied(ground, kept_workers=kept_workers(hold.costs))
-    is_plateau = ground.plateau_workers is not None
-    limits = in_force(reading.view, strategy.come_down, is_held=ground.is_held, is_plateau=is_plateau)
-    target = _limited(want.workers, limits, ground)
-    account = day_budget.account_of(reading.limited, reading.memory.day_paid, now_s=now_s)
-    decision = _decision(reading, want, ground, target, spent=day_budget.spending(account))
-    return decision, _remembered(reading, want, ground, target, hold, account=account)
+    target = _limited(want.workers, in_force(ground, strategy.come_down), ground)
+    found = _Found(reading=reading, want=want, ground=ground, hold=hold, target=target)
+    return _decision(found), _remembered(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +98,17 @@ class _Target:
     mover: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """Everything that one evaluation has found: what the decision says, and what is remembered, follows from it."""
+
+    reading: PoolReading
+    want: _Want
+    ground: Ground
+    hold: _Hold
+    target: _Target
+
+
 def _strategy(view: PoolView, strategies: Mapping[str, Strategy]) -> Strategy:
     name = view.profile.strategy
     if name not in strategies:
@@ -111,16 +118,16 @@ def _strategy(view: PoolView, strategies: Mapping[str, Strategy]) -> Strategy:
     return strategies[name]
 
 
-def _want_of(strategy: Strategy, reading: PoolReading, *, now_s: float) -> _Want:
+def _want_of(strategy: Strategy, reading: PoolReading) -> _Want:
     """What the strategy and the jobs at workers ask for; the greatest of their demands counts."""
-    advice, most_workers = _advised(strategy, reading, now_s=now_s)
+    advice, most_workers = _advised(strategy, reading)
     arrivals = arrivals_at_workers(reading.taken_jobs, reading.queue, reading.view)
     if arrivals is not None:
         advice = replace(advice, demands=(*advice.demands, arrivals))
     greatest = max(advice.demands, key=lambda demand: demand.slots)
     per_worker = reading.view.slots_per_worker
     # Without fresh metrics it only fades, and a note that comes with it would be stored as a change.
-    stands = [demand.slots for demand in advice.demands if demand.name == "standing" and reading.is_fresh]
+    stands = [demand.slots for demand in advice.demands if demand.name == "standing" and reading.freshness.is_fresh]
     return _Want(
         advice=advice,
         greatest=greatest,
@@ -130,7 +137,7 @@ def _want_of(strategy: Strategy, reading: PoolReading, *, now_s: float) -> _Want
     )
 
 
-def _advised(strategy: Strategy, reading: PoolReading, *, now_s: float) -> tuple[Advice, int]:
+def _advised(strategy: Strategy, reading: PoolReading) -> tuple[Advice, int]:
     """What the strategy asks for, with every worker of unknown activity taken to be busy.
 
     Where that asks for no more workers than there are, it is asked once more with these workers taken to be idle, and
@@ -138,30 +145,33 @@ def _advised(strategy: Strategy, reading: PoolReading, *, now_s: float) -> tuple
     nothing would never come down.
     """
     queue, view, memory = reading.queue, reading.estimated, reading.memory
-    advice = strategy.advise(queue, view, memory.strategy_state, now_s)
+    advice = strategy.advise(queue, view, memory.strategy_state, reading.now_s)
     if not view.unknown_activity_workers or queue.running_jobs is not None:
         return advice, 0
     slots = max(demand.slots for demand in advice.demands)
     most_workers = workers_of(slots, slots_per_worker=view.slots_per_worker)
     if most_workers > view.running_workers + view.starting_workers:
         return advice, 0
-    least = strategy.advise(queue, with_unknown_as_idle(view), memory.strategy_state, now_s)
+    least = strategy.advise(queue, with_unknown_as_idle(view), memory.strategy_state, reading.now_s)
     return replace(least, state=advice.state), most_workers
 
 
-def _ground_of(reading: PoolReading, want: _Want, *, now_s: float) -> Ground:
+def _ground_of(reading: PoolReading, want: _Want) -> Ground:
     """What limits stand on, before it is known what earlier holds keep up."""
-    memory = reading.memory
+    memory, now_s = reading.memory, reading.now_s
     last_workers = reading.view.assigned_workers if memory.target_workers is None else memory.target_workers
     return Ground(
         view=reading.limited,
+        queue=reading.limited_queue,
         memory=memory,
         last_workers=last_workers,
-        is_fresh=reading.is_fresh,
+        freshness=reading.freshness,
+        account=day_budget.account_of(reading.limited, reading.limited_queue, memory.day_paid, now_s=now_s),
         now_s=now_s,
         most_workers=want.most_workers,
         plateau_workers=bound_workers(reading.plateau, now_s=now_s),
-        is_held=want.workers > 0 and activation.is_held(reading.shown, memory, last_workers=last_workers, now_s=now_s),
+        is_overdue=is_overdue(reading.view),
+        is_held=want.workers > 0 and activation.is_held(reading, last_workers=last_workers),
     )
 
 
@@ -194,11 +204,10 @@ def _step(name: str, workers: int) -> Step:
     return Step(name=name, workers=workers)
 
 
-def _decision(
-    reading: PoolReading, want: _Want, ground: Ground, target: _Target, *, spent: DayBudget | None
-) -> Decision:
-    """The whole story of ``target``."""
-    view, memory, advice, now_s = reading.view, reading.memory, want.advice, ground.now_s
+def _decision(found: _Found) -> Decision:
+    """The whole story of the target that was ``found``."""
+    reading, want, target = found.reading, found.want, found.target
+    view, advice, now_s, spent = reading.view, want.advice, reading.now_s, day_budget.spending(found.ground.account)
     return Decision(
         pool=view.profile.pool,
         at_s=now_s,
@@ -218,44 +227,49 @@ def _decision(
         starting_workers=view.starting_workers,
         unknown_workers=view.unknown_workers,
         leaving_workers=view.leaving_workers,
-        is_fresh=reading.is_fresh,
-        metrics_age_s=None if reading.is_fresh else metrics_age_s(view, now_s=now_s),
+        is_fresh=reading.freshness.is_fresh,
+        metrics_age_s=None if reading.freshness.is_fresh else reading.freshness.age_s,
         is_failing=view.is_failing,
         useful_workers=view.useful_workers,
         suspension=view.suspension,
         stoppage=reading.stoppage,
         leaves_due_jobs=view.leaves_due_jobs,
-        plateau=None if ground.plateau_workers is None else reading.plateau,
+        plateau=None if found.ground.plateau_workers is None else reading.plateau,
         predicted_pickup_s=predicted_pickup_of(reading.queue, reading.estimated, target_workers=target.workers),
         member_pickups=member_pickups(reading.queue, reading.estimated, target_workers=target.workers),
         queue_order=view.queue_order,
         day_budget=spent,
-        notes=(
-            *metrics_notes(reading, now_s=now_s),
-            *((activation.note(view),) if ground.is_held and not target.workers else ()),
-            *circumstances(view, memory, now_s=now_s, state=advice.state, standing_workers=want.standing_workers),
-            *separate_pools(reading.estimated),
-            *day_budget.notes(spent),
-            *vanished_jobs.note(reading.backlog),
-            *advice.notes,
-        ),
+        notes=_notes(found, spent),
     )
 
 
-def _remembered(
-    reading: PoolReading,
-    want: _Want,
-    ground: Ground,
-    target: _Target,
-    hold: _Hold,
-    *,
-    account: day_budget.Account | None,
-) -> Memory:
+def _notes(found: _Found, spent: DayBudget | None) -> tuple[str, ...]:
+    """What people should know of the decision, beside its figures."""
+    reading, advice = found.reading, found.want.advice
+    return (
+        *metrics_notes(reading),
+        *((activation.note(reading),) if found.ground.is_held and not found.target.workers else ()),
+        *circumstances(
+            reading.view,
+            reading.memory,
+            now_s=reading.now_s,
+            state=advice.state,
+            standing_workers=found.want.standing_workers,
+        ),
+        *separate_pools(reading.estimated),
+        *day_budget.notes(spent),
+        *vanished_jobs.note(reading.backlog),
+        *advice.notes,
+    )
+
+
+def _remembered(found: _Found) -> Memory:
     """The memory with this want, without wants too old to hold anything and without those that later ones outdo.
 
     A want of nothing holds nothing, so a quiet pool's memory does not change.
     """
-    view, memory, now_s = reading.view, reading.memory, ground.now_s
+    reading, ground, hold, target = found.reading, found.ground, found.hold, found.target
+    view, memory, now_s = reading.view, reading.memory, reading.now_s
     given_s = view.profile.hold_down_s
     since_s = now_s - (longest_s(view.tick_s) if given_s is None else given_s) - HOLD_SLACK_S
     kept = [wanted for wanted in hold.wanted if since_s <= wanted.at_s < now_s and wanted.workers > hold.workers]
@@ -268,9 +282,9 @@ def _remembered(
         lows=_lows(view, memory, last_workers=ground.last_workers, wanted_workers=hold.workers, now_s=now_s),
         last_move=LastMove(at_s=now_s, is_up=moved > 0) if moved else memory.last_move,
         hold_costs=hold.costs,
-        missed_evaluations=fallback.missed_evaluations(view, memory, now_s=now_s),
-        held_since_s=activation.held_since_s(reading.shown, memory, is_held=ground.is_held, now_s=now_s),
-        day_paid=day_budget.remembered(memory.day_paid, account),
+        missed_evaluations=fallback.missed_evaluations(view.profile, memory, reading.freshness),
+        held_since_s=activation.held_since_s(reading, is_held=ground.is_held),
+        day_paid=day_budget.remembered(memory.day_paid, ground.account),
         depths=reading.depths,
         service=reading.service,
         known_arrivals=reading.known_arrivals,
@@ -278,7 +292,7 @@ def _remembered(
         backlog=reading.backlog,
         taken_jobs=reading.taken_jobs,
         plateau=reading.plateau,
-        strategy_state=want.advice.state,
+        strategy_state=found.want.advice.state,
     )
 
 

@@ -10,13 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.model import Memory
 from headway.scaling.planning import queueing
 from headway.scaling.policy import limits
-from headway.scaling.policy.ground import Ground
 from headway.scaling.strategies.shared import backlog_drain, steady_state
 from scaling.laws.drawn import RATES, SERVICE_S
-from support.pools import NOW_S, profile, queue, view
+from support.pools import ground_of, profile, queue, view
 
 CLOCKS = st.sampled_from([1 / 60, 0.001, 4.0, 1_000.0])
 """How many of the other clock's seconds are one of ours."""
@@ -48,7 +46,7 @@ def test_queueing_is_the_same_by_every_clock(
 def test_a_rate_limit_is_the_same_by_every_clock(rate_per_s: float, service_s: float, clock: float) -> None:
     def ceiling(scale: float) -> int:
         seen = view(queue(service_time_s=service_s * scale), profile=profile(rate_limit_per_s=rate_per_s / scale))
-        ground = Ground(view=seen, memory=Memory(), last_workers=0, is_fresh=True, now_s=NOW_S)
+        ground = ground_of(seen)
         return limits.rate_limit(10_000_000, ground)
 
     assert abs(ceiling(clock) - ceiling(1.0)) <= (0 if (rate_per_s * service_s) % 1 > 1e-6 else 1)
@@ -61,7 +59,7 @@ def test_a_rate_limit_is_the_same_by_every_clock(rate_per_s: float, service_s: f
 def test_a_budget_is_the_same_in_every_currency(price: float, hourly: float, daily: float, currency: int) -> None:
     def payable(scale: float) -> int:
         paid = profile(cost_per_worker_hour=price * scale, budget_per_hour=hourly * scale, budget_per_day=daily * scale)
-        ground = Ground(view=view(profile=paid), memory=Memory(), last_workers=0, is_fresh=True, now_s=NOW_S)
+        ground = ground_of(view(profile=paid))
         return limits.budget(1_000_000, ground)
 
     assert payable(float(currency)) == payable(1.0)  # powers of two: not a bit is lost

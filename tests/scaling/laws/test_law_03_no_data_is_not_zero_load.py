@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.model import Memory
-from headway.scaling.reading.sample_age import metrics_age_s
+from headway.scaling.reading.sample_age import freshness_of
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, startable, views
 from support.installed import decide
@@ -57,7 +57,7 @@ def test_old_metrics_are_reported_and_their_age_is_a_field(view: PoolView, memor
     for seen in by_every_strategy(view):
         decision, _ = decide(seen, memory, now_s=NOW_S)
         assert any("they lower nothing until fresh ones arrive" in note for note in decision.notes)
-        assert decision.metrics_age_s == metrics_age_s(seen, now_s=NOW_S)
+        assert decision.metrics_age_s == freshness_of(seen, now_s=NOW_S).age_s
 
 
 @LAW

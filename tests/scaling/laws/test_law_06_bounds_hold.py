@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.model import Memory, Mode
-from headway.scaling.policy.ground import Ground
 from headway.scaling.policy.limits import LIMITS, capacity
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, WORKERS, by_every_strategy, startable, views
 from support.installed import decide
-from support.pools import NOW_S
+from support.pools import NOW_S, ground_of
 
 
 def last_of(view: PoolView, memory: Memory) -> int:
@@ -61,7 +60,7 @@ def test_whatever_is_wanted_the_last_limits_have_the_last_word(
     view: PoolView, memory: Memory, count: int, last: int, is_fresh: bool
 ) -> None:
     """Limits folded on any number, from any ground, and then once more: the second time nothing is cut."""
-    ground = Ground(view=view, memory=memory, last_workers=last, is_fresh=is_fresh, now_s=NOW_S)
+    ground = ground_of(view, memory, last=last, is_fresh=is_fresh)
     for limit in LIMITS:
         count = limit(count, ground)
         assert count >= 0, limit.__name__

@@ -20,10 +20,12 @@ from headway.scaling.decisions.predicted_pickup import member_pickups, predicted
 from headway.scaling.model import Assignment, Host, LastMove, Mode, Step
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import PoolTarget
+from headway.scaling.policy.day_budget import account_of
 from headway.scaling.policy.ground import Ground
 from headway.scaling.policy.limits import busy_workers, ceiling_of, paused_workers
 from headway.scaling.profile_keys.pauses import NEVER_DOWN
 from headway.scaling.reading.pooled_queue import pooled
+from headway.scaling.reading.sample_age import freshness_of
 
 CUT_FOR_ROOM = frozenset({"capacity", "share"})
 
@@ -166,12 +168,16 @@ def _ceiling_workers(outcome: Outcome) -> int:
 
 
 def _ground(outcome: Outcome) -> Ground:
+    view, before, at_s = outcome.view, outcome.before, outcome.decision.at_s
+    queue = pooled(view.queues)
     return Ground(
-        view=outcome.view,
-        memory=outcome.before,
+        view=view,
+        queue=queue,
+        memory=before,
         last_workers=_last_workers(outcome),
-        is_fresh=outcome.decision.is_fresh,
-        now_s=outcome.decision.at_s,
+        freshness=freshness_of(view, now_s=at_s),
+        account=account_of(view, queue, before.day_paid, now_s=at_s),
+        now_s=at_s,
     )
 
 

@@ -8,10 +8,9 @@ from operator import attrgetter
 
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Memory, QueueMetrics
-from headway.scaling.policy.fallback import is_unread
 from headway.scaling.policy.ground import Limit
 from headway.scaling.policy.stabilization import hold_down
-from headway.scaling.reading.sample_age import is_fresh
+from headway.scaling.reading.sample_age import freshness_of
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView
 
@@ -84,14 +83,18 @@ def is_same(one: PoolView, other: PoolView) -> bool:
 
 def _is_quiet(outcome: Outcome, view: PoolView, *, now_s: float) -> bool:
     """Whether nothing ages: no job is held back, none waited beside idle slots, and the metrics were and are fresh."""
-    at_s = outcome.decision.at_s
+    freshness = freshness_of(view, now_s=now_s)
     return (
         outcome.decision.is_fresh
-        and is_fresh(view, now_s=now_s)
-        and (_lowers_nothing(outcome) or not (is_unread(outcome.view, now_s=at_s) or is_unread(view, now_s=now_s)))
+        and freshness.is_fresh
+        and (_lowers_nothing(outcome) or not (freshness.is_unread or _was_unread(outcome)))
         and outcome.memory.held_since_s is None
         and outcome.memory.plateau is None
     )
+
+
+def _was_unread(outcome: Outcome) -> bool:
+    return freshness_of(outcome.view, now_s=outcome.decision.at_s).is_unread
 
 
 def _lowers_nothing(outcome: Outcome) -> bool:

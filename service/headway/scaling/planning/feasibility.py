@@ -16,6 +16,7 @@ from headway.scaling.profile_keys.pauses import PAUSES, WORDS
 from headway.scaling.profile_keys.schedule import text_of
 from headway.scaling.reading.pool_times import MARGIN_S, SERVICE_TIME_GUESS_S, START_UP_GUESS_S
 from headway.scaling.reading.pooled_queue import pooled
+from headway.scaling.reading.sample_age import freshness_of
 from headway.scaling.view import TICK_S, PoolView
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -101,7 +102,7 @@ def circumstances(
     bounds = profile.bounds_at(now_s, view.zones)
     if bounds.schedules:
         notes.append(f"workers {bounds.workers_min}..{bounds.workers_max} by schedule: {', '.join(bounds.schedules)}")
-    if fallback.is_due(view, memory, now_s=now_s):
+    if fallback.is_due(profile, memory, freshness_of(view, now_s=now_s)):
         notes.append(fallback.note(profile))
     return (
         *notes,

@@ -1,34 +1,38 @@
 """A pool at zero that wakes only for more than a few jobs, or once one of them has waited for long enough."""
 
 from headway.scaling.demands.trust import slow_start_s
-from headway.scaling.model import Memory, QueueMetrics
+from headway.scaling.model import QueueMetrics
 from headway.scaling.profile import Profile
+from headway.scaling.reading.pool_reading import PoolReading
 from headway.scaling.reading.pool_times import MARGIN_S, START_UP_GUESS_S
 from headway.scaling.view import PoolView
 
 
-def is_held(seen: PoolView, memory: Memory, *, last_workers: int, now_s: float) -> bool:
+def is_held(reading: PoolReading, *, last_workers: int) -> bool:
     """Whether the pool is at zero, has no more jobs than its profile sleeps on for, and none has waited for too long.
 
-    ``seen`` has the newest that is known of its queues, aged to ``now_s``. A pool without jobs is held like one with a
+    By the newest that is known of its queues, aged to this moment. A pool without jobs is held like one with a
     few, whatever is foreseen: otherwise a job that comes could lower the count. Where no time is left to wait, the
     profile holds nothing back.
     """
+    seen, memory = reading.shown, reading.memory
     profile = seen.profile
     is_anybody_there = seen.assigned_workers or seen.running_workers or seen.starting_workers
     if not profile.activation_jobs or last_workers or is_anybody_there:
         return False
     if sum(map(_jobs, seen.queues)) > profile.activation_jobs:
         return False
-    since_s = now_s if memory.held_since_s is None else memory.held_since_s
-    return all(_waited_s(queue, unknown_s=now_s - since_s) < _wait_s(seen, queue.queue) for queue in seen.queues)
+    since_s = reading.now_s if memory.held_since_s is None else memory.held_since_s
+    held_s = reading.now_s - since_s
+    return all(_waited_s(queue, unknown_s=held_s) < _wait_s(seen, queue.queue) for queue in seen.queues)
 
 
-def held_since_s(seen: PoolView, memory: Memory, *, is_held: bool, now_s: float) -> float | None:
+def held_since_s(reading: PoolReading, *, is_held: bool) -> float | None:
     """What to remember of when jobs that are there were first held back; ``None`` where none is."""
-    if not is_held or not any(map(_jobs, seen.queues)):
+    if not is_held or not any(map(_jobs, reading.shown.queues)):
         return None
-    return now_s if memory.held_since_s is None else memory.held_since_s
+    since_s = reading.memory.held_since_s
+    return reading.now_s if since_s is None else since_s
 
 
 def wait_s(
@@ -42,8 +46,9 @@ def wait_s(
     return max(0.0, profile.objective_of(queue).target_s - tick_s - ready_s - MARGIN_S - profile.hold_up_s)
 
 
-def note(view: PoolView) -> str:
+def note(reading: PoolReading) -> str:
     """What a decision says while it holds the pool at zero."""
+    view = reading.view
     jobs = view.profile.activation_jobs
     what = "job" if jobs == 1 else "jobs"
     least_s = min(_wait_s(view, queue.queue) for queue in view.queues)

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, replace
 
 from headway.scaling.arithmetic import HOUR_S, ROUNDING
-from headway.scaling.model import DayBudget, DayPaid
+from headway.scaling.model import DayBudget, DayPaid, QueueMetrics
 from headway.scaling.profile_keys.schedule import Zone, day_of, span_s, zone_of
 from headway.scaling.reading.pool_times import known_service_s, start_up_s
 from headway.scaling.reading.pooled_queue import pooled
@@ -41,11 +41,11 @@ class Account:
         return max(0.0, self.budget_worker_s - self.paid.paid_worker_s)
 
 
-def account_of(view: PoolView, before: DayPaid | None, *, now_s: float) -> Account | None:
+def account_of(view: PoolView, queue: QueueMetrics, before: DayPaid | None, *, now_s: float) -> Account | None:
     """The account of the day at ``now_s``; ``None`` without a budget of the day.
 
-    ``before`` is what is remembered. Without it ``view.worker_hours_today`` is where counting begins; without that, the
-    day is known from now on only.
+    ``queue`` is all queues of ``view`` as one, ``before`` what is remembered. Without that,
+    ``view.worker_hours_today`` is where counting begins; without both, the day is known from now on only.
 
     Raises:
         Invalid: the profile's ``budget_time_zone`` is not among the view's zones.
@@ -54,7 +54,7 @@ def account_of(view: PoolView, before: DayPaid | None, *, now_s: float) -> Accou
     if profile.budget_per_day is None or profile.cost_per_worker_hour is None:
         return None
     zone = zone_of(profile.budget_time_zone, view.zones, key="budget_time_zone")
-    paid = _counted(view, before, zone=zone, now_s=now_s)
+    paid = _counted(view, before, zone=zone, measured_s=queue.service_time_s, now_s=now_s)
     began_s, ends_s = span_s(paid.day, zone)
     length_s = ends_s - began_s
     whole_worker_s = profile.budget_per_day / profile.cost_per_worker_hour * HOUR_S
@@ -129,7 +129,7 @@ def notes(spent: DayBudget | None) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _counted(view: PoolView, before: DayPaid | None, *, zone: Zone, now_s: float) -> DayPaid:
+def _counted(view: PoolView, before: DayPaid | None, *, zone: Zone, measured_s: float | None, now_s: float) -> DayPaid:
     """``before`` brought to ``now_s``. A count of workers holds until the next one, over restarts and pauses as well.
 
     A day never turns back: where the clock steps back over midnight, the later day goes on and nothing is paid twice.
@@ -156,12 +156,11 @@ def _counted(view: PoolView, before: DayPaid | None, *, zone: Zone, now_s: float
         paid_worker_s=paid_worker_s,
         workers=workers,
         since_s=since_s,
-        service_s=_measured_s(view, before),
+        service_s=_measured_s(measured_s, before),
     )
 
 
-def _measured_s(view: PoolView, before: DayPaid | None) -> float | None:
-    measured_s = pooled(view.queues).service_time_s
+def _measured_s(measured_s: float | None, before: DayPaid | None) -> float | None:
     if measured_s is None:
         return None if before is None else before.service_s
     return float(f"{measured_s:.{SERVICE_DIGITS}g}")

@@ -7,59 +7,44 @@ import math
 from headway.scaling.model import Memory
 from headway.scaling.policy.ground import Ground
 from headway.scaling.profile import Fallback, Profile
-from headway.scaling.reading.sample_age import UNREAD_S, is_fresh, metrics_age_s
-from headway.scaling.view import PoolView
+from headway.scaling.reading.sample_age import Freshness
 
 
 def hold_stale(count: int, ground: Ground) -> int:
     """No data is not zero load: without fresh metrics nothing goes down, nor what is there on hosts that are back."""
-    if ground.is_fresh and not is_unread(ground.view, now_s=ground.now_s):
+    if ground.freshness.is_fresh and not ground.freshness.is_unread:
         return count
     return max(count, ground.last_workers, ground.view.assigned_workers)
-
-
-def is_unread(view: PoolView, *, now_s: float) -> bool:
-    """Whether a queue that was seen has no sample of the newest span, or only a lower bound of its waiting jobs.
-
-    That nothing arrived in it is not known then. A broker that hangs looks like one in which nothing happens, long
-    before metrics are as old as ``stale_after_s``.
-    """
-    if any(queue.waiting_jobs is None and queue.waiting_min_jobs is not None for queue in view.queues):
-        return True
-    age_s = metrics_age_s(view, now_s=now_s)
-    return age_s is not None and age_s > UNREAD_S
 
 
 def fallback(count: int, ground: Ground) -> int:
     """Without metrics for long, the profile's own count or the present one. The collector's readings may raise it."""
     profile = ground.view.profile
-    if ground.is_fresh or not is_due(ground.view, ground.memory, now_s=ground.now_s):
+    if ground.freshness.is_fresh or not is_due(profile, ground.memory, ground.freshness):
         return count
     left = workers(profile, present_workers=max(ground.last_workers, ground.view.assigned_workers))
     read_s = max((sample.at_s for sample in ground.view.direct), default=-math.inf)
     return max(count, left) if ground.now_s - read_s <= profile.stale_after_s else left
 
 
-def missed_evaluations(view: PoolView, memory: Memory, *, now_s: float) -> int:
+def missed_evaluations(profile: Profile, memory: Memory, freshness: Freshness) -> int:
     """Evaluations in a row without fresh metrics, this one included, counted no further than the profile waits for.
 
     What was never seen is not missed. 0 where the profile waits for no number of evaluations.
     """
-    most = view.profile.fallback_after_evaluations
-    if most is None or is_fresh(view, now_s=now_s) or metrics_age_s(view, now_s=now_s) is None:
+    most = profile.fallback_after_evaluations
+    if most is None or freshness.is_fresh or freshness.age_s is None:
         return 0
     return min(memory.missed_evaluations + 1, most)
 
 
-def is_due(view: PoolView, memory: Memory, *, now_s: float) -> bool:
+def is_due(profile: Profile, memory: Memory, freshness: Freshness) -> bool:
     """Whether the profile has a fallback, and metrics were once seen and have been missing for as long as it waits."""
-    profile = view.profile
-    if not profile.has_fallback or is_fresh(view, now_s=now_s):
+    if not profile.has_fallback or freshness.is_fresh:
         return False
     if profile.fallback_after_evaluations is not None:
-        return missed_evaluations(view, memory, now_s=now_s) >= profile.fallback_after_evaluations
-    age_s = metrics_age_s(view, now_s=now_s)
-    return age_s is not None and age_s > profile.fallback_after_s
+        return missed_evaluations(profile, memory, freshness) >= profile.fallback_after_evaluations
+    return freshness.age_s is not None and freshness.age_s > profile.fallback_after_s
 
 
 def workers(profile: Profile, *, present_workers: int) -> int:

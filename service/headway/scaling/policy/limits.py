@@ -11,16 +11,15 @@ from functools import lru_cache
 
 from headway.scaling.arithmetic import ROUNDING
 from headway.scaling.model import is_suspended
-from headway.scaling.policy.day_budget import account_of, payable_workers
+from headway.scaling.policy.day_budget import payable_workers
 from headway.scaling.policy.fallback import fallback, hold_stale
 from headway.scaling.policy.ground import Ground, Limit
-from headway.scaling.policy.stabilization import hold_down, hold_overdue, hold_up, is_overdue
+from headway.scaling.policy.stabilization import hold_down, hold_overdue, hold_up
 from headway.scaling.profile import WORKERS_MAX, Profile
 from headway.scaling.profile_keys.pauses import PAUSES, begun, kept
 from headway.scaling.profile_keys.schedule import Bounds
 from headway.scaling.reading.pool_times import service_time_s
-from headway.scaling.reading.pooled_queue import pooled
-from headway.scaling.view import PoolView, copied
+from headway.scaling.view import copied
 
 
 def useful_workers(count: int, ground: Ground) -> int:
@@ -109,7 +108,7 @@ def busy_workers(ground: Ground) -> int:
     view = ground.view
     there = min(view.assigned_workers, view.running_workers + view.starting_workers)
     # Hosts and brokers report at different moments: neither makes a worker idle that was busy for the other.
-    seen = (pooled(view.queues).running_jobs, view.busy_workers) if ground.is_fresh else ()
+    seen = (ground.queue.running_jobs, view.busy_workers) if ground.freshness.is_fresh else ()
     known = [count for count in seen if count is not None]
     if known and view.idle_workers is not None:
         known.append(view.running_workers - view.idle_workers - view.unknown_activity_workers)
@@ -155,7 +154,7 @@ def rate_limit(count: int, ground: Ground) -> int:
     rate_per_s = ground.view.profile.rate_limit_per_s
     if rate_per_s is None:
         return count
-    slots = rate_per_s * service_time_s(pooled(ground.view.queues), ground.view)
+    slots = rate_per_s * service_time_s(ground.queue, ground.view)
     ceiling = max(1, math.floor(min(slots, 1e9) / ground.view.slots_per_worker + ROUNDING))
     return min(count, _known(ceiling, ground))
 
@@ -165,7 +164,7 @@ def budget(count: int, ground: Ground) -> int:
     profile, view = ground.view.profile, ground.view
     if profile.budget_per_hour is not None and profile.cost_per_worker_hour is not None:
         count = min(count, _known(_whole(profile.budget_per_hour / profile.cost_per_worker_hour), ground))
-    account = account_of(view, ground.memory.day_paid, now_s=ground.now_s)
+    account = ground.account
     if account is None:
         return count
     if not account.is_whole:
@@ -236,20 +235,21 @@ def in_order(come_down: Limit) -> tuple[Limit, ...]:
     return (*taming, *of_workers, *said, *never_exceeded)
 
 
-def in_force(view: PoolView, come_down: Limit, *, is_held: bool = False, is_plateau: bool = False) -> tuple[Limit, ...]:
+def in_force(ground: Ground, come_down: Limit) -> tuple[Limit, ...]:
     """The limits that the profile or the moment sets, and those that every pool has, in the order in which they fold.
 
     What is not set could not move the count: leaving it out keeps decisions short.
     """
+    view = ground.view
     profile = view.profile
     of_moment = (
         view.is_failing,
-        is_overdue(view),
-        is_held,
+        ground.is_overdue,
+        ground.is_held,
         view.unknown_activity_workers > 0,
         is_suspended(view.suspension),
         view.useful_workers is not None,
-        is_plateau,
+        ground.plateau_workers is not None,
     )
     return _without((*[is_set(profile) for _, is_set in OPTIONAL], *of_moment), come_down)
 

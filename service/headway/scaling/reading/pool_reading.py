@@ -24,7 +24,7 @@ from headway.scaling.reading.direct_samples import with_direct_samples
 from headway.scaling.reading.jobs_beyond_slots import with_reserved_beyond_slots
 from headway.scaling.reading.plateau import plateau_of
 from headway.scaling.reading.pooled_queue import pooled
-from headway.scaling.reading.sample_age import aged, is_fresh
+from headway.scaling.reading.sample_age import Freshness, aged, freshness_of
 from headway.scaling.reading.suspensions import stoppage_of
 from headway.scaling.reading.taken_jobs import taken_jobs_of
 from headway.scaling.view import PoolView, copied
@@ -38,7 +38,8 @@ class PoolReading:
     """The pool as it was gathered; one whose workers are kept from jobs teaches nothing."""
     memory: Memory
     """What is remembered, without what was learned of jobs that have vanished."""
-    is_fresh: bool
+    now_s: float
+    freshness: Freshness
     shown: PoolView
     """With its samples at this moment: what the decision shows."""
     estimated: PoolView
@@ -48,6 +49,8 @@ class PoolReading:
     """All its queues as one."""
     limited: PoolView
     """The same with the samples at their own times: what limits go by."""
+    limited_queue: QueueMetrics
+    """All queues of ``limited`` as one."""
     stoppage: Stoppage | None
     backlog: Backlog | None
     depths: PoolDepths | None
@@ -64,34 +67,38 @@ def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
         view = copied(view, is_teaching=False)
     backlog = vanished_jobs.backlog_of(view, memory, now_s=now_s)
     memory = vanished_jobs.without_vanished(memory, backlog, view)
-    fresh = is_fresh(view, now_s=now_s)
-    seen = _at(view if fresh else _by_samples(view), now_s)
+    freshness = freshness_of(view, now_s=now_s)
+    seen = _at(view if freshness.is_fresh else _by_samples(view), now_s)
     depths = _depths(memory.depths, seen)
     shown = depth_only.with_ages(seen, depths, now_s=now_s)
     shown_queue = pooled(shown.queues)
     rated = takeable(depth_only.with_rates(shown, depths, now_s=now_s))
     rated_queue = _pooled(rated, unless=shown, known=shown_queue)
     service = service_recall.learned(memory.service, rated_queue)
-    estimated = service_recall.with_times(rated, service)
+    estimated = service_recall.with_times(rated, rated_queue, service)
     queue = _pooled(estimated, unless=rated, known=rated_queue)
-    limited = takeable(depth_only.with_rates(depth_only.with_ages(view, depths, now_s=now_s), depths, now_s=now_s))
+    sampled = takeable(depth_only.with_rates(depth_only.with_ages(view, depths, now_s=now_s), depths, now_s=now_s))
+    sampled_queue = pooled(sampled.queues)
+    limited = service_recall.with_times(sampled, sampled_queue, service)
     known = known_arrivals.learned(memory.known_arrivals, queue, estimated.queues, tick_s=view.tick_s, now_s=now_s)
     queue = known_arrivals.with_known(queue, known, tick_s=view.tick_s, now_s=now_s)
     return PoolReading(
         view=view,
         memory=memory,
-        is_fresh=fresh,
+        now_s=now_s,
+        freshness=freshness,
         shown=shown,
         estimated=estimated,
         queue=queue,
-        limited=service_recall.with_times(limited, service),
+        limited=limited,
+        limited_queue=_pooled(limited, unless=sampled, known=sampled_queue),
         stoppage=stoppage,
         backlog=backlog,
         depths=depths,
         service=service,
         known_arrivals=known,
         taken_jobs=taken_jobs_of(queue, view, memory.taken_jobs),
-        plateau=plateau_of(shown_queue, view, memory.plateau, is_fresh=fresh, now_s=now_s),
+        plateau=plateau_of(shown_queue, view, memory.plateau, is_fresh=freshness.is_fresh, now_s=now_s),
     )
 
 

@@ -1,5 +1,7 @@
 """How old the samples of queues are, and what passes between a sample and the moment at which it is read."""
 
+from dataclasses import dataclass
+
 from headway.scaling.model import QueueMetrics
 from headway.scaling.view import PoolView, copied
 
@@ -36,13 +38,29 @@ def is_seen(queue: QueueMetrics) -> bool:
     return queue.sampled_at_s is not None
 
 
-def metrics_age_s(view: PoolView, *, now_s: float) -> float | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freshness:
+    """How old the samples of a pool's queues are at a moment, and whether they can be trusted."""
+
+    age_s: float | None
     """How long ago the members that were ever seen were sampled, the oldest of them; ``None`` where none ever was."""
-    sampled = [queue.sampled_at_s for queue in view.queues if queue.sampled_at_s is not None]
-    return now_s - min(sampled) if sampled else None
-
-
-def is_fresh(view: PoolView, *, now_s: float) -> bool:
+    is_fresh: bool
     """Whether the members that were ever seen, at least one, were sampled within the profile's ``stale_after_s``."""
-    age_s = metrics_age_s(view, now_s=now_s)
-    return age_s is not None and age_s <= view.profile.stale_after_s
+    is_unread: bool
+    """Whether a queue that was seen has no sample of the newest span, or only a lower bound of its waiting jobs.
+
+    That nothing arrived in it is not known then. A broker that hangs looks like one in which nothing happens, long
+    before metrics are as old as ``stale_after_s``.
+    """
+
+
+def freshness_of(view: PoolView, *, now_s: float) -> Freshness:
+    """How fresh the samples of ``view`` are at ``now_s``, in Unix seconds."""
+    sampled = [queue.sampled_at_s for queue in view.queues if queue.sampled_at_s is not None]
+    age_s = now_s - min(sampled) if sampled else None
+    is_bound_only = any(queue.waiting_jobs is None and queue.waiting_min_jobs is not None for queue in view.queues)
+    return Freshness(
+        age_s=age_s,
+        is_fresh=age_s is not None and age_s <= view.profile.stale_after_s,
+        is_unread=is_bound_only or (age_s is not None and age_s > UNREAD_S),
+    )

@@ -4,7 +4,6 @@ Without it, each job that comes after a pause would ask for a worker of its own,
 """
 
 from headway.scaling.model import MeasuredService, QueueMetrics
-from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.view import PoolView, copied
 
 DIGITS = 2  # more would change the memory with every job
@@ -20,11 +19,14 @@ def learned(before: MeasuredService | None, queue: QueueMetrics) -> MeasuredServ
     )
 
 
-def with_times(view: PoolView, recalled: MeasuredService | None) -> PoolView:
-    """``view`` with the times of ``recalled`` in each queue, where no job of any of them has ended of late."""
-    if recalled is None or pooled(view.queues).service_time_s is not None:
+def with_times(view: PoolView, queue: QueueMetrics, recalled: MeasuredService | None) -> PoolView:
+    """``view``, whose queues together are ``queue``, with the times of ``recalled`` in each of its queues.
+
+    The very ``view`` where a job of any of them has ended of late, or nothing is recalled.
+    """
+    if recalled is None or queue.service_time_s is not None:
         return view
-    queues = [copied(queue, service_time_s=recalled.time_s, service_batch_s=recalled.batch_s) for queue in view.queues]
+    queues = [copied(each, service_time_s=recalled.time_s, service_batch_s=recalled.batch_s) for each in view.queues]
     return copied(view, queues=tuple(queues))
 
 
