@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
 from headway.errors import Misconfigured
-from headway.scaling.keys import TEXT_SCHEMA, Form, Range, Text, is_text, text
+from headway.scaling.keys import Form, Range, Text, is_text, text
 
 AUTO = "auto"
 ESCAPED = "in a password, # is written as %23, / as %2F, ? as %3F, @ as %40 and [ as %5B"
@@ -15,6 +15,7 @@ NAME_CHARS_MAX = 500  # ingest takes no longer ones
 COLLECTOR = "collect-"  # what the producer of a collector begins with, also of one of an earlier version
 AGENT = "agent-"  # and that of a host's agent, which reports the jobs of its workers; the host's id follows
 PROCESSOR_SHARE = 0.15
+TEXT_SCHEMA = {"type": "string", "minLength": 1}
 EVERY_MIN_S, EVERY_MAX_S = 0.1, 5.0  # what is read less often than a metric bucket is long looks like a broker away
 EXAMPLE_URL = "redis://127.0.0.1:6379/0"
 MANAGEMENT_URL = "http://HOST:PORT or https://HOST:PORT, without user and password"

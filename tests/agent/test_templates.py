@@ -116,12 +116,12 @@ def test_mistakes_in_how_workers_are_maintained_are_reported_too(tmp_path: Path)
         "[host]: labels: 'zone' must be a name and have a text of at most 200 characters, as in labels = {zone = 'a'}",
         "template 'train': isolation_drain_after_s=0 must lie above 0, up to 10000000000",
         "template 'train': labels='gpu': expected a table",
-        "template 'train': resources: measured='no': expected true or false",
-        "template 'train': recycle: after_s=-1 must lie above 0, up to 1000000000000",
-        "template 'train': recycle: jobs=0 must lie in 1..1000000000000",
+        "template 'train': resources.measured='no': expected true or false",
+        "template 'train': recycle.after_s=-1 must lie above 0, up to 1000000000000",
+        "template 'train': recycle.jobs=0 must lie in 1..1000000000000",
         "template 'train': recycle: unknown key 'memory'; did you mean 'memory_bytes'?",
-        "template 'train': log: bytes_max=10 must lie in 4096..1024000000000000",
-        "template 'train': log: files=1000 must lie in 0..100",
+        "template 'train': log.bytes_max=10 must lie in 4096..1024000000000000",
+        "template 'train': log.files=1000 must lie in 0..100",
         "template 'train': reporter='rq': expected one of celery, none",
         "template 'train': user 'nobody-of-this-name' is not known on this machine: create it, or leave the key out",
         "template 'train': resources: gpus = 1, but [host] says gpus = 0: no worker would fit",
@@ -169,8 +169,8 @@ def test_numbers_that_the_control_plane_would_refuse_are_reported_here(tmp_path:
     assert reported == [
         "template 'mail': isolation_drain_after_s=20000000000 must lie above 0, up to 10000000000",
         "template 'mail': drain_timeout_s=20000000000 must lie in 0..10000000000",
-        "template 'mail': resources: cpu_cores=2000000 must lie in 0..1000000",
-        f"template 'mail': resources: memory_bytes='1025 TB': {EXPECTED_MEMORY}",
+        "template 'mail': resources.cpu_cores=2000000 must lie in 0..1000000",
+        f"template 'mail': resources.memory_bytes='1025 TB': {EXPECTED_MEMORY}",
     ]
 
 
@@ -218,7 +218,7 @@ def test_all_mistakes_are_reported_together_and_by_name(tmp_path: Path) -> None:
         ),
         "template 'mail': unknown key 'slotz'; did you mean 'slots'?",
         "template 'mail': slots=0 must lie in 1..10000",
-        f"template 'mail': resources: memory_bytes='12 apples': {EXPECTED_MEMORY}",
+        f"template 'mail': resources.memory_bytes='12 apples': {EXPECTED_MEMORY}",
         "template 'mail': resources: unknown key 'disk'; known: cpu_cores, gpus, measured, memory_bytes",
         "template 'mail': stop_signal KILL would let no job finish: name the signal that the worker drains on",
         "template 'mail': program 'rqq' is not on PATH: install it, or give its whole path in argv",

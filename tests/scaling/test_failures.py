@@ -84,7 +84,7 @@ def test_a_limit_that_cannot_be_is_refused_by_name() -> None:
     with pytest.raises(Invalid) as refused:
         profile_from_mapping("mail", {"queues": ["r/q"], "template": "rq", "failure_limit": limit})
     assert [breach.partition(" must")[0] for breach in refused.value.breaches] == [
-        "profile 'mail': failure_limit.share=20.0",
+        "profile 'mail': failure_limit.share=20",
         "profile 'mail': failure_limit.window_s=3600",
         "profile 'mail': failure_limit.jobs_min=0",
     ]

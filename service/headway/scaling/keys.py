@@ -78,8 +78,7 @@ def text(value: Any) -> str:
     return str(value)
 
 
-TEXT_SCHEMA: Schema = {"type": "string", "minLength": 1}
-Text = Annotated[str, Form(read=text, schema=TEXT_SCHEMA)]
+Text = Annotated[str, Form(read=text, schema={"type": "string", "minLength": 1})]
 
 
 def key_of(item: Field[Any]) -> str:

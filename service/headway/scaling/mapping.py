@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from difflib import get_close_matches
 from enum import StrEnum
-from functools import cache
+from functools import lru_cache
 from reprlib import Repr
 from typing import Any, TypeGuard, get_args, get_origin
 
@@ -19,12 +19,13 @@ class Reading:
         self.breaches: list[str] = [] if breaches is None else breaches
 
     def fields_of(
-        self, kind: type[Any], values: Any, *, where: str, left_out: Sequence[str] = ()
+        self, kind: type[Any], values: Any, *, where: str, left_out: Sequence[str] = (), joint: str = ": "
     ) -> tuple[dict[str, Any], frozenset[str]]:
         """The fields of ``kind`` that ``values`` give, and the names of those that are given wrongly.
 
         A field's annotation says how it is written and between which bounds it lies. Of a value with fields of its own,
-        those that are right are given even where others are wrong: it has the defaults in their place.
+        those that are right are given even where others are wrong: it has the defaults in their place. ``joint`` stands
+        between ``where`` and a key in a sentence.
         """
         if not isinstance(values, Mapping):
             self.breaches.append(f"{where}: expected keys and values, got {type(values).__name__}")
@@ -37,7 +38,7 @@ class Reading:
                 self.breaches.append(f"{where}: unknown key {key!r};{self._hint(key, known)}")
                 continue
             name, before = known[key].name, len(self.breaches)
-            taken[name] = self._value(value, known[key], where=f"{where}: {key}")
+            taken[name] = self._value(value, known[key], where=f"{where}{joint}{key}")
             if len(self.breaches) > before:
                 wrong.add(name)
         for key, item in known.items():
@@ -78,7 +79,7 @@ class Reading:
         return _within(_plain(value, kind, "".join(f" {rule.place}" for rule in rules)), rules)
 
     def _nested(self, value: Any, kind: Any, *, where: str) -> Any:
-        taken, wrong = self.fields_of(kind, value, where=where)
+        taken, wrong = self.fields_of(kind, value, where=where, joint=".")
         if any(item.name not in taken and _is_required(item) for item in fields(kind)):
             return None
         try:
@@ -142,7 +143,7 @@ def _each(value: Any, path: str) -> Iterable[tuple[str, Any]]:
     return ((path, value),)
 
 
-@cache
+@lru_cache(maxsize=64)  # more than there are classes with bounds
 def _ranged(kind: Any) -> tuple[tuple[str, tuple[Range, ...], Any], ...]:
     """The fields of ``kind`` that have bounds: their name, the bounds, and the type of the values inside."""
     found: list[tuple[str, tuple[Range, ...], Any]] = []

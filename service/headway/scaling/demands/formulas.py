@@ -21,7 +21,7 @@ KEPT, NEW = (
     "new_",
 )  # of terms of two deadlines: of the jobs that idle slots stay for, and that new ones are for
 
-NAMES = {prefix: tuple(f"{prefix}{name}" for name in Deadline._fields) for prefix in ("", KEPT, NEW)}
+NAMES = MappingProxyType({each: tuple(f"{each}{name}" for name in Deadline._fields) for each in ("", KEPT, NEW)})
 
 UNSAID = tuple(Deadline._field_defaults.get(name, math.inf) for name in Deadline._fields)  # values without a term
 
