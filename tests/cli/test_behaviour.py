@@ -9,8 +9,9 @@ import pytest
 from headway.__main__ import main
 from headway.cli.backtesting.history_source import Asked, past_of
 from headway.cli.rehearse import simulate as command
-from headway.cli.rehearse.behaviour_source import given_behaviour, takes_learned
+from headway.cli.rehearse.behaviour_source import given_behaviour
 from headway.cli.rehearse.recorded_history import Recorded
+from headway.cli.rehearse.shared_options import WorkerOptions
 from headway.cli.rehearse.trace_files import Workload
 from headway.errors import Invalid
 from headway.scaling.metrics.behaviour import Behaviour, Spread
@@ -36,12 +37,13 @@ LEARNED = Behaviour(start_up=Spread(p50_s=1.5, p95_s=2.5), exit=Spread(p50_s=0.5
 def test_what_was_learned_is_taken_where_nothing_else_is_said(
     text: str | None, is_start_up_given: bool, source: str | None, takes: bool
 ) -> None:
-    assert takes_learned(text, is_start_up_given=is_start_up_given, source=source) is takes
+    options = WorkerOptions(behaviour=text, start_up="8s" if is_start_up_given else None)
+    assert options.takes_learned(source) is takes
 
 
 def test_what_was_learned_can_only_come_from_a_control_plane() -> None:
     with pytest.raises(Invalid, match="only a control plane has learned any"):
-        takes_learned("learned", is_start_up_given=False, source=None)
+        WorkerOptions(behaviour="learned").takes_learned(None)
 
 
 @pytest.mark.parametrize("text", [None, "learned", "plain"])
@@ -54,8 +56,8 @@ def test_a_history_is_rehearsed_as_its_pool_behaves(
 ) -> None:
     jobs = Jobs(at_s=[float(number) for number in range(60)], service_s=[1.0] * 60)
     recorded = Recorded(workload=Workload(name="mail", jobs=jobs), profile=MAIL)
-    monkeypatch.setattr(command, "_recorded", lambda *_, **__: recorded)
-    monkeypatch.setattr(command, "_learned", lambda _: LEARNED)
+    monkeypatch.setattr(command, "read_history", lambda *_, **__: recorded)
+    monkeypatch.setattr(command, "learned_behaviour", lambda *_: LEARNED)
     file = tmp_path / "out.json"
     for words, start_up_s in (([], 1.5), (["--start-up", "4s"], None), (["--behaviour", "plain"], None)):
         assert main(["simulate", "--history", "mail", "--phases", "1", "--json", str(file), *words]) == 0

@@ -81,7 +81,8 @@ def past_of(asked: Asked, *, with_behaviours: bool = False) -> Past:
     Raises:
         HeadwayError: something cannot be read, or is none of what is expected.
     """
-    profiles = {} if asked.profiles_file is None else _profiles(asked.profiles_file)
+    named = () if asked.profiles_file is None else load_profiles_file(asked.profiles_file).profiles
+    profiles = {profile.pool: base_profile(profile) for profile in named}
     if asked.traces:
         past = _of_traces(asked, profiles)
     elif asked.database_url is not None:
@@ -105,10 +106,6 @@ def past_of(asked: Asked, *, with_behaviours: bool = False) -> Past:
 def profile_of_queue(queue: str) -> Profile:
     """The policy of a queue that no profile names: the defaults, with room enough."""
     return replace(base_profile(None), pool=queue, queues=(queue if "/" in queue else f"jobs/{queue}",))
-
-
-def _profiles(path: Path) -> dict[str, Profile]:
-    return {profile.pool: base_profile(profile) for profile in load_profiles_file(path).profiles}
 
 
 def _of_traces(asked: Asked, profiles: Mapping[str, Profile]) -> Past:

@@ -23,7 +23,6 @@ from headway.settings import database_url_of
 from headway.store.engine import named
 from headway.store.metrics.seasons import (
     ROLLUPS,
-    Stored,
     Trained,
     all_seasons,
     connected,
@@ -108,7 +107,8 @@ def show(
     """Show the weeks that are stored, and whether they are believed."""
     with connected(_database_url(database_url, is_needed=True)) as connection:
         stored = all_seasons(connection)
-    _print_unfit(stored)
+    for each, why in stored.unfit.items():
+        errors().print(Text(f"not used: {each}: {why}; `headway seasons train` makes it anew"), soft_wrap=True)
     if queue is None:
         _print(list(stored.seasons.values()))
         return
@@ -159,12 +159,6 @@ def _learned(
         for queue, (season, begins_s, ends_s) in found.items()
         if not wanted or queue in wanted
     ]
-
-
-def _print_unfit(stored: Stored) -> None:
-    console = errors()
-    for queue, why in stored.unfit.items():
-        console.print(Text(f"not used: {queue}: {why}; `headway seasons train` makes it anew"), soft_wrap=True)
 
 
 def _print(found: Sequence[Trained]) -> None:

@@ -41,13 +41,10 @@ def _kills(report: Report) -> str:
 
 
 def _table(report: Report) -> str:
-    head = "".join(f'<th scope="col">{escape(_one_line(each))}</th>' for each in heads(report))
+    names = (each.replace("-\n", "-").replace("\n", " ") for each in heads(report))
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
     body = "".join(_row(cells) for cells in lines(report))
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _one_line(head: str) -> str:
-    return head.replace("-\n", "-").replace("\n", " ")
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -1,7 +1,6 @@
 """`headway backup`: one file with all that `headway up` keeps in its data folder, while it runs or not."""
 
 import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 
 from headway import __version__
@@ -81,10 +80,10 @@ def _add_events(add: Add, events: Path, seen: Snapshot) -> None:
 
 def _add_one(add: Add, name: str, path: Path) -> bool:
     """Whether the file was there to be added."""
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(path.open("rb"))
-        except FileNotFoundError:
-            return False
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return False
+    with file:
         add(name, file)
     return True

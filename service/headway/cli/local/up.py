@@ -39,7 +39,10 @@ def main(words: list[str]) -> int:
     if options.recommend_only and options.stop_workers:
         raise Misconfigured("--recommend-only stops no worker: leave --stop-workers out")
     for path in (options.profiles, *(() if options.recommend_only else (options.host_file,))):
-        _require_file(path)  # in the wrong folder nothing is left behind
+        if not path.exists():  # in the wrong folder nothing is left behind
+            raise Misconfigured(
+                f"{path} is not there: run `headway init` first, which writes profiles.yaml and host.toml"
+            )
     layout, stopping = DataDir(options.data_dir.absolute()), Stopping()
     with Terminal(is_plain=options.plain) as terminal:
         again = KILLING if options.stop_workers else "stopping already; no need to ask twice"
@@ -122,11 +125,6 @@ def _files(options: argparse.Namespace, libraries: Libraries) -> tuple[ProfilesF
 
 def _apply(plan: Plan, file: ProfilesFile, terminal: Terminal) -> None:
     apply_profiles(plan.url, plan.token, file.profiles, exclude=file.exclude, warn=terminal.say, tls=plan.tls)
-
-
-def _require_file(path: Path) -> None:
-    if not path.exists():
-        raise Misconfigured(f"{path} is not there: run `headway init` first, which writes profiles.yaml and host.toml")
 
 
 def _brokers(file: ProfilesFile, env: Mapping[str, str], libraries: Libraries) -> tuple[Connection, ...]:

@@ -61,7 +61,8 @@ def row_of(pool: Body) -> tuple[str, ...]:
         running_of(pool),
         target_of(pool),
         waiting(pool),
-        longest_wait_of(pool),
+        # Where queues have their own objectives, of the queue that is nearest to its own.
+        _judged(pool, pool["oldest_wait"]) or longest_wait(pool),
         objective_text(objective),
         duration(metrics["pickup_p50_s"]),
         started_within(pool),
@@ -86,11 +87,6 @@ def urgency(pool: Body) -> tuple[int, float]:
     used = 0.0 if oldest is None else oldest["wait_s"] / oldest["objective"]["target_s"]
     state, states = pool["state"], STATES_BY_URGENCY
     return -states.index(state) if state in states else -len(states), used
-
-
-def longest_wait_of(pool: Body) -> str:
-    """The age of the oldest job; where queues have their own objectives, of the queue that is nearest to its own."""
-    return _judged(pool, pool["oldest_wait"]) or longest_wait(pool)
 
 
 def started_within(pool: Body) -> str:

@@ -10,17 +10,6 @@ from headway.scaling.metrics.behaviour import Behaviour, behaviour_from_mapping
 LEARNED, PLAIN = "learned", "plain"
 
 
-def takes_learned(text: str | None, *, is_start_up_given: bool, source: str | None) -> bool:
-    """Whether what the control plane has learned of each pool is wanted: by its word, or where nothing else is said.
-
-    Raises:
-        Invalid: it is asked for, and the jobs come from where nothing of the kind is kept: ``source`` is ``None``.
-    """
-    if text == LEARNED and source is None:
-        raise Invalid("--behaviour=learned: only a control plane has learned any; name one with its jobs, or a file")
-    return source is not None and (text == LEARNED or (text is None and not is_start_up_given))
-
-
 def given_behaviour(text: str | None) -> Behaviour | None:
     """The behaviour in the file that ``text`` names; ``None`` where it names none.
 

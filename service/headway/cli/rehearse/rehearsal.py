@@ -1,7 +1,8 @@
 """Which rehearsals are asked for, and one of them after the other: a workload under a strategy."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 from headway.cli.profiles_file import load_profiles_file
@@ -167,16 +168,15 @@ def risks_of(text: str | None, profile: Profile) -> list[float]:
 
 def cases(workloads: Sequence[Workload], profiles: Sequence[Profile], risks: Sequence[float]) -> list[Case]:
     """Every workload under every profile; where the risk knob moves its strategy, at each of the knob's places."""
-    return [case for workload in workloads for profile in profiles for case in _cases(workload, profile, risks)]
-
-
-def _cases(workload: Workload, profile: Profile, risks: Sequence[float]) -> Iterator[Case]:
-    if profile.strategy != SWEPT or not risks:
-        yield Case(workload=workload, profile=profile)
-        return
-    for risk in risks:
-        swept = replace(profile, risk=risk)
-        yield Case(workload=workload, profile=swept, risk=risk, is_drawn=risk == profile.risk)
+    found = []
+    for workload, profile in product(workloads, profiles):
+        if profile.strategy != SWEPT or not risks:
+            found.append(Case(workload=workload, profile=profile))
+            continue
+        for risk in risks:
+            swept = replace(profile, risk=risk)
+            found.append(Case(workload=workload, profile=swept, risk=risk, is_drawn=risk == profile.risk))
+    return found
 
 
 def label_of(profile: Profile, known: Mapping[str, Strategy]) -> str:

@@ -18,8 +18,8 @@ from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
 from headway.simulate.engine.faults import HostOutage
 from headway.simulate.report.page import page
-from headway.simulate.report.rows import Offered, Row, offered_load
-from headway.simulate.studies.pool_group import PoolLoad, rehearse_beside
+from headway.simulate.report.rows import Row, offered_load
+from headway.simulate.studies.pool_group import rehearse_beside
 from headway.simulate.studies.single_pool import Setting
 
 REASONS_SHOWN = 3
@@ -99,21 +99,6 @@ def by_pool(found: Sequence[tuple[Row, ...]]) -> list[Row]:
     return [row for of_pool in zip(*found, strict=True) for row in of_pool]
 
 
-def offered_by(scenario: Scenario) -> list[Offered]:
-    """The work that arrives at each pool."""
-    return [offered_load(load.profile.pool, load.jobs, slots=load.slots) for load in scenario.loads]
-
-
-def print_beside(rows: Sequence[Row], scenario: Scenario, setting: Setting) -> None:
-    """The table, and for each row what had no place."""
-    console = output()
-    console.print(Text(f"{title_of(scenario)}.", style="dim"))
-    print_table(console, rows, setting, what="pool")
-    missing = [line for row in rows for line in unplaced_text(row)]
-    for line in missing or ["Every pool had a place for each worker that it wanted."]:
-        console.print(Text(line), soft_wrap=True)
-
-
 def title_of(scenario: Scenario) -> str:
     """How many pools are beside each other, and on how many hosts."""
     return f"Rehearsal of {counted(len(scenario.loads), 'pool')} on {counted(len(scenario.hosts), 'host')}"
@@ -132,26 +117,28 @@ def unplaced_text(row: Row) -> tuple[str, ...]:
     return (first, *(f"  {duration(each.for_s)}: {each.text}" for each in found.reasons[:REASONS_SHOWN]))
 
 
-def objectives_of(loads: Sequence[PoolLoad]) -> Mapping[str, str]:
-    """Pool -> its objective."""
-    objectives = ((load.profile.pool, load.profile.objective) for load in loads)
-    return {pool: f"{each.percentile:g} % within {duration(each.target_s)}" for pool, each in objectives}
-
-
 def print_rehearsals(
     rows: Sequence[Row], scenario: Scenario, setting: Setting, *, report: Path | None, json_: Path | None
 ) -> None:
-    """Print what came of each pool, and write it to the files that were asked for."""
-    print_beside(rows, scenario, setting)
+    """Print what came of each pool and what had no place, and write it to the files that were asked for."""
+    console = output()
+    console.print(Text(f"{title_of(scenario)}.", style="dim"))
+    print_table(console, rows, setting, what="pool")
+    missing = [line for row in rows for line in unplaced_text(row)]
+    for line in missing or ["Every pool had a place for each worker that it wanted."]:
+        console.print(Text(line), soft_wrap=True)
     if json_ is not None:
         write(json_, json.dumps(figures_beside(rows, scenario, setting), indent=2, allow_nan=False) + "\n")
     if report is None:
         return
-    facts = {**objectives_of(scenario.loads), "tick": duration(setting.tick_s), "seed": f"{setting.seed}"}
+    objectives = {load.profile.pool: load.profile.objective for load in scenario.loads}
+    facts = {pool: f"{each.percentile:g} % within {duration(each.target_s)}" for pool, each in objectives.items()}
+    facts |= {"tick": duration(setting.tick_s), "seed": f"{setting.seed}"}
     notes: dict[str, list[str]] = {row.workload: [] for row in rows}
     for row in rows:
         notes[row.workload] += unplaced_text(row)
-    write(report, page(rows, offered_by(scenario), title=title_of(scenario), settings=facts, notes=notes))
+    offered = [offered_load(load.profile.pool, load.jobs, slots=load.slots) for load in scenario.loads]
+    write(report, page(rows, offered, title=title_of(scenario), settings=facts, notes=notes))
 
 
 def figures_beside(rows: Sequence[Row], scenario: Scenario, setting: Setting) -> dict[str, Any]:

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from headway.cli.rehearse.behaviour_source import given_behaviour, takes_learned
+from headway.cli.rehearse.behaviour_source import LEARNED, given_behaviour
 from headway.cli.rehearse.figures import check_writable
 from headway.cli.terminal.units import seconds
+from headway.errors import Invalid
 from headway.scaling.fields import taken_from
 from headway.scaling.metrics.behaviour import Behaviour
 from headway.simulate.studies.phases import PHASES
@@ -59,9 +60,20 @@ class WorkerOptions:
     ] = False
 
     def takes_learned(self, source: str | None) -> bool:
-        """Whether each pool is rehearsed as the control plane at ``source`` has learned that it behaves."""
-        is_given = self.start_up is not None or bool(self.jitter)
-        return takes_learned(self.behaviour, is_start_up_given=is_given, source=source)
+        """Whether each pool is rehearsed as the control plane at ``source`` has learned that it behaves.
+
+        By the word of these options, or where they say nothing else of how workers behave.
+
+        Raises:
+            Invalid: it is asked for, and the jobs come from where nothing of the kind is kept: ``source`` is ``None``.
+        """
+        if self.behaviour == LEARNED and source is None:
+            raise Invalid(
+                "--behaviour=learned: only a control plane has learned any; name one with its jobs, or a file"
+            )
+        is_start_up_given = self.start_up is not None or bool(self.jitter)
+        is_wanted = self.behaviour == LEARNED or (self.behaviour is None and not is_start_up_given)
+        return source is not None and is_wanted
 
     def setting(self, *, learned: Behaviour | None = None, **others: Any) -> Setting:
         """What these options say, with ``others`` of a setting; workers behave as ``learned``, where that is given.

@@ -17,7 +17,7 @@ from headway.cli.rehearse.behaviour_source import learned_behaviour
 from headway.cli.rehearse.fault_options import KINDS as FAULTS
 from headway.cli.rehearse.fault_options import wrongs_of
 from headway.cli.rehearse.figures import end, figures_of, write
-from headway.cli.rehearse.recorded_history import RECORDED_MINUTES_MAX, Recorded, read_history
+from headway.cli.rehearse.recorded_history import RECORDED_MINUTES_MAX, read_history
 from headway.cli.rehearse.rehearsal import base_profile, cases, hosts_of, risks_of, strategies_of
 from headway.cli.rehearse.rehearsal_table import print_table, start_up_text
 from headway.cli.rehearse.scenario import Scenario, load_scenario
@@ -37,7 +37,6 @@ from headway.cli.terminal.units import moment_s, seconds
 from headway.cli.typer_app import main_of, takes_groups
 from headway.errors import Invalid
 from headway.scaling.explain import counted, duration
-from headway.scaling.metrics.behaviour import Behaviour
 from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
 from headway.simulate.report.page import page
@@ -102,9 +101,11 @@ def simulate(
     written: options.OutputOptions,
 ) -> None:
     """Rehearse workloads on a virtual clock, with the core that decides in the live loop."""
-    is_learned = workers.takes_learned(history)
-    recorded = None if history is None else _recorded(history, minutes=minutes, seed=seed)
-    learned = _learned(history) if is_learned and history is not None else None
+    takes_learned, recorded, learned = workers.takes_learned(history), None, None
+    if history is not None:
+        with connected() as api:
+            recorded = read_history(api, history, minutes=minutes, seed=seed)
+            learned = learned_behaviour(api, history) if takes_learned else None
     policy = base_profile(
         profile if profile is not None or recorded is None else recorded.profile,
         target_s=None if target is None else seconds(target, option="--target"),
@@ -190,16 +191,6 @@ def _show(
     if written.report is not None:
         offered = [offered_load(each.name, each.jobs, slots=setting.slots) for each in workloads]
         write(written.report, page(rows, offered, title=_title(rows), settings=_facts(policy, setting, faults)))
-
-
-def _recorded(pool: str, *, minutes: int, seed: int) -> Recorded:
-    with connected() as api:
-        return read_history(api, pool, minutes=minutes, seed=seed)
-
-
-def _learned(pool: str) -> Behaviour | None:
-    with connected() as api:
-        return learned_behaviour(api, pool)
 
 
 def _workloads(found: Sequence[Workload], begins_at: str | None) -> list[Workload]:

@@ -53,14 +53,9 @@ class Load:
             raise Invalid(*breaches)
 
     @property
-    def mean_rate_per_s(self) -> float:
-        """Over the day."""
-        return self.jobs_per_day / DAY_S
-
-    @property
     def peak_rate_per_s(self) -> float:
         """When it is worst."""
-        return self.mean_rate_per_s * self.peak_factor
+        return self.jobs_per_day / DAY_S * self.peak_factor
 
     @property
     def peak_slots(self) -> float:

@@ -59,12 +59,6 @@ def written(env: Mapping[str, str], dotenv: Dotenv) -> Iterator[Candidate]:
             yield candidate(dotenv.variables[name], source=f"{name} in .env", variable=name)
 
 
-def loopback() -> Iterator[Candidate]:
-    """The usual ports of this machine."""
-    for url in LOOPBACK_URLS:
-        yield candidate(url, source="this machine", is_guess=True)
-
-
 def each_once(candidates: Iterable[Candidate]) -> list[Candidate]:
     """The first of each place, with the other variables that hold the same."""
     firsts: dict[tuple[Any, ...], Candidate] = {}

@@ -180,9 +180,10 @@ def _servers_of(url: str) -> set[tuple[str, int | None]]:
 def _url_of(worker: RunningWorker) -> str | None:
     """The URL that its command line, its environment or its library says it reads."""
     found = worker.command.broker or worker.environment.get(VARIABLES_OF[worker.command.library][0])
+    of_app = worker.app.given_url(worker.environment) if worker.app else ""
     if not found and worker.command.library == "rq" and not worker.command.has_settings:
         return RQ_DEFAULT_URL
-    return found or worker.app_broker or None
+    return found or of_app or None
 
 
 def _likeliest(
@@ -199,7 +200,7 @@ def _likeliest(
 def _speaks_for(worker: RunningWorker, found: FoundConnection, hints: Sequence[str]) -> int:
     """How much points to ``found``: 3 the source of the application, 2 names of queues, 1 a variable, 0 nothing."""
     named = set(worker.command.queues)
-    if found.broker.candidate.source == worker.app_source:
+    if worker.app and found.broker.candidate.source == str(worker.app.file):
         return 3
     if named and named <= {queue.name for queue in found.broker.queues}:
         return 2

@@ -16,7 +16,6 @@ from headway.cli.setup.broker_candidates import (
     Candidate,
     candidate,
     each_once,
-    loopback,
     managed_at,
     written,
 )
@@ -132,7 +131,8 @@ def _candidates(
         found = [*written(os.environ, dotenv), *_of_workers(workers), *_of_apps(application.apps, variables)]
         in_source = [application.factory_url(variables), *application.rq_urls(variables)]
         found += [candidate(url, source="the source of this folder") for url in in_source if url]
-        found += [*_of_apps(apps_of_workers, {}), *loopback()]
+        found += _of_apps(apps_of_workers, {})
+        found += [candidate(url, source="this machine", is_guess=True) for url in LOOPBACK_URLS]
     found = each_once(found)
     return found if options.management_url is None else managed_at(options.management_url, found)
 
@@ -206,7 +206,7 @@ def _first(
         Misconfigured: there is none, or what there is belongs to others.
     """
     is_named = any(not each.candidate.is_guess for each in found.brokers) or bool(found.unseen)
-    if not is_named and (others or machine.has_others):
+    if not is_named and (others or machine.strangers or machine.unread_strangers):
         for line in others_lines(machine, others):
             say(line)
         if application.title:

@@ -31,11 +31,6 @@ class MachineWorkers:
     """Those of the folder that cannot be made a template of."""
     unread_strangers: Sequence[Unread] = ()
 
-    @property
-    def has_others(self) -> bool:
-        """Whether any worker is not of the folder's application."""
-        return bool(self.strangers or self.unread_strangers)
-
     def reading(self, pids: Collection[int]) -> "MachineWorkers":
         """The same, of the strangers those of these processes only. What cannot be read may read any broker."""
         strangers = [each for each in self.strangers if each.worker.pid in pids]

@@ -49,16 +49,6 @@ class RunningWorker:
     """What started it, if that changes how it stops."""
 
     @property
-    def app_source(self) -> str | None:
-        """As a candidate says it that is written out in the source of its application."""
-        return str(self.app.file) if self.app else None
-
-    @property
-    def app_broker(self) -> str:
-        """The URL that its application was given in a variable; empty where it had it from elsewhere."""
-        return self.app.given_url(self.environment) if self.app else ""
-
-    @property
     def is_headways(self) -> bool:
         """Whether an agent started it."""
         return WORKER_ID in self.environment

@@ -33,15 +33,12 @@ def predicted(prediction: dict[str, Any] | None) -> str:
     """One sentence on how far the predictions of a pool were off."""
     if prediction is None:
         return "No prediction of the last hour could be compared with what came."
+    bias_s = prediction["bias_s"]
     return (
         f"Predictions of the last hour: off by {_seconds(prediction['p50_s'])} at the median, "
-        f"{_seconds(prediction['p95_s'])} at p95, n={prediction['count']}; {_side(prediction['bias_s'])}."
+        f"{_seconds(prediction['p95_s'])} at p95, n={prediction['count']}; jobs waited "
+        f"{_seconds(abs(bias_s))} {'more' if bias_s < 0 else 'less'} than predicted on average."
     )
-
-
-def _side(bias_s: float) -> str:
-    side = "more" if bias_s < 0 else "less"
-    return f"jobs waited {_seconds(abs(bias_s))} {side} than predicted on average"
 
 
 def _spread(spread: dict[str, Any] | None) -> tuple[str, str, str]:

@@ -38,11 +38,6 @@ class Evaluations:
             wake_s=None if behaviour.wake_delay is None else wake_s or (lambda: 0.0),
         )
 
-    @property
-    def apply_max_s(self) -> float:
-        """What is decided is done within this: well before the next tick."""
-        return self.tick_s / 4
-
     def at_s(self, number: int) -> float:
         """When the evaluation of that number begins, counted from 0."""
         on_time_s = self.phase_s + number * self.tick_s

@@ -23,6 +23,7 @@ from headway.simulate.observation import Stepping, Target
 
 __all__ = ["Rehearsal", "Stepping", "Target", "simulate"]
 
+APPLY_MAX_SHARE = 0.25  # of a tick: what is decided is done well before the next one
 OVERTIME_S = 86400.0  # a strategy that leaves jobs waiting for a day after the last one came will not serve them
 
 
@@ -158,7 +159,7 @@ class _Run:
         for lane in lanes:
             lane.refresh(at_s, capacity_workers=None if self._hosts is None else self._hosts.capacity_workers(lane))
         if self._times.apply_s is not None:
-            self.now_s = min(before_s, at_s + min(self._times.apply_s(), self._times.apply_max_s))
+            self.now_s = min(before_s, at_s + min(self._times.apply_s(), self._times.tick_s * APPLY_MAX_SHARE))
             for pool in self.pools:
                 pool.advance(self.now_s)
         if self._hosts is not None:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from operator import itemgetter
 
 from headway.simulate.report.rows import Offered, Row
 from headway.simulate.report.svg import BOTTOM, LEFT, RIGHT, TOP, WIDTH, Frame, Scale, Tick, frame, number
@@ -50,9 +51,10 @@ def frontier(rows: Sequence[Row], strategies: Sequence[str]) -> str:
     box.level(_nines(shown[0].percentile), "objective", f"objective {shown[0].percentile:g} %")
     for strategy in dict.fromkeys(row.strategy for row in shown):
         colour = strategies.index(strategy) % COLOURS
-        swept = sorted((row for row in shown if row.strategy == strategy and row.risk is not None), key=_risk)
+        swept = [(row.risk, row) for row in shown if row.strategy == strategy and row.risk is not None]
         if len(swept) > 1:
-            box.line([_cost_and_nines(row) for row in swept], f"frontier c{colour}")
+            ordered = sorted(swept, key=itemgetter(0))
+            box.line([_cost_and_nines(row) for _, row in ordered], f"frontier c{colour}")
     places = [(box.across(cost), box.up(nines)) for cost, nines in map(_cost_and_nines, shown)]
     labels = _Labels(places)
     for row, (x, y) in zip(shown, places, strict=True):
@@ -164,10 +166,6 @@ def _cost_and_nines(row: Row) -> tuple[float, float]:
 def _nines(percent: float) -> float:
     """Where a share of jobs in time stands: each tenth part of the late ones is one step up."""
     return -math.log10(max(CHART_LATE_LEAST, 1.0 - percent / 100.0))
-
-
-def _risk(row: Row) -> float:
-    return row.risk or 0.0
 
 
 def _until_s(row: Row) -> float:

@@ -126,12 +126,11 @@ def _row(row: Row, colour: int) -> str:
         f'<tr><th scope="row"><i class="key c{colour}"></i>{escape(row.label)}</th>'
         f'<td class="{verdict}" title="the objective was {verdict}">{escape(first)}</td>{numbers}</tr>'
     )
-    return median_ + "".join(_extreme_row(name, figures) for name, figures in extremes(row))
-
-
-def _extreme_row(name: str, figures: Sequence[str]) -> str:
-    numbers = "".join(f"<td>{escape(cell)}</td>" for cell in figures)
-    return f'<tr class="soft"><th scope="row">{escape(name)} of all tick phases</th>{numbers}</tr>'
+    return median_ + "".join(
+        f'<tr class="soft"><th scope="row">{escape(name)} of all tick phases</th>'
+        f"{''.join(f'<td>{escape(cell)}</td>' for cell in figures)}</tr>"
+        for name, figures in extremes(row)
+    )
 
 
 def cells(row: Row) -> tuple[str, ...]:

@@ -57,6 +57,11 @@ class Shared:
         """Of the classes."""
         return tuple(each.name for each in self.classes)
 
+    @property
+    def load(self) -> float:
+        """Slots that the classes keep busy on average."""
+        return sum(each.offered_load for each in self.classes)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
@@ -71,24 +76,14 @@ class Split:
         """How long a quick job waits on average because slow ones stand before it: with the same slots in all, and as
         many of them for the slow ones as they keep busy, rounded up.
         """
-        left = self.together.slots - math.ceil(self.slow_load)
-        alone_s = _wait_s(self.quick.classes, max(left, math.ceil(self.quick_load) + 1))
+        left = self.together.slots - math.ceil(self.slow.load)
+        alone_s = _wait_s(self.quick.classes, max(left, math.ceil(self.quick.load) + 1))
         return max(0.0, self.together.wait_s - alone_s)
 
     @property
     def slots(self) -> int:
         """Of both queues."""
         return self.quick.slots + self.slow.slots
-
-    @property
-    def quick_load(self) -> float:
-        """Slots that the quick classes keep busy on average."""
-        return sum(each.offered_load for each in self.quick.classes)
-
-    @property
-    def slow_load(self) -> float:
-        """Slots that the slow classes keep busy on average."""
-        return sum(each.offered_load for each in self.slow.classes)
 
 
 def class_load(name: str, service_s: Sequence[float], *, length_s: float, target_s: float) -> ClassLoad:

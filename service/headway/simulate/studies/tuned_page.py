@@ -78,14 +78,11 @@ def shown_cells(each: Suggestion) -> tuple[str, ...]:
 
 def _pool(each: Suggestion) -> str:
     later = [row for row in (each.before, each.after) if row is not None]
-    note = f"<p><b>{escape(WORDS[each.verdict])}</b>{escape(_change(each))}: {escape(each.why)}.</p>"
+    change = f" to {each.candidate.name}" if each.verdict is Verdict.CHANGE else ""
+    note = f"<p><b>{escape(WORDS[each.verdict])}</b>{escape(change)}: {escape(each.why)}.</p>"
     section = pool_section(
         each.pool, each.trained, named=frozenset(row.strategy for row in later) | {each.trained[0].strategy}, note=note
     )
     if not later:
         return section
     return section + pool_section(f"{each.pool}, later part", later, named=frozenset(row.strategy for row in later))
-
-
-def _change(each: Suggestion) -> str:
-    return f" to {each.candidate.name}" if each.verdict is Verdict.CHANGE else ""
