@@ -20,9 +20,8 @@ from headway.cli.rehearse.figures import end, figures_of, write
 from headway.cli.rehearse.recorded_history import RECORDED_MINUTES_MAX, read_history
 from headway.cli.rehearse.rehearsal import base_profile, cases, hosts_of, risks_of, strategies_of
 from headway.cli.rehearse.rehearsal_table import print_table, start_up_text
-from headway.cli.rehearse.scenario import Scenario, load_scenario
+from headway.cli.rehearse.scenario import load_scenario
 from headway.cli.rehearse.scenario_run import (
-    ScenarioRehearsal,
     beside_cases,
     by_pool,
     on_hosts,
@@ -142,7 +141,11 @@ def simulate(
         refuse_beside_scenario(of_one)
         begins_at_s = moment_s(begins_at, option="--begins-at")
         begun = beside if begins_at_s is None else replace(beside, begins_at_s=begins_at_s)
-        _simulate_beside(begun, beside_cases(begun, strategies, known), settings, known, written=written)
+        beside_each_other = beside_cases(begun, strategies, known)
+        found, is_whole = _rehearse(beside_each_other, settings, known)
+        if found:
+            print_rehearsals(by_pool(found), begun, setting, report=written.report, json_=written.json_)
+        end(is_whole, done=len(found), asked=len(beside_each_other))
         return
     profiles, risks = strategies_of(strategies, policy, known), risks_of(risk, policy)
     workloads = _workloads(
@@ -159,20 +162,6 @@ def simulate(
     if rows:
         _show(rows, workloads, policy, setting, faults=fault or (), written=written)
     end(is_whole, done=len(rows), asked=len(wanted))
-
-
-def _simulate_beside(
-    scenario: Scenario,
-    wanted: Sequence[ScenarioRehearsal],
-    settings: Sequence[Setting],
-    known: Mapping[str, Strategy],
-    *,
-    written: options.OutputOptions,
-) -> None:
-    found, is_whole = _rehearse(wanted, settings, known)
-    if found:
-        print_rehearsals(by_pool(found), scenario, settings[0], report=written.report, json_=written.json_)
-    end(is_whole, done=len(found), asked=len(wanted))
 
 
 def _show(

@@ -1,6 +1,6 @@
 """The report's page around its charts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from html import escape
 from importlib import resources
@@ -121,15 +121,23 @@ def table(rows: Sequence[Row], strategies: Sequence[str]) -> str:
 def _row(row: Row, colour: int) -> str:
     first, *rest = cells(row)
     verdict = "kept" if row.is_kept else "missed"
-    numbers = "".join(f"<td>{escape(cell)}</td>" for cell in rest)
-    median_ = (
+    return (
         f'<tr><th scope="row"><i class="key c{colour}"></i>{escape(row.label)}</th>'
-        f'<td class="{verdict}" title="the objective was {verdict}">{escape(first)}</td>{numbers}</tr>'
+        f'<td class="{verdict}" title="the objective was {verdict}">{escape(first)}</td>{cells_html(rest)}</tr>'
+        f"{extremes_html(extremes(row))}"
     )
-    return median_ + "".join(
-        f'<tr class="soft"><th scope="row">{escape(name)} of all tick phases</th>'
-        f"{''.join(f'<td>{escape(cell)}</td>' for cell in figures)}</tr>"
-        for name, figures in extremes(row)
+
+
+def cells_html(texts: Iterable[str]) -> str:
+    """Texts as the cells of a row."""
+    return "".join(f"<td>{escape(text)}</td>" for text in texts)
+
+
+def extremes_html(found: Iterable[tuple[str, Iterable[str]]]) -> str:
+    """Rows of the least and the most over all tick phases, below the row that they belong to."""
+    return "".join(
+        f'<tr class="soft"><th scope="row">{name} of all tick phases</th>{cells_html(figures)}</tr>'
+        for name, figures in found
     )
 
 

@@ -1,13 +1,13 @@
 """The page of a back-test: every candidate over all pools, then pool by pool."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from typing import Any
 
 from headway.simulate.report.charts import COLOURS, Place, cost_chart
 from headway.simulate.report.fleet import Total, totals
-from headway.simulate.report.page import document, over_time, percent, table
+from headway.simulate.report.page import cells_html, document, extremes_html, over_time, percent, table
 from headway.simulate.report.rows import Row
 
 POOLS_SHOWN = 40  # one by one; a page of a thousand is read by nobody and opened by no browser
@@ -134,21 +134,13 @@ def totals_table(found: Sequence[Total]) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in TOTAL_COLUMNS)
     body = "".join(
         f'<tr><th scope="row"><i class="key c{number % COLOURS}"></i>{escape(total.candidate)}</th>'
-        + _cells_row(total_cells(total))
-        + "".join(
-            f'<tr class="soft"><th scope="row">{name} of all tick phases</th>{_cells_row(cells)}'
-            for name, cells in total_extremes(total)
-        )
+        f"{cells_html(total_cells(total))}</tr>{extremes_html(total_extremes(total))}"
         for number, total in enumerate(found)
     )
     return (
         f'<div class="wide"><table><thead><tr><th scope="col">candidate</th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
-
-
-def _cells_row(cells: Iterable[str]) -> str:
-    return "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
 
 
 def skipped_section(skipped: Mapping[str, str]) -> str:

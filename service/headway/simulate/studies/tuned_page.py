@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from headway.simulate.report.fleet import totals
-from headway.simulate.report.page import cells, document
+from headway.simulate.report.page import cells, cells_html, document
 from headway.simulate.report.past import FOOT, POOLS_SHOWN, pool_section, skipped_section, totals_table
 from headway.simulate.report.rows import Row
 from headway.simulate.studies.tuning import Suggestion, Verdict
@@ -56,7 +56,7 @@ def _overview(suggestions: Sequence[Suggestion]) -> str:
 
 
 def _line(each: Suggestion) -> str:
-    cells = "".join(f"<td>{escape(cell)}</td>" for cell in (WORDS[each.verdict], change_of(each), *shown_cells(each)))
+    cells = cells_html((WORDS[each.verdict], change_of(each), *shown_cells(each)))
     return f'<tr title="{escape(each.why)}"><th scope="row">{escape(each.pool)}</th>{cells}</tr>'
 
 
