@@ -22,7 +22,7 @@ from headway.simulate.engine.results import Result
 from headway.simulate.engine.simulated_pool import PoolPlan
 from headway.simulate.engine.simulation import Rehearsal, simulate
 from headway.simulate.replay import RecordedJob
-from headway.simulate.studies.fixed_pool import fixed_pool
+from headway.simulate.studies.fixed_pool import smallest_fixed_pool
 from headway.simulate.workloads.jobs import Jobs
 from headway.strategies import load_strategies
 
@@ -155,14 +155,9 @@ def constant_pool(folder: Path, trace: str, objective_s: float) -> int:
     """The smallest constant pool that starts 99 % of the jobs in time, chosen with the whole trace known."""
     jobs = load(folder, trace)
     served = [RecordedJob(at_s=at_s, service_s=s) for at_s, s in zip(jobs.at_s, jobs.service_s, strict=True)]
-    least, most = 1, workers_max(trace)
-    while least < most:
-        middle = (least + most) // 2
-        if fixed_pool(served, workers=middle, objective_s=objective_s).in_time_fraction >= HINDSIGHT_FRACTION:
-            most = middle
-        else:
-            least = middle + 1
-    return least
+    return smallest_fixed_pool(
+        served, objective_s=objective_s, fraction=HINDSIGHT_FRACTION, workers_max=workers_max(trace)
+    ).workers
 
 
 def later_percent(result: Result, jobs: Jobs) -> float:

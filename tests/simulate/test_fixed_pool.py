@@ -43,6 +43,11 @@ def test_the_smallest_pool_reaches_the_fraction_and_no_smaller_one_does(fraction
     assert found.in_time_fraction >= fraction
 
 
+def test_a_pool_that_may_not_be_large_enough_is_as_large_as_it_may_be():
+    found = smallest_fixed_pool([job(0, 10)] * 4, objective_s=5, fraction=1.0, workers_max=3)
+    assert (found.workers, found.in_time_fraction) == (3, 0.75)
+
+
 jobs_of_any_kind = st.lists(
     st.builds(job, st.floats(0, 100, width=32), st.floats(0, 30, width=32)), min_size=1, max_size=30
 )

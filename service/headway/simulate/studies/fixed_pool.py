@@ -44,12 +44,15 @@ def fixed_pool(jobs: Sequence[RecordedJob], *, workers: int, objective_s: float)
     return FixedPool(workers=workers, in_time_fraction=in_time / len(waits), ends_at_s=ends_at_s)
 
 
-def smallest_fixed_pool(jobs: Sequence[RecordedJob], *, objective_s: float, fraction: float) -> FixedPool:
+def smallest_fixed_pool(
+    jobs: Sequence[RecordedJob], *, objective_s: float, fraction: float, workers_max: int | None = None
+) -> FixedPool:
     """The smallest pool that picks up at least ``fraction`` of ``jobs`` within ``objective_s``.
 
-    One more worker never makes any job wait longer, so the sizes can be halved; as many workers as jobs reach all.
+    One more worker never makes any job wait longer, so the sizes can be halved; as many workers as jobs reach all. With
+    ``workers_max``, at least 1, it is that large where no smaller one does.
     """
-    least, most = 1, max(len(jobs), 1)
+    least, most = 1, workers_max or max(len(jobs), 1)
     while least < most:
         middle = (least + most) // 2
         if fixed_pool(jobs, workers=middle, objective_s=objective_s).in_time_fraction >= fraction:
