@@ -2,9 +2,8 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, select, text
+from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.allocation.rollout import Progress
@@ -32,18 +31,13 @@ async def read_template_facts(conn: AsyncConnection, names: Collection[str]) -> 
     return {row.name: taken_from(TemplateFacts, row, job_limit=row.job_limit or "") for row in rows}
 
 
-async def running_workers(conn: AsyncConnection, pool: str) -> int:
-    """Workers of ``pool`` that run on known hosts."""
-    running = workers.c.state == WorkerState.RUNNING.value
-    return int((await conn.execute(_of_pool(pool, func.count()).where(running))).scalar_one())
-
-
 async def reported_workers(conn: AsyncConnection, pool: str) -> tuple[int, int]:
     """Workers of ``pool`` that run, and that start, on known hosts, as their agents last reported."""
     running, starting = (
         func.count().filter(workers.c.state == state.value) for state in (WorkerState.RUNNING, WorkerState.STARTING)
     )
-    row = (await conn.execute(_of_pool(pool, running, starting))).one()
+    of_pool = select(running, starting).select_from(workers.join(hosts)).where(workers.c.pool == pool, _IS_KNOWN)
+    row = (await conn.execute(of_pool)).one()
     return int(row[0]), int(row[1])
 
 
@@ -76,16 +70,6 @@ async def count_workers(conn: AsyncConnection, host_id: str) -> tuple[int, int]:
     own = func.count().filter(workers.c.host_id == host_id)
     row = (await conn.execute(select(func.count(), own).select_from(workers))).one()
     return int(row[0]), int(row[1])
-
-
-def _of_pool(pool: str, *columns: ColumnElement[Any]) -> Select[Any]:
-    """``columns`` of the workers of ``pool`` on known hosts."""
-    return (
-        select(*columns)
-        .select_from(workers)
-        .join(hosts, hosts.c.host_id == workers.c.host_id)
-        .where(workers.c.pool == pool, _IS_KNOWN)
-    )
 
 
 _FACTS = text(

@@ -12,7 +12,7 @@ from headway.scaling.measure import BucketRow
 from headway.scaling.metrics.unreported import unreported
 from headway.scaling.metrics.windows import WINDOWS_S, WindowMetrics, window_metrics
 from headway.store.engine import Connection, transaction
-from headway.store.hosts.template_counts import read_template_facts, running_workers
+from headway.store.hosts.template_counts import read_template_facts, reported_workers
 from headway.store.metrics.windows import WindowRows, measured_until_s, read_window_rows
 from headway.store.overview import TargetRow, read_queues, read_samples, read_target_history
 from headway.store.pools.profiles import get_profile
@@ -112,7 +112,8 @@ async def _slots(conn: Connection, pool: str, *, now_s: float) -> _Slots | None:
     if facts is None:
         return None
     history = await read_target_history(conn, pool=pool, from_s=now_s - HOUR_S)
-    return _Slots(history, facts.slots, await running_workers(conn, pool))
+    running_workers, _ = await reported_workers(conn, pool)
+    return _Slots(history, facts.slots, running_workers)
 
 
 async def _rows(conn: Connection, queues: Sequence[str], *, now_s: float) -> WindowRows:
