@@ -3,15 +3,15 @@
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.store.hosts.host_assignments import HostAssignments, read_standings, unknown
-from headway.store.hosts.host_reports import HostReport, record_reports
+from headway.store.hosts.host_reports import HostReport, Outcome, record_reports
 
 
 async def record_report(conn: AsyncConnection, report: HostReport) -> bool:
     """Make ``report`` what is known of its host. Returns whether it was; ``NotFound`` for an unknown host."""
-    recorded = await record_reports(conn, [report])
-    if recorded.unknown:
+    outcome = (await record_reports(conn, [report]))[report.host_id]
+    if outcome is Outcome.UNKNOWN:
         raise unknown(report.host_id)
-    return report.host_id in recorded.taken
+    return outcome is Outcome.TAKEN
 
 
 async def read_assignments(conn: AsyncConnection, host_id: str) -> HostAssignments:

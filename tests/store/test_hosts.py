@@ -25,7 +25,7 @@ from headway.scaling.model import (
 from headway.store.engine import Connection, Engine, transaction
 from headway.store.events.telemetry import upsert_activities
 from headway.store.hosts.forced_kills import read_forced
-from headway.store.hosts.host_reports import HostReport, record_reports
+from headway.store.hosts.host_reports import HostReport, Outcome, record_reports
 from headway.store.hosts.hosts import enrol, load_hosts, read_cluster_id
 from headway.store.overview import read_hosts
 from store.reporting import read_assignments, record_report
@@ -472,7 +472,8 @@ async def test_reports_of_many_hosts_are_taken_each_by_its_own_rules(conn: Conne
             report("nobody", 1, workers=(worker("w5"),)),
         ],
     )
-    assert (recorded.taken, recorded.late, recorded.unknown) == ({one, three}, {two}, {"nobody"})
+    taken = dict.fromkeys((one, three), Outcome.TAKEN)
+    assert recorded == {**taken, two: Outcome.LATE, "nobody": Outcome.UNKNOWN}
     found = {host.host_id: [(each.worker_id, each.state) for each in host.workers] for host in await load_hosts(conn)}
     assert found == {
         one: [("w2", WorkerState.DRAINING)],
@@ -488,8 +489,7 @@ async def test_of_many_reports_none_waits_for_who_writes_to_its_host(engine: Eng
     async with transaction(engine) as tick, transaction(engine) as conn:
         await tick.execute(text("update hosts set assignment_revision = 1 where host_id = :one"), {"one": one})
         recorded = await record_reports(conn, [report(one), report(two)])
-        assert (recorded.taken, recorded.locked) == ({two}, {one})
-        assert recorded.late == recorded.unknown == frozenset()
+        assert recorded == {one: Outcome.LOCKED, two: Outcome.TAKEN}
 
 
 async def test_a_worker_that_did_not_change_is_not_written_again(conn: Connection) -> None:

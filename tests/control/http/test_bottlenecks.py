@@ -13,7 +13,7 @@ from headway.scaling.decisions.bottlenecks import bottlenecks_of
 from headway.scaling.model import Decision, HostCapacity, StartFailure, Step, Template, Worker, WorkerState
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine, transaction
-from headway.store.hosts.host_reports import HostReport, record_reports
+from headway.store.hosts.host_reports import HostReport, Outcome, record_reports
 from support.seed import Seed
 
 
@@ -51,7 +51,7 @@ async def reported(engine: Engine, *workers: Worker, sequence: int = 1) -> None:
         workers=workers,
     )
     async with transaction(engine) as conn:
-        assert (await record_reports(conn, [report])).taken == {"id-a"}
+        assert await record_reports(conn, [report]) == {"id-a": Outcome.TAKEN}
 
 
 async def seen_rules(engine: Engine) -> dict[tuple[str, str], str]:

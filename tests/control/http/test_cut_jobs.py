@@ -19,7 +19,7 @@ from headway.scaling.model import CutCause, CutJob, HostCapacity, Inability, Run
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine, transaction
 from headway.store.hosts.host_assignments import read_standings
-from headway.store.hosts.host_reports import HostReport, record_reports
+from headway.store.hosts.host_reports import HostReport, Outcome, record_reports
 from headway.store.hosts.job_cuts import list_cuts
 from support.seed import Seed
 
@@ -63,7 +63,7 @@ async def reported(engine: Engine, *cuts: CutJob, sequence: int = 1, **values: A
         **values,
     )
     async with transaction(engine) as conn:
-        assert (await record_reports(conn, [report])).taken == {"id-a"}
+        assert await record_reports(conn, [report]) == {"id-a": Outcome.TAKEN}
 
 
 # --- kept ------------------------------------------------------------------------------------------------------------

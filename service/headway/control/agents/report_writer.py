@@ -8,7 +8,6 @@ Postgres finds that the stored report is another one, and the whole of it is wri
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum, auto
 
 from headway.control.agents.batcher import Batcher
 from headway.errors import HeadwayError, Invalid, Unavailable
@@ -16,7 +15,7 @@ from headway.scaling.fields import taken_from
 from headway.scaling.model import HostCapacity
 from headway.store.engine import Engine, transaction
 from headway.store.hosts.host_assignments import unknown
-from headway.store.hosts.host_reports import HostReport, Pulse, Recorded, record_reports
+from headway.store.hosts.host_reports import HostReport, Outcome, Pulse, record_reports
 
 REPORT_WRITERS = 1  # two could wait for each other's hosts
 REPORT_WRITER_REST_S = 0.1  # a transaction costs as much as a dozen reports in it; an evaluation reads each 5 s
@@ -39,15 +38,6 @@ class ReportHeartbeat:
     capacity: HostCapacity
     content: bytes
     """Empty where the report holds events: then it is needed whole."""
-
-
-class _Outcome(Enum):
-    TAKEN = auto()
-    LATE = auto()
-    ASTRAY = auto()
-    LOCKED = auto()
-    UNKNOWN = auto()
-    SPOILT = auto()
 
 
 class ReportWriter:
@@ -73,7 +63,7 @@ class ReportWriter:
         is_as_before = bool(content) and (boot_id, content) == (beat.boot_id, beat.content)
         if not is_as_before or beat.sequence <= follows:
             return False
-        if await self._ask(taken_from(Pulse, beat, follows=follows)) is not _Outcome.TAKEN:
+        if await self._ask(taken_from(Pulse, beat, follows=follows)) is not Outcome.TAKEN:
             return False
         self._remember(beat)
         return True
@@ -87,44 +77,44 @@ class ReportWriter:
             Unavailable: its row is locked for long.
         """
         outcome = await self._ask(report)
-        if outcome is _Outcome.SPOILT:
+        if outcome is None:
             raise Invalid(f"what host_id={report.host_id} reports cannot be written: see the control plane's log")
-        if outcome is _Outcome.UNKNOWN:
+        if outcome is Outcome.UNKNOWN:
             raise unknown(report.host_id)
-        if outcome is _Outcome.TAKEN:
+        if outcome is Outcome.TAKEN:
             self._remember(beat)
-        return outcome is _Outcome.TAKEN
+        return outcome is Outcome.TAKEN
 
     def _remember(self, beat: ReportHeartbeat) -> None:
         if len(self._written) >= HOSTS_MAX:
             self._written.clear()
         self._written[beat.host_id] = (beat.boot_id, beat.sequence, beat.content)
 
-    async def _ask(self, reports: HostReport | Pulse) -> _Outcome:
+    async def _ask(self, reports: HostReport | Pulse) -> Outcome | None:
         line = self._long if isinstance(reports, HostReport) and _rows(reports) > REPORT_LONG_ROWS else self._line
         for _ in range(REPORT_WRITER_TRIES_MAX):
             outcome = await line.ask(reports.host_id, reports)
-            if outcome is not _Outcome.LOCKED:
+            if outcome is not Outcome.LOCKED:
                 return outcome
         raise Unavailable(f"what is known of host_id={reports.host_id} is being written for long: try again")
 
-    async def _record(self, reports: Mapping[str, HostReport | Pulse]) -> Mapping[str, _Outcome]:
+    async def _record(self, reports: Mapping[str, HostReport | Pulse]) -> Mapping[str, Outcome | None]:
+        """What became of ``reports``, by host; ``None`` of one that Postgres does not take."""
         try:
             async with transaction(self._engine) as connection:
-                recorded = await record_reports(connection, list(reports.values()))
+                return await record_reports(connection, list(reports.values()))
         except HeadwayError:
             raise  # Postgres is away, or gave up: no report is to blame
         except Exception:
             if len(reports) > 1:
                 return await self._record_apart(reports)
             log.exception("a report cannot be written host_id=%s", next(iter(reports)))
-            return dict.fromkeys(reports, _Outcome.SPOILT)
-        return _outcomes(recorded)
+            return dict.fromkeys(reports)
 
-    async def _record_apart(self, reports: Mapping[str, HostReport | Pulse]) -> Mapping[str, _Outcome]:
+    async def _record_apart(self, reports: Mapping[str, HostReport | Pulse]) -> Mapping[str, Outcome | None]:
         """Write ``reports`` in halves, until what spoils it is alone: one host must not silence the others."""
         hosts = list(reports)
-        outcomes: dict[str, _Outcome] = {}
+        outcomes: dict[str, Outcome | None] = {}
         for half in (hosts[: len(hosts) // 2], hosts[len(hosts) // 2 :]):
             outcomes.update(await self._record({host_id: reports[host_id] for host_id in half}))
         return outcomes
@@ -132,13 +122,3 @@ class ReportWriter:
 
 def _rows(report: HostReport) -> int:
     return len(report.workers) + len(report.templates) + len(report.start_ups) + len(report.exits)
-
-
-def _outcomes(recorded: Recorded) -> dict[str, _Outcome]:
-    return {
-        **dict.fromkeys(recorded.taken, _Outcome.TAKEN),
-        **dict.fromkeys(recorded.late, _Outcome.LATE),
-        **dict.fromkeys(recorded.astray, _Outcome.ASTRAY),
-        **dict.fromkeys(recorded.locked, _Outcome.LOCKED),
-        **dict.fromkeys(recorded.unknown, _Outcome.UNKNOWN),
-    }

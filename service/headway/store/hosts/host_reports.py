@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from enum import Enum, auto
 from typing import Any
 
 from sqlalchemy import Text, bindparam, func, select, text
@@ -62,18 +63,18 @@ class HostReport:
     """From where it came."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """What became of reports, by host."""
+class Outcome(Enum):
+    """What became of a report."""
 
-    taken: frozenset[str]
-    late: frozenset[str]
-    """Older than another report of the same boot: nothing was changed."""
-    astray: frozenset[str]
-    """Of pulses: what is known is not the report that they follow. A whole report is needed."""
-    locked: frozenset[str]
+    TAKEN = auto()
+    LATE = auto()
+    """It is older than another report of the same boot: nothing was changed."""
+    ASTRAY = auto()
+    """Of a pulse: what is known is not the report that it follows. A whole report is needed."""
+    LOCKED = auto()
     """Somebody else writes what is known of the host: ask again."""
-    unknown: frozenset[str]
+    UNKNOWN = auto()
+    """No host has its id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,27 +89,23 @@ class Pulse:
     capacity: HostCapacity
 
 
-async def record_reports(conn: AsyncConnection, received: Sequence[HostReport | Pulse]) -> Recorded:
+async def record_reports(conn: AsyncConnection, received: Sequence[HostReport | Pulse]) -> dict[str, Outcome]:
     """Make each of ``received`` what is known of its host, and hold the host for known for another lease.
 
     At most one a host. None waits for whoever else writes to its host, so that this transaction and one that writes to
     many hosts cannot wait for each other.
+
+    Returns:
+        Host id -> what became of its report.
     """
     bounds = await _bounds(conn, [each.host_id for each in received if isinstance(each, HostReport)])
     kept = [_within(each, bounds.get(each.host_id)) if isinstance(each, HostReport) else each for each in received]
     reports = [each for each in kept if isinstance(each, HostReport)]
     pulses = {each.host_id for each in received if isinstance(each, Pulse)}
     rows = [_host_to_json(each) if isinstance(each, HostReport) else _measured_to_json(each) for each in kept]
-    found = (await conn.execute(_RECORD, {"rows": rows, "lease_s": HOST_LEASE_S})).all()
-    left = {row.host_id for row in found if row.is_free and not row.is_taken}
-    recorded = Recorded(
-        taken=frozenset(row.host_id for row in found if row.is_taken),
-        late=frozenset(left - pulses),
-        astray=frozenset(left & pulses),
-        locked=frozenset(row.host_id for row in found if row.is_known and not row.is_free),
-        unknown=frozenset(row.host_id for row in found if not row.is_known),
-    )
-    taken = [report for report in reports if report.host_id in recorded.taken]
+    found = await conn.execute(_RECORD, {"rows": rows, "lease_s": HOST_LEASE_S})
+    outcomes = {row.host_id: _outcome(row, is_pulse=row.host_id in pulses) for row in found}
+    taken = [report for report in reports if outcomes[report.host_id] is Outcome.TAKEN]
     if taken:
         await _replace_workers(conn, taken)
     for report in taken:
@@ -118,7 +115,17 @@ async def record_reports(conn: AsyncConnection, received: Sequence[HostReport | 
     await learn_start_ups(conn, ((report.host_id, report.start_ups) for report in taken))
     await learn_exits(conn, ((report.host_id, report.exits) for report in taken))
     await record_cuts(conn, ((each.host_id, each.received_at_s, cut) for each in taken for cut in each.cuts))
-    return recorded
+    return outcomes
+
+
+def _outcome(row: Any, *, is_pulse: bool) -> Outcome:
+    if not row.is_known:
+        return Outcome.UNKNOWN
+    if not row.is_free:
+        return Outcome.LOCKED
+    if row.is_taken:
+        return Outcome.TAKEN
+    return Outcome.ASTRAY if is_pulse else Outcome.LATE
 
 
 async def _bounds(conn: AsyncConnection, host_ids: Sequence[str]) -> Mapping[str, Any]:
