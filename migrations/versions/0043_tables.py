@@ -1,14 +1,9 @@
-"""The oldest tables that are upgraded. A new database gets today's at once, from ``store/migrate.py``.
-
-Revision ID: 0043
-"""
+"""The oldest tables that are upgraded. A new database gets today's at once, from ``store/migrate.py``."""
 
 from alembic import op
 
 revision = "0043"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

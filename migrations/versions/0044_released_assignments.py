@@ -1,15 +1,10 @@
-"""Which pools a host ran before: its draining workers still report jobs of their queues.
-
-Revision ID: 0044
-"""
+"""Which pools a host ran before: its draining workers still report jobs of their queues."""
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0044"
 down_revision = "0043"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

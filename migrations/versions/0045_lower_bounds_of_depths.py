@@ -1,15 +1,10 @@
-"""Lower bounds of waiting jobs and of jobs in flight, where the exact numbers are not known.
-
-Revision ID: 0045
-"""
+"""Lower bounds of waiting jobs and of jobs in flight, where the exact numbers are not known."""
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0045"
 down_revision = "0044"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

@@ -1,7 +1,4 @@
-"""Who says whether a worker is busy, how old that was when its host reported it, and which jobs it named.
-
-Revision ID: 0046
-"""
+"""Who says whether a worker is busy, how old that was when its host reported it, and which jobs it named."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -9,8 +6,6 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 revision = "0046"
 down_revision = "0045"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

@@ -1,15 +1,10 @@
-"""Jobs that ends of workers have cut, workers that people want to be killed, and what workers leave behind.
-
-Revision ID: 0047
-"""
+"""Jobs that ends of workers have cut, workers that people want to be killed, and what workers leave behind."""
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0047"
 down_revision = "0046"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

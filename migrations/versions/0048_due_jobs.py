@@ -1,7 +1,4 @@
-"""When the delayed jobs of a queue are due, by its newest reading.
-
-Revision ID: 0048
-"""
+"""When the delayed jobs of a queue are due, by its newest reading."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -9,8 +6,6 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 revision = "0048"
 down_revision = "0047"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

@@ -1,15 +1,10 @@
-"""What keeps workers from taking jobs of a queue, by the word of its broker, and which pools start nobody for it.
-
-Revision ID: 0049
-"""
+"""What keeps workers from taking jobs of a queue, by the word of its broker, and which pools start nobody for it."""
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0049"
 down_revision = "0048"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

@@ -1,16 +1,11 @@
 """Why starts of workers fail, by a code of a fixed list, how many workers get the jobs of a queue at a time, and which
-worker moves jobs that are due into their queue.
-
-Revision ID: 0051
-"""
+worker moves jobs that are due into their queue."""
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0051"
 down_revision = "0050"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

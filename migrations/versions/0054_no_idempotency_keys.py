@@ -1,14 +1,9 @@
-"""No write takes an idempotency key.
-
-Revision ID: 0054
-"""
+"""No write takes an idempotency key."""
 
 from alembic import op
 
 revision = "0054"
 down_revision = "0053"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
