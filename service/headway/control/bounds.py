@@ -1,6 +1,10 @@
 """How much this control plane takes of what others may name at will. Each field has a setting of its name."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
+
+from headway.errors import Invalid
 
 BIGINT_MAX = 2**63 - 1  # as Postgres has it
 THREAD_BYTES = 64 * 1024  # reading more takes milliseconds, which evaluations and polls should not wait for
@@ -41,3 +45,10 @@ class Bounds:
 
 
 DEFAULT = Bounds()
+
+
+def refuse(breaches: Iterable[str]) -> None:
+    """Return if there are no ``breaches``. Raises ``Invalid`` with the first ``BREACHES_MAX``; no others are made."""
+    found = list(islice(breaches, BREACHES_MAX))
+    if found:
+        raise Invalid(*found)

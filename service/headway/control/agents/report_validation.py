@@ -4,12 +4,11 @@ Reports of many hosts are written together, and every pool is placed by all of t
 take, or a host with endless cores, would be everybody's trouble. So the server refuses it, to the host that sent it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from headway.control.agents.report_writer import ReportHeartbeat
-from headway.control.bounds import BIGINT_MAX, BREACHES_MAX, TEXT_CHARS_MAX, Bounds
-from headway.errors import Invalid
+from headway.control.bounds import BIGINT_MAX, TEXT_CHARS_MAX, Bounds, refuse
 from headway.scaling.model import STRICT_QUEUES_MAX, CutJob, Exit, HostCapacity, RunningJob, StartUp, Template, Worker
 from headway.scaling.profile_keys.rules import PATH_NAME, is_path_name
 from headway.store.hosts.host_reports import HostReport
@@ -23,7 +22,7 @@ DURATION_MAX_S = 1e10  # three hundred years: no process is older
 
 def check_names(**names: str) -> None:
     """Refuse names that are missing or no names. Raises ``Invalid``."""
-    _refuse(f"{key} {_why_no_name(value)}" for key, value in names.items() if _why_no_name(value))
+    refuse(f"{key} {_why_no_name(value)}" for key, value in names.items() if _why_no_name(value))
 
 
 def check_host_name(name: str) -> None:
@@ -33,7 +32,7 @@ def check_host_name(name: str) -> None:
         Invalid: it is none of those that the HTTP API can be asked for.
     """
     if not is_path_name(name):
-        _refuse([f"host_name must be {PATH_NAME}"])
+        refuse([f"host_name must be {PATH_NAME}"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,7 @@ class Size:
 
 def check_size(size: Size, bounds: Bounds) -> None:
     """Refuse a report of more than one host may send, before any of it is read. Raises ``Invalid``."""
-    _refuse(
+    refuse(
         f"host reports {count} {what}, at most {most} are taken: have fewer, or raise {setting} of the control plane"
         for what, count, most, setting in (
             ("workers", size.workers, bounds.workers_per_host_max, "HEADWAY_WORKERS_PER_HOST"),
@@ -69,18 +68,12 @@ def check_size(size: Size, bounds: Bounds) -> None:
 
 def check_heartbeat(heartbeat: ReportHeartbeat) -> None:
     """Refuse what must not be written with others' heartbeats. Raises ``Invalid``."""
-    _refuse(_heartbeat_breaches(heartbeat))
+    refuse(_heartbeat_breaches(heartbeat))
 
 
 def check_report(report: HostReport) -> None:
     """Refuse what must not be written with others' reports; its heartbeat is checked apart. Raises ``Invalid``."""
-    _refuse(_report_breaches(report))
-
-
-def _refuse(breaches: Iterable[str]) -> None:
-    found = [breach for breach, _ in zip(breaches, range(BREACHES_MAX), strict=False)]
-    if found:
-        raise Invalid(*found)
+    refuse(_report_breaches(report))
 
 
 def _heartbeat_breaches(heartbeat: ReportHeartbeat) -> Iterator[str]:

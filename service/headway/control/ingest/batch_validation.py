@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from headway.control.bounds import BIGINT_MAX, BREACHES_MAX, TEXT_CHARS_MAX
+from headway.control.bounds import BIGINT_MAX, TEXT_CHARS_MAX, refuse
 from headway.control.ingest.clock_skew import CLOCK_WRONG_S, corrected, corrected_enqueued
 from headway.control.ingest.job_classes import JobClasses
 from headway.errors import Invalid
@@ -59,13 +59,7 @@ def check(batch: TelemetryBatch) -> None:
         Invalid: the batch is too large, or a value of it can be no queue, no time or no count.
     """
     check_size(max(items(batch), _unstored_items(batch)), producer=batch.producer)
-    breaches = []
-    for breach in _breaches(batch):
-        breaches.append(breach)
-        if len(breaches) == BREACHES_MAX:
-            break
-    if breaches:
-        raise Invalid(*breaches)
+    refuse(_breaches(batch))
 
 
 def check_size(count: int, *, producer: str) -> None:
