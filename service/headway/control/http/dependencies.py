@@ -11,10 +11,9 @@ from pydantic_core import from_json
 from starlette.requests import ClientDisconnect
 
 from headway.control.auth.authenticator import Authenticator, Caller
-from headway.control.auth.failed_sign_ins import address_of
 from headway.control.bounds import THREAD_BYTES, Bounds
 from headway.control.http.connections import Connections
-from headway.control.http.middleware import CALLER
+from headway.control.http.middleware import CALLER, address_in
 from headway.control.http.overview.broadcaster import Feed
 from headway.control.http.overview.overview_builder import OverviewBuilder
 from headway.control.http.overview.totals_cache import TotalsCache
@@ -64,8 +63,7 @@ async def _context(request: Request) -> ApiContext:
     caller: Caller | None = request.scope.get(CALLER)
     if caller is not None:
         return replace(context, actor=caller.actor, caller=caller)
-    address = address_of(request.client.host if request.client else "")
-    return replace(context, actor=Actor(context.actor, address=address or None))
+    return replace(context, actor=Actor(context.actor, address=address_in(request.scope) or None))
 
 
 WithContext = Annotated[ApiContext, Depends(_context)]

@@ -134,8 +134,8 @@ class RequestGuard:
         """Who shows a token, or else the cookie of a session."""
         session = None if "authorization" in headers else session_shown(scope)
         if session is None:
-            return await self._callers.signed_in(_shown(headers), address=_address(scope), what=what)
-        caller = await self._callers.by_session(session, address=_address(scope), what=what)
+            return await self._callers.signed_in(_shown(headers), address=address_in(scope), what=what)
+        caller = await self._callers.by_session(session, address=address_in(scope), what=what)
         # A browser sends the cookie with whatever any page asks of this address: only a page of ours may ask.
         require_own_page(headers, session, is_write=scope["method"] not in SAFE_METHODS)
         return caller
@@ -152,13 +152,14 @@ class RequestGuard:
             raise Forbidden(f"a page of {headers.get('origin', 'another site')!r} may not change anything here")
 
 
-def _address(scope: Scope) -> str:
+def address_in(scope: Scope) -> str:
+    """The address of whoever makes the request; empty where that is not known."""
     return address_of(scope["client"][0] if scope.get("client") else "")
 
 
 def _who(caller: Caller | None, scope: Scope) -> str:
     """Whose refusals are counted together."""
-    return _address(scope) if caller is None else caller.paced_as(_address(scope))
+    return address_in(scope) if caller is None else caller.paced_as(address_in(scope))
 
 
 def _shown(headers: Headers) -> str | None:

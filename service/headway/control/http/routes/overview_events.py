@@ -5,9 +5,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from headway.control.auth.failed_sign_ins import address_of
 from headway.control.http.dependencies import WithContext
 from headway.control.http.event_stream import EventStream
+from headway.control.http.middleware import address_in
 from headway.control.http.problems import declared
 from headway.errors import Invalid, Overloaded
 
@@ -16,8 +16,7 @@ router = APIRouter(tags=["overview"])
 
 async def _place(context: WithContext, request: Request) -> AsyncIterator[None]:
     # Here, because once the stream has begun its status has been sent. It ends with the answer.
-    address = address_of(request.client.host if request.client else "")
-    with context.feed.place(context.caller.paced_as(address)):
+    with context.feed.place(context.caller.paced_as(address_in(request.scope))):
         yield
 
 

@@ -2,9 +2,9 @@
 
 from fastapi import Request, Response, status
 
-from headway.control.auth.failed_sign_ins import address_of
 from headway.control.auth.sessions import sign_in, sign_out
 from headway.control.http.dependencies import WithContext, body_of, model_of, operations, taking
+from headway.control.http.middleware import address_in
 from headway.control.http.problems import declared
 from headway.control.http.schemas.session_bodies import AccountOut, SessionBody
 from headway.control.http.session_cookie import (
@@ -40,8 +40,7 @@ async def create_session(context: WithContext, request: Request, response: Respo
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
         raise Invalid(f"body: send JSON, as Content-Type: {JSON}")
     token = await body_of(request, lambda body: model_of(SessionBody, body).token)
-    address = address_of(request.client.host if request.client else "")
-    caller, secret = await sign_in(context.callers, context.engine, token.strip(), address=address)
+    caller, secret = await sign_in(context.callers, context.engine, token.strip(), address=address_in(request.scope))
     response.headers.append("Set-Cookie", session_set(request.scope, secret, for_s=SESSION_S))
     response.headers["Cache-Control"] = "no-store"
     return AccountOut.of(caller, context.callers, csrf=csrf_of(secret))
