@@ -43,7 +43,7 @@ def cuts(fleet: WorkerManager) -> list[tuple[CutCause, str | None, bool]]:
 
 def running(fleet: WorkerManager, activity: Activity) -> int:
     """The pid of a worker that runs and of which that is known."""
-    fleet.cuts.go_by(lambda _: activity)
+    fleet.cuts.activity = lambda _: activity
     fleet.act([start()])
     reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
     return fleet.workers()[0].pid
@@ -327,7 +327,7 @@ def test_a_worker_that_was_taken_over_and_is_killed_has_lost_what_it_had(
         fleet.act([start(is_burst=is_burst)])
         reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
     with stage.fleet(template(READY + SLEEP, ready=PRINTS_READY)) as fleet:
-        fleet.cuts.go_by(lambda _: activity)
+        fleet.cuts.activity = lambda _: activity
         killed(fleet.workers()[0].pid)
         reconcile_until(fleet, lambda: fleet.running() == ())
         assert cuts(fleet) == found
@@ -337,7 +337,7 @@ def test_a_worker_that_was_taken_over_and_asked_to_stop_did_as_it_was_asked(stag
     with stage.fleet(template(READY + SLEEP, ready=PRINTS_READY)) as fleet:
         pid = running(fleet, BY_BROKER)
     with stage.fleet(template(READY + SLEEP, ready=PRINTS_READY)) as fleet:
-        fleet.cuts.go_by(lambda _: BY_BROKER)
+        fleet.cuts.activity = lambda _: BY_BROKER
         fleet.drain_all()
         os.waitpid(pid, 0)
         reconcile_until(fleet, lambda: fleet.workers() == ())

@@ -54,7 +54,7 @@ def asked_once(stage: Stage, fleet: WorkerManager) -> int:
 
 def test_a_worker_that_drains_and_is_known_to_have_no_job_is_asked_again(stage: Stage) -> None:
     with stage.fleet(unresponsive()) as fleet:
-        fleet.cuts.go_by(known(stage, IDLE))
+        fleet.cuts.activity = known(stage, IDLE)
         pid = asked_once(stage, fleet)
         stage.clock.ahead_s += IDLE_STOP_REPEATED_AFTER_S - 5.0
         assert not fleet.scan()
@@ -68,7 +68,7 @@ def test_so_it_is_by_the_next_agent(stage: Stage) -> None:
     with stage.fleet(unresponsive()) as fleet:
         pid = asked_once(stage, fleet)
     with stage.fleet(unresponsive()) as fleet:
-        fleet.cuts.go_by(known(stage, IDLE))
+        fleet.cuts.activity = known(stage, IDLE)
         assert not fleet.scan()
         assert runs(pid)
         stage.clock.ahead_s += IDLE_STOP_REPEATED_AFTER_S + 1.0
@@ -79,7 +79,7 @@ def test_so_it_is_by_the_next_agent(stage: Stage) -> None:
 @pytest.mark.parametrize("activity", [NOT_KNOWN, replace(IDLE, is_busy=True)])
 def test_a_worker_that_may_have_a_job_gets_no_second_signal(stage: Stage, activity: Activity) -> None:
     with stage.fleet(unresponsive()) as fleet:
-        fleet.cuts.go_by(known(stage, activity))
+        fleet.cuts.activity = known(stage, activity)
         pid = asked_once(stage, fleet)
         stage.clock.ahead_s += 7 * 86_400.0
         assert not fleet.scan()
@@ -89,7 +89,7 @@ def test_a_worker_that_may_have_a_job_gets_no_second_signal(stage: Stage, activi
 def test_nor_does_one_that_had_no_job_before_it_was_asked(stage: Stage) -> None:
     """It may have begun one since."""
     with stage.fleet(unresponsive()) as fleet:
-        fleet.cuts.go_by(known(stage, IDLE, age_s=IDLE_STOP_REPEATED_AFTER_S + 10.0))
+        fleet.cuts.activity = known(stage, IDLE, age_s=IDLE_STOP_REPEATED_AFTER_S + 10.0)
         pid = asked_once(stage, fleet)
         stage.clock.ahead_s += IDLE_STOP_REPEATED_AFTER_S + 5.0
         assert not fleet.scan()
@@ -120,7 +120,7 @@ def test_a_worker_that_was_perhaps_never_signalled_is_asked_as_soon_as_it_is_kno
         assert not fleet.scan(), "whether it has a job is not known"
         assert runs(worker.pid)
     with stage.fleet(unresponsive(1)) as fleet:
-        fleet.cuts.go_by(known(stage, IDLE))
+        fleet.cuts.activity = known(stage, IDLE)
         stage.clock.ahead_s += STOP_REPEATED_AFTER_S + 1.0
         fleet.scan()
         reconcile_until(fleet, lambda: fleet.workers() == ())
@@ -130,7 +130,7 @@ def test_a_worker_that_was_perhaps_never_signalled_is_asked_as_soon_as_it_is_kno
 def test_a_worker_that_is_asked_again_has_its_drain_time_again_once(stage: Stage) -> None:
     """It may have begun a job because the first signal had no effect; a worker that ignores each is killed."""
     with stage.fleet(unresponsive(1_000_000, drain_timeout_s=100.0)) as fleet:
-        fleet.cuts.go_by(known(stage, IDLE))
+        fleet.cuts.activity = known(stage, IDLE)
         pid = asked_once(stage, fleet)
         for _ in range(3):  # asked again after 40, 80 and 120 s
             stage.clock.ahead_s += 40.0

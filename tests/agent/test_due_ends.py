@@ -46,7 +46,7 @@ def test_a_worker_whose_end_was_due_is_started_again_without_a_back_off(
     """It was a crash loop, with pauses of up to five minutes. An empty queue ends each as soon as it has started."""
     with stage.fleet(rq(tmp_path, *words)) as fleet:
         if has_ended_a_job:
-            fleet.cuts.go_by(lambda _: ENDED_ONE)
+            fleet.cuts.activity = lambda _: ENDED_ONE
         fleet.act([start()])
         reconcile_until(fleet, lambda: fleet.workers() == ())
         assert not fleet._gate.backoff.pauses

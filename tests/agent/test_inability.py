@@ -230,8 +230,7 @@ class Monitored:
 
     def restart(self) -> None:
         self.reporters = FakeReporters()
-        self.monitor = Monitor(self.folder, clock=lambda: self.now_s)
-        self.monitor.listen_to(self.reporters)
+        self.monitor = Monitor(self.folder, self.reporters, clock=lambda: self.now_s)
 
     def poll(self, polls: int = 1, *, queues: tuple[str, ...] | None = None) -> Inability | None:
         known = self.watched.template
@@ -256,9 +255,11 @@ def test_an_agent_that_takes_over_a_worker_without_consumers_knows_so_at_once(mo
     assert monitored.poll(3, queues=()) is Inability.CONSUMERS_CANCELLED
     monitored.restart()
     assert monitored.poll() is Inability.CONSUMERS_CANCELLED, "before its first report"
-    assert monitored.monitor.spared() == {monitored.watched.record.worker_id}, "the control plane may know the reason"
+    assert monitored.monitor.inabilities.spared(now_s=monitored.now_s) == {monitored.watched.record.worker_id}, (
+        "the control plane may know the reason"
+    )
     assert monitored.poll(3, queues=()) is Inability.CONSUMERS_CANCELLED
-    assert monitored.monitor.spared() == frozenset()
+    assert monitored.monitor.inabilities.spared(now_s=monitored.now_s) == frozenset()
     assert monitored.poll(queues=("mail",)) is None
 
 

@@ -510,7 +510,7 @@ def test_a_daemon_of_a_job_of_a_worker_that_was_taken_over_is_its_own_affair(
     waiting_for_end = threading.Thread(target=os.waitpid, args=(worker.pid, 0))
     waiting_for_end.start()  # it is the test's child, which nobody else waits for
     with stage.fleet(later) as fleet:
-        fleet.cuts.go_by(lambda _: activity)
+        fleet.cuts.activity = lambda _: activity
         fleet.drain_all()
         reconcile_until(fleet, lambda: fleet.workers() == ())
         fleet.scan()

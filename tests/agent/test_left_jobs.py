@@ -62,7 +62,7 @@ class Rq:
         return worker.pid
 
     def watch(self, fleet: WorkerManager) -> None:
-        fleet.cuts.go_by(lambda _: self.activity())
+        fleet.cuts.activity = lambda _: self.activity()
 
     def kill_worker(self, fleet: WorkerManager) -> None:
         os.kill(self.start(fleet), signal.SIGKILL)

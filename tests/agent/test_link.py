@@ -234,9 +234,9 @@ def started(job_id: str) -> JobEvent:
 
 def test_events_of_jobs_arrive_in_order_under_the_name_of_the_host(tmp_path: Path, control: FakeControl) -> None:
     with serving(control) as port, linked(tmp_path, port) as (link, _):
-        link.send([started("1"), started("2")])
+        link.events.send([started("1"), started("2")])
         eventually(lambda: len(control.batches) == 1)
-        link.send([started("3")])
+        link.events.send([started("3")])
         eventually(lambda: len(control.batches) == 2)
     assert [each.job_id for batch in control.batches for each in batch.events] == ["1", "2", "3"]
     assert [batch.sequence for batch in control.batches] == [1, 2]
@@ -246,7 +246,7 @@ def test_events_of_jobs_arrive_in_order_under_the_name_of_the_host(tmp_path: Pat
 def test_events_of_a_time_without_a_control_plane_arrive_when_it_is_back(tmp_path: Path, control: FakeControl) -> None:
     control.fails_with = grpc.StatusCode.UNAVAILABLE
     with serving(control) as port, linked(tmp_path, port) as (link, _):
-        link.send([started("1")])
+        link.events.send([started("1")])
         eventually(lambda: control.failed >= 3)
         control.fails_with = None
         eventually(lambda: len(control.batches) == 1)
@@ -260,10 +260,10 @@ def test_what_is_refused_holds_up_nothing(
     with serving(control) as port, linked(tmp_path, port) as (link, _):
         eventually(lambda: bool(control.reports))
         control.fails_with = grpc.StatusCode.PERMISSION_DENIED
-        link.send([started("1")])
+        link.events.send([started("1")])
         eventually(lambda: control.refused_batches >= 1)
         control.fails_with = None
-        link.send([started("2")])
+        link.events.send([started("2")])
         eventually(lambda: len(control.batches) == 1)
     assert [each.job_id for each in control.batches[0].events] == ["2"]
 
@@ -271,5 +271,5 @@ def test_what_is_refused_holds_up_nothing(
 def test_what_is_left_is_sent_before_the_agent_ends(tmp_path: Path, control: FakeControl) -> None:
     with serving(control) as port, linked(tmp_path, port) as (link, _):
         eventually(lambda: bool(control.reports))
-        link.send([started("1")])
+        link.events.send([started("1")])
     assert [each.job_id for batch in control.batches for each in batch.events] == ["1"]

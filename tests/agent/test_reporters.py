@@ -45,9 +45,7 @@ def pipes(tmp_path: Path) -> list[str]:
 
 
 def watch(stage: Stage, fleet: WorkerManager) -> Monitor:
-    monitor = Monitor(stage.folder, clock=stage.clock)
-    monitor.listen_to(fleet.reporters)
-    return monitor
+    return Monitor(stage.folder, fleet.reporters, clock=stage.clock)
 
 
 def is_idle(fleet: WorkerManager, monitor: Monitor) -> bool:

@@ -71,11 +71,13 @@ class AgentSetup:
 class Agent:
     """Runs the workers of one host until it is asked to stop."""
 
+    _measures: Monitor
+    """Made as this agent begins to run: it goes by what workers report."""
+
     def __init__(self, setup: AgentSetup, *, wakes: WakePipe, clock: Callable[[], float] = procfs.since_boot_s) -> None:
         self._setup = setup
         self._wakes = wakes
         self._clock = clock
-        self._measures = Monitor(setup.folder, clock=clock)
         self._recycling = Recycling()
         self._begun_work = BegunWork()
         self._isolation = Isolation()
@@ -115,8 +117,8 @@ class Agent:
             )
             fleet.adopt()
             fleet.use(self._host_file)
-            self._measures.listen_to(fleet.reporters)
-            fleet.cuts.go_by(self._measures.activity)
+            self._measures = Monitor(setup.folder, fleet.reporters, clock=self._clock)
+            fleet.cuts.activity = self._measures.activity
             contact = Contact(setup.folder, clock=self._clock)
             link = ControlSession(
                 ControlClient(*setup.control, token=setup.token, clock=self._clock, tls=setup.tls),
@@ -188,7 +190,7 @@ class Agent:
 
     def _take_orders(self, fleet: WorkerManager, link: ControlSession) -> bool:
         received = link.received
-        self._measures.receive(received.hints)
+        self._measures.activities.receive(received.hints)
         for order in received.kills:
             fleet.kill(order.worker_id, why=f"{printable(order.requested_by)} asked for it")
         if received.orders is fleet.orders:
@@ -247,7 +249,7 @@ class Agent:
             free_gpus=len(fleet.occupancy.free_gpus()),
             worn=self._recycling.worn(seen, host_file.templates, now_s=now_s),
             keeping_places=fleet.occupancy.keeping_places(),
-            spared=self._measures.spared(),
+            spared=self._measures.inabilities.spared(now_s=now_s),
             awaited=fleet.reporters.awaited(),
             now_s=now_s,
         )
@@ -279,7 +281,7 @@ class Agent:
         )
         events = [] if pools is None else self._unsent.take_events(queues)
         if events or receptions:
-            link.send(events, receptions)
+            link.events.send(events, receptions)
 
     def _bound_logs(self, fleet: WorkerManager) -> None:
         templates = self._host_file.templates
@@ -335,7 +337,7 @@ def stop_left(
         reporters = fleet.reporters
         if is_forced:
             _read_beats(reporters, wakes, clock=clock)
-        fleet.cuts.go_by(lambda record: _last_known(fleet, record))
+        fleet.cuts.activity = lambda record: _last_known(fleet, record)
         end = FleetEnd(fleet, folder, clock=clock, activity=lambda record: reporters.activity(record.worker_id))
         if is_forced:
             end.force()

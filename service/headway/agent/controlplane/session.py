@@ -23,7 +23,7 @@ from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers.ends.exit_log import Ended
 from headway.errors import HeadwayError, NotFound, Unauthenticated
 from headway.local import procfs
-from headway.scaling.model import Exit, JobEvent, KillOrder, PoolQueues, QueueReceptions, StartUp
+from headway.scaling.model import Exit, KillOrder, PoolQueues, StartUp
 
 REPORT_EVERY_S = 15.0
 REPORT_JITTER = 0.2
@@ -80,7 +80,7 @@ class ControlSession:
             join_token=join_token or "",
             moved=self._moved,
         )
-        self._events = EventSender(client, self.membership)
+        self.events = EventSender(client, self.membership)
         # Milliseconds since boot: greater than any sequence an earlier agent of this boot came to, one report a time.
         self._sequence = int(procfs.since_boot_s() * 1000)
         self._changed = threading.Condition()
@@ -107,7 +107,7 @@ class ControlSession:
         """Begin to talk."""
         for thread in self._threads:
             thread.start()
-        self._events.start()
+        self.events.start()
 
     @property
     def received(self) -> ReceivedState:
@@ -134,10 +134,6 @@ class ControlSession:
                 self._is_due = True
                 self._changed.notify_all()
 
-    def send(self, events: Iterable[JobEvent], receptions: Iterable[QueueReceptions] = ()) -> None:
-        """Hand over what happened to jobs: sent soon, and in this order."""
-        self._events.send(events, receptions)
-
     def ask_anew(self) -> None:
         """Ask now what is to run, also where an answer is waited for."""
         self._wanted_at_once += 1
@@ -149,7 +145,7 @@ class ControlSession:
             self._is_closing = True
             self._changed.notify_all()
         self._threads[0].join(within_s)
-        self._events.close(within_s=within_s)
+        self.events.close(within_s=within_s)
         self._client.close()
         for thread in self._threads:
             thread.join(within_s)

@@ -34,23 +34,19 @@ class CostModel:
     """The measured cost of each template, and its last report."""
 
     def __init__(self, known: Mapping[str, Cost] | None = None) -> None:
-        self._known = dict(known or {})
-        self._published: dict[str, Cost] = {}
-
-    @property
-    def known(self) -> Mapping[str, Cost]:
+        self.known = dict(known or {})
         """Template -> what is known of it."""
-        return self._known
+        self._published: dict[str, Cost] = {}
 
     def learn(self, weights: Mapping[str, Sequence[WorkerUsage]]) -> None:
         """Fold one sample of the workers of each template into what is known."""
         for template, each in weights.items():
             if each:
-                self._known[template] = learnt(self._known.get(template), each)
+                self.known[template] = learnt(self.known.get(template), each)
 
     def reported(self, template: Template) -> model.Template:
         """What the control plane may know of the template, at its cost now."""
-        known = self._known.get(template.name)
+        known = self.known.get(template.name)
         if not template.is_measured or known is None or known.samples < COST_SAMPLES_MIN:
             return template.reported()
         before = self._published.get(template.name)

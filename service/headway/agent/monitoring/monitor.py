@@ -9,13 +9,12 @@ from typing import TypeVar
 from headway.agent.config.commands.queue_orders import UNKNOWN, Taking
 from headway.agent.config.host_file import HostFile
 from headway.agent.config.templates import Reporter, Template
-from headway.agent.model import NOT_KNOWN, Activity, ReceivedHint
+from headway.agent.model import Activity
 from headway.agent.monitoring.activity import SAMPLE_EVERY_S, ActivityTracker
 from headway.agent.monitoring.cost_model import COST_WARM_UP_S, Cost, CostModel
 from headway.agent.monitoring.inability import InabilityWatch, inability_file
 from headway.agent.monitoring.resource_usage import ResourceUsage
 from headway.agent.reporting.reporters import Reporters
-from headway.agent.reporting.worker_report import Beat
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system.capacity import capacity, measure, pressure, steadied
 from headway.agent.workers.worker_record import Record
@@ -31,13 +30,15 @@ _Said = TypeVar("_Said")
 class Monitor:
     """The newest of everything that is measured."""
 
-    def __init__(self, folder: StateFolder, *, clock: Callable[[], float]) -> None:
+    def __init__(self, folder: StateFolder, reporters: Reporters, *, clock: Callable[[], float]) -> None:
+        """Go by what these workers report, too, and by what they reported to an earlier agent."""
         self._folder = folder
+        self._reporters = reporters
         self._clock = clock
-        self._activities = ActivityTracker()
-        self._inabilities = InabilityWatch()
+        self.activities = ActivityTracker()
+        self.inabilities = InabilityWatch()
         self._inability_file = inability_file(folder)
-        self._reporters: Reporters | None = None
+        self.inabilities.resume(self._inability_file.read())
         self._scales = ResourceUsage()
         self._costs = CostModel(self._kept())
         self._orders: dict[tuple[str, str], Taking] = {}
@@ -51,24 +52,17 @@ class Monitor:
         self.capacity = HostCapacity(cpu_cores=0.0, memory_bytes=0)
         """What the host can give to workers."""
 
-    def listen_to(self, reporters: Reporters) -> None:
-        """Go by what these workers report, too, and by what they reported to an earlier agent."""
-        self._reporters = reporters
-        self._inabilities.resume(self._inability_file.read())
-
-    def receive(self, hints: tuple[ReceivedHint, ...]) -> None:
-        """Take the broker's hints about workers."""
-        self._activities.receive(hints)
-
     def scan(self, records: Sequence[Record], host_file: HostFile) -> bool:
         """Whether the next poll was due."""
         now_s = self._clock()
         if now_s - self._measured_at_s < SAMPLE_EVERY_S:
             return False
         self._measured_at_s = now_s
-        self._activities.scan(records, now_s=now_s)
-        self.has_news = self._inabilities.scan(records, beat=self._beat, templates=host_file.templates, now_s=now_s)
-        self._inability_file.keep(self._inabilities.shown)
+        self.activities.scan(records, now_s=now_s)
+        self.has_news = self.inabilities.scan(
+            records, beat=self._reporters.beat, templates=host_file.templates, now_s=now_s
+        )
+        self._inability_file.keep(self.inabilities.shown)
         again = ceil(len(records) * SAMPLE_EVERY_S / MONITOR_WEIGH_EVERY_S)
         workers_bytes = self._scales.weigh(records, now_s=now_s, again=again)
         if now_s - self._weighed_at_s >= MONITOR_WEIGH_EVERY_S:
@@ -81,30 +75,21 @@ class Monitor:
     def activity(self, record: Record) -> Activity:
         """What is known of what the worker does and takes."""
         weight = self._scales.weight(record.worker_id)
-        reporters = self._reporters
-        reported = NOT_KNOWN if reporters is None else reporters.activity(record.worker_id)
-        beat = self._beat(record.worker_id)
+        beat = self._reporters.beat(record.worker_id)
+        reported = self._reporters.activity(record.worker_id)
         return replace(
-            self._activities.activity(record, now_s=self._clock(), reported=reported),
+            self.activities.activity(record, now_s=self._clock(), reported=reported),
             memory_bytes=weight.memory_bytes if weight else None,
-            inability=self._inabilities.of(record.worker_id),
-            ended_jobs=self._activities.ended_jobs(record) if beat is None or beat.ended is None else beat.ended,
+            inability=self.inabilities.of(record.worker_id),
+            ended_jobs=self.activities.ended_jobs(record) if beat is None or beat.ended is None else beat.ended,
         )
-
-    def spared(self) -> frozenset[str]:
-        """``InabilityWatch.spared``."""
-        return self._inabilities.spared(now_s=self._clock())
-
-    def _beat(self, worker_id: str) -> Beat | None:
-        return None if self._reporters is None else self._reporters.beat(worker_id)
 
     def templates(self, host_file: HostFile) -> tuple[model.Template, ...]:
         """What the control plane may know of the templates, at what their workers cost."""
-        if self._reporters is not None:
-            # Of a template without a worker, what the last ones said: the next will do as they did. Where it has no
-            # reporter any more, those that still say something may be of another library.
-            self._orders = _kept(self._orders, self._reporters.queue_orders, host_file)
-            self._slots = _kept(self._slots, self._reporters.slots, host_file)
+        # Of a template without a worker, what the last ones said: the next will do as they did. Where it has no
+        # reporter any more, those that still say something may be of another library.
+        self._orders = _kept(self._orders, self._reporters.queue_orders, host_file)
+        self._slots = _kept(self._slots, self._reporters.slots, host_file)
         return tuple(map(self._reported, host_file.templates.values()))
 
     def _reported(self, template: Template) -> model.Template:

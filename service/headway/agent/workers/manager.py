@@ -62,7 +62,8 @@ class WorkerManager:
         self._agent_id = agent_id
         self._clock = clock
         self._is_first_process = os.getpid() == 1
-        self._orders = DesiredState()
+        self.orders = DesiredState()
+        """The orders in force."""
         self.is_ending = False
         """Whether all workers are to end with this agent, which the next one has to know if that was killed at it."""
 
@@ -113,11 +114,6 @@ class WorkerManager:
 
     # --- what is known -----------------------------------------------------------------------------------------------
 
-    @property
-    def orders(self) -> DesiredState:
-        """The orders in force."""
-        return self._orders
-
     def workers(self, activity: Callable[[Record], Activity] = lambda _: NOT_KNOWN) -> tuple[Worker, ...]:
         """Every worker that is not gone."""
         return tuple(self._gate.failures.named(held.worker(activity(held.record))) for held in self._table)
@@ -160,10 +156,10 @@ class WorkerManager:
 
     def obey(self, orders: DesiredState) -> None:
         """Put ``orders`` in force. Burst places that were spent under others are free again."""
-        before = self._orders
+        before = self.orders
         if (orders.cluster_id, orders.epoch, orders.revision) != (before.cluster_id, before.epoch, before.revision):
             self.ends.spent = {}
-        self._orders = orders
+        self.orders = orders
 
     def use(self, host_file: HostFile) -> None:
         """Go by ``host_file`` from now on. Earlier failures do not count for what is started otherwise now."""
@@ -269,7 +265,7 @@ class WorkerManager:
     def save(self, *, is_durable: bool = False) -> None:
         """Write everything down, for the next agent."""
         ledger = Ledger(
-            orders=self._orders,
+            orders=self.orders,
             spent=self.ends.spent,
             pauses=self._gate.backoff.pauses,
             records=list(self._table.records()),
@@ -286,7 +282,7 @@ class WorkerManager:
     def adopt(self) -> None:
         """Go on where the last agent of this folder ended: its orders, and every worker of its that still runs."""
         ledger = left_behind(self._folder, self._agent_id, self.output, self._starts, self._host_file)
-        self._orders, self._gate.backoff = ledger.orders, Backoff(ledger.pauses)
+        self.orders, self._gate.backoff = ledger.orders, Backoff(ledger.pauses)
         self.ends.resume(spent=ledger.spent, worker_ids=ledger.ended)
         self.remains.left, self.unrecorded.found = list(ledger.remains), list(ledger.unrecorded)
         now_s = self._clock()

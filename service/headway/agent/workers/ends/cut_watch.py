@@ -47,11 +47,7 @@ class CutWatch:
         self._left = self._left_file.read()
         """Jobs that run on after their worker, by worker id."""
         self.activity: Callable[[Record], Activity] = lambda _: NOT_KNOWN
-        """What is known of a worker's jobs now."""
-
-    def go_by(self, activity: Callable[[Record], Activity]) -> None:
-        """Judge ends by this evidence."""
-        self.activity = activity
+        """What is known of a worker's jobs now: the evidence by which its end is judged."""
 
     def keep(self, records: Iterable[Record]) -> None:
         """Write down what is known of these workers, for the agent that may find them gone."""
