@@ -160,7 +160,7 @@ class WorkerReport:
 
     # --- what comes --------------------------------------------------------------------------------------------------
 
-    def miss(self, lines: int = 1) -> None:
+    def miss(self, lines: int) -> None:
         """Note lines that nobody read. Until the next whole beat, a start may be among them."""
         self.unread_lines += lines
         self._is_whole = False
@@ -188,13 +188,7 @@ class WorkerReport:
         if known is None and len(self._open) >= RUNNING_JOBS_NAMED_MAX:
             self._unnamed_jobs = min(RUNNING_JOBS_MAX, self._unnamed_jobs + 1)
             return
-        job = RunningJob(
-            job_id=said.job_id,
-            queue=said.queue,
-            job_class=said.job_class,
-            attempt=said.attempt,
-            started_at_s=said.at_s,
-        )
+        job = taken_from(RunningJob, said, started_at_s=said.at_s)
         self._open[attempt] = _Open(job=job, is_listed=False, begun=1 if known is None else known.begun + 1)
 
     def _end(self, said: JobReport) -> None:

@@ -23,6 +23,7 @@ from headway.agent.workers.ends.left_jobs import LeftJobs, LeftJobsFile, find_jo
 from headway.agent.workers.ends.worker_end import WorkerEnd
 from headway.agent.workers.worker_record import OrphanRecord, Record
 from headway.local import procfs
+from headway.scaling.fields import taken_from
 from headway.scaling.model import RUNNING_JOBS_NAMED_MAX, ActivitySource, CutCause, RunningJob, WorkerState
 
 SHELL_SIGNAL = 128  # a shell ends with this and the number of the signal that ended its child
@@ -94,13 +95,8 @@ class CutWatch:
         """Note the jobs that a worker has reported cut: the processes that ran them are gone."""
         cuts = [each for each in said.reports if each.is_cut][:RUNNING_JOBS_NAMED_MAX]
         for each in cuts:
-            job = RunningJob(
-                job_id=each.job_id,
-                queue=each.queue,
-                job_class=each.job_class,
-                attempt=each.attempt,
-                started_at_s=each.at_s if each.started_at_s is None else each.started_at_s,
-            )
+            started_at_s = each.at_s if each.started_at_s is None else each.started_at_s
+            job = taken_from(RunningJob, each, started_at_s=started_at_s)
             self.log.note([cut_of(worker_id, said.pool, said.template, job, cause=CutCause.ENDED, at_s=self._clock())])
 
     def note_gone(self, record: Record, *, were_all_killed: bool) -> None:
