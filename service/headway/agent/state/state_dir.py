@@ -173,15 +173,11 @@ class StateFolder:
         """
         try:
             known = self._read(IDENTITY)
+            return Identity(**known) if known else self._new_identity()
         except OSError as error:
             raise self._unusable(error) from error
-        except ValueError as error:
+        except (ValueError, TypeError) as error:  # also of another version
             log.warning("identity.json is replaced, the host enrols again: %s", error)
-            return self._new_identity()
-        try:
-            return Identity(**known) if known else self._new_identity()
-        except TypeError:
-            log.warning("identity.json of another version is replaced: the host enrols again")
             return self._new_identity()
 
     def save_identity(self, identity: Identity) -> None:
