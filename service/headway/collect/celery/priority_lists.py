@@ -5,7 +5,7 @@ that is called like the queue. Which priorities there are, only the lists say, a
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from headway.collect.celery.binding_members import SEPARATOR
@@ -34,24 +34,19 @@ class PriorityLists:
         self.unread: set[str] = set()
         """Queues of which some lists are left out, as there are too many."""
         self._keys: dict[str, tuple[str, ...]] = {}
-        self._found: dict[str, list[str]] = {}
-        """Queue -> what the keys of its further lists end with."""
+        self.found: dict[str, list[str]] = {}
+        """Queue -> what the keys of its lists end with beyond kombu's own priorities; a cursor holds it."""
         self._passed_over: set[str] = set()
         self._seen = (0, 0)
         for queue, endings in (known if isinstance(known, dict) else {}).items():
-            self._found[str(queue)] = [str(each) for each in endings][:LISTS_MAX]
-
-    @property
-    def found(self) -> Mapping[str, list[str]]:
-        """What a cursor holds: the lists beyond kombu's own priorities."""
-        return self._found
+            self.found[str(queue)] = [str(each) for each in endings][:LISTS_MAX]
 
     def of(self, queue: str) -> tuple[str, ...]:
         """The keys of the lists of ``queue``."""
         if queue not in self._keys:
             separators = self._bindings.separators_of(queue)
             own = ["", *(f"{separator}{each}" for separator in separators for each in PRIORITIES)]
-            endings = dict.fromkeys([*own, *self._found.get(queue, ())])
+            endings = dict.fromkeys([*own, *self.found.get(queue, ())])
             self._keys[queue] = tuple(f"{self._prefix}{queue}{ending}" for ending in endings)
         return self._keys[queue]
 
@@ -71,8 +66,8 @@ class PriorityLists:
         name = key.removeprefix(self._prefix)
         queue = self._queue_of(name)
         if queue is not None and key not in self.of(queue):
-            if len(self._found.get(queue, ())) < LISTS_MAX:
-                self._found.setdefault(queue, []).append(name.removeprefix(queue))
+            if len(self.found.get(queue, ())) < LISTS_MAX:
+                self.found.setdefault(queue, []).append(name.removeprefix(queue))
                 self._renew(queue)
                 return queue
             self._leave_out(queue)

@@ -15,18 +15,14 @@ class UnseenEnds:
 
     def __init__(self, counted: Mapping[str, int] | None) -> None:
         """Go on from ``counted``, which is what each worker had counted at the last poll; ``None``: there was none."""
-        self._counted = counted
-        self._unseen: Counter[frozenset[str]] = Counter()
-
-    @property
-    def counted(self) -> Mapping[str, int] | None:
+        self.counted = counted
         """What each worker had counted at the last poll, by its key."""
-        return self._counted
+        self._unseen: Counter[frozenset[str]] = Counter()
 
     def take(self, workers: Mapping[str, Sequence[str | None]]) -> None:
         """Add what ``workers``, by their keys, have counted since the last poll: a worker that is new, all of it."""
-        before, now = self._counted, {key: successes_of(fields) for key, fields in workers.items()}
-        self._counted = now
+        before, now = self.counted, {key: successes_of(fields) for key, fields in workers.items()}
+        self.counted = now
         if before is None:
             return
         for key, fields in workers.items():
