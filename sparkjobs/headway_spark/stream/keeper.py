@@ -26,13 +26,10 @@ log = logging.getLogger(__name__)
 class Keeper:
     """Keeps the log in ``log_dir`` behind the stream of ``checkpoint``."""
 
-    def __init__(
-        self, archive: Archive, *, log_dir: Path, checkpoint: Path, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, archive: Archive, *, log_dir: Path, checkpoint: Path) -> None:
         self._archive = archive
         self._log_dir = log_dir
         self._checkpoint = checkpoint
-        self._clock = clock
         self._until = -1
         self._newest_s = 0.0
         self._tidied_at_s = float("-inf")
@@ -58,7 +55,7 @@ class Keeper:
         """One scan: move what has been counted; now and then merge, delete and clear up."""
         try:
             self._move()
-            now_s = self._clock()
+            now_s = time.time()
             if now_s - self._tidied_at_s >= TIDY_EVERY_S:
                 self._tidied_at_s = now_s
                 self._tidy(now_s, is_stopping=is_stopping)
