@@ -15,7 +15,7 @@ from urllib.parse import quote
 from headway.collect.change_filter import ChangeFilter
 from headway.collect.libraries import Libraries
 from headway.collect.poll_pacing import PollPacing
-from headway.collect.source import Library, Reading, Source
+from headway.collect.source import QUEUES_POLLED_MAX, Library, Reading, Source
 from headway.connections import COLLECTOR, Connection
 from headway.emit.outbox import Outbox
 from headway.emit.outbox_folder import BEGIN_ANEW, StateFolder
@@ -161,7 +161,7 @@ class Collector:
         samples, activities = self._news.due(reading.samples, reading.activities, at_s=reading.at_s)
         interval_s = self._pacing.interval_s
         samples = [replace(sample, poll_interval_s=interval_s) for sample in samples]
-        polls = () if reading.poll is None else (reading.poll,)
+        polls = tuple(each for each in (reading.poll,) if each is not None and len(each.queues) <= QUEUES_POLLED_MAX)
         batches = _batches(reading.events, samples, activities)
         for events, some_samples, some_activities in batches or [((), [], [])] * len(polls):
             self._outbox.offer(

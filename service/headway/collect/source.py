@@ -13,7 +13,7 @@ from headway.errors import Invalid
 from headway.scaling.model import BrokerPoll, JobEvent, QueueSample, WorkerActivity
 
 EVENTS_MAX = 9_000  # they travel in one batch, with one cursor; ingest takes 10,000 things at once
-QUEUES_POLLED_MAX = 1_000  # with jobs, in one reading: of more, no entry is known
+QUEUES_POLLED_MAX = 1_000  # with jobs, in one reading: as many as one message names; of more, no entry is known
 
 Cursor = Mapping[str, Any]
 """How far a source was reported: JSON. The source alone reads it."""
@@ -85,7 +85,8 @@ class Reading:
     activities: tuple[WorkerActivity, ...] = ()
     """What the broker says of each worker now; what it said of one that is left out counts no longer."""
     poll: BrokerPoll | None = None
-    """What bounds the entries of jobs whose messages carry no time; ``None``: the source does not say."""
+    """What bounds the entries of jobs whose messages carry no time; ``None``: the source does not say. One of more
+    than ``QUEUES_POLLED_MAX`` queues is not sent."""
     has_more: bool = False
     """Whether more is known to be new than one poll takes: poll again at once."""
 

@@ -18,7 +18,7 @@ from headway.collect.rabbitmq.broker_reader import QueueCount
 from headway.collect.rabbitmq.management_api import ListedQueue
 from headway.collect.rabbitmq.queue_sample import UNKNOWN, DelayedCount, serves_workers
 from headway.collect.rabbitmq.rabbitmq_source import TIMESTAMPS, RabbitmqSource
-from headway.collect.source import QUEUES_POLLED_MAX, Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
+from headway.collect.source import Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
 from headway.connections import Connection
 from headway.scaling.model import BrokerPoll, PolledQueue
 
@@ -84,8 +84,8 @@ class CeleryOnRabbitmq(RabbitmqSource):
         )
         return Reading(at_s=at_s, samples=samples, poll=self._entries(queues, at_s, until_s))
 
-    def _entries(self, queues: Mapping[str, QueueCount], at_s: float, until_s: float) -> BrokerPoll | None:
-        """What bounds the entries of jobs; ``None`` where more queues have jobs than one message names."""
+    def _entries(self, queues: Mapping[str, QueueCount], at_s: float, until_s: float) -> BrokerPoll:
+        """What bounds the entries of jobs."""
         unknown = (name for name, gone_s in self._reader.known.items() if gone_s is None and name not in queues)
         rows = [PolledQueue(queue=self._connection.queue(name), waiting_jobs=0) for name in unknown]
         rows += [
@@ -100,8 +100,6 @@ class CeleryOnRabbitmq(RabbitmqSource):
             if count.is_there and not (count.keeps_order and count.ready_jobs == 0 and count.unacked_jobs == 0)
         ]
         after_s, self._polled_at_s = self._polled_at_s, at_s
-        if len(rows) > QUEUES_POLLED_MAX:
-            return None
         return BrokerPoll(
             connection=self._connection.name,
             at_s=at_s,

@@ -34,7 +34,7 @@ from headway.collect.celery.worker_heartbeats import WorkerHeartbeats
 from headway.collect.list_marks import Entered, ListMarks
 from headway.collect.prepared_commands import Prepared, exchange, prepared, sound
 from headway.collect.redis_client import SCHEMES, connect, is_about_a_key, log_in_anew, refusals, unavailable
-from headway.collect.source import QUEUES_POLLED_MAX, Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
+from headway.collect.source import Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
 from headway.connections import Connection
 from headway.scaling.model import BrokerPoll, PolledQueue, QueueSample, due_by_edges
 
@@ -218,8 +218,8 @@ class CelerySource:
         late: Container[str],
         at_s: float,
         seen_s: float,
-    ) -> BrokerPoll | None:
-        """Which jobs are new; ``None`` where more queues have jobs than one message names."""
+    ) -> BrokerPoll:
+        """Which jobs are new."""
         after_s, self._polled_at_s = self._polled_at_s, at_s
         held = self._held.counts()
         is_all_known = self._held_index.is_whole and sum(held.values()) == len(self._held_index)
@@ -237,8 +237,6 @@ class CelerySource:
                         is_complete=found.is_complete and queue not in self._lists.unread,
                     )
                 )
-        if len(rows) > QUEUES_POLLED_MAX:
-            return None
         return BrokerPoll(
             connection=self._connection.name,
             at_s=at_s,
