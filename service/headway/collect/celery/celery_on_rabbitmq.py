@@ -37,7 +37,7 @@ class CeleryOnRabbitmq(RabbitmqSource):
         super().__init__(connection, cursor)
         before = cursor or {}
         self._chains = DelayChains(before.get("delays"), before.get("prefixed_delays"))
-        self._routes = DelayRoutes(self._reader.bindings, before.get("delay_routes"))
+        self._routes = DelayRoutes(self._reader.api.bindings, before.get("delay_routes"))
 
     def cursor(self) -> dict[str, Any]:
         """The queues that were seen, and when messages entered those of Celery's delays."""

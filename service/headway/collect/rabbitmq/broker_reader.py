@@ -7,14 +7,14 @@ consumers hold is unknown then, which is not zero.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, takewhile
 from typing import Any
 
 from headway.collect.rabbitmq.broker_address import address_of
 from headway.collect.rabbitmq.dead_letters import queues_aside
-from headway.collect.rabbitmq.management_api import CLASSIC, ExchangeBinding, ListedQueue, ManagementApi
+from headway.collect.rabbitmq.management_api import CLASSIC, ListedQueue, ManagementApi
 from headway.collect.rabbitmq.passive_declare import DeclaredQueue, PassiveDeclares
 from headway.collect.rabbitmq.queue_policies import QueuePolicies
 from headway.connections import Connection
@@ -66,18 +66,9 @@ class BrokerReader:
     """Reads the queues that ``is_read`` accepts. One thread uses it."""
 
     def __init__(
-        self,
-        connection: Connection,
-        is_read: Callable[[ListedQueue], bool],
-        *,
-        known: Mapping[str, float | None],
-        single_consumer: Collection[str] = (),
-        message_ttls_s: Mapping[str, float] | None = None,
+        self, connection: Connection, is_read: Callable[[ListedQueue], bool], cursor: Mapping[str, Any] | None
     ) -> None:
-        """Begin with the queues ``known``: name -> since when it is gone, ``None`` of one that is there.
-
-        ``single_consumer`` are those of them of which one consumer gets all messages, and ``message_ttls_s`` for how
-        long messages wait in some of them at most.
+        """Begin with what ``cursor`` gave; without one, with the queues that the connection names.
 
         Raises:
             Misconfigured: the URL cannot be one, or the password's file cannot be read.
@@ -85,20 +76,27 @@ class BrokerReader:
         address_of(connection)
         self._connection = connection
         self._is_read = is_read
-        self._api = ManagementApi(connection)
+        self.api = ManagementApi(connection)
         self._declares = PassiveDeclares(connection)
-        self._known = {queue: gone_s for queue, gone_s in known.items() if self._connection.reads(queue)}
+        self._known = {
+            str(queue): None if gone_s is None else float(gone_s)
+            for queue, gone_s in _kept(cursor, "queues").items()
+            if connection.reads(str(queue))
+        }
         self._known |= dict.fromkeys(connection.named_queues)
-        self._single_consumer = frozenset(single_consumer)
+        single_consumer = (cursor or {}).get("single_consumer")
+        self._single_consumer = frozenset(map(str, single_consumer if isinstance(single_consumer, list) else ()))
+        """Queues of which one consumer gets all messages: declared so, they stay so while the API is away."""
         self._declared: dict[str, _Declared] = {}
         """The one asked longest ago first."""
         self._counts: dict[str, tuple[ListedQueue, int | None, QueueCount]] = {}
         """Of classic queues, what was last made of what: most of a thousand are as they were."""
         self._api_again_s = float("-inf")
         self._api_problem = ""
-        self._policies = QueuePolicies(self._api)
-        self._ttls_s = dict(message_ttls_s or {})
-        """While the API is away, the last ones hold."""
+        self._policies = QueuePolicies(self.api)
+        self._ttls_s = {str(queue): float(ttl_s) for queue, ttl_s in _kept(cursor, "message_ttls_s").items()}
+        """For how long messages wait at most in queues that bound it, by arguments or by a policy. While the API is
+        away, the last ones hold."""
         self.has_listed = False
         """Whether the last reading began with a list of all queues."""
         self._problems: dict[str, str] = {}
@@ -106,21 +104,16 @@ class BrokerReader:
 
     @property
     def known(self) -> dict[str, float | None]:
-        """The queues that were ever read and are not forgotten: what a new reader begins with."""
+        """The queues that were ever read and are not forgotten -> since when one is gone, ``None``: it is there."""
         return dict(self._known)
 
-    @property
-    def single_consumer(self) -> frozenset[str]:
-        """Those of ``known`` of which one consumer gets all messages, by the management API alone.
-
-        A queue is declared so and cannot change it: while the API is away, it holds.
-        """
-        return self._single_consumer
-
-    @property
-    def message_ttls_s(self) -> dict[str, float]:
-        """For how long messages wait at most in those of ``known`` that bound it, by arguments or by a policy."""
-        return dict(self._ttls_s)
+    def cursor(self) -> dict[str, Any]:
+        """What a new reader goes on from, as JSON can carry it."""
+        return {
+            "queues": dict(self._known),
+            "single_consumer": sorted(self._single_consumer),
+            "message_ttls_s": dict(self._ttls_s),
+        }
 
     def listed(self) -> tuple[list[ListedQueue], dict[str, DeclaredQueue | None]]:
         """Every queue that is read, and where AMQP answers, how many consumers each has; without a memory.
@@ -129,7 +122,7 @@ class BrokerReader:
             Unavailable: neither answers, or only AMQP, and no name of a queue is known.
         """
         try:
-            queues = [each for each in self._api.queues() if self._is_read(each)]
+            queues = [each for each in self.api.queues() if self._is_read(each)]
         except Unavailable as error:
             names = self._names_known(error)
             declared = self._declares.read(names)
@@ -144,7 +137,7 @@ class BrokerReader:
     def aside(self, listed: Sequence[ListedQueue], consumers: Mapping[str, DeclaredQueue | None]) -> frozenset[str]:
         """Those of ``listed`` that have dead letters of others; none where the bindings cannot be read."""
         try:
-            bindings = self.bindings()
+            bindings = self.api.bindings()
         except Unavailable:
             return frozenset()
         consumed = {name for name, each in consumers.items() if each is not None and each.consumers}
@@ -177,17 +170,9 @@ class BrokerReader:
         self._counts = {name: each for name, each in self._counts.items() if name in counts}
         return counts | self._missing(missing, at_s) | self._gone(at_s)
 
-    def bindings(self) -> tuple[ExchangeBinding, ...]:
-        """``ManagementApi.bindings``."""
-        return self._api.bindings()
-
-    def head_time_s(self, queue: str) -> float | None:
-        """``ManagementApi.head_time_s``."""
-        return self._api.head_time_s(queue)
-
     def close(self) -> None:
         """Let the broker go."""
-        self._api.close()
+        self.api.close()
         self._declares.close()
 
     # --- the management API -------------------------------------------------------------------------------------------
@@ -198,7 +183,7 @@ class BrokerReader:
         if now_s < self._api_again_s:
             return None
         try:
-            listed = [each for each in self._api.queues() if self._is_read(each)]
+            listed = [each for each in self.api.queues() if self._is_read(each)]
         except Unavailable as error:
             self._api_problem = str(error)
             if time.monotonic() - now_s > API_HANGS_S:
@@ -226,13 +211,7 @@ class BrokerReader:
             if found.queue is None:
                 self._known[name] = at_s
             elif found.queue.ready_jobs:
-                counts[name] = QueueCount(
-                    ready_jobs=found.queue.ready_jobs,
-                    unacked_jobs=None,
-                    consumers=found.queue.consumers,
-                    has_single_consumer=name in self._single_consumer,
-                    message_ttl_s=self._ttls_s.get(name),
-                )
+                counts[name] = self._counted(name, found, at_s)
         return counts
 
     def _gone(self, at_s: float) -> dict[str, QueueCount]:
@@ -277,18 +256,20 @@ class BrokerReader:
         self._note("management API", self._api_problem)
         self._take(answers, at_s)
         fresh = {name: each for name in names if (each := self._fresh(name, at_s)) is not None}
-        return {
-            name: QueueCount(
-                ready_jobs=each.queue.ready_jobs if each.queue is not None else 0,
-                unacked_jobs=None if each.queue is not None else 0,
-                is_there=each.queue is not None,
-                consumers=each.queue.consumers if each.queue is not None else None,
-                is_current=each.at_s == at_s,
-                has_single_consumer=name in self._single_consumer,
-                message_ttl_s=self._ttls_s.get(name),
-            )
-            for name, each in fresh.items()
-        }
+        return {name: self._counted(name, each, at_s) for name, each in fresh.items()}
+
+    def _counted(self, name: str, declared: _Declared, at_s: float) -> QueueCount:
+        """A queue as a passive declare alone shows it; one that is not there is empty."""
+        queue = declared.queue
+        return QueueCount(
+            ready_jobs=0 if queue is None else queue.ready_jobs,
+            unacked_jobs=0 if queue is None else None,
+            is_there=queue is not None,
+            consumers=None if queue is None else queue.consumers,
+            is_current=declared.at_s == at_s,
+            has_single_consumer=name in self._single_consumer,
+            message_ttl_s=self._ttls_s.get(name),
+        )
 
     def _names_known(self, error: Unavailable) -> list[str]:
         names = [name for name, gone_s in self._known.items() if gone_s is None]
@@ -371,24 +352,10 @@ class BrokerReader:
             self._problems[source] = problem
 
 
-def known_from(cursor: Mapping[str, Any] | None) -> dict[str, float | None]:
-    """The queues in a cursor, as ``BrokerReader.known`` gave them."""
-    queues = (cursor or {}).get("queues")
-    if not isinstance(queues, dict):  # none yet, or of the same library in another broker
-        return {}
-    return {str(name): None if gone_s is None else float(gone_s) for name, gone_s in queues.items()}
-
-
-def single_consumer_from(cursor: Mapping[str, Any] | None) -> frozenset[str]:
-    """The queues in a cursor, as ``BrokerReader.single_consumer`` gave them."""
-    queues = (cursor or {}).get("single_consumer")
-    return frozenset(map(str, queues)) if isinstance(queues, list) else frozenset()
-
-
-def message_ttls_from(cursor: Mapping[str, Any] | None) -> dict[str, float]:
-    """The times in a cursor, as ``BrokerReader.message_ttls_s`` gave them."""
-    ttls_s = (cursor or {}).get("message_ttls_s")
-    return {str(name): float(ttl_s) for name, ttl_s in ttls_s.items()} if isinstance(ttls_s, dict) else {}
+def _kept(cursor: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
+    """What ``cursor`` holds by ``name``; nothing before the first, and of the same library in another broker."""
+    found = (cursor or {}).get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def _unlisted(name: str, declared: DeclaredQueue) -> ListedQueue:

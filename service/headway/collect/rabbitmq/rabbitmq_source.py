@@ -4,12 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from headway.collect.rabbitmq.broker_address import SCHEMES, refusals
-from headway.collect.rabbitmq.broker_reader import (
-    BrokerReader,
-    known_from,
-    message_ttls_from,
-    single_consumer_from,
-)
+from headway.collect.rabbitmq.broker_reader import BrokerReader
 from headway.collect.rabbitmq.dramatiq_queues import ENDINGS, belongs, delayed_by_queue, owner_of
 from headway.collect.rabbitmq.head_times import HeadTimes
 from headway.collect.rabbitmq.management_api import ListedQueue
@@ -29,24 +24,14 @@ class RabbitmqSource:
     def __init__(self, connection: Connection, cursor: Cursor | None) -> None:
         """Go on with the queues of ``cursor``: one that was deleted since is empty."""
         self._connection = connection
-        self._reader = BrokerReader(
-            connection,
-            self._is_read,
-            known=known_from(cursor),
-            single_consumer=single_consumer_from(cursor),
-            message_ttls_s=message_ttls_from(cursor),
-        )
+        self._reader = BrokerReader(connection, self._is_read, cursor)
         self._samples = QueueSamples(
-            connection, HeadTimes(self._reader.head_time_s), acknowledges_ends=self.acknowledges_ends
+            connection, HeadTimes(self._reader.api.head_time_s), acknowledges_ends=self.acknowledges_ends
         )
 
     def cursor(self) -> dict[str, Any]:
         """The queues that were seen; nothing is reported job by job, so nothing can be reported twice."""
-        return {
-            "queues": self._reader.known,
-            "single_consumer": sorted(self._reader.single_consumer),
-            "message_ttls_s": self._reader.message_ttls_s,
-        }
+        return self._reader.cursor()
 
     def discover(self) -> tuple[FoundQueue, ...]:
         """The queues in the virtual host. How many processes a queue's consumers are is not known."""
