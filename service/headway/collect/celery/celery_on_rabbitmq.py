@@ -7,7 +7,7 @@ docs/decisions/0027-nothing-declared-in-rabbitmq.md.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from headway.collect.celery.delay_chains import DelayChains, DelayQueue
@@ -17,8 +17,8 @@ from headway.collect.rabbitmq.broker_address import SCHEMES, refusals
 from headway.collect.rabbitmq.broker_reader import QueueCount
 from headway.collect.rabbitmq.management_api import ListedQueue
 from headway.collect.rabbitmq.queue_sample import UNKNOWN, DelayedCount, serves_workers
-from headway.collect.rabbitmq.rabbitmq_source import TIMESTAMPS, RabbitmqSource
-from headway.collect.source import Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
+from headway.collect.rabbitmq.rabbitmq_source import RABBITMQ, RabbitmqSource
+from headway.collect.source import Cursor, Figure, Library, Reading, bounded, unseen
 from headway.connections import Connection
 from headway.scaling.model import BrokerPoll, PolledQueue
 
@@ -26,9 +26,9 @@ from headway.scaling.model import BrokerPoll, PolledQueue
 class CeleryOnRabbitmq(RabbitmqSource):
     """The queues of one virtual host that are Celery's. One thread polls."""
 
-    acknowledges_ends = (
-        False  # by default a task is acknowledged before it runs, and the broker cannot tell which it is
-    )
+    # By default a task is acknowledged before it runs, and the broker cannot tell which it is.
+    acknowledges_ends = False
+    consumers_are_workers = True
 
     _polled_at_s: float | None = None
 
@@ -44,21 +44,6 @@ class CeleryOnRabbitmq(RabbitmqSource):
         plain, prefixed = self._chains.to_state()
         delays = {"delays": plain, "prefixed_delays": prefixed, "delay_routes": self._routes.to_state()}
         return {**super().cursor(), **delays}
-
-    def discover(self) -> tuple[FoundQueue, ...]:
-        """The queues that an application has declared. A worker is one consumer of each queue that it serves."""
-        listed, consumers = self._reader.listed()
-        aside = self._reader.aside(listed, consumers)
-        return tuple(
-            FoundQueue(
-                name=each.name,
-                waiting_jobs=each.ready_jobs or 0,
-                workers=found.consumers if (found := consumers.get(each.name)) is not None else None,
-                is_aside=each.name in aside,
-            )
-            for each in sorted(listed, key=lambda each: each.name)
-            if self._chains.level(each.name) is None
-        )
 
     def poll(self, at_s: float) -> Reading:
         """Depths, and ages where messages have a timestamp, as they are now."""
@@ -116,6 +101,9 @@ class CeleryOnRabbitmq(RabbitmqSource):
             return False
         return self._connection.reads(queue.name)
 
+    def _own(self, names: Collection[str]) -> frozenset[str]:
+        return frozenset(name for name in names if self._chains.level(name) is None)
+
     def _delayed(self, levels: Mapping[DelayQueue, QueueCount], at_s: float) -> DelayedCount:
         """Jobs due later of the only queue that they can come to, by how many are at each level.
 
@@ -136,7 +124,7 @@ CELERY_ON_RABBITMQ = Library(
     refusals=refusals,
     open=CeleryOnRabbitmq,
     accuracy={
-        Figure.WAITING: bounded("5 s, of more than 50 quorum queues"),
+        **RABBITMQ.accuracy,  # how good depth and age are, which the broker itself shows
         Figure.IN_FLIGHT: bounded(
             "a lower bound: what workers have not acknowledged; with early acknowledgements what runs is not among it",
             remedy=REMEDY,
@@ -144,9 +132,6 @@ CELERY_ON_RABBITMQ = Library(
         Figure.DELAYED: bounded(
             "5 s, where Celery delays jobs of one quorum queue in the virtual host; else unknown. A job counts from "
             "when it may be due"
-        ),
-        Figure.OLDEST_AGE: bounded(
-            "5 s, of classic queues whose messages have a timestamp; else unknown", remedy=TIMESTAMPS
         ),
         Figure.ENTRIES: unseen(remedy="import headway.emit.celery where tasks are sent"),
         Figure.STARTS: unseen(remedy=REMEDY),

@@ -20,6 +20,8 @@ class RabbitmqSource:
 
     acknowledges_ends = True
     """Whether consumers are taken to acknowledge a job when it has ended."""
+    consumers_are_workers = False
+    """Whether each consumer of a queue is known to be a worker process."""
 
     def __init__(self, connection: Connection, cursor: Cursor | None) -> None:
         """Go on with the queues of ``cursor``: one that was deleted since is empty."""
@@ -34,14 +36,19 @@ class RabbitmqSource:
         return self._reader.cursor()
 
     def discover(self) -> tuple[FoundQueue, ...]:
-        """The queues in the virtual host. How many processes a queue's consumers are is not known."""
+        """The queues in the virtual host that an application has declared, by name."""
         listed, consumers = self._reader.listed()
-        aside, names = self._reader.aside(listed, consumers), {each.name for each in listed}
-        found = (
-            FoundQueue(name=each.name, waiting_jobs=each.ready_jobs or 0, is_aside=each.name in aside)
-            for each in listed
+        aside, own = self._reader.aside(listed, consumers), self._own({each.name for each in listed})
+        return tuple(
+            FoundQueue(
+                name=each.name,
+                waiting_jobs=each.ready_jobs or 0,
+                workers=found.consumers if self.consumers_are_workers and (found := consumers.get(each.name)) else None,
+                is_aside=each.name in aside,
+            )
+            for each in sorted(listed, key=lambda each: each.name)
+            if each.name in own
         )
-        return tuple(sorted((each for each in found if self._is_own(each.name, names)), key=lambda each: each.name))
 
     def poll(self, at_s: float) -> Reading:
         """Depths, and ages where messages have a timestamp, as they are now."""
@@ -62,6 +69,10 @@ class RabbitmqSource:
     def _is_read(self, queue: ListedQueue) -> bool:
         is_read = any(self._connection.reads(name) for name in (queue.name, owner_of(queue.name)) if name is not None)
         return is_read and serves_workers(queue, self._connection)
+
+    def _own(self, names: Collection[str]) -> frozenset[str]:
+        """Those of ``names`` that are queues of an application."""
+        return frozenset(name for name in names if self._is_own(name, names))
 
     def _is_own(self, name: str, names: Collection[str]) -> bool:
         """Whether ``name`` is read for itself; one of Dramatiq's others only where it is named without a pattern."""
