@@ -13,8 +13,8 @@ from typing import Any
 
 from headway.agent.config.templates import Template
 from headway.agent.reporting.worker_report import BEAT_FRESH_S, Beat
+from headway.agent.state.rows_file import RowsFile
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.state.worker_rows import WorkerRows
 from headway.agent.workers.worker_record import Record
 from headway.local import procfs
 from headway.scaling.model import Inability, WorkerState
@@ -181,9 +181,9 @@ def _slots(record: Record, templates: Mapping[str, Template]) -> int:
     return template.slots if template is not None and template.content_hash == record.template_hash else 0
 
 
-def inability_file(folder: StateFolder) -> WorkerRows[Shown]:
+def inability_file(folder: StateFolder) -> RowsFile[Shown]:
     """The file of what workers have shown, for the agent that takes them over."""
-    return WorkerRows(folder, FILE, to_json=asdict, from_json=_from_json)
+    return RowsFile(folder, FILE, to_json=asdict, from_json=_from_json)
 
 
 def _from_json(row: Mapping[str, Any]) -> Shown:

@@ -1,7 +1,6 @@
 """What the agent measures of its host and its workers: who is busy, what each takes, what there is for all of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 from math import ceil
 from typing import TypeVar
@@ -15,6 +14,7 @@ from headway.agent.monitoring.cost_model import COST_WARM_UP_S, Cost, CostModel
 from headway.agent.monitoring.inability import InabilityWatch, inability_file
 from headway.agent.monitoring.resource_usage import ResourceUsage
 from headway.agent.reporting.reporters import Reporters
+from headway.agent.state.rows_file import RowsFile
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system.capacity import capacity, measure, pressure, steadied
 from headway.agent.workers.worker_record import Record
@@ -32,7 +32,6 @@ class Monitor:
 
     def __init__(self, folder: StateFolder, reporters: Reporters, *, clock: Callable[[], float]) -> None:
         """Go by what these workers report, too, and by what they reported to an earlier agent."""
-        self._folder = folder
         self._reporters = reporters
         self._clock = clock
         self.activities = ActivityTracker()
@@ -40,7 +39,8 @@ class Monitor:
         self._inability_file = inability_file(folder)
         self.inabilities.resume(self._inability_file.read())
         self._scales = ResourceUsage()
-        self._costs = CostModel(self._kept())
+        self._cost_file = RowsFile(folder, FILE, to_json=asdict, from_json=lambda row: Cost(**row))
+        self._costs = CostModel(self._cost_file.read())
         self._orders: dict[tuple[str, str], Taking] = {}
         """By name and hash of a template, in what order its workers have reported that they take from their queues."""
         self._slots: dict[tuple[str, str], int] = {}
@@ -115,18 +115,7 @@ class Monitor:
                 gpus=host_file.gpus,
             ),
         )
-        if self._costs.known:
-            self._keep()
-
-    def _kept(self) -> dict[str, Cost]:
-        try:
-            return {name: Cost(**cost) for name, cost in (self._folder.read(FILE) or {}).items()}
-        except TypeError:
-            return {}  # of another version: measured anew
-
-    def _keep(self) -> None:
-        with suppress(OSError):  # only makes the next agent begin with the costs of host.toml
-            self._folder.write(FILE, {name: asdict(cost) for name, cost in self._costs.known.items()}, is_durable=False)
+        self._cost_file.keep(self._costs.known)
 
 
 def _kept(

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.agent.reporting.worker_report import Attempt, ReportedEnd
+from headway.agent.state.rows_file import RowsFile
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.state.worker_rows import WorkerRows
 
 FILE = "forgotten.json"
 FORGOTTEN_KEPT_MAX = 1_000  # of a worker
@@ -17,9 +17,9 @@ FORGOTTEN_KEPT_MAX = 1_000  # of a worker
 Ends = Mapping[Attempt, ReportedEnd]
 
 
-def forgotten_jobs(folder: StateFolder) -> WorkerRows[Ends]:
+def forgotten_jobs(folder: StateFolder) -> RowsFile[Ends]:
     """The file of these ends. Workers without any have no place in it."""
-    return WorkerRows(folder, FILE, to_json=_to_json, from_json=_from_json)
+    return RowsFile(folder, FILE, to_json=_to_json, from_json=_from_json)
 
 
 def _to_json(ends: Ends) -> list[list[Any]]:

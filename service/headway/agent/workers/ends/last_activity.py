@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.agent.model import Activity
+from headway.agent.state.rows_file import RowsFile
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.state.worker_rows import WorkerRows
 from headway.scaling.model import RunningJob
 
 FILE = "activity.json"
 
 
-def last_activity(folder: StateFolder) -> WorkerRows[Activity]:
+def last_activity(folder: StateFolder) -> RowsFile[Activity]:
     """The file of the last evidence. Workers of which nothing is known have no place in it."""
-    return WorkerRows(folder, FILE, to_json=_to_json, from_json=_from_json)
+    return RowsFile(folder, FILE, to_json=_to_json, from_json=_from_json)
 
 
 def _to_json(activity: Activity) -> dict[str, Any]:

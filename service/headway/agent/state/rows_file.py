@@ -1,4 +1,4 @@
-"""A file with a row for each worker, for the agent that takes these workers over."""
+"""A file with a row for each worker, or for each template, for the agent that goes on after this one."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -9,7 +9,7 @@ from headway.agent.state.state_dir import StateFolder
 Row = TypeVar("Row")
 
 
-class WorkerRows(Generic[Row]):
+class RowsFile(Generic[Row]):
     """The file. It is written when rows have changed, and may be seconds old."""
 
     def __init__(
@@ -28,16 +28,16 @@ class WorkerRows(Generic[Row]):
         self._written: Mapping[str, Any] = {}
 
     def read(self) -> dict[str, Row]:
-        """Worker id -> its row. What is not as ``keep`` writes it is left out."""
+        """Worker id or template -> its row. What is not as ``keep`` writes it is left out."""
         found = {}
-        for worker_id, row in (self._folder.read(self._name) or {}).items():
+        for name, row in (self._folder.read(self._name) or {}).items():
             with suppress(ValueError, TypeError, KeyError, AttributeError):
-                found[worker_id] = self._from_json(row)
+                found[name] = self._from_json(row)
         return found
 
     def keep(self, rows: Mapping[str, Row]) -> None:
-        """Write down these rows, by worker id."""
-        body = {worker_id: self._to_json(row) for worker_id, row in rows.items()}
+        """Write down these rows, by worker id or template."""
+        body = {name: self._to_json(row) for name, row in rows.items()}
         if body == self._written:
             return
         with suppress(OSError):  # a disk that takes nothing: then the next agent goes by what it sees itself
