@@ -291,19 +291,17 @@ class Agent:
         )
         fleet.output.clear(fleet.occupancy.printing())
 
-    def _mistakes(self) -> tuple[HostProblem, ...]:
-        return (HostProblem(kind=HostProblemKind.HOST_FILE),) if self._setup.host_file.has_mistakes else ()
-
     def _publish(self, fleet: WorkerManager, link: ControlSession, *, is_urgent: bool) -> None:
         workers = fleet.all_workers(self._measures.activity)
         self._begun_work.publish(workers, now_s=self._clock())
+        mistakes = [HostProblem(kind=HostProblemKind.HOST_FILE)] if self._setup.host_file.has_mistakes else []
         link.publish(
             HostUpdate(
                 capacity=self._measures.capacity,
                 templates=self._measures.templates(self._host_file),
                 workers=workers,
                 labels=self._host_file.labels,
-                problems=(*fleet.storage.problems, *self._mistakes()),
+                problems=(*fleet.storage.problems, *mistakes),
                 cuts=fleet.cuts.log.unsent,
             ),
             ended=fleet.ends.take(),

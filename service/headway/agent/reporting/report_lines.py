@@ -135,7 +135,7 @@ def _refuse(constant: str) -> Any:
 
 
 def _job(kind: ReportKind, body: Mapping[str, Any]) -> JobReport:
-    outcome = None
+    outcome, redelivered = None, body.get("redelivered")
     if kind is ReportKind.ENDED:
         try:
             outcome = Outcome(body.get("outcome", ""))
@@ -150,7 +150,7 @@ def _job(kind: ReportKind, body: Mapping[str, Any]) -> JobReport:
         attempt=_count_if_any(body.get("attempt"), least=1, most=2**32 - 1),
         entered_at_s=_time_if_any(body.get("entered_at_s")),
         eta_s=_time_if_any(body.get("eta_s")),
-        is_redelivered=_flag_if_any(body.get("redelivered")),
+        is_redelivered=redelivered if isinstance(redelivered, bool) else None,
         started_at_s=_time_if_any(body.get("started_at_s")),
         outcome=outcome,
         is_requeued=body.get("requeued") is True,
@@ -235,7 +235,3 @@ def _count(value: Any, *, least: int = 0, most: int = COUNT_MAX) -> int:
 
 def _count_if_any(value: Any, *, least: int = 0, most: int = COUNT_MAX) -> int | None:
     return None if value is None else _count(value, least=least, most=most)
-
-
-def _flag_if_any(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None

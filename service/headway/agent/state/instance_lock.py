@@ -140,15 +140,11 @@ def _holds_lock(pid: int, path: Path) -> bool:
 
 def _has_open(pid: int, path: Path) -> bool:
     with suppress(OSError):
-        return any(_same(each, path) for each in Path(f"/proc/{pid}/fd").iterdir())
+        for each in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                if each.samefile(path):
+                    return True
     return False
-
-
-def _same(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False
 
 
 def _refusal(pid: int | None, folder: Path, *, takes_over: bool) -> str:

@@ -80,8 +80,9 @@ def _between_twins(member: str) -> Iterator[_Parts]:
     """Where the routing key is the queue's name, as where Celery makes a queue by itself."""
     for length in range((len(member) - 2) // 2, 0, -1):
         name, middle = member[:length], member[length : len(member) - length]
-        if member.endswith(name) and _is_doubled(middle):
-            yield name, "", middle[: len(middle) // 2], name
+        separator = middle[: len(middle) // 2]
+        if separator and member.endswith(name) and middle == 2 * separator:
+            yield name, "", separator, name
 
 
 def _beside(member: str, exchange: str) -> Iterator[_Parts]:
@@ -99,11 +100,6 @@ def _between_any(member: str) -> Iterator[_Parts]:
     found = list(_DOUBLED.finditer(member))
     if len(found) == 1 and found[0].start() and member[found[0].end() :]:
         yield member[: found[0].start()], "", found[0].group(1), member[found[0].end() :]
-
-
-def _is_doubled(text: str) -> bool:
-    half = len(text) // 2
-    return half > 0 and text[:half] == text[half:]
 
 
 def _patterns(routing_key: str) -> tuple[str, ...]:

@@ -6,13 +6,13 @@ kombu declares for that level.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from headway.collect.celery.delayed_delivery import DelayLevels
 from headway.collect.rabbitmq.management_api import ListedQueue
 from headway.scaling.model import DueJobs
-from headway.scaling.model.due_jobs import DelayedJobs, due_by_groups
+from headway.scaling.model.due_jobs import due_by_groups
 
 PREFIXES_MAX = 8  # each has 28 levels, of which a cursor holds some points
 
@@ -98,11 +98,8 @@ class DelayChains:
         by_prefix = _by_prefix(counts)
         if len(by_prefix.keys() | self._chains.keys()) > 1 + PREFIXES_MAX:
             return None
-        return due_by_groups(self._delayed(by_prefix, at_s))
-
-    def _delayed(self, by_prefix: Mapping[str, Mapping[int, int]], at_s: float) -> Iterator[DelayedJobs]:
-        for prefix, levels in by_prefix.items():
-            yield from self._chains.get(prefix, DelayLevels()).delayed(levels, at_s=at_s)
+        chains = ((self._chains.get(prefix, DelayLevels()), levels) for prefix, levels in by_prefix.items())
+        return due_by_groups(each for chain, levels in chains for each in chain.delayed(levels, at_s=at_s))
 
 
 def _by_prefix(counts: Mapping[DelayQueue, int]) -> dict[str, dict[int, int]]:

@@ -145,11 +145,7 @@ class HeldIndex:
 
 
 def _bounds(from_s: float, below_s: float) -> tuple[str, str]:
-    return _score(from_s), f"({_score(below_s)}" if below_s < math.inf else "+inf"
-
-
-def _score(at_s: float) -> str:
-    return "-inf" if at_s == -math.inf else repr(at_s)
+    return "-inf" if from_s == -math.inf else repr(from_s), "+inf" if below_s == math.inf else f"({below_s!r}"
 
 
 def _compare(before: set[str], scores: Mapping[str, float], changes: HeldChanges) -> set[str]:

@@ -91,7 +91,8 @@ class TrackedQueue:
     def asks_again(self, reading: QueueReading, asked: RecordRequests, answers: Answers) -> list[str]:
         """The other jobs at the edges, where the oldest has entered the queue anew: any of them may have, too."""
         since_s = self._reported_since_s(reading)
-        is_anew = any(_has_entered_anew(each_s, answers.records.get(job)) for job, each_s in since_s.items())
+        found = ((answers.records.get(job), each_s) for job, each_s in since_s.items())
+        is_anew = any(record is not None and record.enqueued_at_s != each_s for record, each_s in found)
         return asked.recheck(since_s) if is_anew else []
 
     def _oldest(self, reading: QueueReading) -> list[str]:
@@ -325,10 +326,6 @@ def _old_life(record: JobRecord, sighting: Sighting) -> ReportedLife | None:
     if record.state is JobState.DELAYED:
         return progress(None, record, sighting)[1]
     return ReportedLife(stage=Stage.ENDED, enqueued_at_s=record.enqueued_at_s) if record.is_ended else None
-
-
-def _has_entered_anew(since_s: float, record: JobRecord | None) -> bool:
-    return record is not None and record.enqueued_at_s != since_s
 
 
 def _score(job_id: str, record: JobRecord | None, reading: QueueReading, answers: Answers) -> float | None:

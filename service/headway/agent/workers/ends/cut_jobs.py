@@ -50,8 +50,9 @@ def cut_of(
     is_certain: bool = True,
 ) -> CutJob:
     """One job that was cut, or may have been; ``job`` is ``None`` where nobody knows which."""
+    of_job = "" if job is None else f"-{hashlib.sha256(job.job_id.encode()).hexdigest()[:16]}"
     return CutJob(
-        cut_id=_cut_id(worker_id, job),
+        cut_id=f"{worker_id}{of_job}",
         worker_id=worker_id,
         pool=pool,
         template=template,
@@ -60,10 +61,6 @@ def cut_of(
         cut_at_s=at_s,
         job=job,
     )
-
-
-def _cut_id(worker_id: str, job: RunningJob | None) -> str:
-    return worker_id if job is None else f"{worker_id}-{hashlib.sha256(job.job_id.encode()).hexdigest()[:16]}"
 
 
 class CutLog:
