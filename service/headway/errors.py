@@ -58,14 +58,17 @@ class Refused(HeadwayError):
 class Invalid(Refused):
     """One or more values break a rule.
 
-    Beyond ``BREACHES_LISTED_MAX`` breaches the last sentence counts the others.
+    Beyond ``BREACHES_LISTED_MAX`` breaches the last sentence counts the others. ``where`` names what all of them are
+    about, and goes before each in ``breaches``; ``rules`` are without it, for a caller that names that otherwise.
     """
 
-    def __init__(self, *breaches: str) -> None:
-        if len(breaches) > BREACHES_LISTED_MAX:
-            breaches = (*breaches[:BREACHES_LISTED_MAX], f"and {len(breaches) - BREACHES_LISTED_MAX} more")
-        super().__init__("; ".join(breaches))
-        self.breaches = breaches
+    def __init__(self, *rules: str, where: str = "") -> None:
+        more = (f"and {len(rules) - BREACHES_LISTED_MAX} more",) if len(rules) > BREACHES_LISTED_MAX else ()
+        listed = rules[:BREACHES_LISTED_MAX]
+        self.where = where
+        self.rules = (*listed, *more)
+        self.breaches = (*(f"{where}: {each}" for each in listed), *more) if where else self.rules
+        super().__init__("; ".join(self.breaches))
 
 
 class NotFound(Refused):

@@ -44,16 +44,16 @@ def refuse_unknown(profile: Profile, strategies: Mapping[str, Strategy]) -> None
     strategy = strategies.get(profile.strategy)
     if strategy is None:
         meant = near(profile.strategy, strategies) or f" known: {', '.join(sorted(strategies))}"
-        raise Invalid(f"profile {profile.pool!r}: strategy {profile.strategy!r} is not known;{meant}")
+        raise Invalid(f"strategy {profile.strategy!r} is not known;{meant}", where=f"profile {profile.pool!r}")
     unknown = sorted(profile.strategy_options.keys() - strategy.options.keys())
     if unknown:
         known = ", ".join(sorted(strategy.options)) or "none"
         raise Invalid(
             *(
-                f"profile {profile.pool!r}: strategy_options.{name} is no number of strategy {strategy.name!r}; "
-                f"known: {known}"
+                f"strategy_options.{name} is no number of strategy {strategy.name!r}; known: {known}"
                 for name in unknown
-            )
+            ),
+            where=f"profile {profile.pool!r}",
         )
 
 

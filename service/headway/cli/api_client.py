@@ -15,6 +15,7 @@ from headway.local.https import http_error, is_loopback
 
 API_TIMEOUT_S = 15.0  # longer than the control plane waits for its database
 PAGES_MAX = 1_000
+CERTIFICATE_EXPIRED = 10  # X509_V_ERR_CERT_HAS_EXPIRED of OpenSSL
 
 
 def connected(*, timeout_s: float = API_TIMEOUT_S) -> "Api":
@@ -33,6 +34,18 @@ def sent(method: str, path: str, **options: Any) -> dict[str, Any]:
     with connected() as api:
         answer = api.send(method, path, **options)
         return {**(api.body(answer) if answer.content else {}), "at": api.url}
+
+
+class NoAnswer(Unavailable):
+    """No control plane answers at the URL: nothing does, or something else."""
+
+
+class LateAnswer(NoAnswer):
+    """What listens at the URL took the request and did not answer in time."""
+
+
+class UntrustedControlPlane(Misconfigured):
+    """The control plane shows a certificate that has expired, or is not trusted here."""
 
 
 class Api:
@@ -92,7 +105,7 @@ class Api:
         return {**answer, "next": page.get("next")}
 
     def body(self, answer: httpx.Response) -> dict[str, Any]:
-        """The JSON of an answer. Raises ``Unavailable`` where no Headway gives such a one."""
+        """The JSON of an answer. Raises ``NoAnswer`` where no Headway gives such a one."""
         try:
             body = answer.json()
         except (ValueError, RecursionError):
@@ -131,40 +144,45 @@ class Api:
             return Invalid(*breaches)
         return http_error(answer.status_code)(str(problem.get("detail")))
 
-    def _foreign(self, answer: httpx.Response) -> Unavailable:
-        return Unavailable(
+    def _foreign(self, answer: httpx.Response) -> NoAnswer:
+        return NoAnswer(
             f"what answers at {self._url} is not Headway (status {answer.status_code}): correct HEADWAY_URL"
         )
-
-
-NO_ANSWER_IN_TIME = "did not answer in time"
 
 
 def _unanswered(url: str, error: httpx.TransportError) -> HeadwayError:
     """What keeps the control plane at ``url`` from answering, as far as ``error`` shows."""
     if isinstance(error, httpx.UnsupportedProtocol):
         return Misconfigured(f"HEADWAY_URL={url!r} is no address of HTTP: expected one as http://127.0.0.1:8460")
-    if "certificate has expired" in str(error):
-        return Misconfigured(
+    refused = _certificate_error(error)
+    if refused is not None and refused.verify_code == CERTIFICATE_EXPIRED:
+        return UntrustedControlPlane(
             f"the control plane at {url} shows a certificate that has expired: make another one there, as with "
             "`headway keys server NAME`"
         )
-    if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return Misconfigured(
+    if refused is not None:
+        return UntrustedControlPlane(
             f"the control plane at {url} shows a certificate that is not trusted here or not for this name: "
             f"HEADWAY_TLS_CA must name the CA that signed it ({error})"
         )
     if isinstance(error, httpx.RemoteProtocolError | httpx.ReadError):
-        return Unavailable(
+        return NoAnswer(
             f"what listens at {url} ended the call without an answer: repeat it, or correct HEADWAY_URL; a control "
             f"plane with TLS wants https://, and its gRPC endpoint is another port ({error or type(error).__name__})"
         )
     if isinstance(error, httpx.ReadTimeout):
-        return Unavailable(
-            f"what listens at {url} took the call and {NO_ANSWER_IN_TIME}: repeat it; its machine may be overloaded, "
-            "or it hangs: see its log"
+        return LateAnswer(
+            f"what listens at {url} took the call and did not answer in time: repeat it; its machine may be "
+            "overloaded, or it hangs: see its log"
         )
-    return Unavailable(
+    return NoAnswer(
         f"no control plane answers at {url}: start one (`headway up` or `headway control`), or say with HEADWAY_URL "
         f"where it is ({error or type(error).__name__})"
     )
+
+
+def _certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """Why the certificate was refused, of the errors that led to ``error``; ``None``: it was not."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error

@@ -13,6 +13,7 @@ from redis.connection import Encoder, PythonRespSerializer, parse_url  # type: i
 from redis.retry import Retry
 from redis.sentinel import MasterNotFoundError
 
+from headway.collect.broker_errors import LoginRefused, RightMissing, Untrusted
 from headway.collect.redis_moving import SlotOwner, follow_sentinels, follow_slot, has_one_slot
 from headway.collect.reply_bounds import bound_replies
 from headway.connections import Connection, hosts
@@ -136,13 +137,13 @@ def unavailable(connection: Connection, error: Exception) -> Unavailable:
     """``error`` of the broker as one sentence."""
     broker, said = f"broker {connection.shown_url}", str(error)[:ERROR_CHARS_MAX]
     if isinstance(error, redis.AuthenticationError):
-        return Unavailable(f"{broker} refuses the login ({said}): check its user and password")
+        return LoginRefused(f"{broker} refuses the login ({said}): check its user and password")
     if isinstance(error.__cause__ or error.__context__, ssl.SSLCertVerificationError):
-        return Unavailable(
+        return Untrusted(
             f"{broker} shows a certificate that is not trusted here ({said}): ca_file names those that signed it"
         )
     if isinstance(error, redis.exceptions.NoPermissionError):
-        return Unavailable(f"{broker} refuses a command ({said}): see the login of the library's how-to page")
+        return RightMissing(f"{broker} refuses a command ({said}): see the login of the library's how-to page")
     if isinstance(error, redis.ConnectionError | redis.TimeoutError | OSError):
         return Unavailable(f"{broker} cannot be reached ({said}): check its URL and that it runs")
     return Unavailable(f"{broker} answered with an error: {said}")

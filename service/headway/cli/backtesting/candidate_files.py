@@ -85,9 +85,5 @@ def refuse_unfit(
                 refused = refused or error
         else:
             if refused is not None:
-                raise Invalid(*(_named(candidate, breach) for breach in refused.breaches)) from refused
-
-
-def _named(candidate: Candidate, breach: str) -> str:
-    where = f"candidate {candidate.name!r}: "
-    return breach if breach.startswith(where) else where + breach
+                is_named = refused.where == candidate.where
+                raise refused if is_named else Invalid(*refused.breaches, where=candidate.where) from refused

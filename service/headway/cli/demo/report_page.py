@@ -6,7 +6,7 @@ from html import escape
 
 from headway.cli.demo.demo_libraries import LIBRARIES
 from headway.cli.demo.demo_report import Report, Run, present_workers
-from headway.cli.demo.report_text import MISSED, Row, facts, faults, headline, heads, jobs_text, lines, notes
+from headway.cli.demo.report_text import Cell, Row, cells, facts, faults, headline, heads, jobs_text, notes
 from headway.simulate.report.page import document
 from headway.simulate.report.svg import BOTTOM, TOP, Frame, Tick, frame
 
@@ -41,22 +41,21 @@ def _kills(report: Report) -> str:
 
 
 def _table(report: Report) -> str:
-    names = (each.replace("-\n", "-").replace("\n", " ") for each in heads(report))
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
-    body = "".join(_row(cells) for cells in lines(report))
+    head = "".join(f'<th scope="col">{escape(_one_line(each))}</th>' for each in heads(report))
+    body = "".join(_row(each) for each in cells(report))
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _row(cells: Sequence[str]) -> str:
-    first, *rest = cells
-    numbers = "".join(_cell(cell) for cell in rest)
-    return f'<tr><th scope="row" class="long">{escape(first)}</th>{numbers}</tr>'
+def _one_line(head: str) -> str:
+    return head.replace("-\n", "-").replace("\n", " ")
 
 
-def _cell(text: str) -> str:
+def _row(row: Sequence[Cell]) -> str:
+    first, *rest = row
     # The page's own style draws the mark.
-    is_missed = text.startswith(MISSED)
-    return f'<td class="missed">{escape(text.removeprefix(MISSED))}</td>' if is_missed else f"<td>{escape(text)}</td>"
+    classes = ("", ' class="missed"')
+    numbers = "".join(f"<td{classes[each.is_missed]}>{escape(each.text)}</td>" for each in rest)
+    return f'<tr><th scope="row" class="long">{escape(first.text)}</th>{numbers}</tr>'
 
 
 def _workers(report: Report, run: Run, moments: Sequence[Moment]) -> str:

@@ -1,5 +1,6 @@
 """A demo's report in words: what terminal and page say alike."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -76,10 +77,27 @@ def heads(report: Report) -> list[str]:
     return ["", *queues, "worker-\nhours", "×\nHeadway", "starts"]
 
 
-def lines(report: Report) -> list[list[str]]:
-    """The comparison's rows as they are shown."""
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of the comparison."""
+
+    text: str
+    is_missed: bool = False
+    """Whether it is the share of jobs in time of an objective that was missed."""
+
+    def __str__(self) -> str:
+        return f"{MISSED}{self.text}" if self.is_missed else self.text
+
+
+def cells(report: Report) -> list[list[Cell]]:
+    """The comparison's rows."""
     rows = [row for row in report["comparison"] if row["way"] in SHOWN_WAYS]
-    return [[way(row), *_in_time(report, row), *_costs(row)] for row in rows]
+    return [[Cell(way(row)), *_in_time(report, row), *map(Cell, _costs(row))] for row in rows]
+
+
+def lines(report: Report) -> list[list[str]]:
+    """The comparison's rows as they are shown in a terminal."""
+    return [list(map(str, row)) for row in cells(report)]
 
 
 def way(row: Row) -> str:
@@ -149,12 +167,12 @@ def _comparison(report: Report) -> Table:
     return table
 
 
-def _in_time(report: Report, row: Row) -> list[str]:
+def _in_time(report: Report, row: Row) -> list[Cell]:
     parts = []
     for queue in report["queues"]:
         fraction = row["in_time"].get(queue["queue"])
         is_missed = fraction is not None and fraction < queue["objective_percentile"] / 100
-        parts.append(f"{MISSED if is_missed else ''}{_percent(fraction)}")
+        parts.append(Cell(_percent(fraction), is_missed=is_missed))
     return parts
 
 
@@ -179,7 +197,7 @@ def _made(report: Report) -> str:
 
 
 def _legend(report: Report) -> str:
-    is_needed = any(cell.startswith(MISSED) for line in lines(report) for cell in line)
+    is_needed = any(cell.is_missed for row in cells(report) for cell in row)
     return f" {MISSED}objective missed." if is_needed else ""
 
 

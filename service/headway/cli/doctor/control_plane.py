@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headway import __version__
-from headway.cli.api_client import NO_ANSWER_IN_TIME, Api
+from headway.cli.api_client import Api, LateAnswer, NoAnswer, UntrustedControlPlane
 from headway.cli.doctor.finding import Finding, fault, faults, fine, skipped, warning
 from headway.cli.operator.queue import queues_of
 from headway.environment import ClientSettings
-from headway.errors import Forbidden, HeadwayError, Misconfigured, Unauthenticated
+from headway.errors import Forbidden, HeadwayError, Misconfigured, Overloaded, Unauthenticated, Unavailable
 from headway.scaling.conditions.condition import Condition, Subject
 from headway.scaling.conditions.condition_table import CONDITIONS
 from headway.scaling.conditions.installation_facts import CLOCK_OFF_S, HEARTBEAT_MISSED_S, PIPELINE_SILENT_S
@@ -71,17 +71,18 @@ def _unasked(error: HeadwayError) -> Finding:
     if isinstance(error, Unauthenticated | Forbidden):
         cure = "make one with `headway token create --role viewer --name NAME` and name its file in HEADWAY_TOKEN_FILE"
         return fault("token", text, cure=cure)
-    if "certificate" in text:
+    if isinstance(error, UntrustedControlPlane):
         cure = CONDITIONS["certificate"].cure + "; or let HEADWAY_TLS_CA name who signed it"
         return fault("certificate", text, cure=cure)
     if isinstance(error, Misconfigured):
         return fault("settings", text, cure="correct HEADWAY_URL: it is the address of the HTTP server")
-    if "database" in text or "Postgres" in text:
-        cure = "start Postgres, or correct HEADWAY_DATABASE_URL of the control plane"
-        return fault("database", text, cure=cure)
-    if NO_ANSWER_IN_TIME in text:
+    if isinstance(error, LateAnswer):
         cure = "wait and repeat; if it stays so, free processors of its machine, or restart it"
         return fault("control plane", text, cure=cure)
+    if isinstance(error, Unavailable) and not isinstance(error, NoAnswer | Overloaded):
+        # It answers, and cannot say more: what it reads, Postgres gives it.
+        cure = "start Postgres, or correct HEADWAY_DATABASE_URL of the control plane"
+        return fault("database", text, cure=cure)
     cure = "start it with `headway up` or `headway control`, or name in HEADWAY_URL where it is"
     return fault("control plane", text, cure=cure)
 

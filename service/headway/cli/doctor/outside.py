@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from headway.cli.doctor.finding import Finding, fault, faults, fine, skipped, warning
 from headway.cli.doctor.this_machine import Place
 from headway.cli.profiles_file import ProfilesFile, load_profiles_file
+from headway.collect.broker_errors import LoginRefused, RightMissing, Untrusted
 from headway.collect.discovery import discover
 from headway.collect.libraries import Libraries, Uninstalled
 from headway.connections import Connection
@@ -64,16 +65,16 @@ def _asked(connection: Connection, libraries: Libraries) -> tuple[list[str], Fin
     except Misconfigured as error:
         return [], fault("broker", str(error), cure="correct it as docs/reference/connections.md shows")
     except HeadwayError as error:
-        return [], fault("broker", f"connection {connection.name}: {error}", cure=_cure(str(error)))
+        return [], fault("broker", f"connection {connection.name}: {error}", cure=_cure(error))
     return queues, fine("broker", f"{connection.shown_url} answers: {len(queues)} queues")
 
 
-def _cure(text: str) -> str:
-    if "refuses the login" in text:
+def _cure(error: HeadwayError) -> str:
+    if isinstance(error, LoginRefused):
         return "correct the user and password of the URL, or of the file that it names"
-    if "refuses a command" in text:
+    if isinstance(error, RightMissing):
         return "give that login the rights that docs/how-to/collect-rq.md or collect-celery.md lists"
-    if "certificate" in text:
+    if isinstance(error, Untrusted):
         return "name in ca_file the CA that signed the broker's certificate"
     return "start the broker, or correct its URL: docs/reference/connections.md"
 

@@ -66,7 +66,7 @@ def wrongs_of(texts: Sequence[str], *, hosts: int) -> Wrongs:
         try:
             wrongs = _with(wrongs, text)
         except Invalid as error:
-            breaches += [f"--fault={text!r}: {breach.removeprefix('faults: ')}" for breach in error.breaches]
+            breaches += [f"--fault={text!r}: {rule}" for rule in error.rules]
     known = {f"host-{number}" for number in range(1, hosts + 1)}
     if unknown := [outage.host_id for outage in wrongs.host_outages if outage.host_id not in known]:
         breaches.append(f"--fault: there is no {unknown[0]}: --hosts says how many there are, as in 3x8")

@@ -132,7 +132,8 @@ def strategies_of(text: str | None, profile: Profile, known: Mapping[str, Strate
     if text is None:
         refuse_unknown(profile, known)
         return [profile]
-    chosen, breaches = [], []
+    chosen: list[Profile] = []
+    breaches: list[str] = []
     for part in dict.fromkeys(part.strip() for part in text.split(",") if part.strip()):
         name, *pairs = part.split(":")
         kept = profile.strategy_options if name == profile.strategy else {}
@@ -141,9 +142,9 @@ def strategies_of(text: str | None, profile: Profile, known: Mapping[str, Strate
             chosen.append(replace(profile, strategy=name, strategy_options=options))
             refuse_unknown(chosen[-1], known)
         except Invalid as error:
-            breaches += [breach.removeprefix(f"profile {profile.pool!r}: ") for breach in error.breaches]
+            breaches += error.rules
     if breaches or not chosen:
-        raise Invalid(*(f"--strategy: {breach}" for breach in breaches or ["it names none"]))
+        raise Invalid(*(breaches or ["it names none"]), where="--strategy")
     return chosen
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import redis
 
 from headway.cli.setup.broker_candidates import Candidate, addresses_of, in_database
+from headway.collect.broker_errors import LoginRefused, RightMissing
 from headway.collect.discovery import discover
 from headway.collect.libraries import Libraries, Uninstalled
 from headway.collect.redis_client import SCHEMES, connect, unavailable
@@ -110,7 +111,7 @@ def _ask(
                 answer.brokers.append(replace(found, clients=clients, other_clients=others))
     except Unavailable as error:
         # Where nobody said that there is a broker, only one that wants a password is worth a word.
-        if not candidate.is_guess or "login" in str(error):
+        if not candidate.is_guess or isinstance(error, LoginRefused | RightMissing):
             answer.problems.append(str(error))
     except HeadwayError as error:
         if not candidate.is_guess:

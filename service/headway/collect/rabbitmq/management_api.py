@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from headway.collect.broker_errors import LoginRefused, Untrusted
 from headway.collect.rabbitmq.broker_address import address_of
 from headway.collect.rabbitmq.time_limit import ended_after
 from headway.connections import Connection, shown
@@ -154,7 +155,8 @@ class ManagementApi:
         except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
             self.close()
             if not (was_kept and isinstance(error, ENDED_WHILE_IDLE)):
-                raise Unavailable(f"management API {self._shown} cannot be reached ({error})") from error
+                kind = Untrusted if isinstance(error, ssl.SSLCertVerificationError) else Unavailable
+                raise kind(f"management API {self._shown} cannot be reached ({error})") from error
         return self._get(path, query, of=of)
 
     def _get_once(self, path: str, query: str, of: str) -> Any:
@@ -167,7 +169,7 @@ class ManagementApi:
                 self.close()
         if answer.status != http.HTTPStatus.OK:
             self.close()
-            raise Unavailable(f"management API {self._shown} {_refusal(answer.status)}")
+            raise _refusal(answer.status, f"management API {self._shown}")
         return json.loads(body)
 
     def _opened(self) -> http.client.HTTPConnection:
@@ -191,15 +193,15 @@ class ManagementApi:
         return self._http
 
 
-def _refusal(status: int) -> str:
+def _refusal(status: int, api: str) -> Unavailable:
     if status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN):
-        return (
-            "refuses the login: check user and password; the user needs the tag 'management' or 'monitoring', and a "
-            "permission, empty ones are enough, in the virtual host"
+        return LoginRefused(
+            f"{api} refuses the login: check user and password; the user needs the tag 'management' or 'monitoring', "
+            "and a permission, empty ones are enough, in the virtual host"
         )
     if status == http.HTTPStatus.NOT_FOUND:
-        return "knows no such virtual host: check the end of url"
-    return f"answers with status {status}"
+        return Unavailable(f"{api} knows no such virtual host: check the end of url")
+    return Unavailable(f"{api} answers with status {status}")
 
 
 def _listed(name: str, entry: dict[str, Any]) -> ListedQueue:

@@ -8,6 +8,7 @@ from typing import Any
 
 import amqp
 
+from headway.collect.broker_errors import LoginRefused, Untrusted
 from headway.collect.rabbitmq.broker_address import address_of
 from headway.collect.rabbitmq.time_limit import ended_after
 from headway.connections import Connection
@@ -115,10 +116,11 @@ class PassiveDeclares:
     def _unavailable(self, error: Exception) -> Unavailable:
         broker = f"broker {self._connection.shown_url}"
         if isinstance(error, amqp.AccessRefused):
-            return Unavailable(f"{broker} refuses the login ({error.reply_text}): check its user and password")
+            return LoginRefused(f"{broker} refuses the login ({error.reply_text}): check its user and password")
         if isinstance(error, amqp.NotAllowed):
             return Unavailable(f"{broker} refuses the virtual host ({error.reply_text}): check the end of url")
-        return Unavailable(f"{broker} cannot be reached ({error}): check its URL and that it runs")
+        kind = Untrusted if isinstance(error, ssl.SSLCertVerificationError) else Unavailable
+        return kind(f"{broker} cannot be reached ({error}): check its URL and that it runs")
 
 
 def _declare(channel: int, name: str) -> bytes:

@@ -150,6 +150,6 @@ def is_path_name(text: str) -> bool:
 
 def refuse(profile: Any) -> None:
     """Raise ``Invalid`` with every rule that ``profile`` breaks."""
-    breaches = [f"profile {profile.pool!r}: {breach.text}" for breach in breaches_of(profile, type(profile))]
+    breaches = [breach.text for breach in breaches_of(profile, type(profile))]
     if breaches:
-        raise Invalid(*breaches)
+        raise Invalid(*breaches, where=f"profile {profile.pool!r}")

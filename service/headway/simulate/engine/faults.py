@@ -61,18 +61,18 @@ class Faults:
 
     def __post_init__(self) -> None:
         breaches = [
-            f"faults: {name}={getattr(self, name)} is negative"
+            f"{name}={getattr(self, name)} is negative"
             for name in ("retry_after_s", "redeliver_after_s", "back_off_s", "back_off_max_s", "metric_lag_s")
             if getattr(self, name) < 0
         ]
         if not 0 <= self.job_failure_fraction <= 1:
-            breaches.append(f"faults: job_failure_fraction={self.job_failure_fraction} is not a part of 1")
+            breaches.append(f"job_failure_fraction={self.job_failure_fraction} is not a part of 1")
         if self.attempts_max < 1:
-            breaches.append(f"faults: attempts_max={self.attempts_max} is below 1")
+            breaches.append(f"attempts_max={self.attempts_max} is below 1")
         if self.worker_life_s is not None and self.worker_life_s <= 0:
-            breaches.append(f"faults: worker_life_s={self.worker_life_s} is not above 0")
+            breaches.append(f"worker_life_s={self.worker_life_s} is not above 0")
         if breaches:
-            raise Invalid(*breaches)
+            raise Invalid(*breaches, where="faults")
 
     @property
     def are_late(self) -> bool:

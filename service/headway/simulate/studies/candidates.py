@@ -26,9 +26,14 @@ class Candidate:
             raise Invalid("a candidate has no name")
         fixed = [key for key in FIXED_KEYS if key in self.changes]
         if fixed:
-            raise Invalid(f"candidate {self.name!r}: {', '.join(fixed)} is no policy and stays as it is")
+            raise Invalid(f"{', '.join(fixed)} is no policy and stays as it is", where=self.where)
         if "preset" in self.changes:
-            raise Invalid(f"candidate {self.name!r}: name the keys of the preset that differ, not the preset")
+            raise Invalid("name the keys of the preset that differ, not the preset", where=self.where)
+
+    @property
+    def where(self) -> str:
+        """How a breach of a rule names it."""
+        return f"candidate {self.name!r}"
 
     def of(self, profile: Profile) -> Profile:
         """``profile`` with the changes. Another strategy begins with its own numbers.
@@ -51,7 +56,7 @@ class Candidate:
                 profile.pool, {key: value for key, value in merged.items() if value is not None}
             )
         except Invalid as error:
-            raise Invalid(*(f"candidate {self.name!r}: {breach}" for breach in error.breaches)) from error
+            raise Invalid(*error.breaches, where=self.where) from error
 
 
 AS_IT_IS = Candidate(name="as it is")

@@ -38,9 +38,9 @@ def restart(
 
 def _awaited(api: Api, pool: str) -> str:
     """The id of the draining worker that the restart waits for, and its host; empty where none drains."""
-    found = api.get("/v1/pools", pool=pool)["pools"]
-    said = found[0].get("awaited") if found else None
-    return "" if said is None else said.partition(", draining for")[0]
+    draining = [row for row in api.get("/v1/workers", pool=pool, state="draining")["workers"] if row["is_reachable"]]
+    first = min(draining, key=lambda row: row["state_since_s"] or 0.0, default=None)
+    return "" if first is None else f"{first['worker_id']} on {first['host']}"
 
 
 def _left(answer: dict[str, Any]) -> int:
