@@ -31,7 +31,7 @@ gives("ago", [[1.9, "just now"], [2.9, "2 s ago"], [119.9, "119 s ago"], [180, "
 gives("rate", [[0, "0/s"], [0.25, "15/min"], [0.5, "0.5/s"], [120, "120/s"]]);
 gives("bytes", [[0, "0 B"], [1023, "1023 B"], [1024, "1.0 KiB"], [10 * 1024, "10 KiB"], [3 * 1024 ** 3, "3.0 GiB"]]);
 gives("ratio", [[0, "0 %"], [1, "100 %"], [5.004, "500 %"]]);
-gives("slo", [[{ percentile: 99, target_s: 30 }, "99 % within 30 s"], [{ percentile: 95, target_s: 0.5 }, "95 % within 0.5 s"]]);
+gives("slo", [[{ percentile: 99, target_s: 30 }, "99 % within 30 s"], [{ percentile: 95, target_s: 0.5 }, "95 % within 0.5 s"], [{ percentile: 99.5, target_s: 9 }, "99.5 % within 9 s"], [{ percentile: 99.95, target_s: 9 }, "99.95 % within 9 s"]]);
 gives("hasOwn", [[{ "redis/bulk": {} }, true], [{}, false], [undefined, false]]);
 
 for (const name of ["count", "decimal", "duration", "ago", "rate", "bytes", "ratio"]) {

@@ -5,6 +5,7 @@ export const UNKNOWN = "unknown";
 // Made once: toLocaleString makes one for each number, which with hundreds of rows takes most of the time.
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const THOUSANDS = new Intl.NumberFormat("en", { notation: "compact" });
+const THOUSANDTHS = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });
 const TENTHS = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
 const known = (value) => value !== null && value !== undefined;
@@ -109,7 +110,10 @@ export function ratio(value) {
 /** Whether any queue of a pool has an objective of its own. */
 export const hasOwn = (member_objectives) => Object.keys(member_objectives ?? {}).length > 0;
 
+/** The percentile of an objective as it was set: 99.5 is neither 99 nor 100. */
+export const percentile = (objective) => THOUSANDTHS.format(objective.percentile);
+
 /** An objective in words. */
 export function slo(objective) {
-  return `${decimal(objective.percentile)} % within ${duration(objective.target_s)}`;
+  return `${percentile(objective)} % within ${duration(objective.target_s)}`;
 }

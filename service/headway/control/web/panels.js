@@ -1,6 +1,6 @@
 // What the charts of a pool or queue show: panels over one time axis, each with lines of the series' columns.
 
-import { count, decimal, duration, hasOwn, rate, ratio } from "./format.js";
+import { count, duration, hasOwn, percentile, rate, ratio } from "./format.js";
 
 /** Steps of an axis that counts things: there is none between 0 and 1. */
 export const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((each) => each * 10 ** power)).flat();
@@ -13,14 +13,14 @@ export const column = (name) => ({ columns }) => columns[name] ?? columns.at_s.m
 
 /** Waits in seconds, beside the objective that is the same of all. */
 function waitsOf(objective) {
-  const percentile = objective ? `${decimal(objective.percentile)} % started within` : "started within";
+  const share = objective ? `${percentile(objective)} % started within` : "started within";
   const isMedian = objective?.percentile === 50;
   const is95 = objective?.percentile === 95;
   return {
     title: "Wait before the start",
     unit: duration,
     lines: [
-      { label: percentile, colour: "--accent", width: 2, values: column("pickup_s") },
+      { label: share, colour: "--accent", width: 2, values: column("pickup_s") },
       isMedian ? null : { label: "50 %", colour: "--accent", dash: [2, 4], values: column("p50_s") },
       is95 ? null : { label: "95 %", colour: "--edge", values: column("p95_s") },
       objective && { label: "objective", colour: "--bad", dash: [6, 4], values: ({ columns }) => columns.at_s.map(() => objective.target_s) },

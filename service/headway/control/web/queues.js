@@ -6,7 +6,7 @@ import { Finder } from "./find.js";
 import { named } from "./sentences.js";
 import { draw, sparkline } from "./sparkline.js";
 import { meaningOf, wordOf } from "./states.js";
-import { ago, count, counted, decimal, duration, inFlight, longestWait, slo, rate, waiting } from "./format.js";
+import { ago, count, counted, duration, inFlight, longestWait, percentile, slo, rate, waiting } from "./format.js";
 
 const ROWS_SHOWN = 250; // of a thousand, drawing all would hold the page up at each update; what needs attention is first
 
@@ -242,7 +242,7 @@ function othersOf({ member_objectives }) {
 /** No start in the window leaves nothing to measure. Where starts are not reported, or not since when jobs waited, it is unknown. */
 function pickup({ metrics, pool }, started) {
   if (!started || started.wait_s === null) return metrics.start_rate_per_s === 0 ? "no starts" : duration(null);
-  return pool ? `p${decimal(started.objective.percentile)} ${duration(started.wait_s)}` : duration(started.wait_s);
+  return pool ? `p${percentile(started.objective)} ${duration(started.wait_s)}` : duration(started.wait_s);
 }
 
 /** The median, over which minutes, and how old that is. */
