@@ -9,7 +9,7 @@ import pytest
 from control.http.known_pool import ALL_FAIL, MEASURED, known_pool
 from headway.scaling.conditions.causes import causes_of, state_of
 from headway.scaling.conditions.condition import Condition, Subject
-from headway.scaling.conditions.condition_table import CONDITIONS, STATES, STATES_BY_URGENCY
+from headway.scaling.conditions.condition_table import CONDITIONS, STATES, STATES_BY_URGENCY, URGENCIES
 from headway.scaling.conditions.host_facts import HostRow
 from headway.scaling.conditions.host_table import OF_HOSTS
 from headway.scaling.conditions.installation_table import OF_INSTALLATION
@@ -68,6 +68,21 @@ def test_states_are_ordered_by_urgency_and_those_in_order_are_left_out() -> None
     assert set(STATES) - set(STATES_BY_URGENCY) == {"scaling", "on_time", "idle"}
     severities = [CONDITIONS[name].severity for name in STATES_BY_URGENCY]
     assert severities == sorted(severities, key=["page", "ticket", "note"].index)
+
+
+def test_a_more_urgent_state_has_a_greater_urgency_and_what_is_so_for_moments_has_none() -> None:
+    ordered = [name for name in STATES_BY_URGENCY if not CONDITIONS[name].is_momentary]
+    urgencies = [URGENCIES[name] for name in ordered]
+    assert urgencies == sorted(set(urgencies), reverse=True)
+    assert min(urgencies) > 0
+    assert {name for name in STATES if not URGENCIES[name]} == {"at_risk", "scaling", "on_time", "idle"}
+    assert set(URGENCIES) == set(STATES)
+
+
+def test_pools_are_counted_by_the_worst_first_and_only_by_a_state() -> None:
+    words = dict.fromkeys(CONDITIONS[name].counted_as for name in URGENCIES)
+    assert [each for each in words if each] == ["late", "failing", "without fresh data", "suspended"]
+    assert all(each.word for each in CONDITIONS.values() if each.counted_as)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,20 @@ import { test } from "node:test";
 import { compared, entriesOf, namesOf, oldestOf, tally, usedOf } from "../../../service/headway/control/web/entries.js";
 import { learn } from "../../../service/headway/control/web/states.js";
 
-const STATES = { breaching: "page", crash_loop: "page", stale: "page", recovering: "note", at_risk: "note", on_time: null };
-learn({ states: Object.entries(STATES).map(([state, severity]) => ({ state, severity })) });
+const DARK = "without fresh data";
+const STATES = [
+  ["breaching", 5, "late"],
+  ["crash_loop", 4, "failing"],
+  ["no_host", 4, "failing"],
+  ["unseen", 3, DARK],
+  ["stale", 3, DARK],
+  ["suspended", 2, "suspended"],
+  ["recovering", 1, ""],
+  ["at_risk", 0, ""],
+  ["unmeasured", 0, DARK],
+  ["on_time", 0, ""],
+];
+learn({ states: STATES.map(([state, urgency, counted_as]) => ({ state, urgency, counted_as })) });
 
 const METRICS = { waiting_jobs: 0, reserved_jobs: 0, oldest_age_s: null, sampled_at_s: null, in_flight_jobs: 0, pickup_objective_s: null };
 
@@ -77,6 +89,6 @@ test("the tally counts what is late of what is managed, and names only what ther
   assert.equal(tally(entriesOf({ pools: [late, pool("mail")], queues: [] })), "1 of 2 late");
   const pools = [late, pool("x", { state: "no_host" }), pool("y", { state: "suspended" }), pool("z", { state: "unseen" })];
   const all = tally(entriesOf({ pools, queues: [queue("free")] }));
-  assert.equal(all, "1 of 4 late · 1 failing · 1 suspended · 1 without fresh data · 1 queue without a profile");
+  assert.equal(all, "1 of 4 late · 1 failing · 1 without fresh data · 1 suspended · 1 queue without a profile");
   assert.equal(tally(entriesOf({ pools: [], queues: [] })), "");
 });

@@ -23,7 +23,7 @@ from headway.cli.terminal.cells import (
 )
 from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WANTED, WITHIN, named
 from headway.cli.terminal.mode_labels import held_jobs
-from headway.scaling.conditions.condition_table import STATES_BY_URGENCY
+from headway.scaling.conditions.condition_table import URGENCIES
 
 Body = dict[str, Any]
 
@@ -85,8 +85,7 @@ def urgency(pool: Body) -> tuple[int, float]:
     """How much attention a pool needs: by its state, then by how much of its objective the oldest job has used up."""
     oldest = pool["oldest_wait"]
     used = 0.0 if oldest is None else oldest["wait_s"] / oldest["objective"]["target_s"]
-    state, states = pool["state"], STATES_BY_URGENCY
-    return -states.index(state) if state in states else -len(states), used
+    return URGENCIES.get(pool["state"], 0), used
 
 
 def started_within(pool: Body) -> str:

@@ -2,7 +2,7 @@
 
 import { counted, aged } from "./format.js";
 import { byName } from "./find.js";
-import { urgencyOf } from "./states.js";
+import { countedAs, counts, urgencyOf } from "./states.js";
 
 /** The entries, in no order. */
 export function entriesOf({ pools, queues }) {
@@ -35,11 +35,8 @@ export const usedOf = (wait) => (wait && wait.wait_s !== null ? wait.wait_s / wa
 /** Whether the queues of a pool were last read long ago; it may be late all the same. */
 const isOld = (pool) => pool?.has_fresh_depths === false;
 
-/**
- * How much attention an entry needs: a queue without a profile needs the least. A pool at risk meets its objective, and
- * is so for moments: no row moves for it.
- */
-const rank = ({ pool }) => (pool ? urgencyOf(pool.state === "at_risk" ? "on_time" : pool.state) : -1);
+/** How much attention an entry needs: a queue without a profile needs the least. */
+const rank = ({ pool }) => (pool ? urgencyOf(pool.state) : -1);
 
 const VALUES = {
   state: rank,
@@ -58,19 +55,15 @@ export function compared(column, now_s) {
   return (one, other) => value(other) - value(one) || byName(one.name, other.name);
 }
 
-/** How many are late, how many unknown. */
+/** How many are late, always, and how many are in another state that is counted. */
 export function tally(entries) {
   const managed = entries.filter((entry) => entry.pool);
-  const all = (...states) => managed.filter((entry) => states.includes(entry.pool.state)).length;
-  const dark = all("stale", "unseen", "unmeasured");
-  const broken = all("crash_loop", "failing", "no_host");
-  const suspended = all("suspended");
+  const all = (words) => managed.filter((entry) => countedAs(entry.pool.state) === words).length;
+  const [first, ...others] = counts();
   const free = entries.length - managed.length;
   return [
-    managed.length && `${all("breaching")} of ${managed.length} late`,
-    broken && `${broken} failing`,
-    suspended && `${suspended} suspended`,
-    dark && `${dark} without fresh data`,
+    managed.length && `${all(first)} of ${managed.length} ${first}`,
+    ...others.map((words) => all(words) && `${all(words)} ${words}`),
     free && `${counted(free, "queue")} without a profile`,
   ]
     .filter(Boolean)

@@ -84,6 +84,12 @@ class Condition:
     """
     word: str = ""
     """The state of a pool in a word or two; empty: no state."""
+    counted_as: str = ""
+    """The words after the number of pools that are in this state, or in another that is counted with it; empty: they
+    are not counted.
+    """
+    is_momentary: bool = False
+    """Of a state: a pool is in it for moments, and moves to no other place among pools for it."""
     seen_after: str = ""
     """How long it takes until health is degraded by it; empty: health does not name it."""
     own_rule: str = ""

@@ -41,3 +41,10 @@ STATES_BY_URGENCY: Sequence[str] = tuple(
     name for severity in Severity for name in STATES if CONDITIONS[name].severity is severity
 )
 """The states of a pool that are not in order, the most urgent first."""
+URGENCIES: Mapping[str, int] = MappingProxyType(
+    {
+        name: len(STATES_BY_URGENCY) - place if name in STATES_BY_URGENCY and not CONDITIONS[name].is_momentary else 0
+        for place, name in enumerate(dict.fromkeys((*STATES_BY_URGENCY, *STATES)))
+    }
+)
+"""Every state of a pool, the most urgent first, and how urgent it is: 0 of what is in order, or so for moments."""

@@ -15,6 +15,7 @@ from headway.scaling.conditions.noticed_workers import (
 
 PAGE, TICKET, NOTE = Severity
 _POOL, _NAME, _VALUE = "pool {{ $labels.pool }}", "{{ $labels.pool }}", "{{ $value }}"
+_DARK = "without fresh data"
 _of = partial(Condition, subject=Subject.POOL)
 _has, _is = partial(_of, verb="has"), partial(_of, verb="is")
 _note_has, _note_is = partial(_has, severity=NOTE), partial(_is, severity=NOTE)
@@ -33,6 +34,7 @@ _cut = partial(
 _broken = partial(
     _has,
     severity=PAGE,
+    counted_as="failing",
     own_rule="pool_broken",
     is_measured=True,
     alert=Alert(
@@ -44,6 +46,7 @@ _broken = partial(
 _unknown = partial(
     _has,
     severity=PAGE,
+    counted_as=_DARK,
     own_rule="pool_unknown",
     alert=Alert(
         "HeadwayPoolUnknown",
@@ -66,6 +69,7 @@ OF_POOLS: Sequence[Condition] = (
         cure="`headway explain POOL` says who keeps its workers from taking jobs: `rq resume` ends `rq suspend`, and "
         "`celery control add_consumer QUEUE` what `cancel_consumer` began",
         word="suspended",
+        counted_as="suspended",
         own_rule="pool_suspended",
         is_measured=True,
         alert=_state("HeadwayPoolSuspended", "suspended"),
@@ -162,6 +166,7 @@ OF_POOLS: Sequence[Condition] = (
         what="late: the oldest job of a queue has waited longer than that queue's objective allows",
         cure="`headway explain POOL` says how many workers it needs, and what limits them",
         word="late",
+        counted_as="late",
         own_rule="pool_late",
         is_measured=True,
         alert=_state("HeadwayPoolLate", "breaching", for_s=300),
@@ -236,6 +241,7 @@ OF_POOLS: Sequence[Condition] = (
         name="at_risk",
         what="nearly late: the oldest job has waited 70 % of its objective, or workers do not come",
         word="nearly late",
+        is_momentary=True,
         is_true=lambda pool: pool.is_at_risk,
     ),
     _has(
@@ -260,6 +266,7 @@ OF_POOLS: Sequence[Condition] = (
         name="unmeasured",
         what="jobs, and no pickup time was measured within the objective's window",
         word="not measured",
+        counted_as=_DARK,
         is_true=lambda pool: pool.metrics.pickup_objective_s is None,
     ),
     _of(

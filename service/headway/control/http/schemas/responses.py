@@ -13,7 +13,7 @@ from headway.control.http.schemas.incidents.poison_responses import PoisonJobOut
 from headway.control.http.schemas.profile_bodies import OverrideBody, ProfileBody
 from headway.control.http.schemas.schema_base import Given
 from headway.scaling.conditions.condition import Condition
-from headway.scaling.conditions.condition_table import CAUSES, CONDITIONS, HEALTH_KINDS, STATES, STATES_BY_URGENCY
+from headway.scaling.conditions.condition_table import CAUSES, CONDITIONS, HEALTH_KINDS, STATES, URGENCIES
 from headway.scaling.conditions.host_facts import HostRow
 from headway.scaling.conditions.host_table import problems_of
 from headway.scaling.conditions.member_waits import MemberWait
@@ -503,7 +503,11 @@ class StateOut(Given):
     meaning: str
     """What is true of a pool in it."""
     severity: Literal["page", "ticket", "note"] | None
-    """How urgent it is; null: it is in order."""
+    """How soon a person has to act; null: it is in order."""
+    urgency: int
+    """Greater for a more urgent state; 0 for one that is in order, or that pools are in for moments."""
+    counted_as: str
+    """The words after the number of pools in this and like states; empty: they are not counted."""
 
     @classmethod
     def of(cls, condition: Condition) -> "StateOut":
@@ -513,6 +517,8 @@ class StateOut(Given):
             word=condition.word,
             meaning=f"The pool {condition.sentence}.",
             severity=None if condition.severity is None else condition.severity.value,
+            urgency=URGENCIES[condition.name],
+            counted_as=condition.counted_as,
         )
 
 
@@ -526,7 +532,5 @@ class Overview(Given):
     decisions: list[DecisionOut]
     health: HealthOut
     hosts_wanted: list[HostsWantedOut]
-    states: list[StateOut] = Field(
-        default_factory=lambda: [StateOut.of(CONDITIONS[name]) for name in dict.fromkeys((*STATES_BY_URGENCY, *STATES))]
-    )
+    states: list[StateOut] = Field(default_factory=lambda: [StateOut.of(CONDITIONS[name]) for name in URGENCIES])
     """What pools can be, the most urgent first."""
