@@ -14,7 +14,7 @@ from headway.scaling.conditions.noticed_workers import (
 )
 
 PAGE, TICKET, NOTE = Severity
-_POOL, _NAME, _VALUE = "pool {{ $labels.pool }}", "{{ $labels.pool }}", "{{ $value }}"
+_POOL, _NAME = "pool {{ $labels.pool }}", "{{ $labels.pool }}"
 _DARK = "without fresh data"
 _of = partial(Condition, subject=Subject.POOL)
 _has, _is = partial(_of, verb="has"), partial(_of, verb="is")
@@ -57,6 +57,11 @@ _unknown = partial(
 )
 
 
+def _any(name: str, counted: str, what: str = "", *, for_s: float = 0.0) -> Alert:
+    """A rule that finds pools of which any job or worker is ``counted``; ``what`` follows their number."""
+    return Alert(name, f"headway_pool_{counted} > 0", for_s=for_s, summary=f"{{{{ $value }}}} {what}" if what else "")
+
+
 def _state(name: str, state: str, *, for_s: float = 60.0) -> Alert:
     """A rule that finds a state of pools."""
     return Alert(name, f'headway_pool_state{{state="{state}"}} == 1', for_s=for_s)
@@ -87,12 +92,7 @@ OF_POOLS: Sequence[Condition] = (
         severity=PAGE,
         cure="find out who flushed the broker or deleted the jobs; a Redis that keeps jobs needs `appendonly yes` and "
         "`maxmemory-policy noeviction`",
-        alert=Alert(
-            "HeadwayJobsLost",
-            "headway_pool_lost_jobs > 0",
-            for_s=0,
-            summary=f"{_VALUE} waiting jobs of {_POOL} are gone and were not started",
-        ),
+        alert=_any("HeadwayJobsLost", "lost_jobs", f"waiting jobs of {_POOL} are gone and were not started"),
         is_true=lambda pool: pool.lost_jobs > 0,
         says=says.lost_jobs,
     ),
@@ -104,11 +104,10 @@ OF_POOLS: Sequence[Condition] = (
         cure="see whether these jobs expire (Celery's `expires`, RQ's `ttl`, a time to live in the broker); where they "
         "do not, the broker was flushed or somebody deleted them. Workers of a Celery that an agent starts report "
         "which tasks expire",
-        alert=Alert(
+        alert=_any(
             "HeadwayJobsPerhapsLost",
-            "headway_pool_perhaps_lost_jobs > 0",
-            for_s=0,
-            summary=f"{_VALUE} waiting jobs of {_POOL} expired or were revoked, or are lost",
+            "perhaps_lost_jobs",
+            f"waiting jobs of {_POOL} expired or were revoked, or are lost",
         ),
         is_true=lambda pool: pool.perhaps_lost_jobs > 0,
         says=says.perhaps_lost_jobs,
@@ -117,12 +116,7 @@ OF_POOLS: Sequence[Condition] = (
         name="cut_jobs",
         what="jobs that the end of a worker has cut in the last 15 minutes",
         severity=PAGE,
-        alert=Alert(
-            "HeadwayJobsCut",
-            "headway_pool_cut_jobs > 0",
-            for_s=0,
-            summary=f"{_VALUE} jobs of {_POOL} were cut: headway events --pool {_NAME}",
-        ),
+        alert=_any("HeadwayJobsCut", "cut_jobs", f"jobs of {_POOL} were cut: headway events --pool {_NAME}"),
         is_true=lambda pool: pool.has_certain_cuts,
         counting=Counting(
             one="job was cut, or may have been, in the last 15 min",
@@ -135,7 +129,7 @@ OF_POOLS: Sequence[Condition] = (
         name="perhaps_cut_jobs",
         what="workers that ended in the last 15 minutes and may have cut a job",
         severity=TICKET,
-        alert=Alert("HeadwayJobsPerhapsCut", "headway_pool_perhaps_cut_jobs > 0", for_s=0),
+        alert=_any("HeadwayJobsPerhapsCut", "perhaps_cut_jobs"),
         is_true=lambda pool: bool(pool.cuts) and not pool.has_certain_cuts,
         counting=Counting(
             one="worker may have lost a job in the last 15 min",
@@ -151,7 +145,7 @@ OF_POOLS: Sequence[Condition] = (
         " of RQ; Headway removes no job",
         own_rule="job_poisonous",
         confirmed_after_s=0.0,
-        alert=Alert("HeadwayPoisonJob", "headway_pool_poison_jobs > 0", for_s=0),
+        alert=_any("HeadwayPoisonJob", "poison_jobs"),
         seen_after="10 s",
         is_true=lambda pool: bool(pool.poison),
         says=lambda pool: [poison_sentence(pool.poison)],
@@ -294,10 +288,11 @@ OF_POOLS: Sequence[Condition] = (
         "cancelled come back with `celery -A APP control add_consumer QUEUE`, or with a new worker. Others are "
         "started in their place, and they stay until they end",
         own_rule="worker_unable",
-        alert=Alert(
+        alert=_any(
             "HeadwayWorkerUnable",
-            "headway_pool_unable_workers > 0",
-            summary=f"{_VALUE} workers of {_POOL} take no jobs: headway explain {_NAME}",
+            "unable_workers",
+            f"workers of {_POOL} take no jobs: headway explain {_NAME}",
+            for_s=60,
         ),
         seen_after="30 s",
         is_true=lambda pool: bool(pool.unable),
@@ -320,7 +315,7 @@ OF_POOLS: Sequence[Condition] = (
         what="a worker that drains for more than three times as long as 99 % of the pool's jobs take",
         cure="see what it does on its host; `headway kill WORKER` ends it, and cuts its jobs",
         own_rule="drain_overdue",
-        alert=Alert("HeadwayDrainOverdue", "headway_pool_overdue_workers > 0"),
+        alert=_any("HeadwayDrainOverdue", "overdue_workers", for_s=60),
         is_true=lambda pool: bool(pool.overdue),
         says=lambda pool: [overdue_sentence(pool.overdue, service_p99_s=pool.service_p99_s, now_s=pool.now_s)],
     ),
