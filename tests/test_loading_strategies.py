@@ -10,6 +10,7 @@ import pytest
 
 from headway.__main__ import main
 from headway.errors import Invalid, Misconfigured
+from headway.scaling.policy.limit import limit_of
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategies.fixed import FIXED
@@ -138,7 +139,7 @@ def table(heading: str) -> list[list[str]]:
 
 def test_every_strategy_is_documented_with_how_it_comes_down() -> None:
     documented = {name: come_down for name, _, come_down in table("Names")}
-    assert documented == {name: strategy.come_down.__name__ for name, strategy in INSTALLED.items()}
+    assert documented == {name: limit_of(strategy.come_down).name for name, strategy in INSTALLED.items()}
 
 
 def test_every_number_of_a_strategy_is_documented_with_its_default() -> None:

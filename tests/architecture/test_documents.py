@@ -186,7 +186,7 @@ def test_every_figure_of_a_window_is_explained() -> None:
 
 def test_the_limits_are_documented_in_their_order() -> None:
     documented = [name.strip("`") for name, _ in rows(DOCS / "why/demand.md", "Limits, in their order")]
-    assert documented == [limit.__name__ for limit in limits.LIMITS]
+    assert documented == [limit.name for limit in limits.LIMITS]
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_a_line_that_is_explained_is_one_that_headway_says(sentences: str, line:
 
 def test_the_bindings_that_are_explained_exist() -> None:
     explained = {name.strip("`") for name, _ in rows(DOCS / "how-to/troubleshoot.md", "Nothing scales")}
-    assert explained <= {limit.__name__ for limit in limits.LIMITS} | {"idle"}
+    assert explained <= {limit.name for limit in limits.LIMITS} | {"idle"}
 
 
 def test_the_readme_claims_no_more_faults_than_the_ledger_has() -> None:

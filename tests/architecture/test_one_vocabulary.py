@@ -43,7 +43,7 @@ def test_tables_of_the_command_line_have_columns_of_the_dashboard(column: str) -
 
 
 def test_every_limit_is_explained() -> None:
-    assert {limit.__name__ for limit in LIMITS} <= set(explain.LIMITS)
+    assert {limit.name for limit in LIMITS} <= set(explain.LIMITS)
 
 
 @pytest.mark.parametrize("start_up_s", [1.0, 60.0])

@@ -97,7 +97,7 @@ def test_a_demand_or_limit_of_another_strategy_is_shown_by_its_name() -> None:
 
 def test_every_limit_that_headway_has_is_explained_in_words() -> None:
     ways_down = {strategy.come_down for strategy in INSTALLED.values()} - {at_once}
-    names = {limit.__name__ for way in ways_down for limit in in_order(way)}
+    names = {limit.name for way in ways_down for limit in in_order(way)}
     assert sorted(names - LIMITS.keys()) == []
 
 

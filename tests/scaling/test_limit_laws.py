@@ -132,7 +132,7 @@ def ceilings(seen: PoolView, memory: Memory) -> list[float]:
 
 def left_by(decision: Decision, name: str) -> int:
     """The count after the limit ``name``, which a profile that does not set it passes over."""
-    names = [limit.__name__ for limit in LIMITS]
+    names = [limit.name for limit in LIMITS]
     upto = {"wanted", *names[: names.index(name) + 1]}
     return [step.workers for step in decision.steps if step.name in upto][-1]
 

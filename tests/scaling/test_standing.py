@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.decisions.reuse import CLOCKLESS_LIMITS, REUSED_S_MAX, is_reusable, is_same
+from headway.scaling.decisions.reuse import REUSED_S_MAX, is_reusable, is_same
 from headway.scaling.model import (
     Demand,
     HoldCosts,
@@ -22,6 +22,7 @@ from headway.scaling.model import (
     QueueSample,
     Wanted,
 )
+from headway.scaling.policy.limit import limit_of
 from headway.scaling.policy.limits import LIMITS
 from headway.scaling.profile import Fallback, Override
 from headway.scaling.profile_keys.pauses import Pause
@@ -227,8 +228,11 @@ def test_a_strategys_own_way_down_stands_only_where_nothing_is_to_change() -> No
     assert not do_stand(decided(idle(), rested(target_workers=2), strategy=strategy), strategy=strategy)
 
 
-def test_every_limit_is_known_to_be_without_a_clock_or_evaluated() -> None:
-    assert {limit.__name__ for limit in LIMITS} - {"hold_down"} == CLOCKLESS_LIMITS
+def test_the_limits_that_read_the_clock_say_so_and_of_one_that_says_nothing_nobody_knows() -> None:
+    assert {each.name for each in LIMITS if each.clock} == {"pause", "override", "schedule", "budget"}
+    unsaid = limit_of(lambda count, _: count).clock
+    assert unsaid is not None
+    assert unsaid(idle(), NOW_S) != unsaid(idle(), NOW_S)
 
 
 def test_a_limit_that_is_not_known_lets_nothing_stand() -> None:

@@ -24,7 +24,8 @@ from headway.scaling.model import (
 from headway.scaling.planning.feasibility import circumstances
 from headway.scaling.planning.shared_pool import separate_pools
 from headway.scaling.policy import activation, day_budget, fallback
-from headway.scaling.policy.ground import Ground, Limit
+from headway.scaling.policy.ground import Ground
+from headway.scaling.policy.limit import Limit
 from headway.scaling.policy.limits import attainable, in_force, paused_workers
 from headway.scaling.policy.stabilization import HOLD_SLACK_S, is_overdue, kept_workers, longest_s, start_cost_s, tried
 from headway.scaling.profile_keys.pauses import PAUSES, after
@@ -192,10 +193,10 @@ def _limited(wanted_workers: int, limits: Sequence[Limit], ground: Ground) -> _T
     count, mover = wanted_workers, None
     steps = [_step("wanted", count)]
     for limit in limits:
-        left = limit(count, ground)
+        left = limit.rule(count, ground)
         if left != count:
-            count, mover = left, limit.__name__
-        steps.append(_step(limit.__name__, count))
+            count, mover = left, limit.name
+        steps.append(_step(limit.name, count))
     return _Target(workers=count, steps=tuple(steps), mover=mover)
 
 

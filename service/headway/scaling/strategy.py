@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headway.scaling.model import Demand, QueueMetrics
-from headway.scaling.policy.ground import Limit
+from headway.scaling.policy.limit import Rule
 from headway.scaling.policy.stabilization import hold_down
 from headway.scaling.view import PoolView
 
@@ -47,7 +47,7 @@ class Strategy:
     advise: Advise
     options: Mapping[str, float] = field(default_factory=dict)
     """Its own numbers and their defaults; a profile's ``strategy_options`` replace them one by one."""
-    come_down: Limit = hold_down
+    come_down: Rule = hold_down
     """How a lower count is taken. Raising it here is against the rules of limits: it only ever holds."""
     formulas: Mapping[str, Callable[[Mapping[str, float]], float]] = field(default_factory=dict)
     """By the name of a demand: its slots out of its terms. A demand without terms has none."""

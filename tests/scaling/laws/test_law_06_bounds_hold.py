@@ -63,11 +63,11 @@ def test_whatever_is_wanted_the_last_limits_have_the_last_word(
     ground = ground_of(view, memory, last=last, is_fresh=is_fresh)
     for limit in LIMITS:
         count = limit(count, ground)
-        assert count >= 0, limit.__name__
-    never_exceeded = LIMITS[[limit.__name__ for limit in LIMITS].index("workers_max") :]
+        assert count >= 0, limit.name
+    never_exceeded = LIMITS[[limit.name for limit in LIMITS].index("workers_max") :]
     assert never_exceeded[-1] is capacity
     for limit in never_exceeded:
-        assert limit(count, ground) <= count or limit.__name__ == "pinned", limit.__name__
+        assert limit(count, ground) <= count or limit.name == "pinned", limit.name
 
 
 @LAW

@@ -8,42 +8,13 @@ from operator import attrgetter
 
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Memory, QueueMetrics
-from headway.scaling.policy.ground import Limit
-from headway.scaling.policy.stabilization import hold_down
+from headway.scaling.policy.limit import Rule, limit_of
+from headway.scaling.policy.limits import by_name
 from headway.scaling.reading.sample_age import freshness_of
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView
 
 REUSED_S_MAX = 120.0  # then it is decided again whatever holds, so that a stored decision is renewed in time
-
-CLOCKLESS_LIMITS = frozenset(
-    {
-        "hold_stale",  # distinguished by freshness
-        "hold_overdue",  # of waiting jobs, and while any waits nothing stands
-        "tolerance",
-        "hold_up",  # remembers something new at every evaluation, if it is in use: then nothing is reusable
-        "step",
-        "crash_loop",
-        "may_be_busy",
-        "activation",  # of jobs that are there, and while any is held back nothing stands
-        "fallback",  # of stale metrics only
-        "pause",  # compared at both times
-        "override",  # compared at both times
-        "schedule",  # compared at both times
-        "workers_min",
-        "workers_max",
-        "pinned",
-        "rate_limit",
-        "budget",  # but for that of the day
-        "capacity",
-        "suspended",
-        "useful_workers",
-        "plateau",  # of jobs that wait, and while any did of late nothing stands
-    }
-)
-"""Limits that say the same later, as long as what ``is_reusable`` compares is the same. The strategy's own comes
-beside.
-"""
 
 _of_queue = attrgetter(*(name for name in QueueMetrics.__slots__ if name != "sampled_at_s"))
 # The readings that came round the pipeline matter to stale metrics only, and those never stand.
@@ -102,18 +73,19 @@ def _lowers_nothing(outcome: Outcome) -> bool:
     return outcome.decision.steps[0].workers >= max(outcome.before.target_workers or 0, outcome.view.assigned_workers)
 
 
-def _do_limits_stand(outcome: Outcome, come_down: Limit, *, now_s: float) -> bool:
+def _do_limits_stand(outcome: Outcome, come_down: Rule, *, now_s: float) -> bool:
     """Whether every limit says at ``now_s`` what it said, given what ``is_reusable`` compares besides."""
-    profile, zones, at_s = outcome.view.profile, outcome.view.zones, outcome.decision.at_s
-    return (
-        profile.budget_per_day is None
-        and profile.mode_at(at_s) == profile.mode_at(now_s)
-        and profile.pause_at(at_s) == profile.pause_at(now_s)
-        and profile.override_at(at_s) == profile.override_at(now_s)
-        and (not profile.schedules or profile.bounds_at(at_s, zones) == profile.bounds_at(now_s, zones))
-        and _do_wants_stay(outcome, now_s=now_s)
-        and _do_comings_down_stand(outcome, come_down)
-    )
+    view, at_s, known = outcome.view, outcome.decision.at_s, by_name(come_down)
+    for before, step in pairwise(outcome.decision.steps):
+        limit = known.get(step.name)
+        if limit is None:
+            return False
+        if limit.clock is None or limit.clock(view, at_s) == limit.clock(view, now_s):
+            continue
+        # A strategy's own way to take a lower count: where no change is asked for, there is nothing to hold.
+        if limit is not limit_of(come_down) or before.workers != outcome.before.target_workers:
+            return False
+    return _do_wants_stay(outcome, now_s=now_s)
 
 
 def _do_wants_stay(outcome: Outcome, *, now_s: float) -> bool:
@@ -122,18 +94,3 @@ def _do_wants_stay(outcome: Outcome, *, now_s: float) -> bool:
     if hold_s is None:  # chosen anew at each evaluation, by what each want would have cost
         return not outcome.memory.wanted
     return all(wanted.at_s >= now_s - hold_s for wanted in outcome.memory.wanted)
-
-
-def _do_comings_down_stand(outcome: Outcome, come_down: Limit) -> bool:
-    """Whether all other limits have no clock, and the strategy's way to take a lower count takes what it took."""
-    steps = outcome.decision.steps
-    clocked = {step.name for step in steps[1:] if step.name not in CLOCKLESS_LIMITS}
-    if not clocked:
-        return True
-    if clocked != {come_down.__name__}:
-        return False
-    if come_down is hold_down:
-        return True
-    # Where no change is asked for, there is nothing to hold.
-    asked = [before.workers for before, step in pairwise(steps) if step.name == come_down.__name__]
-    return asked == [outcome.before.target_workers]

@@ -6,10 +6,12 @@ import math
 
 from headway.scaling.model import Memory
 from headway.scaling.policy.ground import Ground
+from headway.scaling.policy.limit import limit
 from headway.scaling.profile import Fallback, Profile
 from headway.scaling.reading.sample_age import Freshness
 
 
+@limit()
 def hold_stale(count: int, ground: Ground) -> int:
     """No data is not zero load: without fresh metrics nothing goes down, nor what is there on hosts that are back."""
     if ground.freshness.is_fresh and not ground.freshness.is_unread:
@@ -17,6 +19,7 @@ def hold_stale(count: int, ground: Ground) -> int:
     return max(count, ground.last_workers, ground.view.assigned_workers)
 
 
+@limit(is_in_force=lambda ground: ground.view.profile.has_fallback)
 def fallback(count: int, ground: Ground) -> int:
     """Without metrics for long, the profile's own count or the present one. The collector's readings may raise it."""
     profile = ground.view.profile

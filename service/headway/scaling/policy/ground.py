@@ -1,6 +1,5 @@
 """What limits stand on: a pool at a moment, what is remembered of it, and whether its metrics can be trusted."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from headway.scaling.model import Memory, QueueMetrics
@@ -32,7 +31,3 @@ class Ground:
     """Whether a waiting job has no time left, by an age that its source reports: what is estimated holds nobody."""
     is_held: bool = False
     """At zero with too few jobs to wake for."""
-
-
-Limit = Callable[[int, Ground], int]
-"""It moves a count in its declared way, and in no other."""

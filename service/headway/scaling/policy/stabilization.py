@@ -14,6 +14,7 @@ from operator import attrgetter
 
 from headway.scaling.model import HoldCosts, Wanted
 from headway.scaling.policy.ground import Ground
+from headway.scaling.policy.limit import limit
 from headway.scaling.view import PoolView
 
 HOLDS_TICKS = (0, 1, 2, 3, 6, 12, 24, 60, 120)
@@ -128,6 +129,7 @@ def _parts(levels: Sequence[int], band: int) -> list[int]:
 # --- the limits ------------------------------------------------------------------------------------------------------
 
 
+@limit()  # what it remembers is compared besides
 def hold_down(count: int, ground: Ground) -> int:
     """Down only to what was enough for the whole of the hold, the profile's or the cheapest. Up never waits."""
     if count >= ground.last_workers:
@@ -139,6 +141,7 @@ def hold_down(count: int, ground: Ground) -> int:
     return min(ground.last_workers, max([count, *recent]))
 
 
+@limit(is_in_force=lambda ground: ground.is_overdue)
 def hold_overdue(count: int, ground: Ground) -> int:
     """While a job waits that has no time left, nothing goes down: who is there is about to take it."""
     return max(count, ground.last_workers) if is_overdue(ground.view) else count
@@ -153,6 +156,8 @@ def is_overdue(view: PoolView) -> bool:
     )
 
 
+# It remembers something new at every evaluation where it is in force.
+@limit(is_in_force=lambda ground: ground.view.profile.hold_up_s > 0)
 def hold_up(count: int, ground: Ground) -> int:
     """Up only to what was wanted for the whole of ``hold_up_s``."""
     if count <= ground.last_workers or not ground.view.profile.hold_up_s:
