@@ -79,6 +79,7 @@ SMALLEST: Mapping[str, SmallestRun] = {
     ),
     "benchmarks/command.py": SmallestRun(arguments="--queues 1 --runs 1"),
     "tools/shape.py": SmallestRun(),
+    "tools/calls_of_view.py": SmallestRun(),
     "tools/vocabulary.py": SmallestRun(),
     "benchmarks/targets.py": SmallestRun(
         arguments=f"--cells {{folder}} --scenarios sla10 --strategies hybrid --traces {TRACES}"
