@@ -19,8 +19,10 @@ the recorded traces in the five scenarios of the [targets](targets.md) and on th
 loads](../how-to/rehearse.md#choose-the-workload) with start-up times of 2 s and 8 s.
 
 - *In time* is the share of jobs that start within the objective, in %. *Cost* is worker-hours ÷ worker-hours of the
-  whole strategy. A total is the mean of the former and the geometric mean of the latter: each workload counts once.
-- A term that can go costs at most {FALL_MAX_POINTS:g} points of the mean and {RISE_MAX:.0%} of cost, in all.
+  whole strategy, *starts* are starts of workers ÷ those of the whole strategy. A total is the mean of attainment and
+  the geometric mean of both others: each workload counts once. Worker-hours pay a worker while it starts, and nothing
+  for the processor time that its start takes from the jobs of others.
+- A term that can go costs at most {FALL_MAX_POINTS:g} points of the mean and {RISE_MAX * 100:g} % of cost, in all.
 - Some terms act only in *exposed* pools: a worker that is requested at the next evaluation is late for arriving jobs.
   With an objective of 10 s these are the pools whose workers take 8 s to start. Recall acts from the second day on, and
   weeks are recalled after two. A workload in which a term cannot act is not run again: it has the figures of the whole
@@ -67,14 +69,14 @@ def page(study: Study) -> Iterator[str]:
 
 
 def _in_all(study: Study) -> Iterator[str]:
-    yield "| without | kind | instead | in time | points | cost | can go | most lost | dearest | workloads |"
-    yield "|---|---|---|--:|--:|--:|---|---|---|--:|"
+    yield "| without | kind | instead | in time | points | cost | starts | can go | most lost | dearest | workloads |"
+    yield "|---|---|---|--:|--:|--:|--:|---|---|---|--:|"
     nothing = study.nothing
     for term in study.terms:
         row = study.alone(term)
         found = change(row, nothing)
         if found is None:
-            yield f"| {term.name} | {term.kind} | {term.instead} | · | · | · | · | · | · | 0 |"
+            yield f"| {term.name} | {term.kind} | {term.instead} | · | · | · | · | · | · | · | 0 |"
             continue
         both = [workload for workload in nothing if workload in row]
         worst = max(both, key=lambda each: nothing[each].percent - row[each].percent)
@@ -83,7 +85,7 @@ def _in_all(study: Study) -> Iterator[str]:
         most_cost = cost(row[dearest], nothing[dearest])
         yield (
             f"| {term.name} | {term.kind} | {term.instead} | {found.percent:.3f} | {_signed(-found.fall_points)} | "
-            f"{found.cost:.4f} | {'yes' if found.is_affordable else 'no'} | "
+            f"{found.cost:.4f} | {found.starts:.3f} | {'yes' if found.is_affordable else 'no'} | "
             f"{f'{lost_points:.2f}: {_place(worst)}' if lost_points > 0 else ''} | "
             f"{f'{most_cost:.3f}: {_place(dearest)}' if most_cost > 1 else ''} | "
             f"{_run_workloads(study, term, row)} of {len(study.workloads)} |"
@@ -121,20 +123,20 @@ def _together(study: Study) -> Iterator[str]:
         "what may be lost in all stays in."
     )
     yield ""
-    yield "| also without | in time | points | cost | workloads | |"
-    yield "|---|--:|--:|--:|--:|---|"
+    yield "| also without | in time | points | cost | starts | workloads | |"
+    yield "|---|--:|--:|--:|--:|--:|---|"
     for step in study.steps:
         found = step.change
         yield (
             f"| {step.term} | {found.percent:.3f} | {_signed(-found.fall_points)} | {found.cost:.4f} | "
-            f"{found.workloads} | {'out' if found.is_affordable else 'stays'} |"
+            f"{found.starts:.3f} | {found.workloads} | {'out' if found.is_affordable else 'stays'} |"
         )
 
 
 def _where(study: Study) -> Iterator[str]:
     yield (
-        f"Workloads whose attainment moves by {SHOWN_POINTS:g} points or more, or whose cost moves by {SHOWN_COST:.0%} "
-        "or more."
+        f"Workloads whose attainment moves by {SHOWN_POINTS:g} points or more, or whose cost moves by "
+        f"{SHOWN_COST * 100:g} % or more."
     )
     yield ""
     yield "| without | group | workload | in time | with it | points | cost | starts | with it |"

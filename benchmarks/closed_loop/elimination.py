@@ -1,9 +1,8 @@
 """Which terms can be left out together: backwards, while attainment and cost hardly change."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, geometric_mean
 
 from closed_loop.ablated import Outcome, Without, Workload
 
@@ -26,6 +25,8 @@ class Change:
     """How much higher the mean attainment of the whole strategy is."""
     cost: float
     """Geometric mean of worker-hours ÷ those of the whole strategy."""
+    starts: float
+    """The same of starts of workers."""
 
     @property
     def is_affordable(self) -> bool:
@@ -48,7 +49,8 @@ def change(row: Row, nothing: Row) -> Change | None:
         workloads=len(both),
         percent=percent,
         fall_points=fmean(nothing[workload].percent for workload in both) - percent,
-        cost=math.exp(fmean(math.log(cost(row[workload], nothing[workload])) for workload in both)),
+        cost=geometric_mean(cost(row[workload], nothing[workload]) for workload in both),
+        starts=geometric_mean(max(1, row[workload].starts) / max(1, nothing[workload].starts) for workload in both),
     )
 
 
