@@ -16,6 +16,7 @@ import argparse
 import multiprocessing
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from closed_loop.ablated import (
@@ -51,16 +52,17 @@ def main() -> None:
         *trace_workloads(scenarios=options.scenarios, traces=options.only),
         *load_workloads(options.loads),
     ]
-    study = _Runs(options, [each for each in workloads if not (options.brief and is_slow(each))])
-    study.run([frozenset(), *(frozenset({term}) for term in options.terms)])
-    steps = [] if options.eliminate is None else [*elimination_steps(options.eliminate, study.run_row)]
+    runs = _Runs(options, [each for each in workloads if not (options.brief and is_slow(each))])
+    runs.run([frozenset(), *(frozenset({term}) for term in options.terms)])
     shown = Study(
         workloads=workloads,
         terms=[TERMS[name] for name in options.terms],
-        row_of=study.row,
-        steps=steps,
+        row_of=runs.row,
         traces=options.traces,
     )
+    if options.eliminate is not None:
+        candidates = [term for term in options.eliminate if shown.acted_in(term)]
+        shown = replace(shown, steps=[*elimination_steps(candidates, runs.run_row)])
     text = "\n".join(page(shown)) + "\n"
     if options.page:
         PAGE.write_text(text)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from closed_loop.ablated import Outcome, Without, Workload, acting_terms
-from closed_loop.elimination import FALL_MAX_POINTS, RISE_MAX, Row, Step, change, cost
+from closed_loop.elimination import FALL_MAX_POINTS, RISE_MAX, Change, Row, Step, change, cost
 from closed_loop.terms import Term
 
 SHOWN_POINTS = 0.05  # a workload is listed if its attainment moves by so much,
@@ -22,7 +22,8 @@ loads](../how-to/rehearse.md#choose-the-workload) with start-up times of 2 s and
   whole strategy, *starts* are starts of workers ÷ those of the whole strategy. A total is the mean of attainment and
   the geometric mean of both others: each workload counts once. Worker-hours pay a worker while it starts, and nothing
   for the processor time that its start takes from the jobs of others.
-- A term that can go costs at most {FALL_MAX_POINTS:g} points of the mean and {RISE_MAX * 100:g} % of cost, in all.
+- A term that can go costs at most {FALL_MAX_POINTS:g} points of the mean and {RISE_MAX * 100:g} % of cost, in all. A
+  verdict on some of the workloads holds *so far*. A term that acts in no workload that was run is *not measured*.
 - Some terms act only in *exposed* pools: a worker that is requested at the next evaluation is late for arriving jobs.
   With an objective of 10 s these are the pools whose workers take 8 s to start. Recall acts from the second day on, and
   weeks are recalled after two. A workload in which a term cannot act is not run again: it has the figures of the whole
@@ -37,8 +38,8 @@ class Study:
     workloads: Sequence[Workload]
     terms: Sequence[Term]
     row_of: Callable[[Without], Row]
-    steps: Sequence[Step]
     traces: Path
+    steps: Sequence[Step] = ()
 
     def alone(self, term: Term) -> Row:
         """The row without ``term``."""
@@ -48,6 +49,11 @@ class Study:
     def nothing(self) -> Row:
         """The row of the whole strategy."""
         return self.row_of(frozenset())
+
+    def acted_in(self, term: str) -> int:
+        """In how many workloads that were run ``term`` can act."""
+        without = frozenset({term})
+        return sum(bool(acting_terms(without, workload, self.traces)) for workload in self.row_of(without))
 
 
 def page(study: Study) -> Iterator[str]:
@@ -69,7 +75,7 @@ def page(study: Study) -> Iterator[str]:
 
 
 def _in_all(study: Study) -> Iterator[str]:
-    yield "| without | kind | instead | in time | points | cost | starts | can go | most lost | dearest | workloads |"
+    yield "| without | kind | instead | in time | points | cost | starts | can go | most lost | dearest | run, acts |"
     yield "|---|---|---|--:|--:|--:|--:|---|---|---|--:|"
     nothing = study.nothing
     for term in study.terms:
@@ -85,17 +91,18 @@ def _in_all(study: Study) -> Iterator[str]:
         most_cost = cost(row[dearest], nothing[dearest])
         yield (
             f"| {term.name} | {term.kind} | {term.instead} | {found.percent:.3f} | {_signed(-found.fall_points)} | "
-            f"{found.cost:.4f} | {found.starts:.3f} | {'yes' if found.is_affordable else 'no'} | "
+            f"{found.cost:.4f} | {found.starts:.3f} | {_verdict(study, term, found)} | "
             f"{f'{lost_points:.2f}: {_place(worst)}' if lost_points > 0 else ''} | "
             f"{f'{most_cost:.3f}: {_place(dearest)}' if most_cost > 1 else ''} | "
-            f"{_run_workloads(study, term, row)} of {len(study.workloads)} |"
+            f"{found.workloads} of {len(study.workloads)}, {study.acted_in(term.name)} of them |"
         )
 
 
-def _run_workloads(study: Study, term: Term, row: Row) -> str:
-    """How many workloads of ``row`` are known, and in how many of them the term acts."""
-    acts = sum(bool(acting_terms(frozenset({term.name}), workload, study.traces)) for workload in row)
-    return f"{len(row)} ({acts} acted in)"
+def _verdict(study: Study, term: Term, found: Change) -> str:
+    if not study.acted_in(term.name):
+        return "not measured"
+    so_far = ", so far" if found.workloads < len(study.workloads) else ""
+    return f"{'yes' if found.is_affordable else 'no'}{so_far}"
 
 
 def _by_group(study: Study) -> Iterator[str]:
@@ -120,7 +127,7 @@ def _together(study: Study) -> Iterator[str]:
         return
     yield (
         "The terms are left out one after another, first the term that alone loses least. A term whose step exceeds "
-        "what may be lost in all stays in."
+        "what may be lost in all stays in. A term that acts in no workload that was run is not tried."
     )
     yield ""
     yield "| also without | in time | points | cost | starts | workloads | |"
