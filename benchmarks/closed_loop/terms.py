@@ -8,7 +8,7 @@ from enum import StrEnum
 from closed_loop.patches import Patch
 from headway.scaling import decide
 from headway.scaling.arithmetic import DAY_S, HOUR_S
-from headway.scaling.demands import deadlines, safety_stock
+from headway.scaling.demands import deadlines, safety_stock, trust
 from headway.scaling.demands.deadlines import Due, waiting
 from headway.scaling.demands.needs import Need, Supply, greatest, need
 from headway.scaling.history.weekly import WEEK_HOURS, WEEKS_MIN
@@ -70,6 +70,11 @@ def mean_completions(queue: QueueMetrics, view: PoolView, busy_slots: int) -> fl
     return busy_slots / cycle_s(queue, view)
 
 
+def no_wake(_queue: QueueMetrics, view: PoolView) -> dict[str, float]:
+    """The terms of a pool in which no job waits."""
+    return {"waiting_jobs": 0, "running_workers": view.running_workers, "starting_workers": view.starting_workers}
+
+
 def is_week_recalled(view: PoolView) -> bool:
     """Whether weeks predict today: what earlier days predict is not known."""
     return view.recalled_weeks is not None and view.profile.forecast is not Forecast.OFF
@@ -119,23 +124,16 @@ REACTIONS = (
         name="slow-start-margin",
         kind=Kind.REACTION,
         instead="a start takes as long as the mean",
-        patches=(Patch(deadlines, "START_UP_SPREAD", 0.0),),
+        patches=(Patch(trust, "START_UP_SPREAD", 0.0),),
     ),
     Term(
         name="wake",
         kind=Kind.REACTION,
         instead="the first worker may wait as long as the objective lets it",
-        patches=(Patch(hybrid, "_is_asleep", lambda _queue, _view: False),),
+        patches=(Patch(hybrid, "_wake_terms", no_wake),),
     ),
 )
 FORECASTS = (
-    Term(
-        name="bands-by-use",
-        kind=Kind.FORECAST,
-        instead="one spare, however many jobs are there",
-        patches=(Patch(safety_stock, "_spare_in_use", lambda _guard, by_rate, _queue, _view: by_rate),),
-        is_of_exposed=True,
-    ),
     Term(
         name="daily-recall",
         kind=Kind.FORECAST,
@@ -240,7 +238,6 @@ TERMS = {term.name: term for term in (*REACTIONS, *FORECASTS, *HOLDS, *GUARDS)}
 CANDIDATES = (
     "rhythm-of-exposed-pools",
     "rhythm-of-reactive-pools",
-    "bands-by-use",
     "weekly-recall",
     "hold-per-band",
 )
