@@ -627,9 +627,9 @@ MUTANTS = (
     *_in(
         "decisions/change_detection.py",
         ("test_story.py",),
-        ("without_figures", "_FIGURE.sub('#', note)", "note"),
-        ("_reasons_of", "tuple(map(without_figures, decision.notes))", "()"),
-        ("_reasons_of", "decision.target_workers, decision.binding, decision.mode, is_kept_from_jobs, notes", "decision.target_workers, decision.binding, is_kept_from_jobs, notes"),
+        ("_reasons_of", "decision.note_facts", "decision.notes"),
+        ("_reasons_of", "decision.note_facts", "()"),
+        ("_reasons_of", "decision.target_workers, decision.binding, decision.mode, is_kept_from_jobs, decision.note_facts", "decision.target_workers, decision.binding, is_kept_from_jobs, decision.note_facts"),
     ),
     *_in(
         "decisions/metrics_notes.py",

@@ -7,7 +7,7 @@ import pytest
 
 from headway.scaling.decide import decide
 from headway.scaling.explain import DEMANDS, LIMITS, counted, duration, explained
-from headway.scaling.model import Decision, Demand, Memory, Mode, Objective, QueueMetrics, Step
+from headway.scaling.model import Decision, Demand, Memory, Mode, NoteFact, NoteKind, Objective, QueueMetrics, Step
 from headway.scaling.policy.limits import in_order
 from headway.scaling.profile import Profile
 from headway.scaling.strategies.shared import at_once
@@ -140,7 +140,7 @@ def moved(name: str, before: int, after: int, **changes: Any) -> str:
         ),
         (moved("capacity", 20, 12), "The hosts have capacity for 12 only: 8 workers short."),
         (
-            moved("capacity", 20, 4, notes=("no known host reports template 'rq': nothing can be started",)),
+            moved("capacity", 20, 4, notes=("nothing can be started",), note_facts=(NoteFact(kind=NoteKind.NO_HOST),)),
             "No known host can run them: the count stays at 4.",
         ),
         (moved("pause", 20, 7), "The pool is paused: 7 stay, where 20 would be right."),

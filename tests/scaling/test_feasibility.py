@@ -6,12 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.model import Memory, Mode, Objective
+from headway.scaling.model import Memory, Mode, Note, Objective
 from headway.scaling.planning.feasibility import circumstances, feasibility, remembered_burst_jobs
 from headway.scaling.profile import Override
 from headway.scaling.profile_keys.pauses import Pause
 from headway.scaling.profile_keys.schedule import Schedule
 from support.pools import NOW_S, profile, queue, view
+
+
+def texts(notes: tuple[Note, ...]) -> tuple[str, ...]:
+    return tuple(note.text for note in notes)
+
 
 NOT_ALLOWED = "; workers_max=5 does not allow them"
 
@@ -121,14 +126,14 @@ NOT_ALLOWED = "; workers_max=5 does not allow them"
 def test_what_cannot_be_kept_is_reported_with_its_sum(
     values: dict[str, Any], seen: dict[str, Any], notes: tuple[str, ...]
 ) -> None:
-    assert feasibility(profile(**values), **seen) == notes
+    assert texts(feasibility(profile(**values), **seen)) == notes
 
 
 @given(st.floats(0.0, 60.0), st.floats(0.1, 60.0), st.integers(0, 20), st.floats(0.0, 100.0))
 def test_more_standing_workers_never_bring_a_note_and_enough_end_it(
     start_up_s: float, target_s: float, floor: int, rate_per_s: float
 ) -> None:
-    def notes(workers_min: int) -> tuple[str, ...]:
+    def notes(workers_min: int) -> tuple[Note, ...]:
         wanted = profile(workers_min=workers_min, objective=Objective(target_s=target_s), workers_max=1_000)
         return feasibility(wanted, start_up_s=start_up_s, arrival_rate_per_s=rate_per_s, service_time_s=1.0)
 
@@ -150,7 +155,7 @@ def test_more_jobs_at_once_never_need_fewer_standing_workers(
         note, *_ = feasibility(
             slow, start_up_s=8.0, arrival_rate_per_s=rate_per_s, service_time_s=service_s, burst_jobs=burst_jobs
         )
-        return int(note.split()[1])
+        return int(note.text.split()[1])
 
     assert needed(None) == needed(0.0) <= needed(jobs) <= needed(jobs + more)
 
@@ -174,10 +179,11 @@ def test_bursts_are_remembered_by_the_strategy_s_state_and_reported_between_them
     assert remembered_burst_jobs(state, percentile=50.0) == pytest.approx(15.0, abs=0.1)
     assert remembered_burst_jobs({}, percentile=99.0) is None
     quiet = replace(view(queue(sampled_at_s=at_s, service_time_s=0.4), start_up_s=8.0), profile=slow)
-    assert circumstances(quiet, now_s=at_s, state=state) == (
+    assert texts(circumstances(quiet, now_s=at_s, state=state)) == (
         "keep 2 workers warm (workers_min): start-up 8 s + tick 5 s > 10 s, and 30 jobs arrive together",
     )
-    assert circumstances(quiet, now_s=at_s) == ("keep 1 worker warm (workers_min): start-up 8 s + tick 5 s > 10 s",)
+    (note,) = circumstances(quiet, now_s=at_s)
+    assert note.text == "keep 1 worker warm (workers_min): start-up 8 s + tick 5 s > 10 s"
 
 
 def test_workers_that_a_demand_pre_warms_are_not_asked_for_once_more() -> None:
@@ -210,5 +216,6 @@ def test_what_people_and_clocks_have_set_is_named_in_the_decision() -> None:
 
 def test_a_fallback_is_reported_once_it_holds() -> None:
     seen = replace(view(queue(sampled_at_s=NOW_S - 400.0)), profile=profile(fallback_workers=4))
-    assert circumstances(seen, now_s=NOW_S) == ("no metrics for more than 300 s: the profile falls back on 4 workers",)
+    (note,) = circumstances(seen, now_s=NOW_S)
+    assert note.text == "no metrics for more than 300 s: the profile falls back on 4 workers"
     assert circumstances(seen, now_s=NOW_S - 200.0) == ()

@@ -14,8 +14,8 @@ from headway.scaling.demands.jobs_in_front import drain_behind, jobs_in_front, s
 from headway.scaling.demands.needs import Coming, Need, Supply
 from headway.scaling.explain import explained
 from headway.scaling.mapping import to_mapping
-from headway.scaling.model import Memory, Objective, QueueOrder
-from headway.scaling.planning.shared_pool import SEPARATE, order_remarks, separate_pools, separation
+from headway.scaling.model import Memory, NoteKind, Objective, QueueOrder
+from headway.scaling.planning.shared_pool import order_remarks, separate_pools
 from headway.scaling.view import PoolView
 from support.pools import NOW_S, profile, queue, view
 
@@ -236,13 +236,13 @@ def test_explain_says_the_order_and_judges_each_queue_by_its_own_objective() -> 
 
 def test_a_pool_that_cannot_keep_an_objective_for_its_order_is_to_be_separated() -> None:
     (note,) = separate_pools(pool(IN_TURN))
-    assert note == (
+    assert note.text == (
         "separate pools: redis/urgent, whose jobs are to start within 5 s, shares its workers with redis/bulk (6 s a "
         "job), and they take jobs from the queues in turn: 50 of its jobs need 102 slots here and 2 in a pool of its "
         "own; workers_max=20 allows 20 here"
     )
     decision, _ = decide(pool(IN_TURN), Memory(), now_s=NOW_S)
-    assert separation(decision.notes) == note
+    assert decision.note_of(NoteKind.SEPARATE_POOLS) == note.text
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_jobs_that_another_objective_lets_wait_count_as_waiting() -> None:
     urgent, bulk = quiet.queues
     members = (replace(urgent, arrival_rate_per_s=4.0), replace(bulk, arrival_rate_per_s=1.0))
     (note,) = separate_pools(replace(quiet, queues=members))  # 20 urgent ones in 5 s, and bulk may leave 600
-    assert "20 of its jobs need 41 slots here and 1 in a pool of its own" in note
+    assert "20 of its jobs need 41 slots here and 1 in a pool of its own" in note.text
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,9 @@ def test_a_profile_without_a_load_is_judged_by_the_order_alone(
 ) -> None:
     remarks = order_remarks(pool(order).profile, order, ranked)
     assert [words in remark for words, remark in zip(said, remarks, strict=True)] == [True] * len(said)
-    assert all("pool 'mail': redis/urgent, " in remark and not remark.startswith(SEPARATE) for remark in remarks)
+    assert all(
+        "pool 'mail': redis/urgent, " in remark and not remark.startswith("separate pools: ") for remark in remarks
+    )
 
 
 def test_queues_with_one_objective_may_share_a_pool_in_any_order() -> None:

@@ -1,13 +1,18 @@
 """What makes a decision worth a row: a target, a reason, a circumstance; never a figure that is measured anew."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decisions.change_detection import is_new
-from headway.scaling.model import Decision, Memory, Mode
+from headway.scaling.model import Decision, Memory, Mode, Note, NoteFact, NoteKind, QueueMetrics
+from headway.scaling.planning.feasibility import feasibility
+from headway.scaling.profile import Pause
+from headway.scaling.profile_keys.schedule import Schedule
+from headway.scaling.strategy import note_of
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, views
 from support.installed import decide
@@ -15,7 +20,8 @@ from support.pools import NOW_S, held, profile, queue, view
 
 EVALUATIONS = 100
 TICK_S = 5.0
-DECISION = Decision(pool="mail", at_s=NOW_S, target_workers=3, binding="wake", notes=("no host has room",))
+NO_ROOM = Note(kind=NoteKind.NO_ROOM, text="no host has room", about=("workers_min", "no host has room"))
+DECISION = Decision(pool="mail", at_s=NOW_S, target_workers=3, binding="wake").with_notes(NO_ROOM)
 
 
 def rows(decisions: list[Decision]) -> int:
@@ -33,9 +39,9 @@ def rows(decisions: list[Decision]) -> int:
         {"target_workers": 4},
         {"binding": "hold_down"},
         {"mode": Mode.PAUSE},
-        {"notes": ()},
-        {"notes": ("no host has room", "metrics are older than 20 s")},
-        {"notes": ("no host is known",)},
+        {"note_facts": ()},
+        {"note_facts": (NO_ROOM.fact, NoteFact(kind=NoteKind.STALE_METRICS, about=("20 s",)))},
+        {"note_facts": (NoteFact(kind=NoteKind.NO_HOST, about=("rq",)),)},
     ],
 )
 def test_a_new_target_reason_or_circumstance_is_news(changes: dict[str, object]) -> None:
@@ -44,22 +50,49 @@ def test_a_new_target_reason_or_circumstance_is_news(changes: dict[str, object])
     assert is_new(replace(DECISION, **changes), DECISION)
 
 
+def short_of(workers_max: int, rate_per_s: float, burst_jobs: float = 0.0) -> tuple[Note, ...]:
+    """What is said of a pool of jobs of 1 s that so many workers do not keep up with."""
+    of = profile(workers_max=workers_max)
+    return feasibility(
+        of, start_up_s=8.0, arrival_rate_per_s=rate_per_s, service_time_s=1.0, burst_jobs=burst_jobs or None
+    )
+
+
+def said_of(name: str = "redis/mail", **values: Any) -> tuple[Note, ...]:
+    """What is said of a pool with a profile of ``values`` whose queue was never seen."""
+    of = replace(view(QueueMetrics(queue=name)), profile=profile(queues=(name,), **values))
+    decision, _ = decide(of, Memory(), now_s=NOW_S)
+    notes = zip(decision.notes, decision.note_facts, strict=True)
+    return tuple(Note(kind=NoteKind(fact.kind), text=text, about=fact.about) for text, fact in notes)
+
+
+def paused(until_s: float) -> Pause:
+    return Pause(mode=Mode.PAUSE, until_s=until_s, reason="deploying")
+
+
+def lunch(workers_min: int) -> tuple[Schedule, ...]:
+    return (Schedule(starts="13:00", ends="14:00", workers_min=workers_min, name="lunch"),)
+
+
 @pytest.mark.parametrize(
     ("one", "other", "are_news"),
     [
-        ("metrics are 60 s old", "metrics are 65 s old", False),
-        ("what arrives keeps 12.5 workers busy", "what arrives keeps 9 workers busy", False),
-        ("0.04 of 1.2e+02 jobs a second are retries", "0.5 of 3 jobs a second are retries", False),
-        ("1,200 jobs arrive together", "90 jobs arrive together", False),
-        ("workers_max=4 cannot keep up", "workers_max=5 cannot keep up", True),
-        ("queue redis/mail-1 has not been seen", "queue redis/mail-2 has not been seen", True),
-        ("queue redis/1 has not been seen", "queue redis/2 has not been seen", True),
-        ("paused until 2026-11-27T08:00Z", "paused until 2026-11-27T09:30Z", True),
-        ("workers 4..100 by schedule", "workers 4..6 by schedule", True),
+        (short_of(4, 12.5), short_of(4, 9.0), False),
+        (short_of(4, 1.0, burst_jobs=1_200), short_of(4, 1.0, burst_jobs=900), False),
+        ((note_of("0.04 of 120 jobs are retries"),), (note_of("0.5 of 3 jobs are retries"),), False),
+        (short_of(4, 12.5), short_of(5, 12.5), True),
+        (said_of("redis/mail-1"), said_of("redis/mail-2"), True),
+        (said_of("redis/1"), said_of("redis/2"), True),
+        (said_of(pause=paused(NOW_S + 60)), said_of(pause=paused(NOW_S + 3_600)), True),
+        (said_of(schedules=lunch(4)), said_of(schedules=lunch(6)), True),
     ],
 )
-def test_figures_are_none_and_names_settings_and_moments_are(one: str, other: str, are_news: bool) -> None:
-    assert is_new(replace(DECISION, notes=(one,)), replace(DECISION, notes=(other,))) is are_news
+def test_figures_are_none_and_names_settings_and_moments_are(
+    one: tuple[Note, ...], other: tuple[Note, ...], are_news: bool
+) -> None:
+    assert [note.text for note in one] != [note.text for note in other]
+    bare = replace(DECISION, notes=(), note_facts=())
+    assert is_new(bare.with_notes(*one), bare.with_notes(*other)) is are_news
 
 
 @LAW

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from headway.errors import Invalid
 from headway.scaling.decisions.codec import decision_from_mapping
-from headway.scaling.model import Decision, Demand, Mode, Objective, QueueMetrics, Step
+from headway.scaling.model import Decision, Demand, Mode, Note, NoteFact, NoteKind, Objective, QueueMetrics, Step
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine, transaction
 from headway.store.pools.decisions import (
@@ -58,6 +58,10 @@ async def store(engine: Engine, *decisions: Decision) -> None:
             max_size=2,
         ).map(tuple),
         notes=st.lists(st.text(max_size=20), max_size=2).map(tuple),
+        note_facts=st.lists(
+            st.builds(NoteFact, kind=st.sampled_from(NoteKind), about=st.lists(st.text(max_size=9)).map(tuple)),
+            max_size=2,
+        ).map(tuple),
     )
 )
 def test_a_decision_comes_back_from_json_as_it_was(decision: Decision) -> None:
@@ -72,6 +76,19 @@ def test_what_json_cannot_hold_is_stored_as_not_known() -> None:
 def test_a_decision_of_another_version_is_read_as_far_as_it_goes() -> None:
     body = {"pool": "mail", "at_s": 1.0, "target_workers": 2, "binding": "idle", "invented_later": {"a": 1}}
     assert decision_from_mapping(body) == Decision(pool="mail", at_s=1.0, target_workers=2, binding="idle")
+
+
+def test_notes_of_an_earlier_version_are_sentences_alone() -> None:
+    body = decision_to_json(DECISION)
+    del body["note_facts"]
+    read = decision_from_mapping(body)
+    assert (read.notes, read.note_facts) == (DECISION.notes, ())
+    assert read.note_of(NoteKind.STALE_METRICS) is None
+
+
+def test_an_earlier_version_reads_notes_as_sentences() -> None:
+    fresh = DECISION.with_notes(Note(kind=NoteKind.NO_HOST, text="no known host", about=("rq",)))
+    assert decision_to_json(fresh)["notes"] == [*DECISION.notes, "no known host"]
 
 
 async def test_a_stored_decision_is_read_back_whole(engine: Engine) -> None:

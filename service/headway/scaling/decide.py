@@ -18,6 +18,7 @@ from headway.scaling.model import (
     HoldCosts,
     LastMove,
     Memory,
+    Note,
     Step,
     Wanted,
 )
@@ -35,7 +36,7 @@ from headway.scaling.reading.plateau import bound_workers
 from headway.scaling.reading.pool_reading import PoolReading, reading_of
 from headway.scaling.reading.pool_times import start_up_s
 from headway.scaling.strategies import BUILT_IN
-from headway.scaling.strategy import Advice, Strategy
+from headway.scaling.strategy import Advice, Strategy, note_of
 from headway.scaling.view import PoolView, copied
 
 
@@ -209,11 +210,13 @@ def _decision(found: _Found) -> Decision:
     """The whole story of the target that was ``found``."""
     reading, want, target = found.reading, found.want, found.target
     view, advice, now_s, spent = reading.view, want.advice, reading.now_s, day_budget.spending(found.ground.account)
+    notes = _notes(found, spent)
     return Decision(
         pool=view.profile.pool,
         at_s=now_s,
         target_workers=target.workers,
         binding=target.mover or (want.greatest.name if want.greatest.slots > 0 else "idle"),
+        strategy=view.profile.strategy,
         mode=view.profile.mode_at(now_s),
         objective=view.profile.objective,
         # What limits take away is taken from the burst workers: the base stays.
@@ -240,11 +243,12 @@ def _decision(found: _Found) -> Decision:
         member_pickups=member_pickups(reading.queue, reading.estimated, target_workers=target.workers),
         queue_order=view.queue_order,
         day_budget=spent,
-        notes=_notes(found, spent),
+        notes=tuple(note.text for note in notes),
+        note_facts=tuple(note.fact for note in notes),
     )
 
 
-def _notes(found: _Found, spent: DayBudget | None) -> tuple[str, ...]:
+def _notes(found: _Found, spent: DayBudget | None) -> tuple[Note, ...]:
     """What people should know of the decision, beside its figures."""
     reading, advice = found.reading, found.want.advice
     return (
@@ -260,7 +264,7 @@ def _notes(found: _Found, spent: DayBudget | None) -> tuple[str, ...]:
         *separate_pools(reading.estimated),
         *day_budget.notes(spent),
         *vanished_jobs.note(reading.backlog),
-        *advice.notes,
+        *map(note_of, advice.notes),
     )
 
 

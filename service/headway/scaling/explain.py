@@ -5,7 +5,17 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from headway.scaling.arithmetic import HOUR_S
-from headway.scaling.model import Decision, Demand, MemberPickup, Mode, QueueMetrics, Step, is_suspended, order_text
+from headway.scaling.model import (
+    Decision,
+    Demand,
+    MemberPickup,
+    Mode,
+    NoteKind,
+    QueueMetrics,
+    Step,
+    is_suspended,
+    order_text,
+)
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.reading.sample_age import UNREAD_S, is_seen
 
@@ -249,7 +259,7 @@ def _limit(before: Step, after: Step, decision: Decision) -> str:
 
 
 def _capacity(before: Step, after: Step, decision: Decision) -> str:
-    if any(note.startswith("no known host") for note in decision.notes):
+    if decision.note_of(NoteKind.NO_HOST) is not None:
         return f"No known host can run them: the count stays at {after.workers}."
     short = before.workers - after.workers
     return f"The hosts have capacity for {after.workers} only: {counted(short, 'worker')} short."

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headway.scaling.model import Demand, QueueMetrics
+from headway.scaling.model import Demand, Note, NoteKind, QueueMetrics
 from headway.scaling.policy.limit import Rule
 from headway.scaling.policy.stabilization import hold_down
 from headway.scaling.view import PoolView
@@ -25,9 +25,15 @@ class Advice:
     state: State = field(default_factory=dict)
     burst_workers: int = 0
     """How many of the workers wanted exit by themselves when the queue is empty."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[str | Note, ...] = ()
+    """Sentences without their full stops. A ``Note`` says what of it is news; the words of a plain one never are."""
     enough_slots: int | None = None
     """As many always there would do: slots beyond these are not held. ``None``: what was wanted may be wanted again."""
+
+
+def note_of(given: str | Note) -> Note:
+    """What a strategy notes, as a note of a decision."""
+    return given if isinstance(given, Note) else Note(kind=NoteKind.STRATEGY, text=given)
 
 
 def is_empty(state: State, now_s: float) -> bool:  # noqa: ARG001 - an empty state has no clock

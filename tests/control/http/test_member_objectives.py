@@ -11,7 +11,7 @@ from headway.control.http.overview.alerting import conditions_of
 from headway.control.http.overview.overview_builder import OverviewBuilder
 from headway.scaling.conditions.incident_rules import IncidentKey
 from headway.scaling.decisions.bottlenecks import UNMOVED
-from headway.scaling.model import Decision, Objective, QueueMetrics
+from headway.scaling.model import Decision, Note, NoteKind, Objective, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine
 from support.seed import Seed
@@ -107,8 +107,8 @@ async def test_a_late_queue_behind_another_one_is_to_be_separated_and_not_to_get
     raised = "Raise workers_max of pool both, or add hosts."
     assert conditions_of(await overviews.of_pools())[ceiling].action == raised
     note = "separate pools: redis/urgent shares its workers with redis/bulk"
-    decision = Decision(pool="both", at_s=NOW_S, target_workers=1, binding="workers_max", notes=(note,))
-    seed.decision(decision)
+    decision = Decision(pool="both", at_s=NOW_S, target_workers=1, binding="workers_max")
+    seed.decision(decision.with_notes(Note(kind=NoteKind.SEPARATE_POOLS, text=note)))
     assert conditions_of(await overviews.of_pools())[ceiling].action == f"S{note[1:]}."
     (shown,) = (await client.get("/v1/profiles")).json()["profiles"]
     assert note in shown["notes"]

@@ -17,7 +17,7 @@ from headway.scaling.allocation.refusals import Refusals
 from headway.scaling.allocation.unreachable_hosts import kept_rows
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.decisions.predicted_pickup import member_pickups, predicted_pickup_of
-from headway.scaling.model import Assignment, Host, LastMove, Mode, Step
+from headway.scaling.model import Assignment, Host, LastMove, Mode, Note, NoteKind, Step
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import PoolTarget
 from headway.scaling.policy.day_budget import account_of
@@ -216,8 +216,8 @@ def _with_note(outcome: Outcome, *, placed_workers: int | None) -> Outcome:
     put_off = 0 if placed_workers is None else outcome.decision.target_workers - placed_workers
     if put_off <= 0:
         return outcome
-    note = f"{put_off} of them start when draining workers have exited: until then there is no capacity for both"
-    return replace(outcome, decision=replace(outcome.decision, notes=(*outcome.decision.notes, note)))
+    text = f"{put_off} of them start when draining workers have exited: until then there is no capacity for both"
+    return replace(outcome, decision=outcome.decision.with_notes(Note(kind=NoteKind.LATER_START, text=text)))
 
 
 def _target(outcome: Outcome, move: _Move | None) -> PoolTarget:
@@ -325,18 +325,20 @@ def _with_reasons(outcome: Outcome, allotment: Allotment, alone: _Alone) -> Outc
     decision = outcome.decision
     if decision.binding not in CUT_FOR_ROOM or decision.mode is Mode.RECOMMEND:
         return outcome
-    note = None
+    about: tuple[str, ...] = ()
     if reason := _reason(outcome, allotment, alone):
         guaranteed, name = _guarantee(outcome)
-        note = f"{name} {guaranteed}: {decision.target_workers} placed; {reason}"
+        text, about = f"{name} {guaranteed}: {decision.target_workers} placed; {reason}", (name, reason)
     elif pieces := allotment.in_pieces.get(decision.pool):
-        note = (
+        text = (
             f"there is capacity for {pieces} more, but no host has enough for one: "
             "other pools make room only for a workers_min"
         )
-    if note is None or note in decision.notes:
+    else:
         return outcome
-    return replace(outcome, decision=replace(decision, notes=(*decision.notes, note)))
+    if text in decision.notes:
+        return outcome
+    return replace(outcome, decision=decision.with_notes(Note(kind=NoteKind.NO_ROOM, text=text, about=about)))
 
 
 def _reason(outcome: Outcome, allotment: Allotment, alone: _Alone) -> str | None:

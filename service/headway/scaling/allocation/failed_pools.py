@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from headway.scaling.decisions.finite_figures import non_finite_decided, non_finite_in
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.model import Assignment, Step
+from headway.scaling.model import Assignment, Note, NoteKind, Step
 
 FAILED = "failed"
 """The binding limit of such a pool's decision."""
@@ -29,6 +29,11 @@ def failed_outcome(outcome: Outcome, rows: Iterable[Assignment], *, figure: str)
         steps=(*outcome.decision.steps, Step(name=FAILED, workers=workers)),
         predicted_pickup_s=None,
         member_pickups=(),
-        notes=(*outcome.decision.notes, f"not evaluated: {figure}; the pool keeps the workers that are assigned to it"),
+    ).with_notes(
+        Note(
+            kind=NoteKind.NOT_EVALUATED,
+            text=f"not evaluated: {figure}; the pool keeps the workers that are assigned to it",
+            about=(figure,),
+        )
     )
     return replace(outcome, decision=decision, memory=outcome.before)

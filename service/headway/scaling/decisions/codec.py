@@ -12,6 +12,7 @@ from headway.scaling.model import (
     Demand,
     MemberPickup,
     Mode,
+    NoteFact,
     Objective,
     Plateau,
     QueueMetrics,
@@ -44,7 +45,12 @@ def decision_from_mapping(body: Mapping[str, Any]) -> Decision:
     values["steps"] = tuple(Step(**_known(Step, row)) for row in body.get("steps", ()))
     values["metrics"] = tuple(metrics_from_mapping(row) for row in body.get("metrics", ()))
     values["notes"] = tuple(body.get("notes", ()))
+    values["note_facts"] = tuple(_note_fact(row) for row in body.get("note_facts", ()))
     return Decision(**values)
+
+
+def _note_fact(body: Mapping[str, Any]) -> NoteFact:
+    return NoteFact(kind=body["kind"], about=tuple(body.get("about", ())))
 
 
 def _member_pickup(body: Mapping[str, Any]) -> MemberPickup:

@@ -3,7 +3,17 @@
 A value that exists is valid: ``__post_init__`` refuses nonsense. Times called ``at_s`` are Unix seconds.
 """
 
-from headway.scaling.model.decision import DayBudget, Decision, Demand, MemberPickup, Mode, Step
+from headway.scaling.model.decision import (
+    DayBudget,
+    Decision,
+    Demand,
+    MemberPickup,
+    Mode,
+    Note,
+    NoteFact,
+    NoteKind,
+    Step,
+)
 from headway.scaling.model.due_jobs import DelayedJobs, DueJobs, due_by_edges
 from headway.scaling.model.hosts import (
     COUNTED,
@@ -103,6 +113,9 @@ __all__ = [
     "MemberPickup",
     "Memory",
     "Mode",
+    "Note",
+    "NoteFact",
+    "NoteKind",
     "Objective",
     "Plateau",
     "PolledQueue",

@@ -1,7 +1,7 @@
 """The decision for a pool, with all that led to it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from headway.scaling.model.memory import Plateau
@@ -36,6 +36,60 @@ class Step:
 
     name: str
     workers: int
+
+
+class NoteKind(StrEnum):
+    """What a note may be about. Programs read this, and never the sentence."""
+
+    UNSEEN_QUEUE = "unseen_queue"
+    UNREPORTED_RATES = "unreported_rates"
+    RESERVED_JOBS = "reserved_jobs"
+    STALE_METRICS = "stale_metrics"
+    DIRECT_DEPTHS = "direct_depths"
+    NO_HOST = "no_host"
+    DUE_JOBS_LEFT = "due_jobs_left"
+    FAILING_TEMPLATE = "failing_template"
+    START_FAILURE = "start_failure"
+    ACTIVATION = "activation"
+    PAUSE = "pause"
+    OVERRIDE = "override"
+    SCHEDULE = "schedule"
+    FALLBACK = "fallback"
+    INFEASIBLE = "infeasible"
+    SEPARATE_POOLS = "separate_pools"
+    UNKNOWN_DAY = "unknown_day"
+    SPENT_DAY = "spent_day"
+    VANISHED_JOBS = "vanished_jobs"
+    STRATEGY = "strategy"
+    NO_ROOM = "no_room"
+    LATER_START = "later_start"
+    NOT_EVALUATED = "not_evaluated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteFact:
+    """What a note says, for programs."""
+
+    kind: str
+    """One of ``NoteKind``, or of a later version's."""
+    about: tuple[str, ...] = ()
+    """What it is about beside its kind, as names, settings and moments: a note with another is news."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A circumstance of a decision."""
+
+    kind: NoteKind
+    text: str
+    """A sentence without its full stop. It may have figures that are measured again at each evaluation."""
+    about: tuple[str, ...] = ()
+    """As ``NoteFact.about``."""
+
+    @property
+    def fact(self) -> NoteFact:
+        """What it says, without its words."""
+        return NoteFact(kind=self.kind, about=self.about)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +128,8 @@ class Decision:
     """How many of them are burst: they exit by themselves when the queue is empty."""
     binding: str
     """The demand or limit that gave the number its last word."""
+    strategy: str = ""
+    """The strategy whose demands these are; empty: not known."""
     mode: Mode = Mode.ACT
     """What Headway was allowed to do with the pool."""
     objective: Objective | None = None
@@ -115,3 +171,18 @@ class Decision:
     day_budget: DayBudget | None = None
     """``None`` where the profile sets no budget of the day."""
     notes: tuple[str, ...] = ()
+    """Its circumstances, each a sentence without its full stop."""
+    note_facts: tuple[NoteFact, ...] = ()
+    """What each of the notes says, in their order; none in decisions of earlier versions."""
+
+    def note_of(self, kind: NoteKind) -> str | None:
+        """The first note of ``kind``; ``None``: there is none."""
+        return next((text for text, fact in zip(self.notes, self.note_facts, strict=False) if fact.kind == kind), None)
+
+    def with_notes(self, *notes: Note) -> "Decision":
+        """The decision with ``notes`` after its own."""
+        return replace(
+            self,
+            notes=(*self.notes, *(each.text for each in notes)),
+            note_facts=(*self.note_facts, *(each.fact for each in notes)),
+        )

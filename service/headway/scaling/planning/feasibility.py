@@ -7,7 +7,7 @@ from typing import Any
 
 from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.demands.safety_stock import guard_of
-from headway.scaling.model import Memory
+from headway.scaling.model import Memory, Note, NoteKind
 from headway.scaling.planning.queueing import slots_for_burst
 from headway.scaling.policy import fallback
 from headway.scaling.policy.activation import in_vain
@@ -35,8 +35,8 @@ def feasibility(
     service_time_s: float | None = None,
     burst_jobs: float | None = None,
     standing_workers: int = 0,
-) -> tuple[str, ...]:
-    """A sentence for each reason why ``profile`` cannot meet its objective; none where it can.
+) -> tuple[Note, ...]:
+    """A note for each reason why ``profile`` cannot meet its objective; none where it can.
 
     What is not known is guessed (``start_up_s``, ``service_time_s``) or taken for very little (``arrival_rate_per_s``).
     ``burst_jobs`` come within a tick beyond what the rate brings (``remembered_burst_jobs``). ``standing_workers`` are
@@ -85,7 +85,7 @@ def circumstances(
     now_s: float,
     state: Mapping[str, Any] = NOTHING,
     standing_workers: int = 0,
-) -> tuple[str, ...]:
+) -> tuple[Note, ...]:
     """What else speaks in a decision: what a person or a clock has set, what is not known, and what cannot be kept.
 
     ``memory`` is what the pool's last decision left, ``state`` what its strategy leaves for the next one, and
@@ -94,14 +94,16 @@ def circumstances(
     profile, queue = view.profile, pooled(view.queues)
     notes = []
     if pause := profile.pause_at(now_s):
-        notes.append(pause.text)
+        notes.append(_exact(NoteKind.PAUSE, pause.text))
     elif profile.mode in PAUSES:
-        notes.append(f"{WORDS[profile.mode]} by the profile's mode")
+        notes.append(_exact(NoteKind.PAUSE, f"{WORDS[profile.mode]} by the profile's mode"))
     if override := profile.override_at(now_s):
-        notes.append(f"override of {override.workers} workers until {text_of(override.until_s)}: {override.reason}")
+        text = f"override of {override.workers} workers until {text_of(override.until_s)}: {override.reason}"
+        notes.append(_exact(NoteKind.OVERRIDE, text))
     bounds = profile.bounds_at(now_s, view.zones)
     if bounds.schedules:
-        notes.append(f"workers {bounds.workers_min}..{bounds.workers_max} by schedule: {', '.join(bounds.schedules)}")
+        text = f"workers {bounds.workers_min}..{bounds.workers_max} by schedule: {', '.join(bounds.schedules)}"
+        notes.append(_exact(NoteKind.SCHEDULE, text))
     if fallback.is_due(profile, memory, freshness_of(view, now_s=now_s)):
         notes.append(fallback.note(profile))
     return (
@@ -119,9 +121,18 @@ def circumstances(
     )
 
 
+def _exact(kind: NoteKind, text: str) -> Note:
+    """A note whose figures are settings: another one is news."""
+    return Note(kind=kind, text=text, about=(text,))
+
+
+def _infeasible(text: str, *about: str) -> Note:
+    return Note(kind=NoteKind.INFEASIBLE, text=text, about=about)
+
+
 def _standing(
     profile: Profile, *, start_up_s: float | None, tick_s: float, needed: int, burst_jobs: float, standing_workers: int
-) -> str | None:
+) -> Note | None:
     """A worker asked for when a job is first seen comes a tick and a start-up later."""
     target_s = profile.shortest_target_s
     ready_s = START_UP_GUESS_S if start_up_s is None else start_up_s
@@ -137,10 +148,11 @@ def _standing(
     key = "workers_min" if profile.pinned is None else "pinned"
     ceiling = "" if needed <= profile.workers_max else f"; workers_max={profile.workers_max} does not allow them"
     bursts = f", and {burst_jobs:,.0f} jobs arrive together" if burst_jobs else ""
-    return f"keep {needed} {what} warm ({key}): {' + '.join(terms)} > {target_s:g} s{bursts}{ceiling}"
+    text = f"keep {needed} {what} warm ({key}): {' + '.join(terms)} > {target_s:g} s{bursts}{ceiling}"
+    return _infeasible(text, key, ceiling)
 
 
-def _too_few(profile: Profile, *, busy_workers: float) -> str | None:
+def _too_few(profile: Profile, *, busy_workers: float) -> Note | None:
     """Whatever the start-up: with fewer slots than are busy on average the backlog grows for ever."""
     most = max([profile.workers_max, *[each.workers_max or 0 for each in profile.schedules]])
     name = "workers_max"
@@ -148,17 +160,19 @@ def _too_few(profile: Profile, *, busy_workers: float) -> str | None:
         most, name = profile.pinned, "pinned"
     if busy_workers <= most:
         return None
-    return f"{name}={most} cannot keep up: what arrives keeps {busy_workers:.1f} workers busy"
+    text = f"{name}={most} cannot keep up: what arrives keeps {busy_workers:.1f} workers busy"
+    return _infeasible(text, f"{name}={most}")
 
 
-def _too_slow(profile: Profile, *, arrival_rate_per_s: float | None) -> str | None:
+def _too_slow(profile: Profile, *, arrival_rate_per_s: float | None) -> Note | None:
     limit_per_s = profile.rate_limit_per_s
     if limit_per_s is None or arrival_rate_per_s is None or arrival_rate_per_s <= limit_per_s:
         return None
-    return f"rate_limit_per_s={limit_per_s:g} cannot keep up: {arrival_rate_per_s:.1f} jobs arrive per second"
+    limit = f"rate_limit_per_s={limit_per_s:g}"
+    return _infeasible(f"{limit} cannot keep up: {arrival_rate_per_s:.1f} jobs arrive per second", limit)
 
 
-def _unpaid_floor(profile: Profile) -> str | None:
+def _unpaid_floor(profile: Profile) -> Note | None:
     """A floor that the budget does not pay for is not kept."""
     price = profile.cost_per_worker_hour
     if price is None:
@@ -167,7 +181,9 @@ def _unpaid_floor(profile: Profile) -> str | None:
     if not floor:
         return None
     if profile.budget_per_hour is not None and floor * price > profile.budget_per_hour:
-        return f"budget_per_hour={profile.budget_per_hour:g} does not pay for {floor} standing workers at {price:g}"
+        text = f"budget_per_hour={profile.budget_per_hour:g} does not pay for {floor} standing workers at {price:g}"
+        return _exact(NoteKind.INFEASIBLE, text)
     if profile.budget_per_day is not None and profile.workers_min * price * 24 > profile.budget_per_day:
-        return f"budget_per_day={profile.budget_per_day:g} does not pay for {profile.workers_min} workers all day"
+        text = f"budget_per_day={profile.budget_per_day:g} does not pay for {profile.workers_min} workers all day"
+        return _exact(NoteKind.INFEASIBLE, text)
     return None

@@ -3,23 +3,19 @@ their own, and a greater ``workers_max`` is the dearer cure.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 
 from headway.scaling.demands.jobs_in_front import RANDOM_DEVIATIONS, jobs_in_front
 from headway.scaling.explain import duration
-from headway.scaling.model import QueueMetrics, QueueOrder, order_text
+from headway.scaling.model import Note, NoteKind, QueueMetrics, QueueOrder, order_text
 from headway.scaling.planning.queueing import slots_for_burst
 from headway.scaling.profile import Profile
 from headway.scaling.reading.pool_times import MARGIN_S, service_time_s
 from headway.scaling.view import PoolView
 
-SEPARATE = "separate pools: "
-"""How each sentence begins."""
 
-
-def separate_pools(view: PoolView) -> tuple[str, ...]:
-    """A sentence for each queue whose objective the pool cannot keep because of jobs of its other queues.
+def separate_pools(view: PoolView) -> tuple[Note, ...]:
+    """A note for each queue whose objective the pool cannot keep because of jobs of its other queues.
 
     Other queues have as many jobs in front as wait there, or as their own objectives let wait. None where the service
     times of a queue's neighbours are not known, or where separate pools would not help: the queue alone needs more
@@ -61,12 +57,7 @@ def _remark(member: QueueMetrics, view: PoolView) -> str | None:
     )
 
 
-def separation(notes: Iterable[str]) -> str | None:
-    """The first of ``notes`` that asks for separate pools."""
-    return next((note for note in notes if note.startswith(SEPARATE)), None)
-
-
-def _note(member: QueueMetrics, view: PoolView) -> str | None:
+def _note(member: QueueMetrics, view: PoolView) -> Note | None:
     objective = view.profile.objective_of(member.queue)
     within_s = max(0.0, objective.target_s - MARGIN_S)
     jobs = max(1, member.waiting_least_jobs, math.ceil((member.arrival_rate_per_s or 0.0) * objective.target_s))
@@ -82,12 +73,14 @@ def _note(member: QueueMetrics, view: PoolView) -> str | None:
     if shared_slots <= max(most_slots, apart_slots) or alone_slots > most_slots:
         return None
     others = ", ".join(f"{each.queue.queue} ({duration(_shown_s(each.queue, view))} a job)" for each in in_front)
-    return (
-        f"{SEPARATE}{member.queue}, whose jobs are to start within {duration(objective.target_s)}, shares its workers "
-        f"with {others}, and they take jobs {order_text(view.queue_order)}: {jobs:,} of its jobs need "
-        f"{shared_slots:,} slots here and {alone_slots:,} in a pool of its own; workers_max={most} allows "
-        f"{most_slots:,} here"
+    order = order_text(view.queue_order)
+    text = (
+        f"separate pools: {member.queue}, whose jobs are to start within {duration(objective.target_s)}, shares its "
+        f"workers with {others}, and they take jobs {order}: {jobs:,} of its jobs need {shared_slots:,} slots here and "
+        f"{alone_slots:,} in a pool of its own; workers_max={most} allows {most_slots:,} here"
     )
+    neighbours = tuple(each.queue.queue for each in in_front)
+    return Note(kind=NoteKind.SEPARATE_POOLS, text=text, about=(member.queue, *neighbours, order, str(most)))
 
 
 def _as_allowed(queue: QueueMetrics, view: PoolView) -> QueueMetrics:

@@ -1,7 +1,7 @@
 """A pool at zero that wakes only for more than a few jobs, or once one of them has waited for long enough."""
 
 from headway.scaling.demands.trust import slow_start_s
-from headway.scaling.model import QueueMetrics
+from headway.scaling.model import Note, NoteKind, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.reading.pool_reading import PoolReading
 from headway.scaling.reading.pool_times import MARGIN_S, START_UP_GUESS_S
@@ -46,16 +46,17 @@ def wait_s(
     return max(0.0, profile.objective_of(queue).target_s - tick_s - ready_s - MARGIN_S - profile.hold_up_s)
 
 
-def note(reading: PoolReading) -> str:
+def note(reading: PoolReading) -> Note:
     """What a decision says while it holds the pool at zero."""
     view = reading.view
     jobs = view.profile.activation_jobs
     what = "job" if jobs == 1 else "jobs"
     least_s = min(_wait_s(view, queue.queue) for queue in view.queues)
-    return f"at zero, the pool wakes for more than {jobs} {what}, or for one that has waited {least_s:.4g} s"
+    text = f"at zero, the pool wakes for more than {jobs} {what}, or for one that has waited {least_s:.4g} s"
+    return Note(kind=NoteKind.ACTIVATION, text=text)
 
 
-def in_vain(profile: Profile, *, start_up_s: float | None, tick_s: float) -> str | None:
+def in_vain(profile: Profile, *, start_up_s: float | None, tick_s: float) -> Note | None:
     """What is wrong with the threshold of ``profile``; ``None`` where nothing is."""
     if not profile.activation_jobs:
         return None
@@ -64,10 +65,11 @@ def in_vain(profile: Profile, *, start_up_s: float | None, tick_s: float) -> str
     if given_s is None:
         least_s = min(wait_s(profile, queue, start_up_s=start_up_s, tick_s=tick_s) for queue in profile.queues)
         void = f"activation_jobs={profile.activation_jobs} holds nothing back: {target_s:g} s leave no time to wait"
-        return None if least_s else void
+        return None if least_s else Note(kind=NoteKind.INFEASIBLE, text=void, about=(void,))
     late_s = given_s + tick_s + (START_UP_GUESS_S if start_up_s is None else start_up_s) + profile.hold_up_s
     late = f"activation_wait_s={given_s:g} lets a job at zero start after {late_s:g} s, of {target_s:g} s"
-    return late if late_s > target_s else None
+    about = (f"activation_wait_s={given_s:g}",)
+    return Note(kind=NoteKind.INFEASIBLE, text=late, about=about) if late_s > target_s else None
 
 
 def _wait_s(view: PoolView, queue: str) -> float:

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, replace
 
 from headway.scaling.arithmetic import HOUR_S, ROUNDING
-from headway.scaling.model import DayBudget, DayPaid, QueueMetrics
+from headway.scaling.model import DayBudget, DayPaid, Note, NoteKind, QueueMetrics
 from headway.scaling.profile_keys.schedule import Zone, day_of, span_s, zone_of
 from headway.scaling.reading.pool_times import known_service_s, start_up_s
 from headway.scaling.reading.pooled_queue import pooled
@@ -114,18 +114,21 @@ def spending(account: Account | None) -> DayBudget | None:
     )
 
 
-def notes(spent: DayBudget | None) -> tuple[str, ...]:
+def notes(spent: DayBudget | None) -> tuple[Note, ...]:
     """What a decision says of the day's budget where it is spent or is not known."""
     if spent is None:
         return ()
     found = []
     if not spent.is_whole:
-        found.append("what the pool has run today is not known: the day's budget is spread evenly")
+        text = "what the pool has run today is not known: the day's budget is spread evenly"
+        found.append(Note(kind=NoteKind.UNKNOWN_DAY, text=text))
     if spent.paid_worker_s >= spent.budget_worker_s:
         workers = f"{spent.finishing_workers} worker{'' if spent.finishing_workers == 1 else 's'}"
         finishing = f": {workers} may finish the jobs at hand" if spent.finishing_workers else ""
         overrun_h = spent.overrun_worker_s / HOUR_S
-        found.append(f"the budget of {spent.day} is spent, overrun {overrun_h:.2f} worker-hours{finishing}")
+        text = f"the budget of {spent.day} is spent, overrun {overrun_h:.2f} worker-hours{finishing}"
+        is_finishing = ("finishing",) if finishing else ()
+        found.append(Note(kind=NoteKind.SPENT_DAY, text=text, about=(spent.day, *is_finishing)))
     return tuple(found)
 
 

@@ -4,7 +4,7 @@ profile's fallback.
 
 import math
 
-from headway.scaling.model import Memory
+from headway.scaling.model import Memory, Note, NoteKind
 from headway.scaling.policy.ground import Ground
 from headway.scaling.policy.limit import limit
 from headway.scaling.profile import Fallback, Profile
@@ -60,15 +60,19 @@ def workers(profile: Profile, *, present_workers: int) -> int:
     return min(given, present_workers) if profile.fallback is Fallback.IF_LOWER else given
 
 
-def note(profile: Profile) -> str:
+def note(profile: Profile) -> Note:
     """What a decision says while the fallback is in force."""
     given, most = profile.fallback_workers, profile.fallback_after_evaluations
     times = "the last evaluation" if most == 1 else f"the last {most} evaluations"
     away = f"for more than {profile.fallback_after_s:g} s" if most is None else f"at {times}"
     if profile.fallback is Fallback.CURRENT:
-        return f"no metrics {away}: the profile keeps the present count"
+        return _note(f"no metrics {away}: the profile keeps the present count")
     compared = {
         Fallback.IF_HIGHER: ", where that is more than there are",
         Fallback.IF_LOWER: ", where that is fewer than there are",
     }
-    return f"no metrics {away}: the profile falls back on {given} workers{compared.get(profile.fallback, '')}"
+    return _note(f"no metrics {away}: the profile falls back on {given} workers{compared.get(profile.fallback, '')}")
+
+
+def _note(text: str) -> Note:
+    return Note(kind=NoteKind.FALLBACK, text=text, about=(text,))  # its figures are all of the profile

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from headway.scaling.metrics.flush_detection import FLUSH_LOST_FRACTION_MIN, FLUSH_SETTLED_S, LOST_JOBS_MIN
-from headway.scaling.model import Backlog, BacklogSample, Memory, PoolDepths, QueueMetrics
+from headway.scaling.model import Backlog, BacklogSample, Memory, Note, NoteKind, PoolDepths, QueueMetrics
 from headway.scaling.reading.depth_only import can_show_service
 from headway.scaling.view import PoolView, copied
 
@@ -57,11 +57,12 @@ def without_vanished(memory: Memory, backlog: Backlog | None, view: PoolView) ->
     )
 
 
-def note(backlog: Backlog | None) -> tuple[str, ...]:
+def note(backlog: Backlog | None) -> tuple[Note, ...]:
     """What a decision says of them."""
     if backlog is None or not backlog.vanished_jobs:
         return ()
-    return (f"{backlog.vanished_jobs} jobs left without having been started: nothing is learned from them",)
+    text = f"{backlog.vanished_jobs} jobs left without having been started: nothing is learned from them"
+    return (Note(kind=NoteKind.VANISHED_JOBS, text=text),)
 
 
 def _sample(view: PoolView) -> BacklogSample | None:

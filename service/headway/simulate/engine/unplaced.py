@@ -5,13 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headway.scaling.allocation.allocate import CUT_FOR_ROOM
-from headway.scaling.decisions.change_detection import without_figures
-from headway.scaling.model import Decision
+from headway.scaling.model import Decision, NoteFact
 from headway.scaling.placement.host_choice import HostCapacities
 
 SHARED = "room is short, and this is its share of it"
 IN_PIECES = "room is left, but in pieces: no host has enough for one worker more"
 FULL = "the hosts hold no more workers of its template"
+
+Key = NoteFact | str
+"""What makes two reasons the same one, whatever their figures are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +42,12 @@ class UnplacedRecorder:
     def __init__(self) -> None:
         self._at_s = 0.0
         self._workers = 0
-        self._text = ""
+        self._key: Key = ""
         self._worker_s = 0.0
         self._workers_max = 0
-        self._for_s: defaultdict[str, float] = defaultdict(float)
-        """By reason without its figures."""
-        self._recorded: dict[str, tuple[int, str]] = {}
-        """Reason without its figures -> the most workers it concerned, and its words then."""
+        self._for_s: defaultdict[Key, float] = defaultdict(float)
+        self._recorded: dict[Key, tuple[int, str]] = {}
+        """Reason -> the most workers it concerned, and its words then."""
 
     def take(
         self,
@@ -66,17 +67,16 @@ class UnplacedRecorder:
         self._workers = max(0, asked_workers - allocated.target_workers)
         if not self._workers:
             return
-        self._text = _reason(alone, allocated, is_in_pieces)
-        kind = without_figures(self._text)
+        self._key, text = _reason(alone, allocated, is_in_pieces)
         self._workers_max = max(self._workers_max, self._workers)
-        self._recorded[kind] = max(self._recorded.get(kind, (0, "")), (self._workers, self._text))
+        self._recorded[self._key] = max(self._recorded.get(self._key, (0, "")), (self._workers, text))
 
     def close(self, now_s: float) -> None:
         """What was taken last held until now."""
         if self._workers:
             passed_s = now_s - self._at_s
             self._worker_s += self._workers * passed_s
-            self._for_s[without_figures(self._text)] += passed_s
+            self._for_s[self._key] += passed_s
         self._at_s = now_s
 
     @property
@@ -89,7 +89,7 @@ class UnplacedRecorder:
             worker_hours=self._worker_s / 3600.0,
             workers_max=self._workers_max,
             for_s=sum(self._for_s.values()),
-            reasons=tuple(Reason(text=self._recorded[kind][1], for_s=for_s) for kind, for_s in longest_first),
+            reasons=tuple(Reason(text=self._recorded[key][1], for_s=for_s) for key, for_s in longest_first),
         )
 
 
@@ -112,11 +112,13 @@ def is_in_pieces(rooms: HostCapacities, kind: str) -> bool:
     return all(have >= amount for have, amount in zip(left, able[0].costs[kind], strict=True))
 
 
-def _reason(alone: Decision, allocated: Decision, is_in_pieces: Callable[[], bool]) -> str:
-    """The note that allocation left of it, else which limit it was."""
-    news = [note for note in allocated.notes if note not in alone.notes]
+def _reason(alone: Decision, allocated: Decision, is_in_pieces: Callable[[], bool]) -> tuple[Key, str]:
+    """The note that allocation left of it, else which limit it was: its key and its words."""
+    notes = zip(allocated.note_facts, allocated.notes, strict=True)
+    news = [(fact, text) for fact, text in notes if text not in alone.notes]
     if news and allocated.binding in CUT_FOR_ROOM:
         return news[0]
+    text = FULL
     if allocated.binding == "share":
-        return IN_PIECES if is_in_pieces() else SHARED
-    return FULL
+        text = IN_PIECES if is_in_pieces() else SHARED
+    return text, text

@@ -18,7 +18,6 @@ from headway.scaling.conditions.incident_rules import (
     changed,
     pending_since,
 )
-from headway.scaling.planning.shared_pool import separation
 from headway.store.engine import Engine, transaction
 from headway.store.incidents import read_open, save_change
 from headway.store.notifications import ReceiversOf, nobody
@@ -122,7 +121,7 @@ def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
             action=condition.cure_for(pool.pool),
         )
     ceiling, bottleneck = (IncidentKey(rule=rule, pool=pool.pool) for rule in ("pool_at_ceiling", "pool_bottleneck"))
-    if ceiling in found and (cure := separation(pool.notes) or "; ".join(pool.bottlenecks)):
+    if ceiling in found and (cure := pool.separate_pools or "; ".join(pool.bottlenecks)):
         found[ceiling] = replace(found[ceiling], action=f"{cure[0].upper()}{cure[1:]}.")
     if bottleneck in found:
         found[bottleneck] = replace(found[bottleneck], summary="; ".join(pool.bottlenecks))

@@ -18,7 +18,7 @@ from headway.scaling.conditions.member_waits import oldest_wait, pickup_wait
 from headway.scaling.conditions.noticed_workers import NoticedWorker, awaited_sentence, start_failure_of
 from headway.scaling.conditions.pool_facts import PoolFacts, WorkerCounts
 from headway.scaling.decisions.bottlenecks import bottlenecks_of
-from headway.scaling.model import Decision, Mode, QueueMetrics, is_suspended
+from headway.scaling.model import Decision, Mode, NoteKind, QueueMetrics, is_suspended
 from headway.scaling.profile import Profile
 from headway.scaling.reading.pooled_queue import pooled
 from headway.store.pools.decisions import StoredDecision
@@ -99,6 +99,7 @@ def pool_now(pool: PoolRows, facts: PoolFacts) -> PoolOut:
         overdue=texts.get("drain_overdue"),
         overdue_workers=len(facts.overdue),
         notes=list(decision.notes) if decision else [],
+        separate_pools=decision.note_of(NoteKind.SEPARATE_POOLS) if decision else None,
     )
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from headway.control.http.schemas.responses import ProfileOut
+from headway.scaling.model import NoteKind
 from headway.scaling.planning.early_cuts import early_cuts
 from headway.scaling.planning.feasibility import feasibility
-from headway.scaling.planning.shared_pool import separation
 from headway.scaling.profile import Profile
 from headway.scaling.reading.pooled_queue import pooled
 from headway.store.engine import Connection
@@ -78,8 +78,13 @@ def _notes(
         arrival_rate_per_s=queue.arrival_rate_per_s if queue else None,
         service_time_s=queue.service_time_s if queue else None,
     )
-    apart = separation(newest.decision.notes) if newest else None
-    return (*_nowhere(profile, facts), *cannot_keep, *([apart] if apart else []), *cuts)
+    apart = newest.decision.note_of(NoteKind.SEPARATE_POOLS) if newest else None
+    return (
+        *_nowhere(profile, facts),
+        *(note.text for note in cannot_keep),
+        *([apart] if apart else []),
+        *cuts,
+    )
 
 
 def _nowhere(profile: Profile, facts: Mapping[str, TemplateFacts]) -> tuple[str, ...]:

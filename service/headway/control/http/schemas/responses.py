@@ -484,6 +484,8 @@ class PoolOut(Given):
     day_budget: DayBudget | None
     """Of the newest stored decision; null where the profile sets no budget of the day."""
     notes: list[str]
+    separate_pools: str | None
+    """Which of its queues needs a pool of its own, and why; null: none does."""
 
 
 class PoolsOut(Given):
