@@ -9,17 +9,17 @@ from headway.cli.local import live_view
 from headway.cli.local.live_view import BARS, Progress, Terminal, picture, progress_line, reason, sparkline
 
 METRICS = {"waiting_jobs": 7, "in_flight_jobs": 3, "oldest_age_s": 4.25, "pickup_objective_s": None}
-DECISION = {
-    "target_workers": 9,
-    "binding": "backlog_drain",
-    "demands": [{"name": "steady_state", "slots": 4.0}, {"name": "backlog_drain", "slots": 8.6}],
-    "notes": [],
+DECISION = {"target_workers": 9, "binding": "backlog_drain", "notes": []}
+DRAIN = {"name": "backlog_drain", "label": "starting all waiting jobs in time", "slots": 8.6}
+EXPLANATION = {
+    "binding_label": "starting all waiting jobs in time",
+    "demands": [DRAIN, {"name": "steady_state", "label": "keeping up with arrivals", "slots": 4.0}],
 }
 OVERVIEW = {
     "at_s": 1003.0,
     "pools": [{"pool": "demo", "running_workers": 4, "starting_workers": 2, "target_workers": 9}],
     "queues": [{"queue": "demo/llm-code", "pool": "demo", "objective": None, "metrics": METRICS}],
-    "decisions": [{"decided_at_s": 1000.0, "previous_workers": 4, "decision": DECISION}],
+    "decisions": [{"decided_at_s": 1000.0, "previous_workers": 4, "decision": DECISION, "explanation": EXPLANATION}],
 }
 
 
@@ -98,9 +98,11 @@ def test_a_sparkline_reaches_full_height_at_its_greatest_value(values, columns, 
 
 
 def test_a_limit_that_had_the_last_word_is_shown_with_the_demand_behind_it():
-    held = {**DECISION, "binding": "hold_down", "notes": ["metrics are stale"]}
+    stale = {"binding": "hold_down", "notes": ["metrics are stale"]}
+    held = {"decision": stale, "explanation": {**EXPLANATION, "binding_label": "delay before scaling down"}}
     assert reason(held) == "delay before scaling down; starting all waiting jobs in time 8.6; metrics are stale"
-    assert reason({"binding": "bounds", "demands": [], "notes": []}) == "bounds"
+    bare = {"decision": {"binding": "bounds", "notes": []}, "explanation": {"binding_label": "bounds", "demands": []}}
+    assert reason(bare) == "bounds"
 
 
 def test_points_are_kept_only_as_far_as_they_can_be_shown():

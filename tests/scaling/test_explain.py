@@ -6,8 +6,21 @@ from typing import Any
 import pytest
 
 from headway.scaling.decide import decide
-from headway.scaling.explain import DEMANDS, LIMITS, counted, duration, explained
-from headway.scaling.model import Decision, Demand, Memory, Mode, NoteFact, NoteKind, Objective, QueueMetrics, Step
+from headway.scaling.explain import counted, duration, explained
+from headway.scaling.explanations.explanation import explanation_of
+from headway.scaling.explanations.own_wording import OWN
+from headway.scaling.model import (
+    Decision,
+    Demand,
+    Memory,
+    Mode,
+    Note,
+    NoteFact,
+    NoteKind,
+    Objective,
+    QueueMetrics,
+    Step,
+)
 from headway.scaling.policy.limits import in_order
 from headway.scaling.profile import Profile
 from headway.scaling.strategies.shared import at_once
@@ -76,7 +89,7 @@ def test_a_decision_is_explained_from_the_outcome_to_its_grounds() -> None:
     )
 
 
-@pytest.mark.parametrize("name", DEMANDS)
+@pytest.mark.parametrize("name", OWN.demands)
 def test_each_demand_that_decides_is_shown_with_its_slots(name: str) -> None:
     explanation = explained(replace(DECISION, demands=(Demand(name=name, slots=3.25),), binding=name))
     assert any(
@@ -98,7 +111,8 @@ def test_a_demand_or_limit_of_another_strategy_is_shown_by_its_name() -> None:
 def test_every_limit_that_headway_has_is_explained_in_words() -> None:
     ways_down = {strategy.come_down for strategy in INSTALLED.values()} - {at_once}
     names = {limit.name for way in ways_down for limit in in_order(way)}
-    assert sorted(names - LIMITS.keys()) == []
+    of_strategies = {name for strategy in INSTALLED.values() for name in strategy.wording.limits}
+    assert sorted(names - OWN.limits.keys() - of_strategies) == []
 
 
 @pytest.mark.parametrize(
@@ -160,7 +174,7 @@ def test_each_limit_that_moved_the_count_has_its_sentence(explanation: str, sent
     assert sentence in explanation
 
 
-@pytest.mark.parametrize("name", sorted(LIMITS))
+@pytest.mark.parametrize("name", sorted(OWN.limits))
 def test_a_limit_that_moved_nothing_is_not_shown(name: str) -> None:
     assert "No limit changes the count." in moved(name, 9, 9)
 
@@ -278,3 +292,94 @@ def test_what_the_past_predicts_is_shown_with_how_much_of_it_predicts_so(
     assert (decision.recalled_jobs, decision.recalled_weeks) == (jobs, weeks)
     sentences = explained(decision)
     assert (explanation in sentences) if explanation else not any("tells of" in sentence for sentence in sentences)
+
+
+# What pages and tables show
+
+
+def test_a_decision_has_labels_and_sentences_beside_its_names_and_numbers() -> None:
+    steps = (Step(name="wanted", workers=20), Step(name="hold_down", workers=20), Step(name="workers_max", workers=9))
+    shown = explanation_of(replace(DECISION, steps=steps, binding="workers_max"), previous_workers=6)
+    assert (shown.change, shown.binding_label) == ("6 → 9", "profile's maximum")
+    assert [(each.name, each.label, each.slots) for each in shown.demands] == [
+        ("backlog_drain", "starting all waiting jobs in time", 8.75),
+        ("steady_state", "keeping up with arrivals", 2.5),
+        ("trend", "rising arrivals", 0.0),
+    ]
+    assert shown.demands[0].sentence == "Starting every waiting job in time takes 8.8 slots."
+    assert [(each.label, each.workers, each.sentence, each.moved) for each in shown.steps] == [
+        ("wanted", 20, None, False),
+        ("delay before scaling down", 20, None, False),
+        ("profile's maximum", 9, "The profile allows at most 9, so 20 become 9.", True),
+    ]
+    assert shown.why == (
+        "24 jobs wait (the oldest for 4 s) and 6 jobs are running: starting every waiting job in time takes 8.8 slots. "
+        "The profile allows at most 9, so 20 become 9."
+    )
+
+
+@pytest.mark.parametrize(("previous_workers", "change"), [(None, "set to 9"), (9, "kept at 9"), (12, "12 → 9")])
+def test_what_changed_is_a_few_words(previous_workers: int | None, change: str) -> None:
+    assert explanation_of(DECISION, previous_workers=previous_workers).change == change
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        (
+            {"demands": (Demand(name="steady_state", slots=20.0),)},
+            "Of its jobs, 10 a second arrive, each with a service time of 2 s: arriving jobs keep 20 slots busy.",
+        ),
+        (
+            {"demands": (Demand(name="standing", slots=1.0),)},
+            "Workers start too slowly to react in time, so 1 slot must be pre-warmed.",
+        ),
+        ({"demands": (Demand(name="moon_phase", slots=1.0),)}, "Moon phase wants 1 slot."),
+        ({"demands": (Demand(name="standing", slots=0.0),), "metrics": (EMPTY,)}, "Nothing waits and nothing arrives."),
+        (
+            {"demands": (), "metrics": (replace(EMPTY, arrival_rate_per_s=None),)},
+            "No job waits and no jobs are running.",
+        ),
+        ({"demands": (), "metrics": (EMPTY,), "is_fresh": False}, ""),
+        ({"demands": (), "metrics": (QueueMetrics(queue="redis/mail"),)}, ""),
+    ],
+)
+def test_the_reason_begins_with_the_figures_that_the_greatest_demand_follows_from(
+    changes: dict[str, Any], why: str
+) -> None:
+    assert explanation_of(replace(DECISION, steps=(), **changes), previous_workers=None).why == why
+
+
+def test_a_note_that_a_limit_says_as_well_is_not_repeated() -> None:
+    stale = Note(kind=NoteKind.STALE_METRICS, text="metrics are older than 20 s: they lower nothing")
+    other = Note(kind=NoteKind.NO_ROOM, text="no host has room")
+    steps = (Step(name="wanted", workers=4), Step(name="hold_stale", workers=9))
+    held = replace(DECISION, steps=steps, is_fresh=False).with_notes(stale, other)
+    assert explanation_of(held, previous_workers=9).why.endswith(
+        "The metrics are stale, so the count does not fall: 9 stay, where 4 would be enough. No host has room."
+    )
+    kept = replace(DECISION, is_fresh=False).with_notes(stale)
+    assert explanation_of(kept, previous_workers=9).why.endswith("Metrics are older than 20 s: they lower nothing.")
+
+
+@pytest.mark.parametrize("strategy", sorted(INSTALLED))
+def test_what_a_strategy_asks_for_has_words_of_its_own_or_of_headway(strategy: str) -> None:
+    busy = queue(waiting_jobs=3, in_flight_jobs=1, oldest_age_s=60.0)
+    decision, _ = decide(
+        replace(pool_view(busy), profile=replace(pool_view(busy).profile, strategy=strategy)),
+        Memory(),
+        now_s=POOL_NOW_S,
+        strategies=INSTALLED,
+    )
+    shown = explanation_of(decision, previous_workers=None, strategies=INSTALLED)
+    assert shown.demands
+    assert not [each.sentence for each in shown.demands if " wants " in each.sentence]
+
+
+def test_the_words_of_a_strategy_are_for_its_own_decisions() -> None:
+    balance = replace(DECISION, demands=(Demand(name="balance", slots=3.0),))
+    own = explanation_of(replace(balance, strategy="horizon_time"), previous_workers=None, strategies=INSTALLED)
+    assert own.demands[0].sentence == "The strategy's balance of the queues is at 3 slots."
+    for strategy, known in (("hybrid", INSTALLED), ("horizon_time", {}), ("", INSTALLED)):
+        shown = explanation_of(replace(balance, strategy=strategy), previous_workers=None, strategies=known)
+        assert shown.demands[0].sentence == "Balance wants 3 slots."

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from headway.scaling.explanations.wording import DemandWording, Wording
 from headway.scaling.model import QueueMetrics
 from headway.scaling.strategies.shared import at_once, in_workers
 from headway.scaling.strategy import Advice, Advise, State, Strategy
@@ -79,5 +80,9 @@ def _turns(state: State, view: PoolView, *, now_s: float) -> tuple[int, float]:
     return min(turns, math.ceil(view.tick_s / cooldown_s)), turned_at_s + turns * cooldown_s
 
 
-HORIZON_TIME = Strategy(name="horizon_time", advise=_advise(time_to_clear_s), options=OPTIONS, come_down=at_once)
-HORIZON_SIZE = Strategy(name="horizon_size", advise=_advise(size), options=OPTIONS, come_down=at_once)
+WORDING = Wording(demands={"balance": DemandWording("the strategy's balance of the queues is at {slots}")})
+
+HORIZON_TIME = Strategy(
+    name="horizon_time", advise=_advise(time_to_clear_s), options=OPTIONS, come_down=at_once, wording=WORDING
+)
+HORIZON_SIZE = Strategy(name="horizon_size", advise=_advise(size), options=OPTIONS, come_down=at_once, wording=WORDING)

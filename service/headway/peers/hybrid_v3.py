@@ -11,7 +11,8 @@ from headway.peers.formulas.arrivals import Outlook, PolledSample
 from headway.peers.formulas.forecast import POLICIES
 from headway.peers.formulas.hybrid_parts import Hybrid, Learned, Settings, Sight, hybrid
 from headway.peers.polled_queue import active_slots, failure_percent, served_per_s
-from headway.peers.scale_down_limits import anti_flapping
+from headway.peers.scale_down_limits import ANTI_FLAPPING, anti_flapping
+from headway.scaling.explanations.wording import DemandWording, Wording
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.profile import Forecast
 from headway.scaling.strategy import Advice, State, Strategy
@@ -105,4 +106,14 @@ def _state(learned: Learned) -> State:
     }
 
 
-HYBRID_V3 = Strategy(name="hybrid_v3", advise=advise, options=OPTIONS, come_down=anti_flapping)
+WORDING = Wording(
+    demands={
+        "saturation": DemandWording(
+            "every worker is busy, and the strategy then adds one: {slots}", "every worker is busy"
+        ),
+        "smoother": DemandWording("while throughput is steady, the strategy scales down one by one, now to {slots}"),
+    },
+    limits=ANTI_FLAPPING,
+)
+
+HYBRID_V3 = Strategy(name="hybrid_v3", advise=advise, options=OPTIONS, come_down=anti_flapping, wording=WORDING)

@@ -7,6 +7,7 @@ text divides by the workers first, and answers 3. It knows no time: ten jobs of 
 import math
 from types import MappingProxyType
 
+from headway.scaling.explanations.wording import DemandWording, Grounds, Wording
 from headway.scaling.model import QueueMetrics
 from headway.scaling.strategies.shared import at_once, in_workers, seen_workers
 from headway.scaling.strategy import Advice, State, Strategy
@@ -43,4 +44,12 @@ def _idle_workers(view: PoolView) -> int:
     return 0 if view.busy_workers is None else max(0, view.running_workers - view.busy_workers)
 
 
-JOBS_PER_WORKER = Strategy(name="jobs_per_worker", advise=advise, options=OPTIONS, come_down=at_once)
+WORDING = Wording(
+    demands={
+        "jobs_per_worker": DemandWording(
+            "the strategy's workers for this many waiting jobs have {slots}", grounds=Grounds.DEPTHS
+        )
+    }
+)
+
+JOBS_PER_WORKER = Strategy(name="jobs_per_worker", advise=advise, options=OPTIONS, come_down=at_once, wording=WORDING)

@@ -10,7 +10,8 @@ from types import MappingProxyType
 
 from headway.peers.formulas import target_sizing
 from headway.peers.polled_queue import polled
-from headway.peers.scale_down_limits import anti_flapping
+from headway.peers.scale_down_limits import ANTI_FLAPPING, anti_flapping
+from headway.scaling.explanations.wording import DemandWording, Grounds, Wording
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.strategies.shared import in_workers
 from headway.scaling.strategy import Advice, State, Strategy
@@ -46,6 +47,12 @@ SIMPLE_RATE = Strategy(
     options=OPTIONS | {"first_workers": 1.0},
     come_down=anti_flapping,
     is_clockless=True,
+    wording=Wording(
+        demands={
+            "first_worker": DemandWording("no worker runs, and a first worker takes {slots}", grounds=Grounds.DEPTHS)
+        },
+        limits=ANTI_FLAPPING,
+    ),
 )
 BACKLOG_ONLY = Strategy(
     name="backlog_only",
@@ -53,7 +60,13 @@ BACKLOG_ONLY = Strategy(
     options=OPTIONS | {"breach_threshold": 0.5},
     come_down=anti_flapping,
     is_clockless=True,
+    wording=Wording(limits=ANTI_FLAPPING),
 )
 CONSERVATIVE = Strategy(
-    name="conservative", advise=conservative, options=OPTIONS, come_down=anti_flapping, is_clockless=True
+    name="conservative",
+    advise=conservative,
+    options=OPTIONS,
+    come_down=anti_flapping,
+    is_clockless=True,
+    wording=Wording(limits=ANTI_FLAPPING),
 )

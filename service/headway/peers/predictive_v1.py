@@ -9,7 +9,8 @@ from types import MappingProxyType
 from headway.peers.formulas.forecast import TimedRate, fit
 from headway.peers.formulas.target_sizing import predictive_classic
 from headway.peers.polled_queue import active_slots, polled
-from headway.peers.scale_down_limits import cooldown
+from headway.peers.scale_down_limits import COOLDOWN, cooldown
+from headway.scaling.explanations.wording import Wording
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
@@ -57,4 +58,6 @@ def _trend(rates: list[TimedRate], *, window_s: float, change_per_s: float) -> s
     return "up" if change > 0 else "down"
 
 
-PREDICTIVE_V1 = Strategy(name="predictive_v1", advise=advise, options=OPTIONS, come_down=cooldown)
+PREDICTIVE_V1 = Strategy(
+    name="predictive_v1", advise=advise, options=OPTIONS, come_down=cooldown, wording=Wording(limits=COOLDOWN)
+)

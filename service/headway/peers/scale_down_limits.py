@@ -1,6 +1,7 @@
 """How the counts of other makers' strategies change: limits, so they only ever hold the last target."""
 
 from headway.peers.formulas.cooldown import conservative, is_reversal_held
+from headway.scaling.explanations.wording import LimitWording
 from headway.scaling.policy.ground import Ground
 
 
@@ -29,3 +30,15 @@ def anti_flapping(count: int, ground: Ground) -> int:
     ):
         return ground.last_workers
     return conservative(ground.last_workers, count, share=ground.view.options["step_down_share"])
+
+
+COOLDOWN = {
+    "cooldown": LimitWording("{before} are needed, but the strategy's cooldown allows no change yet: {after} stay.")
+}
+ANTI_FLAPPING = {
+    "anti_flapping": LimitWording(
+        label="anti-flapping",
+        sentence="{before} are needed; the strategy turns only after its cooldown and scales down by a share at a "
+        "time: {after} for now.",
+    )
+}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headway.scaling.explanations.wording import Wording
 from headway.scaling.model import Demand, Note, NoteKind, QueueMetrics
 from headway.scaling.policy.limit import Rule
 from headway.scaling.policy.stabilization import hold_down
@@ -64,3 +65,5 @@ class Strategy:
     """
     is_at_rest: Callable[[State, float], bool] = is_empty
     """Whether a state says the same at this time as when it was left, while nothing arrives."""
+    wording: Wording = field(default_factory=Wording)
+    """The words for demands and limits of its own."""

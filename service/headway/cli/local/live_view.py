@@ -17,7 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 
 from headway.cli.terminal.cells import within
-from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, WANTED, WITHIN, named
+from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, WANTED, WITHIN
 from headway.cli.terminal.screen import Screen, Text
 
 FRAMES_PER_S = 4.0
@@ -224,17 +224,17 @@ def _decisions(progress: Progress) -> Table:
         table.add_row(
             f"{max(now_s - stored['decided_at_s'], 0):.0f} s ago",
             f"{_or_dash(stored['previous_workers'])} → {decision['target_workers']}",
-            f"{decision['pool']}: {reason(decision)}" if is_one_of_many else reason(decision),
+            f"{decision['pool']}: {reason(stored)}" if is_one_of_many else reason(stored),
         )
     return table
 
 
-def reason(decision: dict[str, Any]) -> str:
+def reason(stored: dict[str, Any]) -> str:
     """Why, in a few words: what had the last word, and the demand behind it where that is another."""
-    greatest = max(decision["demands"], key=lambda demand: demand["slots"], default=None)
-    causes = [named(decision["binding"])]
-    if greatest:
-        demand = f"{named(greatest['name'])} {greatest['slots']:.1f}"
+    decision, explanation = stored["decision"], stored["explanation"]
+    causes = [explanation["binding_label"]]
+    for greatest in explanation["demands"][:1]:
+        demand = f"{greatest['label']} {greatest['slots']:.1f}"
         causes = [demand] if greatest["name"] == decision["binding"] else [*causes, demand]
     return "; ".join([*causes, *decision["notes"][:1]])
 

@@ -35,8 +35,6 @@ from headway.cli.terminal.printing import say_json
 from headway.cli.terminal.screen import Text, output, paragraph
 from headway.cli.typer_app import main_of
 from headway.errors import NotFound
-from headway.scaling.decisions.codec import decision_from_mapping
-from headway.scaling.explain import explained
 from headway.scaling.metrics.windows import WINDOWS_S
 
 DESCRIBE_COLUMNS = 100  # sentences wider than this are hard to read
@@ -77,12 +75,16 @@ def describe(
 
 
 def _pool(api: Api, name: str) -> Body:
-    found = api.get("/v1/decisions", pool=name, limit=1)["decisions"]
+    profile = api.get(path_of("profiles", name))
+    try:
+        decision = api.get(path_of("pools", name, "explain"))
+    except NotFound:
+        decision = None
     return {
-        "profile": api.get(path_of("profiles", name)),
+        "profile": profile,
         "metrics": api.get(path_of("pools", name, "metrics")),
         "queues": queues_of(api, pool=name)["queues"],
-        "decision": found[0] if found else None,
+        "decision": decision,
         "behaviour": api.get(path_of("pools", name, "behaviour")),
         "pool": next(iter(api.get("/v1/pools", pool=name)["pools"]), None),
     }
@@ -122,10 +124,8 @@ def _of_pool(known: Body) -> Iterator[Part]:
     if decision is None:
         yield Text("No decision yet: the first comes with the next tick of a leading control plane.")
     else:
-        sentences = explained(
-            decision_from_mapping(decision["decision"]), previous_workers=decision["previous_workers"]
-        )
-        yield paragraph(f"Decided {ago(decision['decided_at_s'])}: {' '.join(sentences)}", DESCRIBE_COLUMNS)
+        sentences = " ".join(decision["sentences"])
+        yield paragraph(f"Decided {ago(decision['decided_at_s'])}: {sentences}", DESCRIBE_COLUMNS)
         yield paragraph(predicted(known["behaviour"]["prediction"]), DESCRIBE_COLUMNS)
     yield from _of_queues(known["queues"], known["metrics"])
 

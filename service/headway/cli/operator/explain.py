@@ -20,6 +20,7 @@ from headway.errors import Invalid, Misconfigured, NotFound, Refused
 from headway.scaling.decisions.codec import decision_from_mapping, metrics_from_mapping
 from headway.scaling.explain import depths, duration, explained
 from headway.scaling.model import Decision
+from headway.strategies import load_strategies
 
 EXPLAIN_COLUMNS = 100  # sentences wider than this are hard to read
 DECISION_OLD_S = 15.0  # three evaluations: what an older decision saw has probably changed
@@ -45,26 +46,27 @@ def explain(
         raise Refused("name a pool, or a decision with --file PATH")
     if pool is not None:
         check_pool_name(pool, "explain")
-    row, scored = (_read(file), ()) if file is not None else _newest(str(pool))
+    row, since = (_read(file), ()) if file is not None else _newest(str(pool))
     try:
         decision = decision_from_mapping(row["decision"])
-        sentences = explained(decision, previous_workers=row.get("previous_workers"))
+        sentences = tuple(row["sentences"]) if file is None else _explained(decision, row.get("previous_workers"))
     except (TypeError, ValueError, AttributeError, Invalid) as error:
         raise Invalid(f"{file or 'the answer'} holds no decision that this version can read: {error}") from error
     if as_json:
         say_json(row)
         return
-    _show(decision, sentences, scored)
+    _show(decision, sentences, since)
 
 
 def _newest(pool: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The newest decision, what has come of it, and how far the predictions of earlier ones were off."""
     with connected() as api:
-        found: list[dict[str, Any]] = api.get("/v1/decisions", pool=pool, limit=1)["decisions"]
-        if found:
-            return found[0], (*_now(api, pool), _scored(api, pool))
-        api.get(path_of("profiles", pool))  # says so if there is no such pool
-    raise NotFound(f"pool {pool!r} has no decision yet: the first comes with the next tick of a leading control plane")
+        return api.get(path_of("pools", pool, "explain")), (*_now(api, pool), _scored(api, pool))
+
+
+def _explained(decision: Decision, previous_workers: int | None) -> tuple[str, ...]:
+    """What a control plane of this version, with the strategies of this installation, would say of ``decision``."""
+    return explained(decision, previous_workers=previous_workers, strategies=load_strategies())
 
 
 def _now(api: Api, pool: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from headway.cli.terminal.cells import (
     waiting,
     within,
 )
-from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WANTED, WITHIN, named
+from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WANTED, WITHIN
 from headway.cli.terminal.mode_labels import held_jobs
 from headway.scaling.conditions.condition_table import URGENCIES
 
@@ -70,7 +70,7 @@ def row_of(pool: Body) -> tuple[str, ...]:
         in_flight(metrics),
         rate(metrics["arrival_rate_per_s"]),
         as_of(pool),
-        "-" if pool["binding"] is None else named(pool["binding"]),
+        pool["binding_label"] or "-",
     )
 
 

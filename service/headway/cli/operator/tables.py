@@ -26,7 +26,7 @@ from headway.cli.terminal.cells import (
     within,
     worker_state,
 )
-from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, WITHIN, named
+from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, WITHIN
 from headway.cli.terminal.mode_labels import mode_of, paused, until
 
 CERTIFICATE_WARNING_S = 7 * 86_400.0  # before it ends: time enough for whoever reads the list once a week
@@ -253,8 +253,8 @@ def decisions(answer: dict[str, Any], wide: Columns = NOTHING_BESIDE) -> Table |
                 ago(row["decided_at_s"]),
                 row["decision"]["pool"],
                 _change(row["previous_workers"], row["decision"]["target_workers"]),
-                named(row["decision"]["binding"]),
-                _demands(row["decision"]["demands"]),
+                row["explanation"]["binding_label"],
+                _demands(row["explanation"]["demands"]),
                 "; ".join(row["decision"]["notes"]),
                 *beside(wide, row),
             )
@@ -266,8 +266,7 @@ def decisions(answer: dict[str, Any], wide: Columns = NOTHING_BESIDE) -> Table |
 
 def _demands(demands: Iterable[dict[str, Any]]) -> str:
     """What asks for workers, the greatest first."""
-    asking = sorted((each for each in demands if each["slots"] > 0), key=lambda each: -each["slots"])
-    return ", ".join(f"{named(each['name'])} {each['slots']:.1f}" for each in asking) or "none"
+    return ", ".join(f"{each['label']} {each['slots']:.1f}" for each in demands if each["slots"] > 0) or "none"
 
 
 def health(answer: dict[str, Any]) -> Table | str:

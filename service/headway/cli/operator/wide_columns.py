@@ -5,7 +5,6 @@ from types import MappingProxyType
 from typing import Any
 
 from headway.cli.terminal.cells import UNKNOWN, Columns, ago, count, duration, rate
-from headway.cli.terminal.labels import named
 
 Row = Mapping[str, Any]
 
@@ -23,8 +22,7 @@ def _certificate(row: Row) -> str:
 
 def _limits(row: Row) -> str:
     """Each limit that changed the number, and what it left."""
-    decision = row["decision"]
-    return ", ".join(f"{named(each['name'])} {each['workers']}" for each in decision["steps"]) or "none"
+    return ", ".join(f"{each['label']} {each['workers']}" for each in row["explanation"]["steps"]) or "none"
 
 
 POOLS: Columns = MappingProxyType(

@@ -2,7 +2,6 @@
 
 import { el, keep, mark, part, say } from "./dom.js";
 import { ago, clock, decimal, duration } from "./format.js";
-import { change, demands, moves, named, why } from "./sentences.js";
 
 /** The decisions inside `list`. One that somebody has unfolded stays until it is folded, however many come after it. */
 export class DecisionList {
@@ -30,7 +29,7 @@ export class DecisionList {
 }
 
 function makeDecision(stored) {
-  const { decision, previous_workers: previous } = stored;
+  const { decision, previous_workers: previous, explanation } = stored;
   const direction = previous === null || previous === decision.target_workers ? "same" : previous < decision.target_workers ? "up" : "down";
   return el(
     "li",
@@ -43,26 +42,27 @@ function makeDecision(stored) {
         {},
         el("span", { class: "line" },
           el("b", {}, decision.pool),
-          el("span", { class: "change", "data-direction": direction }, change(previous, decision.target_workers)),
+          el("span", { class: "change", "data-direction": direction }, explanation.change),
           el("time", { class: "when", "data-part": "when", title: clock(stored.decided_at_s), datetime: new Date(stored.decided_at_s * 1000).toISOString() }),
         ),
-        el("span", { class: "why" }, why(decision)),
+        el("span", { class: "why" }, explanation.why),
       ),
       unfolded(stored),
     ),
   );
 }
 
-function unfolded({ decision, epoch }) {
-  const greatest = Math.max(...decision.demands.map((demand) => demand.slots), 0.001);
+function unfolded({ decision, explanation, epoch }) {
+  const { demands, steps } = explanation;
+  const greatest = Math.max(...demands.map((demand) => demand.slots), 0.001);
   return el(
     "div",
     { class: "more" },
-    el("h3", {}, "Reasons to have workers, in jobs at a time; the greatest counts"),
-    el("dl", { class: "demands" }, ...demands(decision).flatMap((demand) => [el("dt", { title: `demand ${demand.name}, in slots` }, named(demand.name)), bar(demand.slots, greatest)])),
+    el("h3", {}, "Reasons to have workers, in slots (jobs at a time); the greatest counts"),
+    el("dl", { class: "demands" }, ...demands.flatMap((demand) => [el("dt", { title: `demand ${demand.name}: ${demand.sentence}` }, demand.label), bar(demand.slots, greatest)])),
     el("h3", {}, "What then changed the number of workers, in this order"),
-    el("p", { class: "steps" }, moves(decision).map((step) => `${named(step.name)} ${step.workers}`).join(" → ") || "none"),
-    el("p", { class: "sub" }, facts(decision, epoch)),
+    el("p", { class: "steps" }, steps.filter((step, index) => index === 0 || step.moved).map((step) => `${step.label} ${step.workers}`).join(" → ") || "none"),
+    el("p", { class: "sub" }, facts(decision, explanation, epoch)),
   );
 }
 
@@ -72,9 +72,9 @@ function bar(value, greatest) {
   return el("dd", {}, el("span", { class: "bar" }, fill), el("span", {}, decimal(value)));
 }
 
-function facts(decision, epoch) {
+function facts(decision, explanation, epoch) {
   return [
-    `decided by: ${named(decision.binding)} (${decision.binding})`,
+    `decided by: ${explanation.binding_label} (${decision.binding})`,
     `then ${decision.running_workers} running, ${decision.starting_workers} starting, ${decision.unknown_workers} on unreachable hosts`,
     decision.predicted_pickup_s === null ? "no predicted wait" : `predicted wait ${duration(decision.predicted_pickup_s)}`,
     decision.is_fresh ? "readings were fresh" : "readings were old",

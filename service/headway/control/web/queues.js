@@ -3,7 +3,6 @@
 import { el, keep, mark, part, say } from "./dom.js";
 import { compared, entriesOf, namesOf, oldestOf, tally, usedOf } from "./entries.js";
 import { Finder } from "./find.js";
-import { named } from "./sentences.js";
 import { draw, sparkline } from "./sparkline.js";
 import { meaningOf, wordOf } from "./states.js";
 import { ago, count, counted, duration, inFlight, longestWait, percentile, slo, rate, waiting } from "./format.js";
@@ -274,8 +273,8 @@ function showWorkers(element, { kind, pool }) {
     [pool.unknown_workers, "on unreachable hosts"],
   ].filter(([number]) => number > 0);
   // Why there are none, or jobs that fail, is read where the eye is, and not in a list elsewhere.
-  const causes = pool.causes.filter((cause) => !cause.startsWith("the oldest job"));
-  const decided = target !== null && pool.binding ? [`${count(target)} by ${named(pool.binding)}`] : [];
+  const causes = pool.causes.filter((_, index) => pool.kinds[index] !== "breaching"); // the column of the longest wait says that
+  const decided = target !== null && pool.binding ? [`${count(target)} by ${pool.binding_label}`] : [];
   const text = [...causes, ...moving.map(([number, what]) => `${number} ${what}`), ...decided].join(", ");
   say(part(element, "moving"), text);
   mark(element.querySelector(".reason"), "title", text);

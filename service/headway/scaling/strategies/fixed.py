@@ -1,5 +1,6 @@
 """The profile's floor, whatever waits."""
 
+from headway.scaling.explanations.wording import DemandWording, Wording
 from headway.scaling.model import QueueMetrics
 from headway.scaling.strategies.shared import at_once, in_workers, of_workers
 from headway.scaling.strategy import Advice, State, Strategy
@@ -11,4 +12,11 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     return Advice(demands=(in_workers("fixed", view.profile.workers_min, view),))
 
 
-FIXED = Strategy(name="fixed", advise=advise, formulas={"fixed": of_workers}, come_down=at_once, is_clockless=True)
+FIXED = Strategy(
+    name="fixed",
+    advise=advise,
+    formulas={"fixed": of_workers},
+    come_down=at_once,
+    is_clockless=True,
+    wording=Wording(demands={"fixed": DemandWording("the profile's floor is {slots}")}),
+)

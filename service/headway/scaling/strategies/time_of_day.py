@@ -3,6 +3,7 @@
 from types import MappingProxyType
 
 from headway.scaling.arithmetic import HOUR_S
+from headway.scaling.explanations.wording import DemandWording, Wording
 from headway.scaling.model import QueueMetrics
 from headway.scaling.strategies.shared import FORMULAS, backlog_drain, in_workers, of_workers, steady_state
 from headway.scaling.strategy import Advice, State, Strategy
@@ -27,5 +28,9 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
 
 
 TIME_OF_DAY = Strategy(
-    name="time_of_day", advise=advise, formulas={**FORMULAS, "time_of_day": of_workers}, options=OPTIONS
+    name="time_of_day",
+    advise=advise,
+    formulas={**FORMULAS, "time_of_day": of_workers},
+    options=OPTIONS,
+    wording=Wording(demands={"time_of_day": DemandWording("the workers for this hour have {slots}")}),
 )

@@ -7,7 +7,6 @@ from typing import Any
 
 from headway.cli.api_client import Api, path_of
 from headway.cli.operator.report_tables import change_text
-from headway.cli.terminal.labels import named
 from headway.errors import Forbidden, NotFound
 
 PAGE_DECISIONS = 500
@@ -66,11 +65,12 @@ def _decided(api: Api, from_s: float, pool: str | None, limit: int) -> Iterator[
         for row in api.get("/v1/decisions", **query)["decisions"]:
             decision = row["decision"]
             before, after = row["previous_workers"], decision["target_workers"]
+            why = row["explanation"]["binding_label"]
             yield Event(
                 at_s=row["decided_at_s"],
                 kind="scaled",
                 about=f"pool {decision['pool']}",
-                text=f"{'undecided' if before is None else before} → {after} workers: {named(decision['binding'])}",
+                text=f"{'undecided' if before is None else before} → {after} workers: {why}",
                 source=row,
             )
 

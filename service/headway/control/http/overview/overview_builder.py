@@ -39,6 +39,8 @@ from headway.scaling.metrics.flush_detection import RecentWorkers
 from headway.scaling.metrics.newest_sample import listed_workers
 from headway.scaling.model import Mode, QueueSample, WorkerState
 from headway.scaling.profile import Profile
+from headway.scaling.strategies import BUILT_IN
+from headway.scaling.strategy import Strategy
 from headway.store.engine import Connection, Engine, snapshot, transaction
 from headway.store.events.event_sources import read_collectors, read_sources
 from headway.store.hosts.job_cuts import CUTS_SHOWN_S, list_cuts
@@ -165,12 +167,17 @@ class OverviewBuilder:
         engine: Engine,
         clock: Callable[[], float],
         process: Callable[[], ProcessFacts] = ProcessFacts,
+        strategies: Mapping[str, Strategy] = BUILT_IN,
         recommends_only: bool = False,
     ) -> None:
-        """``process`` returns what this control plane knows by itself."""
+        """``process`` returns what this control plane knows by itself.
+
+        ``strategies`` are those whose words decisions are shown in.
+        """
         self._engine = engine
         self._clock = clock
         self._process = process
+        self._strategies = strategies
         self._recommends_only = recommends_only
         self._recent, self._filling = BucketCache(), BucketBackfill()
         self._recent_workers = RecentWorkers()
@@ -315,14 +322,14 @@ class OverviewBuilder:
                 now_s=now_s,
             )
             known.append(facts_of(rows, by_name, troubles, places, now_s=now_s))
-            pools.append(pool_now(rows, known[-1]))
+            pools.append(pool_now(rows, known[-1], self._strategies))
         self._ailing = (*ailing_pools(known), *ailing_hosts(seen.hosts))
         return Overview(
             at_s=now_s,
             pools=pools,
             queues=queues,
             hosts=[HostOut.of(row) for row in seen.hosts],
-            decisions=[DecisionOut.of(stored) for stored in seen.decisions],
+            decisions=[DecisionOut.of(stored, self._strategies) for stored in seen.decisions],
             health=with_reasons(seen.health, self._ailing),
             hosts_wanted=[HostsWantedOut.of(each) for each in seen.hosts_wanted],
         )

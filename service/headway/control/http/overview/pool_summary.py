@@ -18,9 +18,11 @@ from headway.scaling.conditions.member_waits import oldest_wait, pickup_wait
 from headway.scaling.conditions.noticed_workers import NoticedWorker, awaited_sentence, start_failure_of
 from headway.scaling.conditions.pool_facts import PoolFacts, WorkerCounts
 from headway.scaling.decisions.bottlenecks import bottlenecks_of
+from headway.scaling.explanations.explanation import binding_label
 from headway.scaling.model import Decision, Mode, NoteKind, QueueMetrics, is_suspended
 from headway.scaling.profile import Profile
 from headway.scaling.reading.pooled_queue import pooled
+from headway.scaling.strategy import Strategy
 from headway.store.pools.decisions import StoredDecision
 
 
@@ -67,8 +69,8 @@ class PoolRows:
         return None if self.latest is None else self.latest.decision
 
 
-def pool_now(pool: PoolRows, facts: PoolFacts) -> PoolOut:
-    """The pool as it is shown at the moment of ``facts``, which are those of its rows."""
+def pool_now(pool: PoolRows, facts: PoolFacts, strategies: Mapping[str, Strategy]) -> PoolOut:
+    """The pool as it is shown at the moment of ``facts``, which are those of its rows, in words of ``strategies``."""
     profile, latest, decision, now_s = pool.profile, pool.latest, pool.decision, facts.now_s
     causes = causes_of(facts)
     texts = {each.kind: each.text for each in causes}
@@ -91,6 +93,7 @@ def pool_now(pool: PoolRows, facts: PoolFacts) -> PoolOut:
         failures=failures_out(facts.failures, profile.failure_limit, facts.metrics),
         decided_at_s=latest.decided_at.timestamp() if latest else None,
         binding=decision.binding if decision else None,
+        binding_label=binding_label(decision, strategies) if decision else None,
         predicted_pickup_s=decision.predicted_pickup_s if decision else None,
         cut_jobs=sum(each.is_certain for each in pool.cuts),
         poison_jobs=[PoisonJobOut.taken_from(each) for each in pool.poison],

@@ -137,7 +137,7 @@ async def list_decisions(
     async with transaction(context.engine) as conn:
         found = await decisions.list_decisions(conn, query=query, limit=limit, before=before)
     return DecisionsOut(
-        decisions=[DecisionOut.of(stored) for stored in found],
+        decisions=[DecisionOut.of(stored, context.strategies) for stored in found],
         next=found[-1].cursor if len(found) == limit else None,
     )
 
@@ -154,7 +154,9 @@ async def latest_decisions(context: WithContext) -> Response:
     async with transaction(context.engine) as conn:
         latest = await decisions.latest_decisions(conn)
     return await in_a_thread(
-        lambda: LatestDecisionsOut(decisions=[DecisionOut.of(latest[pool]) for pool in sorted(latest)])
+        lambda: LatestDecisionsOut(
+            decisions=[DecisionOut.of(latest[pool], context.strategies) for pool in sorted(latest)]
+        )
     )
 
 
@@ -168,17 +170,21 @@ async def explain_pool(
     pool: PoolPath,
     context: WithContext,
     at_s: Annotated[
-        DecisionMoment, Query(description="Unix seconds: the decision that held then; default: now.")
+        DecisionMoment, Query(description="Unix seconds: the decision that held then; default: the newest.")
     ] = None,
 ) -> ExplanationOut:
     """The decision that held at a moment of the last 14 days, and what `headway explain` says of it."""
     async with transaction(context.engine) as conn:
-        stored = await decisions.decision_at(conn, pool, at_s=context.clock() if at_s is None else at_s)
+        if at_s is None:
+            newest = decisions.DecisionQuery(pool=pool)
+            stored = next(iter(await decisions.list_decisions(conn, query=newest, limit=1)), None)
+        else:
+            stored = await decisions.decision_at(conn, pool, at_s=at_s)
         if stored is None:
             await get_profile(conn, pool)  # says so where there is no such pool
             when = "yet" if at_s is None else f"that held at {at_s:.0f}: they are kept for {DAYS_KEPT} days"
             raise NotFound(f"pool {pool!r} has no decision {when}")
-    return ExplanationOut.explained(stored)
+    return ExplanationOut.explained(stored, context.strategies)
 
 
 @router.get(

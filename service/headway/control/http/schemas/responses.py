@@ -18,6 +18,7 @@ from headway.scaling.conditions.host_facts import HostRow
 from headway.scaling.conditions.host_table import problems_of
 from headway.scaling.conditions.member_waits import MemberWait
 from headway.scaling.explain import explained
+from headway.scaling.explanations.explanation import Explanation, explanation_of
 from headway.scaling.mapping import to_mapping
 from headway.scaling.model import (
     DayBudget,
@@ -33,6 +34,7 @@ from headway.scaling.model import (
     Worker,
 )
 from headway.scaling.profile import profile_to_mapping
+from headway.scaling.strategy import Strategy
 from headway.store.pools.decisions import StoredDecision
 from headway.store.pools.profiles import StoredProfile
 
@@ -250,11 +252,20 @@ class DecisionOut(Given):
     epoch: int
     previous_workers: int | None
     decision: Decision
+    explanation: Explanation
+    """The decision in the words that every page and table shows."""
 
     @classmethod
-    def of(cls, stored: StoredDecision) -> "DecisionOut":
-        """The stored decision as it is given."""
-        return cls.taken_from(stored, decision_id=str(stored.decision_id), decided_at_s=stored.decided_at.timestamp())
+    def of(cls, stored: StoredDecision, strategies: Mapping[str, Strategy]) -> "DecisionOut":
+        """The stored decision as it is given, in the words of ``strategies`` where it is one of theirs."""
+        return cls.taken_from(
+            stored,
+            decision_id=str(stored.decision_id),
+            decided_at_s=stored.decided_at.timestamp(),
+            explanation=explanation_of(
+                stored.decision, previous_workers=stored.previous_workers, strategies=strategies
+            ),
+        )
 
 
 class ExplanationOut(DecisionOut):
@@ -264,10 +275,10 @@ class ExplanationOut(DecisionOut):
     """The outcome first, then what led to it; read off the decision alone."""
 
     @classmethod
-    def explained(cls, stored: StoredDecision) -> "ExplanationOut":
+    def explained(cls, stored: StoredDecision, strategies: Mapping[str, Strategy]) -> "ExplanationOut":
         """The stored decision with its sentences."""
-        said = explained(stored.decision, previous_workers=stored.previous_workers)
-        return cls(**dict(DecisionOut.of(stored)), sentences=list(said))
+        said = explained(stored.decision, previous_workers=stored.previous_workers, strategies=strategies)
+        return cls(**dict(DecisionOut.of(stored, strategies)), sentences=list(said))
 
 
 class DecisionsOut(Given):
@@ -480,6 +491,8 @@ class PoolOut(Given):
     decided_at_s: float | None
     binding: str | None
     """The demand or limit that gave the target its last word."""
+    binding_label: str | None
+    """A few words for it."""
     predicted_pickup_s: float | None
     day_budget: DayBudget | None
     """Of the newest stored decision; null where the profile sets no budget of the day."""

@@ -5,7 +5,7 @@ import { Chart } from "../chart.js";
 import { DecisionList } from "../decisions.js";
 import { $, el, mark, say } from "../dom.js";
 import { usedOf } from "../entries.js";
-import { ago, clock, counted, duration, hasOwn, rate, ratio, slo } from "../format.js";
+import { ago, clock, counted, decimal, duration, hasOwn, rate, ratio } from "../format.js";
 import { doing, headline, nameOf, running } from "../headline.js";
 import { HostList, showWanted } from "../hosts.js";
 import { IncidentList } from "../incidents.js";
@@ -199,7 +199,7 @@ class Now {
 function judged({ member_objectives }, objective) {
   if (hasOwn(member_objectives)) return { target: 1, unit: ratio, names: { pickup: "pickup_ratio", median: null, oldest: "oldest_wait_ratio" }, percentile: null };
   const names = { pickup: "pickup_objective_s", median: "pickup_p50_s", oldest: "oldest_age_s" };
-  return { target: objective.target_s, unit: duration, names, percentile: slo(objective).split(" within")[0] };
+  return { target: objective.target_s, unit: duration, names, percentile: `${decimal(objective.percentile)} %` };
 }
 
 /** How far a pool is behind its objectives: the longest wait in objectives of its own queue. */

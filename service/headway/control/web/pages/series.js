@@ -150,7 +150,7 @@ class SeriesPage {
     const desired = pool.target_workers === null ? "" : ` of ${count(pool.target_workers)} desired`;
     const read = pool.metrics.sampled_at_s === null ? "never read" : `read ${ago(moment_s - pool.metrics.sampled_at_s)}`;
     say(facts, `${slo(queue?.objective ?? pool.objective)} · ${pool.running_workers}${desired} running, at most ${pool.workers_max} · ${this.#others(pool)} · ${read}`);
-    keep(causes, pool.causes, (cause) => cause.replace(/[\d.]+/g, ""), () => el("li"), (item, cause) => say(item, cause));
+    keep(causes, pool.causes.map((cause, index) => [index, cause]), ([index]) => index, () => el("li"), (item, [, cause]) => say(item, cause));
   }
 
   #others(pool) {

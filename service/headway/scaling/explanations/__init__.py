@@ -1,0 +1,1 @@
+"""What people read in place of a decision's names and numbers."""
