@@ -190,7 +190,7 @@ def test_workers_that_a_demand_pre_warms_are_not_asked_for_once_more() -> None:
     """One explanation once said "6 slots must be pre-warmed" and, by another sum, "keep 3 workers warm"."""
     slow = view(queue(service_time_s=0.7, arrival_rate_per_s=4.0), start_up_s=8.0)
     (asked,) = circumstances(slow, now_s=NOW_S)
-    assert asked == "keep 3 workers warm (workers_min): start-up 8 s + tick 5 s > 10 s"
+    assert asked.text == "keep 3 workers warm (workers_min): start-up 8 s + tick 5 s > 10 s"
     assert circumstances(slow, now_s=NOW_S, standing_workers=2) == (asked,)
     assert circumstances(slow, now_s=NOW_S, standing_workers=3) == ()
 
