@@ -12,10 +12,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import InheritableThread
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 import headway
 import headway_spark
@@ -111,6 +114,18 @@ def interruptible(session: SparkSession, action: Callable[[], T], *, meanwhile: 
     return done.result()
 
 
+def framed(session: SparkSession, table: pa.Table, *, schema: StructType, file: Path, group_rows: int) -> DataFrame:
+    """``table`` as rows of ``schema``.
+
+    On this machine they pass through ``file``, in groups of ``group_rows``: the JVM's memory is not made for all of
+    them at once. A cluster's machines may not see such a file.
+    """
+    if not str(session.sparkContext.master).startswith("local"):
+        return session.createDataFrame(table, schema)
+    pq.write_table(table, file, row_group_size=group_rows)
+    return session.read.schema(schema).parquet(str(file))
+
+
 def _of_cluster(master: str, env: Mapping[str, str], *, work_dir: Path) -> SparkSession:
     """The session on the cluster at ``master``, whose executors are sent our packages."""
     os.environ["JAVA_HOME"] = str(java_home(env, shim_dir=work_dir / "java"))
@@ -126,10 +141,8 @@ def _of_cluster(master: str, env: Mapping[str, str], *, work_dir: Path) -> Spark
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}",
     }
     builder = SparkSession.builder.master(master).appName("headway")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
     try:
-        return builder.getOrCreate()
+        return builder.config(map={**settings}).getOrCreate()
     except (PySparkException, Py4JError) as error:
         raise Unavailable(f"--master={master}: Spark cannot run there; it says why above") from error
 

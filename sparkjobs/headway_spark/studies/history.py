@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -17,6 +16,7 @@ from headway.errors import Misconfigured
 from headway.simulate.workloads.jobs import Jobs
 from headway_spark.event_log.log_files import held
 from headway_spark.event_log.schema import EVENTS
+from headway_spark.studies.bulk import framed
 
 HISTORY_TAIL_S = 86_400.0  # a job that came in the time asked for may end so much later
 
@@ -132,11 +132,7 @@ def loads_of(jobs: DataFrame, *, pools: Mapping[str, str] | None) -> DataFrame:
 
 
 def given_loads(session: SparkSession, loads: Sequence[Load], *, folder: Path) -> DataFrame:
-    """``loads`` as in ``LOADS``.
-
-    On this machine they pass through a file in ``folder``: the JVM's memory is not made for the jobs of all pools at
-    once. A cluster's machines may not see such a file.
-    """
+    """``loads`` as in ``LOADS``. On this machine they pass through a file in ``folder``."""
     table = pa.table(
         {
             "pool": [load.pool for load in loads],
@@ -147,8 +143,4 @@ def given_loads(session: SparkSession, loads: Sequence[Load], *, folder: Path) -
         },
         schema=to_arrow_schema(LOADS),
     )
-    if not str(session.sparkContext.master).startswith("local"):
-        return session.createDataFrame(table, LOADS)
-    path = folder / "loads.parquet"
-    pq.write_table(table, path, row_group_size=1)
-    return session.read.schema(LOADS).parquet(str(path))
+    return framed(session, table, schema=LOADS, file=folder / "loads.parquet", group_rows=1)

@@ -7,41 +7,35 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from headway.scaling.arithmetic import MINUTE_S
 from headway.scaling.history.weekly import HOUR_MINUTES, ArrivalCounts, Season, trained
 from headway.scaling.history.weekly_codec import season_from_mapping, season_to_mapping
 from headway.scaling.profile_keys.schedule import Zone
-from headway_spark.studies.bulk import interruptible
+from headway_spark.studies.bulk import framed, interruptible
 
-COUNTS = (
-    "queue string, since long, until long, minutes array<long>, minute_jobs array<long>, "
-    "hours_since long, hours array<long>, hour_jobs array<long>"
+COUNTS = StructType(
+    [
+        StructField("queue", StringType()),
+        StructField("since", LongType()),
+        StructField("until", LongType()),
+        StructField("minutes", ArrayType(LongType())),
+        StructField("minute_jobs", ArrayType(LongType())),
+        StructField("hours_since", LongType()),
+        StructField("hours", ArrayType(LongType())),
+        StructField("hour_jobs", ArrayType(LongType())),
+    ]
 )
 """One row a queue: its arrivals by minute of the Unix clock in [since, until), and by hour before; see
 ``ArrivalCounts``.
 """
 
-LEARNED = "queue string, season string"
+LEARNED = StructType([StructField("queue", StringType()), StructField("season", StringType())])
 """One row a queue of which enough is known: its season as JSON."""
-
-_NUMBERS = pa.list_(pa.int64())
-_COUNTS_ARROW = pa.schema(
-    [
-        ("queue", pa.string()),
-        ("since", pa.int64()),
-        ("until", pa.int64()),
-        ("minutes", _NUMBERS),
-        ("minute_jobs", _NUMBERS),
-        ("hours_since", pa.int64()),
-        ("hours", _NUMBERS),
-        ("hour_jobs", _NUMBERS),
-    ]
-)
-_LEARNED_ARROW = pa.schema([("queue", pa.string()), ("season", pa.string())])
 
 
 def counts_of(jobs: DataFrame) -> DataFrame:
@@ -85,12 +79,8 @@ def given_counts(session: SparkSession, counted: Mapping[str, ArrivalCounts], *,
         }
         for queue, counts in counted.items()
     ]
-    table = pa.Table.from_pylist(rows, schema=_COUNTS_ARROW)
-    if not str(session.sparkContext.master).startswith("local"):
-        return session.createDataFrame(table, COUNTS)
-    path = folder / "counts.parquet"
-    pq.write_table(table, path, row_group_size=16)
-    return session.read.schema(COUNTS).parquet(str(path))
+    table = pa.Table.from_pylist(rows, schema=to_arrow_schema(COUNTS))
+    return framed(session, table, schema=COUNTS, file=folder / "counts.parquet", group_rows=16)
 
 
 def learned(counts: DataFrame, *, zone: Zone) -> dict[str, tuple[Season, float, float]]:
@@ -118,7 +108,7 @@ def _learned(batches: Iterator[pa.RecordBatch], *, zone: Zone) -> Iterator[pa.Re
             if season is not None:
                 span = {"from_s": counted.known_from_s, "until_s": counted.known_until_s}
                 rows.append({"queue": row["queue"], "season": json.dumps({**season_to_mapping(season), **span})})
-        yield pa.RecordBatch.from_pylist(rows, schema=_LEARNED_ARROW)
+        yield pa.RecordBatch.from_pylist(rows, schema=to_arrow_schema(LEARNED))
 
 
 def counted_of(row: Mapping[str, Any]) -> ArrivalCounts:

@@ -7,6 +7,8 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import ArrayType, BooleanType, LongType, StringType, StructField, StructType
 
 from headway.errors import HeadwayError
 from headway.scaling.profile import Profile
@@ -18,16 +20,15 @@ from headway_spark.studies.bulk import interruptible
 
 NO_CLASS = "(no class)"
 
-FOUND = "queue string, jobs long, is_cure boolean, text string, why string, quick array<string>, slow array<string>"
-_ARROW = pa.schema(
+FOUND = StructType(
     [
-        ("queue", pa.string()),
-        ("jobs", pa.int64()),
-        ("is_cure", pa.bool_()),
-        ("text", pa.string()),
-        ("why", pa.string()),
-        ("quick", pa.list_(pa.string())),
-        ("slow", pa.list_(pa.string())),
+        StructField("queue", StringType()),
+        StructField("jobs", LongType()),
+        StructField("is_cure", BooleanType()),
+        StructField("text", StringType()),
+        StructField("why", StringType()),
+        StructField("quick", ArrayType(StringType())),
+        StructField("slow", ArrayType(StringType())),
     ]
 )
 
@@ -85,7 +86,7 @@ _FIELDS = ("at_s", "service_s", "job_class")
 def _found(batches: Iterator[pa.RecordBatch], *, question: Question) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows = [_of_queue(row, question) for row in batch.to_pylist()]
-        yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
+        yield pa.RecordBatch.from_pylist(rows, schema=to_arrow_schema(FOUND))
 
 
 def _of_queue(row: Mapping[str, list[float]], question: Question) -> Mapping[str, object]:
