@@ -136,7 +136,7 @@ class Archive:
     def expire_damaged(self, now_s: float) -> None:
         """Delete what was quarantined, the oldest first: past the archive's time, its bound, or for want of disk."""
         aside = self._log_dir / "damaged"
-        found = sorted(_plain_files(aside), key=written_s)
+        found = sorted(filter(Path.is_file, aside.iterdir()), key=written_s) if aside.is_dir() else []
         total_bytes = sum(map(_bytes, found))
         for path in found:
             age_s, free_bytes = now_s - written_s(path), shutil.disk_usage(aside).free
@@ -268,11 +268,6 @@ def _with_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
         for field in schema
     ]
     return pa.table(columns, schema=schema)
-
-
-def _plain_files(folder: Path) -> list[Path]:
-    """The files right in ``folder``; none where there is no folder."""
-    return [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
 
 
 def _bytes(path: Path) -> int:

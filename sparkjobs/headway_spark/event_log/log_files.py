@@ -99,7 +99,8 @@ def _linked(log_dir: Path, folder: Path, *, from_s: float, until_s: float) -> tu
                     os.link(path, links[-1])
         except FileNotFoundError:
             # Moved between the scan and the link. Whatever it had become part of, the next scan finds.
-            _empty(folder)
+            for name in _names(folder):
+                (folder / name).unlink(missing_ok=True)
             continue
         except OSError as error:
             raise Unavailable(f"the event log at {log_dir} cannot be linked: {error}") from error
@@ -152,8 +153,3 @@ def _names(folder: Path) -> list[str]:
         return [path.name for path in folder.iterdir()]
     except (FileNotFoundError, NotADirectoryError):
         return []
-
-
-def _empty(folder: Path) -> None:
-    for name in _names(folder):
-        (folder / name).unlink(missing_ok=True)

@@ -117,11 +117,8 @@ def _is_time(name: str) -> Column:
 
 def _place(job_class: Column, span_s: float) -> Column:
     """Where an event counts: for which of its job classes, null for the queue itself, and in which bucket."""
-    return F.struct(job_class.cast("string").alias("job_class"), _start(span_s).alias("bucket"))
-
-
-def _start(span_s: float) -> Column:
-    return F.timestamp_seconds(F.floor(F.col("at_s") / span_s) * int(span_s))
+    start = F.timestamp_seconds(F.floor(F.col("at_s") / span_s) * int(span_s))
+    return F.struct(job_class.cast("string").alias("job_class"), start.alias("bucket"))
 
 
 def _count(kind: str, *conditions: Column) -> Column:

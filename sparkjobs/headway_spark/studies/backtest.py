@@ -192,7 +192,10 @@ def turns_of(work: Work, sizes: Sequence[Size], *, cores: int) -> list[tuple[str
     A pool's jobs travel once a turn, so a pool is only divided where it is large beside the others.
     """
     asked = {size.pool: work.rehearsals_of(size.pool) for size in sizes}
-    weights = {size.pool: len(asked[size.pool]) * (size.jobs + TICK_JOBS * _ticks(size, work)) for size in sizes}
+    weights = {
+        size.pool: len(asked[size.pool]) * (size.jobs + TICK_JOBS * size.length_s / work.setting.tick_s)
+        for size in sizes
+    }
     fair = sum(weights.values()) / (cores * BACKTEST_TURNS_PER_CORE) or 1.0
     turns: list[tuple[float, str, list[Rehearsed]]] = []
     for pool, each in asked.items():
@@ -202,10 +205,6 @@ def turns_of(work: Work, sizes: Sequence[Size], *, cores: int) -> list[tuple[str
             turns.append((-weights[pool] * len(part) / len(each), pool, part))
     turns.sort()
     return [(pool, number, part) for number, (_, pool, part) in enumerate(turns)]
-
-
-def _ticks(size: Size, work: Work) -> float:
-    return size.length_s / work.setting.tick_s
 
 
 def _rehearsed(
