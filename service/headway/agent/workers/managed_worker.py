@@ -56,12 +56,6 @@ class ManagedWorker:
         """Whether it failed to get ready, was asked to stop for that, and has not ended."""
         return self.process is not None and self.state is WorkerState.DRAINING and self.record.life.has_failed
 
-    @property
-    def leaves_main(self) -> bool:
-        """Whether a main process of its library is still there beside the one that was started."""
-        others = [each for each in self.record.mains if each.pid != self.record.pid]
-        return any(procfs.is_there(each.pid, each.started_ticks) for each in others)
-
     def may_leave(self, *, now_s: float) -> bool:
         """Whether something may have stayed that it started, though it ended well: it is a wrapper, or hardly began."""
         is_young = now_s - self.record.life.started_at_s < CRASH_WITHIN_S

@@ -64,6 +64,10 @@ class Record:
         """The process by which its broker knows it: the main one, also behind a wrapper; of several their parent."""
         return self.mains[0].pid if len(self.mains) == 1 else self.pid
 
+    def has_other_main(self) -> bool:
+        """Whether a main process of its library is still there beside the one that was started."""
+        return any(procfs.is_there(each.pid, each.started_ticks) for each in self.mains if each.pid != self.pid)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanRecord:

@@ -80,7 +80,7 @@ class CutWatch:
         """Note what an end has cut that this agent noticed; ``said`` is what the worker reported last."""
         record = end.record
         is_at_work = record.life.state in _AT_WORK or bool(said.running)  # it may end before it is seen to be ready
-        if record.life.is_forced or not is_at_work or _works_on(record):
+        if record.life.is_forced or not is_at_work or record.has_other_main():
             return
         if end.exit_code is not None and _is_foreign_signal(record, end.exit_code):
             self._note(end.last, record, cause=CutCause.SIGNAL, at_s=self._clock())
@@ -172,11 +172,6 @@ def _log_left(left: LeftJobs) -> None:
         "its job runs on" if cut.is_certain else "its job, if it has one, runs on",
         left.pid,
     )
-
-
-def _works_on(record: Record) -> bool:
-    """Whether what takes jobs goes on, as what the worker has left."""
-    return any(procfs.is_there(each.pid, each.started_ticks) for each in record.mains if each.pid != record.pid)
 
 
 def _has_failed_busy(end: WorkerEnd) -> bool:

@@ -30,7 +30,7 @@ class OrphanWatch:
     def last_report(self, worker: ManagedWorker) -> Activity:
         """What a worker that has ended reported last. A main process that it leaves reports on, through its pipe."""
         worker_id = worker.record.worker_id
-        if not worker.leaves_main:
+        if not worker.record.has_other_main():
             return self._reporters.end(worker_id)
         self._reporting.add(worker_id)
         return self._reporters.activity(worker_id)
