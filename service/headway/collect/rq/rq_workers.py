@@ -44,9 +44,9 @@ def activities_of(workers: Iterable[tuple[Any, Any]], started_s: StartsOf) -> tu
     and gives its processes the same ids. Of several records of one process, that of the youngest worker counts.
     """
     readable = [(fields, jobs) for fields, jobs in workers if fields is not None and not isinstance(jobs, Exception)]
-    found = (
-        activity_from(fields, jobs, started_s) for fields, jobs in sorted(readable, key=lambda each: _birth(each[0]))
-    )
+    # When each began, as a text that sorts by time; empty where its record does not say.
+    readable.sort(key=lambda each: each[0][FIELDS.index("birth")] or "")
+    found = (activity_from(fields, jobs, started_s) for fields, jobs in readable)
     return tuple({(each.host, each.pid): each for each in found if each is not None}.values())
 
 
@@ -68,11 +68,6 @@ def activity_from(
         # RQ writes a count with the first job of its kind.
         ended_jobs=sum(map(_count, ended)),
     )
-
-
-def _birth(fields: Sequence[str | None]) -> str:
-    """When a worker began, as a text that sorts by time; empty where its record does not say."""
-    return fields[FIELDS.index("birth")] or ""
 
 
 def _count(text: str | None) -> int:
