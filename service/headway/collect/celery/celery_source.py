@@ -345,20 +345,20 @@ class CelerySource:
         count = _QueueCount()
         if not any(lengths.values()):
             self._queue_empty_at_s[queue] = at_s
-            self._forget_marks(self._lists.of(queue))
+            for key in self._lists.of(queue):
+                self._marks.pop(key, None)
             return count
         for key, length in lengths.items():
             end = ends.get(key)
-            if end is None:
+            if end is None or end.is_empty:  # what is in it later entered later
                 self._empty_at_s[key] = at_s
-                self._forget_marks((key,))
+                self._marks.pop(key, None)
+            if end is None:
                 continue
             jobs = self._entered.standing_jobs(key)
             later = len(jobs.due_s) - bisect_right(jobs.due_s, at_s)
             count.due_s += jobs.due_s[len(jobs.due_s) - later :]
             if end.is_empty:  # emptied between both trips
-                self._empty_at_s[key] = at_s
-                self._forget_marks((key,))
                 count.waiting_jobs += max(0, length - later)
                 count.is_age_known = False
                 continue
@@ -370,11 +370,6 @@ class CelerySource:
                 put_back = self._put_back(queue, end.next_messages, seen_s)
                 count.oldest += tuple(oldest_entered(end.next_messages, put_back, jobs, entered, at_s=at_s))
         return count
-
-    def _forget_marks(self, keys: Sequence[str]) -> None:
-        """Of lists that are empty: what is in them later entered later."""
-        for key in keys:
-            self._marks.pop(key, None)
 
     def _put_back(self, queue: str, heads: Sequence[Message], seen_s: float) -> dict[str, Entered]:
         """When those of ``heads`` entered that workers had taken, by their tags."""
