@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from headway.control.http.prometheus.alert_files import FILES, PANELS
-from headway.control.http.prometheus.alert_rules import COMPOSED, SIMPLE
+from headway.scaling.conditions.condition_table import CONDITIONS
 from support.debian import unpacked
 from support.npm import node_modules
 from support.tree import ROOT
@@ -186,7 +186,7 @@ def test_the_committed_files_are_what_the_definition_gives() -> None:
 
 @pytest.mark.e2e
 def test_each_rule_fires_when_it_should_and_none_where_all_is_well(promtool: Path, tmp_path: Path) -> None:
-    assert PLANTED.keys() == {rule.name for rule in (*SIMPLE, *COMPOSED)}
+    assert PLANTED.keys() == {each.alert.name for each in CONDITIONS.values() if each.alert is not None}
     cases = [_case("well", {}, set()), _case("jobs every four minutes", EVERY_FOUR_MINUTES, set())]
     cases += [_case(name, series, {name, *more}) for name, (series, more) in PLANTED.items()]
     rules = tmp_path / "alerts.yml"

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from headway.control.http.prometheus.alert_rules import COMPOSED, SIMPLE, AlertRule
 from headway.scaling.conditions.condition import Condition, Subject
 from headway.scaling.conditions.condition_table import CONDITIONS
 from headway.scaling.conditions.series_table import RECORDED
@@ -37,6 +36,12 @@ a pool.
 | condition | severity | what is true | what to do | where it shows | in health after |
 | --- | --- | --- | --- | --- | --- |
 """
+LABELLED = {
+    Subject.POOL: "pool {{ $labels.pool }} ",
+    Subject.HOST: "host {{ $labels.host }} ",
+    Subject.INSTALLATION: "",
+}
+"""What goes before the sentence of a condition in the summary of its rule."""
 SOURCE = {"type": "prometheus", "uid": "${source}"}
 OF_POOL = 'pool=~"$pool"'
 PANELS: Sequence[tuple[str, str, str, str]] = (
@@ -69,12 +74,12 @@ PANELS: Sequence[tuple[str, str, str, str]] = (
 def rules_yml() -> str:
     """The rule file of Prometheus."""
     lines = ["  - name: headway", "    rules:"]
-    lines += [line for rule in SIMPLE for line in _alert(rule)]
+    lines += _alerts(is_composed=False)
     lines += ["  - name: headway-recorded", "    rules:"]
     for name, expression in RECORDED:
         lines += [f"      - record: {name}", f"        expr: {expression}"]
     lines += ["  - name: headway-composed", "    rules:"]
-    lines += [line for rule in COMPOSED for line in _alert(rule)]
+    lines += _alerts(is_composed=True)
     return HEAD + "\n".join(lines) + "\n"
 
 
@@ -138,16 +143,20 @@ def _row(condition: Condition) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
 
 
-def _alert(rule: AlertRule) -> list[str]:
-    minutes = f"{rule.for_s / 60:g}m"
-    return [
-        f"      - alert: {rule.name}",
-        f"        expr: {rule.expression}",
-        f"        for: {minutes}",
-        f"        labels: {{severity: {rule.severity}}}",
-        "        annotations:",
-        f'          summary: "{rule.summary}"',
-    ]
+def _alerts(*, is_composed: bool) -> Iterator[str]:
+    """The rules of one series compared with a number, or of several. Conditions that share one are as urgent."""
+    made: set[str] = set()
+    for condition in CONDITIONS.values():
+        alert = condition.alert
+        if alert is None or alert.is_composed is not is_composed or alert.name in made:
+            continue
+        made.add(alert.name)
+        yield f"      - alert: {alert.name}"
+        yield f"        expr: {alert.expression}"
+        yield f"        for: {alert.for_s / 60:g}m"
+        yield f"        labels: {{severity: {condition.severity}}}"
+        yield "        annotations:"
+        yield f'          summary: "{alert.summary or LABELLED[condition.subject] + condition.sentence}"'
 
 
 def _panels() -> Iterator[dict[str, Any]]:
