@@ -39,9 +39,10 @@ def ailing_installation(facts: InstallationFacts) -> Sequence[Cause]:
     return [Cause(each.name, text) for each in OF_INSTALLATION for text in each.of_installation(facts)]
 
 
-def ailing_hosts(hosts: Sequence[HostRow]) -> Sequence[Cause]:
+def ailing_hosts(hosts: Iterable[HostRow]) -> Sequence[Cause]:
     """Those for which it is degraded by hosts: these do not report, report what they may not, or cannot work."""
-    return [Cause(each.name, text) for each in (*OF_HOSTS, *OF_INSTALLATION) for text in each.of_hosts(hosts)]
+    found = tuple(hosts)
+    return [Cause(each.name, text) for each in (*OF_HOSTS, *OF_INSTALLATION) for text in each.of_hosts(found)]
 
 
 def ailing_pools(pools: Iterable[PoolFacts]) -> Iterator[Cause]:
