@@ -49,7 +49,7 @@ def main() -> None:
     """Run what is missing, then print or write the page."""
     options = _options()
     workloads = [
-        *trace_workloads(scenarios=options.scenarios, traces=options.only),
+        *trace_workloads(scenarios=options.scenarios, traces=options.only, hours=options.hours),
         *load_workloads(options.loads),
     ]
     runs = _Runs(options, [each for each in workloads if not (options.brief and is_slow(each))])
@@ -87,6 +87,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--brief", action="store_true", help="leave out what takes more than 4 min")
     parser.add_argument("--scenarios", nargs="+", choices=BY_NAME, default=[*BY_NAME], help="default: all")
     parser.add_argument("--only", nargs="*", choices=TRACES, default=[*TRACES], help="traces; default: all")
+    parser.add_argument("--hours", type=float, help="of each trace, from its beginning; default: all")
     parser.add_argument("--loads", nargs="*", choices=LOADS, default=[*LOADS], help="default: all")
     parser.add_argument("--processes", type=positive_count, default=2)
     parser.add_argument("--no-run", action="store_true", help="only show what is kept")
@@ -131,7 +132,7 @@ class _Runs:
             for done, (without, workload, found) in enumerate(pool.imap_unordered(_run, tasks, chunksize=1), start=1):
                 self._kept.add(without, workload, found)
                 print(
-                    f"{done}/{len(tasks)} without {row_name(without)}: {workload.group}/{workload.name}: "
+                    f"{done}/{len(tasks)} without {row_name(without)}: {workload.label}/{workload.name}: "
                     f"{found.percent:.3f} % / {found.worker_hours:.3f} h, {found.took_s:.1f} s",
                     file=sys.stderr,
                     flush=True,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from loads import LOADS, OBJECTIVE_S, START_UPS_S, rehearsal_of
 
-from closed_loop.cells import Cell, code_version, load, run
+from closed_loop.cells import Cell, code_version, first_hours, load, run
 from closed_loop.reference import BY_NAME, SCENARIOS, TICK_S, TRACES
 from closed_loop.terms import TERMS, Term
 from headway.scaling.model import Objective
@@ -36,6 +36,13 @@ class Workload:
     """Of the trace or the load."""
     objective_s: float
     start_up_s: float
+    hours: float | None = None
+    """Of the trace, from its beginning; ``None``: all of it."""
+
+    @property
+    def label(self) -> str:
+        """The group, and the part of the trace if it is not the whole."""
+        return self.group if self.hours is None else f"{self.group}-{self.hours:g}h"
 
     @property
     def is_load(self) -> bool:
@@ -55,7 +62,9 @@ class Workload:
 
     def lasts_s(self, traces: Path) -> float:
         """When the last job arrives, in seconds from the beginning."""
-        return _load_lasts_s(self.name) if self.is_load else load(traces, self.name).at_s[-1]
+        if self.is_load:
+            return _load_lasts_s(self.name)
+        return first_hours(load(traces, self.name), self.hours).at_s[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +80,10 @@ class Outcome:
     """Of the processor."""
 
 
-def trace_workloads(*, scenarios: Sequence[str], traces: Sequence[str]) -> Iterator[Workload]:
-    """Every trace in every scenario, those that are named."""
+def trace_workloads(
+    *, scenarios: Sequence[str], traces: Sequence[str], hours: float | None = None
+) -> Iterator[Workload]:
+    """Every trace in every scenario, those that are named, or the first ``hours`` of each."""
     for scenario in SCENARIOS:
         if scenario.name in scenarios:
             for trace in TRACES:
@@ -82,6 +93,7 @@ def trace_workloads(*, scenarios: Sequence[str], traces: Sequence[str]) -> Itera
                         name=trace,
                         objective_s=scenario.objective_s,
                         start_up_s=scenario.start_up_s,
+                        hours=hours,
                     )
 
 
@@ -108,8 +120,8 @@ def known_took_s() -> Mapping[str, float]:
 
 
 def is_slow(workload: Workload) -> bool:
-    """Whether the targets' run took more than ``SLOW_S`` for the workload."""
-    return known_took_s().get(f"{workload.group}/{workload.name}", 0.0) > SLOW_S
+    """Whether the targets' run took more than ``SLOW_S`` for the workload. A part of a trace is never slow."""
+    return workload.hours is None and known_took_s().get(f"{workload.group}/{workload.name}", 0.0) > SLOW_S
 
 
 def acting_terms(without: Without, workload: Workload, traces: Path) -> Without:
@@ -133,7 +145,7 @@ def outcome(without: Without, workload: Workload, traces: Path) -> Outcome:
         result = rehearsal_of(workload.name, workload.start_up_s, STRATEGY)
         figures = (result.attainment_percent, result.worker_hours, result.spawns, result.bad_windows)
     else:
-        found = run(Cell(scenario=workload.group, trace=workload.name, strategy=STRATEGY), traces)
+        found = run(Cell(scenario=workload.group, trace=workload.name, strategy=STRATEGY, hours=workload.hours), traces)
         figures = (found.percent, found.worker_hours, found.spawns, found.bad_windows)
     percent, worker_hours, starts, bad_windows = figures
     return Outcome(
@@ -168,7 +180,7 @@ class KeptOutcomes:
         new.replace(file)  # an interrupted run leaves no half a file
 
     def _file(self, without: Without, workload: Workload) -> Path:
-        return self._folder / row_name(without) / workload.group / f"{workload.name}.json"
+        return self._folder / row_name(without) / workload.label / f"{workload.name}.json"
 
 
 def row_name(without: Without) -> str:

@@ -106,7 +106,7 @@ def _verdict(study: Study, term: Term, found: Change) -> str:
 
 
 def _by_group(study: Study) -> Iterator[str]:
-    groups = [*dict.fromkeys(workload.group for workload in study.workloads)]
+    groups = [*dict.fromkeys(workload.label for workload in study.workloads)]
     yield "Points of attainment / cost, over the workloads of each group that were run."
     yield ""
     yield f"| without | {' | '.join(groups)} |"
@@ -118,7 +118,7 @@ def _by_group(study: Study) -> Iterator[str]:
 
 
 def _of_group(row: Row, nothing: Row, group: str) -> str:
-    found = change({each: row[each] for each in row if each.group == group}, nothing)
+    found = change({each: row[each] for each in row if each.label == group}, nothing)
     return "·" if found is None else f"{_signed(-found.fall_points)} / {found.cost:.4f}"
 
 
@@ -155,7 +155,7 @@ def _where(study: Study) -> Iterator[str]:
             if found is None or not _is_moved(found, whole):
                 continue
             yield (
-                f"| {term.name} | {workload.group} | {workload.name} | {found.percent:.2f} | {whole.percent:.2f} | "
+                f"| {term.name} | {workload.label} | {workload.name} | {found.percent:.2f} | {whole.percent:.2f} | "
                 f"{_signed(found.percent - whole.percent)} | {cost(found, whole):.3f} | {found.starts:,} | "
                 f"{whole.starts:,} |"
             )
@@ -170,7 +170,7 @@ def _whole(study: Study) -> Iterator[str]:
     yield "|---|---|--:|--:|--:|--:|"
     for workload, found in study.nothing.items():
         yield (
-            f"| {workload.group} | {workload.name} | {found.percent:.3f} | {found.worker_hours:.3f} | "
+            f"| {workload.label} | {workload.name} | {found.percent:.3f} | {found.worker_hours:.3f} | "
             f"{found.starts:,} | {found.bad_windows} |"
         )
 
@@ -185,7 +185,7 @@ def _not_run(study: Study) -> Iterator[str]:
 
 
 def _place(workload: Workload) -> str:
-    return f"{workload.group}/{workload.name}"
+    return f"{workload.label}/{workload.name}"
 
 
 def _signed(points: float) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from closed_loop.reference import BEGINS_AT_S, BY_NAME, TICK_S, Scenario, workers_max
 from headway.cli.rehearse.trace_files import Columns, read_trace
-from headway.scaling.arithmetic import DAY_S
+from headway.scaling.arithmetic import DAY_S, HOUR_S
 from headway.scaling.model import Decision, Objective
 from headway.scaling.profile import Profile
 from headway.simulate.controller import Controller, Observation
@@ -47,11 +47,14 @@ class Cell:
     strategy: str
     risk: float | None = None
     options: Mapping[str, float] = field(default_factory=dict)
+    hours: float | None = None
+    """Of the trace, from its beginning; ``None``: all of it. ``fixed`` is chosen with the whole trace known."""
 
     @property
     def name(self) -> str:
         """Names the cell among all others."""
         own = [f"{key}={value:g}" for key, value in sorted(self.options.items())]
+        own += [f"hours={self.hours:g}"] if self.hours else []
         return "/".join(
             (self.scenario, self.trace, self.strategy, *([f"risk={self.risk:g}"] if self.risk else []), *own)
         )
@@ -94,7 +97,7 @@ class Watched(Controller):
 
 def run(cell: Cell, folder: Path) -> Figures:
     """Simulate ``cell`` with the traces of ``folder``."""
-    scenario, jobs = BY_NAME[cell.scenario], load(folder, cell.trace)
+    scenario, jobs = BY_NAME[cell.scenario], first_hours(load(folder, cell.trace), cell.hours)
     warm = constant_pool(folder, cell.trace, scenario.objective_s) if cell.strategy == "fixed" else 0
     controller = _controller(cell, scenario, workers_min=warm)
     plan = PoolPlan(jobs=jobs, start_up_s=scenario.start_up_s, workers_max=workers_max(cell.trace), warm_workers=warm)
@@ -148,6 +151,11 @@ def _controller(cell: Cell, scenario: Scenario, *, workers_min: int) -> Watched:
 def load(folder: Path, trace: str) -> Jobs:
     """The jobs of a trace."""
     return read_trace(folder / f"{trace}.csv.gz", Columns()).jobs
+
+
+def first_hours(jobs: Jobs, hours: float | None) -> Jobs:
+    """The jobs of the first ``hours``; all of them if it is ``None``."""
+    return jobs if hours is None else jobs.part(0, bisect_left(jobs.at_s, hours * HOUR_S), from_s=0.0)
 
 
 @cache

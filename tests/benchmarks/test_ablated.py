@@ -65,6 +65,29 @@ def test_a_term_that_cannot_act_in_a_workload_is_not_left_out_of_it(
     assert ablated.acting_terms(without, place, Path()) == acting
 
 
+def test_the_first_hours_of_a_trace_are_a_workload_of_their_own(
+    ablated: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Their results are kept beside those of the whole trace, and they are never slow."""
+    monkeypatch.setattr(ablated, "known_took_s", lambda: {"sla10-boot8/cron_flights": ablated.SLOW_S + 1})
+    of = {"scenarios": ["sla10-boot8"], "traces": ["cron_flights"]}
+    (whole,), (part,) = ablated.trace_workloads(**of), ablated.trace_workloads(**of, hours=12.0)
+    assert (whole.label, part.label) == ("sla10-boot8", "sla10-boot8-12h")
+    assert (ablated.is_slow(whole), ablated.is_slow(part)) == (True, False)
+    kept = ablated.KeptOutcomes(tmp_path)
+    kept.add(NOTHING, part, ablated.Outcome(percent=99.5, worker_hours=1.25, starts=3, bad_windows=1, took_s=0.5))
+    assert kept.of(NOTHING, whole) is None
+    assert kept.of(NOTHING, part) is not None
+
+
+@pytest.mark.parametrize(("hours", "at_s"), [(None, [0.0, 3599.0, 3600.0]), (1.0, [0.0, 3599.0])])
+def test_a_part_of_a_trace_has_the_jobs_that_arrive_in_it(hours: float | None, at_s: list[float]) -> None:
+    jobs = Jobs(at_s=[0.0, 3599.0, 3600.0], service_s=[1.0, 2.0, 3.0])
+    found = import_module("closed_loop.cells").first_hours(jobs, hours)
+    assert [*found.at_s] == at_s
+    assert [*found.service_s] == [1.0, 2.0, 3.0][: len(at_s)]
+
+
 def test_terms_of_exposed_pools_change_nothing_elsewhere(
     ablated: ModuleType, terms: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
