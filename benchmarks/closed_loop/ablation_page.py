@@ -176,12 +176,14 @@ def _whole(study: Study) -> Iterator[str]:
 
 
 def _not_run(study: Study) -> Iterator[str]:
-    """Which workloads a row has no figures of."""
-    rows = [("nothing", study.nothing), *((term.name, study.alone(term)) for term in study.terms)]
-    for name, row in rows:
-        left = [_place(workload) for workload in study.workloads if workload not in row]
+    """Which workloads have no figures, and in which rows."""
+    rows = {"nothing": study.nothing, **{term.name: study.alone(term) for term in study.terms}}
+    missing: dict[tuple[str, ...], list[str]] = {}
+    for name, row in rows.items():
+        missing.setdefault(tuple(_place(each) for each in study.workloads if each not in row), []).append(name)
+    for left, names in missing.items():
         if left:
-            yield f"- without {name}: {', '.join(left) if len(left) < len(study.workloads) else 'all'}"
+            yield f"- without {', '.join(names)}: {', '.join(left)}"
 
 
 def _place(workload: Workload) -> str:
