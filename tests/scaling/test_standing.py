@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.decisions.reuse import REUSED_S_MAX, is_reusable, is_same
+from headway.scaling.decisions.reuse import REUSED_S_MAX, is_lasting, is_reusable, is_same
 from headway.scaling.model import (
     Demand,
     HoldCosts,
@@ -346,3 +346,40 @@ def test_a_decision_that_stands_is_the_one_that_would_have_been_made(
     if is_reusable(outcome, later, outcome.memory, now_s=now_s, strategy=strategy):
         assert is_same(outcome.view, later)
         assert without_times(decided(later, outcome.memory, now_s=now_s, strategy=strategy)) == without_times(outcome)
+
+
+@given(
+    member=QUEUES,
+    policy=PROFILES,
+    memory=MEMORIES,
+    running=st.integers(0, 3),
+    after_s=st.lists(st.floats(0.0, 20_000.0), min_size=1, max_size=3).map(sorted),
+)
+def test_a_decision_that_lasts_is_made_again_at_any_later_time(
+    member: QueueMetrics, policy: Any, memory: Memory, running: int, after_s: list[float]
+) -> None:
+    """A rehearsal passes over all of the time in which nothing happens, however long it is."""
+    strategy = INSTALLED[policy.strategy]
+    seen = view(member, profile=policy, running_workers=running, options=strategy.options)
+    outcome = decided(seen, decided(seen, memory, strategy=strategy).memory, strategy=strategy)
+    if not is_lasting(outcome, strategy=strategy):
+        return
+    for later_s in after_s:
+        later = read_again(outcome.view, after_s=later_s)
+        again = decided(later, outcome.memory, now_s=NOW_S + later_s, strategy=strategy)
+        assert without_times(again) == without_times(outcome)
+
+
+def test_an_idle_pools_decision_lasts_unless_a_clock_is_read() -> None:
+    assert is_lasting(decided(idle()), strategy=HYBRID)
+    assert is_lasting(decided(idle(cost_per_worker_hour=1.0, budget_per_hour=4.0)), strategy=HYBRID)
+    night = (Schedule(starts="22:00", ends="06:00", workers_max=3),)
+    budget = {"cost_per_worker_hour": 1.0, "budget_per_day": 24.0}
+    for policy in ({"schedules": night}, {"pause": Pause(until_s=NOW_S + 25)}, budget):
+        assert not is_lasting(decided(idle(**policy)), strategy=HYBRID)
+
+
+def test_nothing_lasts_while_a_job_waits_or_more_workers_run_than_are_asked_for() -> None:
+    waiting = decided(view(queue(waiting_jobs=1)))
+    assert not is_lasting(replace(waiting, before=waiting.memory), strategy=HYBRID)
+    assert not is_lasting(decided(replace(idle(), assigned_workers=1)), strategy=HYBRID)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
+from headway.scaling.decisions.reuse import is_lasting
 from headway.scaling.history.daily import Recall
 from headway.scaling.history.weekly import Member, Recalled, Weeks, recalled
 from headway.scaling.measure import BucketRow
@@ -104,7 +105,7 @@ class Controller:
         self._recent.learn(view, at_s=observation.at_s, now_s=at_s)
         decision, memory = decide(view, before, now_s=at_s, strategies=self._strategies)
         self._memory, self._last = memory, (view, before, decision, memory)
-        stands = _is_quiet(observation) and before == self._memory and self._is_still(decision)
+        stands = _is_quiet(observation) and self._is_still()
         self._standing = (observation.workers, decision) if stands else None
         return decision
 
@@ -129,19 +130,10 @@ class Controller:
         """Whether every evaluation like ``observation``, whenever it is, gets the decision that was given last."""
         return self._standing is not None and _is_quiet(observation) and observation.workers == self._standing[0]
 
-    def _is_still(self, decision: Decision) -> bool:
+    def _is_still(self) -> bool:
         """Whether deciding again would say the same until something happens: no window, state, limit or clock moves."""
-        profile, strategy = self.profile, self._strategies[self.profile.strategy]
-        return (
-            self._recent.is_empty
-            and strategy.is_clockless
-            and not self._memory.strategy_state
-            and all(step.workers == decision.target_workers for step in decision.steps)
-            and not profile.schedules
-            and profile.override is None
-            and profile.pause is None
-            and profile.budget_per_day is None
-        )
+        strategy, outcome = self._strategies[self.profile.strategy], self.outcome
+        return outcome is not None and self._recent.is_empty and is_lasting(outcome, strategy=strategy)
 
     def _take(self, seen: Observation) -> None:
         self._recent.take(self._rows_of_counts(seen) if seen.rows is None else seen.rows)

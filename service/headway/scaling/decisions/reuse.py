@@ -3,12 +3,13 @@
 The rule is safe rather than sharp. What it does not know to be without a clock does not stand.
 """
 
+from collections.abc import Callable
 from itertools import pairwise
 from operator import attrgetter
 
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Memory, QueueMetrics
-from headway.scaling.policy.limit import Rule, limit_of
+from headway.scaling.policy.limit import Clock, Rule, limit_of
 from headway.scaling.policy.limits import by_name
 from headway.scaling.reading.sample_age import freshness_of
 from headway.scaling.strategy import Strategy
@@ -30,12 +31,31 @@ def is_reusable(outcome: Outcome, view: PoolView, memory: Memory, *, now_s: floa
     return (
         0 <= now_s - at_s <= REUSED_S_MAX
         and strategy.is_clockless
-        and not any(queue.waiting_least_jobs or queue.delayed for queue in view.queues)
+        and not _does_any_job_wait(view)
         and strategy.is_at_rest(memory.strategy_state, now_s)
         and _is_quiet(outcome, view, now_s=now_s)
         and memory == outcome.before == outcome.memory
         and is_same(outcome.view, view)
         and _do_limits_stand(outcome, strategy.come_down, now_s=now_s)
+    )
+
+
+def is_lasting(outcome: Outcome, *, strategy: Strategy) -> bool:
+    """Whether deciding again gives ``outcome`` again at any later time, while the pool stays as it is and is sampled.
+
+    So ``is_reusable`` holds from then on, for as long as nothing happens: a rehearsal passes over all of that time.
+    """
+    view, at_s, memory = outcome.view, outcome.decision.at_s, outcome.memory
+    return (
+        strategy.is_clockless
+        and not memory.strategy_state
+        and not memory.wanted
+        and memory.stoppage is None
+        and not _does_any_job_wait(view)
+        and _ages_nothing(outcome)
+        and _lowers_nothing(outcome)
+        and outcome.before == memory
+        and _do_clocks_stand(outcome, strategy.come_down, lambda clock: clock(view, at_s) is None)
     )
 
 
@@ -56,12 +76,20 @@ def _is_quiet(outcome: Outcome, view: PoolView, *, now_s: float) -> bool:
     """Whether nothing ages: no job is held back, none waited beside idle slots, and the metrics were and are fresh."""
     freshness = freshness_of(view, now_s=now_s)
     return (
-        outcome.decision.is_fresh
+        _ages_nothing(outcome)
         and freshness.is_fresh
         and (_lowers_nothing(outcome) or not (freshness.is_unread or _was_unread(outcome)))
-        and outcome.memory.held_since_s is None
-        and outcome.memory.plateau is None
     )
+
+
+def _does_any_job_wait(view: PoolView) -> bool:
+    """Whether a job waits, or is due later."""
+    return any(queue.waiting_least_jobs or queue.delayed for queue in view.queues)
+
+
+def _ages_nothing(outcome: Outcome) -> bool:
+    """Whether the decision went by fresh metrics, holds no job back and knows of none that waited beside idle slots."""
+    return outcome.decision.is_fresh and outcome.memory.held_since_s is None and outcome.memory.plateau is None
 
 
 def _was_unread(outcome: Outcome) -> bool:
@@ -75,17 +103,26 @@ def _lowers_nothing(outcome: Outcome) -> bool:
 
 def _do_limits_stand(outcome: Outcome, come_down: Rule, *, now_s: float) -> bool:
     """Whether every limit says at ``now_s`` what it said, given what ``is_reusable`` compares besides."""
-    view, at_s, known = outcome.view, outcome.decision.at_s, by_name(come_down)
+    view, at_s = outcome.view, outcome.decision.at_s
+    return _do_wants_stay(outcome, now_s=now_s) and _do_clocks_stand(
+        outcome, come_down, lambda clock: clock(view, at_s) == clock(view, now_s)
+    )
+
+
+def _do_clocks_stand(outcome: Outcome, come_down: Rule, does_stand: Callable[[Clock], bool]) -> bool:
+    """Whether all limits of the decision are known and each clock that they read ``does_stand``.
+
+    That of a strategy's own way to take a lower count need not, where no change is asked for: there is nothing to hold.
+    """
+    known, own = by_name(come_down), limit_of(come_down)
     for before, step in pairwise(outcome.decision.steps):
         limit = known.get(step.name)
         if limit is None:
             return False
-        if limit.clock is None or limit.clock(view, at_s) == limit.clock(view, now_s):
-            continue
-        # A strategy's own way to take a lower count: where no change is asked for, there is nothing to hold.
-        if limit is not limit_of(come_down) or before.workers != outcome.before.target_workers:
+        is_kept = limit is own and before.workers == outcome.before.target_workers
+        if not (limit.clock is None or is_kept or does_stand(limit.clock)):
             return False
-    return _do_wants_stay(outcome, now_s=now_s)
+    return True
 
 
 def _do_wants_stay(outcome: Outcome, *, now_s: float) -> bool:
