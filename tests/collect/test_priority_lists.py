@@ -14,6 +14,7 @@ from kombu import Exchange, Queue, pools
 
 from headway.collect.celery import priority_lists, queue_bindings
 from headway.collect.celery.celery_source import CelerySource
+from headway.collect.prepared_commands import prepared
 from headway.connections import Connection
 from headway.scaling.model import PolledQueue, QueueSample
 from support.waiting import eventually
@@ -225,13 +226,8 @@ def test_a_server_that_cannot_name_its_lists_is_read_as_before(
     shop: Shop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before Redis 6: its SCAN knows no TYPE."""
-    pack = redis.connection.AbstractConnection.pack_commands
     monkeypatch.setattr(
-        redis.connection.AbstractConnection,
-        "pack_commands",
-        lambda self, commands: pack(
-            self, [["TYP" if each == b"TYPE" else each for each in words] for words in commands]
-        ),
+        queue_bindings, "prepared", lambda *words: prepared(*("TYP" if each == "TYPE" else each for each in words))
     )
     shop.send(0, 3, 4)
     with caplog.at_level(logging.WARNING):

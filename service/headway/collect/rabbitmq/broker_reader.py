@@ -275,7 +275,7 @@ class BrokerReader:
         names = [name for name, gone_s in self._known.items() if gone_s is None]
         if not names:
             self._declares.read(())  # raises what is wrong with the login or the virtual host
-            raise type(error)(
+            raise Unavailable(
                 f"{error}, and no queue is known without it: enable the plugin rabbitmq_management, set "
                 "management_url (`headway init`: --management-url), or name queues without patterns"
             )
