@@ -73,8 +73,8 @@ async def test_the_dashboard_shows_queues_decisions_hosts_and_a_chart(
         await expect(page.get_by_role("row").filter(has_text="legacy-imports")).to_contain_text("no profile")
         decision = page.locator("#decisions > li").first
         await expect(decision).to_contain_text("6 → 16")
-        await expect(decision).to_contain_text("160 jobs wait, the oldest for 22 s and 6 run")
-        await expect(decision).to_contain_text("The profile allows at most 16.")
+        await expect(decision).to_contain_text("160 jobs wait (the oldest for 22 s) and 6 jobs are running")
+        await expect(decision).to_contain_text("The profile allows at most 16, so 24 become 16.")
         await expect(page.locator("#hosts > li").filter(has_text="worker-3")).to_contain_text("workers unknown")
         second = page.locator("#hosts > li").filter(has_text="worker-2")
         await expect(second.locator("[data-part=badge]")).to_have_text("draining")
@@ -216,9 +216,9 @@ async def test_jobs_that_nobody_can_count_are_not_shown_as_none(browser: Browser
     async with serve() as (url, _, _), opened(browser, url) as (page, wrong):
         decided = page.locator("#decisions > li")
         await expect(decided.nth(0)).to_contain_text(
-            "The number of waiting jobs is unknown: running and starting workers"
+            "The number of waiting jobs is unknown: running jobs and starting workers"
         )
-        await expect(decided.nth(1)).to_contain_text("At least 3 jobs wait: running and starting workers")
+        await expect(decided.nth(1)).to_contain_text("At least 3 jobs wait: running jobs and starting workers")
         assert wrong == []
 
 
