@@ -14,7 +14,7 @@ from headway.cli.rehearse import simulate as command
 from headway.cli.rehearse import tick_phases
 from headway.cli.rehearse.fault_options import KINDS as FAULTS
 from headway.cli.rehearse.fault_options import wrongs_of
-from headway.cli.rehearse.rehearsal import SWEEP, base_profile, cases, risks_of, strategies_of
+from headway.cli.rehearse.rehearsal import SWEEP, Case, base_profile, cases, risks_of, strategies_of
 from headway.cli.rehearse.trace_files import Columns, read_trace
 from headway.errors import Invalid
 from headway.scaling.metrics.behaviour import behaviour_from_mapping
@@ -142,14 +142,14 @@ def test_the_report_is_one_file_with_every_rehearsal(trace: Path, tmp_path: Path
 def test_ctrl_c_keeps_what_was_done_and_says_so(
     trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rehearsed = command.rehearsed
+    rows = Case.rows
 
     def interrupted(case, *rest, **options):
         if case.profile.strategy == "hybrid_v3":
             raise KeyboardInterrupt
-        return rehearsed(case, *rest, **options)
+        return rows(case, *rest, **options)
 
-    monkeypatch.setattr(command, "rehearsed", interrupted)
+    monkeypatch.setattr(Case, "rows", interrupted)
     file = tmp_path / "out.json"
     assert main(["simulate", str(trace), "--strategy", "hybrid,hybrid_v3", "--json", str(file)]) == 130
     said = capsys.readouterr()

@@ -23,6 +23,26 @@ ON_PURPOSE = {
     "GET /v1/hosts/wanted: 200.wanted[].": "is gone",
     # Bounds on what one caller can send at once.
     "PUT /v1/profiles/{pool}: body.schedules: ": "maxItems is now 100",
+    # Bounds that the core has always held, and refused with 422: the description has them now.
+    **{
+        f"PUT /v1/profiles/{{pool}}: body.{key}: ": f"is now {bound}"
+        for key, bound in {
+            "objective.target_s": "86400.0",
+            "rate_limit_per_s": "1000000000.0",
+            "priority": "1000000.0",
+            "strategy_options[]": "1000000000.0",
+            "step_up_workers": "10000.0",
+            "step_up_fraction": "10000.0",
+            "step_down_workers": "10000.0",
+            "step_down_fraction": "10000.0",
+            "fallback_workers": "10000.0",
+            "cost_per_worker_hour": "1000000000.0",
+            "budget_per_hour": "1000000000.0",
+            "budget_per_day": "1000000000.0",
+        }.items()
+    },
+    "PUT /v1/profiles/{pool}: body.priority: minimum ": "is now 0.0",
+    "PUT /v1/profiles/{pool}: body.strategy_options[]: minimum ": "is now -1000000000.0",
     "POST /v1/telemetry: body.": "maxItems is now 10000",
 }
 

@@ -93,7 +93,7 @@ async def test_decisions_come_newest_first_a_page_at_a_time(client: httpx.AsyncC
     assert (targets, page["next"]) == ([[4, 3], [2, 1], [0]], None)
     (latest,) = (await client.get("/v1/decisions/latest")).json()["decisions"]
     assert (latest["previous_workers"], latest["epoch"]) == (3, 3)
-    assert latest["decision"]["demands"] == [{"name": "steady_state", "slots": 2.0}]
+    assert latest["decision"]["demands"] == [{"name": "steady_state", "slots": 2.0, "terms": {}}]
     assert latest["decision"]["predicted_pickup_s"] is None
 
 
