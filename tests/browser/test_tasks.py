@@ -62,8 +62,8 @@ async def test_1_the_breached_queue_and_its_cause_are_one_click_away(browser: Br
         await expect(first.locator("[data-part=badge]")).to_have_text("late")
         await first.get_by_role("button", name="redis/reports").click()
         decided = page.locator("#decisions > li").first
-        await expect(decided).to_contain_text("160 jobs wait, the oldest for 22 s and 6 run")
-        await expect(decided).to_contain_text("The profile allows at most 16.")
+        await expect(decided).to_contain_text("160 jobs wait (the oldest for 22 s) and 6 jobs are running")
+        await expect(decided).to_contain_text("The profile allows at most 16, so 24 become 16.")
         assert wrong == []
 
 

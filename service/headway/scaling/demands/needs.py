@@ -188,8 +188,8 @@ def need_of(deadline: Deadline) -> Need:
 def greatest(needs: Iterable[Need]) -> Need:
     """As many of each kind as any of ``needs`` asks for."""
     found = list(needs)
-    new = max(found, key=lambda each: each.new_slots, default=NO_NEED)
-    kept = max((new, *found), key=lambda each: each.kept_slots)
+    kept = max(found, key=lambda each: (each.kept_slots, each.new_slots), default=NO_NEED)
+    new = max((kept, *found), key=lambda each: each.new_slots)
     if kept is new:
         return kept
     return Need(kept_slots=kept.kept_slots, new_slots=new.new_slots, kept_for=kept.kept_for, new_for=new.new_for)

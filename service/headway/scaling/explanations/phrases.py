@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 def counted(number: int, noun: str) -> str:
     """``number`` and ``noun``: ``1 worker``, ``2 workers``, ``no workers``."""
-    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+    return f"{f'{number:,}' if number else 'no'} {noun}{'' if number == 1 else 's'}"
 
 
 def duration(seconds: float) -> str:
