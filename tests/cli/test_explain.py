@@ -69,3 +69,21 @@ def test_a_pool_or_a_file_is_needed_and_not_both(capsys: pytest.CaptureFixture[s
     for words in (["explain"], ["explain", "mail", "--file", "x"]):
         assert main(words) == 2
         assert "name a pool, or a decision with --file PATH" in capsys.readouterr().err
+
+
+def test_the_terms_of_each_demand_are_shown_if_they_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terms = {"busy_slots": 2, "coming_slots": 0, "begun_jobs": 0, "serving_slots": 1, "cycle_s": 1.2853283738471848}
+    body = {
+        **DECISION,
+        "demands": [{"name": "wake", "slots": 0.0}, {"name": "work_in_progress", "slots": 2.0, "terms": terms}],
+    }
+    file = tmp_path / "decision.json"
+    file.write_text(json.dumps(body))
+    assert main(["explain", "--file", str(file), "--terms"]) == 0
+    out = capsys.readouterr().out
+    shown = "busy_slots 2, coming_slots 0, begun_jobs 0, serving_slots 1, cycle_s 1.285328374"
+    assert " ".join(out.split()).find(f"work_in_progress 2: {shown} wake 0: no terms") > 0
+    assert main(["explain", "--file", str(file)]) == 0
+    assert "busy_slots" not in capsys.readouterr().out

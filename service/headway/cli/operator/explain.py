@@ -39,6 +39,9 @@ def explain(
         str | None,
         typer.Option(metavar="PATH", help="A decision as JSON instead, as `headway get` gives it; - reads it."),
     ] = None,
+    with_terms: Annotated[
+        bool, typer.Option("--terms", help="Each demand's terms too, from which its slots can be recalculated.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The decision itself.")] = False,
 ) -> None:
     """Show why a pool has its workers: its measured load, every demand, each limit that moved the count."""
@@ -55,7 +58,14 @@ def explain(
     if as_json:
         say_json(row)
         return
-    _show(decision, sentences, since)
+    _show(decision, (*sentences, *(_terms(decision) if with_terms else ())), since)
+
+
+def _terms(decision: Decision) -> tuple[str, ...]:
+    """One line per demand, the greatest first: its slots, and what they follow from."""
+    ranked = sorted(decision.demands, key=lambda demand: -demand.slots)
+    texts = (", ".join(f"{name} {value:.10g}" for name, value in demand.terms.items()) for demand in ranked)
+    return tuple(f"{each.name} {each.slots:g}: {text or 'no terms'}" for each, text in zip(ranked, texts, strict=True))
 
 
 def _newest(pool: str) -> tuple[dict[str, Any], tuple[str, ...]]:
