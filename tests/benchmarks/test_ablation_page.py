@@ -54,7 +54,7 @@ def test_a_verdict_on_a_part_of_the_workloads_says_so(ablated: ModuleType) -> No
     rows = {NOTHING: {"giants": 1.0}, RHYTHM: {"giants": 1.0}}
     lines = lines_of(ablated, rows, loads=["giants", "poison"])
     assert row(lines, "In all", "rhythm-of-exposed-pools")[7] == "yes, so far"
-    assert "- without rhythm-of-exposed-pools: loads-8s/poison" in lines
+    assert "- without nothing, rhythm-of-exposed-pools: loads-8s/poison" in lines
 
 
 def test_a_term_that_acts_in_no_workload_is_not_measured(ablated: ModuleType) -> None:

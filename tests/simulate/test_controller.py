@@ -72,7 +72,7 @@ class World:
 class Restless(Controller):
     """A controller that decides at every evaluation."""
 
-    def _is_still(self, decision: object) -> bool:
+    def _is_still(self) -> bool:
         return False
 
 

@@ -292,8 +292,7 @@ def outcome_of(text: str) -> Outcome:
     outcome: dict[str, Any] = json.loads(text)
     values = outcome["result"]
     if values is not None:
-        for name in ("attainment_by_day_percent", "attainment_by_queue_percent"):
-            values[name] = tuple(values[name])
+        values["attainment_by_day_percent"] = tuple(values["attainment_by_day_percent"])
         values["phases"] = tuple(Phase(**phase) for phase in values["phases"])
         values["points"] = tuple(Point(**point) for point in values["points"])
         outcome["result"] = Result(**values)
