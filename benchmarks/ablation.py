@@ -1,7 +1,7 @@
 """What each term of ``hybrid`` is worth: every workload again without it.
 
     python benchmarks/ablation.py --traces DIR --page
-    python benchmarks/ablation.py --traces DIR --brief --terms rhythm-of-exposed-pools weekly-recall --eliminate
+    python benchmarks/ablation.py --traces DIR --brief --terms bands-by-use weekly-recall --eliminate
 
 Each row leaves out one term and runs the recorded traces in all scenarios and the named loads. A workload in which the
 term cannot act is not run again. Each result is a file of ``--cells``, so an interrupted run goes on where it ended. A

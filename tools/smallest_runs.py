@@ -66,8 +66,8 @@ SMALLEST: Mapping[str, SmallestRun] = {
     "benchmarks/dashboard.py": SmallestRun(arguments="--pools 2 --seconds 3", statuses=(0, GOAL_MISSED)),
     "tools/quick.py": SmallestRun(arguments="--within 20", statuses=(0, NOT_ALL_RAN)),
     "benchmarks/ablation.py": SmallestRun(
-        arguments=f"--cells {{folder}} --terms rhythm-of-exposed-pools weekly-recall --eliminate weekly-recall "
-        f"--loads metronome --traces {TRACES}"
+        arguments=f"--cells {{folder}} --terms bands-by-use weekly-recall --eliminate bands-by-use --loads metronome "
+        f"--traces {TRACES}"
     ),
     "benchmarks/storage.py": SmallestRun(arguments="1 --kinds '1 job a minute'"),
     "benchmarks/sink.py": SmallestRun(arguments="10"),

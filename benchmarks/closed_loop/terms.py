@@ -135,6 +135,13 @@ REACTIONS = (
 )
 FORECASTS = (
     Term(
+        name="bands-by-use",
+        kind=Kind.FORECAST,
+        instead="one spare, however many jobs are there",
+        patches=(Patch(safety_stock, "_spare_in_use", lambda _guard, by_rate, _queue, _view: by_rate),),
+        is_of_exposed=True,
+    ),
+    Term(
         name="daily-recall",
         kind=Kind.FORECAST,
         instead="no recall of earlier days; weeks still predict",
@@ -238,6 +245,7 @@ TERMS = {term.name: term for term in (*REACTIONS, *FORECASTS, *HOLDS, *GUARDS)}
 CANDIDATES = (
     "rhythm-of-exposed-pools",
     "rhythm-of-reactive-pools",
+    "bands-by-use",
     "weekly-recall",
     "hold-per-band",
 )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 NOTHING: frozenset[str] = frozenset()
-RHYTHM = frozenset({"rhythm-of-exposed-pools"})
+BANDS = frozenset({"bands-by-use"})
 WEEKLY = frozenset({"weekly-recall"})
 
 
@@ -46,15 +46,15 @@ def row(lines: list[str], heading: str, first: str) -> list[str]:
 
 @pytest.mark.parametrize(("hours", "verdict"), [(1.01, "yes"), (1.02, "no")])
 def test_a_term_can_go_if_it_costs_little(ablated: ModuleType, hours: float, verdict: str) -> None:
-    lines = lines_of(ablated, {NOTHING: {"giants": 1.0}, RHYTHM: {"giants": hours}}, loads=["giants"])
-    assert row(lines, "In all", "rhythm-of-exposed-pools")[7] == verdict
+    lines = lines_of(ablated, {NOTHING: {"giants": 1.0}, BANDS: {"giants": hours}}, loads=["giants"])
+    assert row(lines, "In all", "bands-by-use")[7] == verdict
 
 
 def test_a_verdict_on_a_part_of_the_workloads_says_so(ablated: ModuleType) -> None:
-    rows = {NOTHING: {"giants": 1.0}, RHYTHM: {"giants": 1.0}}
+    rows = {NOTHING: {"giants": 1.0}, BANDS: {"giants": 1.0}}
     lines = lines_of(ablated, rows, loads=["giants", "poison"])
-    assert row(lines, "In all", "rhythm-of-exposed-pools")[7] == "yes, so far"
-    assert "- without nothing, rhythm-of-exposed-pools: loads-8s/poison" in lines
+    assert row(lines, "In all", "bands-by-use")[7] == "yes, so far"
+    assert "- without nothing, bands-by-use: loads-8s/poison" in lines
 
 
 def test_a_term_that_acts_in_no_workload_is_not_measured(ablated: ModuleType) -> None:
@@ -64,14 +64,7 @@ def test_a_term_that_acts_in_no_workload_is_not_measured(ablated: ModuleType) ->
 
 
 def test_workloads_that_move_are_listed(ablated: ModuleType) -> None:
-    rows = {NOTHING: {"giants": 1.0, "poison": 1.0}, RHYTHM: {"giants": 1.5, "poison": 1.001}}
+    rows = {NOTHING: {"giants": 1.0, "poison": 1.0}, BANDS: {"giants": 1.5, "poison": 1.001}}
     lines = lines_of(ablated, rows, loads=["giants", "poison"])
-    assert row(lines, "Where it shows", "rhythm-of-exposed-pools")[1:7] == [
-        "loads-8s",
-        "giants",
-        "99.00",
-        "99.00",
-        "0",
-        "1.500",
-    ]
-    assert not [line for line in lines if line.startswith("| rhythm-of-exposed-pools | loads-8s | poison |")]
+    assert row(lines, "Where it shows", "bands-by-use")[1:7] == ["loads-8s", "giants", "99.00", "99.00", "0", "1.500"]
+    assert not [line for line in lines if line.startswith("| bands-by-use | loads-8s | poison |")]

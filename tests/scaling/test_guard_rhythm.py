@@ -6,11 +6,11 @@ from dataclasses import asdict, replace
 import pytest
 
 from headway.scaling.decide import decide
-from headway.scaling.demands.safety_stock import STOCK_RHYTHM_TIME_S, SafetyStock, guard_of, learned, spare_jobs
+from headway.scaling.demands.safety_stock import STOCK_BAND_TIME_S, SafetyStock, guard_of, learned, spare_jobs
 from headway.scaling.model import Memory
 from headway.scaling.profile import Forecast
 from headway.scaling.view import PoolView
-from scaling.watched_shortfalls import watched
+from scaling.bands import watched
 from support.pools import NOW_S, profile, queue, view
 
 TICK_S = 5.0
@@ -44,7 +44,7 @@ def known() -> SafetyStock:
 def ready_for(guard: SafetyStock, *, after_ticks: int, at: PoolView | None = None) -> float:
     """The jobs to be ready for, the expected ones and the spare, so many evaluations later, with nothing in use."""
     now_s = NOW_S + TICK_S * (15 * EACH_TICKS + after_ticks)
-    guard = replace(guard, at_s=now_s, recalled_jobs=None)
+    guard = replace(guard, at_s=now_s, used_jobs=None, recalled_jobs=None)
     return guard.expected_jobs * 3.5 / TICK_S + spare_jobs(guard, queue(), at or pool(), now_s=now_s)
 
 
@@ -55,14 +55,14 @@ def test_workers_are_kept_for_a_burst_when_it_comes_and_not_between(known: Safet
 
 def test_a_rhythm_counts_once_it_was_watched_and_never_where_the_profile_forbids_it(known: SafetyStock) -> None:
     between = EACH_TICKS // 2
-    new = replace(known, by_rhythm=watched(for_s=STOCK_RHYTHM_TIME_S - 1))
+    new = replace(known, by_rhythm=watched(for_s=STOCK_BAND_TIME_S - 1))
     assert ready_for(new, after_ticks=between) > 15
     assert ready_for(known, after_ticks=between, at=pool(forecast=Forecast.OFF)) > 15
 
 
 def test_no_less_is_enough_while_a_burst_is_due_than_the_rhythm_brings(known: SafetyStock) -> None:
     """Standing for all of it all the time is not worth it, but through the moments in which it may come it is."""
-    thrifty = replace(known, by_rate=watched(3.0, for_s=100 * STOCK_RHYTHM_TIME_S))
+    thrifty = replace(known, by_rate=watched(3.0, for_s=100 * STOCK_BAND_TIME_S))
     assert ready_for(thrifty, after_ticks=EACH_TICKS - 1) == pytest.approx(20.0, abs=1.0)
     assert ready_for(thrifty, after_ticks=EACH_TICKS // 2) == pytest.approx(0.0, abs=0.5)
 
@@ -110,27 +110,3 @@ def test_a_pool_is_ready_for_a_cron_and_at_rest_between() -> None:
     assert sum(later) < 0.5 * len(later)  # one worker at most half the time
     # One that is asked for at the evaluation before a burst starts all of it in time.
     assert all(later[tick - 1] >= 1 for tick in range(60, len(later), 60))
-
-
-def test_one_worker_stands_where_one_job_at_a_time_comes() -> None:
-    """A job of 20 s each 65 s, and a start-up that is too long to react: after an hour one worker is there, always."""
-    memory, targets = Memory(), []
-    seen_profile = profile(hold_down_s=None)
-    for tick in range(3 * 720):
-        now_s = NOW_S + TICK_S * tick
-        phase = tick % 13
-        came = int(phase == 0)
-        evaluated = queue(
-            sampled_at_s=now_s,
-            arrived_until_s=now_s,
-            arrived_jobs=came,
-            arrival_rate_per_s=1 / 60,
-            start_rate_per_s=1 / 60,
-            in_flight_jobs=int(phase < 4),
-            service_time_s=20.0,
-        )
-        pool_view = view(evaluated, profile=seen_profile, start_up_s=8.0, running_workers=max(1, (targets or [0])[-1]))
-        decision, memory = decide(pool_view, memory, now_s=now_s)
-        targets.append(decision.target_workers)
-    assert max(targets[:240]) > 1  # at first a second one is ready while the first works
-    assert set(targets[2 * 720 :]) == {1}

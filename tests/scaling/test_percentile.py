@@ -17,7 +17,7 @@ from headway.simulate.engine.results import Result
 from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.simulate.workloads.jobs import Jobs
 from headway.simulate.workloads.synthetic import Poisson, Synthetic
-from scaling.watched_shortfalls import watched
+from scaling.bands import watched
 from support.pools import NOW_S, profile, queue, view
 
 PERCENTILES = (1.0, 50.0, 90.0, 95.0, 99.0, 99.9, 99.99)

@@ -290,7 +290,7 @@ def test_what_piled_up_raises_no_guard() -> None:
     taught = safety_stock.learned(guard, rush, view(rush, **slow), now_s=NOW_S + 5)
     untaught = safety_stock.learned(guard, rush, view(rush, is_teaching=False, **slow), now_s=NOW_S + 5)
     assert (taught.by_rate, taught.beyond_log) != (guard.by_rate, guard.beyond_log)
-    assert (untaught.by_rate, untaught.by_rhythm) == (guard.by_rate, guard.by_rhythm)
+    assert (untaught.by_rate, untaught.by_use, untaught.by_rhythm) == (guard.by_rate, guard.by_use, guard.by_rhythm)
     assert (untaught.beyond_log, untaught.periods) == (guard.beyond_log, guard.periods)
     assert untaught.seen_until_s == NOW_S + 5  # it counts at no later evaluation either
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headway.scaling.arithmetic import SHORTEST_S
+from headway.scaling.arithmetic import ROUNDING, SHORTEST_S
 from headway.scaling.demands.deadlines import ceiling_slots
 from headway.scaling.demands.rhythm_detection import Periods, expected, periods_of, seen, steady_per_s
 from headway.scaling.demands.shortfalls import Shortfalls
@@ -28,7 +28,8 @@ LATE_JOB_WORKER_S = 16 * 3600.0  # what standing workers may cost for each late 
 STOCK_FIRST_DAY_WORKER_S = (
     3600.0  # until a day has been seen, what returns every day looks like chance and is paid less for
 )
-STOCK_RHYTHM_TIME_S = 600.0  # for which a rhythm is watched before what came beside it is believed
+BANDS = 8
+STOCK_BAND_TIME_S = 600.0  # with so many jobs there already, before what came on top of them is believed
 STOCK_RECALL_TIME_S = 3600.0  # for which earlier days only add: that they fell short of nothing yet is no proof
 STOCK_FIRST_JOBS = 1.0  # the spare while nothing has been counted yet
 
@@ -44,6 +45,10 @@ class SafetyStock:
     """How far the recent rate fell short."""
     by_recall: Shortfalls = field(default_factory=Shortfalls)
     """How far the rate and earlier days fell short together; only since earlier days predict anything."""
+    by_use: tuple[Shortfalls, ...] = ()
+    """How far the rate fell short by how many jobs were there already, in bands of ``_band``."""
+    used_jobs: int | None = None
+    """How many were there at the last evaluation; ``None``: not known."""
     by_rhythm: Shortfalls = field(default_factory=Shortfalls)
     """How far a rhythm that is believed, and the rate of all other jobs, fell short."""
     periods: Periods | None = None
@@ -63,9 +68,9 @@ def guard_of(stored: Any) -> SafetyStock | None:
     if stored is None or isinstance(stored, SafetyStock):
         return stored
     shortfalls = {name: _shortfalls(stored[name]) for name in ("by_rate", "by_recall", "by_rhythm") if name in stored}
+    by_use = tuple(_shortfalls(each) for each in stored.get("by_use", ()))
     periods = periods_of(stored.get("periods"))
-    known = {name: value for name, value in stored.items() if name in SafetyStock.__slots__}  # others are of before
-    return SafetyStock(**{**known, **shortfalls, "periods": periods})
+    return SafetyStock(**{**stored, **shortfalls, "by_use": by_use, "periods": periods})
 
 
 def _shortfalls(stored: Mapping[str, Any]) -> Shortfalls:
@@ -79,6 +84,7 @@ def learned(before: SafetyStock | None, queue: QueueMetrics, view: PoolView, *, 
     # Less what the rate predicts for the same time: of both together, more arrivals never ask for less.
     counted = min(1.0, exposed_s(view) / view.tick_s)
     recalled_jobs = max(0.0, (view.recalled_jobs or 0.0) - expected_jobs * counted) if _is_recall_known(view) else None
+    used_jobs = None if queue.in_flight_jobs is None else queue.in_flight_jobs + (queue.waiting_jobs or 0)
     until_s = queue.arrived_until_s
     if until_s is None or (guard.seen_until_s is not None and until_s <= guard.seen_until_s):
         # A quiet pool has nothing to learn: the time is counted with the next that comes.
@@ -87,6 +93,7 @@ def learned(before: SafetyStock | None, queue: QueueMetrics, view: PoolView, *, 
             guard,
             expected_jobs=expected_jobs,
             recalled_jobs=recalled_jobs,
+            used_jobs=used_jobs,
             rhythmic_jobs=rhythmic_jobs,
         )
     if not view.is_teaching:
@@ -96,6 +103,7 @@ def learned(before: SafetyStock | None, queue: QueueMetrics, view: PoolView, *, 
             seen_until_s=until_s,
             expected_jobs=expected_jobs,
             recalled_jobs=recalled_jobs,
+            used_jobs=used_jobs,
             rhythmic_jobs=None,
         )
     passed_s = max(0.0, now_s - guard.at_s)
@@ -117,6 +125,8 @@ def learned(before: SafetyStock | None, queue: QueueMetrics, view: PoolView, *, 
         seen_until_s=until_s,
         by_rate=guard.by_rate.faded(kept).seen(beyond_rate, jobs=arrived_jobs, span_s=passed_s),
         by_recall=by_recall,
+        by_use=_by_use(guard, beyond_rate, jobs=arrived_jobs, passed_s=passed_s),
+        used_jobs=used_jobs,
         by_rhythm=by_rhythm,
         periods=periods,
         rhythmic_jobs=_rhythmic_jobs(periods, view, now_s=now_s, ahead_s=view.tick_s),
@@ -138,6 +148,29 @@ def _is_lost(jobs: int, queue: QueueMetrics, view: PoolView, *, now_s: float) ->
     wait_s = view.profile.shortest_target_s - MARGIN_S
     startable_jobs = ceiling_slots(view, now_s) * (1.0 + wait_s / cycle_s(queue, view))
     return jobs * (1.0 - late_percent(view.profile) / 100.0) > startable_jobs
+
+
+def _by_use(guard: SafetyStock, beyond_jobs: float, *, jobs: int, passed_s: float) -> tuple[Shortfalls, ...]:
+    """The shortfalls by use with one more span, which began with ``guard.used_jobs``.
+
+    Bands fade when they are seen again, so that a span costs the work of one band.
+    """
+    if guard.used_jobs is None:
+        return guard.by_use
+    band = _band(guard.used_jobs)
+    found = [*guard.by_use, *[Shortfalls()] * (band + 1 - len(guard.by_use))]
+    found[band] = found[band].faded(math.exp(-passed_s / STOCK_MEMORY_S)).seen(beyond_jobs, jobs=jobs, span_s=passed_s)
+    return tuple(found)
+
+
+def _band(jobs: int) -> int:
+    """None, one, two, three or four, five to eight and so on; from ``_upto`` of the last on, all are one."""
+    return min(BANDS - 1, (jobs - 1).bit_length() + 1) if jobs else 0
+
+
+def _upto(band: int) -> int:
+    """The most jobs of a band that is not the last."""
+    return 1 << band >> 1
 
 
 def _beyond_log(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, passed_s: float) -> float:
@@ -167,8 +200,9 @@ def spare_jobs(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, now_s
     quiet_s = max(0.0, now_s - guard.at_s)
     by_rate = _spare(guard.by_rate.seen(0.0, jobs=0, span_s=quiet_s), guard, queue, view)
     in_rhythm, is_due = _spare_in_rhythm(guard, queue, view, now_s=now_s)
-    # The rate weighs what standing all the time costs. Through the moments of a beat it costs next to nothing.
-    least = in_rhythm if is_due else min(by_rate, in_rhythm)
+    least = min(by_rate, _spare_in_use(guard, by_rate, queue, view), in_rhythm)
+    # The others weigh what standing all the time costs. Through the moments of a beat it costs next to nothing.
+    least = in_rhythm if is_due else least
     if guard.recalled_jobs is None:
         return least
     by_recall = _spare(guard.by_recall.seen(0.0, jobs=0, span_s=quiet_s), guard, queue, view)
@@ -195,11 +229,49 @@ def _spare_in_rhythm(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *,
     """
     ahead_s = exposed_s(view)
     rhythmic_jobs = _rhythmic_jobs(guard.periods, view, now_s=now_s, ahead_s=ahead_s)
-    if guard.by_rhythm.time_s < STOCK_RHYTHM_TIME_S * guard.by_rhythm.scale or rhythmic_jobs is None:
+    if guard.by_rhythm.time_s < STOCK_BAND_TIME_S * guard.by_rhythm.scale or rhythmic_jobs is None:
         return math.inf, False
     burst_jobs = expected(guard.periods, now_s=now_s, ahead_s=ahead_s, tick_s=view.tick_s)
     ahead_jobs = guard.expected_jobs * ahead_s / view.tick_s
     return rhythmic_jobs + _spare(guard.by_rhythm, guard, queue, view) - ahead_jobs, bool(burst_jobs)
+
+
+def _spare_in_use(guard: SafetyStock, by_rate: float, queue: QueueMetrics, view: PoolView) -> float:
+    """The spare that is enough with as many jobs as there are: what is there already will not come once more.
+
+    Where one job at a time comes, a second worker waits for nobody while the first is at work. The jobs that are there
+    and those to be ready for together never fall as jobs rise. Below 0 where less came than the recent rate makes
+    expect.
+    """
+    if guard.used_jobs is None or not guard.by_use:
+        return by_rate
+    ahead_jobs = guard.expected_jobs * exposed_s(view) / view.tick_s
+    own_band = _band(guard.used_jobs)
+    most_jobs, least_above_jobs = 0.0, math.inf
+    for band in range(max(own_band + 1, len(guard.by_use))):
+        more_jobs = _jobs_on_top(guard, band, queue, view, ahead_jobs=ahead_jobs)
+        if more_jobs is None:
+            continue
+        if band < own_band:
+            most_jobs = max(most_jobs, _upto(band) + more_jobs)
+        elif band == own_band:
+            return min(by_rate, max(most_jobs, guard.used_jobs + more_jobs) - guard.used_jobs - ahead_jobs)
+        else:
+            least_above_jobs = min(least_above_jobs, _upto(band - 1) + 1 + more_jobs)
+    # With as many as there are it was not watched for long: no more than where more were there.
+    return min(by_rate, max(most_jobs, least_above_jobs) - guard.used_jobs - ahead_jobs)
+
+
+def _jobs_on_top(
+    guard: SafetyStock, band: int, queue: QueueMetrics, view: PoolView, *, ahead_jobs: float
+) -> float | None:
+    """The jobs to be ready for beside those of a band; ``None`` where the band has not been watched for long.
+
+    Jobs come whole: the half that is expected and the half that is spare are one.
+    """
+    if band >= len(guard.by_use) or guard.by_use[band].time_s < STOCK_BAND_TIME_S * guard.by_use[band].scale:
+        return None
+    return math.floor(ahead_jobs + math.ceil(_spare(guard.by_use[band], guard, queue, view)) + ROUNDING)
 
 
 def _is_recall_known(view: PoolView) -> bool:
