@@ -38,7 +38,7 @@ class Reading:
                 self.breaches.append(f"{where}: unknown key {key!r};{self._hint(key, known)}")
                 continue
             name, before = known[key].name, len(self.breaches)
-            taken[name] = self._value(value, known[key], where=f"{where}{joint}{key}")
+            taken[name] = self._value(value, known[key], within=f"{where}{joint}", key=key)
             if len(self.breaches) > before:
                 wrong.add(name)
         for key, item in known.items():
@@ -53,11 +53,12 @@ class Reading:
             return ""  # a guess takes 0.1 ms, and nobody is shown this one
         return near(key, known) or f" known: {', '.join(sorted(known))}"
 
-    def _value(self, value: Any, field: Field[Any], *, where: str) -> Any:
+    def _value(self, value: Any, field: Field[Any], *, within: str, key: str) -> Any:
+        where = f"{within}{key}"
         try:
             return self._of_kind(value, field.type, where=where)
         except Invalid as error:
-            self.breaches += [f"{where.rpartition(': ')[0]}: {breach}" for breach in error.breaches]
+            self.breaches += [f"{within}{breach}" for breach in error.breaches]
         except (TypeError, ValueError, OverflowError) as error:
             is_secret = any(isinstance(rule, Form) and rule.is_secret for rule in parts_of(field.type)[1])
             self.breaches.append(f"{where}{'' if is_secret else f'={_shown(value)}'}{_said(error)}")
