@@ -255,7 +255,7 @@ def rehearsal_of(load: str, start_up_s: float, strategy: str) -> Result:
 def _least_hours(load: str, start_up_s: float, percent: float) -> float:
     workers_max = ALL_LOADS[load].workers_max
     return least_hours(
-        _served(load), start_up_s=start_up_s, objective_s=OBJECTIVE_S, percent=percent, workers_max=workers_max
+        _recorded_jobs(load), start_up_s=start_up_s, objective_s=OBJECTIVE_S, percent=percent, workers_max=workers_max
     )
 
 
@@ -279,11 +279,11 @@ def _reaches(load: str, workers: int, percent: float) -> bool:
 
 @cache
 def _constant(load: str, workers: int) -> FixedPool:
-    return fixed_pool(_served(load), workers=workers, objective_s=OBJECTIVE_S)
+    return fixed_pool(_recorded_jobs(load), workers=workers, objective_s=OBJECTIVE_S)
 
 
 @cache
-def _served(load: str) -> list[RecordedJob]:
+def _recorded_jobs(load: str) -> list[RecordedJob]:
     jobs = ALL_LOADS[load].jobs()
     return [RecordedJob(at_s=at_s, service_s=each) for at_s, each in zip(jobs.at_s, jobs.service_s, strict=True)]
 

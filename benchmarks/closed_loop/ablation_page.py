@@ -90,7 +90,7 @@ def _in_all(study: Study) -> Iterator[str]:
         lost_points = nothing[worst].percent - row[worst].percent
         most_cost = cost(row[dearest], nothing[dearest])
         yield (
-            f"| {term.name} | {term.kind} | {term.instead} | {found.percent:.3f} | {_signed(-found.fall_points)} | "
+            f"| {term.name} | {term.kind} | {term.instead} | {found.percent:.3f} | {_with_sign(-found.fall_points)} | "
             f"{found.cost:.4f} | {found.starts:.3f} | {_verdict(study, term, found)} | "
             f"{f'{lost_points:.2f}: {_place(worst)}' if lost_points > 0 else ''} | "
             f"{f'{most_cost:.3f}: {_place(dearest)}' if most_cost > 1 else ''} | "
@@ -119,7 +119,7 @@ def _by_group(study: Study) -> Iterator[str]:
 
 def _of_group(row: Row, nothing: Row, group: str) -> str:
     found = change({each: row[each] for each in row if each.label == group}, nothing)
-    return "·" if found is None else f"{_signed(-found.fall_points)} / {found.cost:.4f}"
+    return "·" if found is None else f"{_with_sign(-found.fall_points)} / {found.cost:.4f}"
 
 
 def _together(study: Study) -> Iterator[str]:
@@ -135,7 +135,7 @@ def _together(study: Study) -> Iterator[str]:
     for step in study.steps:
         found = step.change
         yield (
-            f"| {step.term} | {found.percent:.3f} | {_signed(-found.fall_points)} | {found.cost:.4f} | "
+            f"| {step.term} | {found.percent:.3f} | {_with_sign(-found.fall_points)} | {found.cost:.4f} | "
             f"{found.starts:.3f} | {found.workloads} | {'out' if found.is_affordable else 'stays'} |"
         )
 
@@ -156,7 +156,7 @@ def _where(study: Study) -> Iterator[str]:
                 continue
             yield (
                 f"| {term.name} | {workload.label} | {workload.name} | {found.percent:.2f} | {whole.percent:.2f} | "
-                f"{_signed(found.percent - whole.percent)} | {cost(found, whole):.3f} | {found.starts:,} | "
+                f"{_with_sign(found.percent - whole.percent)} | {cost(found, whole):.3f} | {found.starts:,} | "
                 f"{whole.starts:,} |"
             )
 
@@ -190,5 +190,5 @@ def _place(workload: Workload) -> str:
     return f"{workload.label}/{workload.name}"
 
 
-def _signed(points: float) -> str:
+def _with_sign(points: float) -> str:
     return f"{points:+.3f}".replace("-0.000", "0").replace("+0.000", "0")

@@ -16,13 +16,11 @@ Terms = Mapping[str, float]
 
 Formula = Callable[[Terms], float]
 
-KEPT, NEW = (
-    "kept_",
-    "new_",
-)  # of terms of two deadlines: of the jobs that idle slots stay for, and that new ones are for
+KEPT, NEW = "kept_", "new_"
+"""Before the terms of two deadlines: of the jobs that idle slots stay for, and of those that new ones are for."""
 
 NAMES = MappingProxyType({each: tuple(f"{each}{name}" for name in Deadline._fields) for each in ("", KEPT, NEW)})
-
+"""What a deadline's terms are called, by the prefix."""
 UNSAID = tuple(Deadline._field_defaults.get(name, math.inf) for name in Deadline._fields)  # values without a term
 
 
