@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from headway.scaling.decide import decide
-from headway.scaling.explain import counted, duration, explained
+from headway.scaling.explain import explained
 from headway.scaling.explanations.explanation import explanation_of
 from headway.scaling.explanations.own_wording import OWN
+from headway.scaling.explanations.phrases import counted, duration
 from headway.scaling.model import (
     Decision,
     Demand,

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 
 from headway.scaling.arithmetic import HOUR_S
-from headway.scaling.explanations.explanation import NO_STRATEGIES, Explanation, Worded, explanation_of
+from headway.scaling.explanations.explanation import NO_STRATEGIES, Explanation, Worded, explanation_of, wording_of
 from headway.scaling.explanations.phrases import are, counted, duration, joined, number_text, sentence_of, words
-from headway.scaling.explanations.queue_phrases import depths, queue_sentence
+from headway.scaling.explanations.queue_phrases import queue_sentence
+from headway.scaling.explanations.wording import Wording
 from headway.scaling.model import Decision, MemberPickup, Mode, is_suspended, order_text
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.reading.sample_age import is_seen
-
-__all__ = ["counted", "depths", "duration", "explained"]
 
 Sentences = tuple[str, ...]
 
@@ -29,7 +28,7 @@ def explained(
         *_suspension(decision),
         *_seen(decision),
         *_recalled(decision),
-        *_demands(decision, reasons),
+        *_demands(decision, wording_of(decision, strategies)),
         *_limits(reasons),
         *_day_budget(decision),
         *_prediction(decision),
@@ -111,17 +110,17 @@ def _recalled(decision: Decision) -> Sentences:
     return (f"This hour of the week, known from {counted(weeks, 'earlier week')}, predicts {sentences}.",)
 
 
-def _demands(decision: Decision, reasons: Explanation) -> Sentences:
-    asking = [demand for demand in reasons.demands if demand.slots > 0]
+def _demands(decision: Decision, wording: Wording) -> Sentences:
+    asking = [wording.clause(demand) for demand in decision.ranked_demands if demand.slots > 0]
     if not asking:
         return ("No demand asks for a worker.",) if decision.demands else ()
-    winner = f"The greatest demand decides: {asking[0].clause}"
+    winner = f"The greatest demand decides: {asking[0]}"
     if decision.steps:
         winner += f"; that is {counted(decision.steps[0].workers, 'worker')}"
     sentences = [f"{winner}."]
     if len(asking) > 1:
-        sentences.append(f"Lower demands: {'; '.join(demand.clause for demand in asking[1:])}.")
-    silent = [words(demand.name) for demand in reasons.demands if demand.slots <= 0]
+        sentences.append(f"Lower demands: {'; '.join(asking[1:])}.")
+    silent = [words(demand.name) for demand in decision.ranked_demands if demand.slots <= 0]
     if silent:
         sentences.append(f"No workers are asked for by {joined(silent)}.")
     return tuple(sentences)

@@ -20,7 +20,7 @@ from headway.cli.rehearse.rehearsal_table import table as rehearsals_table
 from headway.cli.terminal.cells import figures_table
 from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.typer_app import main_of, takes_groups
-from headway.scaling.explain import counted, duration
+from headway.scaling.explanations.phrases import counted, duration
 from headway.scaling.metrics.behaviour import behaviour_to_mapping
 from headway.scaling.profile import Profile
 from headway.simulate.report.fleet import Total, totals

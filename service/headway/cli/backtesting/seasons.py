@@ -16,7 +16,7 @@ from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import moment_s
 from headway.cli.typer_app import main_of, takes_groups
 from headway.errors import Invalid, Misconfigured
-from headway.scaling.explain import counted as counted_of
+from headway.scaling.explanations.phrases import counted as counted_of
 from headway.scaling.history.weekly import HOUR_MINUTES, WEEKS_MIN, Season
 from headway.scaling.profile_keys.schedule import UTC_NAME, Zone
 from headway.settings import database_url_of

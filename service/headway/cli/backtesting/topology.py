@@ -21,7 +21,7 @@ from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import moment_s, seconds
 from headway.cli.typer_app import main_of, takes_groups
 from headway.errors import Invalid
-from headway.scaling.explain import counted
+from headway.scaling.explanations.phrases import counted
 from headway.simulate.report.page import document
 from headway_spark.studies.history import held_events, jobs_of
 from headway_spark.studies.topology import Finding, Question, findings

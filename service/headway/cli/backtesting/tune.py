@@ -22,7 +22,7 @@ from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import fraction
 from headway.cli.typer_app import main_of, takes_groups
 from headway.errors import Invalid
-from headway.scaling.explain import counted
+from headway.scaling.explanations.phrases import counted
 from headway.scaling.profile import Profile, profile_to_mapping
 from headway.simulate.studies.candidates import Candidate, with_base
 from headway.simulate.studies.phases import phased

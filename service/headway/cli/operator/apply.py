@@ -25,7 +25,7 @@ from headway.cli.terminal.printing import say, say_text
 from headway.cli.typer_app import called
 from headway.environment import ClientTls
 from headway.errors import Conflict, HeadwayError, Invalid, NotFound, Refused, printable
-from headway.scaling.explain import counted
+from headway.scaling.explanations.phrases import counted
 from headway.scaling.mapping import to_mapping
 from headway.scaling.planning.inexact_objectives import inexact_objectives
 from headway.scaling.planning.shared_pool import order_remarks

@@ -18,7 +18,9 @@ from headway.cli.terminal.screen import Screen, Text, paragraph
 from headway.cli.typer_app import main_of
 from headway.errors import Invalid, Misconfigured, NotFound, Refused
 from headway.scaling.decisions.codec import decision_from_mapping, metrics_from_mapping
-from headway.scaling.explain import depths, duration, explained
+from headway.scaling.explain import explained
+from headway.scaling.explanations.phrases import duration
+from headway.scaling.explanations.queue_phrases import depths
 from headway.scaling.model import Decision
 from headway.strategies import load_strategies
 
@@ -63,7 +65,7 @@ def explain(
 
 def _terms(decision: Decision) -> tuple[str, ...]:
     """One line per demand, the greatest first: its slots, and what they follow from."""
-    ranked = sorted(decision.demands, key=lambda demand: -demand.slots)
+    ranked = decision.ranked_demands
     texts = (", ".join(f"{name} {value:.10g}" for name, value in demand.terms.items()) for demand in ranked)
     return tuple(f"{each.name} {each.slots:g}: {text or 'no terms'}" for each, text in zip(ranked, texts, strict=True))
 

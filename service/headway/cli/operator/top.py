@@ -17,7 +17,7 @@ from headway.cli.terminal.screen import Text, output
 from headway.cli.terminal.units import seconds
 from headway.cli.typer_app import main_of
 from headway.errors import Invalid, Unavailable
-from headway.scaling.explain import counted
+from headway.scaling.explanations.phrases import counted
 
 TOP_EVERY_MIN_S = 0.5  # a control plane has others to answer
 TOP_ANSWERS_WITHIN_S = 10.0  # a viewer must not take the past for the present; a hung Postgres is named after 8 s

@@ -13,7 +13,7 @@ from headway.cli.terminal.printing import say_json
 from headway.cli.terminal.screen import Text, output
 from headway.cli.terminal.units import bytes_, count, fraction, seconds
 from headway.cli.typer_app import main_of
-from headway.scaling.explain import counted, duration
+from headway.scaling.explanations.phrases import counted, duration
 
 app = typer.Typer(add_completion=False)
 main = main_of(app)

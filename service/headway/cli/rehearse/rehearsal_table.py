@@ -6,7 +6,7 @@ from rich.table import Table
 
 from headway.cli.terminal.cells import figures_table
 from headway.cli.terminal.screen import Screen, Text
-from headway.scaling.explain import duration
+from headway.scaling.explanations.phrases import duration
 from headway.simulate.report.page import COLUMNS, cells, extremes
 from headway.simulate.report.rows import Row
 from headway.simulate.studies.single_pool import Setting

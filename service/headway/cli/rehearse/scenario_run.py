@@ -13,7 +13,7 @@ from headway.cli.rehearse.rehearsal_table import print_table
 from headway.cli.rehearse.scenario import Scenario
 from headway.cli.terminal.screen import Text, output
 from headway.errors import Invalid
-from headway.scaling.explain import counted, duration
+from headway.scaling.explanations.phrases import counted, duration
 from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
 from headway.simulate.engine.faults import HostOutage

@@ -35,7 +35,7 @@ from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import moment_s, seconds
 from headway.cli.typer_app import main_of, takes_groups
 from headway.errors import Invalid
-from headway.scaling.explain import counted, duration
+from headway.scaling.explanations.phrases import counted, duration
 from headway.scaling.profile import Profile
 from headway.scaling.strategy import Strategy
 from headway.simulate.report.page import page

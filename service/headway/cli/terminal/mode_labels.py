@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from headway.cli.terminal.cells import duration
-from headway.scaling.explain import counted
+from headway.scaling.explanations.phrases import counted
 
 PAUSED: Mapping[str, str] = {"pause": "paused", "pause_up": "paused upwards", "pause_down": "paused downwards"}
 

@@ -20,7 +20,7 @@ from headway.control.sliding_counter import SlidingCounter
 from headway.errors import Forbidden, HeadwayError, Unauthenticated
 from headway.local.throttle import Throttle
 from headway.scaling.conditions.installation_facts import ENDED_SHOWN_S
-from headway.scaling.explain import duration
+from headway.scaling.explanations.phrases import duration
 from headway.store.access.credentials import (
     PREFIXES,
     TOKEN_PREFIX,

@@ -11,7 +11,7 @@ from headway.scaling.arithmetic import DAY_S
 from headway.scaling.conditions.condition import Alert, Condition, Severity, Subject
 from headway.scaling.conditions.host_facts import HostRow
 from headway.scaling.conditions.pool_facts import PoolFacts
-from headway.scaling.explain import counted, duration
+from headway.scaling.explanations.phrases import counted, duration
 from headway.scaling.model import HostProblem, HostProblemKind
 
 CERTIFICATE_DAYS = 7

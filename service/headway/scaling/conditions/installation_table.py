@@ -19,7 +19,7 @@ from headway.scaling.conditions.installation_facts import (
     WRONG_SHOWN_S,
     InstallationFacts,
 )
-from headway.scaling.explain import counted, duration
+from headway.scaling.explanations.phrases import counted, duration
 
 ROLE_PAGE = "docs/how-to/postgres-role.md"
 

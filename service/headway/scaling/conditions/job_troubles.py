@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from headway.scaling.explain import counted
+from headway.scaling.explanations.phrases import counted
 from headway.scaling.model import CutCause
 
 DEATHS = (CutCause.SIGNAL, CutCause.ENDED)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from headway.scaling.explain import counted, duration
+from headway.scaling.explanations.phrases import counted, duration
 from headway.scaling.model import Host, Inability, StartFailure, Worker, WorkerState
 
 OVERDUE_SERVICE_TIMES = 3.0  # of what 99 % of a pool's jobs take: a worker that drains for longer does not finish one

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from headway.scaling.conditions.host_table import ago, away, listed
 from headway.scaling.conditions.job_troubles import DEATHS
 from headway.scaling.conditions.pool_facts import PoolFacts
-from headway.scaling.explain import counted, duration
+from headway.scaling.explanations.phrases import counted, duration
 from headway.scaling.metrics.job_failures import failures_text, is_failing, together
 from headway.scaling.profile import Profile
 

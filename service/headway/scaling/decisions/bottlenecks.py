@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from headway.scaling.explain import counted
+from headway.scaling.explanations.phrases import counted
 from headway.scaling.model import Decision, QueueMetrics
 
 HELD = (

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from headway.scaling.explanations.own_wording import OWN
-from headway.scaling.explanations.phrases import sentence_of, slots_text, words
+from headway.scaling.explanations.phrases import sentence_of, words
 from headway.scaling.explanations.queue_phrases import arrivals, depths
 from headway.scaling.explanations.wording import Grounds, Wording
 from headway.scaling.model import Decision, Demand, NoteKind, QueueMetrics, Step
@@ -34,11 +34,6 @@ class DemandText:
     """A few words for it."""
     slots: float
     sentence: str
-
-    @property
-    def clause(self) -> str:
-        """The sentence as a part of another."""
-        return self.sentence[:1].lower() + self.sentence[1:-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,18 +75,15 @@ def explanation_of(
 
     A demand or limit of a strategy outside of ``strategies`` is shown by its name.
     """
-    wording = _wording_of(decision, strategies)
-    demands = tuple(
-        _demand_text(demand, wording) for demand in sorted(decision.demands, key=lambda demand: -demand.slots)
-    )
+    wording = wording_of(decision, strategies)
     steps = _step_texts(decision, wording)
     said = [step.sentence for step in steps if step.sentence is not None]
-    why = (_reason(decision, demands, wording), *said, *_unsaid_notes(decision, steps))
+    why = (_reason(decision, wording), *said, *_unsaid_notes(decision, steps))
     return Explanation(
         change=_change(previous_workers, decision.target_workers),
         binding_label=wording.label(decision.binding),
         why=" ".join(filter(None, why)),
-        demands=demands,
+        demands=tuple(_demand_text(demand, wording) for demand in decision.ranked_demands),
         steps=steps,
         notes=tuple(map(sentence_of, decision.notes)),
     )
@@ -99,10 +91,11 @@ def explanation_of(
 
 def binding_label(decision: Decision, strategies: Mapping[str, Worded]) -> str:
     """A few words for the demand or limit that gave the number its last word."""
-    return _wording_of(decision, strategies).label(decision.binding)
+    return wording_of(decision, strategies).label(decision.binding)
 
 
-def _wording_of(decision: Decision, strategies: Mapping[str, Worded]) -> Wording:
+def wording_of(decision: Decision, strategies: Mapping[str, Worded]) -> Wording:
+    """The words for the demands and limits of ``decision``: Headway's own, and those of its strategy."""
     strategy = strategies.get(decision.strategy)
     if strategy is None or not (strategy.wording.demands or strategy.wording.limits):
         return OWN
@@ -119,10 +112,11 @@ def _change(previous_workers: int | None, target_workers: int) -> str:
 
 
 def _demand_text(demand: Demand, wording: Wording) -> DemandText:
-    known, slots = wording.demands.get(demand.name), slots_text(demand.slots)
-    clause = f"{words(demand.name)} wants {slots}" if known is None else known.clause.format(slots=slots)
     return DemandText(
-        name=demand.name, label=wording.label(demand.name), slots=demand.slots, sentence=sentence_of(clause)
+        name=demand.name,
+        label=wording.label(demand.name),
+        slots=demand.slots,
+        sentence=sentence_of(wording.clause(demand)),
     )
 
 
@@ -147,14 +141,15 @@ def _limit_sentence(before: Step, after: Step, decision: Decision, wording: Word
     return f"The limit “{words(after.name)}” {way} the count from {before.workers} to {after.workers}."
 
 
-def _reason(decision: Decision, demands: tuple[DemandText, ...], wording: Wording) -> str | None:
+def _reason(decision: Decision, wording: Wording) -> str | None:
     """The greatest demand, after the figures that it follows from; ``None`` where none asks and nothing is known."""
     known = [queue for queue in decision.metrics if is_seen(queue)]
     queue = pooled(known) if known else None
-    if demands and demands[0].slots > 0:
-        greatest = wording.demands.get(demands[0].name)
-        grounds = None if queue is None or greatest is None else _grounds(greatest.grounds, queue)
-        return demands[0].sentence if grounds is None else sentence_of(f"{grounds}: {demands[0].clause}")
+    if decision.demands and decision.ranked_demands[0].slots > 0:
+        greatest = decision.ranked_demands[0]
+        known_words, clause = wording.demands.get(greatest.name), wording.clause(greatest)
+        grounds = None if queue is None or known_words is None else _grounds(known_words.grounds, queue)
+        return sentence_of(clause if grounds is None else f"{grounds}: {clause}")
     if queue is None or queue.waiting_jobs is None or not decision.is_fresh:
         return None
     if queue.waiting_jobs:

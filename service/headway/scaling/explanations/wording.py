@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from headway.scaling.explanations.phrases import words
-from headway.scaling.model import Decision, Step
+from headway.scaling.explanations.phrases import slots_text, words
+from headway.scaling.model import Decision, Demand, Step
 
 
 class Grounds(Enum):
@@ -54,6 +54,11 @@ class Wording:
 
     demands: Mapping[str, DemandWording] = field(default_factory=dict)
     limits: Mapping[str, LimitWording] = field(default_factory=dict)
+
+    def clause(self, demand: Demand) -> str:
+        """What ``demand`` asks for, as a part of a sentence."""
+        known, slots = self.demands.get(demand.name), slots_text(demand.slots)
+        return f"{words(demand.name)} wants {slots}" if known is None else known.clause.format(slots=slots)
 
     def label(self, name: str) -> str:
         """A few words for the demand or limit ``name``."""

@@ -175,6 +175,11 @@ class Decision:
     note_facts: tuple[NoteFact, ...] = ()
     """What each of the notes says, in their order; none in decisions of earlier versions."""
 
+    @property
+    def ranked_demands(self) -> tuple[Demand, ...]:
+        """The demands, the greatest first; of equal ones in their order."""
+        return tuple(sorted(self.demands, key=lambda demand: -demand.slots))
+
     def note_of(self, kind: NoteKind) -> str | None:
         """The first note of ``kind``; ``None``: there is none."""
         return next((text for text, fact in zip(self.notes, self.note_facts, strict=False) if fact.kind == kind), None)

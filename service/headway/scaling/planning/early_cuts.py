@@ -1,6 +1,6 @@
 """Which bounds of a template cut jobs that take no longer than many of its pool's jobs do."""
 
-from headway.scaling.explain import duration
+from headway.scaling.explanations.phrases import duration
 
 
 def early_cuts(

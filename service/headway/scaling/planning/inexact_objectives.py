@@ -2,7 +2,7 @@
 
 from bisect import bisect
 
-from headway.scaling.explain import duration
+from headway.scaling.explanations.phrases import duration
 from headway.scaling.profile import Profile
 from headway.scaling.sketch_edges import EDGES_S, is_exact
 

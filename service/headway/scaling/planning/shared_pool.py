@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from headway.scaling.demands.jobs_in_front import RANDOM_DEVIATIONS, jobs_in_front
-from headway.scaling.explain import duration
+from headway.scaling.explanations.phrases import duration
 from headway.scaling.model import Note, NoteKind, QueueMetrics, QueueOrder, order_text
 from headway.scaling.planning.queueing import slots_for_burst
 from headway.scaling.profile import Profile

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headway.errors import Invalid
-from headway.scaling.explain import duration
+from headway.scaling.explanations.phrases import duration
 from headway.scaling.profile import Profile
 from headway.simulate.engine.results import RESULT_ROUNDING_S, percentile
 from headway.simulate.studies.class_split import ClassLoad, Split, best_split, class_load

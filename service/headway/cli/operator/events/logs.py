@@ -18,7 +18,7 @@ from headway.cli.terminal.cells import duration
 from headway.cli.terminal.printing import say
 from headway.cli.typer_app import main_of
 from headway.errors import Misconfigured, Unavailable
-from headway.scaling.explain import counted
+from headway.scaling.explanations.phrases import counted
 
 LOGS_READ_BYTES = 1024 * 1024  # of the end of each file
 LOGS_LINES_MAX = 10_000
