@@ -14,8 +14,8 @@ import pytest
 from headway.agent.config.host_file import HostFile
 from headway.agent.config.templates import Template
 from headway.agent.model import NOT_KNOWN, Activity
-from headway.agent.monitoring.inability import FILE, INABILITY_AFTER_S, InabilityWatch
-from headway.agent.monitoring.monitor import Monitor
+from headway.agent.monitoring.inability import INABILITY_AFTER_S, InabilityWatch
+from headway.agent.monitoring.monitor import INABILITIES_FILE, Monitor
 from headway.agent.reporting.worker_report import Beat
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers.main_process import MainProcess
@@ -282,6 +282,6 @@ def test_a_worker_that_does_not_report_to_the_next_agent_is_named_no_more(monito
 )
 def test_a_file_that_no_agent_has_written_means_that_nothing_is_known(monitored: Monitored, text: str) -> None:
     worker_id = monitored.watched.record.worker_id
-    (monitored.folder.root / FILE).write_text(text.replace("%s", worker_id))
+    (monitored.folder.root / INABILITIES_FILE).write_text(text.replace("%s", worker_id))
     monitored.restart()
     assert monitored.poll(4, queues=()) is None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from headway.errors import Invalid
-from headway.scaling.keys import Form, is_text
+from headway.scaling.keys import Form, is_text, text
 
 EXPECTED_MEMORY = "expected bytes as a number, or a size as in '128MB' or '1.5GiB'"
 NUMBER_MAX = 10**12
@@ -52,6 +52,14 @@ def _signal(value: Any) -> int:
     if (number := signal_number(value)) is None:
         raise ValueError("expected a signal, as in 'TERM'")
     return number
+
+
+def _pattern(value: Any) -> str:
+    try:
+        re.compile(text(value))
+    except re.error as error:
+        raise Invalid(f"ready_pattern {value!r} is no regular expression: {error}") from None
+    return str(value)
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -110,6 +118,7 @@ Size = Annotated[
     ),
 ]
 SignalNumber = Annotated[int, Form(read=_signal, schema={"type": "string", "pattern": "^[A-Za-z0-9+-]+$"})]
+Pattern = Annotated[str, Form(read=_pattern, schema={"type": "string", "minLength": 1})]
 Texts = Annotated[tuple[str, ...], Form(read=_texts, schema=TEXTS_SCHEMA)]
 Program = Annotated[
     tuple[str, ...],

@@ -14,9 +14,10 @@ from typing import Annotated, Any
 
 from headway.agent.config.commands.queue_orders import queue_order_of
 from headway.agent.config.commands.worker_commands import leaves_due_jobs
-from headway.agent.config.host_file_values import BYTES_MAX, NUMBER_MAX, Size
+from headway.agent.config.host_file_values import BYTES_MAX, NUMBER_MAX, Pattern, Size
 from headway.agent.config.own_limits import own_limits
 from headway.agent.system.users import account
+from headway.local.procfs import SIGNALS_MAX
 from headway.scaling import model
 from headway.scaling.fields import taken_from
 from headway.scaling.keys import Range
@@ -53,19 +54,19 @@ class Reporter(StrEnum):
 class Ready:
     """When a worker counts as ready: it has lived for ``after_s``, or its output has shown ``pattern``."""
 
-    after_s: float = TEMPLATE_READY_AFTER_S
-    pattern: str | None = None
-    timeout_s: float = READY_TIMEOUT_S
+    after_s: Annotated[float, Range(0, NUMBER_MAX)] = TEMPLATE_READY_AFTER_S
+    pattern: Pattern | None = None
+    timeout_s: Annotated[float, Range(0, NUMBER_MAX)] = READY_TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
     """How a worker is ended: ``stop_signal`` lets it finish its jobs, ``force_signal`` ends it when time is over."""
 
-    stop_signal: int = signal.SIGTERM
-    drain_timeout_s: float | None = None
+    stop_signal: Annotated[int, Range(1, SIGNALS_MAX)] = signal.SIGTERM
+    drain_timeout_s: Annotated[float, Range(0, NUMBER_MAX)] | None = None
     """``None``: nobody has set a deadline, and a worker may take any time to finish its jobs."""
-    force_signal: int = signal.SIGKILL
+    force_signal: Annotated[int, Range(1, SIGNALS_MAX)] = signal.SIGKILL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

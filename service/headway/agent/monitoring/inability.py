@@ -8,18 +8,14 @@ earlier agent knew: a worker reports the queues that it consumes now, never thos
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from headway.agent.config.templates import Template
 from headway.agent.reporting.worker_report import BEAT_FRESH_S, Beat
-from headway.agent.state.rows_file import RowsFile
-from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers.worker_record import Record
 from headway.local import procfs
 from headway.scaling.model import Inability, WorkerState
 
-FILE = "inabilities.json"
 INABILITY_AFTER_S = 8.0  # two polls of the processes
 SUSPENSION_SAID_S = 10.0  # from a report to the next decision and back: two evaluations
 _STOPPED = frozenset({"T", "t"})
@@ -31,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What one worker has shown."""
+    """What one worker has shown, for the agent that takes it over."""
 
     slots_max: int
     """The most jobs that it has reported to run at once."""
@@ -179,17 +175,3 @@ def _slots(record: Record, templates: Mapping[str, Template]) -> int:
     """Jobs that the worker runs at once, as its template said when it was started; 0: not known any more."""
     template = templates.get(record.template)
     return template.slots if template is not None and template.content_hash == record.template_hash else 0
-
-
-def inability_file(folder: StateFolder) -> RowsFile[Shown]:
-    """The file of what workers have shown, for the agent that takes them over."""
-    return RowsFile(folder, FILE, to_json=asdict, from_json=_from_json)
-
-
-def _from_json(row: Mapping[str, Any]) -> Shown:
-    inability = row["inability"]
-    return Shown(
-        slots_max=int(row["slots_max"]),
-        had_queues=row["had_queues"] is True,
-        inability=None if inability is None else Inability(inability),
-    )

@@ -1,7 +1,8 @@
 """What the agent measures of its host and its workers: who is busy, what each takes, what there is for all of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
+from functools import partial
 from math import ceil
 from typing import TypeVar
 
@@ -11,17 +12,18 @@ from headway.agent.config.templates import Reporter, Template
 from headway.agent.model import Activity
 from headway.agent.monitoring.activity import SAMPLE_EVERY_S, ActivityTracker
 from headway.agent.monitoring.cost_model import COST_WARM_UP_S, Cost, CostModel
-from headway.agent.monitoring.inability import InabilityWatch, inability_file
+from headway.agent.monitoring.inability import InabilityWatch, Shown
 from headway.agent.monitoring.resource_usage import ResourceUsage
 from headway.agent.reporting.reporters import Reporters
-from headway.agent.state.rows_file import RowsFile
+from headway.agent.state.rows_file import RowsFile, read_row
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system.capacity import capacity, measure, pressure, steadied
 from headway.agent.workers.worker_record import Record
 from headway.scaling import model
 from headway.scaling.model import HostCapacity
 
-FILE = "costs.json"
+COSTS_FILE = "costs.json"
+INABILITIES_FILE = "inabilities.json"
 MONITOR_WEIGH_EVERY_S = 60.0  # each worker; neither cheap nor urgent
 
 _Said = TypeVar("_Said")
@@ -36,10 +38,10 @@ class Monitor:
         self._clock = clock
         self.activities = ActivityTracker()
         self.inabilities = InabilityWatch()
-        self._inability_file = inability_file(folder)
+        self._inability_file = RowsFile(folder, INABILITIES_FILE, from_json=partial(read_row, Shown))
         self.inabilities.resume(self._inability_file.read())
         self._scales = ResourceUsage()
-        self._cost_file = RowsFile(folder, FILE, to_json=asdict, from_json=lambda row: Cost(**row))
+        self._cost_file = RowsFile(folder, COSTS_FILE, from_json=partial(read_row, Cost))
         self._costs = CostModel(self._cost_file.read())
         self._orders: dict[tuple[str, str], Taking] = {}
         """By name and hash of a template, in what order its workers have reported that they take from their queues."""

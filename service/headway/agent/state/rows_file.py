@@ -2,11 +2,23 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any, Generic, TypeVar
 
 from headway.agent.state.state_dir import StateFolder
+from headway.errors import Invalid
+from headway.scaling.mapping import Reading
 
 Row = TypeVar("Row")
+
+
+def read_row(kind: type[Row], body: Any) -> Row:
+    """The dataclass ``kind`` that ``asdict`` made ``body`` of. Raises ``Invalid`` if ``kind`` has no such value."""
+    reading = Reading()
+    taken, _ = reading.fields_of(kind, body, where="row")
+    if reading.breaches:
+        raise Invalid(*reading.breaches)
+    return kind(**taken)
 
 
 class RowsFile(Generic[Row]):
@@ -17,8 +29,8 @@ class RowsFile(Generic[Row]):
         folder: StateFolder,
         name: str,
         *,
-        to_json: Callable[[Row], Any],
         from_json: Callable[[Any], Row],
+        to_json: Callable[[Row], Any] = asdict,  # type: ignore[assignment]  # whose rows are dataclasses
     ) -> None:
         """Read and write ``name`` in ``folder``. ``from_json`` raises what it likes of a row that is not its own."""
         self._folder = folder
@@ -31,7 +43,7 @@ class RowsFile(Generic[Row]):
         """Worker id or template -> its row. What is not as ``keep`` writes it is left out."""
         found = {}
         for name, row in (self._folder.read(self._name) or {}).items():
-            with suppress(ValueError, TypeError, KeyError, AttributeError):
+            with suppress(ValueError, TypeError, Invalid):
                 found[name] = self._from_json(row)
         return found
 

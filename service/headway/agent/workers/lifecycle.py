@@ -25,10 +25,13 @@ Seconds are of the host's clock since boot, which never steps; below 0 before th
 """
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from headway.agent.workers.crash_backoff import CRASH_WITHIN_S
+from headway.scaling.keys import Range
 from headway.scaling.model import WorkerState
 
+BootSeconds = Annotated[float, Range(-1e12, 1e12)]
 FORCE_AGAIN_S = 5.0  # a process that is stuck in the kernel ends when it comes out of it
 
 
@@ -37,8 +40,8 @@ class Life:
     """Where a worker is in its life, and since when."""
 
     state: WorkerState
-    started_at_s: float
-    since_s: float
+    started_at_s: BootSeconds
+    since_s: BootSeconds
     is_burst: bool = False
     is_being_told: bool = False  # a key of the state folder: an older agent reads it, too
     """Its signal to stop is about to be sent. Who takes over then cannot know whether it was, and sends no second one:

@@ -8,17 +8,21 @@ npm run worker            handles the stop signal, and passes it on to its child
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 from headway.agent.config.worker_programs import starts_worker
 from headway.local import procfs
 from headway.local.procfs import Stat
+from headway.scaling.keys import Range
+
+Pid = Annotated[int, Range(0, 2**31)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MainProcess:
     """A main process as it was seen in the family of a worker."""
 
-    pid: int
+    pid: Pid
     started_ticks: int
     is_asked: bool = False
     """Whether the agent itself has sent it the stop signal."""

@@ -4,22 +4,23 @@ A worker's record holds all that is needed to end it, whatever ``host.toml`` hol
 """
 
 import logging
-import math
 import re
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from uuid import uuid4
 
 from headway.agent.config.templates import Ready, Stop, Template, uid_of
 from headway.agent.desired_state import DesiredState
+from headway.agent.state.rows_file import read_row
 from headway.agent.workers.crash_backoff import Pause
-from headway.agent.workers.lifecycle import Life
-from headway.agent.workers.main_process import MainProcess
+from headway.agent.workers.lifecycle import BootSeconds, Life
+from headway.agent.workers.main_process import MainProcess, Pid
+from headway.errors import Invalid
 from headway.local import procfs
-from headway.scaling.model import Assignment, WorkerState
+from headway.scaling.keys import Form, Range
 from headway.scaling.reconcile import Start
 
 VERSION = 1
@@ -32,24 +33,39 @@ log = logging.getLogger(__name__)
 _Row = TypeVar("_Row")
 
 
+def is_worker_id(value: Any) -> bool:
+    """Whether ``value`` has the form of the ids that agents give: it may name a file."""
+    return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{32}", value) is not None
+
+
+def _worker_id(value: Any) -> str:
+    if not is_worker_id(value):
+        raise TypeError("it is none that an agent gives")
+    return str(value)
+
+
+Whole = Annotated[int, Range(0, float("inf"))]
+WorkerId = Annotated[str, Form(read=_worker_id)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """One worker. Its process is not known while it is being started, and has none while it backs off."""
 
-    worker_id: str
+    worker_id: WorkerId
     pool: str
     template: str
     template_hash: str
-    restart_generation: int
+    restart_generation: Whole
     ready: Ready
     stop: Stop
     life: Life
-    pid: int = 0
+    pid: Pid = 0
     started_ticks: int = 0
     """By the boot clock of the agent: below 0 where its time namespace was booted later."""
-    gpus: tuple[int, ...] = ()
+    gpus: tuple[Whole, ...] = ()
     """The numbers of those that it has to itself."""
-    uid: int | None = None
+    uid: Whole | None = None
     """Who it was started as, or is about to be; ``None`` in records of earlier versions."""
     mains: tuple[MainProcess, ...] = ()
     """The main processes of its library when they were last searched for: what to ask where a wrapper leaves one."""
@@ -73,17 +89,17 @@ class Record:
 class OrphanRecord:
     """One process that outlived its worker."""
 
-    worker_id: str
-    pid: int
+    worker_id: WorkerId
+    pid: Pid
     started_ticks: int
-    ends_by_s: float | None
+    ends_by_s: BootSeconds | None
     """When it is ended unless it has ended by itself; ``None``: never, for nobody has set a deadline."""
     pool: str = ""
     template: str = ""
-    gpus: tuple[int, ...] = ()
+    gpus: tuple[Whole, ...] = ()
     """The numbers of those that its worker had to itself."""
     is_burst: bool = False
-    stop_signal: int = signal.SIGTERM
+    stop_signal: Annotated[int, Range(1, procfs.SIGNALS_MAX)] = signal.SIGTERM
     must_be_asked: bool = False
     """It is the main process of a library, and nobody has asked it to stop."""
     keeps_place: bool = False
@@ -115,14 +131,14 @@ class Unrecorded:
     It takes a place, and nothing else is done about it: it is not asked to stop, and nothing that it names is opened.
     """
 
-    worker_id: str
-    pid: int
+    worker_id: WorkerId
+    pid: Pid
     started_ticks: int
     pool: str = ""
     """Empty where that is not known: it may be any."""
     template: str = ""
     is_burst: bool = False
-    gpus: tuple[int, ...] = ()
+    gpus: tuple[Whole, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +196,7 @@ def from_json(body: Mapping[str, Any], *, boot_id: str) -> Ledger:
     if body.get("version") != VERSION:
         raise ValueError(f"version {body.get('version')!r} is not {VERSION}")
     try:
-        orders = _orders(body["orders"])
+        orders = read_row(DesiredState, body["orders"])
         moved_s = procfs.moved_s(body["boot_id"], boot_id)
         if moved_s is None:
             before = tuple(each for each in _sound(partial(record_of, body), body["workers"]) if each.pid)
@@ -199,23 +215,18 @@ def from_json(body: Mapping[str, Any], *, boot_id: str) -> Ledger:
                     started_ticks=_ticks(each, moved_s),
                     ends_by_s=None if each.ends_by_s is None else each.ends_by_s + moved_s,
                 )
-                for each in _sound(_left, body.get("remains", ()))
+                for each in _sound(partial(read_row, OrphanRecord), body.get("remains", ()))
             ),
             ended=tuple(body.get("ended", ())),
             unrecorded=tuple(
                 replace(each, started_ticks=_ticks(each, moved_s))
-                for each in _sound(_unrecorded, body.get("unrecorded", ()))
+                for each in _sound(partial(read_row, Unrecorded), body.get("unrecorded", ()))
             ),
             processes_id=str(body.get("processes_id", "")),
             is_ending=body.get("is_ending") is True,
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, Invalid) as error:
         raise ValueError(f"it is not as this version writes it: {error}") from error
-
-
-def _orders(body: Mapping[str, Any]) -> DesiredState:
-    rows = body["assignments"]
-    return DesiredState(**{**body, "assignments": None if rows is None else tuple(Assignment(**row) for row in rows)})
 
 
 def _sound(read: Callable[[Mapping[str, Any]], _Row], rows: Iterable[Mapping[str, Any]]) -> Iterator[_Row]:
@@ -223,62 +234,19 @@ def _sound(read: Callable[[Mapping[str, Any]], _Row], rows: Iterable[Mapping[str
     for row in rows:
         try:
             yield read(row)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except Invalid as error:
             log.warning("left out of the record of workers: %.200r (%s)", row, error)
 
 
-def _left(body: Mapping[str, Any]) -> OrphanRecord:
-    left = OrphanRecord(**{**body, "gpus": tuple(body.get("gpus", ()))})
-    _check_process(left)
-    _check_times(0.0 if left.ends_by_s is None else left.ends_by_s)
-    signal.Signals(left.stop_signal)
-    return left
+def record_of(document: Mapping[str, Any], body: Any) -> Record:
+    """The record that ``asdict`` wrote, without the deadline that an earlier version gave to every worker.
 
-
-def _unrecorded(body: Mapping[str, Any]) -> Unrecorded:
-    found = Unrecorded(**{**body, "gpus": tuple(body.get("gpus", ()))})
-    _check_process(found)
-    return found
-
-
-def record_of(document: Mapping[str, Any], body: Mapping[str, Any]) -> Record:
-    """The record that ``record_from_json`` reads, without the deadline that an earlier version gave to every worker.
-
-    ``document`` is the ledger or the line that holds it. Raises as ``record_from_json`` does.
+    ``document`` is the ledger or the line that holds it. Raises ``Invalid`` for what no agent writes.
     """
-    record = record_from_json(body)
+    record = read_row(Record, body)
     if DEADLINES in document or record.stop.drain_timeout_s != FORMER_DRAIN_TIMEOUT_S:
         return record
     return replace(record, stop=replace(record.stop, drain_timeout_s=None))
-
-
-def record_from_json(body: Mapping[str, Any]) -> Record:
-    """The record that was written by ``asdict``.
-
-    Raises:
-        ValueError, TypeError, KeyError, AttributeError: no agent writes such a one.
-    """
-    life = {**body["life"], "state": WorkerState(body["life"]["state"])}
-    record = Record(
-        **{
-            **body,
-            "ready": Ready(**body["ready"]),
-            "stop": Stop(**body["stop"]),
-            "life": Life(**life),
-            "gpus": tuple(body.get("gpus", ())),
-            "mains": tuple(MainProcess(**each) for each in body.get("mains", ())),
-        }
-    )
-    _check_process(record)
-    _check_numbers(*(each.pid for each in record.mains))
-    _check_times(*(each.started_ticks for each in record.mains))
-    ready, stop = record.ready, record.stop
-    _check_numbers(ready.after_s, ready.timeout_s, 0 if stop.drain_timeout_s is None else stop.drain_timeout_s)
-    _check_numbers(record.restart_generation, record.uid or 0)
-    _check_times(record.life.started_at_s, record.life.since_s)
-    signal.Signals(stop.stop_signal), signal.Signals(stop.force_signal)
-    re.compile(ready.pattern or "")
-    return record
 
 
 def moved(record: Record, seconds: float) -> Record:
@@ -297,34 +265,6 @@ def _ticks(row: Record | OrphanRecord | Unrecorded | MainProcess, moved_s: float
     return procfs.signed_ticks(row.started_ticks) + round(moved_s * procfs.TICKS_PER_S) if row.pid else 0
 
 
-def is_worker_id(value: Any) -> bool:
-    """Whether ``value`` has the form of the ids that agents give: it may name a file."""
-    return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{32}", value) is not None
-
-
 def may_run_as(started_as: int | None, uid: int | None) -> bool:
     """Whether a process of the user ``uid`` can be one that was started as the other: who is root becomes anybody."""
     return started_as in {None, 0, uid}
-
-
-def _check_process(row: Record | OrphanRecord | Unrecorded) -> None:
-    if not is_worker_id(row.worker_id):
-        raise ValueError("its worker_id is none")
-    if not (isinstance(row.pool, str) and isinstance(row.template, str)):
-        raise TypeError("its pool or its template is no text")
-    _check_numbers(row.pid, *row.gpus)
-    _check_times(row.started_ticks)
-
-
-def _check_numbers(*values: Any) -> None:
-    _check_times(*values)
-    for value in values:
-        if value < 0:
-            raise ValueError(f"{value!r} is less than 0")
-
-
-def _check_times(*values: Any) -> None:
-    """Times by a boot clock are below 0 before the boot of its time namespace."""
-    for value in values:
-        if not isinstance(value, int | float) or not math.isfinite(value):
-            raise ValueError(f"{value!r} is no number")

@@ -6,14 +6,15 @@ A worker that was known to be idle has lost nothing. Of one that nobody knew any
 import hashlib
 import logging
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import Any
 
 from headway.agent.model import Activity
+from headway.agent.state.rows_file import read_row
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers.worker_record import OrphanRecord, Record
+from headway.errors import Invalid
 from headway.local import procfs
 from headway.scaling.model import CutCause, CutJob, RunningJob
 
@@ -128,14 +129,8 @@ class CutLog:
         moved_s = procfs.moved_s(str(body.get("boot_id")), self._boot_id)
         rows = body.get("cuts")
         for row in rows if isinstance(rows, list) else ():
-            with suppress(ValueError, TypeError, KeyError):
-                cut = cut_from_json(row)
+            with suppress(Invalid):
+                cut = read_row(CutJob, row)
                 # Of an earlier boot nobody knows any more how long ago that was.
                 at_s = None if moved_s is None or cut.cut_at_s is None else cut.cut_at_s + moved_s
                 yield replace(cut, cut_at_s=at_s)
-
-
-def cut_from_json(row: Mapping[str, Any]) -> CutJob:
-    """The cut that was written by ``asdict``. Raises ValueError, TypeError or KeyError for what no agent writes."""
-    job = row["job"]
-    return CutJob(**{**row, "cause": CutCause(row["cause"]), "job": None if job is None else RunningJob(**job)})

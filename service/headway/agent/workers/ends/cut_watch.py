@@ -13,12 +13,13 @@ A job that runs on in a process of its own is not cut yet: ``left_jobs`` says wh
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.reporting.reporters import JobReports
+from headway.agent.state.rows_file import RowsFile, read_row
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers.ends.cut_jobs import CutLog, cut_of, cuts_of
-from headway.agent.workers.ends.last_activity import last_activity
 from headway.agent.workers.ends.left_jobs import LeftJobs, LeftJobsFile, find_job_processes
 from headway.agent.workers.ends.worker_end import WorkerEnd
 from headway.agent.workers.worker_record import OrphanRecord, Record
@@ -26,6 +27,7 @@ from headway.local import procfs
 from headway.scaling.fields import taken_from
 from headway.scaling.model import RUNNING_JOBS_NAMED_MAX, ActivitySource, CutCause, RunningJob, WorkerState
 
+FILE = "activity.json"
 SHELL_SIGNAL = 128  # a shell ends with this and the number of the signal that ended its child
 _AT_WORK = frozenset({WorkerState.RUNNING, WorkerState.DRAINING})
 _SHOW_JOBS = frozenset({ActivitySource.BROKER, ActivitySource.CHILD})
@@ -39,7 +41,8 @@ class CutWatch:
 
     def __init__(self, folder: StateFolder, *, boot_id: str, clock: Callable[[], float]) -> None:
         self.log = CutLog(folder, boot_id=boot_id)
-        self._last = last_activity(folder)
+        self._last = RowsFile(folder, FILE, from_json=partial(read_row, Activity))
+        """What was known of each worker's jobs when an agent last wrote it down; without those of which nothing was."""
         self._known_before = self._last.read()
         self._clock = clock
         self._ended: list[LeftJobs] = []
@@ -53,7 +56,13 @@ class CutWatch:
     def keep(self, records: Iterable[Record]) -> None:
         """Write down what is known of these workers, for the agent that may find them gone."""
         known = {each.worker_id: self.activity(each) for each in records}
-        self._last.keep({worker_id: each for worker_id, each in known.items() if each.is_busy is not None})
+        self._last.keep(
+            {
+                worker_id: Activity(is_busy=each.is_busy, running=each.running)
+                for worker_id, each in known.items()
+                if each.is_busy is not None
+            }
+        )
 
     def known_before(self, record: Record) -> Activity:
         """What an earlier agent knew last of the worker's jobs. The worker may have ended them, or begun others."""

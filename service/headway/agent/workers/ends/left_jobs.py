@@ -15,11 +15,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from headway.agent.model import Activity
+from headway.agent.state.rows_file import read_row
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers import worker_record
-from headway.agent.workers.ends.cut_jobs import cut_from_json
 from headway.agent.workers.ends.orphan_roles import may_run_job
 from headway.agent.workers.worker_record import Record
+from headway.errors import Invalid
 from headway.local import procfs
 from headway.local.procfs import Stat
 from headway.scaling.model import ActivitySource, CutCause, CutJob
@@ -138,15 +139,15 @@ class LeftJobsFile:
 
 def _sound(rows: list[Any], moved_s: float) -> Iterator[LeftJobs]:
     for row in rows:
-        with suppress(ValueError, TypeError, KeyError, AttributeError):
-            yield LeftJobs(
-                record=worker_record.moved(worker_record.record_from_json(row["record"]), moved_s),
-                cuts=tuple(map(cut_from_json, row["cuts"])),
-                processes=tuple(
-                    (int(pid), int(ticks) + round(moved_s * procfs.TICKS_PER_S)) for pid, ticks in row["processes"]
-                ),
-                left_at_s=float(row["left_at_s"]) + moved_s,
-                ended_jobs=None if row["ended_jobs"] is None else int(row["ended_jobs"]),
+        with suppress(Invalid, ValueError):
+            left = read_row(LeftJobs, row)
+            yield replace(
+                left,
+                record=worker_record.moved(left.record, moved_s),
+                processes=tuple((pid, ticks + round(moved_s * procfs.TICKS_PER_S)) for pid, ticks in left.processes),
+                left_at_s=left.left_at_s + moved_s,
+                counted_at_s=None,
+                gone_at_s=None,
             )
 
 

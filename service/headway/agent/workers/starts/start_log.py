@@ -12,6 +12,7 @@ from dataclasses import asdict
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers import worker_record
 from headway.agent.workers.worker_record import Record
+from headway.errors import Invalid
 from headway.local import procfs
 
 FILE = "starts.jsonl"
@@ -53,7 +54,7 @@ class StartLog:
             try:
                 body = json.loads(line)
                 record = worker_record.record_of(body, body["worker"])
-            except (ValueError, TypeError, KeyError, RecursionError):
+            except (ValueError, TypeError, KeyError, RecursionError, Invalid):
                 continue
             moved_s = procfs.moved_s(str(body.get("boot_id")), self._boot_id)
             if moved_s is not None:
