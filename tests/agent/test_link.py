@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def test_an_end_of_which_the_report_was_not_answered_is_reported_again(tmp_path:
     with serving(control) as port, linked(tmp_path, port) as (link, _):
         eventually(lambda: control.reports)
         control.is_deaf = True
-        link.publish(NEWS, ended=[Ended(worker=worker, exit_code=3)], is_urgent=True)
+        link.publish(replace(NEWS, ended=[Ended(worker=worker, exit_code=3)]), is_urgent=True)
         eventually(lambda: control.unanswered)
         assert not any(report.workers for report in control.reports)
         control.is_deaf = False

@@ -36,17 +36,17 @@ def test_other_idle_workers_than_were_reported_are_news(
     reported: list[bool | None], since: list[list[bool | None]], is_news: bool
 ) -> None:
     queue = ReportQueue()
-    queue.add(update(*reported), ended=(), start_ups=())
+    queue.add(update(*reported))
     queue.reported(queue.batch())
     for each in since:
-        queue.add(update(*each), ended=(), start_ups=())
+        queue.add(update(*each))
     assert queue.has_idle_news is is_news
 
 
 def test_what_was_reported_is_no_news_any_more() -> None:
     queue = ReportQueue()
     for _ in range(2):
-        queue.add(update(False), ended=(), start_ups=())
+        queue.add(update(False))
     assert queue.has_idle_news
     queue.reported(queue.batch())
     assert not queue.has_idle_news

@@ -197,8 +197,7 @@ def test_a_template_is_cramped_when_one_more_worker_has_no_room(
         templates=templates,
         capacity=HostCapacity(cpu_cores=1.0, memory_bytes=memory_bytes),
         free_gpus=free_gpus,
-        worn={"a"},
         now_s=5.0,
     )
-    assert (found.cramped, found.worn, set(found.template_hashes)) == (cramped, {"a"}, {"small"})
+    assert (found.cramped, set(found.template_hashes)) == (cramped, {"small"})
     assert found.unproven == {"a", "b"}

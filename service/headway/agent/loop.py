@@ -8,7 +8,7 @@ report   sends what the host has and runs       }
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headway.agent.config.host_file import HostFile
 from headway.agent.config.host_file_watcher import WatchedFile
@@ -241,17 +241,19 @@ class Agent:
     def _upkeep(self, fleet: WorkerManager, workers: Iterable[Worker]) -> Upkeep:
         host_file, now_s = self._host_file, self._clock()
         seen = ((record, self._measures.activity(record)) for record in fleet.running())
-        return upkeep(
-            host_file,
-            workers=workers,
-            templates={template.name: template for template in self._measures.templates(host_file)},
-            capacity=self._measures.capacity,
-            free_gpus=len(fleet.occupancy.free_gpus()),
+        return replace(
+            upkeep(
+                host_file,
+                workers=workers,
+                templates={template.name: template for template in self._measures.templates(host_file)},
+                capacity=self._measures.capacity,
+                free_gpus=len(fleet.occupancy.free_gpus()),
+                now_s=now_s,
+            ),
             worn=self._recycling.worn(seen, host_file.templates, now_s=now_s),
             keeping_places=fleet.occupancy.keeping_places(),
             spared=self._measures.inabilities.spared(now_s=now_s),
             awaited=fleet.reporters.awaited(),
-            now_s=now_s,
         )
 
     def _read_reports(self, fleet: WorkerManager) -> None:
@@ -303,10 +305,10 @@ class Agent:
                 labels=self._host_file.labels,
                 problems=(*fleet.storage.problems, *mistakes),
                 cuts=fleet.cuts.log.unsent,
+                ended=fleet.ends.take(),
+                start_ups=fleet.start_watch.take_start_ups(),
+                exits=fleet.ends.take_exits(),
             ),
-            ended=fleet.ends.take(),
-            start_ups=fleet.start_watch.take_start_ups(),
-            exits=fleet.ends.take_exits(),
             is_urgent=is_urgent,
         )
 

@@ -59,8 +59,6 @@ class AgentEndpoint:
             capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1),
             templates=(),
             workers=(),
-            exit_codes={},
-            start_ups=(),
         )
         reported = identity if host_id is None else Identity(**{**as_dict(identity), "host_id": host_id})
         return await asyncio.to_thread(

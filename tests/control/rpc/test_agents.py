@@ -14,6 +14,7 @@ from sqlalchemy import text
 
 from headway.agent.controlplane.client import ControlClient, HostUpdate
 from headway.agent.model import Identity
+from headway.agent.workers.ends.exit_log import Ended
 from headway.control.agents.agent_service import AgentService
 from headway.control.agents.host_authorization import HostAuthorization
 from headway.control.auth.authenticator import Authenticator
@@ -90,9 +91,7 @@ def enrolled(client: ControlClient, name: str = "a", *, boot_id: str = "boot") -
 
 
 def report(client: ControlClient, identity: Identity, sequence: int = 1, **values: Any) -> str:
-    news = HostUpdate(
-        **{"capacity": CAPACITY, "templates": (TEMPLATE,), "workers": (), "exit_codes": {}, "start_ups": (), **values}
-    )
+    news = HostUpdate(**{"capacity": CAPACITY, "templates": (TEMPLATE,), "workers": (), **values})
     return client.report(
         news, identity=identity, host_name="a", boot_id="boot", sequence=sequence, epoch_seen=4
     ).cluster_id
@@ -110,10 +109,10 @@ async def test_a_host_enrols_reports_and_learns_what_to_run(served: Served) -> N
         started_at_s=procfs.since_boot_s() - 60.0,
         is_busy=True,
     )
-    gone = replace(worker, worker_id="w2", state=WorkerState.GONE)
+    ended = Ended(worker=replace(worker, worker_id="w2"), exit_code=-9)
     expected = {
-        "workers": (worker, gone),
-        "exit_codes": {"w2": -9},
+        "workers": (worker,),
+        "ended": (ended,),
         "start_ups": (StartUp(template="rq", start_up_s=1.5, cpu_s=0.5),),
     }
     assert await asyncio.to_thread(lambda: report(client, identity, **expected)) == identity.cluster_id

@@ -323,9 +323,7 @@ async def test_rotation_under_load_refuses_nobody(served: AgentEndpoint) -> None
 
     def host_life(identity: Identity) -> int:
         client, renewals = served.client(), 0
-        news = HostUpdate(
-            capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1), templates=(), workers=(), exit_codes={}, start_ups=()
-        )
+        news = HostUpdate(capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1), templates=(), workers=())
         sequence = 0
         while not stop.is_set():
             sequence += 1

@@ -1,13 +1,14 @@
 """What the agent asks of the control plane, over gRPC. Ages cross the wire, times do not."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import grpc
 
 from headway import __version__
 from headway.agent.controlplane.rpc import RpcCalls
 from headway.agent.model import Identity, ReceivedHint
+from headway.agent.workers.ends.exit_log import Ended
 from headway.scaling.model import (
     Assignment,
     CutJob,
@@ -21,6 +22,7 @@ from headway.scaling.model import (
     TelemetryBatch,
     Template,
     Worker,
+    WorkerState,
 )
 from headway.wire import codec
 from headway.wire.channel import Tls
@@ -84,8 +86,8 @@ class HostUpdate:
     capacity: HostCapacity
     templates: Sequence[Template]
     workers: Sequence[Worker]
-    exit_codes: Mapping[str, int | None] = field(default_factory=dict)
-    """Worker id -> exit code, of workers whose process has ended."""
+    ended: Sequence[Ended] = ()
+    """Workers whose process has ended; they are gone unless ``workers`` has them."""
     start_ups: Sequence[StartUp] = ()
     exits: Sequence[Exit] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -153,6 +155,10 @@ class ControlClient:
             Refused: the control plane understood, and does not want it.
         """
         now_s = self._clock()
+        exit_codes = {each.worker.worker_id: each.exit_code for each in update.ended}
+        present = {each.worker_id for each in update.workers}
+        ended = (each.worker for each in update.ended if each.worker.worker_id not in present)
+        gone = [replace(each, state=WorkerState.GONE) for each in ended]
         request = agent_pb2.ReportRequest(
             cluster_id=identity.cluster_id,
             host_id=identity.host_id,
@@ -163,8 +169,8 @@ class ControlClient:
             capacity=codec.message_of(agent_pb2.HostCapacity, update.capacity),
             templates=[codec.message_of(agent_pb2.Template, template) for template in update.templates],
             workers=[
-                codec.worker_to_message(worker, now_s=now_s, exit_code=update.exit_codes.get(worker.worker_id))
-                for worker in update.workers
+                codec.worker_to_message(worker, now_s=now_s, exit_code=exit_codes.get(worker.worker_id))
+                for worker in (*update.workers, *gone)
             ],
             start_ups=[codec.message_of(agent_pb2.StartUp, each) for each in update.start_ups],
             exits=[codec.message_of(agent_pb2.Exit, each) for each in update.exits],

@@ -1,11 +1,10 @@
 """What the control plane does not know yet. Whoever shares it between threads holds a lock."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from headway.agent.controlplane.client import HostUpdate
 from headway.agent.workers.ends.exit_log import Ended
-from headway.scaling.model import Exit, StartUp, WorkerState
+from headway.scaling.model import Exit, StartUp
 
 PENDING_MAX = 1_000
 
@@ -37,30 +36,24 @@ class ReportQueue:
         """Whether it is known how the host is."""
         return self._update is not None
 
-    def add(
-        self, update: HostUpdate, *, ended: Iterable[Ended], start_ups: Iterable[StartUp], exits: Iterable[Exit] = ()
-    ) -> None:
-        """Note how the host is now, and what has happened since."""
+    def add(self, update: HostUpdate) -> None:
+        """Note how the host is now, and what has happened since the update before."""
         self._update = update
         before, self._idle = self._idle, _idle(update)
         self._steadily_idle = before & self._idle
-        self._ended |= {each.worker.worker_id: each for each in ended}
-        self._start_ups += start_ups
+        self._ended |= {each.worker.worker_id: each for each in update.ended}
         # After a long partition, the oldest are forgotten: what counts is what runs.
         self._ended = dict(list(self._ended.items())[-PENDING_MAX:])
-        self._start_ups = self._start_ups[-PENDING_MAX:]
-        self._exits = [*self._exits, *exits][-PENDING_MAX:]
+        self._start_ups = [*self._start_ups, *update.start_ups][-PENDING_MAX:]
+        self._exits = [*self._exits, *update.exits][-PENDING_MAX:]
 
     def batch(self) -> HostUpdate | None:
         """All of it, as it stands: the contents of one report; ``None`` before anything is known."""
         if self._update is None:
             return None
-        present = {worker.worker_id for worker in self._update.workers}
-        gone = [replace(each.worker, state=WorkerState.GONE) for key, each in self._ended.items() if key not in present]
         return replace(
             self._update,
-            workers=(*self._update.workers, *gone),
-            exit_codes={key: each.exit_code for key, each in self._ended.items()},
+            ended=tuple(self._ended.values()),
             start_ups=tuple(self._start_ups),
             exits=tuple(self._exits),
         )
@@ -68,8 +61,8 @@ class ReportQueue:
     def reported(self, batch: HostUpdate) -> None:
         """Forget what was reported; what has come since stays."""
         self._reported_idle = _idle(batch)
-        for key in batch.exit_codes:
-            self._ended.pop(key, None)
+        for each in batch.ended:
+            self._ended.pop(each.worker.worker_id, None)
         del self._start_ups[: len(batch.start_ups)]
         del self._exits[: len(batch.exits)]
 

@@ -7,7 +7,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from headway.agent.controlplane.client import ControlClient, HostUpdate, PollAnswer
@@ -20,10 +20,9 @@ from headway.agent.controlplane.rpc import GivenUp
 from headway.agent.desired_state import DesiredState
 from headway.agent.model import Identity, ReceivedHint
 from headway.agent.state.state_dir import StateFolder
-from headway.agent.workers.ends.exit_log import Ended
 from headway.errors import HeadwayError, NotFound, Unauthenticated
 from headway.local import procfs
-from headway.scaling.model import Exit, KillOrder, PoolQueues, StartUp
+from headway.scaling.model import KillOrder, PoolQueues
 
 REPORT_EVERY_S = 15.0
 REPORT_JITTER = 0.2
@@ -115,21 +114,13 @@ class ControlSession:
         with self._changed:
             return self._received
 
-    def publish(
-        self,
-        update: HostUpdate,
-        *,
-        ended: Iterable[Ended] = (),
-        start_ups: Iterable[StartUp] = (),
-        exits: Iterable[Exit] = (),
-        is_urgent: bool,
-    ) -> None:
-        """Hand over what the next report contains, beside these ends, start-ups and exits: at once if it is urgent.
+    def publish(self, update: HostUpdate, *, is_urgent: bool) -> None:
+        """Hand over what the next report contains: it is sent at once if it is urgent.
 
         It is urgent, too, where other workers are idle than was reported.
         """
         with self._changed:
-            self._pending.add(update, ended=ended, start_ups=start_ups, exits=exits)
+            self._pending.add(update)
             if is_urgent or self._pending.has_idle_news:
                 self._is_due = True
                 self._changed.notify_all()

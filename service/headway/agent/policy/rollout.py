@@ -17,10 +17,6 @@ def upkeep(
     templates: Mapping[str, Template],
     capacity: HostCapacity,
     free_gpus: int,
-    worn: Collection[str],
-    keeping_places: Collection[str] = frozenset(),
-    spared: Collection[str] = frozenset(),
-    awaited: Collection[str] = frozenset(),
     now_s: float,
 ) -> Upkeep:
     """What makes workers outdated here, and of which templates one more than wanted has no room.
@@ -31,10 +27,6 @@ def upkeep(
         templates: what one worker of each takes.
         capacity: what the host can give to workers.
         free_gpus: GPUs that no worker has.
-        worn: ids of workers that have served for long enough.
-        keeping_places: ids of workers in whose place nothing is started before they have ended.
-        spared: ids of workers that take no jobs and are not replaced for it yet.
-        awaited: ids of workers that are about to report what they do.
         now_s: on the clock of their starts.
     """
     workers = tuple(workers)
@@ -45,15 +37,11 @@ def upkeep(
     )
     return Upkeep(
         template_hashes={name: template.content_hash for name, template in host_file.templates.items()},
-        worn=worn,
-        keeping_places=keeping_places,
-        spared=spared,
-        awaited=awaited,
         unproven={worker.worker_id for worker in workers if now_s - worker.started_at_s < CRASH_WITHIN_S},
         cramped={
             name
             for name, template in templates.items()
-            if template.gpus > free_gpus or (template.memory_bytes > left_bytes)
+            if template.gpus > free_gpus or template.memory_bytes > left_bytes
         },
     )
 
