@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from headway.agent.config.commands.worker_commands import leaves_due_jobs
-from headway.agent.config.cut_warnings import cut_warnings
+from headway.agent.config.cut_warnings import cut_warnings, stop_hazards
 from headway.agent.config.own_limits import own_limits
 from headway.agent.config.slots_check import slots_doubt
-from headway.agent.config.stop_hazards import stop_hazards
 from headway.agent.config.templates import Stop
 from headway.scaling.planning.early_cuts import early_cuts
 from support.workers import template

@@ -1,7 +1,7 @@
 """The options of the commands that start workers: which take a value, and which a template has not."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,7 +12,7 @@ class Options:
     """Each spelling of an option that takes a value -> its long name."""
     dropped: Mapping[str, str]
     """Long name -> why a template has it not; empty where nobody misses it."""
-    flags: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, str]
     """The short spelling of an option without a value -> its long name."""
     hazards: frozenset[str] = frozenset()
     """Those of ``dropped`` that do damage also in a template that a person wrote."""
@@ -20,8 +20,13 @@ class Options:
     """Whether the words behind the verb are queues."""
 
 
-def _taking(short: Mapping[str, str], *names: str) -> Mapping[str, str]:
-    return {**short, **{name: name for name in names}}
+def _taking(short: Mapping[str, str], *others: str) -> Mapping[str, str]:
+    """Each spelling of the options that have a short one, and of ``others``."""
+    return {**short, **{name: name for name in (*short.values(), *others)}}
+
+
+def _unmissed(*names: str) -> Mapping[str, str]:
+    return dict.fromkeys(names, "")
 
 
 CELERY = Options(
@@ -39,64 +44,25 @@ CELERY = Options(
             "-s": "--schedule-filename",
             "-S": "--statedb",
             "-X": "--exclude-queues",
-            "-O": "-O",
         },
-        "--app",
-        "--autoscale",
-        "--broker",
-        "--concurrency",
-        "--config",
-        "--exclude-queues",
-        "--gid",
-        "--heartbeat-interval",
-        "--hostname",
-        "--include",
-        "--loader",
-        "--logfile",
-        "--loglevel",
-        "--max-memory-per-child",
-        "--max-tasks-per-child",
-        "--pidfile",
-        "--pool",
-        "--prefetch-multiplier",
-        "--queues",
-        "--result-backend",
-        "--schedule",
-        "--schedule-filename",
-        "--scheduler",
-        "--soft-time-limit",
-        "--statedb",
-        "--time-limit",
-        "--uid",
-        "--umask",
-        "--workdir",
+        *("-O", "--autoscale", "--config", "--gid", "--heartbeat-interval", "--loader", "--max-memory-per-child"),
+        *("--max-tasks-per-child", "--pidfile", "--prefetch-multiplier", "--result-backend", "--schedule"),
+        *("--scheduler", "--soft-time-limit", "--time-limit", "--uid", "--umask", "--workdir"),
     ),
     flags={"-B": "--beat", "-D": "--detach", "-E": "--task-events", "-q": "--quiet"},
     dropped={
+        **_unmissed("--broker", "--concurrency", "--exclude-queues", "--gid", "--hostname", "--loglevel", "--pidfile"),
+        **_unmissed("--queues", "--quiet", "--schedule", "--schedule-filename", "--scheduler", "--uid", "--umask"),
+        **_unmissed("--workdir"),
         "--autoscale": "a worker that changes how many jobs it runs at once has not the slots that Headway counts",
         "--beat": "each worker would send all jobs of Celery's schedule, and without a worker nobody sends them; run "
         "`celery beat` as a service of its own, once",
-        "--broker": "",
-        "--concurrency": "",
         "--detach": "an agent cannot watch a worker that goes to the background",
         "--discard": "it would empty the queue at each start",
-        "--exclude-queues": "",
-        "--gid": "",
-        "--hostname": "",
         "--logfile": "the agent keeps what a worker prints",
-        "--loglevel": "",
-        "--pidfile": "",
         "--purge": "it would empty the queue at each start",
-        "--queues": "",
-        "--quiet": "",
-        "--schedule": "",
-        "--schedule-filename": "",
-        "--scheduler": "",
         "--statedb": "workers would share one file",
-        "--uid": "",
-        "--umask": "",
         "--without-heartbeat": "its broker shows no worker then, and only a reporter says what the worker does",
-        "--workdir": "",
     },
     hazards=frozenset({"--autoscale", "--beat", "--detach", "--discard", "--purge", "--without-heartbeat"}),
 )
@@ -116,43 +82,15 @@ RQ = Options(
             "-S": "--serializer",
             "-ds": "--dequeue-strategy",
         },
-        "--config",
-        "--connection-class",
-        "--date-format",
-        "--dequeue-strategy",
-        "--exception-handler",
-        "--job-class",
-        "--job-monitoring-interval",
-        "--log-format",
-        "--logging-level",
-        "--max-idle-time",
-        "--maintenance-interval",
-        "--max-jobs",
-        "--name",
-        "--num-workers",
-        "--path",
-        "--pid",
-        "--queue-class",
-        "--results-ttl",
-        "--sentry-ca-certs",
-        "--sentry-dsn",
-        "--serializer",
-        "--settings",
-        "--url",
-        "--worker-class",
-        "--worker-ttl",
+        *("--connection-class", "--date-format", "--exception-handler", "--job-monitoring-interval", "--log-format"),
+        *("--logging-level", "--max-idle-time", "--maintenance-interval", "--max-jobs", "--num-workers", "--pid"),
+        *("--queue-class", "--results-ttl", "--sentry-ca-certs", "--sentry-dsn", "--settings", "--worker-ttl"),
         "--pythonpath",
     ),
     flags={"-b": "--burst", "-q": "--quiet", "-s": "--with-scheduler", "-v": "--verbose"},
     are_words_queues=True,
     dropped={
-        "--burst": "",
-        "--logging-level": "",
+        **_unmissed("--burst", "--logging-level", "--name", "--num-workers", "--pid", "--quiet", "--url"),
         "--max-idle-time": "Headway itself ends workers that are idle",
-        "--name": "",
-        "--num-workers": "",
-        "--pid": "",
-        "--quiet": "",
-        "--url": "",
     },
 )
