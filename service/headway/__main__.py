@@ -37,97 +37,86 @@ GRPC_SETTINGS = {
     "GRPC_ENABLE_FORK_SUPPORT": "0",
 }
 
-COMMANDS = {
-    "demo": Command("headway.cli.demo.demo", "all", "everything on this machine, with real jobs and real workers"),
-    "up": Command("headway.cli.local.up", "all", "everything on this machine, for your own broker"),
-    "init": Command("headway.cli.setup.init", "all", "write profiles.yaml and host.toml for what is found here"),
-    "backup": Command("headway.cli.local.backup", "all", "keep all that `up` has in one file, while it runs or not"),
-    "restore": Command("headway.cli.local.restore", "all", "put a backup in place of what `up` has"),
-    "control": Command("headway.cli.roles.control", "control", "the control plane: HTTP, gRPC and the scheduler"),
-    "agent": Command("headway.cli.roles.agent", "", "the agent of one host"),
-    "pipeline": Command("headway.cli.roles.pipeline", "spark", "the Spark pipeline"),
-    "collect": Command("headway.cli.roles.collect", "collect", "the broker collectors"),
-    "migrate": Command("headway.cli.roles.migrate", "control", "bring the database to this version's tables"),
-    "conformance": Command("headway.peers.conformance", "", "replay recorded answers of other autoscalers' formulas"),
-    "apply": Command("headway.cli.operator.apply", "cli", "send profiles.yaml to the control plane"),
-    "diff": Command("headway.cli.operator.apply", "cli", "show what `apply` would change"),
-    "validate": Command(
-        "headway.cli.operator.apply", "cli", "find the mistakes in profiles.yaml, without a control plane"
-    ),
-    "export": Command("headway.cli.operator.apply", "cli", "print the control plane's profiles as a profiles.yaml"),
-    "schema": Command("headway.cli.setup.file_schemas", "control", "print the JSON Schema of a file, for your editor"),
-    "delete": Command("headway.cli.operator.apply", "cli", "take a pool's profile out of the control plane"),
-    "get": Command("headway.cli.operator.get", "cli", "list pools, queues, workers, hosts, objectives and more"),
-    "doctor": Command("headway.cli.doctor.doctor", "cli", "find what is wrong, with a cure for each thing"),
-    "describe": Command("headway.cli.operator.describe", "cli", "show the details of a pool, a queue or a host"),
-    "top": Command("headway.cli.operator.top", "cli", "show every pool, refreshed every two seconds"),
-    "scale": Command("headway.cli.operator.override", "cli", "override a pool's workers for a limited time"),
-    "pause": Command("headway.cli.operator.override", "cli", "keep a pool's last target"),
-    "resume": Command("headway.cli.operator.override", "cli", "end a pause"),
-    "token": Command("headway.cli.operator.token", "cli", "make, list and revoke tokens"),
-    "events": Command("headway.cli.operator.events.events", "cli", "show what happened, and on as it happens"),
-    "logs": Command("headway.cli.operator.events.logs", "cli", "show what a pool's workers have printed on this host"),
-    "audit": Command("headway.cli.operator.audit", "cli", "show or export who did what, refusals included"),
-    "host": Command("headway.cli.operator.host", "cli", "cordon, drain or forget a host; rotate its credential"),
-    "kill": Command("headway.cli.operator.workers.kill", "cli", "kill a worker that does not end, with its jobs"),
-    "queue": Command("headway.cli.operator.queue", "cli", "forget a queue that is gone"),
-    "restart": Command("headway.cli.operator.workers.restart", "cli", "replace a pool's workers, one by one"),
-    "keys": Command("headway.cli.roles.keys", "control", "make a CA and certificates for TLS"),
-    "simulate": Command(
-        "headway.cli.rehearse.simulate", "cli", "rehearse workloads under strategies on a virtual clock"
-    ),
-    "backtest": Command(
-        "headway.cli.backtesting.backtest", "cli,spark", "play recorded jobs under many candidates, on Spark"
-    ),
-    "report": Command(
-        "headway.cli.reporting.savings_report", "all", "compare the workers of today with those Headway would run"
-    ),
-    "tune": Command(
-        "headway.cli.backtesting.tune", "cli,spark", "suggest a policy for each pool from its own past, on Spark"
-    ),
-    "topology": Command(
-        "headway.cli.backtesting.topology", "cli,spark", "find job classes that should not share a queue"
-    ),
-    "seasons": Command(
-        "headway.cli.backtesting.seasons", "cli,spark", "learn what each hour of the week brings, and show it"
-    ),
-    "plan": Command("headway.cli.rehearse.plan", "cli", "work out how many workers a load needs at its peak"),
-    "explain": Command("headway.cli.operator.explain", "cli", "explain why a pool has its workers"),
-    "completion": Command("headway.cli.operator.completion.shells", "cli", "let a shell complete commands and names"),
-}
-
-# In the order in which a stranger meets them.
 GROUPS = {
-    "On one machine": ("demo", "up", "init", "backup", "restore"),
-    "Run a role": ("control", "pipeline", "collect", "agent", "migrate", "keys"),
-    "Configure": (
-        "apply",
-        "diff",
-        "validate",
-        "export",
-        "schema",
-        "delete",
-        "scale",
-        "pause",
-        "resume",
-        "restart",
-        "host",
-        "kill",
-        "queue",
-        "token",
-    ),
-    "Inspect and operate": ("top", "get", "describe", "explain", "events", "logs", "doctor", "audit", "completion"),
-    "Plan, simulate and learn": (
-        "plan",
-        "simulate",
-        "backtest",
-        "report",
-        "tune",
-        "topology",
-        "seasons",
-        "conformance",
-    ),
+    "On one machine": {
+        "demo": Command("headway.cli.demo.demo", "all", "everything on this machine, with real jobs and real workers"),
+        "up": Command("headway.cli.local.up", "all", "everything on this machine, for your own broker"),
+        "init": Command("headway.cli.setup.init", "all", "write profiles.yaml and host.toml for what is found here"),
+        "backup": Command(
+            "headway.cli.local.backup", "all", "keep all that `up` has in one file, while it runs or not"
+        ),
+        "restore": Command("headway.cli.local.restore", "all", "put a backup in place of what `up` has"),
+    },
+    "Run a role": {
+        "control": Command("headway.cli.roles.control", "control", "the control plane: HTTP, gRPC and the scheduler"),
+        "pipeline": Command("headway.cli.roles.pipeline", "spark", "the Spark pipeline"),
+        "collect": Command("headway.cli.roles.collect", "collect", "the broker collectors"),
+        "agent": Command("headway.cli.roles.agent", "", "the agent of one host"),
+        "migrate": Command("headway.cli.roles.migrate", "control", "bring the database to this version's tables"),
+        "keys": Command("headway.cli.roles.keys", "control", "make a CA and certificates for TLS"),
+    },
+    "Configure": {
+        "apply": Command("headway.cli.operator.apply", "cli", "send profiles.yaml to the control plane"),
+        "diff": Command("headway.cli.operator.apply", "cli", "show what `apply` would change"),
+        "validate": Command(
+            "headway.cli.operator.apply", "cli", "find the mistakes in profiles.yaml, without a control plane"
+        ),
+        "export": Command("headway.cli.operator.apply", "cli", "print the control plane's profiles as a profiles.yaml"),
+        "schema": Command(
+            "headway.cli.setup.file_schemas", "control", "print the JSON Schema of a file, for your editor"
+        ),
+        "delete": Command("headway.cli.operator.apply", "cli", "take a pool's profile out of the control plane"),
+        "scale": Command("headway.cli.operator.override", "cli", "override a pool's workers for a limited time"),
+        "pause": Command("headway.cli.operator.override", "cli", "keep a pool's last target"),
+        "resume": Command("headway.cli.operator.override", "cli", "end a pause"),
+        "restart": Command("headway.cli.operator.workers.restart", "cli", "replace a pool's workers, one by one"),
+        "host": Command("headway.cli.operator.host", "cli", "cordon, drain or forget a host; rotate its credential"),
+        "kill": Command("headway.cli.operator.workers.kill", "cli", "kill a worker that does not end, with its jobs"),
+        "queue": Command("headway.cli.operator.queue", "cli", "forget a queue that is gone"),
+        "token": Command("headway.cli.operator.token", "cli", "make, list and revoke tokens"),
+    },
+    "Inspect and operate": {
+        "top": Command("headway.cli.operator.top", "cli", "show every pool, refreshed every two seconds"),
+        "get": Command("headway.cli.operator.get", "cli", "list pools, queues, workers, hosts, objectives and more"),
+        "describe": Command("headway.cli.operator.describe", "cli", "show the details of a pool, a queue or a host"),
+        "explain": Command("headway.cli.operator.explain", "cli", "explain why a pool has its workers"),
+        "events": Command("headway.cli.operator.events.events", "cli", "show what happened, and on as it happens"),
+        "logs": Command(
+            "headway.cli.operator.events.logs", "cli", "show what a pool's workers have printed on this host"
+        ),
+        "doctor": Command("headway.cli.doctor.doctor", "cli", "find what is wrong, with a cure for each thing"),
+        "audit": Command("headway.cli.operator.audit", "cli", "show or export who did what, refusals included"),
+        "completion": Command(
+            "headway.cli.operator.completion.shells", "cli", "let a shell complete commands and names"
+        ),
+    },
+    "Plan, simulate and learn": {
+        "plan": Command("headway.cli.rehearse.plan", "cli", "work out how many workers a load needs at its peak"),
+        "simulate": Command(
+            "headway.cli.rehearse.simulate", "cli", "rehearse workloads under strategies on a virtual clock"
+        ),
+        "backtest": Command(
+            "headway.cli.backtesting.backtest", "cli,spark", "play recorded jobs under many candidates, on Spark"
+        ),
+        "report": Command(
+            "headway.cli.reporting.savings_report", "all", "compare the workers of today with those Headway would run"
+        ),
+        "tune": Command(
+            "headway.cli.backtesting.tune", "cli,spark", "suggest a policy for each pool from its own past, on Spark"
+        ),
+        "topology": Command(
+            "headway.cli.backtesting.topology", "cli,spark", "find job classes that should not share a queue"
+        ),
+        "seasons": Command(
+            "headway.cli.backtesting.seasons", "cli,spark", "learn what each hour of the week brings, and show it"
+        ),
+        "conformance": Command(
+            "headway.peers.conformance", "", "replay recorded answers of other autoscalers' formulas"
+        ),
+    },
 }
+"""The commands by their first word, in the order in which a stranger meets them."""
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -204,8 +193,8 @@ def _grpc_settings() -> Iterator[None]:
 def _usage() -> str:
     width = max(len(name) for name in COMMANDS)
     lines = []
-    for title, names in GROUPS.items():
-        lines += ["", f"{title}:", *(f"  {name:<{width}}  {COMMANDS[name].summary}" for name in names)]
+    for title, commands in GROUPS.items():
+        lines += ["", f"{title}:", *(f"  {name:<{width}}  {command.summary}" for name, command in commands.items())]
     ends = "`headway COMMAND --help` lists its options, `headway --version` the version."
     return "\n".join(["usage: headway COMMAND [options]", *lines, "", ends])
 
