@@ -1,67 +1,36 @@
 """Where everything of one data folder lies."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from headway.errors import Misconfigured
 
 
-@dataclass(frozen=True, slots=True)
 class DataDir:
     """The data folder of one ``headway up`` or ``headway demo``, and what is where in it."""
 
-    root: Path
-
-    @property
-    def lock(self) -> Path:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.lock = root / "parent.lock"
         """Held by the one parent that runs here."""
-        return self.root / "parent.lock"
-
-    @property
-    def children(self) -> Path:
+        self.children = root / "children.json"
         """Which processes the parent has started, for the parent after it."""
-        return self.root / "children.json"
-
-    @property
-    def restoring(self) -> Path:
+        self.restoring = root / "restoring"
         """There while a backup is put in place: half of what is here is of the backup, and half of before."""
-        return self.root / "restoring"
-
-    @property
-    def postgres(self) -> Path:
+        self.postgres = root / "postgres"
         """The embedded Postgres."""
-        return self.root / "postgres"
-
-    @property
-    def valkey(self) -> Path:
+        self.valkey = root / "valkey"
         """The embedded Valkey."""
-        return self.root / "valkey"
-
-    @property
-    def events(self) -> Path:
+        self.events = root / "events"
         """The event log."""
-        return self.root / "events"
-
-    @property
-    def checkpoint(self) -> Path:
+        self.checkpoint = root / "checkpoint"
         """The stream's checkpoint."""
-        return self.root / "checkpoint"
-
-    @property
-    def host_file(self) -> Path:
+        self.host_file = root / "host.toml"
         """The demo's own ``host.toml``."""
-        return self.root / "host.toml"
-
-    @property
-    def report_page(self) -> Path:
+        self.report_page = root / "report.html"
         """The page that the last demo ended with."""
-        return self.root / "report.html"
-
-    @property
-    def ended_report(self) -> Path:
+        self.ended_report = root / "ended.json"
         """What the dashboard shows once a demo has ended."""
-        return self.root / "ended.json"
 
     def state(self, role: str) -> Path:
         """The state folder of a role."""
