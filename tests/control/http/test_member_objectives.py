@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from control.http.conftest import NOW_S
-from headway.cli.operator.pools_table import row_of
+from headway.cli.operator.pools_table import POOLS
 from headway.control.http.overview.alerting import conditions_of
 from headway.control.http.overview.overview_builder import OverviewBuilder
 from headway.scaling.conditions.incident_rules import IncidentKey
@@ -73,7 +73,7 @@ async def test_a_queue_within_its_own_long_objective_is_not_late_by_the_pools(
     assert pool["oldest_wait"]["objective"]["target_s"] == 900.0
     assert (await client.get("/v1/health")).json()["reasons"] == []
     assert LATE not in conditions_of(await overviews.of_pools())
-    assert "74 s of 15 min (redis/bulk)" in row_of(pool), "the row of `headway top`"
+    assert POOLS.columns["longest wait"](pool) == "74 s of 15 min (redis/bulk)", "the row of `headway top`"
     metrics = (await client.get("/metrics")).text
     assert 'headway_pool_state{pool="both",state="on_time"} 1.0' in metrics
     assert f'headway_pool_oldest_wait_ratio{{pool="both"}} {74 / 900}' in metrics
@@ -91,7 +91,7 @@ async def test_a_queue_late_by_its_own_short_objective_makes_the_pool_late(
     assert (pool["state"], pool["causes"]) == ("breaching", [late])
     condition = conditions_of(await overviews.of_pools())[LATE]
     assert (condition.severity, condition.summary) == ("page", late)
-    assert "25 s of 5 s (redis/urgent)" in row_of(pool), "the row of `headway top`"
+    assert POOLS.columns["longest wait"](pool) == "25 s of 5 s (redis/urgent)", "the row of `headway top`"
     metrics = (await client.get("/metrics")).text
     assert 'headway_pool_state{pool="both",state="breaching"} 1.0' in metrics
     assert 'headway_pool_oldest_wait_ratio{pool="both"} 5.0' in metrics  # 25 s of 5 s

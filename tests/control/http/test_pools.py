@@ -10,7 +10,7 @@ import pytest
 from control.http.conftest import NOW_S
 from control.http.known_pool import ALL_FAIL, MEASURED, known_pool
 from control.http.mail_pool import mail, pool_of
-from headway.cli.operator.pools_table import COLUMNS, row_of
+from headway.cli.operator.pools_table import POOLS
 from headway.scaling.conditions.causes import state_of
 from headway.scaling.conditions.pool_facts import NoHost, WorkerCounts
 from headway.scaling.metrics.job_failures import Failures
@@ -224,7 +224,7 @@ async def test_attempts_that_are_tried_again_are_no_failures(client: httpx.Async
     assert (pool["state"], pool["causes"]) == ("on_time", [])
     failures = pool["failures"]
     assert (failures["ended_jobs"], failures["failed_jobs"], failures["retried_jobs"]) == (376, 7, 64)
-    assert row_of(pool)[COLUMNS.index("failed")] == "1 % of 376, 64 retried"
+    assert POOLS.columns["failed"](pool) == "1 % of 376, 64 retried"
     assert (await client.get("/v1/health")).json()["reasons"] == []
     metrics = (await client.get("/metrics")).text
     assert 'headway_pool_failed_jobs{pool="mail"} 7.0' in metrics
@@ -244,12 +244,12 @@ async def test_failures_of_jobs_whose_ends_nobody_reports_are_unknown(client: ht
     seed.sample("redis/mail", at_s=NOW_S - 1, waiting_jobs=0, oldest_age_s=0.0, **about)
     pool = await pool_of(client)
     assert pool["failures"] is None
-    assert row_of(pool)[COLUMNS.index("failed")] == "unknown"
+    assert POOLS.columns["failed"](pool) == "unknown"
     (queue,) = (await client.get("/v1/queues")).json()["queues"]
     assert queue["failures"] is None
     assert "headway_pool_failed_jobs{" not in (await client.get("/metrics")).text
     seed.sample("redis/mail", at_s=NOW_S - 1, waiting_jobs=0, oldest_age_s=0.0, **{**about, "reports_ends": True})
-    assert row_of(await pool_of(client))[COLUMNS.index("failed")] == "none ended"
+    assert POOLS.columns["failed"](await pool_of(client)) == "none ended"
 
 
 async def test_workers_that_only_end_too_early_outrank_on_time(client: httpx.AsyncClient, seed: Seed) -> None:
@@ -508,4 +508,4 @@ async def test_what_may_wait_in_the_hands_of_workers_shows_in_queues_and_pools(
     (queue,) = (await client.get("/v1/queues")).json()["queues"]
     for row in (shown, queue):
         assert (row["is_wait_known"], row["metrics"]["oldest_age_s"]) == (False, None)
-    assert row_of(shown)[COLUMNS.index("waiting")] == "0 +unknown reserved"
+    assert POOLS.columns["waiting"](shown) == "0 +unknown reserved"

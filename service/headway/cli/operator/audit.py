@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli.api_client import Api, connected
-from headway.cli.operator.report_tables import audit_table
+from headway.cli.operator.report_tables import AUDIT
 from headway.cli.terminal.printing import say_json
 from headway.cli.terminal.screen import output
 from headway.cli.terminal.units import moment_s
@@ -50,7 +50,7 @@ def audit(
             for act in acts:
                 say_json(act, indent=None)
             return
-        output().print(audit_table({"acts": acts}))
+        output().print(AUDIT({"acts": acts}))
 
 
 def _acts(api: Api, query: dict[str, Any], *, limit: int | None) -> Iterator[dict[str, Any]]:

@@ -14,12 +14,15 @@ from headway.cli.operator.pools_table import running_of
 from headway.cli.operator.queue import queues_of
 from headway.cli.terminal.cells import (
     UNKNOWN,
+    Columns,
+    age,
     ago,
     count,
     duration,
     evidence,
     failed,
     in_flight,
+    listed,
     longest_wait,
     mib,
     rate,
@@ -135,14 +138,13 @@ def _now(pool: Body | None) -> Iterator[tuple[str, str]]:
     if pool is None:
         return
     yield "state", STATES.get(pool["state"], pool["state"])
-    reported = UNKNOWN if pool["reported_age_s"] is None else f"{duration(pool['reported_age_s'])} ago"
+    reported = age(pool["reported_age_s"], unknown=UNKNOWN)
     whose = "by the broker; Headway starts and stops none" if pool["mode"] == "recommend" else ""
     yield "running", f"{running_of(pool)} {whose}" if whose else f"{running_of(pool)}, as agents reported {reported}"
-    measured = UNKNOWN if pool["measured_age_s"] is None else f"{duration(pool['measured_age_s'])} ago"
     metrics = pool["metrics"]
     pickup = f"p50 {duration(metrics['pickup_p50_s'])}, {within(metrics, pool['objective'])}"
     window = f"over {duration(pool['objective']['window_s'])}"
-    yield WITHIN, f"{pickup} {window}, measured {measured}"
+    yield WITHIN, f"{pickup} {window}, measured {age(pool['measured_age_s'], unknown=UNKNOWN)}"
     yield "failed", failed(pool["failures"])
     for cause in pool["causes"]:
         yield "wrong", cause
@@ -176,11 +178,69 @@ def _reported_by(sources: Sequence[Body], name: str) -> str:
 
 
 def _of_queues(queues: Sequence[Body], metrics: Body) -> Iterator[Part]:
-    yield depths(queues)
-    yield windows_table(metrics["windows"])
+    """How it stands in each queue, then each window and each job class."""
+    yield listed(QUEUES, queues, empty="none of its queues has been seen")
+    windows = metrics["windows"]
+    yield table(
+        ("", *map(duration, WINDOWS_S)),
+        ((name, *(written(window[figure]) for window in windows)) for name, (figure, written) in FIGURES.items()),
+        empty="nothing has been measured",
+    )
     yield Text(f"measured until {ago(metrics['until_s'])}", style="dim")
-    yield from above_whole(metrics["windows"])
-    yield from _classes(metrics["job_classes"])
+    if any((window["utilization"] or 0.0) > 1 for window in windows):
+        yield paragraph(
+            "* above 100 %: a job counts in the window in which it ends with all the time that it ran, and slots "
+            "that ran for a moment between two decisions are not counted.",
+            DESCRIBE_COLUMNS,
+        )
+    if metrics["job_classes"]:
+        yield listed(JOB_CLASSES, metrics["job_classes"], empty="")
+
+
+def _share(value: float | None) -> str:
+    """A part of a whole, in per cent."""
+    return UNKNOWN if value is None else f"{100 * value:.1f} %"
+
+
+def _utilized(value: float | None) -> str:
+    """A part of the slots; more than all of them has a star, and a note below the table."""
+    return _share(value) if value is None or value <= 1 else f"{_share(value)} *"
+
+
+QUEUES: Columns = {
+    "queue": lambda row: row["queue"],
+    "waiting": waiting,
+    LONGEST_WAIT: longest_wait,
+    IN_FLIGHT: lambda row: in_flight(row["metrics"]),
+    "delayed": lambda row: count(row["metrics"]["delayed_jobs"]),
+    "read": lambda row: age(row["sample_age_s"]),
+}
+FIGURES: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "arriving": ("arrival_rate_per_s", rate),
+    "started": ("start_rate_per_s", rate),
+    "done": ("completion_rate_per_s", rate),
+    "failed": ("failure_share", _share),
+    "tried again": ("retry_share", _share),
+    "50 % within": ("pickup_p50_s", duration),
+    "95 % within": ("pickup_p95_s", duration),
+    "99 % within": ("pickup_p99_s", duration),
+    "all within": ("pickup_max_s", duration),
+    "service mean": ("service_time_s", duration),
+    "service p95": ("service_p95_s", duration),
+    "service p99": ("service_p99_s", duration),
+    "slots in use": ("busy_slots", lambda value: UNKNOWN if value is None else f"{value:.1f}"),
+    "utilization": ("utilization", _utilized),
+}
+"""What is shown of a window, a column a window, the shortest first: its name, the figure and how it is written."""
+JOB_CLASSES: Columns = {
+    "job class": lambda row: row["job_class"],
+    "arriving": lambda row: rate(row["window"]["arrival_rate_per_s"]),
+    "service mean": lambda row: duration(row["window"]["service_time_s"]),
+    "service p95": lambda row: duration(row["window"]["service_p95_s"]),
+    "50 % within": lambda row: duration(row["window"]["pickup_p50_s"]),
+    "95 % within": lambda row: duration(row["window"]["pickup_p95_s"]),
+    "failed": lambda row: _share(row["window"]["failure_share"]),
+}
 
 
 def _no_orders(epoch_ahead: int | None) -> str:
@@ -201,7 +261,7 @@ def _of_host(known: Body) -> Iterator[Part]:
         ("host", row["name"]),
         ("state", said),
         ("why", reason),
-        ("reported", "never" if row["reported_at_s"] is None else ago(row["reported_at_s"])),
+        ("reported", ago(row["reported_at_s"])),
         ("orders", _no_orders(row["epoch_ahead"])),
         ("agent", row["agent_version"]),
         ("labels", ", ".join(f"{key}={value}" for key, value in row["labels"].items())),
@@ -212,36 +272,30 @@ def _of_host(known: Body) -> Iterator[Part]:
         ("killed while busy", ", ".join(f"{workers} of {pool}" for pool, workers in row["forced_workers"].items())),
     )
     failing = set(row["failing_templates"])
-    yield table(
-        ("template", "slots", "cpu cores", "memory", "start-up", ""),
-        (
-            (
-                each["name"],
-                str(each["slots"]),
-                f"{each['cpu_cores']:g}",
-                mib(each["memory_bytes"]),
-                duration(each["start_up_s"]),
-                "fails" if each["name"] in failing else "",
-            )
-            for each in row["templates"]
-        ),
+    yield listed(
+        {
+            "template": lambda each: each["name"],
+            "slots": lambda each: str(each["slots"]),
+            "cpu cores": lambda each: f"{each['cpu_cores']:g}",
+            "memory": lambda each: mib(each["memory_bytes"]),
+            "start-up": lambda each: duration(each["start_up_s"]),
+            "": lambda each: "fails" if each["name"] in failing else "",
+        },
+        row["templates"],
         empty="no templates: its host.toml names none",
     )
-    yield table(
-        ("worker", "pool", "pid", "state", "for", "busy for", "evidence", "memory"),
-        (
-            (
-                each["worker_id"],
-                each["pool"],
-                str(each["pid"]),
-                worker_state(each),
-                _since(each["started_at_s"]),
-                _busy(each),
-                evidence(each),
-                UNKNOWN if each["memory_bytes"] is None else mib(each["memory_bytes"]),
-            )
-            for each in row["workers"]
-        ),
+    yield listed(
+        {
+            "worker": lambda each: each["worker_id"],
+            "pool": lambda each: each["pool"],
+            "pid": lambda each: str(each["pid"]),
+            "state": worker_state,
+            "for": lambda each: _since(each["started_at_s"]),
+            "busy for": _busy,
+            "evidence": evidence,
+            "memory": lambda each: mib(each["memory_bytes"]),
+        },
+        row["workers"],
         empty="it runs no worker",
     )
 
@@ -250,7 +304,7 @@ def _since(at_s: float) -> str:
     return duration(max(0.0, time.time() - at_s))
 
 
-def _busy(worker: Body) -> str:
+def _busy(worker: Mapping[str, Any]) -> str:
     if worker["is_busy"] is None:
         return UNKNOWN
     return _since(worker["busy_since_s"]) if worker["busy_since_s"] is not None else "yes" if worker["is_busy"] else "-"
@@ -265,93 +319,6 @@ def facts(*rows: tuple[str, str]) -> Table:
         if value:
             shown.add_row(name, Text(value))
     return shown
-
-
-def depths(rows: Sequence[Body]) -> Table | str:
-    """How it stands in each queue."""
-    return table(
-        ("queue", "waiting", LONGEST_WAIT, IN_FLIGHT, "delayed", "read"),
-        (
-            (
-                row["queue"],
-                waiting(row),
-                longest_wait(row),
-                in_flight(row["metrics"]),
-                count(row["metrics"]["delayed_jobs"]),
-                "never" if row["sample_age_s"] is None else f"{duration(row['sample_age_s'])} ago",
-            )
-            for row in rows
-        ),
-        empty="none of its queues has been seen",
-    )
-
-
-FIGURES: Mapping[str, tuple[str, Callable[[Any], str]]] = {
-    "arriving": ("arrival_rate_per_s", rate),
-    "started": ("start_rate_per_s", rate),
-    "done": ("completion_rate_per_s", rate),
-    "failed": ("failure_share", lambda value: share(value)),
-    "tried again": ("retry_share", lambda value: share(value)),
-    "50 % within": ("pickup_p50_s", duration),
-    "95 % within": ("pickup_p95_s", duration),
-    "99 % within": ("pickup_p99_s", duration),
-    "all within": ("pickup_max_s", duration),
-    "service mean": ("service_time_s", duration),
-    "service p95": ("service_p95_s", duration),
-    "service p99": ("service_p99_s", duration),
-    "slots in use": ("busy_slots", lambda value: UNKNOWN if value is None else f"{value:.1f}"),
-    "utilization": ("utilization", lambda value: utilized(value)),
-}
-"""What is shown of a window: its name, the figure and how it is written."""
-
-
-def windows_table(windows: Sequence[Body]) -> Table | str:
-    """A column a window, the shortest first."""
-    return table(
-        ("", *map(duration, WINDOWS_S)),
-        ((name, *(written(window[figure]) for window in windows)) for name, (figure, written) in FIGURES.items()),
-        empty="nothing has been measured",
-    )
-
-
-def above_whole(windows: Sequence[Body]) -> Iterator[Part]:
-    """Why more slots than there were seem to have been in use, where they do."""
-    if any((window["utilization"] or 0.0) > 1 for window in windows):
-        yield paragraph(
-            "* above 100 %: a job counts in the window in which it ends with all the time that it ran, and slots "
-            "that ran for a moment between two decisions are not counted.",
-            DESCRIBE_COLUMNS,
-        )
-
-
-def _classes(rows: Sequence[Body]) -> Iterator[Part]:
-    if rows:
-        yield table(
-            ("job class", "arriving", "service mean", "service p95", "50 % within", "95 % within", "failed"),
-            (
-                (
-                    row["job_class"],
-                    rate(row["window"]["arrival_rate_per_s"]),
-                    duration(row["window"]["service_time_s"]),
-                    duration(row["window"]["service_p95_s"]),
-                    duration(row["window"]["pickup_p50_s"]),
-                    duration(row["window"]["pickup_p95_s"]),
-                    share(row["window"]["failure_share"]),
-                )
-                for row in rows
-            ),
-            empty="",
-        )
-
-
-def utilized(value: float | None) -> str:
-    """A part of the slots; more than all of them has a star, and a note below the table."""
-    return share(value) if value is None or value <= 1 else f"{share(value)} *"
-
-
-def share(value: float | None) -> str:
-    """A part of a whole, in per cent."""
-    return UNKNOWN if value is None else f"{100 * value:.1f} %"
 
 
 READERS: Mapping[Kind, Callable[[Api, str], Body]] = {Kind.POOL: _pool, Kind.QUEUE: _queue, Kind.HOST: _host}

@@ -14,13 +14,13 @@ from rich.live import Live
 from rich.table import Table
 
 from headway.cli.api_client import Api, connected, path_of
-from headway.cli.operator import wide_columns
 from headway.cli.operator.completion import names
-from headway.cli.operator.pools_table import pools_table
+from headway.cli.operator.pools_table import POOLS
 from headway.cli.operator.queue import queues_of
-from headway.cli.operator.report_tables import alerts_table, audit_table, slo_table
-from headway.cli.operator.tables import decisions, health, hosts, profiles, queues, wanted, workers
+from headway.cli.operator.report_tables import ALERTS, AUDIT, slo_table
+from headway.cli.operator.tables import DECISIONS, HOSTS, PROFILES, QUEUES, WORKERS, health, wanted
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
+from headway.cli.terminal.cells import Listing, Row
 from headway.cli.terminal.live_behaviour import behaviour
 from headway.cli.terminal.printing import say_json, say_text
 from headway.cli.terminal.screen import Text, output
@@ -93,30 +93,20 @@ def get(
         _watch(lambda: _listing(what, form, asked()))
 
 
-LISTINGS: dict[What, Callable[[dict[str, Any]], Table | str]] = {
-    What.PROFILES: profiles,
-    What.POOLS: pools_table,
-    What.QUEUES: queues,
-    What.HOSTS: hosts,
-    What.WORKERS: workers,
+LISTINGS: Mapping[What, Listing | Callable[[Row], Table | str]] = {
+    What.PROFILES: PROFILES,
+    What.POOLS: POOLS,
+    What.QUEUES: QUEUES,
+    What.HOSTS: HOSTS,
+    What.WORKERS: WORKERS,
     What.WANTED: wanted,
-    What.DECISIONS: decisions,
-    What.ALERTS: alerts_table,
+    What.DECISIONS: DECISIONS,
+    What.ALERTS: ALERTS,
     What.SLO: slo_table,
-    What.AUDIT: audit_table,
+    What.AUDIT: AUDIT,
     What.BEHAVIOUR: behaviour,
     What.HEALTH: health,
 }
-
-WIDE: Mapping[What, Callable[[dict[str, Any]], Table | str]] = {
-    What.POOLS: partial(pools_table, wide=wide_columns.POOLS),
-    What.QUEUES: partial(queues, wide=wide_columns.QUEUES),
-    What.HOSTS: partial(hosts, wide=wide_columns.HOSTS),
-    What.WORKERS: partial(workers, wide=wide_columns.WORKERS),
-    What.DECISIONS: partial(decisions, wide=wide_columns.DECISIONS),
-    What.ALERTS: partial(alerts_table, wide=wide_columns.ALERTS),
-}
-"""Of the others, the usual table shows all that there is."""
 
 # What is answered as it is, with nothing to choose by.
 WHOLE = {
@@ -136,14 +126,15 @@ def _print(what: What, form: Form, answer: dict[str, Any]) -> None:
 
             say_text(yaml.safe_dump(answer, sort_keys=False))
         case Form.CSV:
-            _print_csv(LISTINGS[what](answer))
+            _print_csv(_listing(what, form, answer))
         case _:
             output().print(_listing(what, form, answer))
 
 
-def _listing(what: What, form: Form, answer: dict[str, Any]) -> Table | str:
-    listings = {**LISTINGS, **WIDE} if form is Form.WIDE else LISTINGS
-    return listings[what](answer)
+def _listing(what: What, form: Form, answer: Row) -> Table | str:
+    listing = LISTINGS[what]
+    # Of the others, the usual table shows all that there is.
+    return listing(answer, is_wide=form is Form.WIDE) if isinstance(listing, Listing) else listing(answer)
 
 
 def _print_csv(listing: Table | str) -> None:

@@ -1,15 +1,13 @@
 """Every pool as a row, those that need attention first."""
 
 import math
-from typing import Any
-
-from rich.table import Table
 
 from headway.cli.terminal.cells import (
-    NOTHING_BESIDE,
     UNKNOWN,
-    Columns,
-    beside,
+    Listing,
+    Row,
+    age,
+    ago,
     count,
     duration,
     failed,
@@ -17,7 +15,6 @@ from headway.cli.terminal.cells import (
     longest_wait,
     objective_text,
     rate,
-    table,
     waiting,
     within,
 )
@@ -25,84 +22,36 @@ from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WANTED,
 from headway.cli.terminal.mode_labels import held_jobs
 from headway.scaling.conditions.condition_table import URGENCIES
 
-Body = dict[str, Any]
 
-COLUMNS = (
-    "pool",
-    "state",
-    "workers",
-    WANTED,
-    "waiting",
-    LONGEST_WAIT,
-    "objective",
-    "p50",
-    WITHIN,
-    "failed",
-    IN_FLIGHT,
-    "arriving",
-    "as of",
-    "because",
-)
-
-
-def pools_table(answer: Body, wide: Columns = NOTHING_BESIDE) -> Table | str:
-    """The pools of an answer of `GET /v1/pools`, with the columns ``wide`` beside the usual ones."""
-    pools = sorted(answer["pools"], key=lambda pool: (*(-part for part in urgency(pool)), pool["pool"]))
-    rows = ((*row_of(pool), *beside(wide, pool)) for pool in pools)
-    return table((*COLUMNS, *wide), rows, empty="no profiles: write one and run `headway apply profiles.yaml`")
-
-
-def row_of(pool: Body) -> tuple[str, ...]:
-    """What is shown of a pool."""
-    metrics, objective = pool["metrics"], pool["objective"]
-    return (
-        pool["pool"],
-        state_of(pool),
-        running_of(pool),
-        target_of(pool),
-        waiting(pool),
-        # Where queues have their own objectives, of the queue that is nearest to its own.
-        _judged(pool, pool["oldest_wait"]) or longest_wait(pool),
-        objective_text(objective),
-        duration(metrics["pickup_p50_s"]),
-        started_within(pool),
-        failed(pool["failures"]),
-        in_flight(metrics),
-        rate(metrics["arrival_rate_per_s"]),
-        as_of(pool),
-        pool["binding_label"] or "-",
-    )
-
-
-def state_of(pool: Body) -> str:
+def state_of(pool: Row) -> str:
     """The word for a pool; of one whose jobs wait for the end of a pause, that they do."""
     if pool["state"] == "unmeasured" and held_jobs(pool):
         return "paused, jobs wait"
     return STATES.get(pool["state"], pool["state"])
 
 
-def urgency(pool: Body) -> tuple[int, float]:
+def urgency(pool: Row) -> tuple[int, float]:
     """How much attention a pool needs: by its state, then by how much of its objective the oldest job has used up."""
     oldest = pool["oldest_wait"]
     used = 0.0 if oldest is None else oldest["wait_s"] / oldest["objective"]["target_s"]
     return URGENCIES.get(pool["state"], 0), used
 
 
-def started_within(pool: Body) -> str:
+def started_within(pool: Row) -> str:
     """The pickup time that the objective is about; where queues have their own, of the queue nearest to its own."""
     pickup = pool["pickup_wait"]
     judged = _judged(pool, pickup)
     return f"p{pickup['objective']['percentile']:g} {judged}" if judged else within(pool["metrics"], pool["objective"])
 
 
-def _judged(pool: Body, wait: Body | None) -> str | None:
+def _judged(pool: Row, wait: Row | None) -> str | None:
     """A wait beside the objective of its queue; ``None`` where every queue has that of the pool, or none is known."""
     if wait is None or not pool["member_objectives"]:
         return None
     return f"{duration(wait['wait_s'])} of {duration(wait['objective']['target_s'])} ({wait['queue']})"
 
 
-def as_of(pool: Body) -> str:
+def as_of(pool: Row) -> str:
     """How old the oldest of what is shown is, and what that is where it is old."""
     ages = {
         "read": pool["sample_age_s"],
@@ -112,16 +61,16 @@ def as_of(pool: Body) -> str:
     if pool["mode"] == "recommend":
         del ages["reported"]  # the broker lists its workers, where the queues are read
     oldest = max(ages, key=lambda name: math.inf if ages[name] is None else ages[name])
-    return f"{oldest}: {UNKNOWN}" if ages[oldest] is None else f"{duration(ages[oldest])} ago"
+    return age(ages[oldest], unknown=f"{oldest}: {UNKNOWN}")
 
 
-def target_of(pool: Body) -> str:
+def target_of(pool: Row) -> str:
     """The workers that are wanted, and whether that is advice only."""
     is_advice = pool["mode"] == "recommend" and pool["target_workers"] is not None
     return f"{pool['target_workers']} (advice)" if is_advice else count(pool["target_workers"])
 
 
-def running_of(pool: Body) -> str:
+def running_of(pool: Row) -> str:
     """The workers that run, and those that are on their way or out of sight.
 
     Agents report them; where Headway only recommends, the broker lists them.
@@ -137,3 +86,37 @@ def running_of(pool: Body) -> str:
         if pool[name]:
             text += f" +{pool[name]} {what}"
     return text
+
+
+POOLS = Listing(
+    rows="pools",
+    columns={
+        "pool": lambda pool: pool["pool"],
+        "state": state_of,
+        "workers": running_of,
+        WANTED: target_of,
+        "waiting": waiting,
+        # Where queues have their own objectives, of the queue that is nearest to its own.
+        LONGEST_WAIT: lambda pool: _judged(pool, pool["oldest_wait"]) or longest_wait(pool),
+        "objective": lambda pool: objective_text(pool["objective"]),
+        "p50": lambda pool: duration(pool["metrics"]["pickup_p50_s"]),
+        WITHIN: started_within,
+        "failed": lambda pool: failed(pool["failures"]),
+        IN_FLIGHT: lambda pool: in_flight(pool["metrics"]),
+        "arriving": lambda pool: rate(pool["metrics"]["arrival_rate_per_s"]),
+        "as of": as_of,
+        "because": lambda pool: pool["binding_label"] or "-",
+    },
+    wide={
+        "queues": lambda pool: ", ".join(pool["queues"]),
+        "template": lambda pool: pool["template"],
+        "bounds": lambda pool: f"{pool['workers_min']}..{pool['workers_max']}",
+        "mode": lambda pool: pool["mode"].replace("_", " "),
+        "draining": lambda pool: count(pool["draining_workers"]),
+        "predicted": lambda pool: duration(pool["predicted_pickup_s"]),
+        "decided": lambda pool: ago(pool["decided_at_s"]),
+        "wrong": lambda pool: "; ".join(pool["causes"]) or "-",
+    },
+    order=lambda pool: (*(-part for part in urgency(pool)), pool["pool"]),
+    empty="no profiles: write one and run `headway apply profiles.yaml`",
+)

@@ -3,55 +3,40 @@
 import json
 import math
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.table import Table
 
 from headway.cli.terminal.cells import (
-    NOTHING_BESIDE,
     UNKNOWN,
-    Columns,
+    Listing,
+    Row,
     ago,
-    beside,
     count,
     duration,
+    listed,
+    moment,
     objective_text,
-    table,
 )
 
 
-def slo_table(answer: dict[str, Any]) -> Table | str:
+def slo_table(answer: Row) -> Table | str:
     """How each pool kept its objective over the range, and what its workers took beside a pool of fixed size."""
     days = (answer["until_s"] - answer["from_s"]) / 86_400
-    return table(
-        (
-            "pool",
-            "objective",
-            f"in time, {days:g} days",
-            "jobs",
-            "late",
-            "budget left",
-            "worker-hours",
-            "cost",
-            "fixed size",
-            "its cost",
-        ),
-        (
-            (
-                row["pool"],
-                objective_text(row["objective"]),
-                _percent(row["attainment"]),
-                count(row["jobs"]),
-                count(row["late_jobs"]),
-                _percent(row["budget_left"]),
-                _amount(row["worker_hours"]),
-                _amount(row["cost"]),
-                _amount(row["static_worker_hours"]),
-                _amount(row["static_cost"]),
-            )
-            for row in answer["pools"]
-        ),
+    return listed(
+        {
+            "pool": lambda row: row["pool"],
+            "objective": lambda row: objective_text(row["objective"]),
+            f"in time, {days:g} days": lambda row: _percent(row["attainment"]),
+            "jobs": lambda row: count(row["jobs"]),
+            "late": lambda row: count(row["late_jobs"]),
+            "budget left": lambda row: _percent(row["budget_left"]),
+            "worker-hours": lambda row: _amount(row["worker_hours"]),
+            "cost": lambda row: _amount(row["cost"]),
+            "fixed size": lambda row: _amount(row["static_worker_hours"]),
+            "its cost": lambda row: _amount(row["static_cost"]),
+        },
+        answer["pools"],
         empty="no profiles: write one and run `headway apply profiles.yaml`",
     )
 
@@ -66,34 +51,14 @@ def _amount(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:,.1f}"
 
 
-def alerts_table(answer: dict[str, Any], wide: Columns = NOTHING_BESIDE) -> Table | str:
-    """Incidents, those that began last first."""
-    return table(
-        ("since", "severity", "about", "what is wrong", "what to do", "until", *wide),
-        (
-            (
-                ago(row["since_s"]),
-                row["severity"],
-                _about(row),
-                row["summary"],
-                row["action"],
-                _until(row),
-                *beside(wide, row),
-            )
-            for row in answer["alerts"]
-        ),
-        empty="no alert goes on: `headway get alerts --all` lists those that have ended",
-    )
-
-
-def _about(row: dict[str, Any]) -> str:
+def about(alert: Row) -> str:
     """The pool or the host that an incident is about."""
-    if row["pool"] is not None:
-        return f"pool {row['pool']}"
-    return "the installation" if row["host"] is None else f"host {row['host']}"
+    if alert["pool"] is not None:
+        return f"pool {alert['pool']}"
+    return "the installation" if alert["host"] is None else f"host {alert['host']}"
 
 
-def _until(row: dict[str, Any]) -> str:
+def _until(row: Row) -> str:
     """When an incident ended, or that it goes on, and for how long it is to disturb nobody."""
     if row["until_s"] is not None:
         return ago(row["until_s"])
@@ -103,23 +68,37 @@ def _until(row: dict[str, Any]) -> str:
     return f"goes on, silenced for {duration(max(0.0, silenced_until_s - time.time()))}"
 
 
-def audit_table(answer: dict[str, Any]) -> Table | str:
-    """Lines of the audit log, newest first."""
-    return table(
-        ("when", "who", "from", "did", "to", "what changed"),
-        (
-            (
-                datetime.fromtimestamp(act["at_s"], tz=UTC).strftime("%Y-%m-%d %H:%M:%SZ"),
-                act["actor"],
-                act["address"] or "-",
-                act["action"],
-                act["subject"],
-                change_text(act["before"], act["after"]),
-            )
-            for act in answer["acts"]
-        ),
-        empty="nothing of that is in the audit log",
-    )
+ALERTS = Listing(
+    rows="alerts",
+    columns={
+        "since": lambda row: ago(row["since_s"]),
+        "severity": lambda row: row["severity"],
+        "about": about,
+        "what is wrong": lambda row: row["summary"],
+        "what to do": lambda row: row["action"],
+        "until": _until,
+    },
+    wide={
+        "rule": lambda row: row["rule"] if row["kind"] is None else f"{row['rule']}, {row['kind']}",
+        "id": lambda row: row["id"],
+    },
+    empty="no alert goes on: `headway get alerts --all` lists those that have ended",
+)
+"""Incidents, those that began last first."""
+
+AUDIT = Listing(
+    rows="acts",
+    columns={
+        "when": lambda act: moment(act["at_s"]),
+        "who": lambda act: act["actor"],
+        "from": lambda act: act["address"] or "-",
+        "did": lambda act: act["action"],
+        "to": lambda act: act["subject"],
+        "what changed": lambda act: change_text(act["before"], act["after"]),
+    },
+    empty="nothing of that is in the audit log",
+)
+"""Lines of the audit log, newest first."""
 
 
 def change_text(before: Any, after: Any) -> str:

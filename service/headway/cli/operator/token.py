@@ -2,13 +2,12 @@
 
 import time
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from headway.cli.api_client import path_of, sent
-from headway.cli.terminal.cells import ago, table
+from headway.cli.terminal.cells import Listing, Row, ago
 from headway.cli.terminal.cells import duration as length
 from headway.cli.terminal.printing import say
 from headway.cli.terminal.screen import output
@@ -75,7 +74,7 @@ def create(
 def list_all() -> None:
     """List the tokens that are valid or expired lately, and warn of those that end. Their secrets are kept nowhere."""
     answer = sent("GET", "/v1/tokens")
-    output().print(tokens(answer))
+    output().print(TOKENS(answer))
     ending = [row["name"] for row in answer["tokens"] if row["role"] != "join" and row["state"] != "valid"]
     if ending:
         say(
@@ -92,26 +91,7 @@ def revoke(name: Annotated[str, typer.Argument(metavar="NAME", help="As `headway
     say(f"revoked {name} at {answer['at']}")
 
 
-def tokens(answer: dict[str, Any]) -> Table | str:
-    """Tokens that are valid or expired lately, newest first."""
-    return table(
-        ("token", "role", "made by", "valid for", "first used", "lets in"),
-        (
-            (
-                row["name"],
-                row["role"],
-                row["created_by"],
-                _valid_for(row),
-                "never" if row["first_used_at_s"] is None else ago(row["first_used_at_s"]),
-                _lets_in(row),
-            )
-            for row in answer["tokens"]
-        ),
-        empty="no tokens: make one with `headway token create`",
-    )
-
-
-def _valid_for(row: dict[str, Any]) -> str:
+def _valid_for(row: Row) -> str:
     """How long a token is valid yet, with a word of warning where that is not long."""
     if row["expires_at_s"] is None:
         return "ever"
@@ -121,9 +101,24 @@ def _valid_for(row: dict[str, Any]) -> str:
     return f"{left}: expires soon" if row["state"] == "expires_soon" else left
 
 
-def _lets_in(row: dict[str, Any]) -> str:
+def _lets_in(row: Row) -> str:
     """How many hosts a join token lets in, and what these may say of themselves; empty of other tokens."""
     if row["uses_left"] is None:
         return ""
     bounds = [f"{what} {', '.join(row[what]) or 'none'}" for what in ("templates", "labels") if row[what] is not None]
     return "; ".join([f"{row['uses_left']} × {row['host'] or 'any host'}", *bounds])
+
+
+TOKENS = Listing(
+    rows="tokens",
+    columns={
+        "token": lambda row: row["name"],
+        "role": lambda row: row["role"],
+        "made by": lambda row: row["created_by"],
+        "valid for": _valid_for,
+        "first used": lambda row: ago(row["first_used_at_s"]),
+        "lets in": _lets_in,
+    },
+    empty="no tokens: make one with `headway token create`",
+)
+"""Tokens that are valid or expired lately, newest first."""

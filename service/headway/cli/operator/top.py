@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 
 from headway.cli.api_client import Api, connected
-from headway.cli.operator.pools_table import pools_table
+from headway.cli.operator.pools_table import POOLS
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.terminal.cells import UNKNOWN, is_wait_known
 from headway.cli.terminal.screen import Text, output
@@ -68,7 +68,7 @@ def picture(api: Api) -> RenderableType:
     running = total([pool["running_workers"] for pool in pools], "worker")
     return Group(
         Text(f"{at}: {counted(len(pools), 'pool')}, {running}, {waiting_jobs(pools)}"),
-        pools_table(answer),
+        POOLS(answer),
         *(Text(sentence, style="red") for sentence in wrong(answer)),
     )
 

@@ -3,7 +3,8 @@
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from rich.table import Table
@@ -11,9 +12,9 @@ from rich.table import Table
 from headway.cli.terminal.screen import Text, lined
 
 UNKNOWN = "unknown"
-Columns = Mapping[str, Callable[[Mapping[str, Any]], str]]
-"""What is shown of a row beside the usual: under which name, and how it is read from the row."""
-NOTHING_BESIDE: Columns = MappingProxyType({})
+Row = Mapping[str, Any]
+Columns = Mapping[str, Callable[[Row], str]]
+"""The columns of a table: their names, and how the cell of a row is read."""
 
 EVENTS_FROM_S = 600.0  # who has reported no event for longer than others has given way to them
 
@@ -28,6 +29,30 @@ def table(names: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, empty: str
     return shown if shown.row_count else empty
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A table of rows that the API answers."""
+
+    rows: str
+    """Their key in the answer."""
+    columns: Columns
+    wide: Columns = field(default_factory=dict)
+    """The columns that `-o wide` adds."""
+    order: Callable[[Row], Any] = lambda _: 0
+    """What rows are sorted by; the order of the answer unless said."""
+    empty: str
+
+    def __call__(self, answer: Row, *, is_wide: bool = False) -> Table | str:
+        """The table of ``answer``; ``empty`` where it has no rows."""
+        columns = {**self.columns, **self.wide} if is_wide else self.columns
+        return listed(columns, sorted(answer[self.rows], key=self.order), empty=self.empty)
+
+
+def listed(columns: Columns, rows: Iterable[Row], *, empty: str) -> Table | str:
+    """A line per row; ``empty`` where there are none."""
+    return table(tuple(columns), (tuple(read(row) for read in columns.values()) for row in rows), empty=empty)
+
+
 def figures_table(first: Iterable[str], figures: Iterable[str]) -> Table:
     """An empty table: columns of text, then columns of figures.
 
@@ -40,11 +65,6 @@ def figures_table(first: Iterable[str], figures: Iterable[str]) -> Table:
     for name in figures:
         shown.add_column(lined(*name.replace("-", " ").split(" ", 1)), justify="right", no_wrap=True)
     return shown
-
-
-def beside(wide: Columns, row: Mapping[str, Any]) -> tuple[str, ...]:
-    """The cells of ``row`` in the columns ``wide``."""
-    return tuple(cell(row) for cell in wide.values())
 
 
 def count(value: int | None) -> str:
@@ -133,17 +153,29 @@ def failed(failures: Mapping[str, Any] | None) -> str:
     return f"{math.floor(100 * failures['share'])} % of {failures['ended_jobs']}{retried}"
 
 
-def ago(at_s: float) -> str:
-    """How long before now a moment was."""
-    return f"{duration(float(max(0, round(time.time() - at_s))))} ago"
+def ago(at_s: float | None) -> str:
+    """How long before now a moment was; never, if there was none."""
+    return age(None if at_s is None else float(max(0, round(time.time() - at_s))))
 
 
-def mib(value: int) -> str:
+def age(age_s: float | None, *, unknown: str = "never") -> str:
+    """How long before now something happened, which was ``age_s`` ago."""
+    return unknown if age_s is None else f"{duration(age_s)} ago"
+
+
+def moment(at_s: float) -> str:
+    """A moment in UTC, to the second."""
+    return datetime.fromtimestamp(at_s, tz=UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def mib(value: int | None) -> str:
     """Bytes of memory."""
+    if value is None:
+        return UNKNOWN
     return f"{value / 2**30:.1f} GiB" if value >= 2**30 else f"{value / 2**20:.0f} MiB"
 
 
-def evidence(row: dict[str, Any]) -> str:
+def evidence(row: Row) -> str:
     """Who says whether a worker is busy, and how long ago that was so."""
     if row["is_busy"] is None or row["activity_source"] is None:
         return "none"

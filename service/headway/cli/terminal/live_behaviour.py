@@ -1,10 +1,8 @@
 """How a pool behaves live, and how far predictions of it were off, as text for a terminal."""
 
-from typing import Any
-
 from rich.table import Table
 
-from headway.cli.terminal.cells import UNKNOWN, table
+from headway.cli.terminal.cells import UNKNOWN, Row, table
 
 ROWS = (
     ("start_up", "start-up, from spawn to ready"),
@@ -19,7 +17,7 @@ ROWS = (
 )
 
 
-def behaviour(answer: dict[str, Any]) -> Table | str:
+def behaviour(answer: Row) -> Table | str:
     """How a pool behaves; what was not measured is unknown."""
     rows = [(label, *_spread(answer[name])) for name, label in ROWS]
     rows.insert(1, ("CPU seconds of a start", _seconds(answer["start_up_cpu_s"]), "", ""))
@@ -29,7 +27,7 @@ def behaviour(answer: dict[str, Any]) -> Table | str:
     return table(("what", "median", "95 %", "observations"), rows, empty="nothing was measured yet")
 
 
-def predicted(prediction: dict[str, Any] | None) -> str:
+def predicted(prediction: Row | None) -> str:
     """One sentence on how far the predictions of a pool were off."""
     if prediction is None:
         return "No prediction of the last hour could be compared with what came."
@@ -41,7 +39,7 @@ def predicted(prediction: dict[str, Any] | None) -> str:
     )
 
 
-def _spread(spread: dict[str, Any] | None) -> tuple[str, str, str]:
+def _spread(spread: Row | None) -> tuple[str, str, str]:
     if spread is None:
         return UNKNOWN, "", ""
     return _seconds(spread["p50_s"]), _seconds(spread["p95_s"]), str(spread["count"])

@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from headway.cli.api_client import Api, connected
 from headway.cli.operator.completion import names
 from headway.cli.operator.events.sources import Event, events_of
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
+from headway.cli.terminal.cells import moment
 from headway.cli.terminal.printing import say, say_json
 from headway.cli.terminal.units import moment_s
 from headway.cli.typer_app import main_of
@@ -81,6 +81,5 @@ def _print(found: Iterable[Event], form: EventForm) -> None:
             body = {"at_s": each.at_s, "kind": each.kind, "about": each.about, "text": each.text}
             say_json({**body, "source": each.source}, indent=None)
         else:
-            moment = datetime.fromtimestamp(each.at_s, tz=UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-            say(f"{moment}  {each.kind:<11}  {each.about}  {each.text}")
+            say(f"{moment(each.at_s)}  {each.kind:<11}  {each.about}  {each.text}")
     sys.stdout.flush()  # whoever reads a pipe waits for it

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.cli.api_client import Api, path_of
-from headway.cli.operator.report_tables import change_text
+from headway.cli.operator.report_tables import about, change_text
 from headway.errors import Forbidden, NotFound
 
 PAGE_DECISIONS = 500
@@ -89,10 +89,9 @@ def _cut(api: Api, from_s: float, pool: str | None, limit: int) -> Iterator[Even
 def _alerts(api: Api, pool: str | None, limit: int) -> Iterator[Event]:
     query = {"state": "all", "pool": pool, "limit": min(limit, PAGE_ALERTS)}
     for row in api.get("/v1/alerts", **query)["alerts"]:
-        about = f"pool {row['pool']}" if row["pool"] else f"host {row['host']}" if row["host"] else "the installation"
-        yield Event(at_s=row["since_s"], kind="alert", about=about, text=row["summary"], source=row)
+        yield Event(at_s=row["since_s"], kind="alert", about=about(row), text=row["summary"], source=row)
         if row["until_s"] is not None:
-            yield Event(at_s=row["until_s"], kind="alert ended", about=about, text=row["summary"], source=row)
+            yield Event(at_s=row["until_s"], kind="alert ended", about=about(row), text=row["summary"], source=row)
 
 
 def _changed(api: Api, from_s: float, pool: str | None, limit: int) -> Iterator[Event]:
