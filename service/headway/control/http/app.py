@@ -14,7 +14,7 @@ from headway.control.auth.certificates import Certificates
 from headway.control.bounds import DEFAULT, Bounds
 from headway.control.http import dashboard
 from headway.control.http.connections import Connections
-from headway.control.http.dependencies import ApiContext
+from headway.control.http.dependencies import TAKEN, ApiContext
 from headway.control.http.middleware import RequestGuard
 from headway.control.http.overview.broadcaster import Feed
 from headway.control.http.overview.health_reasons import process_facts
@@ -25,15 +25,12 @@ from headway.control.http.prometheus import exposition
 from headway.control.http.routes import (
     audit_log,
     health,
-    host_demand,
     hosts,
     overrides,
     overview_events,
     profiles,
     queries,
-    restarts,
     session,
-    system,
     telemetry,
     tokens,
     windows,
@@ -41,15 +38,8 @@ from headway.control.http.routes import (
 )
 from headway.control.http.routes.incidents import alerts
 from headway.control.http.routes.reports import series, slo
-from headway.control.http.schemas.host_bodies import CordonBody, KillBody, ReasonBody
-from headway.control.http.schemas.incidents.silence_bodies import SilenceBody
-from headway.control.http.schemas.profile_bodies import PauseBody, ProfileBody, SetOverrideBody
-from headway.control.http.schemas.queue_names import QueuesBody
-from headway.control.http.schemas.requests import TelemetryBody
 from headway.control.http.schemas.responses import Overview
 from headway.control.http.schemas.schema_base import describe_dataclasses
-from headway.control.http.schemas.session_bodies import SessionBody
-from headway.control.http.schemas.token_bodies import TokenBody
 from headway.control.http.session_cookie import COOKIE, CSRF_HEADER
 from headway.control.ingest.ingest import Ingest
 from headway.control.listen_address import ListenAddress
@@ -154,8 +144,6 @@ def routed() -> App:
         health,
         profiles,
         overrides,
-        restarts,
-        host_demand,
         hosts,
         queries,
         windows,
@@ -166,7 +154,6 @@ def routed() -> App:
         overview_events,
         tokens,
         session,
-        system,
         audit_log,
         alerts,
         exposition,
@@ -186,21 +173,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
     components = described["components"]
     template = "#/components/schemas/{model}"
     _, definitions = models_json_schema(
-        [
-            (ProfileBody, "validation"),
-            (SetOverrideBody, "validation"),
-            (PauseBody, "validation"),
-            (ReasonBody, "validation"),
-            (KillBody, "validation"),
-            (CordonBody, "validation"),
-            (SilenceBody, "validation"),
-            (TelemetryBody, "validation"),
-            (TokenBody, "validation"),
-            (SessionBody, "validation"),
-            (QueuesBody, "validation"),
-            (Problem, "serialization"),
-            (Overview, "serialization"),
-        ],
+        [*((body, "validation") for body in TAKEN), (Problem, "serialization"), (Overview, "serialization")],
         ref_template=template,
     )
     components["schemas"] = dict(sorted({**definitions["$defs"], **components["schemas"]}.items()))

@@ -28,6 +28,9 @@ from headway.store.engine import Engine
 
 MODEL_ERRORS_MAX = 1_000
 
+TAKEN: list[type[BaseModel]] = []
+"""The models of bodies that operations read by themselves: the framework does not describe them."""
+
 Value = TypeVar("Value")
 
 
@@ -129,5 +132,6 @@ def taking(model: type[BaseModel], *errors: type[HeadwayError]) -> dict[str, Any
 
 def takes(model: type[BaseModel]) -> dict[str, Any]:
     """The OpenAPI of an operation that reads a body of ``model`` by itself."""
+    TAKEN.append(model)
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}

@@ -15,11 +15,11 @@ from headway.control.http.overview.health_reasons import health_of, with_reasons
 from headway.control.http.overview.pool_places import Places
 from headway.control.http.overview.pool_summary import PoolRows, facts_of, pool_now
 from headway.control.http.overview.queue_summary import Reporters, Trouble, measured_age_s, queues_now
-from headway.control.http.schemas.host_demand_responses import HostsWantedOut
 from headway.control.http.schemas.responses import (
     DecisionOut,
     HealthOut,
     HostOut,
+    HostsWantedOut,
     Overview,
     QueueOut,
     QueuesOut,

@@ -10,8 +10,8 @@ from headway.control.http.overview.pool_state import (
     unstarted_workers,
 )
 from headway.control.http.overview.queue_summary import Trouble
-from headway.control.http.schemas.incidents.poison_responses import PoisonJobOut
 from headway.control.http.schemas.responses import PoolOut, QueueOut
+from headway.control.http.schemas.worker_responses import PoisonJobOut
 from headway.scaling.conditions.causes import causes_of, state_of
 from headway.scaling.conditions.job_troubles import CutRow, PoisonRow
 from headway.scaling.conditions.member_waits import oldest_wait, pickup_wait

@@ -25,8 +25,15 @@ from headway.control.http.prometheus.job_metrics import (
 )
 from headway.control.http.prometheus.refusal_metrics import Refusals, counted, of_refusals
 from headway.control.http.prometheus.series_limits import Left
-from headway.control.http.schemas.host_demand_responses import HostsWantedOut
-from headway.control.http.schemas.responses import HealthOut, HostOut, Overview, PipelineOut, PoolOut, QueueOut
+from headway.control.http.schemas.responses import (
+    HealthOut,
+    HostOut,
+    HostsWantedOut,
+    Overview,
+    PipelineOut,
+    PoolOut,
+    QueueOut,
+)
 from headway.control.ingest.ingest import IngestCounts
 from headway.scaling.model import DayBudget, HostState
 from headway.store.engine import transaction

@@ -1,18 +1,35 @@
-"""What people set of hosts: cordoned, draining, serving again, forgotten."""
+"""What people set of hosts: cordoned, draining, serving again, forgotten; and hosts that are missing."""
 
 from fastapi import Request, Response
 
 from headway.control.http.dependencies import ApiContext, NamePath, WithContext, body_of, model_of, operations, taking
 from headway.control.http.problems import declared
 from headway.control.http.schemas.host_bodies import CordonBody, ReasonBody
-from headway.control.http.schemas.responses import HostOut
+from headway.control.http.schemas.responses import HostOut, HostsWantedOut
+from headway.control.http.schemas.schema_base import Given
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.model import HostState
 from headway.store.engine import snapshot, transaction
 from headway.store.hosts import host_lifecycle
 from headway.store.overview import read_hosts
+from headway.store.pools.host_demand import read_hosts_wanted
 
 router = operations(prefix="/v1/hosts", tags=["hosts"])
+
+
+class WantedOut(Given):
+    """Hosts that are missing; empty where they are as many as it takes."""
+
+    at_s: float
+    wanted: list[HostsWantedOut]
+
+
+@router.get("/wanted", summary="Read how many hosts are missing", responses=declared())
+async def hosts_wanted(context: WithContext) -> WantedOut:
+    """How many hosts more would be right at this moment, why, and for how long it has been so."""
+    async with transaction(context.engine) as conn:
+        wanted = await read_hosts_wanted(conn)
+    return WantedOut(at_s=context.clock(), wanted=[HostsWantedOut.of(each) for each in wanted])
 
 
 @router.post("/{host}/cordon", summary="Give a host nothing new", **taking(CordonBody, NotFound))
@@ -52,7 +69,7 @@ async def _shut(context: ApiContext, name: str, state: HostState, request: Reque
 
     def read(body: bytes) -> tuple[str, float | None]:
         said = model_of(CordonBody, body)
-        return said.reason, said.end_s(now_s=now_s)
+        return said.reason, said.ends_s(now_s=now_s)
 
     reason, until_s = await body_of(request, read)
     return await _set(context, name, state, reason=reason, until_s=until_s)

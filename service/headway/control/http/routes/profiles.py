@@ -10,8 +10,7 @@ from headway.control.bounds import Bounds
 from headway.control.http.dependencies import PoolPath, WithContext, body_of, mapping_of, operations, takes
 from headway.control.http.overview.profile_views import all_shown, shown
 from headway.control.http.problems import TooLarge, declared
-from headway.control.http.schemas.profile_bodies import ProfileBody
-from headway.control.http.schemas.profile_sizes import refuse_larger
+from headway.control.http.schemas.profile_bodies import ProfileBody, refuse_larger
 from headway.control.http.schemas.responses import ProfileChangeOut, ProfileOut, ProfilesOut
 from headway.errors import Conflict, Invalid, NotFound
 from headway.scaling.mapping import to_mapping

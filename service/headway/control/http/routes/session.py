@@ -1,12 +1,17 @@
 """Signing in and out of the dashboard, and who is signed in."""
 
-from fastapi import Request, Response, status
+from typing import Annotated, Literal, Self
 
+from fastapi import Request, Response, status
+from pydantic import Field
+
+from headway.control.auth.authenticator import Authenticator, Caller
 from headway.control.auth.sessions import sign_in, sign_out
 from headway.control.http.dependencies import WithContext, body_of, model_of, operations, taking
 from headway.control.http.middleware import address_in
 from headway.control.http.problems import declared
-from headway.control.http.schemas.session_bodies import AccountOut, SessionBody
+from headway.control.http.schemas.requests import TEXT_LENGTH_MAX, Taken
+from headway.control.http.schemas.schema_base import Given
 from headway.control.http.session_cookie import (
     SESSION_PATH,
     csrf_of,
@@ -21,6 +26,33 @@ from headway.store.access.sessions import SESSION_S
 router = operations(prefix="/v1", tags=["account"])
 
 JSON = "application/json"
+Way = Literal["session", "token", "open"]
+
+
+class SessionBody(Taken):
+    """A token to sign in with."""
+
+    token: Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH_MAX)]
+
+
+class AccountOut(Given):
+    """Who asks, and what that may do."""
+
+    name: str
+    """Of the token; `HEADWAY_TOKEN`, or `local` where nobody is asked for a token."""
+    role: Literal["viewer", "operator", "admin", "auditor", "ingest", "host"]
+    way: Way
+    """`session`: by the cookie of a sign-in; `token`: by a token; `open`: this control plane asks nobody."""
+    csrf: str | None
+    """Of a session: what each request that changes something sends as `X-Headway-CSRF`."""
+    expires_s: float | None
+    """In how many seconds the session or the token ends; null: it has no date."""
+
+    @classmethod
+    def of(cls, caller: Caller, callers: Authenticator, *, csrf: str | None) -> Self:
+        """``caller`` as it is shown."""
+        way: Way = "open" if callers.is_open else "token" if caller.session is None else "session"
+        return cls(name=caller.name, role=caller.role.value, way=way, csrf=csrf, expires_s=caller.expires_in_s)  # type: ignore[arg-type]
 
 
 @router.post(

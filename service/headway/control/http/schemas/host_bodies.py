@@ -1,8 +1,6 @@
 """What people ask of hosts, as the HTTP API takes it."""
 
-from pydantic import Field
-
-from headway.control.http.schemas.requests import HELD_S_MAX, Seconds, Taken, Text, end_if_any_s
+from headway.control.http.schemas.requests import Held, Taken, Text
 
 
 class ReasonBody(Taken):
@@ -17,14 +15,5 @@ class KillBody(Taken):
     reason: Text | None = None
 
 
-class CordonBody(ReasonBody):
+class CordonBody(ReasonBody, Held):
     """Why a host gets nothing new, and for how long."""
-
-    for_s: float | None = Field(default=None, gt=0, le=HELD_S_MAX)
-    """Seconds from now; or say `until_s`. Without either it holds until somebody ends it."""
-    until_s: Seconds | None = None
-    """Unix seconds, at most 31 days ahead."""
-
-    def end_s(self, *, now_s: float) -> float | None:
-        """When the host serves again by itself. Raises ``Invalid`` where that is not ahead, or too far."""
-        return end_if_any_s(self.for_s, self.until_s, now_s=now_s)

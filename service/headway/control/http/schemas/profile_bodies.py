@@ -1,15 +1,20 @@
 """A profile as the HTTP API takes and gives it. The core's own rules check it; these models describe it."""
 
-from typing import Literal
+from collections.abc import Mapping, Sized
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from headway.control.http.schemas.profile_sizes import SCHEDULES_MAX
-from headway.control.http.schemas.requests import HELD_S_MAX, Seconds, Taken, Text, end_if_any_s, end_s, one_end
+from headway.control.bounds import Bounds
+from headway.control.http.schemas.requests import Held, HeldForAWhile, Taken, Text
 from headway.control.http.schemas.schema_base import with_fields_of
+from headway.errors import Invalid
 from headway.scaling.model import FailureLimit, Mode, Objective
 from headway.scaling.profile import Override, Pause, Placement, Profile
 from headway.scaling.profile_keys.schedule import Schedule
+
+SCHEDULES_MAX = 100
+STRATEGY_OPTIONS_MAX = 100  # no strategy reads as many
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: list[Day] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -69,36 +74,48 @@ class ProfileBody(Taken):
     """Bounds by the clock. Of several active ones the greatest floor and the greatest ceiling hold."""
 
 
-class SetOverrideBody(Taken):
+class SetOverrideBody(HeldForAWhile):
     """A count of workers for a while. Bounds, budget and capacity still hold."""
 
     workers: int = Field(ge=0, le=10_000)
     reason: Text
     """Shown with every decision while it holds."""
-    for_s: float | None = Field(default=None, gt=0, le=HELD_S_MAX)
-    """Seconds from now; or say `until_s`."""
-    until_s: Seconds | None = None
-    """Unix seconds, at most 31 days ahead."""
-
-    _one_end = model_validator(mode="after")(one_end)
 
     def value(self, *, now_s: float) -> Override:
         """The core's value. Raises ``Invalid`` where it would end before it begins, or too late."""
-        return Override(workers=self.workers, until_s=end_s(self.for_s, self.until_s, now_s=now_s), reason=self.reason)
+        return Override(workers=self.workers, until_s=self.end_s(now_s=now_s), reason=self.reason)
 
 
-class PauseBody(Taken):
+class PauseBody(Held):
     """A pause in both directions, of going up or of going down."""
 
     mode: Literal["pause", "pause_up", "pause_down"] = "pause"
     reason: Text | None = None
     """Shown with every decision while it holds."""
-    for_s: float | None = Field(default=None, gt=0, le=HELD_S_MAX)
-    """Seconds from now; or say `until_s`. Without either it holds until somebody ends it."""
-    until_s: Seconds | None = None
-    """Unix seconds, at most 31 days ahead."""
 
     def value(self, *, now_s: float) -> Pause:
         """The core's value. Raises ``Invalid`` where it would end before it begins, or too late."""
-        until_s = end_if_any_s(self.for_s, self.until_s, now_s=now_s)
-        return Pause(mode=Mode(self.mode), reason=self.reason, until_s=until_s)
+        return Pause(mode=Mode(self.mode), reason=self.reason, until_s=self.ends_s(now_s=now_s))
+
+
+def refuse_larger(pool: str, values: Mapping[str, Any], bounds: Bounds) -> None:
+    """Refuse a profile with longer lists than are taken, before any of it is read. Raises ``Invalid``.
+
+    Each of its lists is gone through at every evaluation.
+    """
+    placement = values.get("placement")
+    labels = placement.get("labels") if isinstance(placement, Mapping) else None
+    of_queues, raised = bounds.queues_per_profile_max, "raise HEADWAY_QUEUES_PER_PROFILE of the control plane"
+    breaches = [
+        f"profile {pool!r}: {name} has {len(given)} entries, at most {most} are taken: {cure}"
+        for name, given, most, cure in (
+            ("queues", values.get("queues"), of_queues, f"make several pools, or {raised}"),
+            ("member_objectives", values.get("member_objectives"), of_queues, raised),
+            ("schedules", values.get("schedules"), SCHEDULES_MAX, "have fewer"),
+            ("strategy_options", values.get("strategy_options"), STRATEGY_OPTIONS_MAX, "have fewer"),
+            ("placement.labels", labels, bounds.labels_max, "have fewer, as HEADWAY_LABELS allows hosts no more"),
+        )
+        if isinstance(given, Sized) and len(given) > most
+    ]
+    if breaches:
+        raise Invalid(*breaches)

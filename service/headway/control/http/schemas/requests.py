@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, model_validator
 
 from headway.control.bounds import BIGINT_MAX
 from headway.control.http.schemas.schema_base import Described
@@ -76,26 +76,39 @@ class Taken(Described, BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-def one_end(body: Any) -> Any:
-    """``body``, if it has one of ``for_s`` and ``until_s``. Raises ``ValueError``."""
-    if (body.for_s is None) == (body.until_s is None):
-        raise ValueError("give one of for_s and until_s: it ends by itself")
-    return body
+class Held(Taken):
+    """What people set until a time, or until somebody ends it."""
+
+    for_s: float | None = Field(default=None, gt=0, le=HELD_S_MAX)
+    """Seconds from now; or say `until_s`. Without either it holds until somebody ends it."""
+    until_s: Seconds | None = None
+    """Unix seconds, at most 31 days ahead."""
+
+    def ends_s(self, *, now_s: float) -> float | None:
+        """When it ends by itself, if it does. Raises ``Invalid`` where that has passed, or is too far ahead."""
+        if self.for_s is not None and self.until_s is not None:
+            raise Invalid("give at most one of for_s and until_s")
+        return None if self.for_s is None and self.until_s is None else self.end_s(now_s=now_s)
+
+    def end_s(self, *, now_s: float) -> float:
+        """When it ends, of one that has an end. Raises ``Invalid`` where that has passed, or is too far ahead."""
+        ends_s = now_s + (self.for_s or 0.0) if self.until_s is None else self.until_s
+        if not now_s < ends_s <= now_s + HELD_S_MAX:
+            raise Invalid(f"until_s={ends_s:.0f} must lie ahead of now, {now_s:.0f}, by at most 31 days")
+        return ends_s
 
 
-def end_if_any_s(for_s: float | None, until_s: float | None, *, now_s: float) -> float | None:
-    """When that ends which may go on until somebody ends it. Raises ``Invalid``."""
-    if for_s is not None and until_s is not None:
-        raise Invalid("give at most one of for_s and until_s")
-    return None if for_s is None and until_s is None else end_s(for_s, until_s, now_s=now_s)
+class HeldForAWhile(Held):
+    """What people set for a while: it ends by itself."""
 
+    for_s: float | None = Field(default=None, gt=0, le=HELD_S_MAX)
+    """Seconds from now; or say `until_s`."""
 
-def end_s(for_s: float | None, until_s: float | None, *, now_s: float) -> float:
-    """When that ends which is set for a while. Raises ``Invalid`` where that has passed, or is too far ahead."""
-    ends_s = now_s + (for_s or 0.0) if until_s is None else until_s
-    if not now_s < ends_s <= now_s + HELD_S_MAX:
-        raise Invalid(f"until_s={ends_s:.0f} must lie ahead of now, {now_s:.0f}, by at most 31 days")
-    return ends_s
+    @model_validator(mode="after")
+    def _has_one_end(self) -> Self:
+        if (self.for_s is None) == (self.until_s is None):
+            raise ValueError("give one of for_s and until_s: it ends by itself")
+        return self
 
 
 class EventBody(Taken):

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from headway.control.http.schemas.host_demand_responses import HostsWantedOut
-from headway.control.http.schemas.incidents.poison_responses import PoisonJobOut
 from headway.control.http.schemas.profile_bodies import OverrideBody, ProfileBody
 from headway.control.http.schemas.schema_base import Given
+from headway.control.http.schemas.worker_responses import PoisonJobOut
+from headway.scaling.allocation.host_demand import HostsWanted
 from headway.scaling.conditions.condition import Condition
 from headway.scaling.conditions.condition_table import CAUSES, CONDITIONS, HEALTH_KINDS, STATES, URGENCIES
 from headway.scaling.conditions.host_facts import HostRow
@@ -242,6 +242,38 @@ class HostsOut(Given):
     """Every host, by name."""
 
     hosts: list[HostOut]
+
+
+class HostsWantedOut(Given):
+    """Hosts of one sort that are missing."""
+
+    hosts: int | None
+    """So many of the typical size; null where no host that could run it was ever seen."""
+    workers: int
+    """Those that have no place."""
+    labels: Mapping[str, str]
+    """What the pools ask of a host."""
+    templates: list[str]
+    """What such a host must have in its `host.toml`."""
+    pools: list[str]
+    since_s: float
+    """Since when hosts of this sort have been missing without a pause."""
+    why: str
+
+    @classmethod
+    def of(cls, wanted: HostsWanted) -> "HostsWantedOut":
+        """What is wanted, as it is given."""
+        return cls.taken_from(wanted, why=why(wanted))
+
+
+def why(wanted: HostsWanted) -> str:
+    """The reason in one sentence."""
+    where = "".join(f" with {name}={value}" for name, value in sorted(wanted.labels.items()))
+    workers = "1 worker" if wanted.workers == 1 else f"{wanted.workers} workers"
+    asked = f"no capacity for {workers} of {', '.join(wanted.pools)} on a host{where}"
+    if wanted.hosts is None:
+        return f"{asked}, and no known host with template {', '.join(wanted.templates)} is large enough"
+    return asked
 
 
 class DecisionOut(Given):

@@ -1,14 +1,14 @@
 """Incidents, and silences of them."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from uuid import UUID
 
 from fastapi import Query, Request
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from headway.control.http.dependencies import NamePath, PoolQuery, WithContext, body_of, model_of, operations, taking
 from headway.control.http.problems import declared
-from headway.control.http.schemas.incidents.silence_bodies import SilenceBody
+from headway.control.http.schemas.requests import HeldForAWhile, Taken, Text
 from headway.control.http.schemas.schema_base import Given
 from headway.errors import Invalid, NotFound, printable
 from headway.store.engine import transaction
@@ -25,6 +25,34 @@ from headway.store.incidents import (
 ALERTS_PAGE_MAX = 1_000
 
 router = operations(prefix="/v1", tags=["alerts"])
+
+
+class Matchers(Taken):
+    """The labels of the incidents that are meant: each that is named must be equal."""
+
+    rule: Text | None = None
+    severity: Text | None = None
+    pool: Text | None = None
+    host: Text | None = None
+    kind: Text | None = None
+
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        if not self.labels:
+            raise ValueError("name at least one label: nothing silences everything")
+        return self
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels that are named."""
+        return self.model_dump(exclude_none=True)
+
+
+class SilenceBody(HeldForAWhile):
+    """Which incidents are not to disturb anybody, until when and why."""
+
+    matchers: Matchers
+    reason: Text
 
 
 class AlertOut(Given):
@@ -112,7 +140,7 @@ async def set_silence(name: NamePath, context: WithContext, request: Request) ->
     body = await body_of(request, lambda given: model_of(SilenceBody, given))
     silence = Silence(
         name=name,
-        matchers=body.labels,
+        matchers=body.matchers.labels,
         until_s=body.end_s(now_s=now_s),
         reason=body.reason,
         created_by=str(printable(context.actor)),

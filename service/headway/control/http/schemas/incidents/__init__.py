@@ -1,1 +1,0 @@
-"""What requests about incidents say."""
