@@ -13,13 +13,13 @@ from psycopg.types.json import Jsonb
 from control.ticks import Database, leading
 from headway.control.scheduler import history_cache
 from headway.control.scheduler.history_cache import HistoryCache
-from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.demands.safety_stock import SafetyStock
 from headway.scaling.demands.shortfalls import Shortfalls
 from headway.scaling.explain import explained
 from headway.scaling.history.daily import DAY_MINUTES
 from headway.scaling.history.weekly import HOUR_MINUTES, WEEK_HOURS, Errors, Recalled, Season
-from headway.scaling.model import Memory, Objective
+from headway.scaling.mapping import from_mapping
+from headway.scaling.model import Decision, Memory, Objective
 from headway.scaling.profile import profile_to_mapping
 from headway.scaling.profile_keys.schedule import hour_of_week
 from headway.store.engine import create_engine
@@ -150,7 +150,7 @@ async def test_a_week_takes_the_place_of_days_where_it_has_been_less_wrong_and_t
     async with leading(migrated_url) as (ticker, epoch):
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert database.read("select target_workers from decisions") == expected
-    decision = decision_from_mapping(database.read("select body from decisions"))
+    decision = from_mapping(Decision, database.read("select body from decisions"))
     assert decision.recalled_weeks == (3 if judged is BETTER else None)
     assert predicted in explained(decision)
 

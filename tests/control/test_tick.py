@@ -351,7 +351,7 @@ async def test_what_a_later_version_wrote_costs_no_more_than_the_memory_of_its_p
     database.profile()
     database.host()
     database.run("update hosts set templates = jsonb_set(templates, '{0,colour}', '7')")
-    memory = {"version": MEMORY_VERSION, "target_workers": 3, "wanted": [{"at_s": NOW_S, "workers": 3, "colour": 7}]}
+    memory = {"version": MEMORY_VERSION, "target_workers": 3, "wanted": [{"at_s": NOW_S, "slots": 3}]}
     database.run(
         f"insert into pool_states (pool, target_workers, memory, epoch) values ('odd', 3, '{json.dumps(memory)}', 1)"
     )

@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from control.ticks import Database, leading
-from headway.scaling.decisions.codec import decision_from_mapping
+from headway.scaling.mapping import from_mapping
+from headway.scaling.model import Decision
 from support.pools import NOW_S
 
 SAMPLED_AGO_S = 1.0
@@ -88,7 +89,7 @@ class Worked(Database):
         )
 
     def decision(self) -> Any:
-        return decision_from_mapping(self.read("select body from decisions order by decided_at desc limit 1"))
+        return from_mapping(Decision, self.read("select body from decisions order by decided_at desc limit 1"))
 
 
 @pytest.fixture

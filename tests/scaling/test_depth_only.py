@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from headway.cli.rehearse.trace_files import Columns, read_trace
 from headway.scaling.demands.deadlines import backlog_drain, ceiling_slots, supply, waiting
 from headway.scaling.explain import explained
+from headway.scaling.mapping import from_mapping
 from headway.scaling.measure import BucketRow, queue_metrics, read_again
 from headway.scaling.model import Decision, Memory, Objective, PoolDepths, QueueMetrics, QueueOrder
 from headway.scaling.reading.depth_only import RATE_MEMORY_S, SIGHTINGS_MAX, learned, with_ages, with_rates
@@ -325,11 +326,9 @@ def test_what_is_remembered_is_bounded_and_nothing_is_where_nothing_happens() ->
 
 
 def test_a_stored_memory_goes_on_where_it_was() -> None:
-    from headway.store.pools.evaluation_io import _depths
-
     known, _ = followed([0, 3, 5], slots=2)
-    assert _depths(json.loads(json.dumps(asdict(known)))) == known
-    assert _depths(None) is None
+    for memory in (Memory(depths=known), Memory()):
+        assert from_mapping(Memory, json.loads(json.dumps(asdict(memory)))) == memory
 
 
 # What is decided

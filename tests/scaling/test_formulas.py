@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.decisions.codec import decision_from_mapping
+from headway.scaling.mapping import from_mapping
 from headway.scaling.model import Decision, DelayedJobs, Memory, Objective, QueueOrder
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView
@@ -26,7 +26,7 @@ from support.pools import NOW_S
 
 def calculated_again(decision: Decision, strategy: str) -> dict[str, float]:
     """The slots of each demand out of what is stored of the decision."""
-    stored = decision_from_mapping(json.loads(json.dumps(decision_to_json(decision), allow_nan=False)))
+    stored = from_mapping(Decision, json.loads(json.dumps(decision_to_json(decision), allow_nan=False)))
     return {each.name: BUILT_IN[strategy].formulas[each.name](each.terms) for each in stored.demands}
 
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from headway.scaling.decide import decide
 from headway.scaling.decisions.bottlenecks import HELD, MEASURED, bottlenecks_of
 from headway.scaling.decisions.change_detection import is_new
-from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.explain import explained
-from headway.scaling.mapping import to_mapping
-from headway.scaling.model import Memory, Plateau, QueueMetrics, Suspension
+from headway.scaling.mapping import from_mapping, to_mapping
+from headway.scaling.model import Decision, Memory, Plateau, QueueMetrics, Suspension
 from headway.scaling.reading.plateau import (
     AGAIN_LEAST_S,
     AGAIN_MOST_S,
@@ -223,7 +222,7 @@ def test_a_decision_stops_rising_and_says_why_and_what_cures_it(before: Plateau,
     assert (decision.target_workers, decision.binding) == (workers, "plateau")
     assert bottlenecks_of(decision) == (said,)
     assert any("rate_limit_per_s" in sentence for sentence in explained(decision))
-    assert decision_from_mapping(to_mapping(decision)) == decision
+    assert from_mapping(Decision, to_mapping(decision)) == decision
     assert memory.plateau == replace(before, seen_at_s=NOW_S)
     assert is_new(decision, replace(decision, steps=decision.steps[:1]))  # also where another limit binds
 

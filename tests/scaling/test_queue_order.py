@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.demands.deadlines import Due
 from headway.scaling.demands.jobs_in_front import drain_behind, jobs_in_front, slots_in_front
 from headway.scaling.demands.needs import Coming, Need, Supply
 from headway.scaling.explain import explained
-from headway.scaling.mapping import to_mapping
-from headway.scaling.model import Memory, NoteKind, Objective, QueueOrder
+from headway.scaling.mapping import from_mapping, to_mapping
+from headway.scaling.model import Decision, Memory, NoteKind, Objective, QueueOrder
 from headway.scaling.planning.shared_pool import order_remarks, separate_pools
 from headway.scaling.view import PoolView
 from support.pools import NOW_S, profile, queue, view
@@ -215,7 +214,7 @@ def test_a_pool_with_one_queue_has_no_prediction_beside_that_of_the_pool() -> No
 def test_a_decision_keeps_its_order_and_predictions_when_it_is_stored() -> None:
     decision, _ = decide(pool(IN_TURN, running_workers=3), Memory(), now_s=NOW_S)
     assert len(decision.member_pickups) == 2
-    stored = decision_from_mapping(to_mapping(decision))
+    stored = from_mapping(Decision, to_mapping(decision))
     assert (stored.queue_order, stored.member_pickups) == (IN_TURN, decision.member_pickups)
 
 

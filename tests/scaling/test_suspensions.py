@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.decisions.change_detection import is_new
-from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.demands import safety_stock
 from headway.scaling.explain import explained
-from headway.scaling.mapping import to_mapping
+from headway.scaling.mapping import from_mapping, to_mapping
 from headway.scaling.metrics.newest_sample import LISTED_GAP_S, LISTED_WITHIN_S
 from headway.scaling.model import (
     ActivitySource,
@@ -217,10 +216,10 @@ def test_the_decision_says_who_suspended_it_and_what_ends_that(suspension: Suspe
 
 def test_a_decision_is_read_back_with_what_suspended_it() -> None:
     decision, memory = decide(view(LATE, suspension=LIBRARY), held(2), now_s=NOW_S)
-    assert decision_from_mapping(to_mapping(decision)) == decision
+    assert from_mapping(Decision, to_mapping(decision)) == decision
     later, _ = decide(view(LATE, suspension=NONE), memory, now_s=NOW_S + 30.0)
     assert later.stoppage == Stoppage(since_s=NOW_S, until_s=NOW_S + 30.0)
-    assert decision_from_mapping(to_mapping(later)) == later
+    assert from_mapping(Decision, to_mapping(later)) == later
 
 
 def test_a_resume_is_news_and_the_decision_says_that_nothing_is_learned() -> None:

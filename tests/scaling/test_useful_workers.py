@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.decisions.bottlenecks import bottlenecks_of
-from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.decisions.predicted_pickup import predicted_pickup_of
 from headway.scaling.explain import explained
-from headway.scaling.mapping import to_mapping
+from headway.scaling.mapping import from_mapping, to_mapping
 from headway.scaling.metrics.newest_sample import LISTED_GAP_S, useful_workers
 from headway.scaling.model import Decision, Memory, QueueSample
 from headway.scaling.reading.pooled_queue import pooled
@@ -42,7 +41,7 @@ def test_it_is_said_why_and_what_cures_it() -> None:
     (sentence,) = bottlenecks_of(decision)
     assert sentence.startswith("the broker gives jobs to 1 worker at a time (single active consumer)")
     assert any("to 1 worker at a time: of 50, the others would only wait." in each for each in explained(decision))
-    assert decision_from_mapping(to_mapping(decision)) == decision
+    assert from_mapping(Decision, to_mapping(decision)) == decision
     assert bottlenecks_of(decided(useful=None)) == ()
 
 

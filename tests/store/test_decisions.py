@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from headway.errors import Invalid
-from headway.scaling.decisions.codec import decision_from_mapping
+from headway.scaling.mapping import from_mapping
 from headway.scaling.model import Decision, Demand, Mode, Note, NoteFact, NoteKind, Objective, QueueMetrics, Step
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine, transaction
@@ -65,23 +65,23 @@ async def store(engine: Engine, *decisions: Decision) -> None:
     )
 )
 def test_a_decision_comes_back_from_json_as_it_was(decision: Decision) -> None:
-    assert decision_from_mapping(json.loads(json.dumps(decision_to_json(decision)))) == decision
+    assert from_mapping(Decision, json.loads(json.dumps(decision_to_json(decision)))) == decision
 
 
 def test_what_json_cannot_hold_is_stored_as_not_known() -> None:
     body = decision_to_json(replace(DECISION, predicted_pickup_s=float("inf")))
-    assert decision_from_mapping(body).predicted_pickup_s is None
+    assert from_mapping(Decision, body).predicted_pickup_s is None
 
 
 def test_a_decision_of_another_version_is_read_as_far_as_it_goes() -> None:
     body = {"pool": "mail", "at_s": 1.0, "target_workers": 2, "binding": "idle", "invented_later": {"a": 1}}
-    assert decision_from_mapping(body) == Decision(pool="mail", at_s=1.0, target_workers=2, binding="idle")
+    assert from_mapping(Decision, body) == Decision(pool="mail", at_s=1.0, target_workers=2, binding="idle")
 
 
 def test_notes_of_an_earlier_version_are_sentences_alone() -> None:
     body = decision_to_json(DECISION)
     del body["note_facts"]
-    read = decision_from_mapping(body)
+    read = from_mapping(Decision, body)
     assert (read.notes, read.note_facts) == (DECISION.notes, ())
     assert read.note_of(NoteKind.STALE_METRICS) is None
 

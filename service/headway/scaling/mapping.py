@@ -1,15 +1,17 @@
 """How keys and values (TOML, YAML, JSON) become the fields of a value, and back. All mistakes are reported together."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from difflib import get_close_matches
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from reprlib import Repr
-from typing import Any, TypeGuard, get_args, get_origin
+from typing import Any, TypeGuard, TypeVar, get_args, get_origin
 
 from headway.errors import BREACHES_LISTED_MAX, Invalid
 from headway.scaling.keys import Form, Range, key_of, parts_of
+
+Value = TypeVar("Value")
 
 
 class Reading:
@@ -174,6 +176,43 @@ def to_mapping(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: to_mapping(each) for key, each in value.items()}
     return value.value if isinstance(value, StrEnum) else value
+
+
+def from_mapping(kind: type[Value], values: Mapping[str, Any]) -> Value:
+    """The dataclass ``kind`` that ``to_mapping`` made ``values`` of, as JSON gives them back.
+
+    What a later version has written is read as far as it goes: its keys are passed over, and its words stay text.
+
+    Raises:
+        TypeError: a field without a default is missing, or a value has another form.
+    """
+    readers = _readers(kind)
+    return kind(
+        **{
+            name: value if value is None or readers[name] is None else readers[name](value)
+            for name, value in values.items()
+            if name in readers
+        }
+    )
+
+
+@lru_cache(maxsize=64)  # more than there are classes that are stored
+def _readers(kind: Any) -> dict[str, Any]:
+    """Field of ``kind`` -> what makes its value of one of JSON; ``None`` where that is the value itself."""
+    return {item.name: _reader(item.type) for item in fields(kind)}
+
+
+def _reader(kind: Any) -> Callable[[Any], Any] | None:
+    kind, _, _ = parts_of(kind)
+    if is_dataclass(kind):
+        return partial(from_mapping, kind)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        words = {word.value: word for word in kind}
+        return lambda word: words.get(word, word)
+    if get_origin(kind) is not tuple:
+        return None
+    inner = _reader(get_args(kind)[0])
+    return tuple if inner is None else lambda items: tuple(map(inner, items))
 
 
 def _shown(value: Any) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from random import Random
-from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -18,11 +17,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 
 from headway.errors import HeadwayError, Invalid, Unavailable
+from headway.scaling.mapping import from_mapping
 from headway.scaling.metrics.behaviour import Behaviour
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.schedule import Zones
 from headway.scaling.strategy import Strategy
-from headway.simulate.engine.results import Phase, Point, Result
+from headway.simulate.engine.results import Result
 from headway.simulate.studies.candidates import Candidate
 from headway.simulate.studies.phases import phased
 from headway.simulate.studies.single_pool import Setting, rehearse
@@ -289,11 +289,4 @@ def _text(outcome: Outcome) -> str:
 
 def outcome_of(text: str) -> Outcome:
     """What an executor has returned; every figure is the one that it had."""
-    outcome: dict[str, Any] = json.loads(text)
-    values = outcome["result"]
-    if values is not None:
-        values["attainment_by_day_percent"] = tuple(values["attainment_by_day_percent"])
-        values["phases"] = tuple(Phase(**phase) for phase in values["phases"])
-        values["points"] = tuple(Point(**point) for point in values["points"])
-        outcome["result"] = Result(**values)
-    return Outcome(**outcome)
+    return from_mapping(Outcome, json.loads(text))

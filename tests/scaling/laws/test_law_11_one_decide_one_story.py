@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.allocation.fair_share import urgency
-from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.decisions.worst_wait import worst_wait
 from headway.scaling.explain import explained
-from headway.scaling.model import DayPaid, HoldCosts, LastMove, Memory, Wanted
+from headway.scaling.mapping import from_mapping
+from headway.scaling.model import DayPaid, Decision, HoldCosts, LastMove, Memory, Wanted
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, views
 from support.installed import decide
@@ -27,7 +27,7 @@ from support.pools import NOW_S
 def test_a_stored_decision_gives_the_same_explanation(view: PoolView, memory: Memory) -> None:
     for seen in by_every_strategy(view):
         decision, _ = decide(seen, memory, now_s=NOW_S)
-        stored = decision_from_mapping(json.loads(json.dumps(asdict(decision))))
+        stored = from_mapping(Decision, json.loads(json.dumps(asdict(decision))))
         assert stored == decision
         assert explained(stored) == explained(decision)
         assert worst_wait(stored, seen.profile) == worst_wait(decision, seen.profile)

@@ -17,11 +17,11 @@ from headway.cli.terminal.printing import say_json
 from headway.cli.terminal.screen import Screen, Text, paragraph
 from headway.cli.typer_app import main_of
 from headway.errors import Invalid, Misconfigured, NotFound, Refused
-from headway.scaling.decisions.codec import decision_from_mapping, metrics_from_mapping
 from headway.scaling.explain import explained
 from headway.scaling.explanations.phrases import duration
 from headway.scaling.explanations.queue_phrases import depths
-from headway.scaling.model import Decision
+from headway.scaling.mapping import from_mapping
+from headway.scaling.model import Decision, QueueMetrics
 from headway.strategies import load_strategies
 
 EXPLAIN_COLUMNS = 100  # sentences wider than this are hard to read
@@ -53,7 +53,7 @@ def explain(
         check_pool_name(pool, "explain")
     row, since = (_read(file), ()) if file is not None else _newest(str(pool))
     try:
-        decision = decision_from_mapping(row["decision"])
+        decision = from_mapping(Decision, row["decision"])
         sentences = tuple(row["sentences"]) if file is None else _explained(decision, row.get("previous_workers"))
     except (TypeError, ValueError, AttributeError, Invalid) as error:
         raise Invalid(f"{file or 'the answer'} holds no decision that this version can read: {error}") from error
@@ -104,7 +104,7 @@ def _awaited(seen: dict[str, Any]) -> list[str]:
 
 def _depths(seen: dict[str, Any]) -> str:
     """Its queues together, which a decision shows as they were when it was made."""
-    known = metrics_from_mapping(seen["metrics"])
+    known = from_mapping(QueueMetrics, seen["metrics"])
     if known.sampled_at_s is None:
         return "its queues were never read"
     read = "one of which was never read" if seen["sample_age_s"] is None else f"read {_age(seen['sample_age_s'])}"

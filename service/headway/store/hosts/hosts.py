@@ -31,7 +31,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, Invalid
 from headway.scaling.fields import taken_from
-from headway.scaling.mapping import to_mapping
+from headway.scaling.mapping import from_mapping, to_mapping
 from headway.scaling.model import (
     ActivitySource,
     Host,
@@ -345,7 +345,6 @@ def _timed(template: Template, timing: Any) -> Template:
 
 
 _PROBLEM_KINDS = frozenset(HostProblemKind)
-_TEMPLATE_FIELDS = frozenset(each.name for each in fields(Template))
 _LEARNED = ("start_up_s", "start_up_p95_s", "start_up_cpu_s", "exit_s")
 """Of a template: what is measured, and not reported."""
 
@@ -359,19 +358,12 @@ def template_to_json(template: Template) -> Mapping[str, Any]:
 @lru_cache(maxsize=4096)
 def templates_of(body: str) -> tuple[Template, ...]:
     """The templates that a host's row has, of its JSON."""
-    # A later version may have written more: who goes back to this one must not lose sight of every host for it.
-    return tuple(
-        _template({name: value for name, value in template.items() if name in _TEMPLATE_FIELDS})
-        for template in json.loads(body)
-    )
+    return tuple(map(_template, json.loads(body)))
 
 
-def _template(values: dict[str, Any]) -> Template:
-    order = values.pop("queue_order", None)
-    return Template(
-        **{**values, "strict_queues": tuple(values.get("strict_queues", ()))},
-        queue_order=QueueOrder(order) if order in set(QueueOrder) else None,
-    )
+def _template(values: Mapping[str, Any]) -> Template:
+    template = from_mapping(Template, values)
+    return template if template.queue_order in set(QueueOrder) else replace(template, queue_order=None)
 
 
 @lru_cache(maxsize=4096)

@@ -11,8 +11,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Row, func, lateral, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from headway.scaling.decisions.codec import decision_from_mapping
 from headway.scaling.fields import taken_from
+from headway.scaling.mapping import from_mapping
 from headway.scaling.model import Decision
 from headway.store.cursors import cursor_of, page_of
 from headway.store.tables import decisions, profiles
@@ -38,7 +38,7 @@ class StoredDecision:
 
 
 def decision_to_json(decision: Decision) -> dict[str, Any]:
-    """What ``decision_from_mapping`` turns back into ``decision``, in values that JSON knows.
+    """What ``from_mapping`` turns back into ``decision``, in values that JSON knows.
 
     JSON has no infinity, and one wrong number must not lose the leader's whole transaction: it is stored as not known.
     """
@@ -128,7 +128,7 @@ async def latest_decisions(conn: AsyncConnection) -> dict[str, StoredDecision]:
 
 
 def _stored(row: Row[Any]) -> StoredDecision:
-    return taken_from(StoredDecision, row, decision=decision_from_mapping(row.body))
+    return taken_from(StoredDecision, row, decision=from_mapping(Decision, row.body))
 
 
 def _finite(value: Any) -> Any:

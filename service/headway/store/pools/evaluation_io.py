@@ -6,7 +6,7 @@ It gathers in one transaction and applies in one, which the leader's epoch fence
 import json
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from sqlalchemy import Text, bindparam, cast, func, select, text, update
@@ -16,30 +16,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from headway.errors import Invalid
 from headway.scaling.allocation.host_demand import HostsWanted
 from headway.scaling.allocation.undecided_hosts import found_rows
+from headway.scaling.mapping import from_mapping
 from headway.scaling.measure import BucketRow
-from headway.scaling.model import (
-    MEMORY_VERSION,
-    Assignment,
-    Backlog,
-    BacklogSample,
-    DayPaid,
-    Decision,
-    HoldCosts,
-    Host,
-    KnownArrivals,
-    LastMove,
-    MeasuredService,
-    Memory,
-    Mode,
-    Plateau,
-    PoolDepths,
-    QueueDepths,
-    QueueSample,
-    Sighting,
-    Stoppage,
-    TakenJobs,
-    Wanted,
-)
+from headway.scaling.model import MEMORY_VERSION, Assignment, Decision, Host, Memory, Mode, QueueSample
 from headway.scaling.policy.stabilization import HOLDS_TICKS
 from headway.scaling.profile_keys.schedule import UTC_NAME, day_of, span_s
 from headway.store.engine import notify_viewers, snapshot, transaction
@@ -263,60 +242,11 @@ async def _pool_states(connection: AsyncConnection) -> dict[str, PoolState]:
     return found
 
 
-def _memory(body: dict[str, Any]) -> Memory:
-    return Memory(
-        version=body["version"],
-        target_workers=body["target_workers"],
-        paused_workers=body.get("paused_workers"),
-        wanted=tuple(Wanted(**wanted) for wanted in body["wanted"]),
-        lows=tuple(Wanted(**wanted) for wanted in body.get("lows", ())),
-        last_move=LastMove(**body["last_move"]) if body.get("last_move") else None,
-        hold_costs=_hold_costs(body.get("hold_costs")),
-        held_since_s=body.get("held_since_s"),
-        missed_evaluations=int(body.get("missed_evaluations", 0)),
-        day_paid=DayPaid(**body["day_paid"]) if body.get("day_paid") else None,
-        depths=_depths(body.get("depths")),
-        service=MeasuredService(**body["service"]) if body.get("service") else None,
-        known_arrivals=_known_arrivals(body["known_arrivals"]) if body.get("known_arrivals") else None,
-        stoppage=Stoppage(**body["stoppage"]) if body.get("stoppage") else None,
-        backlog=_backlog(body["backlog"]) if body.get("backlog") else None,
-        taken_jobs=TakenJobs(**body["taken_jobs"]) if body.get("taken_jobs") else None,
-        plateau=Plateau(**body["plateau"]) if body.get("plateau") else None,
-        strategy_state=body.get("strategy_state", {}),
-    )
-
-
-def _known_arrivals(body: Mapping[str, Any]) -> KnownArrivals:
-    came = tuple((float(at_s), int(jobs)) for at_s, jobs in body["came"])
-    return KnownArrivals(delayed_jobs=body["delayed_jobs"], came=came, due_jobs=body.get("due_jobs"))
-
-
-def _backlog(body: Mapping[str, Any]) -> Backlog:
-    return Backlog(
-        since_s=body["since_s"],
-        samples=tuple(BacklogSample(**each) for each in body["samples"]),
-        learned=body["learned"],
-        depths=_depths(body["depths"]),
-        service=MeasuredService(**body["service"]) if body["service"] else None,
-        vanished_jobs=body["vanished_jobs"],
-    )
-
-
-def _depths(body: Mapping[str, Any] | None) -> PoolDepths | None:
-    if not body:
-        return None
-    queues = tuple(
-        QueueDepths(**{**queue, "sightings": tuple(Sighting(**sighting) for sighting in queue["sightings"])})
-        for queue in body["queues"]
-    )
-    return PoolDepths(**{**body, "queues": queues})
-
-
-def _hold_costs(body: Mapping[str, Any] | None) -> HoldCosts | None:
-    if not body or len(body["levels"]) != len(HOLDS_TICKS):  # of a version that tried other waits: learned anew
-        return None
-    bands = tuple(tuple(costs) for costs in body["bands"])
-    return HoldCosts(began_at_s=body["began_at_s"], at_s=body["at_s"], levels=tuple(body["levels"]), bands=bands)
+def _memory(body: Mapping[str, Any]) -> Memory:
+    memory = from_mapping(Memory, body)
+    if memory.hold_costs is not None and len(memory.hold_costs.levels) != len(HOLDS_TICKS):
+        return replace(memory, hold_costs=None)  # of a version that tried other waits: learned anew
+    return memory
 
 
 async def _assignments(connection: AsyncConnection) -> tuple[Assignment, ...]:

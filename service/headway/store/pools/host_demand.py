@@ -1,14 +1,11 @@
 """The last record of hosts that are missing: one row, written when it changes."""
 
-from dataclasses import fields
-from typing import Any
-
 from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.allocation.host_demand import HostsWanted
-from headway.scaling.mapping import to_mapping
+from headway.scaling.mapping import from_mapping, to_mapping
 from headway.store.engine import notify_viewers
 from headway.store.tables import hosts_wanted
 
@@ -18,7 +15,7 @@ KEY = "now"
 async def read_hosts_wanted(conn: AsyncConnection) -> tuple[HostsWanted, ...]:
     """Hosts that are missing."""
     body = (await conn.execute(select(hosts_wanted.c.body).where(hosts_wanted.c.key == KEY))).scalar_one_or_none()
-    return tuple(_wanted(each) for each in body or () if each.get("sign") != "spare")  # as a record of 0.1.0 may have
+    return tuple(from_mapping(HostsWanted, each) for each in body or () if each.get("sign") != "spare")  # as of 0.1.0
 
 
 async def save_hosts_wanted(conn: AsyncConnection, wanted: tuple[HostsWanted, ...]) -> None:
@@ -30,8 +27,3 @@ async def save_hosts_wanted(conn: AsyncConnection, wanted: tuple[HostsWanted, ..
         )
     )
     await notify_viewers(conn)
-
-
-def _wanted(body: dict[str, Any]) -> HostsWanted:
-    values = {each.name: body[each.name] for each in fields(HostsWanted)}
-    return HostsWanted(**{**values, "templates": tuple(body["templates"]), "pools": tuple(body["pools"])})
