@@ -55,14 +55,9 @@ select file from event_files where recorded_at > now() - make_interval(secs => %
 """
 
 
-def _taken(connection: psycopg.Connection[tuple[object, ...]]) -> Snapshot:
-    found = connection.execute(_EXPORT).fetchone()
-    assert found is not None
+def _taken(connection: psycopg.Connection) -> Snapshot:
+    ((name, revision, taken_at_s),) = connection.execute(_EXPORT).fetchall()
     files = connection.execute(_RECENT_FILES, {"recent_s": 2 * SNAPSHOT_UNSURE_S})
-    name, revision, taken_at_s = found
     return Snapshot(
-        name=str(name),
-        revision=str(revision),
-        taken_at_s=float(str(taken_at_s)),
-        recent_files=frozenset(str(file) for (file,) in files),
+        name=name, revision=revision, taken_at_s=taken_at_s, recent_files=frozenset(file for (file,) in files)
     )

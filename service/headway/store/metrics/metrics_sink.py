@@ -82,7 +82,7 @@ _NOTIFY: LiteralString = "select pg_notify('headway_metrics', %(notice)s)"
 
 log = logging.getLogger(__name__)
 
-Cursor = psycopg.Cursor[tuple[object, ...]]
+Cursor = psycopg.Cursor
 
 
 class Progress(Protocol):
@@ -106,7 +106,7 @@ class MetricsSink:
 
     def __init__(self, database_url: str, *, zone: tzinfo = UTC) -> None:
         self._parameters = connect_parameters(database_url)
-        self._connection: psycopg.Connection[tuple[object, ...]] | None = None
+        self._connection: psycopg.Connection | None = None
         self._lacks = MissingRights()
         self._rollups = Rollups(self._parameters, zone=zone, lacks=self._lacks)
         self._lock = threading.Lock()
@@ -237,20 +237,19 @@ def _write(cursor: Cursor, rows: Sequence[BucketRow], lacks: MissingRights) -> i
     cursor.execute(statements.ARRIVED)
     with cursor.copy(statements.COPY_ARRIVED) as copy:
         for row in rows:
-            values = (_cell(row, name) for name in statements.VALUES)
-            copy.write_row((row.queue, row.job_class or "", row.bucket_s, *values))
-    found = cursor.execute(_REVISION).fetchone()
-    assert found is not None, "nextval gave no row"
-    revision = int(str(found[0]))
+            values = ((name, getattr(row, name)) for name in statements.VALUES)
+            cells = (json.dumps(value) if name in SKETCHES else value for name, value in values)
+            copy.write_row((row.queue, row.job_class or "", row.bucket_s, *cells))
+    ((revision,),) = cursor.execute(_REVISION).fetchall()
     cursor.execute(statements.UPSERT_BUCKETS, {"revision": revision})
     if any(row.job_class for row in rows):
         with lacks.part("metrics of job classes"), cursor.connection.transaction():
             cursor.execute(statements.UPSERT_CLASSES)
     asleep = None
     with lacks.part("which pools have to wake"), cursor.connection.transaction():
-        asleep = [str(pool) for (pool,) in cursor.execute(_ASLEEP).fetchall()]
+        asleep = [pool for (pool,) in cursor.execute(_ASLEEP)]
     cursor.execute(_NOTIFY, {"notice": notice(revision, asleep)})
-    return revision
+    return int(revision)
 
 
 def notice(revision: int, asleep: Sequence[str] | None) -> str:
@@ -268,8 +267,3 @@ def wakes(payload: str) -> bool:
         return bool(json.loads(payload)["wake"] != [])
     except (ValueError, TypeError, KeyError):
         return True
-
-
-def _cell(row: BucketRow, name: str) -> object:
-    value = getattr(row, name)
-    return json.dumps(value) if name in SKETCHES else value

@@ -25,7 +25,7 @@ class PipelineHeartbeat:
 
     def __init__(self, database_url: str) -> None:
         self._parameters: dict[str, Any] = {**connect_parameters(database_url), "connect_timeout": CONNECT_WITHIN_S}
-        self._connection: psycopg.Connection[tuple[object, ...]] | None = None
+        self._connection: psycopg.Connection | None = None
 
     def write(self) -> None:
         """The pipeline answers."""

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Table, Text, cast, func, or_, select
 
 from headway.scaling.metrics.job_totals import JobTotals
 from headway.store.engine import Connection
+from headway.store.metrics.rollup_statements import TOTALS_UNTIL
 from headway.store.sketch_columns import SKETCHES, sketch_of
 from headway.store.tables import queue_buckets, queue_totals, rollup_progress
 
@@ -75,20 +76,16 @@ on conflict (queue) do update set
     retried_attempts = excluded.retried_attempts, service_sum_s = excluded.service_sum_s,
     service_sketch = excluded.service_sketch, pickup_sketch = excluded.pickup_sketch
 """
-_UNTIL: LiteralString = "select totals_until_s from rollup_progress"
 _SAVE: LiteralString = "update rollup_progress set totals_until_s = %(until_s)s"
 
 
-def count_up(
-    connection: psycopg.Connection[tuple[object, ...]], *, until_s: float, is_stopping: Callable[[], bool]
-) -> None:
+def count_up(connection: psycopg.Connection, *, until_s: float, is_stopping: Callable[[], bool]) -> None:
     """Take minutes that began before ``until_s``, and that no event can change any more, into the totals.
 
     What was there before the first call does not count: a total begins somewhere. Done twice, it changes nothing.
     """
     until_s = until_s // TOTALS_EVERY_S * TOTALS_EVERY_S
-    row = connection.execute(_UNTIL).fetchone()
-    counted_s = float(str(row[0])) if row else 0.0
+    ((counted_s,),) = connection.execute(TOTALS_UNTIL).fetchall()
     if not counted_s:
         connection.execute(_SAVE, {"until_s": until_s})
         return

@@ -15,12 +15,12 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from datetime import UTC, tzinfo
 from typing import Any, LiteralString
 
 import psycopg
-from psycopg import sql
+from psycopg import Connection, sql
 
 from headway.scaling.arithmetic import DAY_S, HOUR_S, MINUTE_S
 from headway.store.engine import first_line
@@ -42,8 +42,6 @@ ROLLUP_FORGET_ROWS_MAX = 5_000  # a transaction: short locks, little WAL at once
 ROLLUP_FORGET_TURNS_MAX = 100  # a round: four times what 10,000 queues write in a minute
 
 _LOCK = 4_019_772_346  # of the advisory locks this database knows, this module's
-
-Connection = psycopg.Connection[tuple[object, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,23 +65,23 @@ def tend(connection: Connection, *, is_stopping: Callable[[], bool], lacks: Miss
         newest, _ = _row(connection, statements.NEWEST)
         if newest is not None and not is_stopping():
             with lacks.part("totals of queues"):
-                final_s = min(_float(newest) - ROLLUP_FINAL_S, _progress(connection).minutes_until_s)
+                final_s = min(newest - ROLLUP_FINAL_S, _progress(connection).minutes_until_s)
                 count_up(connection, until_s=final_s, is_stopping=is_stopping)
         if newest is not None and not is_stopping():
-            _forget(connection, newest_s=_float(newest), is_stopping=is_stopping, lacks=lacks)
+            _forget(connection, newest_s=newest, is_stopping=is_stopping, lacks=lacks)
     finally:
         connection.execute(statements.UNLOCK, {"lock": _LOCK})
 
 
 def _roll_up(connection: Connection, is_stopping: Callable[[], bool]) -> None:
     """Bring minutes and hours up to the newest bucket."""
-    newest, revision = _row(connection, statements.NEWEST)
-    if newest is None or revision is None:  # no bucket at all: `least` passes over null
+    newest_s, revision = _row(connection, statements.NEWEST)
+    if revision is None:  # no bucket at all: `least` passes over null
         return
-    newest_s, revision_of_newest, known = _float(newest), int(str(revision)), _progress(connection)
+    known = _progress(connection)
     minutes_until_s = newest_s // MINUTE_S * MINUTE_S
     asked = {"from_s": known.minutes_until_s, "until_s": minutes_until_s, "revision": known.revision}
-    minutes = [_float(minute) for (minute,) in connection.execute(statements.CHANGED_MINUTES, asked).fetchall()]
+    minutes = [minute for (minute,) in connection.execute(statements.CHANGED_MINUTES, asked)]
     for from_s in minutes:
         if is_stopping():
             return
@@ -93,20 +91,20 @@ def _roll_up(connection: Connection, is_stopping: Callable[[], bool]) -> None:
     # A rebuilt past changes hours that were whole.
     hours_from_s = min(known.hours_until_s, min(minutes, default=newest_s) // HOUR_S * HOUR_S)
     hours_until_s = max(hours_from_s, (newest_s - ROLLUP_FINAL_S) // HOUR_S * HOUR_S)
-    done = _Progress(revision=revision_of_newest, minutes_until_s=minutes_until_s, hours_until_s=hours_from_s)
+    done = _Progress(revision=revision, minutes_until_s=minutes_until_s, hours_until_s=hours_from_s)
     _save(connection, done)  # whatever becomes of the hours, these minutes are made
     asked = {"from_s": hours_from_s, "until_s": hours_until_s}
-    for (hour,) in connection.execute(statements.WHOLE_HOURS, asked).fetchall():
-        if not _is_hour_made(connection, from_s=_float(hour), is_stopping=is_stopping):
+    for (hour,) in connection.execute(statements.WHOLE_HOURS, asked):
+        if not _is_hour_made(connection, from_s=hour, is_stopping=is_stopping):
             return
-        _save(connection, replace(done, hours_until_s=_float(hour) + HOUR_S))
+        _save(connection, replace(done, hours_until_s=hour + HOUR_S))
     _save(connection, replace(done, hours_until_s=hours_until_s))
 
 
 def _is_hour_made(connection: Connection, *, from_s: float, is_stopping: Callable[[], bool]) -> bool:
     """Make the rows of the hour that begins at ``from_s``. Returns whether that came to its end."""
     span = {"from_s": from_s, "until_s": from_s + HOUR_S}
-    queues = [queue for (queue,) in connection.execute(statements.QUEUES_OF_HOUR, span).fetchall()]
+    queues = [queue for (queue,) in connection.execute(statements.QUEUES_OF_HOUR, span)]
     for first in range(0, len(queues), ROLLUP_HOUR_QUEUES):
         if is_stopping():
             return False
@@ -120,7 +118,7 @@ def _forget(connection: Connection, *, newest_s: float, is_stopping: Callable[[]
     buckets_before_s = min((newest_s - BUCKETS_KEPT_S) // MINUTE_S * MINUTE_S, progress.minutes_until_s)
     minutes_before_s = min((newest_s - MINUTES_KEPT_S) // HOUR_S * HOUR_S, progress.hours_until_s)
     # What is deleted and in no total yet shows as a counter that falls. Who may not count keeps no bucket for ever.
-    counted_s = _float(_row(connection, statements.TOTALS_UNTIL)[0])
+    (counted_s,) = _row(connection, statements.TOTALS_UNTIL)
     if counted_s > newest_s - BUCKETS_UNCOUNTED_KEPT_S:
         buckets_before_s = min(buckets_before_s, counted_s)
     given = {"rows": ROLLUP_FORGET_ROWS_MAX, "rewritten_s": ROLLUP_REWRITTEN_KEPT_S}
@@ -136,7 +134,7 @@ def _forget(connection: Connection, *, newest_s: float, is_stopping: Callable[[]
                     break
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Level:
     """What one level of metrics takes."""
 
@@ -162,17 +160,9 @@ def levels(connection: Connection) -> list[Level]:
             {"table": table, "span_s": span_s, "recent_s": min(kept_s, DAY_S)},
         ).fetchone() or (0, 0, 0, 0, None)
         # What a row takes, times the rows of a queue's day.
-        of_day = _float(recent) * DAY_S / _float(recent_s or DAY_S)
-        size = _float(stored_bytes) / max(_float(rows), 1.0) * of_day / max(_float(queues), 1.0)
-        found.append(
-            Level(
-                table=table,
-                rows=int(str(rows)),
-                stored_bytes=int(str(stored_bytes)),
-                queues=int(str(queues)),
-                bytes_a_queue_and_day=size,
-            )
-        )
+        of_day = float(recent) * DAY_S / (recent_s or DAY_S)
+        size = stored_bytes / max(rows, 1) * of_day / max(queues, 1)
+        found.append(Level(table, rows, stored_bytes, queues, bytes_a_queue_and_day=size))
     return found
 
 
@@ -227,30 +217,19 @@ def _log_levels(connection: Connection) -> None:
         log.warning("what is stored was not counted: %s", first_line(error))
         return
     for level in found:
-        log.info(
-            "stored level=%s rows=%d bytes=%d queues=%d bytes_a_queue_and_day=%.0f",
-            level.table,
-            level.rows,
-            level.stored_bytes,
-            level.queues,
-            level.bytes_a_queue_and_day,
-        )
+        log.info("stored level=%s rows=%d bytes=%d queues=%d bytes_a_queue_and_day=%.0f", *astuple(level))
 
 
 def _progress(connection: Connection) -> _Progress:
-    row = _row(connection, statements.PROGRESS)
-    return _Progress(revision=int(str(row[0])), minutes_until_s=_float(row[1]), hours_until_s=_float(row[2]))
+    revision, minutes_until_s, hours_until_s = _row(connection, statements.PROGRESS)
+    return _Progress(revision=revision, minutes_until_s=minutes_until_s, hours_until_s=hours_until_s)
 
 
 def _save(connection: Connection, progress: _Progress) -> None:
     connection.execute(statements.SAVE_PROGRESS, asdict(progress))
 
 
-def _row(connection: Connection, query: LiteralString) -> tuple[object, ...]:
+def _row(connection: Connection, query: LiteralString) -> tuple[Any, ...]:
     found = connection.execute(query).fetchone()
     assert found is not None, "an aggregate gave no row"
     return found
-
-
-def _float(value: object) -> float:
-    return float(str(value))

@@ -12,6 +12,7 @@ from datetime import datetime, tzinfo
 from typing import Any, LiteralString
 
 import psycopg
+from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from sqlalchemy import text
 
@@ -29,7 +30,7 @@ WEEK_S = 7 * DAY_S
 SEASONS_TURN_S = 2.0  # of the minute between two turns: some 30 queues, or 40,000 in a day
 SEASONS_TURN_QUEUES = 100  # are asked for in a turn
 
-SyncConnection = psycopg.Connection[tuple[object, ...]]
+SyncConnection = psycopg.Connection
 
 # The first row of a queue is found in the key's index. Whole weeks of minutes are kept of one that is older than that.
 _DUE: LiteralString = """
@@ -123,14 +124,12 @@ def connected(database_url: str) -> Iterator[SyncConnection]:
 async def read_seasons(conn: Connection, *, queues: Collection[str]) -> Stored:
     """The seasons of ``queues``, as far as there are any."""
     rows = await conn.execute(_READ, {"queues": list(queues)})
-    return _stored(dict(row) for row in rows.mappings())
+    return _stored(rows.mappings())
 
 
 def all_seasons(connection: SyncConnection) -> Stored:
     """The seasons of every queue."""
-    cursor = connection.execute(_READ_ALL)
-    names = [each.name for each in cursor.description or ()]
-    return _stored(dict(zip(names, row, strict=True)) for row in cursor.fetchall())
+    return _stored(connection.cursor(row_factory=dict_row).execute(_READ_ALL))
 
 
 def write_seasons(connection: SyncConnection, found: Iterable[Trained]) -> None:
@@ -155,14 +154,13 @@ def write_seasons(connection: SyncConnection, found: Iterable[Trained]) -> None:
 
 def served_queues(connection: SyncConnection) -> list[str]:
     """The queues that profiles name."""
-    return [str(queue) for (queue,) in connection.execute(_SERVED).fetchall()]
+    return [queue for (queue,) in connection.execute(_SERVED)]
 
 
 def counted_until_s(connection: SyncConnection) -> float:
     """How far counts are rolled up by the minute."""
-    row = connection.execute(_COUNTED_UNTIL).fetchone()
-    assert row is not None, "the progress of the rollups has no row"
-    return float(str(row[0]))
+    ((until_s,),) = connection.execute(_COUNTED_UNTIL).fetchall()
+    return float(until_s)
 
 
 def counted(connection: SyncConnection, *, queues: Collection[str], until_s: float) -> dict[str, ArrivalCounts]:
@@ -171,14 +169,14 @@ def counted(connection: SyncConnection, *, queues: Collection[str], until_s: flo
     minutes_from_s = (until_s - WEEKS_MIN * WEEK_S) // HOUR_S * HOUR_S
     asked = {"queues": list(queues), "minutes_from_s": minutes_from_s, "until_s": until_s}
     found = {}
-    for queue, first_s, hours, jobs_by_hour, minutes, jobs_by_minute in connection.execute(_COUNTED, asked).fetchall():
+    for queue, first_s, hours, jobs_by_hour, minutes, jobs_by_minute in connection.execute(_COUNTED, asked):
         if first_s is not None:
-            known_s = max(minutes_from_s, _float(first_s))
-            found[str(queue)] = ArrivalCounts(
+            known_s = max(minutes_from_s, first_s)
+            found[queue] = ArrivalCounts(
                 since=round(known_s / MINUTE_S),
                 until=round(until_s / MINUTE_S),
                 minutes=_by_number(minutes, jobs_by_minute, span_s=MINUTE_S),
-                hours_since=round(_float(first_s) // HOUR_S),
+                hours_since=round(first_s // HOUR_S),
                 hours=_by_number(hours, jobs_by_hour, span_s=HOUR_S),
             )
     return found
@@ -196,7 +194,7 @@ def train_due(connection: SyncConnection, zone: tzinfo, *, is_stopping: Callable
     for (queue,) in connection.execute(_DUE, asked).fetchall():
         if is_stopping() or time.monotonic() > ends_s:
             break
-        known = counted(connection, queues=[str(queue)], until_s=until_s)
+        known = counted(connection, queues=[queue], until_s=until_s)
         write_seasons(connection, learned(known, zone, source=ROLLUPS))
         done += 1
     return done
@@ -220,11 +218,11 @@ def learned(known: Mapping[str, ArrivalCounts], zone: tzinfo, *, source: str) ->
     return found
 
 
-def _stored(rows: Iterable[Mapping[str, Any]]) -> Stored:
+def _stored(rows: Iterable[Mapping[Any, Any]]) -> Stored:
     seasons: dict[str, Trained] = {}
     unfit: dict[str, str] = {}
     for row in rows:
-        queue = str(row["queue"])
+        queue = row["queue"]
         if row["version"] != SEASONS_VERSION:
             unfit[queue] = f"it is of version {row['version']}, and this program reads version {SEASONS_VERSION}"
             continue
@@ -248,7 +246,3 @@ def _by_number(starts: Any, jobs: Any, *, span_s: float) -> dict[int, int]:
     """Number of the span -> arrivals, where there were any."""
     rows = zip(starts or (), jobs or (), strict=True)
     return {round(start_s / span_s): int(arrived) for start_s, arrived in rows if arrived}
-
-
-def _float(value: object) -> float:
-    return float(str(value))
