@@ -12,8 +12,8 @@ Everything here is synchronous and may wait for the disk: call it from a thread.
 import fcntl
 import os
 import shutil
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID, uuid4
@@ -119,13 +119,11 @@ class EventLog:
             Unavailable: the folder is another log or none, or the disk refuses.
         """
         self._require(marker)
-        try:
+        with self._writing():
             for folder in (self._hot, self._archive, self._tmp):
                 folder.mkdir(mode=0o700, exist_ok=True)
             if self._lock_fd is None:
                 self._lock_fd = _hold(self._lock_path(self.ingest))
-        except OSError as error:
-            raise Unavailable(f"the event log at {self.root} cannot be written: {error}") from error
         self._marker = marker
 
     def close(self) -> None:
@@ -152,7 +150,7 @@ class EventLog:
         from headway.store.events.event_files import write_rows
 
         self._require(self._marker)
-        try:
+        with self._writing():
             free_bytes = shutil.disk_usage(self._tmp).free
             if free_bytes < self._free_bytes_min:
                 raise Overloaded(
@@ -166,8 +164,6 @@ class EventLog:
                 os.fsync(file.fileno())
                 size_bytes = file.tell()
             sync_folder(self._tmp)
-        except OSError as error:
-            raise Unavailable(f"the event log at {self.root} cannot be written: {error}") from error
         return size_bytes
 
     def publish(self, name: str) -> None:
@@ -176,19 +172,15 @@ class EventLog:
         Raises:
             Unavailable: the disk refuses.
         """
-        try:
+        with self._writing():
             with suppress(FileNotFoundError):
                 (self._tmp / name).rename(self._hot / name)
             sync_folder(self._hot)
-        except OSError as error:
-            raise Unavailable(f"the event log at {self.root} cannot be written: {error}") from error
 
     def discard(self, name: str) -> None:
         """Delete ``tmp/name`` where it exists."""
-        try:
+        with self._writing():
             (self._tmp / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise Unavailable(f"the event log at {self.root} cannot be written: {error}") from error
 
     def leftovers(self) -> list[str]:
         """The files in ``tmp/`` whose ingest is no more, oldest first."""
@@ -197,8 +189,8 @@ class EventLog:
         except OSError as error:
             raise Unavailable(f"the event log at {self.root} cannot be read: {error}") from error
         files = [name for name in entries if name.endswith(".parquet") and name.count("-") == 2]
-        locks = [name.removesuffix(".lock") for name in entries if name.endswith(".lock")]
-        ingests = {_ingest_of(name) for name in files} | set(locks)
+        locks = {name.removesuffix(".lock") for name in entries if name.endswith(".lock")}
+        ingests = {_ingest_of(name) for name in files} | locks
         dead = {ingest for ingest in ingests if ingest != self.ingest and _bury(self._lock_path(ingest))}
         return [name for name in files if _ingest_of(name) in dead]
 
@@ -235,6 +227,14 @@ class EventLog:
                 self.discard(name)
                 deleted.append(name)
         return published, deleted
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raise ``Unavailable`` where the disk refuses."""
+        try:
+            yield
+        except OSError as error:
+            raise Unavailable(f"the event log at {self.root} cannot be written: {error}") from error
 
     def _require(self, marker: UUID) -> None:
         found = self.read_marker()
