@@ -22,7 +22,7 @@ from headway.store.events.event_sources import (
     KINDS,
     REPORTS_KEPT_S,
     JobReport,
-    PollingCollector,
+    SeenCollector,
     lock_connections,
     read_collectors,
     read_reported,
@@ -86,7 +86,7 @@ class EventSources:
         self._monotonic = monotonic
         self._known: dict[str, _KnownConnection] = {}
         self._touched_s: dict[tuple[str, ...], float] = {}
-        self._polling: dict[str, list[PollingCollector]] = {}
+        self._polling: dict[str, list[SeenCollector]] = {}
         self._reported: set[tuple[str, str]] = set()
         """Queue and what of it, ``arrivals``, ``starts`` or ``ends``, is reported as events."""
         self._reported_read_s = float("-inf")

@@ -30,15 +30,6 @@ class JobReport(NamedTuple):
     age_s: float = 0.0
 
 
-class PollingCollector(NamedTuple):
-    """A collector that polls a connection, and for how long."""
-
-    connection: str
-    producer: str
-    age_s: float
-    """Since it began, without a break of ``COLLECTOR_SILENT_S``."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenCollector:
     """A collector and a connection that it reads, or read within ``COLLECTORS_LISTED_S``."""
@@ -227,43 +218,43 @@ async def touch_collectors(conn: Connection, seen: Iterable[tuple[str, str]]) ->
     )
 
 
-def shared_connections(polling: Iterable[PollingCollector]) -> set[str]:
+def shared_connections(polling: Iterable[SeenCollector]) -> set[str]:
     """The connections that several collectors poll.
 
     One that was replaced is taken for one that polls, until it has been silent for long enough.
     """
-    settled = Counter(each.connection for each in polling if each.age_s > COLLECTOR_SILENT_S)
+    settled = Counter(each.connection for each in polling if each.began_age_s > COLLECTOR_SILENT_S)
     return {connection for connection, collectors in settled.items() if collectors > 1}
 
 
 _READ_COLLECTORS = text(
     """
-    select connection, producer, cast(extract(epoch from now() - began_at) as double precision) as age_s
-    from collectors where seen_at > now() - make_interval(secs => :silent_s)
-        and (cast(:named as text[]) is null or connection = any(cast(:named as text[])))
-    order by connection, began_at, producer
-    """
-)
-
-
-async def read_collectors(conn: Connection, connections: Iterable[str] | None = None) -> list[PollingCollector]:
-    """The collectors that poll now, of these connections or of all: of each connection the oldest first."""
-    named = None if connections is None else sorted(connections)
-    rows = await conn.execute(_READ_COLLECTORS, {"named": named, "silent_s": COLLECTOR_SILENT_S})
-    return [PollingCollector(row.connection, row.producer, row.age_s) for row in rows]
-
-
-_LIST_COLLECTORS = text(
-    """
     select connection, producer, cast(extract(epoch from now() - seen_at) as double precision) as seen_age_s,
         cast(extract(epoch from now() - began_at) as double precision) as began_age_s
-    from collectors
-    where seen_at > now() - make_interval(secs => :listed_s) order by connection, producer limit :most
+    from collectors where seen_at > now() - make_interval(secs => :within_s)
+        and (cast(:named as text[]) is null or connection = any(cast(:named as text[])))
+    order by connection, began_at, producer limit :most
     """
 )
+
+
+async def read_collectors(
+    conn: Connection,
+    connections: Iterable[str] | None = None,
+    *,
+    within_s: float = COLLECTOR_SILENT_S,
+    most: int | None = None,
+) -> list[SeenCollector]:
+    """The collectors that polled within ``within_s``, of these connections or of all, at most so many.
+
+    The one of a connection that began first comes first.
+    """
+    named = None if connections is None else sorted(connections)
+    rows = await conn.execute(_READ_COLLECTORS, {"named": named, "within_s": within_s, "most": most})
+    return [SeenCollector(**each) for each in rows.mappings()]
 
 
 async def list_collectors(conn: Connection) -> list[SeenCollector]:
     """The collectors of the last ``COLLECTORS_LISTED_S``, by connection and name; ``COLLECTORS_LISTED_MAX`` at most."""
-    rows = await conn.execute(_LIST_COLLECTORS, {"listed_s": COLLECTORS_LISTED_S, "most": COLLECTORS_LISTED_MAX})
-    return [SeenCollector(**each) for each in rows.mappings()]
+    found = await read_collectors(conn, within_s=COLLECTORS_LISTED_S, most=COLLECTORS_LISTED_MAX)
+    return sorted(found, key=lambda each: (each.connection, each.producer))
