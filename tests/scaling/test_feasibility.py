@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
+from headway.scaling.demands.safety_stock import SafetyStock
 from headway.scaling.model import Memory, Mode, Note, Objective
-from headway.scaling.planning.feasibility import circumstances, feasibility, remembered_burst_jobs
+from headway.scaling.planning.feasibility import circumstances, feasibility
 from headway.scaling.profile import Override
 from headway.scaling.profile_keys.pauses import Pause
 from headway.scaling.profile_keys.schedule import Schedule
+from headway.scaling.strategies.hybrid import HybridState
 from support.pools import NOW_S, profile, queue, view
 
 
@@ -174,12 +176,14 @@ def test_bursts_are_remembered_by_the_strategy_s_state_and_reported_between_them
             service_time_s=0.4,
         )
         _, memory = decide(replace(view(seen, start_up_s=8.0), profile=slow), memory, now_s=at_s)
-    state = memory.strategy_state
-    assert remembered_burst_jobs(state, percentile=99.0) == pytest.approx(29.7, abs=0.01)  # all but 0.9 of 90
-    assert remembered_burst_jobs(state, percentile=50.0) == pytest.approx(15.0, abs=0.1)
-    assert remembered_burst_jobs({}, percentile=99.0) is None
+    guard = HybridState.of(memory.strategy_state).guard
+    assert guard is not None
+    burst_jobs = guard.burst_jobs(99.0)
+    assert burst_jobs == pytest.approx(29.7, abs=0.01)  # all but 0.9 of 90
+    assert guard.burst_jobs(50.0) == pytest.approx(15.0, abs=0.1)
+    assert SafetyStock(began_at_s=NOW_S, at_s=NOW_S).burst_jobs(99.0) is None
     quiet = replace(view(queue(sampled_at_s=at_s, service_time_s=0.4), start_up_s=8.0), profile=slow)
-    assert texts(circumstances(quiet, now_s=at_s, state=state)) == (
+    assert texts(circumstances(quiet, now_s=at_s, burst_jobs=burst_jobs)) == (
         "keep 2 workers warm (workers_min): start-up 8 s + tick 5 s > 10 s, and 30 jobs arrive together",
     )
     (note,) = circumstances(quiet, now_s=at_s)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from headway.errors import Invalid
-from headway.scaling.demands.safety_stock import guard_of
+from headway.scaling.strategies.hybrid import HybridState
 from headway.simulate.controller import Controller
 from headway.simulate.engine.faults import Faults
 from headway.simulate.engine.results import Result
@@ -29,7 +29,7 @@ def learned_jobs(faults: Faults) -> float:
     controller = Controller(target_s=10.0, start_up_s=8.0)
     run(controller, faults)
     assert controller.outcome is not None
-    guard = guard_of(controller.outcome.memory.strategy_state["guard"])
+    guard = HybridState.of(controller.outcome.memory.strategy_state).guard
     assert guard is not None
     return guard.by_rate.jobs / guard.by_rate.scale
 

@@ -258,7 +258,7 @@ def _notes(found: _Found, spent: DayBudget | None) -> tuple[Note, ...]:
             reading.view,
             reading.memory,
             now_s=reading.now_s,
-            state=advice.state,
+            burst_jobs=advice.burst_jobs,
             standing_workers=found.want.standing_workers,
         ),
         *separate_pools(reading.estimated),

@@ -30,6 +30,9 @@ class Advice:
     """Sentences without their full stops. A ``Note`` says what of it is news; the words of a plain one never are."""
     enough_slots: int | None = None
     """As many always there would do: slots beyond these are not held. ``None``: what was wanted may be wanted again."""
+    burst_jobs: float | None = None
+    """The fewest jobs beyond the rate to be ready for in a tick, so that no more than the objective's share of all jobs
+    are late; ``None``: not known."""
 
 
 def note_of(given: str | Note) -> Note:

@@ -62,6 +62,13 @@ class SafetyStock:
     expected_jobs: float = 0.0
     recalled_jobs: float | None = None
 
+    def burst_jobs(self, percentile: float) -> float | None:
+        """The fewest jobs beyond the rate to be ready for in a tick, so that ``percentile`` % of all jobs have a slot.
+
+        ``None`` until a job has come.
+        """
+        return self.by_rate.least_spare(1 - percentile / 100) if self.by_rate.jobs else None
+
 
 def guard_of(stored: Any) -> SafetyStock | None:
     """The guard that a state holds: the value itself, or the mapping that storing made of it."""

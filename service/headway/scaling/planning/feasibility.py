@@ -1,12 +1,8 @@
 """Whether an objective can be kept by reacting, and what stands in its way. Reported before a job is late."""
 
 import math
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
 
 from headway.scaling.arithmetic import SHORTEST_S
-from headway.scaling.demands.safety_stock import guard_of
 from headway.scaling.model import Memory, Note, NoteKind
 from headway.scaling.planning.queueing import slots_for_burst
 from headway.scaling.policy import fallback
@@ -19,7 +15,6 @@ from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.reading.sample_age import freshness_of
 from headway.scaling.view import TICK_S, PoolView
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 BEGINNING = Memory()
 BURST_DIGITS = 2  # of what is remembered of bursts: older ones fade, and a note that changes is stored again
 START_UP_DIGITS = 3  # of what is measured of starts
@@ -39,7 +34,7 @@ def feasibility(
     """A note for each reason why ``profile`` cannot meet its objective; none where it can.
 
     What is not known is guessed (``start_up_s``, ``service_time_s``) or taken for very little (``arrival_rate_per_s``).
-    ``burst_jobs`` come within a tick beyond what the rate brings (``remembered_burst_jobs``). ``standing_workers`` are
+    ``burst_jobs`` come within a tick beyond what the rate brings (``Advice.burst_jobs``). ``standing_workers`` are
     pre-warmed by the demand of a strategy; they serve like a floor.
     """
     service_s = service_time_s or profile.service_time_guess_s or SERVICE_TIME_GUESS_S
@@ -67,29 +62,18 @@ def feasibility(
     return tuple([note for note in notes if note])
 
 
-def remembered_burst_jobs(state: Mapping[str, Any], *, percentile: float) -> float | None:
-    """What a strategy's ``state`` remembers of bursts: the fewest jobs beyond the rate to be ready for in a tick.
-
-    So few that no more than the objective's share of all jobs came beyond them; ``None`` where nothing is remembered.
-    """
-    guard = guard_of(state.get("guard"))
-    if guard is None or not guard.by_rate.jobs:
-        return None
-    return guard.by_rate.least_spare(1 - percentile / 100)
-
-
 def circumstances(
     view: PoolView,
     memory: Memory = BEGINNING,
     *,
     now_s: float,
-    state: Mapping[str, Any] = NOTHING,
+    burst_jobs: float | None = None,
     standing_workers: int = 0,
 ) -> tuple[Note, ...]:
     """What else speaks in a decision: what a person or a clock has set, what is not known, and what cannot be kept.
 
-    ``memory`` is what the pool's last decision left, ``state`` what its strategy leaves for the next one, and
-    ``standing_workers`` what it pre-warms now.
+    ``memory`` is what the pool's last decision left. ``burst_jobs`` are those of its strategy's ``Advice``, and
+    ``standing_workers`` what the strategy pre-warms now.
     """
     profile, queue = view.profile, pooled(view.queues)
     notes = []
@@ -115,7 +99,7 @@ def circumstances(
             slots_per_worker=view.slots_per_worker,
             arrival_rate_per_s=queue.arrival_rate_per_s,
             service_time_s=queue.service_time_s,
-            burst_jobs=remembered_burst_jobs(state, percentile=profile.objective.percentile),
+            burst_jobs=burst_jobs,
             standing_workers=standing_workers,
         ),
     )

@@ -2,9 +2,7 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
 
 from headway.scaling.demands import formulas
 from headway.scaling.demands.deadlines import (
@@ -37,21 +35,57 @@ HYBRID_SILENT_S = 600.0  # whoever comes after a pause so long is started for it
 BURST_DEVIATIONS = 1.65  # a burst of twenty brings more, and only the last jobs of it wait for too long
 CAUTION = 1.0  # standard deviations fewer completions than expected are assumed
 
+Asked = tuple[tuple[float, int], ...]
+"""When workers that start were asked for, and how many, the oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HybridState:
+    """What is remembered of a pool. Each field is stored by its name, and left out where it says nothing."""
+
+    asked: Asked = ()
+    blind: bool = False
+    """Whether workers were asked for before any job had ended."""
+    guard: SafetyStock | None = None
+    """Of an exposed pool."""
+    periods: Periods | None = None
+    """The rhythms of any other."""
+
+    @classmethod
+    def of(cls, stored: State) -> "HybridState":
+        """The state that ``stored`` returned, or the mapping that storing made of it."""
+        return cls(
+            asked=tuple((at_s, int(workers)) for at_s, workers in stored.get("asked", ())),
+            blind=stored.get("blind", False),
+            guard=guard_of(stored.get("guard")),
+            periods=periods_of(stored.get("periods")),
+        )
+
+    def stored(self, before: "HybridState", stored_before: State) -> State:
+        """The values to store. What is as ``before`` is the very value in ``stored_before``, and not written again."""
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            name: stored_before[name] if value == getattr(before, name) else value
+            for name, value in found.items()
+            if value
+        }
+
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:
     """The slots in use, those that the waiting jobs need beyond, and those that must stand."""
-    asked = _asked(view, state.get("asked", ()), now_s)
+    before = HybridState.of(state)
+    asked = _asked(view, before.asked, now_s)
     given = supply(
         queue, view, coming=_coming(asked, view, now_s), caution=CAUTION * confidence(view.profile) / view.profile.risk
     )
-    kept: dict[str, Any] = {"asked": [list(each) for each in asked]} if asked else {}
     exposed = _exposed_part(queue, view)
-    guard = _guard(exposed, view, state, kept, now_s=now_s)
-    periods = _periods(queue, view, state, kept, now_s=now_s) if guard is None else guard.periods
+    guard = learned(before.guard, exposed, view, now_s=now_s) if exposed_s(view) > 0 else None
+    own_periods = _periods(before.periods, queue, view, now_s=now_s) if guard is None else None
+    periods = own_periods if guard is None else guard.periods
     enough = _enough_slots(periods, queue, view, now_s=now_s)
     if guard is not None and view.profile.member_objectives:
         enough = None  # what is enough for one objective is not for a shorter one
-    if state.get("blind") and not math.isinf(given.cycle_s):
+    if before.blind and not math.isinf(given.cycle_s):
         given = _reconsidered(queue, view, given, slots_max=ceiling_slots(view, now_s))
     # What was begun since the sample still waits in it: it counts as a floor, and not once more as work to come.
     in_use = {
@@ -65,8 +99,8 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         drain = _drain(queue, view, given, slots_max=ceiling_slots(view, now_s))
     helpful = helpful_slots(view)
     calculated, drain = drain, without_vain_starts(drain, given, helpful_slots=helpful)
-    if math.isinf(given.cycle_s) and (asked or drain.new_slots):
-        kept["blind"] = True
+    is_blind = math.isinf(given.cycle_s) and bool(asked or drain.new_slots)
+    after = HybridState(asked=asked, blind=is_blind, guard=guard, periods=own_periods)
     demands = [
         demand(formulas.work_in_progress, in_use),
         demand(formulas.backlog_drain, {**in_use, **_drain_terms(queue, given, calculated, helpful_slots=helpful)}),
@@ -88,9 +122,13 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         stand = standing(exposed, view, left, arrivals_per_tick=coming_jobs, spare_jobs=spare)
         terms = {"arrivals_per_tick_jobs": coming_jobs, "spare_jobs": spare, "taken_slots": taken_slots}
         demands.append(demand(formulas.standing, {**in_use, **terms, **terms_of(stand)}))
-    notes = vain_starts_note(calculated, drain, view)
-    enough_count = None if enough is None else enough.slots
-    return Advice(demands=tuple(demands), state=kept, notes=notes, enough_slots=enough_count)
+    return Advice(
+        demands=tuple(demands),
+        state=after.stored(before, state),
+        notes=vain_starts_note(calculated, drain, view),
+        enough_slots=None if enough is None else enough.slots,
+        burst_jobs=None if guard is None else guard.burst_jobs(view.profile.objective.percentile),
+    )
 
 
 def _drain_terms(queue: QueueMetrics, given: Supply, drain: Need, *, helpful_slots: float) -> dict[str, float]:
@@ -120,33 +158,11 @@ def _exposed_part(queue: QueueMetrics, view: PoolView) -> QueueMetrics:
     return pooled(members) if 0 < len(members) < len(view.queues) else queue
 
 
-def _guard(
-    queue: QueueMetrics, view: PoolView, state: State, kept: dict[str, Any], *, now_s: float
-) -> SafetyStock | None:
-    """What a pool has learned of its exposed members, whose jobs are in ``queue``, ``kept`` for the next time.
-
-    ``None`` where reacting is soon enough.
-    """
-    if exposed_s(view) <= 0:
-        return None
-    before = guard_of(state.get("guard"))
-    guard = learned(before, queue, view, now_s=now_s)
-    # As it was stored, where it is the same: what is at rest is not written again.
-    kept["guard"] = state["guard"] if guard == before else guard
-    return guard
-
-
-def _periods(
-    queue: QueueMetrics, view: PoolView, state: State, kept: dict[str, Any], *, now_s: float
-) -> Periods | None:
-    """The rhythms of a pool that is not exposed, ``kept`` for the next time; forgotten once nothing came for long."""
-    before = periods_of(state.get("periods"))
+def _periods(before: Periods | None, queue: QueueMetrics, view: PoolView, *, now_s: float) -> Periods | None:
+    """The rhythms of a pool that is not exposed; forgotten once nothing came for long."""
     is_news = view.is_teaching
     periods = seen(before, queue.fresh_jobs, at_s=queue.arrived_until_s, tick_s=view.tick_s) if is_news else before
-    if periods is None or not _is_kept(periods, now_s):
-        return None
-    kept["periods"] = state["periods"] if periods is before else periods
-    return periods
+    return periods if periods is not None and _is_kept(periods, now_s) else None
 
 
 def _is_kept(periods: Periods, now_s: float) -> bool:
@@ -301,9 +317,9 @@ def _with_coming(given: Supply, slots: int) -> Supply:
     return replace(given, coming=tuple(each for each in coming if each.slots))
 
 
-def _asked(view: PoolView, before: Sequence[Sequence[float]], now_s: float) -> tuple[tuple[float, int], ...]:
-    """When the workers that start were asked for, the oldest first: those that are up were asked for first."""
-    known = [(at_s, int(workers)) for at_s, workers in before]
+def _asked(view: PoolView, before: Asked, now_s: float) -> Asked:
+    """When the workers that start now were asked for: those that are up were asked for first."""
+    known = [*before]
     up_workers = sum(workers for _, workers in known) - view.starting_workers
     if up_workers < 0:
         known.append((now_s - view.tick_s, -up_workers))
@@ -316,7 +332,7 @@ def _asked(view: PoolView, before: Sequence[Sequence[float]], now_s: float) -> t
     return tuple(left)
 
 
-def _coming(asked: Sequence[tuple[float, int]], view: PoolView, now_s: float) -> tuple[Coming, ...]:
+def _coming(asked: Asked, view: PoolView, now_s: float) -> tuple[Coming, ...]:
     return tuple(
         Coming(slots=workers * view.slots_per_worker, ready_in_s=max(0.0, at_s + start_up_s(view) - now_s))
         for at_s, workers in asked
