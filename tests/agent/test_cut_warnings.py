@@ -74,6 +74,8 @@ CELERY = ("celery", "-A", "shop", "worker")
         (("python", "manage.py", "rqworker", "mail", "-s"), {}, {}, []),
         (("rq", "worker", "-s", "--burst", "mail"), {}, {}, ["remove --burst: each worker ends"]),
         (("rq", "worker", "-s", "--max-idle-time=5", "mail"), {}, {}, ["remove --max-idle-time"]),
+        (("nice", "-n", "5", "rq", "worker", "-s", "--burst", "mail"), {}, {}, ["remove --burst"]),
+        (("env", "A=b", "rq", "worker", "mail"), {}, {}, ["--with-scheduler"]),
         (("rq", "worker", "-s", "--max-jobs", "5", "mail"), {}, {}, []),
         (("php", "artisan", "queue:work", "--stop-when-empty"), {}, {}, ["remove --stop-when-empty"]),
         (("timeout", "3000", *CELERY), {}, {}, ["timeout"]),

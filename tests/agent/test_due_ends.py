@@ -86,6 +86,7 @@ def test_a_due_end_ends_the_pause_of_its_kind(stage: Stage, tmp_path: Path) -> N
         ("rq worker -b mail", ["-b"], []),
         ("rq worker --max-idle-time=5 --max-jobs 10", ["--max-idle-time"], ["--max-jobs"]),
         ("python manage.py rqworker --burst", ["--burst"], []),
+        ("nice -n 5 rq worker --burst --max-jobs 10", ["--burst"], ["--max-jobs"]),
         ("php artisan queue:work --stop-when-empty --max-time=60", ["--stop-when-empty"], ["--max-time"]),
         ("arq shop.WorkerSettings --burst", ["--burst"], []),
         ("procrastinate --app shop worker --one-shot", ["--one-shot"], []),

@@ -41,7 +41,10 @@ SAFE = ("--worker-class", "headway.workers.rq.DrainingWorker")
         (("php", "artisan", "queue:work", "--queue=a,,b"), None, ()),  # no name of a queue, and refused
         ((*RQ, *(f"queue-{number}" for number in range(101))), None, ()),
         ((*RQ, "a" * 501, "b"), None, ()),
-        (("nice", "rq", "worker", "a", "b"), None, ()),
+        (("nice", "rq", "worker", "a", "b"), STRICT, ("a", "b")),
+        (("nice", "-n", "5", "env", "A=b", "python", "-m", "rq.cli", "worker", "a", "b"), STRICT, ("a", "b")),
+        (("poetry", "run", "rq", "worker", "a", "b"), STRICT, ("a", "b")),
+        (("nice", "./worker.sh"), None, ()),
         (("./worker.sh",), None, ()),
         ((), None, ()),
     ],

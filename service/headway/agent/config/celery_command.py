@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from headway.agent.config.worker_programs import library_of, program_of
+from headway.agent.config.worker_programs import becomes_another, library_of, program_of
 
 INCLUDE = "--include"
 _OPTIONS, _JOINED = frozenset({INCLUDE, "-I"}), (f"{INCLUDE}=", "-I")
@@ -17,10 +17,11 @@ _OF_PYTHON_TAKING = frozenset({"-W", "-X"})
 def worker_word(argv: Sequence[str]) -> int | None:
     """Where ``argv`` has the word ``worker`` of ``celery`` or ``python -m celery``; ``None``: it starts neither.
 
-    ``None`` also where an option makes the interpreter ignore PYTHONPATH: it would find no module.
+    ``None`` also where an option makes the interpreter ignore PYTHONPATH, or another program may change it, as ``env``
+    does: the worker would find no module.
     """
     program, words = program_of(argv)
-    if library_of(program) != "celery" or _ignores_pythonpath(program):
+    if becomes_another(argv) or library_of(program) != "celery" or _ignores_pythonpath(program):
         return None
     at = 0
     while at < len(words) and words[at].startswith("-"):

@@ -24,7 +24,7 @@ class OwnLimit:
 def own_limits(argv: Sequence[str]) -> tuple[OwnLimit, ...]:
     """The bounds of the worker that this command line starts, the shortest first; none of one that is not known.
 
-    A wrapper's command line is not read: who writes a script knows what is in it.
+    The command line of a wrapper that stays is not read: its author knows what is in it.
     """
     program, words = program_of(argv)
     library = library_of(program)

@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from types import MappingProxyType
 
-from headway.agent.config.wrappers import shell_commands, shell_text
+from headway.agent.config.wrappers import PROGRAMS, shell_commands, shell_text
 
 _LIBRARIES = MappingProxyType({"rqworker": "rq", "huey_consumer": "huey", "huey_consumer.py": "huey", "rq.cli": "rq"})
+_INTERPRETERS = frozenset({"bundle", "php"})
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
+_BECOMING = frozenset({"chrt", "env", "ionice", "nice", "nohup", "pipenv", "poetry", "stdbuf", "taskset"})
+"""Programs that become what the rest of their command line starts."""
 _RQ_VERBS = frozenset({"worker", "worker-pool", "rqworker"})
 _ARTISAN_VERBS = frozenset({"queue:work", "queue:listen", "horizon", "horizon:supervisor", "horizon:work"})
 _WORKER_VERBS: Mapping[str, str | None] = MappingProxyType(
@@ -27,9 +30,15 @@ _WORKER_VERBS: Mapping[str, str | None] = MappingProxyType(
 
 
 def program_of(argv: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """What starts the program (itself, or an interpreter with a module or script), and the words that it is given."""
+    """What starts the program (itself, or an interpreter with a module or script), and the words that it is given.
+
+    A program that becomes another, as ``nice`` does, is part of what starts it.
+    """
     if not argv or not argv[0]:
         return (), []
+    if (before := _before_program(argv)) > 0:
+        program, words = program_of(argv[before:])
+        return (*argv[:before], *program), words
     if not _PYTHON.fullmatch(PurePath(argv[0]).name):
         return (argv[0],), list(argv[1:])
     at = 1
@@ -37,6 +46,22 @@ def program_of(argv: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
         at += 2 if argv[at] in {"-W", "-X"} else 1
     at += at < len(argv) and argv[at] == "-m"
     return (tuple(argv[: at + 1]), list(argv[at + 1 :])) if at < len(argv) else ((), [])
+
+
+def becomes_another(argv: Sequence[str]) -> bool:
+    """Whether the first program of the command line becomes the next, with an environment that it may have changed."""
+    return bool(argv) and PurePath(argv[0]).name in _BECOMING
+
+
+def _before_program(argv: Sequence[str]) -> int:
+    """How many words stand before the program that the first one becomes; 0: it stays, or starts nothing known."""
+    if not becomes_another(argv):
+        return 0
+    return next((at for at, word in enumerate(argv) if _is_known(PurePath(word).name)), 0)
+
+
+def _is_known(name: str) -> bool:
+    return name in PROGRAMS or name in _INTERPRETERS or _PYTHON.fullmatch(name) is not None
 
 
 def library_of(program: Sequence[str]) -> str:

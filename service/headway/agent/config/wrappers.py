@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
-_PROGRAMS = frozenset(
+PROGRAMS = frozenset(
     {
         *("arq", "artisan", "celery", "dramatiq", "huey_consumer", "huey_consumer.py", "manage.py", "procrastinate"),
         *("rq", "rq.cli", "rqworker", "sidekiq", "taskiq"),
@@ -74,7 +74,7 @@ def wrapper_of(argv: Sequence[str]) -> Wrapper | None:
     name = PurePath(argv[0].partition(" ")[0]).name if argv else ""
     if name in _SHELLS:
         text = shell_text(argv) or ""
-        is_behind = any(PurePath(word).name in _PROGRAMS for word in text.split()) and not _BECOMES.search(text)
+        is_behind = any(PurePath(word).name in PROGRAMS for word in text.split()) and not _BECOMES.search(text)
         hazard = f"`{name} -c` may stay between the agent and its worker, and keeps the signal to stop from it"
         cure = "begin its command with `exec`, or write the program and its words into argv"
         return Wrapper(name=f"{name} -c", hazard=hazard, cure=cure) if is_behind else None
@@ -117,7 +117,7 @@ def _has_tini_group(argv: Sequence[str]) -> bool:
 def _has_own_groups(argv: Sequence[str]) -> bool:
     """Whether the worker runs each job in a process group of its own, as RQ does: a signal to its group cuts none."""
     names = {PurePath(word.partition("=")[0]).name for word in argv}
-    others = _PROGRAMS - _RQ - {"manage.py"}
+    others = PROGRAMS - _RQ - {"manage.py"}
     return bool(names & _RQ) and names.isdisjoint({*others, *_RQ_IN_ONE_GROUP})
 
 
