@@ -249,22 +249,22 @@ def test_what_a_wrapper_leaves_reports_on_and_its_job_is_named(stage: Stage, tmp
         fleet.act([start()])
         running(fleet)
         fleet.drain_all()
-        reconcile_until(fleet, lambda: fleet.orphan_watch.workers())
+        reconcile_until(fleet, lambda: fleet.remains.workers())
 
         def reports_its_job() -> bool:
             fleet.reporters.read()
-            (left,) = fleet.orphan_watch.workers()
+            (left,) = fleet.remains.workers()
             return [job.job_id for job in left.running] == ["j1"] and left.is_busy is True
 
         reconcile_until(fleet, reports_its_job)
-        (left,) = fleet.orphan_watch.workers()
+        (left,) = fleet.remains.workers()
         assert awaited_line([left]) == (
             f"waiting for 1 worker that finishes its job: mail (process {left.pid}, job j1 of shop.send)"
         )
     with stage.fleet(template()) as fleet:  # and to the next agent
         reconcile_until(fleet, reports_its_job)
         (tmp_path / "done").touch()
-        reconcile_until(fleet, lambda: fleet.orphan_watch.workers() == ())
+        reconcile_until(fleet, lambda: fleet.remains.workers() == ())
         assert fleet.reporters.watchable() == frozenset(), "its pipe is gone with it"
 
 

@@ -101,7 +101,7 @@ def test_a_job_that_ends_after_its_worker_was_killed_is_not_cut(
         assert "cut a job" not in caplog.text
         assert f"a worker was killed pool=mail worker={fleet.remains.left[0].worker_id} cause=signal: " in caplog.text
         assert f"its job runs on in process {rq.horse}" in caplog.text
-        (left,) = fleet.orphan_watch.workers()
+        (left,) = fleet.remains.workers()
         assert (left.pid, left.is_busy, left.activity_source) == (rq.horse, True, ActivitySource.CHILD)
         stage.clock.ahead_s += 40.0
         fleet.scan()

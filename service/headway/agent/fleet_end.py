@@ -56,7 +56,7 @@ class FleetEnd:
             self._write("")
             return True
         if not self._is_forced and self._awaited.due() is not None:
-            line = awaited_line((*self._fleet.workers(self._activity), *self._fleet.orphan_watch.workers()))
+            line = awaited_line((*self._fleet.workers(self._activity), *self._fleet.remains.workers()))
             log.info("%s", line)
             self._write(line)
         return False

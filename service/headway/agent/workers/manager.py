@@ -22,7 +22,6 @@ from headway.agent.workers.ends.cut_watch import CutWatch
 from headway.agent.workers.ends.done_jobs import DoneJobs
 from headway.agent.workers.ends.drain_watch import DrainWatch
 from headway.agent.workers.ends.exit_log import ExitLog
-from headway.agent.workers.ends.orphan_watch import OrphanWatch
 from headway.agent.workers.ends.orphans import OrphanProcesses
 from headway.agent.workers.journal import WorkerJournal
 from headway.agent.workers.managed_worker import LATER_S, ManagedWorker
@@ -76,7 +75,8 @@ class WorkerManager:
         self.reporters = Reporters(folder, agent_id=agent_id, environment=environment, clock=clock)
 
         self._table = WorkerTable()
-        self.remains = OrphanProcesses(agent_id, self.output)
+        self.cuts = CutWatch(folder, boot_id=boot_id, clock=clock)
+        self.remains = OrphanProcesses(agent_id, self.output, self.reporters, self.cuts)
         self.unrecorded = UnrecordedWorkers()
         self.occupancy = Occupancy(self._table, self.remains, self.unrecorded, host_gpus=host_file.gpus)
 
@@ -97,8 +97,6 @@ class WorkerManager:
         )
 
         self.ends = ExitLog()
-        self.cuts = CutWatch(folder, boot_id=boot_id, clock=clock)
-        self.orphan_watch = OrphanWatch(self.remains, self.reporters, self.cuts)
         self._drain_watch = DrainWatch(self.reporters, self.cuts)
         self._reaper = Reaper(
             table=self._table,
@@ -106,7 +104,6 @@ class WorkerManager:
             ends=self.ends,
             cuts=self.cuts,
             remains=self.remains,
-            orphan_watch=self.orphan_watch,
             suspended_starts=self.suspended_starts,
             reporters=self.reporters,
             output=self.output,
@@ -120,7 +117,7 @@ class WorkerManager:
 
     def all_workers(self, activity: Callable[[Record], Activity] = lambda _: NOT_KNOWN) -> tuple[Worker, ...]:
         """Every worker that is not gone, what others have left, and what may be one."""
-        return (*self.workers(activity), *self.orphan_watch.workers(), *self.unrecorded.workers())
+        return (*self.workers(activity), *self.remains.workers(), *self.unrecorded.workers())
 
     def running(self) -> tuple[Record, ...]:
         """The workers that have a process."""
@@ -182,10 +179,10 @@ class WorkerManager:
         self._gate.failures.scan(self._table.records(), now_s=now_s)
         if self._is_first_process:
             worker_process.reap_orphans({record.pid for record in self._table.records()})
-        if to_ask := self.orphan_watch.scan(now_s=now_s):
+        if to_ask := self.remains.scan(now_s=now_s):
             self.save()
             self.remains.ask(to_ask)
-        self.orphan_watch.end_reports()
+        self.remains.end_reports()
         self.unrecorded.scan()
         if self._logbook.is_behind:
             self.save()
@@ -236,7 +233,7 @@ class WorkerManager:
         for held in self._table:
             if held.process is not None:
                 self._drain_watch.kill(held, why=why, now_s=now_s)
-        self.orphan_watch.kill()
+        self.remains.kill()
         self.save()
 
     def kill(self, worker_id: str, *, why: str) -> bool:
@@ -246,7 +243,7 @@ class WorkerManager:
         """
         held = self._table.get(worker_id)
         if held is None or held.process is None:
-            return self.orphan_watch.kill(worker_id)
+            return self.remains.kill(worker_id)
         if held.record.life.is_forced:
             return False
         self._drain_watch.kill(held, why=why, now_s=self._clock())

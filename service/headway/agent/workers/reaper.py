@@ -9,7 +9,6 @@ from headway.agent.reporting.reporters import Reporters
 from headway.agent.workers import lifecycle
 from headway.agent.workers.ends.cut_watch import CutWatch
 from headway.agent.workers.ends.exit_log import Ended, ExitLog
-from headway.agent.workers.ends.orphan_watch import OrphanWatch
 from headway.agent.workers.ends.orphans import OrphanProcesses
 from headway.agent.workers.ends.worker_end import WorkerEnd
 from headway.agent.workers.lifecycle import Life
@@ -35,7 +34,6 @@ class Reaper:
     ends: ExitLog
     cuts: CutWatch
     remains: OrphanProcesses
-    orphan_watch: OrphanWatch
     suspended_starts: SuspendedStarts
     reporters: Reporters
     output: WorkerLogs
@@ -45,7 +43,7 @@ class Reaper:
     ) -> None:
         """Take note of a worker that was gone when this agent came, killed perhaps with all others."""
         self.cuts.note_gone(worker.record, were_all_killed=were_all_killed)
-        said = self.orphan_watch.last_report(worker)
+        said = self.remains.last_report(worker)
         self._conclude(worker, self._end_of(worker, template, exit_code=None, said=said), now_s=now_s)
 
     def reap(self, worker: ManagedWorker, template: Template | None, *, exit_code: int | None, now_s: float) -> None:
@@ -55,7 +53,7 @@ class Reaper:
         could see it.
         """
         has_loaded = self.reporters.has_loaded(worker.record.worker_id)
-        said = self.orphan_watch.last_report(worker)
+        said = self.remains.last_report(worker)
         end = self._end_of(worker, template, exit_code=exit_code, said=said)
         self.cuts.note_end(end, said=said)
         is_unready_end = bool(exit_code) and said.source is None and _is_unready(worker.record, now_s=now_s)

@@ -12,25 +12,29 @@ What a job of a worker that ended well has started (a tunnel, a display) is the 
 
 They are known by the marks that they have inherited, or by where they print to; the kernel shows no parent any more.
 What goes to the background forks more than once: the process that is left first ends at once, and leaves another. So
-the search for it goes on for a while, and begins again whenever one that was found has ended.
+the search for it goes on for a while, and begins again whenever one that was found has ended. What they report is read
+until they have ended, and jobs that their kill cuts are noted.
 """
 
 import logging
 import math
 import signal
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from headway.agent.model import NOT_KNOWN, Activity
+from headway.agent.model import Activity
+from headway.agent.reporting.reporters import Reporters
 from headway.agent.workers import lifecycle, worker_marks, worker_process, worker_record
 from headway.agent.workers.ends import orphan_roles
+from headway.agent.workers.ends.cut_watch import CutWatch
 from headway.agent.workers.ends.worker_end import WorkerEnd
+from headway.agent.workers.managed_worker import ManagedWorker
 from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_record import OrphanRecord, Record
 from headway.local import procfs
 from headway.local.procfs import Stat
 from headway.scaling.fields import taken_from
-from headway.scaling.model import Worker, WorkerState
+from headway.scaling.model import CutCause, Worker, WorkerState
 
 LEFT_ID = "{}-left"
 """By what id the remains of a worker are reported: the worker's own is reported as ended."""
@@ -53,9 +57,13 @@ class _Ended:
 class OrphanProcesses:
     """The processes that workers have left, until they have ended."""
 
-    def __init__(self, agent_id: str, output: WorkerLogs) -> None:
+    def __init__(self, agent_id: str, output: WorkerLogs, reporters: Reporters, cuts: CutWatch) -> None:
         self._agent_id = agent_id
         self._output = output
+        self._reporters = reporters
+        self._cuts = cuts
+        self._reporting: set[str] = set()
+        """The ids of workers of which something was left at the last scan, and reports."""
         self._ended: dict[str, _Ended] = {}
         """By worker id, those whose processes are searched for, or may leave others."""
         self.left: list[OrphanRecord] = []
@@ -65,16 +73,28 @@ class OrphanProcesses:
         """Search, from the next scan on, for processes that this worker has left."""
         self._ended[end.record.worker_id] = _Ended(end, until_s=-math.inf, search_at_s=-math.inf)
 
-    def workers(self, activity: Callable[[str], Activity] = lambda _: NOT_KNOWN) -> tuple[Worker, ...]:
-        """What is left of each worker, as one that drains, under an id of its own.
+    def last_report(self, worker: ManagedWorker) -> Activity:
+        """What a worker that has ended reported last. A main process that it leaves reports on, through its pipe."""
+        worker_id = worker.record.worker_id
+        if not worker.record.has_other_main():
+            return self._reporters.end(worker_id)
+        self._reporting.add(worker_id)
+        return self._reporters.activity(worker_id)
 
-        ``activity`` is what is known of what the worker of an id does.
-        """
+    def end_reports(self) -> None:
+        """Remove the pipes of workers of which nothing is left any more."""
+        left = {each.worker_id for each in self.left}
+        for worker_id in self._reporting - left:
+            self._reporters.end(worker_id)
+        self._reporting = left
+
+    def workers(self) -> tuple[Worker, ...]:
+        """What is left of each worker, as one that drains, under an id of its own, with what it reports."""
         return tuple(
             taken_from(
                 Worker,
                 left,
-                known := activity(left.worker_id),
+                known := self._activity(left.worker_id),
                 activity_source=known.source,
                 activity_known_at_s=known.known_at_s,
                 worker_id=LEFT_ID.format(left.worker_id),
@@ -94,16 +114,27 @@ class OrphanProcesses:
         """What a worker of the template left that ended well as soon as it was started."""
         return next((each for each in self.left if each.is_background and each.template == template), None)
 
-    def scan(self, *, now_s: float) -> bool:
-        """Find what was left since the last scan, and end what has had its time. Returns whether any is to be asked."""
+    def _activity(self, worker_id: str) -> Activity:
+        said = self._reporters.activity(worker_id)
+        return self._cuts.left_activity(worker_id) if said.source is None else said
+
+    def scan(self, *, now_s: float) -> list[OrphanRecord]:
+        """Find what was left since the last scan, and end what has had its time.
+
+        Returns those that are to be asked to stop, noted as asked: to many a second signal means to drop what they are
+        doing.
+        """
+        self._note_kills(self._overdue(now_s), cause=CutCause.DRAIN_DEADLINE)
         due = {worker_id: each for worker_id, each in self._ended.items() if now_s >= each.search_at_s}
         if due:
             self._search(due, now_s=now_s)
         there = [each for each in self.left if procfs.is_there(each.pid, each.started_ticks)]
         self._follow(there, now_s=now_s)
         self.left = there
-        self.kill(self.overdue(now_s=now_s))
-        return any(each.must_be_asked for each in self.left)
+        self._kill(self._overdue(now_s))
+        to_ask = [each for each in self.left if each.must_be_asked]
+        self.left = [replace(each, must_be_asked=False) for each in self.left]
+        return to_ask
 
     def due_s(self) -> float:
         """When the next search is, by the clock of ``scan``; infinite: there is none."""
@@ -132,19 +163,23 @@ class OrphanProcesses:
             if worker_id in stay or each.search_at_s < math.inf
         }
 
-    def overdue(self, *, now_s: float) -> list[OrphanRecord]:
+    def _overdue(self, now_s: float) -> list[OrphanRecord]:
         """Those whose drain deadline is over."""
         return [each for each in self.left if each.ends_by_s is not None and now_s >= each.ends_by_s]
 
-    def named(self, worker_id: str | None = None) -> list[OrphanRecord]:
-        """What one worker has left, by its own id or by the one under which that is reported, or all workers."""
-        return [each for each in self.left if worker_id in {None, each.worker_id, LEFT_ID.format(each.worker_id)}]
+    def kill(self, worker_id: str | None = None) -> bool:
+        """Kill what one worker has left, or all workers. Returns whether there was anything.
 
-    def note_asked(self) -> list[OrphanRecord]:
-        """Those to be asked to stop, noted as asked: to many a second signal means to drop what they are doing."""
-        due = [each for each in self.left if each.must_be_asked]
-        self.left = [replace(each, must_be_asked=False) for each in self.left]
-        return due
+        The worker is named by its own id, or by the one under which what it has left is reported.
+        """
+        left = [each for each in self.left if worker_id in {None, each.worker_id, LEFT_ID.format(each.worker_id)}]
+        self._note_kills(left, cause=CutCause.KILLED)
+        self._kill(left)
+        return bool(left)
+
+    def _note_kills(self, left: Iterable[OrphanRecord], *, cause: CutCause) -> None:
+        for each in left:
+            self._cuts.note_kill(each, cause=cause, said=self._reporters.activity(each.worker_id))
 
     @staticmethod
     def ask(due: Iterable[OrphanRecord]) -> None:
@@ -156,7 +191,7 @@ class OrphanProcesses:
                 worker_process.send_to_each([process], each.stop_signal)
 
     @staticmethod
-    def kill(left: Iterable[OrphanRecord]) -> None:
+    def _kill(left: Iterable[OrphanRecord]) -> None:
         """Kill these, with their families."""
         for each in left:
             process = worker_process.adopt(each.pid, each.started_ticks)
