@@ -9,7 +9,7 @@ from pathlib import Path
 from headway.collect.collector_loop import Collectors
 from headway.collect.libraries import Libraries
 from headway.connections import Connection
-from headway.emit.outbox_folder import StateFolder
+from headway.emit.outbox_folder import state_folder
 from headway.scaling.model import JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 from support.waiting import eventually
 
@@ -44,7 +44,7 @@ def collecting(
 ) -> Iterator[Collected]:
     """Collectors of ``connections`` whose state is in ``folder``. They send to ``collected``, else to a new one."""
     collected = collected or Collected()
-    with StateFolder(folder) as state:
+    with state_folder(folder) as state:
         collectors = Collectors(connections, libraries=Libraries(), folder=state, send=collected.send)
         collectors.start()
         try:

@@ -17,7 +17,7 @@ from headway.collect.rq.rq_source import RQ
 from headway.collect.source import Reading
 from headway.connections import Connection
 from headway.emit.outbox import Outbox
-from headway.emit.outbox_folder import StateFolder
+from headway.emit.outbox_folder import state_folder
 from headway.errors import Misconfigured, Unavailable
 from headway.local.backoff import DoublingPause
 from headway.scaling.model import BrokerPoll, EventKind, JobEvent, QueueSample, TelemetryBatch
@@ -228,7 +228,7 @@ def test_collectors_stop_amid_any_pause_and_one_broken_broker_stops_no_other(
     rq.queue().enqueue(work)
     brokers = {"a/b": valkey_url, "gone": "redis://127.0.0.1:1/0"}
     connections = [Connection(name=name, url=url, every_s=600.0) for name, url in brokers.items()]
-    with StateFolder(tmp_path / "state") as folder:
+    with state_folder(tmp_path / "state") as folder:
         collectors = Collectors(connections, libraries=Libraries(), folder=folder, send=control.send)
         collectors.start()
         eventually(lambda: control.samples)
@@ -296,7 +296,7 @@ def test_a_source_that_names_queues_of_another_connection_is_refused(
 
 def test_a_url_that_cannot_be_one_is_refused_before_anything_starts(tmp_path: Path, control: Control) -> None:
     unknown = Connection(name="jobs", url="sqs://u:secret@h")
-    with StateFolder(tmp_path) as folder, pytest.raises(Misconfigured, match=r"broker URL 'sqs://u:\*\*\*@h'"):
+    with state_folder(tmp_path) as folder, pytest.raises(Misconfigured, match=r"broker URL 'sqs://u:\*\*\*@h'"):
         Collectors([unknown], libraries=Libraries(), folder=folder, send=control.send)
 
 

@@ -15,7 +15,7 @@ from emit.service import Service, serving
 from headway.emit import outbox as module
 from headway.emit.client import TelemetryClient
 from headway.emit.outbox import RESERVED_AT_ONCE, Outbox
-from headway.emit.outbox_folder import StateFolder, json_pieces, write_json
+from headway.emit.outbox_folder import json_pieces, state_folder, write_json
 from headway.errors import Invalid, Misconfigured, Unavailable
 from headway.scaling.model import (
     DueJobs,
@@ -268,9 +268,9 @@ def test_a_file_that_is_damaged_is_refused_with_what_to_do(tmp_path: Path, opene
 
 def test_a_folder_belongs_to_one_process(tmp_path: Path) -> None:
     taken = pytest.raises(Misconfigured, match=r"in use by process \d+: end that one, or .*HEADWAY_STATE_DIR")
-    with StateFolder(tmp_path / "state"), taken, StateFolder(tmp_path / "state"):
+    with state_folder(tmp_path / "state"), taken, state_folder(tmp_path / "state"):
         pass
-    with StateFolder(tmp_path / "state"):
+    with state_folder(tmp_path / "state"):
         pass
 
 

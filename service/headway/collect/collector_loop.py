@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -18,7 +19,7 @@ from headway.collect.poll_pacing import PollPacing
 from headway.collect.source import QUEUES_POLLED_MAX, Library, Reading, Source
 from headway.connections import COLLECTOR, Connection
 from headway.emit.outbox import Outbox
-from headway.emit.outbox_folder import BEGIN_ANEW, StateFolder
+from headway.emit.outbox_folder import BEGIN_ANEW
 from headway.errors import Invalid, Misconfigured, Unavailable
 from headway.local.backoff import DoublingPause
 from headway.scaling.model import JobEvent, QueueSample, TelemetryBatch, WorkerActivity
@@ -241,7 +242,7 @@ class Collectors:
         connections: Iterable[Connection],
         *,
         libraries: Libraries,
-        folder: StateFolder,
+        folder: Path,
         send: Callable[[TelemetryBatch], object],
     ) -> None:
         """Prepare a collector for each of ``connections``, whose names differ.
@@ -277,7 +278,7 @@ class Collectors:
                 del self._threads[connection]
 
 
-def _outbox(connection: str, folder: StateFolder, send: Callable[[TelemetryBatch], object]) -> Outbox:
-    file = folder.path / f"{quote(connection, safe='')}.json"
+def _outbox(connection: str, folder: Path, send: Callable[[TelemetryBatch], object]) -> Outbox:
+    file = folder / f"{quote(connection, safe='')}.json"
     # Where two of them poll one connection, the host's name shows which to end.
     return Outbox(file, name=f"{COLLECTOR}{connection}-{socket.gethostname()}", send=send, clock=time.time)

@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from headway.errors import Misconfigured
 from headway.local.files import sync_folder, write_whole
@@ -17,37 +16,24 @@ BEGIN_ANEW = "delete it to begin anew: jobs of the last minutes may then not cou
 _encoded = json.JSONEncoder(separators=(",", ":")).encode
 
 
-class StateFolder:
-    """Where a process keeps what it must remember across restarts. Owned from entering to leaving its block."""
+@contextmanager
+def state_folder(path: Path) -> Iterator[Path]:
+    """Where a process keeps what it must remember across restarts, for one process alone; made if it is missing.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._owned = ExitStack()
-
-    def __enter__(self) -> Self:
-        """Take the folder, made if it is missing.
-
-        Raises:
-            Misconfigured: another process has it, or it cannot be made or written to.
-        """
-        owned = only_process(
-            self.path / LOCK,
-            held_by=lambda owner: Misconfigured(
-                f"state folder {self.path} is in use by process {owner or '(unknown)'}: end that one, "
-                "or give this one a folder of its own with HEADWAY_STATE_DIR"
-            ),
-            unusable=lambda why: Misconfigured(
-                f"state folder {self.path} cannot be used: {why}; choose another with HEADWAY_STATE_DIR"
-            ),
-        )
-        self._owned.enter_context(owned)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Let the folder go."""
-        self._owned.close()
+    Raises:
+        Misconfigured: another process has it, or it cannot be made or written to.
+    """
+    with only_process(
+        path / LOCK,
+        held_by=lambda owner: Misconfigured(
+            f"state folder {path} is in use by process {owner or '(unknown)'}: end that one, "
+            "or give this one a folder of its own with HEADWAY_STATE_DIR"
+        ),
+        unusable=lambda why: Misconfigured(
+            f"state folder {path} cannot be used: {why}; choose another with HEADWAY_STATE_DIR"
+        ),
+    ):
+        yield path
 
 
 def read_json(file: Path) -> dict[str, Any] | None:

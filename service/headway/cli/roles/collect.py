@@ -21,7 +21,7 @@ from headway.collect.discovery import Discovered, discover
 from headway.collect.libraries import Libraries
 from headway.connections import Connection
 from headway.emit.client import TelemetryClient
-from headway.emit.outbox_folder import StateFolder
+from headway.emit.outbox_folder import state_folder
 from headway.errors import HeadwayError, Misconfigured
 from headway.settings import CollectSettings
 
@@ -40,7 +40,7 @@ def main(words: list[str]) -> int:
     log_to_stderr()
     keep_private()
     stopping = Stopping()
-    with stopping.listening(), StateFolder(settings.state_dir) as folder:
+    with stopping.listening(), state_folder(settings.state_dir) as folder:
         main_thread = threading.get_ident()
         parent_watch.watch(lambda: signal.pthread_kill(main_thread, signal.SIGTERM))
         client = TelemetryClient(*settings.control.texts, token=settings.token, tls=partial(grpc_tls, settings.tls))
