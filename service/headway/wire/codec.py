@@ -6,6 +6,7 @@ cross the wire, times do not, where a host's clock is concerned: whoever receive
 
 from collections.abc import Iterable
 from dataclasses import fields
+from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar
 
@@ -54,12 +55,6 @@ _PROBLEMS_BACK = {number: kind for kind, number in _PROBLEMS.items()}
 _SUSPENSIONS = {each: telemetry_pb2.Suspension.Value(f"SUSPENSION_{each.name}") for each in Suspension}
 _SUSPENSIONS_BACK = {number: each for each, number in _SUSPENSIONS.items()}
 
-_SOURCES = {source.value: source for source in ActivitySource}
-_INABILITIES = {each.value: each for each in Inability}
-_ORDERS = {each.value: each for each in QueueOrder}
-_START_FAILURES = {each.value: each for each in StartFailure}
-_CAUSES = {cause.value: cause for cause in CutCause}
-
 _STATES: dict[WorkerState, int] = {
     state: agent_pb2.WorkerState.Value(f"WORKER_STATE_{state.name}")
     for state in WorkerState
@@ -71,6 +66,7 @@ _STATES[WorkerState.UNKNOWN] = agent_pb2.WORKER_STATE_RUNNING
 
 _Message = TypeVar("_Message", bound=Message)
 _Value = TypeVar("_Value")
+_Word = TypeVar("_Word", bound=StrEnum)
 
 
 def message_of(kind: type[_Message], value: Any, /, **differing: Any) -> _Message:
@@ -94,6 +90,11 @@ def _shared(value: Any, message: type[Message]) -> tuple[tuple[str, bool], ...]:
     """The fields that a value and a message have by one name, and whether the message may leave each out."""
     known = message.DESCRIPTOR.fields_by_name
     return tuple((each.name, known[each.name].has_presence) for each in fields(value) if each.name in known)
+
+
+def _known_word(kind: type[_Word], text: str) -> _Word | None:
+    """The word of an enumeration; ``None`` for an empty text, and for what only a later version distinguishes."""
+    return next((each for each in kind if each == text), None)
 
 
 def batch_to_message(batch: TelemetryBatch) -> telemetry_pb2.IngestRequest:
@@ -206,8 +207,6 @@ def worker_to_message(worker: Worker, *, now_s: float, exit_code: int | None = N
         is_unrecorded=worker.state is WorkerState.UNKNOWN,
         activity_age_s=None if worker.activity_known_at_s is None else max(0.0, now_s - worker.activity_known_at_s),
         running=[message_of(agent_pb2.RunningJob, each) for each in worker.running[:RUNNING_JOBS_NAMED_MAX]],
-        inability="" if worker.inability is None else worker.inability.value,
-        start_failure="" if worker.start_failure is None else worker.start_failure.value,
     )
 
 
@@ -222,12 +221,11 @@ def worker_from_message(message: agent_pb2.Worker, *, now_s: float) -> Worker:
         state=WorkerState.UNKNOWN if message.is_unrecorded else state,
         started_at_s=now_s - message.age_s,
         state_since_s=now_s - message.state_age_s if message.HasField("state_age_s") else None,
-        # A source of a later version is none that this one could weigh.
-        activity_source=_SOURCES.get(message.activity_source),
+        activity_source=_known_word(ActivitySource, message.activity_source),
         activity_known_at_s=now_s - message.activity_age_s if message.HasField("activity_age_s") else None,
         running=tuple(value_of(RunningJob, each) for each in message.running[:RUNNING_JOBS_NAMED_MAX]),
-        inability=_INABILITIES.get(message.inability),
-        start_failure=_START_FAILURES.get(message.start_failure),
+        inability=_known_word(Inability, message.inability),
+        start_failure=_known_word(StartFailure, message.start_failure),
     )
 
 
@@ -236,7 +234,6 @@ def cut_to_message(cut: CutJob, *, now_s: float) -> agent_pb2.CutJob:
     return message_of(
         agent_pb2.CutJob,
         cut,
-        cause=cut.cause.value,
         age_s=None if cut.cut_at_s is None else max(0.0, now_s - cut.cut_at_s),
         job=None if cut.job is None else message_of(agent_pb2.RunningJob, cut.job),
     )
@@ -248,7 +245,7 @@ def cut_from_message(message: agent_pb2.CutJob, *, now_s: float) -> CutJob:
         CutJob,
         message,
         # What a later version distinguishes was no end of the worker's own either.
-        cause=_CAUSES.get(message.cause, CutCause.VANISHED),
+        cause=_known_word(CutCause, message.cause) or CutCause.VANISHED,
         cut_at_s=now_s - message.age_s if message.HasField("age_s") else None,
         job=value_of(RunningJob, message.job) if message.HasField("job") else None,
     )
@@ -262,7 +259,7 @@ def template_from_message(message: agent_pb2.Template) -> Template:
         Template,
         message,
         labels=dict(message.labels),
-        queue_order=_ORDERS.get(message.queue_order),  # what a later version distinguishes is not known here
+        queue_order=_known_word(QueueOrder, message.queue_order),
         strict_queues=tuple(message.strict_queues),
     )
 

@@ -48,18 +48,14 @@ class EventSender:
 
     def _run(self) -> None:
         talk = RetryState("events of jobs")
-        while self._wait_for_events():
+        is_last = False
+        while not is_last:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_closing or not self._events.is_empty)
+                is_last = self._changed.wait_for(lambda: self._is_closing, EVENTS_GATHERED_S)
             pause_s = self._send(talk)
             with self._changed:
                 self._changed.wait_for(lambda: self._is_closing, pause_s)
-        self._send(talk)
-
-    def _wait_for_events(self) -> bool:
-        """Whether to go on: returns when there are events to send, or false when this ends."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_closing or not self._events.is_empty)
-            self._changed.wait_for(lambda: self._is_closing, EVENTS_GATHERED_S)
-            return not self._is_closing
 
     def _send(self, talk: RetryState) -> float:
         """Send one batch. Returns how long to wait before the next one."""

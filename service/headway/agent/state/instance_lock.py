@@ -14,7 +14,6 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from headway.errors import Refused
@@ -74,17 +73,18 @@ def _hold_name(held: socket.socket, control: str, host_name: str, *, until_s: fl
         if owner is None and time.monotonic() < asked_until_s:
             time.sleep(0.01)
             continue
-        if owner is None or owner.uid not in {0, os.geteuid()}:
+        pid, uid = owner or (None, None)
+        if uid not in {0, os.geteuid()}:
             # Anybody may take the name. Who is neither root nor this user is no agent that this one goes by.
             log.warning(
                 "uid=%s holds the name by which agents of host %r avoid being the same: it is left out of account",
-                "unknown" if owner is None else owner.uid,
+                "unknown" if uid is None else uid,
                 host_name,
             )
             return
         if time.monotonic() >= until_s:
             raise Refused(
-                f"an agent (process {owner.pid}) is host {host_name!r} of the control plane {control} already, "
+                f"an agent (process {pid}) is host {host_name!r} of the control plane {control} already, "
                 "in another state folder: end it, or give this one a name of its own with --host-name"
             )
         time.sleep(0.01)
@@ -100,19 +100,13 @@ def _bind(held: socket.socket, address: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class _Owner:
-    pid: int
-    uid: int
-
-
-def _owner(name: str) -> _Owner | None:
-    """Who has the name, by the kernel; ``None`` where it does not show it."""
+def _owner(name: str) -> tuple[int, int] | None:
+    """Process and user that have the name, by the kernel; ``None`` where it does not show them."""
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
         asked.settimeout(0)
         asked.connect(f"\0headway-agent-{name}")
         pid, uid, _ = struct.unpack("3i", asked.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        return _Owner(pid, uid)
+        return pid, uid
     return None
 
 

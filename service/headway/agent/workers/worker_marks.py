@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any
 
 from headway.agent.config.host_file_values import is_name
@@ -23,13 +22,7 @@ STARTED_AS_CHARS_MAX = 4096
 
 def marks_of(record: Record, *, agent_id: str) -> dict[str, str]:
     """What the environment of a worker passes to the next agent: whose it is, and as what it was started."""
-    started_as = {
-        "template": record.template,
-        "template_hash": record.template_hash,
-        "restart_generation": record.restart_generation,
-        "is_burst": record.life.is_burst,
-        "stop": asdict(record.stop),
-    }
+    started_as = {"template": record.template, "is_burst": record.life.is_burst}
     marks = {
         WORKER_ID: record.worker_id,
         POOL: record.pool,
