@@ -200,13 +200,14 @@ def test_a_job_that_ran_on_until_the_host_booted_is_perhaps_cut(stage: Stage, rq
     with stage.fleet(rq.template) as fleet:
         rq.kill_worker(fleet)
     path = stage.folder.root / "left_jobs.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "boot_id": "of-the-boot-before"}))
+    rows = json.loads(path.read_text())
+    path.write_text(json.dumps({key: {**row, "boot_id": "of-the-boot-before"} for key, row in rows.items()}))
     with stage.fleet(rq.template) as fleet:
         rq.done.touch()
         settle(stage, fleet)
         assert cuts(fleet) == [(CutCause.REBOOT, False)]
         assert fleet.cuts.log.unsent[0].cut_at_s is None
-    path.write_text('{"boot_id": 7, "workers": [{"record": 1}, 5]}')
+    path.write_text('{"a": {"boot_id": 7, "left": {"record": 1}}, "b": 5, "c": {}}')
     with stage.fleet(rq.template) as fleet:
         settle(stage, fleet)
         assert len(fleet.cuts.log.unsent) == 1

@@ -30,20 +30,26 @@ class RowsFile(Generic[Row]):
         name: str,
         *,
         from_json: Callable[[Any], Row],
+        is_durable: bool = False,
         to_json: Callable[[Row], Any] = asdict,  # type: ignore[assignment]  # whose rows are dataclasses
     ) -> None:
-        """Read and write ``name`` in ``folder``. ``from_json`` raises what it likes of a row that is not its own."""
+        """Read and write ``name`` in ``folder``. ``from_json`` raises what it likes of a row that is not its own.
+
+        If it is to be durable, what ``keep`` has written is there also if the power goes.
+        """
         self._folder = folder
         self._name = name
+        self._is_durable = is_durable
         self._to_json = to_json
         self._from_json = from_json
         self._written: Mapping[str, Any] = {}
 
     def read(self) -> dict[str, Row]:
         """Worker id or template -> its row. What is not as ``keep`` writes it is left out."""
+        self._written = self._folder.read(self._name) or {}
         found = {}
-        for name, row in (self._folder.read(self._name) or {}).items():
-            with suppress(ValueError, TypeError, Invalid):
+        for name, row in self._written.items():
+            with suppress(ValueError, TypeError, KeyError, Invalid):
                 found[name] = self._from_json(row)
         return found
 
@@ -53,5 +59,5 @@ class RowsFile(Generic[Row]):
         if body == self._written:
             return
         with suppress(OSError):  # a disk that takes nothing: then the next agent goes by what it sees itself
-            self._folder.write(self._name, body, is_durable=False)
+            self._folder.write(self._name, body, is_durable=self._is_durable)
             self._written = body

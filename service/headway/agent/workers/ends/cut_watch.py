@@ -20,7 +20,7 @@ from headway.agent.reporting.reporters import JobReports
 from headway.agent.state.rows_file import RowsFile, read_row
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers.ends.cut_jobs import CutLog, cut_of, cuts_of
-from headway.agent.workers.ends.left_jobs import LeftJobs, LeftJobsFile, find_job_processes
+from headway.agent.workers.ends.left_jobs import LeftJobs, find_job_processes, left_jobs_file
 from headway.agent.workers.ends.worker_end import WorkerEnd
 from headway.agent.workers.worker_record import OrphanRecord, Record
 from headway.local import procfs
@@ -47,7 +47,7 @@ class CutWatch:
         self._clock = clock
         self._ended: list[LeftJobs] = []
         """What was cut unless a process still runs it."""
-        self._left_file = LeftJobsFile(folder, boot_id=boot_id)
+        self._left_file = left_jobs_file(folder, boot_id=boot_id)
         self._left = self._left_file.read()
         """Jobs that run on after their worker, by worker id."""
         self.activity: Callable[[Record], Activity] = lambda _: NOT_KNOWN

@@ -9,18 +9,16 @@ the broker shows neither         the job is perhaps cut
 gone as soon as the worker       both died of the same, as where a whole control group is killed
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from headway.agent.model import Activity
-from headway.agent.state.rows_file import read_row
+from headway.agent.state.rows_file import RowsFile, read_row
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers import worker_record
 from headway.agent.workers.ends.orphan_roles import may_run_job
 from headway.agent.workers.worker_record import Record
-from headway.errors import Invalid
 from headway.local import procfs
 from headway.local.procfs import Stat
 from headway.scaling.model import ActivitySource, CutCause, CutJob
@@ -91,7 +89,12 @@ def find_job_processes(records: Sequence[Record]) -> dict[str, tuple[tuple[int, 
 
     A worker leads a session, which the processes that it forks for jobs do not leave.
     """
-    workers = {each.pid: each.worker_id for each in records if not _is_taken(each.pid)}
+    workers = {}
+    for each in records:
+        process = procfs.stat(each.pid)
+        # Another process may have the pid of a worker that has ended: the kernel keeps those that name a session.
+        if process is None or process.is_over:
+            workers[each.pid] = each.worker_id
     found: dict[str, list[Stat]] = {}
     for pid in procfs.pids() if workers else ():
         process = procfs.stat(pid)
@@ -105,53 +108,24 @@ def find_job_processes(records: Sequence[Record]) -> dict[str, tuple[tuple[int, 
     }
 
 
-def _is_taken(pid: int) -> bool:
-    """Whether another process has the pid of a worker that has ended: the kernel keeps those that name a session."""
-    process = procfs.stat(pid)
-    return process is not None and not process.is_over
+def left_jobs_file(folder: StateFolder, *, boot_id: str) -> RowsFile[LeftJobs]:
+    """The file of these jobs by worker id, for the next agent, which may be one of another boot."""
 
+    def to_json(left: LeftJobs) -> Mapping[str, Any]:
+        return {"boot_id": boot_id, "left": asdict(left)}
 
-class LeftJobsFile:
-    """The file of these jobs, for the next agent."""
+    def from_json(row: Mapping[str, Any]) -> LeftJobs:
+        left = replace(read_row(LeftJobs, row["left"]), counted_at_s=None, gone_at_s=None)
+        moved_s = procfs.moved_s(row["boot_id"], boot_id)
+        if moved_s is None:  # the processes are gone, and no clock says for how long
+            cuts = tuple(replace(each, cause=CutCause.REBOOT, cut_at_s=None) for each in left.cuts)
+            return replace(left, cuts=cuts, processes=(), left_at_s=float("-inf"), ended_jobs=None)
+        moved_ticks = round(moved_s * procfs.TICKS_PER_S)
+        return replace(
+            left,
+            record=worker_record.moved(left.record, moved_s),
+            processes=tuple((pid, ticks + moved_ticks) for pid, ticks in left.processes),
+            left_at_s=left.left_at_s + moved_s,
+        )
 
-    def __init__(self, folder: StateFolder, *, boot_id: str) -> None:
-        self._folder = folder
-        self._boot_id = boot_id
-        self._written: Mapping[str, Any] = {}
-
-    def read(self) -> dict[str, LeftJobs]:
-        """Worker id -> its jobs. What is not as ``keep`` writes it is left out."""
-        self._written = body = self._folder.read(FILE) or {}
-        moved_s = procfs.moved_s(str(body.get("boot_id")), self._boot_id)
-        rows = body.get("workers")
-        found = _sound(rows, moved_s or 0.0) if isinstance(rows, list) else ()
-        return {each.record.worker_id: _before_boot(each) if moved_s is None else each for each in found}
-
-    def keep(self, left: Mapping[str, LeftJobs]) -> None:
-        """Write down these jobs by worker id, also if the power goes once this returns."""
-        body = {"boot_id": self._boot_id, "workers": [asdict(each) for each in left.values()]}
-        if body == self._written or not (left or self._written):
-            return
-        with suppress(OSError):  # a disk that takes nothing: they are known to this agent, if not to the next
-            self._folder.write(FILE, body, is_durable=True)
-            self._written = body
-
-
-def _sound(rows: list[Any], moved_s: float) -> Iterator[LeftJobs]:
-    for row in rows:
-        with suppress(Invalid, ValueError):
-            left = read_row(LeftJobs, row)
-            yield replace(
-                left,
-                record=worker_record.moved(left.record, moved_s),
-                processes=tuple((pid, ticks + round(moved_s * procfs.TICKS_PER_S)) for pid, ticks in left.processes),
-                left_at_s=left.left_at_s + moved_s,
-                counted_at_s=None,
-                gone_at_s=None,
-            )
-
-
-def _before_boot(left: LeftJobs) -> LeftJobs:
-    """The jobs of an earlier boot: their processes are gone, and no clock says for how long."""
-    cuts = tuple(replace(each, cause=CutCause.REBOOT, cut_at_s=None) for each in left.cuts)
-    return replace(left, cuts=cuts, processes=(), left_at_s=float("-inf"), ended_jobs=None)
+    return RowsFile(folder, FILE, to_json=to_json, from_json=from_json, is_durable=True)
