@@ -50,7 +50,10 @@ class Emitter:
         A mistake in them is logged, and all events are dropped: no program fails for it.
         """
         try:
-            return cls(_sender(ClientSettings.from_env(environment)))
+            settings = ClientSettings.from_env(environment)
+            tls = settings.tls
+            context = None if tls is None else https_context(tls.ca, certificate=tls.certificate, key=tls.key)
+            return cls(HttpSender(settings.url, token=settings.token, tls=context))
         except HeadwayError as error:
             return cls(_Nobody(str(error)))
 
@@ -145,19 +148,13 @@ class Emitter:
             self._open()
 
 
-def _sender(settings: ClientSettings) -> HttpSender:
-    tls = settings.tls
-    context = None if tls is None else https_context(tls.ca, certificate=tls.certificate, key=tls.key)
-    return HttpSender(settings.url, token=settings.token, tls=context)
-
-
 def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        pass  # it is another user's
     return True
 
 

@@ -36,7 +36,10 @@ class KeptEvents:
         self._events += 1
         self.held_bytes += len(event)
         if len(self._newest) >= BLOCK_EVENTS or self._newest_bytes >= BLOCK_BYTES:
-            self._pack()
+            packed = zlib.compress(BETWEEN.join(self._newest), FASTEST)
+            self._blocks.append(packed)
+            self.held_bytes += len(packed) - self._newest_bytes
+            self._newest, self._newest_bytes = [], 0
         dropped = 0
         while self._events > KEPT_EVENTS_MAX or (self.held_bytes > KEPT_BYTES_MAX and self._events > 1):
             self._take()
@@ -53,25 +56,14 @@ class KeptEvents:
         return batch
 
     def _take(self) -> bytes:
-        if not self._oldest:
-            self._open()
+        if not self._oldest and self._blocks:  # go on with the oldest block
+            packed = self._blocks.popleft()
+            self._oldest.extend(zlib.decompress(packed).split(BETWEEN))
+            self.held_bytes += sum(map(len, self._oldest)) - len(packed)
+        elif not self._oldest:  # or with what is in none yet
+            self._oldest.extend(self._newest)
+            self._newest, self._newest_bytes = [], 0
         event = self._oldest.popleft()
         self._events -= 1
         self.held_bytes -= len(event)
         return event
-
-    def _pack(self) -> None:
-        packed = zlib.compress(BETWEEN.join(self._newest), FASTEST)
-        self._blocks.append(packed)
-        self.held_bytes += len(packed) - self._newest_bytes
-        self._newest, self._newest_bytes = [], 0
-
-    def _open(self) -> None:
-        """Go on with the oldest block, or where there is none with what is in none yet."""
-        if self._blocks:
-            packed = self._blocks.popleft()
-            self._oldest.extend(zlib.decompress(packed).split(BETWEEN))
-            self.held_bytes += sum(map(len, self._oldest)) - len(packed)
-        else:
-            self._oldest.extend(self._newest)
-            self._newest, self._newest_bytes = [], 0

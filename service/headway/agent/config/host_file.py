@@ -159,10 +159,7 @@ def _template(name: str, given: Mapping[str, Any], *, folder: Path, gpus: int, r
         reporter=table.reporter or by_argv,
     )
     checks = (
-        *_name_breaches(name),
-        *_user_breaches(table.user),
-        *_ready_breaches(given),
-        *_stop_breaches(table, given),
+        *_key_breaches(name, table, given),
         *_gpu_breaches(table, host_gpus=gpus, variables=names),
         *(f"environment sets {each}, which is the agent's own mark" for each in sorted(MARKS & names)),
         *_program_breaches(template),
@@ -171,27 +168,19 @@ def _template(name: str, given: Mapping[str, Any], *, folder: Path, gpus: int, r
     return template
 
 
-def _name_breaches(name: str) -> Iterator[str]:
+def _key_breaches(name: str, table: TemplateTable, given: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with a key that is right by itself."""
     if not is_name(name):
         yield f"its name must have 1 to {TOML_NAME_CHARS_MAX} characters, none of them zero"
-
-
-def _user_breaches(user: str | None) -> Iterator[str]:
     try:
-        if user is not None:
-            account(user)
+        if table.user is not None:
+            account(table.user)
     except ValueError as error:
         yield str(error)
-
-
-def _ready_breaches(given: Mapping[str, Any]) -> Iterator[str]:
     if "ready_pattern" in given and "ready_after_s" in given:
         yield "ready_after_s and ready_pattern exclude each other: keep one"
     if "ready_timeout_s" in given and "ready_pattern" not in given:
         yield "ready_timeout_s needs a ready_pattern to wait for"
-
-
-def _stop_breaches(table: TemplateTable, given: Mapping[str, Any]) -> Iterator[str]:
     if table.stop_signal == signal.SIGKILL:
         yield "stop_signal KILL would let no job finish: name the signal that the worker drains on"
     # Without a deadline nobody knows when the workers of a partitioned host have ended: no other host may run them.

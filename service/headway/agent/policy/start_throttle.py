@@ -6,8 +6,7 @@ number: nobody knows how long they take, and none of them fails for being slow.
 """
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
 
 from headway.agent.config.host_file import HostFile
 from headway.scaling.model import Worker, WorkerState
@@ -49,52 +48,29 @@ def admitted(
         uncounted: templates of which any number may be starting.
     """
     drains: list[Action] = []
-    waiting: dict[str, list[Start]] = {}
+    waiting: dict[str, deque[Start]] = {}
     for action in actions:
         if isinstance(action, Drain):
             drains.append(action)
         else:
-            waiting.setdefault(action.pool, []).append(action)
-    starting = dict.fromkeys(waiting, 0)
+            waiting.setdefault(action.pool, deque()).append(action)
+    starting = dict.fromkeys(waiting, 0)  # pool -> workers that are starting and count
     for worker in workers:
         if worker.state is WorkerState.STARTING and worker.template not in uncounted:
             starting[worker.pool] = starting.get(worker.pool, 0) + 1
-    room = _Room(starting=starting, starting_max=starting_max, free_gpus=free_gpus)
-    return (*drains, *_in_turns(waiting, room, gpus_of, uncounted))
-
-
-@dataclass(slots=True)
-class _Room:
-    """What is left for starts."""
-
-    starting: dict[str, int]
-    """Pool -> workers that are starting and count."""
-    starting_max: int
-    free_gpus: int
-
-    def lets_in(self, start: Start, *, gpus: int, is_counted: bool) -> bool:
-        """Whether there is room for ``start``, which is taken then."""
-        is_full = sum(self.starting.values()) >= self.starting_max and self.starting[start.pool] > 0
-        if gpus > self.free_gpus or (is_counted and is_full):
-            return False
-        self.free_gpus -= gpus
-        self.starting[start.pool] += is_counted
-        return True
-
-
-def _in_turns(
-    waiting: Mapping[str, Sequence[Start]], room: _Room, gpus_of: Mapping[str, int], uncounted: Collection[str]
-) -> list[Start]:
-    """The first of the pool that has the fewest starting, again and again."""
-    left = {pool: deque(starts) for pool, starts in waiting.items()}
-    chosen: list[Start] = []
-    while left:
-        pool = min(left, key=lambda each: (room.starting[each], each))
-        start = left[pool].popleft()
-        if room.lets_in(start, gpus=gpus_of.get(start.template, 0), is_counted=start.template not in uncounted):
-            chosen.append(start)
+    chosen: list[Action] = []
+    while waiting:
+        # The pool that has the fewest starting comes next, again and again.
+        pool = min(waiting, key=lambda each: (starting[each], each))
+        start = waiting[pool].popleft()
+        gpus, is_counted = gpus_of.get(start.template, 0), start.template not in uncounted
+        is_full = sum(starting.values()) >= starting_max and starting[pool] > 0
+        if gpus > free_gpus or (is_counted and is_full):
+            waiting[pool].clear()
         else:
-            left[pool].clear()
-        if not left[pool]:
-            del left[pool]
-    return chosen
+            free_gpus -= gpus
+            starting[pool] += is_counted
+            chosen.append(start)
+        if not waiting[pool]:
+            del waiting[pool]
+    return (*drains, *chosen)

@@ -25,9 +25,5 @@ class BegunWork:
         """Whether one of them has by its report, which ``reported`` looks up by its id, had a job for a while."""
         if now_s - self._published_at_s < PUBLISHED_GAP_S:
             return False
-        return any(_has_worked(reported(worker_id), now_s) for worker_id in self._idle)
-
-
-def _has_worked(activity: Activity, now_s: float) -> bool:
-    since_s = activity.busy_since_s
-    return activity.is_busy is True and (since_s is None or now_s - since_s >= WORKS_FOR_S)
+        busy = [each for each in map(reported, self._idle) if each.is_busy]
+        return any(each.busy_since_s is None or now_s - each.busy_since_s >= WORKS_FOR_S for each in busy)

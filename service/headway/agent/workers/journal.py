@@ -35,7 +35,7 @@ class WorkerJournal:
     def write(self, ledger: Ledger, *, is_durable: bool) -> None:
         """Write the ledger down. Processes do not survive the machine, so only orders need be durable."""
         was_refused = self._refused_at_s is not None
-        file = self._folder.workers
+        file = self._folder.root / WORKERS
         try:
             self._folder.write(
                 WORKERS, worker_record.to_json(ledger, boot_id=procfs.boot_id()), is_durable=is_durable or was_refused

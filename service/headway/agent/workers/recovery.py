@@ -10,7 +10,7 @@ runs as the user of the record and prints to the worker's own file.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
@@ -29,6 +29,7 @@ BEGUN_WITHIN_S = 30.0  # from recording a place to its process, with hundreds be
 log = logging.getLogger(__name__)
 
 _Row = TypeVar("_Row", Record, OrphanRecord, Unrecorded)
+_Other = TypeVar("_Other", OrphanRecord, Unrecorded)
 
 
 def left_behind(
@@ -42,7 +43,7 @@ def left_behind(
     recorded = [each for each in rows if isinstance(each, Record)]
     foreign = [each for each in recorded if not _is_its_users(each, host_file)]
     found = [each for each in recorded if each not in foreign]
-    left = [known.orphan(each) for each in ledger.remains]
+    left = [known.other(each) for each in ledger.remains]
     over = {left.worker_id for left in ledger.remains} | {*ledger.ended}
     # An agent is about to start whatever it starts: a place is recorded and a file for the output made before. What has
     # neither is nobody's worker, unless what was recorded is lost.
@@ -56,24 +57,20 @@ def left_behind(
     }
     unclear = {worker_id: leaders[0] for worker_id, leaders in marked.items() if worker_id not in begun}
     ours = {key: mark for key, mark in unclear.items() if not is_readable or key in placed or output.has(key)}
-    _log_strangers([mark.pid for key, mark in unclear.items() if key not in ours])
+    if strangers := [mark.pid for key, mark in unclear.items() if key not in ours]:
+        log.warning(
+            "processes that bear the marks of workers that this agent never started: %d, as pid=%d: they are left out",
+            len(strangers),
+            strangers[0],
+        )
     unknown = [_unrecorded(mark, placed.get(key)) for key, mark in ours.items() if _is_its_templates(mark, host_file)]
-    kept = [each for each in map(known.unrecorded, ledger.unrecorded) if each is not None]
+    kept = [each for each in map(known.other, ledger.unrecorded) if each is not None]
     doubtful = [each for each in (*rows, *left) if isinstance(each, Unrecorded)]
     unrecorded = {each.worker_id: each for each in (*map(_as_unrecorded, foreign), *doubtful, *unknown, *kept)}
     counted = list(unrecorded.values())[: host_file.workers_max]
     _log_unrecorded(counted, more=len(unrecorded) - len(counted))
     remains = [each for each in left if isinstance(each, OrphanRecord)]
     return replace(ledger, records=[*found, *begun.values()], remains=remains, unrecorded=counted)
-
-
-def _log_strangers(pids: Sequence[int]) -> None:
-    if pids:
-        log.warning(
-            "processes that bear the marks of workers that this agent never started: %d, as pid=%d: they are left out",
-            len(pids),
-            pids[0],
-        )
 
 
 def _log_unrecorded(counted: Iterable[Unrecorded], *, more: int) -> None:
@@ -117,13 +114,12 @@ class _RecordedProcesses:
         """The worker, or what only its marks suggest to be it; ``None`` if neither runs."""
         return _by_start(record) or self._by_output(record) or self._by_marks(record, started_as=record.uid)
 
-    def orphan(self, left: OrphanRecord) -> OrphanRecord | Unrecorded | None:
-        """What outlived its worker. What only its marks suggest to be that is not ended any more."""
-        return _by_start(left) or self._by_marks(left)
+    def other(self, row: _Other) -> _Other | Unrecorded | None:
+        """What outlived its worker, or was counted and left alone, if it still runs.
 
-    def unrecorded(self, counted: Unrecorded) -> Unrecorded | None:
-        """What was counted and left alone, if it still runs."""
-        return _by_start(counted) or self._by_marks(counted)
+        What only its marks suggest to be the one that outlived its worker is not ended any more.
+        """
+        return _by_start(row) or self._by_marks(row)
 
     def _by_output(self, record: Record) -> Record | None:
         """The process that has pid, user and output of the record.

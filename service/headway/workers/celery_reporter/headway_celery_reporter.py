@@ -55,7 +55,7 @@ from json.encoder import encode_basestring_ascii
 from posix import fstat, write  # gevent and eventlet do not replace these
 from resource import RLIMIT_NOFILE, getrlimit
 from time import time_ns
-from typing import Any, Callable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from celery import bootsteps, signals
 from celery.exceptions import Terminated, TimeLimitExceeded, WorkerLostError
@@ -181,7 +181,9 @@ class _Pipe:
             opened = fstat(low)
             if stat.S_ISFIFO(opened.st_mode):
                 # A job that closes files it does not know opens its own under the lowest numbers.
-                self._file, self._identity = fcntl(low, F_DUPFD_CLOEXEC, _high_number()), (opened.st_dev, opened.st_ino)
+                numbers, _ = getrlimit(RLIMIT_NOFILE)
+                high = HIGH_NUMBER if not 0 <= numbers <= 2 * HIGH_NUMBER else int(numbers) // 2
+                self._file, self._identity = fcntl(low, F_DUPFD_CLOEXEC, high), (opened.st_dev, opened.st_ino)
                 fcntl(self._file, F_SETPIPE_SZ, PIPE_BYTES)
         except OSError:
             pass  # the pipe stays as large as it is
@@ -215,11 +217,6 @@ class _Pipe:
         except OSError:
             pass
         self.open()
-
-
-def _high_number() -> int:
-    numbers, _ = getrlimit(RLIMIT_NOFILE)
-    return HIGH_NUMBER if not 0 <= numbers <= 2 * HIGH_NUMBER else int(numbers) // 2
 
 
 _pipe = _Pipe(os.environ.get(PIPE_VARIABLE, ""))
@@ -543,12 +540,8 @@ class _Main:
         """Whether the worker takes no further job, and ends."""
         if self.is_stopping or self.worker.blueprint.state in (bootsteps.CLOSE, bootsteps.TERMINATE):
             return True
-        return any(flag is not None and flag is not False for flag in _flags())
-
-
-def _flags() -> Iterator[object]:
-    yield celery_state.should_stop
-    yield celery_state.should_terminate
+        flags = celery_state.should_stop, celery_state.should_terminate
+        return any(flag is not None and flag is not False for flag in flags)
 
 
 def _original(module: str, name: str) -> Any:

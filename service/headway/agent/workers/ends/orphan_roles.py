@@ -19,7 +19,7 @@ def is_of_a_job(process: Stat, end: WorkerEnd) -> bool:
     has_begun_early, was_seen = has_begun_with(process, end.record), end.exit_code is not None
     if starts_worker(procfs.command_line(process.pid)) and (has_begun_early or not was_seen):
         return False
-    return end.is_good and (not has_begun_early or (end.is_librarys and was_seen))
+    return end.is_good and (not has_begun_early or (starts_worker(end.argv) and was_seen))
 
 
 def may_run_job(process: Stat) -> bool:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from headway.agent.config.commands.ending_options import idle_end_options, work_end_options
-from headway.agent.config.worker_programs import starts_worker
 from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.workers.worker_record import Record
 from headway.scaling.model import WorkerState
@@ -55,8 +54,3 @@ class WorkerEnd:
     def has_found_no_job(self) -> bool:
         """Whether its end was due because there was no job, as far as is known."""
         return self.is_due and not self.had_jobs and bool(idle_end_options(self.argv))
-
-    @property
-    def is_librarys(self) -> bool:
-        """Whether the process that ended was itself the main process of a known library."""
-        return starts_worker(self.argv)
