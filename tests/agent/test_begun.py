@@ -190,7 +190,7 @@ def test_forged_marks_of_a_worker_that_is_gone_are_not_taken_over(stage: Stage) 
 def test_nobody_but_the_worker_can_open_the_file_it_prints_to(stage: Stage) -> None:
     """Not by its name, and not by the descriptor of the worker, either: it is root's own."""
     before = killed_as_it_starts(stage, as_nobody())
-    log = stage.folder.logs / f"{before.worker_id}.log"
+    log = stage.folder.root / "workers" / f"{before.worker_id}.log"
     for path in (log, Path(f"/proc/{before.pid}/fd/1")):
         tried = subprocess.run(["/bin/sh", "-c", f": >> {path}"], user=NOBODY, group=NOBODY, capture_output=True)
         assert tried.returncode != 0
@@ -202,7 +202,7 @@ def test_nobody_but_the_worker_can_open_the_file_it_prints_to(stage: Stage) -> N
 def test_what_became_another_user_is_not_taken_over_by_its_place(stage: Stage) -> None:
     """The place says whose it is about to be."""
     before = killed_as_it_starts(stage, as_nobody())
-    path = stage.folder.workers
+    path = stage.folder.root / "workers.json"
     assert f'"uid":{NOBODY}' in path.read_text()
     path.write_text(path.read_text().replace(f'"uid":{NOBODY}', '"uid":12345'))
     assert unknown_after(stage, as_nobody()) == [before.pid]
@@ -210,7 +210,7 @@ def test_what_became_another_user_is_not_taken_over_by_its_place(stage: Stage) -
 
 def test_a_place_that_an_earlier_version_recorded_says_too_little(stage: Stage) -> None:
     before = killed_as_it_starts(stage, template())
-    path = stage.folder.workers
+    path = stage.folder.root / "workers.json"
     path.write_text(path.read_text().replace(f'"uid":{os.geteuid()}', '"uid":null'))
     assert unknown_after(stage, template()) == [before.pid]
 

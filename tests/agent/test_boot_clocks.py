@@ -118,7 +118,7 @@ def test_an_agent_whose_boot_is_after_its_workers_start_takes_them_over_and_so_d
         began_s = max(each.started_at_s for each in fleet.workers())
     eventually(lambda: procfs.since_boot_s() > began_s + 2.0)
     if not is_readable:
-        stage.folder.workers.unlink()
+        (stage.folder.root / "workers.json").unlink()
     back_s = int(procfs.since_boot_s())
 
     found, now_s = next_agent(stage, under=ahead(-back_s))
@@ -127,7 +127,7 @@ def test_an_agent_whose_boot_is_after_its_workers_start_takes_them_over_and_so_d
     assert {state for key, _, state, _ in found if key in before} == {WorkerState.RUNNING}
 
     if not is_readable:
-        stage.folder.workers.unlink()
+        (stage.folder.root / "workers.json").unlink()
     with stage.fleet(template()) as fleet:
         fleet.scan()
         assert {each.worker_id: each.pid for each in fleet.all_workers()} == {key: pid for key, pid, _, _ in found}
@@ -148,7 +148,7 @@ def changed(stage: Stage, change: Callable[[dict[str, Any]], None]) -> Iterator[
         fleet.act([start()])
         reconcile_until(fleet, lambda: [each.state for each in fleet.workers()] == [WorkerState.RUNNING])
         (worker,) = fleet.workers()
-    for path in (stage.folder.workers, stage.folder.root / STARTS):
+    for path in (stage.folder.root / "workers.json", stage.folder.root / STARTS):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         for body in lines:
             for row in body["workers"] if "workers" in body else [body["worker"]]:
@@ -187,7 +187,7 @@ def test_a_worker_whose_start_fits_no_clock_is_known_by_its_pid_its_user_and_its
 ) -> None:
     with changed(stage, by(ticks)) as worker:
         if not is_readable:
-            stage.folder.workers.unlink()
+            (stage.folder.root / "workers.json").unlink()
         with stage.fleet(template()) as fleet:
             fleet.scan()
             (taken,) = fleet.workers()
@@ -238,7 +238,7 @@ def test_a_worker_whose_start_fits_no_clock_and_whose_log_was_removed_is_counted
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     with changed(stage, by(77_777)) as worker:
-        (stage.folder.logs / f"{worker.worker_id}.log").unlink()
+        (stage.folder.root / "workers" / f"{worker.worker_id}.log").unlink()
         _left_alone(stage, worker, caplog)
 
 
@@ -258,12 +258,12 @@ def test_a_stranger_that_has_the_pid_of_a_worker_is_not_taken_for_it(stage: Stag
     eventually(lambda: procfs.since_boot_s() > worker.started_at_s + 0.1)
     copy = tmp_path / f"{worker.worker_id}.log"
     copy.touch()
-    path = stage.folder.logs / f"{other.worker_id}.log" if prints == "to another worker's log" else copy
+    path = stage.folder.root / "workers" / f"{other.worker_id}.log" if prints == "to another worker's log" else copy
     with (Path(os.devnull) if prints == "elsewhere" else path).open("ab") as output:
         stranger = subprocess.Popen(["/bin/sleep", "600"], stdout=output, stderr=output, start_new_session=True)
     try:
         _end(worker.pid)
-        for name in (stage.folder.workers, stage.folder.root / STARTS):
+        for name in (stage.folder.root / "workers.json", stage.folder.root / STARTS):
             name.write_text(name.read_text().replace(f'"pid":{worker.pid},', f'"pid":{stranger.pid},'))
         stage.clock.ahead_s += 60.0  # so that its worker is not taken for one that crashed
         with stage.fleet(template()) as fleet:

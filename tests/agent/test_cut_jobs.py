@@ -390,9 +390,9 @@ def test_unless_it_was_killed_together_with_its_agent(
         fleet.cuts.keep(fleet.running())
         fleet.drain_all()
     killed(pid)
-    body = json.loads(stage.folder.workers.read_text())
+    body = json.loads((stage.folder.root / "workers.json").read_text())
     change(body)
-    stage.folder.workers.write_text(json.dumps(body))
+    (stage.folder.root / "workers.json").write_text(json.dumps(body))
     with stage.fleet(template()) as fleet:
         assert cuts(fleet) == [(CutCause.VANISHED, "j1", True)]
 
@@ -401,8 +401,10 @@ def test_an_agent_that_is_killed_as_it_ends_its_workers_has_written_that_down(st
     with stage.fleet(template(STUBBORN, ready=PRINTS_READY)) as fleet:
         running(fleet, BUSY)
         FleetEnd(fleet, stage.folder, clock=stage.clock)
-        assert json.loads(stage.folder.workers.read_text())["is_ending"] is True
-    assert json.loads(stage.folder.workers.read_text())["is_ending"] is False, "it ended in its own time"
+        assert json.loads((stage.folder.root / "workers.json").read_text())["is_ending"] is True
+    assert json.loads((stage.folder.root / "workers.json").read_text())["is_ending"] is False, (
+        "it ended in its own time"
+    )
 
 
 def test_after_a_reboot_what_ran_before_has_lost_what_it_had(stage: Stage) -> None:
@@ -411,8 +413,8 @@ def test_after_a_reboot_what_ran_before_has_lost_what_it_had(stage: Stage) -> No
         fleet.cuts.keep(fleet.running())
         fleet.drain_all()
     os.waitpid(pid, 0)
-    body = json.loads(stage.folder.workers.read_text())
-    stage.folder.workers.write_text(json.dumps({**body, "boot_id": "of-the-boot-before"}))
+    body = json.loads((stage.folder.root / "workers.json").read_text())
+    (stage.folder.root / "workers.json").write_text(json.dumps({**body, "boot_id": "of-the-boot-before"}))
     with stage.fleet(template()) as fleet:
         assert cuts(fleet) == [(CutCause.REBOOT, "j1", True)]
         (cut,) = fleet.cuts.log.unsent

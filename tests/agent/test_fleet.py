@@ -342,7 +342,7 @@ def test_what_a_worker_has_left_that_no_file_names_is_taken_for_no_worker(stage:
         eventually(lambda: "HEADWAY_POOL" in procfs.environment(child.pid))
     os.kill(worker.pid, signal.SIGKILL)
     os.waitpid(worker.pid, 0)
-    stage.folder.workers.unlink()
+    (stage.folder.root / "workers.json").unlink()
     with stage.fleet(template()) as fleet:
         assert fleet.all_workers() == ()
         assert runs(child.pid)
@@ -401,8 +401,10 @@ def test_what_a_job_leaves_of_a_worker_that_ends_well_is_no_worker_of_the_next_a
     (child,) = marked("HEADWAY_WORKER_ID", worker.worker_id)
     eventually(lambda: procfs.stat(child).session == child)
     if not is_log_kept:  # it ended so long ago that nothing tells of it any more
-        (stage.folder.logs / f"{worker.worker_id}.log").unlink()
-        stage.folder.workers.write_text(stage.folder.workers.read_text().replace(worker.worker_id, "another"))
+        (stage.folder.root / "workers" / f"{worker.worker_id}.log").unlink()
+        (stage.folder.root / "workers.json").write_text(
+            (stage.folder.root / "workers.json").read_text().replace(worker.worker_id, "another")
+        )
     with stage.fleet(template()) as fleet:
         assert fleet.all_workers() == ()
         stage.clock.ahead_s += 1_000.0
@@ -631,7 +633,7 @@ def test_a_pid_that_is_another_process_by_now_is_left_alone(stage: Stage, tmp_pa
         fleet.act([start()])
         fleet.scan()
         (worker,) = fleet.workers()
-    path = stage.folder.workers
+    path = stage.folder.root / "workers.json"
     path.write_text(path.read_text().replace(f'"pid":{worker.pid},', f'"pid":{os.getpid()},'))
     stage.clock.ahead_s += 60.0
     with stage.fleet() as fleet:
@@ -647,7 +649,7 @@ def test_after_a_reboot_nothing_is_taken_over_but_the_orders(stage: Stage) -> No
         pid = fleet.workers()[0].pid
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    path = stage.folder.workers
+    path = stage.folder.root / "workers.json"
     path.write_text(path.read_text().replace(procfs.boot_id(), "an-earlier-boot"))
     with stage.fleet() as fleet:
         assert (fleet.workers(), fleet.orders.revision) == ((), 7)
@@ -660,10 +662,10 @@ def test_a_worker_is_taken_over_by_an_agent_whose_boot_clock_is_another(stage: S
         fleet.obey(DesiredState(cluster_id="c", epoch=2, revision=7, assignments=()))
         fleet.act([start()])
         (worker,) = fleet.workers()
-    for path in (stage.folder.workers, stage.folder.workers.with_name("starts.jsonl")):
+    for path in (stage.folder.root / "workers.json", (stage.folder.root / "workers.json").with_name("starts.jsonl")):
         path.write_text("".join(f"{json.dumps(_ahead(json.loads(line)))}\n" for line in path.read_text().splitlines()))
     if not is_readable:
-        stage.folder.workers.write_text("{")
+        (stage.folder.root / "workers.json").write_text("{")
     with stage.fleet(template()) as fleet:
         (taken,) = fleet.workers()
         assert (taken.worker_id, taken.pid, taken.state) == (worker.worker_id, worker.pid, worker.state)
@@ -717,9 +719,9 @@ def test_a_worker_whose_file_cannot_be_read_is_known_by_the_record_of_its_start(
         fleet.act([start(restart_generation=4)])
         (before,) = fleet.workers()
     if written is None:
-        stage.folder.workers.unlink()
+        (stage.folder.root / "workers.json").unlink()
     else:
-        stage.folder.workers.write_text(written)
+        (stage.folder.root / "workers.json").write_text(written)
     with stage.fleet() as fleet:
         (found,) = fleet.workers()
         assert [getattr(found, name) for name in SAME] == [getattr(before, name) for name in SAME]
@@ -769,7 +771,7 @@ def test_what_no_record_names_is_counted_and_left_alone(stage: Stage, is_bare: b
         fleet.act([start()])
         (before,) = fleet.workers()
         eventually(lambda: printed(stage, before.worker_id) == "ready\n")
-    stage.folder.workers.unlink()
+    (stage.folder.root / "workers.json").unlink()
     (stage.folder.root / "starts.jsonl").unlink()
     unrecorded_after(stage, before)
 
@@ -816,7 +818,7 @@ def test_of_a_workers_family_its_main_process_is_counted(stage: Stage) -> None:
         fleet.act([start()])
         (before,) = fleet.workers()
         eventually(lambda: procfs.descendants(before.pid))
-    stage.folder.workers.unlink()
+    (stage.folder.root / "workers.json").unlink()
     (stage.folder.root / "starts.jsonl").unlink()
     with stage.fleet() as fleet:
         assert [worker.pid for worker in fleet.all_workers()] == [before.pid]
@@ -828,7 +830,7 @@ def test_a_process_that_is_another_users_by_now_is_not_taken_over(stage: Stage) 
     with stage.fleet(template()) as fleet:
         fleet.act([start()])
         (before,) = fleet.workers()
-    path = stage.folder.workers
+    path = stage.folder.root / "workers.json"
     assert f'"uid":{os.geteuid()}' in path.read_text()
     path.write_text(path.read_text().replace(f'"uid":{os.geteuid()}', '"uid":12345'))
     with stage.fleet() as fleet:
@@ -942,7 +944,7 @@ def test_what_a_full_disk_did_not_take_is_written_once_it_does(stage: Stage) -> 
         (stage.folder.root / "workers.json.new").rmdir()
         stage.clock.ahead_s += 60.0
         fleet.scan()
-        written = stage.folder.workers.read_text()
+        written = (stage.folder.root / "workers.json").read_text()
         assert fleet.running()[0].worker_id in written
         assert '"revision":7' in written
 

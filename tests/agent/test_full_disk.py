@@ -105,7 +105,7 @@ def test_a_worker_whose_words_found_no_room_is_ready_after_a_while(
         disk_of_logs.fill()
         fleet.scan()
         go.touch()
-        log = stage.folder.logs / f"{fleet.workers()[0].worker_id}.log"
+        log = stage.folder.root / "workers" / f"{fleet.workers()[0].worker_id}.log"
         reconcile_until(fleet, lambda: before == "the start" or log.stat().st_size >= 16 * 1024)
         fleet.scan()
         assert states(fleet) == [WorkerState.STARTING]
@@ -155,17 +155,17 @@ def test_a_folder_that_has_room_is_not_written_to(disk: Disk) -> None:
     """Every agent checks each 5 s, and a disk may sleep, or wear."""
     stage = Stage(disk.folder / "state")
     with stage.fleet() as fleet:
-        before = (stage.folder.root.stat().st_mtime_ns, stage.folder.logs.stat().st_mtime_ns)
+        before = (stage.folder.root.stat().st_mtime_ns, (stage.folder.root / "workers").stat().st_mtime_ns)
         stage.clock.ahead_s += 6.0
         fleet.scan()
-        assert (stage.folder.root.stat().st_mtime_ns, stage.folder.logs.stat().st_mtime_ns) == before
+        assert (stage.folder.root.stat().st_mtime_ns, (stage.folder.root / "workers").stat().st_mtime_ns) == before
 
 
 def test_what_was_reserved_is_given_back(disk: Disk) -> None:
     stage = Stage(disk.folder / "state")
     with stage.fleet(template("print('done', flush=True)")) as fleet:
         fleet.act([start()])
-        log = stage.folder.logs / f"{fleet.workers()[0].worker_id}.log"
+        log = stage.folder.root / "workers" / f"{fleet.workers()[0].worker_id}.log"
         reconcile_until(fleet, lambda: states(fleet) == [WorkerState.BACKING_OFF])
         assert log.stat().st_size == len("done\n")
         assert log.stat().st_blocks * 512 <= 4096

@@ -338,7 +338,7 @@ def test_a_start_that_goes_to_the_background_is_the_last_until_that_process_has_
         ) in caplog.text
         stage.clock.ahead_s += 400.0
         fleet.scan()
-        (worker_id,) = {path.stem for path in stage.folder.logs.glob("*.log")}
+        (worker_id,) = {path.stem for path in (stage.folder.root / "workers").glob("*.log")}
         reconcile_until(fleet, lambda: stops_of(stage, worker_id) == [left.pid])
     with stage.fleet(detached) as fleet:
         fleet.act([start()])

@@ -115,9 +115,9 @@ def test_the_default_of_an_earlier_version_is_no_deadline(
     with stage.fleet(worker) as fleet:
         fleet.act([start()])
         reconcile_until(fleet, lambda: states(fleet) == [WorkerState.RUNNING])
-    written = json.loads(stage.folder.workers.read_text())
+    written = json.loads((stage.folder.root / "workers.json").read_text())
     del written[worker_record.DEADLINES]
-    stage.folder.workers.write_text(json.dumps(written))
+    (stage.folder.root / "workers.json").write_text(json.dumps(written))
     with stage.fleet(template(name="other")) as fleet:
         assert [each.stop.drain_timeout_s for each in fleet.running()] == [read_s]
     with stage.fleet(template(name="other")) as fleet:

@@ -93,7 +93,7 @@ def test_the_next_agent_knows_whose_gpus_are_taken(stage: Stage, has_record: boo
         fleet.act([start(template="torch")])
         numbers_of(fleet.workers()[0].pid)
     if not has_record:
-        stage.folder.workers.unlink()
+        (stage.folder.root / "workers.json").unlink()
     with stage.fleet(template(name="torch", gpus=2), gpus=4) as fleet:
         assert [each.gpus for each in fleet.running()] == [(0, 1)]
         assert fleet.occupancy.free_gpus() == (2, 3)
@@ -117,10 +117,10 @@ def test_a_worker_runs_as_the_user_that_its_template_names_with_its_groups_and_h
     with stage.fleet(replace(template(user="nobody"), argv=("/bin/sh", "-c", script))) as fleet:
         fleet.act([start()])
         (worker,) = fleet.workers()
-        printed = eventually(lambda: (stage.folder.logs / f"{worker.worker_id}.log").read_text())
+        printed = eventually(lambda: (stage.folder.root / "workers" / f"{worker.worker_id}.log").read_text())
         groups = " ".join(map(str, os.getgrouplist("nobody", nobody.pw_gid)))
         assert printed == f"{nobody.pw_uid} {nobody.pw_gid} {groups} {nobody.pw_dir} nobody\n"
-        assert stage.folder.logs.stat().st_uid == 0, "what it prints stays the agent's"
+        assert (stage.folder.root / "workers").stat().st_uid == 0, "what it prints stays the agent's"
         os.kill(worker.pid, signal.SIGKILL)
         reconcile_until(fleet, lambda: not fleet.running())
 

@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -349,11 +350,13 @@ def test_the_control_plane_receives_names_and_sizes_and_no_command(tmp_path: Pat
     ],
 )
 def test_sizes(text: object, size: int | None) -> None:
-    assert memory_bytes(text) == size
+    with nullcontext() if size is not None else pytest.raises(ValueError, match="expected bytes"):
+        assert memory_bytes(text) == size
 
 
 @pytest.mark.parametrize(
     ("text", "number"), [("TERM", 15), ("SIGTERM", 15), ("int", 2), ("_IGN", None), ("", None), (15, None)]
 )
 def test_signals(text: object, number: int | None) -> None:
-    assert signal_number(text) == number
+    with nullcontext() if number is not None else pytest.raises(ValueError, match="expected a signal"):
+        assert signal_number(text) == number

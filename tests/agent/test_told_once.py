@@ -53,7 +53,7 @@ ready = Ready(pattern="ready", timeout_s=30.0)
 with stage.fleet(template(code, ready=ready, stop=Stop(drain_timeout_s=500.0))) as fleet:
     fleet.act([start()])
     while fleet.workers()[0].state is WorkerState.STARTING:
-        if any("slow" in log.read_text() for log in stage.folder.logs.glob("*.log")):
+        if any("slow" in log.read_text() for log in (stage.folder.root / "workers").glob("*.log")):
             stage.clock.ahead_s = 31.0
         fleet.scan()
         time.sleep(0.01)

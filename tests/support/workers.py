@@ -119,4 +119,4 @@ def states(fleet: WorkerManager) -> list[WorkerState]:
 
 
 def printed(stage: Stage, worker_id: str) -> str:
-    return (stage.folder.logs / f"{worker_id}.log").read_text()
+    return (stage.folder.root / "workers" / f"{worker_id}.log").read_text()

@@ -23,35 +23,26 @@ def is_name(value: Any) -> bool:
     return is_text(value) and 0 < len(value) <= TOML_NAME_CHARS_MAX
 
 
-def memory_bytes(value: Any) -> int | None:
-    """The bytes that ``value`` names, ``None`` where it names none. 'MB' is a million of them, 'MiB' 1024 × 1024."""
+def memory_bytes(value: Any) -> int:
+    """The bytes that ``value`` names: 'MB' is a million of them, 'MiB' 1024 × 1024. Raises ``ValueError``."""
+    size: float = -1
     if isinstance(value, int) and not isinstance(value, bool):
-        return value if 0 <= value <= BYTES_MAX else None
-    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is None:
-        return None
-    number, prefix, binary = found.groups()
-    power = " KMGT".index(prefix.upper() or " ")
-    size = float(number) * (1024 if binary else 1000) ** power
-    return int(size) if size <= BYTES_MAX else None
-
-
-def signal_number(value: Any) -> int | None:
-    """The number of the signal named ``value``, with or without SIG; ``None`` where there is none."""
-    name = f"SIG{str(value).upper().removeprefix('SIG')}"
-    return next((int(number) for number in signal.Signals if number.name == name), None)
-
-
-def _size(value: Any) -> int:
-    if (size := memory_bytes(value)) is None:
+        size = value
+    elif isinstance(value, str) and (found := _SIZE.fullmatch(value.strip())):
+        number, prefix, binary = found.groups()
+        size = float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix.upper() or " ")
+    if not 0 <= size <= BYTES_MAX:
         raise ValueError(EXPECTED_MEMORY)
-    return size
+    return int(size)
 
 
-def _signal(value: Any) -> int:
-    if (number := signal_number(value)) is None:
-        raise ValueError("expected a signal, as in 'TERM'")
-    return number
+def signal_number(value: Any) -> int:
+    """The number of the signal named ``value``, with or without SIG. Raises ``ValueError`` where there is none."""
+    name = f"SIG{str(value).upper().removeprefix('SIG')}"
+    for number in signal.Signals:
+        if number.name == name:
+            return int(number)
+    raise ValueError("expected a signal, as in 'TERM'")
 
 
 def _pattern(value: Any) -> str:
@@ -111,13 +102,13 @@ Templates = Annotated[Mapping[str, Mapping[str, Any]], Form(read=_templates)]
 Size = Annotated[
     int,
     Form(
-        read=_size,
+        read=memory_bytes,
         schema={
             "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^[0-9.]+ *[kKmMgGtT]?i?[bB]$"}]
         },
     ),
 ]
-SignalNumber = Annotated[int, Form(read=_signal, schema={"type": "string", "pattern": "^[A-Za-z0-9+-]+$"})]
+SignalNumber = Annotated[int, Form(read=signal_number, schema={"type": "string", "pattern": "^[A-Za-z0-9+-]+$"})]
 Pattern = Annotated[str, Form(read=_pattern, schema={"type": "string", "minLength": 1})]
 Texts = Annotated[tuple[str, ...], Form(read=_texts, schema=TEXTS_SCHEMA)]
 Program = Annotated[

@@ -43,16 +43,6 @@ class StateFolder:
         self.root = root
         self._held: int | None = None
 
-    @property
-    def logs(self) -> Path:
-        """What workers have printed."""
-        return self.root / LOGS
-
-    @property
-    def workers(self) -> Path:
-        """The record of ``fleet``."""
-        return self.root / WORKERS
-
     @contextmanager
     def only_agent(self, *, takes_over: bool = False) -> Iterator[None]:
         """Hold the folder for the block; make it if it is not there. ``takes_over`` ends the agent that works there.
