@@ -69,21 +69,6 @@ class Address:
             return False
 
 
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """Where several control planes may be called, at least one."""
-
-    each: tuple[Address, ...]
-
-    def __str__(self) -> str:
-        return ",".join(self.texts)
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """Each as it is called."""
-        return tuple(map(str, self.each))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerTls:
     """The files of the certificate that both servers show. With ``client_ca``, the gRPC server asks for one, too."""
@@ -215,7 +200,8 @@ class PipelineSettings:
 class AgentSettings:
     """What the agent of one host needs."""
 
-    control: Addresses
+    control: tuple[str, ...]
+    """Where control planes are called, at least one."""
     host_file: Path
     state_dir: Path
     host_name: str
@@ -244,7 +230,8 @@ class AgentSettings:
 class CollectSettings:
     """What the collectors need."""
 
-    control: Addresses
+    control: tuple[str, ...]
+    """Where control planes are called, at least one."""
     connections: tuple[Connection, ...]
     state_dir: Path
     token: str | None
@@ -292,10 +279,10 @@ class _RoleReader(EnvironmentReader):
     def address(self, name: str, default: str) -> Address:
         return self._address(name, self._env.get(name) or default, default)
 
-    def addresses(self, name: str, default: str) -> Addresses:
+    def addresses(self, name: str, default: str) -> tuple[str, ...]:
         words = [word.strip() for word in (self._env.get(name) or default).split(",")]
         # One named twice is called no more often than another.
-        return Addresses(tuple(dict.fromkeys(self._address(name, word, default) for word in words)))
+        return tuple(dict.fromkeys(str(self._address(name, word, default)) for word in words))
 
     def _address(self, name: str, value: str, default: str) -> Address:
         host, _, port = value.rpartition(":")

@@ -106,7 +106,7 @@ def _run(settings: AgentSettings, env: Mapping[str, str], given: argparse.Namesp
         host_file=host_file,
         # What the environment or a flag says counts more than the file, and the file more than the system.
         host_name=settings.host_name if env.get("HEADWAY_HOST_NAME") else host_file.now.name or settings.host_name,
-        control=settings.control.texts,
+        control=settings.control,
         token=settings.token,
         environment=os.environ,
         stops_workers=given.stop_workers,
@@ -116,7 +116,8 @@ def _run(settings: AgentSettings, env: Mapping[str, str], given: argparse.Namesp
     )
     parent_watch.watch(wakes.stop)
     log.info(
-        "agent of host=%s control=%s templates=%s", setup.host_name, settings.control, ",".join(host_file.now.templates)
+        "agent of host=%s control=%s templates=%s",
+        *(setup.host_name, ",".join(settings.control), ",".join(host_file.now.templates)),
     )
     for sentence in agent_setup.warnings(settings, host_file.now):
         log.warning("%s", sentence)

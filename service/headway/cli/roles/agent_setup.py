@@ -210,12 +210,12 @@ def _check_state(state_dir: Path) -> None:
 def _check_control(settings: AgentSettings) -> int:
     """Whether anybody listens there; who may speak to it is found out by the agent's first call."""
     tls = grpc_tls(settings.tls)
-    answers = {address: _answers(address, tls) for address in settings.control.texts}
+    answers = {address: _answers(address, tls) for address in settings.control}
     if not any(answers.values()):
         trust = ", does it show a certificate that HEADWAY_TLS_CA vouches for," if settings.tls else ""
         raise Unavailable(
-            f"control plane {settings.control} does not answer within {ANSWER_BOUND_S:g} s: is it up{trust} and is "
-            "HEADWAY_CONTROL its gRPC server? (--offline leaves this out)"
+            f"control plane {','.join(settings.control)} does not answer within {ANSWER_BOUND_S:g} s: is it up{trust} "
+            "and is HEADWAY_CONTROL its gRPC server? (--offline leaves this out)"
         )
     for address, is_there in answers.items():
         say(f"control plane      {address} {'answers' if is_there else 'does not answer'}")
@@ -255,7 +255,7 @@ def unit(settings: AgentSettings, *, user: str | None, environment_file: Path) -
             Unit(
                 program=program,
                 host_file=settings.host_file.absolute(),
-                control=str(settings.control),
+                control=",".join(settings.control),
                 user=user or getpass.getuser(),
                 environment_file=environment_file,
             )

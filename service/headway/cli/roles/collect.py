@@ -43,7 +43,7 @@ def main(words: list[str]) -> int:
     with stopping.listening(), state_folder(settings.state_dir) as folder:
         main_thread = threading.get_ident()
         parent_watch.watch(lambda: signal.pthread_kill(main_thread, signal.SIGTERM))
-        client = TelemetryClient(*settings.control.texts, token=settings.token, tls=partial(grpc_tls, settings.tls))
+        client = TelemetryClient(*settings.control, token=settings.token, tls=partial(grpc_tls, settings.tls))
         collectors = Collectors(settings.connections, libraries=libraries, folder=folder, send=client.send)
         collectors.start()
         while not stopping.wait(DISCOVERY_EVERY_S):
