@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import psutil
 
@@ -33,6 +32,7 @@ from headway.cli.process.shutdown import Stopping
 from headway.errors import HeadwayError, Unavailable
 from headway.local.backoff import DoublingPause
 from headway.local.throttle import Throttle
+from headway.store.embedded import Server
 
 POLL_S = 0.1
 PAUSE = DoublingPause(0.5, 30.0)
@@ -65,22 +65,6 @@ class Child:
     """The file that it touches every second for as long as it answers. Once it does not, it is replaced."""
     needs: tuple[str, ...] = ()
     """Children that are asked to stop only when this one is gone."""
-
-
-class Server(Protocol):
-    """An embedded server that runs beside this process and ends some time after its last owner lets go."""
-
-    @property
-    def pid(self) -> int: ...
-
-    @property
-    def url(self) -> str: ...
-
-    def is_running(self) -> bool: ...
-
-    def release(self) -> None: ...
-
-    def wait_stopped(self, timeout_s: float) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -162,8 +146,7 @@ class Supervisor:
 
     def start(self, child: Child) -> None:
         """Start ``child``. It is watched from now on; ``wait_ready`` waits for it."""
-        self._held[child.name] = _Held(child=child)
-        self._spawn(self._held[child.name])
+        self._started(child)
 
     def complete(self, child: Child) -> None:
         """Run ``child`` to its end, which is not restarted.
@@ -172,10 +155,8 @@ class Supervisor:
             Unavailable: it failed; with its own last words and where its log is.
             Stopped: this process was asked to end.
         """
-        held = self._held[child.name] = _Held(child=child)
-        self._spawn(held)
-        assert held.process is not None
-        while (status := _ended(held.process)) is None:
+        held, process = self._started(child)
+        while (status := _ended(process)) is None:
             self._stopping.wait(POLL_S)
             self._stopping.check()
         del self._held[child.name]
@@ -188,18 +169,15 @@ class Supervisor:
 
         Returns its exit status, None of one that had to be killed.
         """
-        held = _Held(child=child)
-        self._held[child.name] = held
-        self._spawn(held)
-        assert held.process is not None
+        held, process = self._started(child)
         self._note_stop(held)
-        while (status := _ended(held.process)) is None and self._clock() < held.stop_late_at_s:
-            self._await_end(held, held.process)
+        while (status := _ended(process)) is None and self._clock() < held.stop_late_at_s:
+            self._await_end(held, process)
             time.sleep(POLL_S / 2)
         if status is None:
-            self._say(f"{child.name} (process {held.process.pid}) is not done after {child.stop_within_s:g} s: killed")
-            os.killpg(held.process.pid, signal.SIGKILL)  # safe: not reaped yet, so the id is still this child's
-            held.process.wait()
+            self._say(f"{child.name} (process {process.pid}) is not done after {child.stop_within_s:g} s: killed")
+            os.killpg(process.pid, signal.SIGKILL)  # safe: not reaped yet, so the id is still this child's
+            process.wait()
         del self._held[child.name]
         return status
 
@@ -266,14 +244,18 @@ class Supervisor:
 
     # --- one child ---------------------------------------------------------------------------------------------------
 
-    def _spawn(self, held: _Held) -> None:
+    def _started(self, child: Child) -> tuple[_Held, subprocess.Popen[bytes]]:
+        held = self._held[child.name] = _Held(child=child)
+        return held, self._spawn(held)
+
+    def _spawn(self, held: _Held) -> subprocess.Popen[bytes]:
         child = held.child
         log = self._layout.log(child.name)
         child_log.rotate(log)
         hand = CredentialHandover(child.env)
         with log.open("ab") as output, closing(hand):
             held.log_begins = output.tell()
-            held.process = subprocess.Popen(
+            process = held.process = subprocess.Popen(
                 child.argv,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -286,12 +268,14 @@ class Supervisor:
         held.pulse = None if child.heartbeat is None else Pulse(child.heartbeat)
         held.started = process_orphans.Started(
             name=child.name,
-            pid=held.process.pid,
-            created_at_s=psutil.Process(held.process.pid).create_time(),
+            pid=process.pid,
+            created_at_s=psutil.Process(process.pid).create_time(),
             argv=child.argv,
             stop_within_s=child.stop_within_s,
         )
-        self._record()
+        running = [each.started for each in self._held.values() if each.started]
+        process_orphans.record(self._layout.children, running)
+        return process
 
     def _is_hung(self, held: _Held, process: subprocess.Popen[bytes], *, is_late: bool) -> bool:
         """Whether a child has no heartbeat any more; such a one is killed, and the next poll finds it ended."""
@@ -354,10 +338,6 @@ class Supervisor:
             process.terminate()
         elif held.pressed_at_s is None and held.awaited_lines.due() is not None and (line := held.child.awaited()):
             self._say(f"{line}; Ctrl-C again kills them, and cuts their jobs")
-
-    def _record(self) -> None:
-        running = [held.started for held in self._held.values() if held.started]
-        process_orphans.record(self._layout.children, running)
 
     # --- one embedded server -----------------------------------------------------------------------------------------
 
