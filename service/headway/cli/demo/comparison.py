@@ -57,7 +57,11 @@ def comparison(run: Run, terms: Terms) -> list[Row]:
         *(_row(way, runs, {goal: outcome_of(each) for goal, each in runs.items()}) for way, outcome_of in ways.items()),
         _tuned(runs, span, start_up_s=terms.start_up_s),
     ]
-    return [{**row, "times_headway": _ratio(row["worker_seconds"], rows[0]["worker_seconds"])} for row in rows]
+    base = rows[0]["worker_seconds"]
+    for row in rows:
+        spent = row["worker_seconds"]
+        row["times_headway"] = None if spent is None or not base else round(spent / base, 3)
+    return rows
 
 
 def fixed_pool(rows: Sequence[Row]) -> Row | None:
@@ -127,7 +131,3 @@ def _ran(run: Run, goal: QueueGoal) -> QueueRun:
         in_time_fraction=in_time_fraction(run, goal) or 0.0,
         workers_max=goal.workers_max,
     )
-
-
-def _ratio(value: float | None, base: float) -> float | None:
-    return None if value is None or not base else round(value / base, 3)

@@ -62,7 +62,15 @@ def _run(
     workload = WORKLOADS[options.workload]()
     for_s = options.for_s or workload.whole_s(speed=options.speed)
     plan = machine.plan
-    control = _reached(plan)
+    # A token is never in a worker's environment itself.
+    token_file = os.environ.get("HEADWAY_TOKEN_FILE")
+    control = {"HEADWAY_URL": plan.url}
+    control |= {"HEADWAY_TOKEN_FILE": str(Path(token_file).absolute())} if token_file else {}
+    versions = {name: version(name) for name in (library.name, *PACKAGES)}
+    surroundings = {
+        "versions": {"python": platform.python_version(), **versions},
+        "machine": {"system": platform.platform(), "cores": os.cpu_count(), "load_average": os.getloadavg()},
+    }
     script = Script(
         workload=workload,
         library=library,
@@ -73,7 +81,7 @@ def _run(
         write_host_file=lambda broker_url: layout.host_file.write_text(
             _host_file(workload, library, broker_url=broker_url, control=control)
         ),
-        settings={"library": library.name, "speed": options.speed, "for_s": for_s, **_surroundings(library)},
+        settings={"library": library.name, "speed": options.speed, "for_s": for_s, **surroundings},
     )
     demo = Demo(script, machine, stopping=stopping, terminal=terminal)
     try:
@@ -83,8 +91,10 @@ def _run(
             terminal.say(line)
         for line in address_lines(plan):
             terminal.say(line)
-        if not options.no_browser:
-            _open_browser(plan.url)
+        # Without a display the standard library would open a browser of the terminal, on top of the picture.
+        has_display = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+        if has_display and not options.no_browser:
+            webbrowser.open(plan.url)
         demo.run()
     except Stopped:
         pass  # the report shows what there was until then
@@ -132,12 +142,6 @@ def _host_file(workload: DemoWorkload, library: DemoLibrary, *, broker_url: str,
     return "\n".join(parts)
 
 
-def _reached(plan: Plan) -> dict[str, str]:
-    """How a worker that reports its jobs reaches the control plane: a token is never in its environment itself."""
-    token_file = os.environ.get("HEADWAY_TOKEN_FILE")
-    return {"HEADWAY_URL": plan.url, **({"HEADWAY_TOKEN_FILE": str(Path(token_file).absolute())} if token_file else {})}
-
-
 def announced(script: Script) -> list[str]:
     """What is going to be played, in lines."""
     workload = script.workload
@@ -178,20 +182,6 @@ def _conclude(report: Report, path: Path | None, *, stopping: Stopping, terminal
         )
         return 1
     return 0
-
-
-def _surroundings(library: DemoLibrary) -> dict[str, object]:
-    packages = (library.name, *PACKAGES)
-    return {
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
-        "machine": {"system": platform.platform(), "cores": os.cpu_count(), "load_average": os.getloadavg()},
-    }
-
-
-def _open_browser(url: str) -> None:
-    # Without a display the standard library would open a browser of the terminal, on top of the picture.
-    if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
-        webbrowser.open(url)
 
 
 def _options(words: list[str]) -> argparse.Namespace:

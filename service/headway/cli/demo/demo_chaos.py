@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 
+from headway.cli.demo.process_watch import is_there
 from headway.cli.demo.report_text import fault_text
 from headway.cli.local.stack import Stack
 
@@ -106,7 +107,7 @@ class Chaos:
         kill.workers = [worker for worker in self._workers() if worker.pid not in leaving]
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-            kill.struck_at_s, kill.kept = now_s, _alive(kill.workers)
+            kill.struck_at_s, kill.kept = now_s, sum(map(is_there, kill.workers))
             self._say(f"chaos: killed {kill.what} (process {pid}) while {kill.kept} workers ran")
 
     def _victims(self, what: str) -> Iterator[int]:
@@ -124,7 +125,7 @@ class Chaos:
     def _observe(self, kill: _Kill, since_s: float) -> None:
         if not self._is_back(kill, since_s):
             # Until the part is back: what then leaves was let go, not lost.
-            kill.kept = _alive(kill.workers)
+            kill.kept = sum(map(is_there, kill.workers))
             return
         kill.back_after_s = since_s
         if kill.what == AGENT:
@@ -143,11 +144,3 @@ class Chaos:
         if kill.what == AGENT:
             return self._machine.has_agent(since_s)
         return self._machine.has_pipeline(since_s - CHAOS_SPARK_SURE_S)
-
-
-def _alive(workers: Sequence[psutil.Process]) -> int:
-    count = 0
-    for worker in workers:
-        with suppress(psutil.Error):
-            count += worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE
-    return count

@@ -59,29 +59,27 @@ class WorkerWatch:
         """Note the workers that came and went since the last poll."""
         now_s = self._clock()
         since_s = now_s if self._scanned_at_s is None else self._scanned_at_s
-        for process in [each for each in self._present if not _is_there(each)]:
+        for process in [each for each in self._present if not is_there(each)]:
             began_at_s = self._present.pop(process)
             gone_at_s = max((since_s + now_s) / 2, began_at_s)
             self._ended.append(WorkerLife(pid=process.pid, began_at_s=began_at_s, ended_at_s=gone_at_s))
-        for process in self._children():
-            if process not in self._present and _is_there(process):
+        children: list[psutil.Process] = []
+        if (pid := self._agent_pid()) is not None:
+            with suppress(psutil.Error):
+                children = psutil.Process(pid).children()
+        for process in children:
+            if process not in self._present and is_there(process):
                 # psutil knows the boot time to the second only: its times are moved into the span it must lie in.
                 self._present[process] = min(max(_created_at_s(process, now_s), since_s), now_s)
         self._scanned_at_s = now_s
-
-    def _children(self) -> list[psutil.Process]:
-        pid = self._agent_pid()
-        if pid is not None:
-            with suppress(psutil.Error):
-                return psutil.Process(pid).children()
-        return []
 
     def _run(self) -> None:
         while not self._closing.wait(POLL_S):
             self.scan()
 
 
-def _is_there(process: psutil.Process) -> bool:
+def is_there(process: psutil.Process) -> bool:
+    """Whether it runs, or waits for anything but its parent."""
     with suppress(psutil.Error):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False

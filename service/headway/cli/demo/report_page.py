@@ -21,33 +21,30 @@ class Moment:
 
 def report_page(report: Report, run: Run, *, moments: Sequence[Moment]) -> str:
     """The page. ``moments`` label the axis of time; without any it has seconds."""
+    items = "".join(f"<li>{escape(name)}: {escape(value)}</li>" for name, value in faults(report))
+    kills = f'{_paragraphs([jobs_text(report)])}<ul class="list">{items}</ul>'
     sections = [
         ("What it took", f"{_paragraphs([headline(report)])}{_table(report)}{_workers(report, run, moments)}"),
         *((queue["queue"], _waits(queue, run, moments)) for queue in report["queues"]),
-        *([("Killed on the way", _kills(report))] if report["faults"] else []),
+        *([("Killed on the way", kills)] if faults(report) else []),
         ("How the figures were made", _paragraphs(notes(report))),
     ]
     body = "".join(f"<section><h2>{escape(name)}</h2>{part}</section>" for name, part in sections)
-    return document(f"headway demo: {report['workload']['title']}", dict(facts(report)), body, foot=_foot(report))
+    machine, versions, library = report["machine"], report["versions"], LIBRARIES[report["library"]]
+    used = f"{library.title} {versions[library.name]}"
+    foot = f"Headway {versions['headway']}, {used}, {machine['system']}, {machine['cores']} cores."
+    return document(f"headway demo: {report['workload']['title']}", dict(facts(report)), body, foot=foot)
 
 
 def _paragraphs(texts: Sequence[str | None]) -> str:
     return "".join(f"<p>{escape(text)}</p>" for text in texts if text)
 
 
-def _kills(report: Report) -> str:
-    items = "".join(f"<li>{escape(name)}: {escape(value)}</li>" for name, value in faults(report))
-    return f'{_paragraphs([jobs_text(report)])}<ul class="list">{items}</ul>'
-
-
 def _table(report: Report) -> str:
-    head = "".join(f'<th scope="col">{escape(_one_line(each))}</th>' for each in heads(report))
+    names = (head.replace("-\n", "-").replace("\n", " ") for head in heads(report))
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
     body = "".join(_row(each) for each in cells(report))
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _one_line(head: str) -> str:
-    return head.replace("-\n", "-").replace("\n", " ")
 
 
 def _row(row: Sequence[Cell]) -> str:
@@ -108,10 +105,3 @@ def _mark(box: Frame, at_s: float, label: str, *, line: int) -> None:
     x, y = box.across(at_s), TOP + 10 + 14 * line
     box.marks.append(f'<line class="fault" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP:.0f}" y2="{box.height - BOTTOM:.1f}"/>')
     box.marks.append(f'<text class="tick halo" x="{x + 4:.1f}" y="{y:.0f}">{escape(label)}</text>')
-
-
-def _foot(report: Report) -> str:
-    machine, versions = report["machine"], report["versions"]
-    library = LIBRARIES[report["library"]]
-    used = f"{library.title} {versions[library.name]}"
-    return f"Headway {versions['headway']}, {used}, {machine['system']}, {machine['cores']} cores."

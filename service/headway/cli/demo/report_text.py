@@ -136,15 +136,12 @@ def headline(report: Report) -> str | None:
     peak, best = ratios.get("peak"), ratios.get("best_fixed")
     if not peak or not best:
         return None
-    return (
-        f"Headway took {_share(1 / peak)} of the worker-hours of a pool sized for the peak, and {_share(1 / best)} of "
-        f"those of the best fixed pool{_missed(report)}."
-    )
-
-
-def _missed(report: Report) -> str:
     queues = [str(queue["queue"]) for queue in report["queues"] if queue["objective_met"] is False]
-    return f", but missed the objective of {' and '.join(queues)}" if queues else ""
+    missed = f", but missed the objective of {' and '.join(queues)}" if queues else ""
+    return (
+        f"Headway took {100 / peak:.0f} % of the worker-hours of a pool sized for the peak, and {100 / best:.0f} % of "
+        f"those of the best fixed pool{missed}."
+    )
 
 
 def _facts(report: Report) -> Table:
@@ -183,9 +180,11 @@ def _costs(row: Row) -> list[str]:
 
 def _made(report: Report) -> str:
     terms, keda = report["terms"], KedaSettings()
+    is_any_missed = any(cell.is_missed for row in cells(report) for cell in row)
+    legend = f" {MISSED}objective missed." if is_any_missed else ""
     measured = "as measured" if terms["start_up_is_measured"] else "a guess"
     return (
-        f"{ATTAINMENT}{_legend(report)} The other rows are arithmetic on this run's own jobs, with the arrivals and "
+        f"{ATTAINMENT}{legend} The other rows are arithmetic on this run's own jobs, with the arrivals and "
         "service times that were measured, "
         f"paid from the first moment to the last. Peak: the most jobs of one {terms['peak_name']} of the recording "
         f"({terms['peak_window_s']:g} s here) × mean service time × {PEAK_HEADROOM:g}, rounded up. KEDA rule: the jobs "
@@ -194,11 +193,6 @@ def _made(report: Report) -> str:
         f"{terms['start_up_s']:.2f} s, {measured}. These times, as Headway's own, are not compressed. Fixed pools are "
         "there at the first moment, without a start-up."
     )
-
-
-def _legend(report: Report) -> str:
-    is_needed = any(cell.is_missed for row in cells(report) for cell in row)
-    return f" {MISSED}objective missed." if is_needed else ""
 
 
 def _tuned(report: Report) -> str:
@@ -229,10 +223,6 @@ def _percent(fraction: float | None) -> str:
         return "unknown"
     text = f"{100 * fraction:.1f}"
     return f"{'99.9' if text == '100.0' and fraction < 1 else text} %"
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.0f} %"
 
 
 def _seconds(value: float | None) -> str:
