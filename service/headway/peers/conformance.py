@@ -37,22 +37,25 @@ class Result:
     case: RecordedCall
     difference: str | None
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether the recording is how it ought to be: defects of others are shown only."""
+        return "peer_defect" not in self.case.tags
+
 
 def main(words: list[str]) -> int:
     """Replay the files that ``words`` name. Returns the exit status: 1 when a counted case differs."""
     parser = Arguments(prog="headway conformance", description=__doc__)
     parser.add_argument("files", nargs="+", metavar="FILE", type=Path, help="recorded cases, one JSON object a line")
     files = {path: read_cases(path) for path in parser.parse_args(words[1:]).files}
-    passed = failed = 0
+    counted: list[Result] = []
     for path, cases in files.items():
         results = [replayed(case, REPLAYS[case.calculator]) for case in cases if case.calculator in REPLAYS]
-        counted = [result for result in results if "peer_defect" not in result.case.tags]
-        differing = [result for result in counted if result.difference is not None]
-        passed += len(counted) - len(differing)
-        failed += len(differing)
+        counted += [result for result in results if result.is_counted]
         for line in summary(path.name, cases, results):
             say(line)
-    say(f"{passed} passed, {failed} failed")
+    failed = len(_differing(counted))
+    say(f"{len(counted) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 
@@ -132,9 +135,9 @@ def _is_sane(answer: Any) -> bool:
 
 def summary(name: str, cases: Sequence[RecordedCall], results: Sequence[Result]) -> list[str]:
     """The lines about a file: its counts, then the cases that differ, then those that are not counted."""
-    counted = [result for result in results if "peer_defect" not in result.case.tags]
-    shown = [result for result in results if "peer_defect" in result.case.tags]
-    differing = [result for result in counted if result.difference is not None]
+    counted = [result for result in results if result.is_counted]
+    shown = [result for result in results if not result.is_counted]
+    differing = _differing(counted)
     unclaimed = Counter(case.calculator for case in cases if case.calculator not in REPLAYS)
     parts = []
     if counted:
@@ -145,8 +148,12 @@ def summary(name: str, cases: Sequence[RecordedCall], results: Sequence[Result])
     return [
         f"{name}: {'; '.join(parts) or 'no cases'}",
         *_named("differs", differing),
-        *_named("peer_defect, ours differs", [result for result in shown if result.difference is not None]),
+        *_named("peer_defect, ours differs", _differing(shown)),
     ]
+
+
+def _differing(results: Sequence[Result]) -> list[Result]:
+    return [result for result in results if result.difference is not None]
 
 
 def _named(what: str, results: Sequence[Result]) -> list[str]:

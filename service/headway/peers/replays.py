@@ -4,6 +4,7 @@ Keys are the recordings' own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from statistics import pstdev
 from types import MappingProxyType
 from typing import Any
 
@@ -18,20 +19,15 @@ from headway.peers.formulas.arrivals import (
 from headway.peers.formulas.drain import backlog_drain, backlog_drain_classic
 from headway.peers.formulas.forecast import POLICIES, TimedRate, fit, trended_classic
 from headway.peers.formulas.hybrid_parts import Hybrid, Learned, Settings, Sight, hybrid
-from headway.peers.formulas.percentiles import (
-    interpolated,
-    nearest_rank,
-    recent_waits_s,
-    standard_deviation,
-)
+from headway.peers.formulas.percentiles import interpolated, nearest_rank, recent_waits_s
 from headway.peers.formulas.smoother import seen_rates, smoothed
 from headway.peers.formulas.start_up import StartUps, after_first_pickup, after_spawn, start_up_s
-from headway.peers.formulas.steady import littles_law
 from headway.peers.formulas.target_sizing import (
     Polled,
     Sized,
     backlog_only,
     conservative,
+    littles_law,
     predictive_classic,
     simple_rate,
 )
@@ -224,7 +220,7 @@ def _percentile_linear(given: Given) -> dict[str, Any]:
     values: Sequence[float] = given["values"]
     return {
         "percentiles": [interpolated(values, percentile) for percentile in given["percentiles"]],
-        "standard_deviation": standard_deviation(values),
+        "standard_deviation": pstdev(values) if values else 0.0,
     }
 
 

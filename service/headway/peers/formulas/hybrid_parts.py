@@ -12,8 +12,7 @@ from headway.peers.formulas.arrivals import (
 )
 from headway.peers.formulas.drain import backlog_drain
 from headway.peers.formulas.smoother import seen_rates, smoothed
-from headway.peers.formulas.steady import littles_law, trusted_service_s
-from headway.peers.formulas.target_sizing import Sized, clearing_s
+from headway.peers.formulas.target_sizing import Sized, clearing_s, littles_law, trusted_service_s
 
 FALLBACK_BACKLOG_JOBS = 3
 NOISE_FROM_PERCENT = 5.0

@@ -23,14 +23,6 @@ def interpolated(values: Sequence[float], percentile: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (rank - low)
 
 
-def standard_deviation(values: Sequence[float]) -> float:
-    """The population's; 0 of nothing."""
-    if not values:
-        return 0.0
-    mean = sum(values) / len(values)
-    return math.sqrt(sum((value - mean) ** 2 for value in values) / len(values))
-
-
 def recent_waits_s(
     waits: Sequence[tuple[float, float]], *, now_s: float, window_s: float, kept_max: int
 ) -> tuple[float, ...]:

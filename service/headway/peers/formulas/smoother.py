@@ -1,8 +1,7 @@
 """The third version's hysteresis: while throughput is steady, a target comes down by one a cycle."""
 
 from collections.abc import Sequence
-
-from headway.peers.formulas.percentiles import standard_deviation
+from statistics import fmean, pstdev
 
 SEEN_MAX = 10
 SEEN_MIN = 3
@@ -25,5 +24,5 @@ def is_steady(rates: Sequence[float]) -> bool:
     """Whether at least three throughputs differ so little that a lower target is taken for noise."""
     if len(rates) < SEEN_MIN:
         return False
-    mean = sum(rates) / len(rates)
-    return mean > 0 and standard_deviation(rates) / mean < SMOOTHER_STEADY_BELOW
+    mean = fmean(rates)
+    return mean > 0 and pstdev(rates) / mean < SMOOTHER_STEADY_BELOW
