@@ -2,13 +2,18 @@
 
 import asyncio
 
-from headway.control.agents.agent_service import AgentService, AppliedAssignment, Enrolment
+from headway.control.agents.agent_service import AgentService, AppliedAssignment
+from headway.store.access import enrolment
+from headway.store.access.enrolment import Enrolment
+from headway.store.engine import transaction
 
 BOUND_S = 60.0
 
 
 async def enrolled(reports: AgentService, name: str = "a") -> str:
-    return await reports.enrol(Enrolment(name=name, host_id="", boot_id="boot", agent_version="1"))
+    asking = Enrolment(name=name, host_id="", boot_id="boot", agent_version="1")
+    async with transaction(reports._engine) as conn:
+        return await enrolment.enrolled(conn, asking)
 
 
 async def having(reports: AgentService, host_id: str, *, epoch: int = 0, revision: int = 0) -> AppliedAssignment:

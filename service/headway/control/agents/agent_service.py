@@ -1,4 +1,4 @@
-"""What agents ask of the control plane: to enrol, to report, and to receive what to run."""
+"""What agents ask of the control plane once it knows them: to report, and to receive what to run."""
 
 import asyncio
 import logging
@@ -6,16 +6,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from headway.control.agents.batcher import Batcher
 from headway.control.agents.disconnects import Disconnects
-from headway.control.agents.enrolment_writer import EnrolmentWriter
 from headway.control.agents.report_writer import ReportHeartbeat, ReportWriter
 from headway.control.agents.worker_quota import WorkerQuota
 from headway.control.bounds import DEFAULT, Bounds
 from headway.errors import Overloaded
-from headway.store.access.enrolment import Enrolment, enrolled
 from headway.store.engine import WAKE, Engine, transaction
 from headway.store.hosts.host_assignments import HostAssignments, read_standings, unknown
 from headway.store.hosts.host_lease import HOST_LEASE_S
@@ -74,7 +71,6 @@ class AgentService:
         self._line = ReportWriter(engine=engine)
         self.hang_ups = Disconnects(engine=engine)
         self._certificate_ends_s: dict[str, float | None] = {}
-        self._enrolling = EnrolmentWriter[str](engine=engine)
         self._cluster_id: str | None = None
         self._asking_cluster = asyncio.Lock()
 
@@ -104,16 +100,6 @@ class AgentService:
                 async with transaction(self._engine) as connection:
                     cluster_id = self._cluster_id = await read_cluster_id(connection)
             return cluster_id  # the kept one may have been forgotten just now
-
-    async def enrol(self, enrolment: Enrolment) -> str:
-        """The id of the host.
-
-        Raises:
-            Conflict: another machine has this name.
-        """
-        host_id = await self._enrolling.let_in(enrolment.name, partial(enrolled, enrolment=enrolment))
-        log.info("enrolled host=%s host_id=%s agent_version=%s", enrolment.name, host_id, enrolment.agent_version)
-        return host_id
 
     async def report(self, beat: ReportHeartbeat, whole: Callable[[], HostReport], *, cluster_id: str) -> float:
         """Take a report. Returns for how many seconds the host is now held for known.

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from headway.control.agents.enrolment_writer import EnrolmentWriter
 from headway.control.auth.authenticator import LOCAL, Authenticator, Caller
 from headway.store.access.credentials import Known, Role, host_facts, issue
-from headway.store.access.enrolment import Enrolment, Joined, join
-from headway.store.engine import Engine, transaction
+from headway.store.access.enrolment import Enrolment, Joined, enrolled, join
+from headway.store.engine import Connection, Engine, transaction
 
 AUTHORIZATIONS_AT_ONCE = 3  # calls of many hosts queue, so that other work finds a connection to the database free
 OTHER_HOST = "its credential is another host's"
@@ -28,7 +28,7 @@ class HostAuthorization:
         self._statements = asyncio.Semaphore(AUTHORIZATIONS_AT_ONCE)
 
     async def join(self, enrolment: Enrolment, caller: Caller, *, certified: Collection[str] = ()) -> Joined:
-        """Make a host known.
+        """Make a host known. Where nobody is asked for anything, it needs no credential and gets none.
 
         Args:
             enrolment: who asks.
@@ -45,10 +45,13 @@ class HostAuthorization:
         known = None
         if caller.role is Role.HOST:
             known = Known(sha256=caller.sha256, role=Role.HOST, name=caller.name, host_id=caller.host_id)
-        is_trusted = caller.is_shared or caller is LOCAL
-        joined = await self._joining.let_in(
-            enrolment.name, lambda conn: join(conn, enrolment, caller=known, is_trusted=is_trusted)
-        )
+
+        async def asked(conn: Connection) -> Joined:
+            if caller is LOCAL and not certified:
+                return Joined(host_id=await enrolled(conn, enrolment))
+            return await join(conn, enrolment, caller=known, is_trusted=caller.is_shared or caller is LOCAL)
+
+        joined = await self._joining.let_in(enrolment.name, asked)
         log.info(
             "enrolled host=%s host_id=%s agent_version=%s", enrolment.name, joined.host_id, enrolment.agent_version
         )

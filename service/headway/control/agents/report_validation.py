@@ -5,7 +5,6 @@ take, or a host with endless cores, would be everybody's trouble. So the server 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from headway.control.agents.report_writer import ReportHeartbeat
 from headway.control.bounds import BIGINT_MAX, TEXT_CHARS_MAX, Bounds, refuse
@@ -35,32 +34,27 @@ def check_host_name(name: str) -> None:
         refuse([f"host_name must be {PATH_NAME}"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """How many things a report holds."""
+def check_size(bounds: Bounds, *, workers: int, templates: int, labels: int, learned_templates: int) -> None:
+    """Refuse a report of more than one host may send, before any of it is read.
 
-    workers: int
-    templates: int
-    labels: int
-    """The most of the host's, and of any template's."""
-    learned_templates: int
-    """Names of templates among start-ups and exits."""
+    Args:
+        bounds: the most of each.
+        workers: how many it holds.
+        templates: how many it holds.
+        labels: the most of the host's, and of any template's.
+        learned_templates: names of templates among start-ups and exits.
 
-
-def check_size(size: Size, bounds: Bounds) -> None:
-    """Refuse a report of more than one host may send, before any of it is read. Raises ``Invalid``."""
+    Raises:
+        Invalid: it holds too many of one.
+    """
+    of_templates = (bounds.templates_per_host_max, "HEADWAY_TEMPLATES_PER_HOST")
     refuse(
         f"host reports {count} {what}, at most {most} are taken: have fewer, or raise {setting} of the control plane"
-        for what, count, most, setting in (
-            ("workers", size.workers, bounds.workers_per_host_max, "HEADWAY_WORKERS_PER_HOST"),
-            ("templates", size.templates, bounds.templates_per_host_max, "HEADWAY_TEMPLATES_PER_HOST"),
-            ("labels in one place", size.labels, bounds.labels_max, "HEADWAY_LABELS"),
-            (
-                "templates in start-ups and exits",
-                size.learned_templates,
-                bounds.templates_per_host_max,
-                "HEADWAY_TEMPLATES_PER_HOST",
-            ),
+        for what, count, (most, setting) in (
+            ("workers", workers, (bounds.workers_per_host_max, "HEADWAY_WORKERS_PER_HOST")),
+            ("templates", templates, of_templates),
+            ("labels in one place", labels, (bounds.labels_max, "HEADWAY_LABELS")),
+            ("templates in start-ups and exits", learned_templates, of_templates),
         )
         if count > most
     )

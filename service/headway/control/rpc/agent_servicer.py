@@ -4,7 +4,7 @@ import hashlib
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
 from functools import lru_cache, partial
 from typing import Any
 
@@ -13,7 +13,6 @@ import grpc.aio
 from headway.control.agents.agent_service import AgentService, AppliedAssignment
 from headway.control.agents.host_authorization import HostAuthorization
 from headway.control.agents.report_validation import (
-    Size,
     check_heartbeat,
     check_host_name,
     check_names,
@@ -23,20 +22,23 @@ from headway.control.agents.report_validation import (
 from headway.control.agents.report_writer import ReportHeartbeat
 from headway.control.auth.authenticator import LOCAL, Caller
 from headway.control.bounds import DEFAULT, Bounds
+from headway.control.held_counts import one_more
 from headway.control.rpc.call_permissions import CALLER
 from headway.control.rpc.grpc_errors import with_status
-from headway.control.rpc.held_polls import HeldPolls
 from headway.control.rpc.peer_address import address_of_call
-from headway.errors import Invalid, Misconfigured
+from headway.errors import Invalid
 from headway.local.throttle import Throttle
 from headway.scaling.model import Exit, HostCapacity, StartUp
-from headway.store.access.enrolment import Enrolment, Joined
+from headway.store.access.enrolment import Enrolment
 from headway.store.hosts.host_reports import HostReport
 from headway.wire import codec
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
 
 log = logging.getLogger(__name__)
 
+# Of the calls that a connection has at once: a client with so many lets others wait, reports among them, and a proxy
+# that opens no further connection then cuts its hosts off without a word. A report takes milliseconds each 15 s.
+POLLS_FRACTION = 0.9
 REPORT_CUTS_MAX = 1_000  # as many as an agent keeps
 AGENT_MEMORY_STEP_BYTES = 16_000_000  # a worker that grew by less is as it was
 _LOGGED_EACH_TIME = {agent_pb2.WORKER_STATE_GONE, agent_pb2.WORKER_STATE_BACKING_OFF}
@@ -45,13 +47,13 @@ _LOGGED_EACH_TIME = {agent_pb2.WORKER_STATE_GONE, agent_pb2.WORKER_STATE_BACKING
 class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
     """Hands what agents ask to the reports and answers in messages."""
 
-    def __init__(
-        self, reports: AgentService, admission: HostAuthorization | None = None, bounds: Bounds = DEFAULT
-    ) -> None:
+    def __init__(self, reports: AgentService, admission: HostAuthorization, bounds: Bounds = DEFAULT) -> None:
         self._reports = reports
         self._admission = admission
         self._bounds = bounds
-        self._polls = HeldPolls(calls_max=bounds.grpc_calls_per_connection_max)
+        self._polls = Counter[str]()
+        """How many polls each connection holds."""
+        self._polls_max = max(1, int(bounds.grpc_calls_per_connection_max * POLLS_FRACTION))
         self._throttle = Throttle()
 
     def add_to(self, server: grpc.aio.Server) -> None:
@@ -73,7 +75,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
             hosts_max=self._bounds.hosts_max,
             address=address_of_call(context),
         )
-        joined = await self._joined(enrolment, _certified(context))
+        joined = await self._admission.join(enrolment, CALLER.get(), certified=_certified(context))
         return agent_pb2.EnrolResponse(
             cluster_id=await self._reports.cluster_id(), host_id=joined.host_id, credential=joined.credential
         )
@@ -93,7 +95,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         return agent_pb2.ReportResponse(
             cluster_id=await self._reports.cluster_id(),
             lease_s=lease_s,
-            credential=await self._admission.renewed(caller) if self._admission else "",
+            credential=await self._admission.renewed(caller),
         )
 
     @with_status
@@ -106,8 +108,13 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
             raise Invalid("max_wait_s=nan is no time in seconds: ask for one from 0 to 300")
         caller = await self._entitled(request, context)
         having = codec.value_of(AppliedAssignment, request)
-        with self._polls.held(context.peer()):
-            standing = await self._reports.poll(having, wait_s=request.max_wait_s, recheck=self._recheck(caller))
+        too_many = (
+            f"this connection holds {self._polls_max} polls, and more would keep reports waiting: give each host "
+            "its own connection through the proxy, or raise HEADWAY_GRPC_CALLS_PER_CONNECTION"
+        )
+        with one_more(self._polls, context.peer(), most=self._polls_max, why=too_many):
+            recheck = partial(self._admission.recheck, caller)
+            standing = await self._reports.poll(having, wait_s=request.max_wait_s, recheck=recheck)
         return agent_pb2.PollResponse(
             cluster_id=await self._reports.cluster_id(),
             epoch=standing.epoch,
@@ -132,34 +139,21 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         del request.exits[:-newest]
         learned = {each.template for each in request.start_ups} | {each.template for each in request.exits}
         labels = max(len(request.labels), *(len(template.labels) for template in request.templates), 0)
-        size = Size(
+        check_size(
+            self._bounds,
             workers=len(request.workers),
             templates=len(request.templates),
             labels=labels,
             learned_templates=len(learned),
         )
-        check_size(size, self._bounds)
-
-    async def _joined(self, enrolment: Enrolment, certified: frozenset[str]) -> Joined:
-        caller = CALLER.get()
-        if caller is LOCAL and not certified:
-            return Joined(host_id=await self._reports.enrol(enrolment))
-        if self._admission is None:
-            raise Misconfigured("this control plane asks who calls, and cannot let hosts in")
-        return await self._admission.join(enrolment, caller, certified=certified)
 
     async def _entitled(self, request: agent_pb2.ReportRequest | agent_pb2.PollRequest, context: Any) -> Caller:
         """Who calls, if that may speak for the host of the request. A host of another cluster is nobody's here."""
         caller, certified = CALLER.get(), _certified(context)
         if (caller is LOCAL and not certified) or request.cluster_id != await self._reports.cluster_id():
             return caller
-        if self._admission is None:
-            raise Misconfigured("this control plane asks who calls, and cannot decide which host may speak")
         await self._admission.require_right(caller, request.host_id, certified=certified)
         return caller
-
-    def _recheck(self, caller: Caller) -> Callable[[], Awaitable[None]] | None:
-        return None if self._admission is None else partial(self._admission.recheck, caller)
 
 
 def _certified(context: Any) -> frozenset[str]:

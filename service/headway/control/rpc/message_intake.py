@@ -6,8 +6,6 @@ takes a stream, of which the first message is read here.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import grpc.aio
@@ -30,6 +28,7 @@ INTAKE_STRANGERS_AT_ONCE = 32  # each may bring 8 MB before its size is known
 INTAKE_STRANGER_MESSAGE_S = 1.0  # an enrolment is a packet
 STRANGER_TURN_S = 10.0
 STRANGER_BYTES_MAX = 16_384
+TOO_MANY = "too many calls wait for their messages: call again after a pause"
 
 
 class Intake:
@@ -58,7 +57,7 @@ class Intake:
             message = await self._strangers(context)
         else:
             own_max = UNREAD_PER_TOKEN_MAX if caller.sha256 else INTAKE_UNREAD_MAX
-            with self._counted(caller.sha256, own_max):
+            with one_more(self._unread, caller.sha256, most=own_max, why=TOO_MANY):
                 message = await _first(context, wait_s=INTAKE_MESSAGE_S)
         if message is grpc.aio.EOF:
             raise Invalid("the call brought no message")
@@ -66,7 +65,7 @@ class Intake:
 
     async def _strangers(self, context: Context) -> Any:
         """The message of somebody without a credential: a few are read at once, and others wait for their turn."""
-        with self._counted(STRANGERS, STRANGERS_MAX):
+        with one_more(self._unread, STRANGERS, most=STRANGERS_MAX, why=TOO_MANY):
             try:
                 async with asyncio.timeout(STRANGER_TURN_S):
                     await self._reading_strangers.acquire()
@@ -79,13 +78,6 @@ class Intake:
         if message is not grpc.aio.EOF and len(message) > STRANGER_BYTES_MAX:
             raise Invalid(f"the message has {len(message)} bytes: without a credential {STRANGER_BYTES_MAX} are taken")
         return message
-
-    @contextmanager
-    def _counted(self, who: str, most: int) -> Iterator[None]:
-        if self._unread[who] >= most:
-            raise Overloaded("too many calls wait for their messages: call again after a pause")
-        with one_more(self._unread, who):
-            yield
 
 
 async def _first(context: Context, *, wait_s: float) -> Any:

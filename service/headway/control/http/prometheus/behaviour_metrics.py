@@ -1,7 +1,6 @@
 """How pools and templates behave live, and how far predictions were off, in the words of Prometheus."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from prometheus_client.core import GaugeMetricFamily
 
@@ -24,17 +23,11 @@ LAGS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+def of_behaviours(
+    of_pools: Mapping[str, tuple[Behaviour, PredictionError | None]], of_templates: Mapping[str, Timings]
+) -> Iterator[GaugeMetricFamily]:
     """What was measured of all pools and templates."""
-
-    pools: Mapping[str, tuple[Behaviour, PredictionError | None]]
-    templates: Mapping[str, Timings]
-
-
-def of_behaviours(measured: Measured) -> Iterator[GaugeMetricFamily]:
-    """All of it."""
-    templates = [((name,), known) for name, known in measured.templates.items()]
+    templates = [((name,), known) for name, known in of_templates.items()]
     for name, help_text in SPREADS_OF_TEMPLATES:
         spreads = [(which, getattr(known, name)) for (which,), known in templates]
         yield _quantiles(f"headway_template_{name}_seconds", help_text, "template", spreads)
@@ -47,7 +40,7 @@ def of_behaviours(measured: Measured) -> Iterator[GaugeMetricFamily]:
             ("exit_cpu_seconds", "CPU seconds of the exit of a worker without a job.", lambda known: known.exit_cpu_s),
         ),
     )
-    pools = measured.pools.items()
+    pools = of_pools.items()
     yield gauge(
         "headway_pool_dispatch_overhead_seconds",
         "From the end of a job to the next start in the same slot while jobs wait.",

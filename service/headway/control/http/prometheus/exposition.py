@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fastapi import Response
 from prometheus_client import CollectorRegistry, generate_latest
@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from headway.control.http.dependencies import WithContext, operations
 from headway.control.http.problems import declared
-from headway.control.http.prometheus.behaviour_metrics import Measured, of_behaviours
+from headway.control.http.prometheus.behaviour_metrics import of_behaviours
 from headway.control.http.prometheus.gauges import Figures, counter, gauge, gauges
 from headway.control.http.prometheus.job_metrics import (
     COUNTER_SERIES,
@@ -23,7 +23,7 @@ from headway.control.http.prometheus.job_metrics import (
     of_jobs,
     of_objectives,
 )
-from headway.control.http.prometheus.refusal_metrics import Refusals, counted, of_refusals
+from headway.control.http.prometheus.refusal_metrics import of_refusals
 from headway.control.http.prometheus.series_limits import Left
 from headway.control.http.schemas.responses import (
     HealthOut,
@@ -59,15 +59,15 @@ async def get_prometheus_metrics(context: WithContext) -> Response:
     """
     overview = await context.overviews.overview()
     async with transaction(context.engine) as conn:
-        measured = Measured(pools=await read_summaries(conn), templates=await read_timings(conn))
+        summaries, timings = await read_summaries(conn), await read_timings(conn)
         samples = await read_samples(conn)
     totals, attained = await context.totals.totals(), await context.totals.attained()
     seen = _Seen(
         overview=overview,
-        counts=replace(context.ingest.counts),
-        measured=measured,
+        ingested=list(_of_ingest(context.ingest.counts)),  # read here: they grow on this thread
+        refusals=list(of_refusals(context)),
+        behaviours=of_behaviours(summaries, timings),
         jobs=Jobs(totals=totals, samples=samples, attained=attained),
-        refusals=counted(context),
         series_max=context.bounds.metrics_series_max,
     )
     # Ten thousand queues are eighty thousand samples: ticks and polls must not wait for them.
@@ -86,10 +86,10 @@ class _Seen(Collector):
     """One overview, for one answer."""
 
     overview: Overview
-    counts: IngestCounts
-    measured: Measured
+    ingested: Iterable[Metric]
+    refusals: Iterable[Metric]
+    behaviours: Iterable[Metric]
     jobs: Jobs
-    refusals: Refusals
     series_max: int
 
     def describe(self) -> Iterable[Metric]:
@@ -100,14 +100,14 @@ class _Seen(Collector):
         seen = self.overview
         left = Left(self.series_max)
         yield from left.cut(_of_health(seen.health))
-        yield from left.cut(_of_ingest(self.counts))
-        yield from of_refusals(self.refusals)
+        yield from left.cut(self.ingested)
+        yield from self.refusals
         yield from left.cut(_of_hosts(seen.hosts))
         yield from left.cut(_of_hosts_wanted(seen.hosts_wanted, now_s=seen.at_s))
         yield from left.cut(_of_pools(seen.pools, now_s=seen.at_s))
         yield from left.cut([_forced(seen.hosts), _certificates(seen.hosts)])
         yield from left.cut(of_objectives(self.jobs, seen.pools))
-        yield from left.cut(of_behaviours(self.measured))
+        yield from left.cut(self.behaviours)
         queues = [
             ((queue.queue, queue.pool or ""), queue) for queue in left.whole(seen.queues, series_each=len(OF_QUEUES))
         ]
