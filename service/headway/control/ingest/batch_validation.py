@@ -1,7 +1,7 @@
 """What a batch must be to be taken, and the rows it becomes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from headway.control.bounds import BIGINT_MAX, TEXT_CHARS_MAX, refuse
 from headway.control.ingest.clock_skew import CLOCK_WRONG_S, corrected, corrected_enqueued
@@ -29,6 +29,7 @@ _DEPTHS = (
     "waiting_min_jobs",
     "in_flight_min_jobs",
 )
+_OF_SAMPLES = tuple(item.name for item in fields(QueueSample) if item.name in EventRow._fields)
 _TIME_MAX_S = 1e11  # the year 5138; a time in milliseconds is far beyond
 
 
@@ -180,12 +181,6 @@ class Rows:
     """Of these, the ones that lay in the future."""
     backward_waits: int = 0
     """Starts of jobs that were enqueued well after that, by the clocks that stamped both: nobody knows their wait."""
-    repeated_events: int = 0
-    """That are not among the rows, because another source had reported them."""
-    standby_samples: int = 0
-    """That are not, because another collector polls their connection."""
-    why: str = ""
-    """Which one that is."""
 
 
 def rows_of(batch: TelemetryBatch, *, received_at_s: float, offset_s: float, classes: JobClasses | None = None) -> Rows:
@@ -239,21 +234,9 @@ def _event_row(event: JobEvent, batch: TelemetryBatch, *, at_s: float, received_
 
 def _sample_row(sample: QueueSample, batch: TelemetryBatch, *, received_at_s: float) -> EventRow:
     return EventRow(
-        queue=sample.queue,
         kind=EventKind.SAMPLE,
-        at_s=sample.at_s,
         received_at_s=received_at_s,
         producer=batch.producer,
         sequence=batch.sequence,
-        waiting_jobs=sample.waiting_jobs,
-        in_flight_jobs=sample.in_flight_jobs,
-        delayed_jobs=sample.delayed_jobs,
-        oldest_age_s=sample.oldest_age_s,
-        reserved_jobs=sample.reserved_jobs,
-        oldest_age_max_s=sample.oldest_age_max_s,
-        reports_arrivals=sample.reports_arrivals,
-        reports_starts=sample.reports_starts,
-        reports_ends=sample.reports_ends,
-        waiting_min_jobs=sample.waiting_min_jobs,
-        in_flight_min_jobs=sample.in_flight_min_jobs,
+        **{name: getattr(sample, name) for name in _OF_SAMPLES},
     )

@@ -24,7 +24,7 @@ from headway.control.ingest.backpressure import DEFAULT, POLL_S, Backpressure, U
 from headway.control.ingest.batch_validation import Rows, check, items, rows_of
 from headway.control.ingest.clock_skew import Offsets
 from headway.control.ingest.entry_join import EntryJoin
-from headway.control.ingest.event_sources import EventSources
+from headway.control.ingest.event_sources import Counted, EventSources
 from headway.control.ingest.host_events import HostEvents
 from headway.control.ingest.job_classes import JobClasses
 from headway.control.ingest.job_counts import BATCH_JOBS_MAX, is_odd, rows_of_counts, taken
@@ -321,17 +321,19 @@ class Ingest:
         file = self._event_log.new_name(self._clock())
         loop = asyncio.get_running_loop()
         try:
-            made = await self._store(first, file)
+            made, counted = await self._store(first, file)
             await loop.run_in_executor(self._disk, self._event_log.publish, file)
         except BaseException:
             # Whether the commit went through is not known to who lost the connection meanwhile: ask before deleting.
             self._in_doubt.append(file)
             self._sources.forget()
             raise
-        return self._receipts(group, first, made)
+        return self._receipts(group, first, made, counted)
 
-    async def _store(self, first: dict[BatchKey, _Waiting], file: str) -> dict[BatchKey, Rows]:
-        """Write what is new of a group, to Postgres and to ``tmp/file``. Returns what each new batch became."""
+    async def _store(
+        self, first: dict[BatchKey, _Waiting], file: str
+    ) -> tuple[dict[BatchKey, Rows], dict[BatchKey, Counted]]:
+        """Write what is new of a group, to Postgres and to ``tmp/file``. Returns what became of each new batch."""
         loop = asyncio.get_running_loop()
         async with transaction(self._engine) as connection:
             files = {
@@ -339,15 +341,12 @@ class Ingest:
             }
             fresh = await claim_batches(connection, files)
             new = {key: waiting for key, waiting in first.items() if key in fresh}
-            of_batches = await self._sources.counted(
+            counted = await self._sources.counted(
                 connection, {key: waiting.batch for key, waiting in new.items()}, ingest=self._event_log.ingest
             )
-            new = {key: replace(waiting, batch=of_batches[key].batch) for key, waiting in new.items()}
-            counted = await self._counted(connection, new)
-            made, size_bytes = await loop.run_in_executor(self._disk, self._write, new, counted, file)
-            for key, each in of_batches.items():
-                made[key].repeated_events, made[key].standby_samples = each.repeated_events, each.standby_samples
-                made[key].why = each.why
+            new = {key: replace(waiting, batch=counted[key].batch) for key, waiting in new.items()}
+            grown = await self._grown(connection, new)
+            made, size_bytes = await loop.run_in_executor(self._disk, self._write, new, grown, file)
             rows = sum(len(each.rows) for each in made.values())
             if rows:
                 await record_file(
@@ -357,9 +356,9 @@ class Ingest:
                 await touch_producers(connection, due)
             await upsert_samples(connection, [sample for each in made.values() for sample in each.samples])
             await upsert_activities(connection, [a for waiting in new.values() for a in waiting.batch.activities])
-        return made
+        return made, counted
 
-    async def _counted(self, connection: Connection, new: dict[BatchKey, _Waiting]) -> dict[BatchKey, list[EventRow]]:
+    async def _grown(self, connection: Connection, new: dict[BatchKey, _Waiting]) -> dict[BatchKey, list[EventRow]]:
         """The jobs by which counters have grown, by batch; from here on they count from their newest report."""
         keys = {(key.producer, each.queue) for key, waiting in new.items() for each in waiting.batch.counts}
         if not keys:
@@ -387,7 +386,7 @@ class Ingest:
         return rows
 
     def _write(
-        self, new: dict[BatchKey, _Waiting], counted: Mapping[BatchKey, list[EventRow]], file: str
+        self, new: dict[BatchKey, _Waiting], grown: Mapping[BatchKey, list[EventRow]], file: str
     ) -> tuple[dict[BatchKey, Rows], int]:
         made = {
             key: rows_of(
@@ -398,36 +397,39 @@ class Ingest:
             )
             for key, waiting in new.items()
         }
-        for key, more in counted.items():
+        for key, more in grown.items():
             made[key].rows.extend(more)
         rows = [row for each in made.values() for row in each.rows]
         return made, self._event_log.write_tmp(file, rows) if rows else 0
 
     def _receipts(
-        self, group: list[_Waiting], first: dict[BatchKey, _Waiting], made: dict[BatchKey, Rows]
+        self,
+        group: list[_Waiting],
+        first: dict[BatchKey, _Waiting],
+        made: dict[BatchKey, Rows],
+        counted: dict[BatchKey, Counted],
     ) -> dict[_Waiting, Receipt]:
         receipts = {}
         for waiting in group:
-            rows = made.get(waiting.key) if first[waiting.key] is waiting else None
-            receipts[waiting] = (
-                Receipt(is_duplicate=True)
-                if rows is None
-                else Receipt(
-                    is_duplicate=False,
-                    accepted_events=len(waiting.batch.events),
-                    accepted_samples=len(waiting.batch.samples) - rows.standby_samples,
-                    corrected_times=rows.corrected_times,
-                    refused_items=rows.standby_samples,
-                    refused=rows.why,
-                )
+            key, batch = waiting.key, waiting.batch
+            if key not in made or first[key] is not waiting:
+                receipts[waiting] = Receipt(is_duplicate=True)
+                continue
+            receipts[waiting] = Receipt(
+                is_duplicate=False,
+                accepted_events=len(batch.events),
+                accepted_samples=len(batch.samples) - counted[key].standby_samples,
+                corrected_times=made[key].corrected_times,
+                refused_items=counted[key].standby_samples,
+                refused=counted[key].why,
             )
         self.counts.groups += 1
         self.future_times.add(sum(rows.future_times for rows in made.values()))
         self.backward_waits.add(sum(rows.backward_waits for rows in made.values()))
         self.counts.batches += len(group)
         self.counts.dropped_events += sum(first[key].batch.dropped_events for key in made)
-        self.counts.repeated_events += sum(rows.repeated_events for rows in made.values())
-        self.counts.standby_samples += sum(rows.standby_samples for rows in made.values())
+        self.counts.repeated_events += sum(each.repeated_events for each in counted.values())
+        self.counts.standby_samples += sum(each.standby_samples for each in counted.values())
         for receipt in receipts.values():
             self.counts.duplicates += receipt.is_duplicate
             self.counts.events += receipt.accepted_events

@@ -25,30 +25,26 @@ KINDS = {
 
 def is_odd(known: CountsTaken | None, report: QueueCounts) -> bool:
     """Whether a counter fell within its epoch, or jumped: it says nothing of how many jobs there were."""
-    if known is None:
-        return False
-    for name in KINDS:
-        value, before = getattr(report, name), getattr(known, name) if known.epoch == report.epoch else 0
-        if value is not None and before is not None and not 0 <= value - before <= JOBS_MAX:
-            return True
-    return False
+    return known is not None and any(not 0 <= jobs <= JOBS_MAX for _, jobs in _growth(known, report))
 
 
 def grown(known: CountsTaken | None, report: QueueCounts, *, received_at_s: float) -> dict[EventKind, int]:
     """By how many jobs each counter has grown from the report ``known`` to ``report``, where it has.
 
     Nothing of a first report, which may count from long ago, nor of one after a silence too long for the stream, nor of
-    a counter that fell or jumped: what cannot be known is not counted. A new epoch begins at 0.
+    a counter that fell or jumped: what cannot be known is not counted.
     """
     if known is None or received_at_s - known.received_at_s > LATENESS_S:
         return {}
-    is_same = known.epoch == report.epoch
-    found = {}
+    return {kind: jobs for kind, jobs in _growth(known, report) if 0 < jobs <= JOBS_MAX}
+
+
+def _growth(known: CountsTaken, report: QueueCounts) -> Iterator[tuple[EventKind, int]]:
+    """By how much each counter of both reports differs. A new epoch begins at 0."""
     for name, kind in KINDS.items():
-        value, before = getattr(report, name), getattr(known, name) if is_same else 0
-        if value is not None and before is not None and 0 < value - before <= JOBS_MAX:
-            found[kind] = value - before
-    return found
+        value, before = getattr(report, name), getattr(known, name) if known.epoch == report.epoch else 0
+        if value is not None and before is not None:
+            yield kind, value - before
 
 
 def rows_of_counts(
@@ -74,12 +70,5 @@ def rows_of_counts(
 
 def taken(report: QueueCounts, *, sequence: int, received_at_s: float) -> CountsTaken:
     """What is remembered of ``report`` until the next one."""
-    return CountsTaken(
-        sequence=sequence,
-        epoch=report.epoch,
-        received_at_s=received_at_s,
-        arrived_jobs=report.arrived_jobs,
-        started_jobs=report.started_jobs,
-        finished_jobs=report.finished_jobs,
-        failed_jobs=report.failed_jobs,
-    )
+    counters = {name: getattr(report, name) for name in KINDS}
+    return CountsTaken(sequence=sequence, epoch=report.epoch, received_at_s=received_at_s, **counters)
