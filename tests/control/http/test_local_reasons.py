@@ -18,6 +18,7 @@ from headway.control.ingest.ingest import Ingest
 from headway.control.scheduler.maintenance import Maintenance
 from headway.scaling.conditions.causes import ailing_installation
 from headway.scaling.conditions.installation_facts import ENDED_SHOWN_S, HealthRow, InstallationFacts, PipelineRow
+from headway.store.engine import Engine
 from support.seed import Seed
 
 PIPELINE = PipelineRow(pipeline="metrics", is_ready=True, written_age_s=1.0, batch_s=0.4, lag_s=0.0)
@@ -36,14 +37,20 @@ def reasons(ingest: Ingest) -> Callable[..., list[tuple[str, str]]]:
     return made
 
 
-def test_upkeep_that_fails_is_reported_with_its_reason(reasons) -> None:
+async def test_upkeep_that_fails_is_reported_with_its_reason(reasons, engine) -> None:
+    async def failing(_engine: Engine) -> None:
+        raise PermissionError("must be owner of table decisions")
+
+    async def working(_engine: Engine) -> None:
+        return None
+
     upkeep = Maintenance()
     assert reasons(upkeep=upkeep) == []
-    upkeep.failed("partitions", PermissionError("must be owner of table decisions"))
+    await upkeep.do("partitions", failing, engine)
     assert reasons(upkeep=upkeep) == [
         ("upkeep", "upkeep of partitions fails: must be owner of table decisions; see the control plane's log")
     ]
-    upkeep.done("partitions")
+    await upkeep.do("partitions", working, engine)
     assert reasons(upkeep=upkeep) == []
 
 

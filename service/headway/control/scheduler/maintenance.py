@@ -27,20 +27,21 @@ class Maintenance:
         """Part -> why it failed the last time; one that was only missed is here from the second time on."""
         self._missed: Counter[str] = Counter()
 
-    def done(self, part: str) -> None:
-        """The part was done."""
-        self.failing.pop(part, None)
-        del self._missed[part]
-
-    def missed(self, part: str, error: Unavailable) -> None:
-        """Postgres did not do the part now."""
-        self._missed[part] += 1
-        if self._missed[part] > MAINTENANCE_MISSED_MAX:
-            self.failing[part] = str(error)
-
-    def failed(self, part: str, error: Exception) -> None:
-        """The part cannot be done as things are."""
-        self.failing[part] = first_line(error)
+    async def do(self, what: str, part: Callable[[Engine], Awaitable[object]], engine: Engine) -> None:
+        """Do a part. One that fails is logged, and keeps no other from being done."""
+        try:
+            await part(engine)
+        except Unavailable as error:  # Postgres did not do it now
+            self._missed[what] += 1
+            if self._missed[what] > MAINTENANCE_MISSED_MAX:
+                self.failing[what] = str(error)
+            log.warning("upkeep of %s missed: %s", what, error)
+        except Exception as error:
+            self.failing[what] = first_line(error)
+            log.exception("upkeep of %s failed", what)  # a bug, or a table that somebody changed by hand
+        else:
+            self.failing.pop(what, None)
+            del self._missed[what]
 
 
 async def prepare(engine: Engine) -> None:
@@ -48,7 +49,7 @@ async def prepare(engine: Engine) -> None:
 
     Waited for before the first tick, which would fail with all pools.
     """
-    await _do("partitions", keep_partitions, engine, Maintenance())
+    await Maintenance().do("partitions", keep_partitions, engine)
 
 
 async def maintain(engine: Engine, upkeep: Maintenance) -> None:
@@ -62,25 +63,12 @@ async def maintain(engine: Engine, upkeep: Maintenance) -> None:
         "ended credentials": _forget_credentials,
     }
     for what, part in parts.items():
-        await _do(what, part, engine, upkeep)
+        await upkeep.do(what, part, engine)
 
 
 async def attain(engine: Engine, upkeep: Maintenance) -> None:
     """Count which jobs of each pool started in time, as far as the pipeline has rolled them up."""
-    await _do("attainment", _count_attainment, engine, upkeep)
-
-
-async def _do(what: str, part: Callable[[Engine], Awaitable[object]], engine: Engine, upkeep: Maintenance) -> None:
-    try:
-        await part(engine)
-    except Unavailable as error:
-        upkeep.missed(what, error)
-        log.warning("upkeep of %s missed: %s", what, error)
-    except Exception as error:
-        upkeep.failed(what, error)
-        log.exception("upkeep of %s failed", what)  # a bug, or a table that somebody changed by hand
-    else:
-        upkeep.done(what)
+    await upkeep.do("attainment", _count_attainment, engine)
 
 
 async def _count_attainment(engine: Engine) -> None:
