@@ -4,6 +4,7 @@ Keys are the recordings' own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from statistics import pstdev
 from types import MappingProxyType
 from typing import Any
@@ -18,9 +19,8 @@ from headway.peers.formulas.arrivals import (
 )
 from headway.peers.formulas.drain import backlog_drain, backlog_drain_classic
 from headway.peers.formulas.forecast import POLICIES, TimedRate, fit, trended_classic
-from headway.peers.formulas.hybrid_parts import Hybrid, Learned, Settings, Sight, hybrid
+from headway.peers.formulas.hybrid_parts import Hybrid, Learned, Settings, Sight, hybrid, seen_rates, smoothed
 from headway.peers.formulas.percentiles import interpolated, nearest_rank, recent_waits_s
-from headway.peers.formulas.smoother import seen_rates, smoothed
 from headway.peers.formulas.start_up import StartUps, after_first_pickup, after_spawn, start_up_s
 from headway.peers.formulas.target_sizing import (
     Polled,
@@ -35,10 +35,6 @@ from headway.scaling.model import LastMove
 
 Given = Mapping[str, Any]
 Replay = Callable[[Given], Any]
-
-
-def _littles_law(given: Given) -> float:
-    return littles_law(given["arrival_rate"], given["avg_processing_time"])
 
 
 def _backlog_drain(given: Given) -> float:
@@ -60,10 +56,6 @@ def _backlog_drain_classic(given: Given) -> float:
         service_s=given["avg_job_time"],
         threshold=given["breach_threshold"],
     )
-
-
-def _trend_predictor_classic(given: Given) -> float:
-    return trended_classic(given["current_rate"], given["trend_direction"], given["trend_forecast"])
 
 
 def _predictive_strategy_classic(given: Given) -> dict[str, Any]:
@@ -115,11 +107,6 @@ def _linear_regression(given: Given) -> dict[str, Any]:
         "sample_count": line.samples,
         "has_sufficient_data": line.is_sufficient,
     }
-
-
-def _forecast_policy(given: Given) -> dict[str, float]:
-    policy = POLICIES[given["policy"]]
-    return {"min_r_squared": policy.min_r_squared, "forecast_weight": policy.forecast_weight}
 
 
 def _hybrid_strategy(given: Given) -> list[dict[str, Any]]:
@@ -212,10 +199,6 @@ def _target_smoother(given: Given) -> list[int]:
     return answers
 
 
-def _percentile_nearest_rank(given: Given) -> float | None:
-    return nearest_rank(given["values"], given["percentile"], samples_min=given["min_samples"])
-
-
 def _percentile_linear(given: Given) -> dict[str, Any]:
     values: Sequence[float] = given["values"]
     return {
@@ -283,21 +266,25 @@ def _events(*, moved: bool, was_breaching: bool, is_breaching: bool) -> list[str
 
 REPLAYS: Mapping[str, Replay] = MappingProxyType(
     {
-        "littles_law": _littles_law,
+        "littles_law": lambda given: littles_law(given["arrival_rate"], given["avg_processing_time"]),
         "backlog_drain": _backlog_drain,
         "backlog_drain_classic": _backlog_drain_classic,
-        "trend_predictor_classic": _trend_predictor_classic,
+        "trend_predictor_classic": lambda given: trended_classic(
+            given["current_rate"], given["trend_direction"], given["trend_forecast"]
+        ),
         "predictive_strategy_classic": _predictive_strategy_classic,
         "arrival_rate_estimator": _arrivals,
         "arrival_rate_forecast": _arrivals,
         "linear_regression": _linear_regression,
         "linear_regression_epoch": _linear_regression,
-        "forecast_policy": _forecast_policy,
+        "forecast_policy": lambda given: asdict(POLICIES[given["policy"]]),
         "hybrid_strategy": _hybrid_strategy,
         "other_strategies": _other_strategies,
         "spawn_latency_ema": _spawn_latency_ema,
         "target_smoother": _target_smoother,
-        "percentile_nearest_rank": _percentile_nearest_rank,
+        "percentile_nearest_rank": lambda given: nearest_rank(
+            given["values"], given["percentile"], samples_min=given["min_samples"]
+        ),
         "percentile_linear": _percentile_linear,
         "pickup_window": _pickup_window,
         "anti_flapping": _anti_flapping,

@@ -1,7 +1,12 @@
-"""The third version's parts: which rate it counts with, which wait it reads, and what it makes of them."""
+"""The third version's parts: which rate it counts with, which wait it reads, what it makes of them, and its hysteresis.
+
+While throughput is steady, a target comes down by one a cycle.
+"""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean, pstdev
 
 from headway.peers.formulas.arrivals import (
     ArrivalEstimate,
@@ -11,7 +16,6 @@ from headway.peers.formulas.arrivals import (
     kept_samples,
 )
 from headway.peers.formulas.drain import backlog_drain
-from headway.peers.formulas.smoother import seen_rates, smoothed
 from headway.peers.formulas.target_sizing import Sized, clearing_s, littles_law, trusted_service_s
 
 FALLBACK_BACKLOG_JOBS = 3
@@ -20,6 +24,9 @@ NOISE_SHARE_MAX = 0.3
 SPAN_MIN_S = 1.0
 SATURATED_PERCENT = 90.0
 LONGEST_BELIEVED_S = 600.0
+SEEN_MAX = 10
+SEEN_MIN = 3
+SMOOTHER_STEADY_BELOW = 0.05  # coefficient of variation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,3 +160,23 @@ def retry_noise(rate_per_s: float, *, served_per_s: float, failure_percent: floa
     if failure_percent <= NOISE_FROM_PERCENT or served_per_s <= 0:
         return 0.0
     return min(served_per_s * math.sqrt(failure_percent / 100.0), NOISE_SHARE_MAX * rate_per_s)
+
+
+def seen_rates(rates: Sequence[float], newest: float) -> tuple[float, ...]:
+    """The throughputs that count, ``newest`` among them."""
+    return (*rates, newest)[-SEEN_MAX:]
+
+
+def smoothed(raw_workers: int, *, last_workers: int | None, rates: Sequence[float]) -> int:
+    """The target that a raw one becomes after ``last_workers`` (``None`` the first time), with the rates of late."""
+    if last_workers is None or raw_workers >= last_workers or not is_steady(rates):
+        return raw_workers
+    return max(raw_workers, last_workers - 1)
+
+
+def is_steady(rates: Sequence[float]) -> bool:
+    """Whether at least three throughputs differ so little that a lower target is taken for noise."""
+    if len(rates) < SEEN_MIN:
+        return False
+    mean = fmean(rates)
+    return mean > 0 and pstdev(rates) / mean < SMOOTHER_STEADY_BELOW
