@@ -1,7 +1,7 @@
 // What people change: every change asks for its reason, how long it holds and a confirmation.
 
 import { el, mark, say } from "./dom.js";
-import { account, readOnly } from "./session.js";
+import { whyReadOnly } from "./session.js";
 import { askForToken } from "./signin.js";
 import { TokenNeeded } from "./stream.js";
 
@@ -24,17 +24,13 @@ export function actionBar(actions, { announce, done }) {
     button.addEventListener("click", () => ask(action, { announce, done }));
     return button;
   });
-  account().then(
-    (who) => {
-      const why = readOnly(who);
-      say(note, why);
-      for (const button of buttons) {
-        mark(button, "disabled", why !== null);
-        mark(button, "title", why);
-      }
-    },
-    () => say(note, "Who is signed in is not known yet, so nothing can be changed."),
-  );
+  whyReadOnly().then((why) => {
+    say(note, why);
+    for (const button of buttons) {
+      mark(button, "disabled", why !== null);
+      mark(button, "title", why);
+    }
+  });
   return el("div", { class: "actions" }, ...buttons, note);
 }
 

@@ -1,6 +1,6 @@
 // What was decided and why, newest first. Each unfolds to every demand and every limit that moved the count.
 
-import { el, keep, mark, part, say } from "./dom.js";
+import { el, keep, part, say } from "./dom.js";
 import { ago, clock, decimal, duration } from "./format.js";
 
 /** The decisions inside `list`. One that somebody has unfolded stays until it is folded, however many come after it. */

@@ -1,7 +1,7 @@
 // A demo that has ended: its report stands above every page, and below it what was known last.
 
 import { $, el } from "./dom.js";
-import { table } from "./loading.js";
+import { card, facts } from "./loading.js";
 
 export const isEnded = () => !$("ended").hidden;
 
@@ -14,14 +14,14 @@ export function showEnded(report) {
   return isNews;
 }
 
-function drawn({ title, headline, facts, heads, lines, again, page }) {
+function drawn({ title, headline, facts: told, heads, lines, again, page }) {
   const columns = heads.map((head, index) => ({ label: head.replace("-\n", "-").replace("\n", " ") || "Way", isNumber: index > 0 }));
   return [
     el("h2", { id: "ended-title" }, "This demo has ended"),
     el("p", { class: "sub" }, title),
     el("p", { class: "ended-headline" }, headline),
-    lines.length > 1 ? el("div", { class: "card" }, table("What it took, beside other ways to size the pools", columns, lines)) : null,
-    el("dl", { class: "card facts" }, ...facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
+    lines.length > 1 ? card("What it took, beside other ways to size the pools", columns, lines) : null,
+    facts(told),
     el("p", {}, "Start it again: ", el("code", {}, again), ". At the same address, this page follows it by itself."),
     page ? el("p", {}, "How the figures were made, and workers and waits over time: ", el("code", {}, page)) : null,
     el("p", { class: "sub" }, "Below is what was known last."),

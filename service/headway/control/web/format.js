@@ -8,7 +8,8 @@ const THOUSANDS = new Intl.NumberFormat("en", { notation: "compact" });
 const THOUSANDTHS = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });
 const TENTHS = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
-const known = (value) => value !== null && value !== undefined;
+/** Whether a value is known. */
+export const known = (value) => value !== null && value !== undefined;
 
 /** A count of things. */
 export function count(value) {

@@ -59,12 +59,22 @@ export function heading(title, line = "") {
   return el("section", { class: "summary plain" }, el("h1", {}, title), el("p", { class: "sub", "data-part": "line" }, line));
 }
 
-/** A table of `columns` ({label, isNumber}) with rows of cells (text or element); narrow screens show each cell's label. */
-export function table(caption, columns, rows) {
+/** A column of numbers, which stand to the right. */
+export const number = (label) => ({ label, isNumber: true });
+
+/** A table of `columns` (labels, or `number(label)`) with rows of cells (text or element); narrow screens show each cell's label. */
+export function table(caption, labels, rows) {
+  const columns = labels.map((label) => (typeof label === "string" ? { label } : label));
   const head = columns.map(({ label, isNumber }) => el("th", { scope: "col", class: isNumber && "number" }, label));
   const body = rows.map((cells) => el("tr", {}, ...cells.map((cell, index) => el(index ? "td" : "th", { scope: index ? null : "row", class: columns[index].isNumber && "number", "data-label": columns[index].label }, cell))));
   return el("table", { class: "plain-table" }, el("caption", { class: "unseen" }, caption), el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...body));
 }
+
+/** A table on a card. */
+export const card = (caption, labels, rows) => el("div", { class: "card" }, table(caption, labels, rows));
+
+/** A list of terms, each with what is so of it. */
+export const facts = (entries) => el("dl", { class: "card facts" }, ...entries.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)]));
 
 /** What stands where there is nothing to show. */
 export const nothing = (title, text) => el("div", { class: "empty" }, el("b", {}, title), el("p", {}, text));

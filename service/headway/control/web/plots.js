@@ -1,7 +1,7 @@
 // Panels drawn by uPlot over one time axis, with one cursor, and marks where something was decided.
 
 import { el, mark } from "./dom.js";
-import { clock } from "./format.js";
+import { clock, known } from "./format.js";
 
 const AXIS_PX = 58;
 const MARK_PX = 12; // closer marks would lie on each other
@@ -137,8 +137,8 @@ export class Plots {
     const read = [];
     for (const { panel, legend, swatches } of this.#plots) {
       const entries = panel.lines.map((line, at) => {
-        const known = (line.known ?? line.values)(this.#series);
-        const newest = known.findLastIndex((each, cell) => isKnown(each) && until_s - columns.at_s[cell] <= fresh_s);
+        const values = (line.known ?? line.values)(this.#series);
+        const newest = values.findLastIndex((each, cell) => known(each) && until_s - columns.at_s[cell] <= fresh_s);
         return [swatches[at], line.label, line.words ?? panel.unit(line.values(this.#series)[index ?? newest])];
       });
       read.push(...entries.map(([, label, value]) => [label, value]));
@@ -169,8 +169,6 @@ export class Plots {
   }
 }
 
-const isKnown = (value) => value !== null && value !== undefined;
-
 const dataOf = (panel, series) => [series.columns.at_s, ...panel.lines.map((line) => line.values(series))];
 
 /** The points of a line that is drawn through no other: a value between two unknown ones. */
@@ -181,7 +179,7 @@ function alone(plot, number) {
     while (values[at] === undefined && at in values);
     return values[at];
   };
-  return values.flatMap((value, at) => (isKnown(value) && !isKnown(beside(at, -1)) && !isKnown(beside(at, 1)) ? at : []));
+  return values.flatMap((value, at) => (known(value) && !known(beside(at, -1)) && !known(beside(at, 1)) ? at : []));
 }
 
 /** Tint what is above the panel's limit. */

@@ -35,4 +35,9 @@ export async function send(method, path, body, headers = {}) {
 /** Why this account may not change anything; null where it may. */
 export const readOnly = ({ role }) => (CHANGES.includes(role) ? null : `Your role is ${role}: a change takes the role operator.`);
 
+export const NOBODY_KNOWN = "Who is signed in is not known yet, so nothing can be changed.";
+
+/** Why whoever is signed in may not change anything; null where that may. */
+export const whyReadOnly = () => account().then(readOnly, () => NOBODY_KNOWN);
+
 export const mayAudit = ({ role }) => READS_AUDIT.includes(role);

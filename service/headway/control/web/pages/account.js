@@ -2,7 +2,7 @@
 
 import { el, say } from "../dom.js";
 import { duration } from "../format.js";
-import { heading, Loading } from "../loading.js";
+import { facts, heading, Loading } from "../loading.js";
 import { account, signOut } from "../session.js";
 import { reasonOf } from "../stream.js";
 
@@ -42,5 +42,5 @@ function show(who, place, announce) {
       out.disabled = false;
     }
   });
-  place.replaceChildren(el("dl", { class: "card facts" }, ...entries.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)])), el("div", { class: "actions" }, out, problem));
+  place.replaceChildren(facts(entries), el("div", { class: "actions" }, out, problem));
 }

@@ -6,14 +6,14 @@ import { el, say } from "../dom.js";
 import { filterForm } from "../filters.js";
 import { ago, clock, counted, duration } from "../format.js";
 import { badge, nameOf, subject } from "../incidents.js";
-import { heading, Loading, nothing, table } from "../loading.js";
-import { account, readOnly, send } from "../session.js";
+import { card, heading, Loading, nothing, number } from "../loading.js";
+import { NOBODY_KNOWN, send, whyReadOnly } from "../session.js";
 
 const EVERY_MS = 5_000;
 const SHOWN = 50;
-const COLUMNS = [{ label: "Alert" }, { label: "Of" }, { label: "Since" }, { label: "What is wrong, and what to do" }, { label: "Silenced" }];
-const ENDED = [{ label: "Alert" }, { label: "Of" }, { label: "Since" }, { label: "Lasted", isNumber: true }, { label: "What was wrong" }];
-const SILENCES = [{ label: "Silence" }, { label: "Alerts with" }, { label: "Ends" }, { label: "Why" }, { label: "By" }, { label: "Change" }];
+const COLUMNS = ["Alert", "Of", "Since", "What is wrong, and what to do", "Silenced"];
+const ENDED = ["Alert", "Of", "Since", number("Lasted"), "What was wrong"];
+const SILENCES = ["Silence", "Alerts with", "Ends", "Why", "By", "Change"];
 
 export const page = {
   render(root, { read, store, announce }) {
@@ -21,7 +21,7 @@ export const page = {
     const firing = el("div", {});
     const ended = el("div", {});
     const silences = el("div", {});
-    let why = "Who is signed in is not known yet, so nothing can be changed.";
+    let why = NOBODY_KNOWN;
     let shown = null;
     const now_s = () => store.moment_s ?? Date.now() / 1000;
     const done = () => loading.again();
@@ -36,11 +36,11 @@ export const page = {
       shown = key;
       const pages = open.alerts.filter((each) => each.severity === "page" && each.silenced_until_s === null).length;
       say(head.lastChild, open.alerts.length ? `${counted(open.alerts.length, "alert")} ${open.alerts.length === 1 ? "goes" : "go"} on${open.next ? " or more" : ""}, ${pages} to be paged for` : "No alert goes on, as far as the leader has evaluated.");
-      firing.replaceChildren(open.alerts.length ? el("div", { class: "card" }, table("Alerts that go on", COLUMNS, open.alerts.map((each) => goesOn(each, now_s(), button)))) : nothing("Nothing is wrong.", "What the leader finds wrong is listed here, from its beginning to its end."));
+      firing.replaceChildren(open.alerts.length ? card("Alerts that go on", COLUMNS, open.alerts.map((each) => goesOn(each, now_s(), button))) : nothing("Nothing is wrong.", "What the leader finds wrong is listed here, from its beginning to its end."));
       const over = past.alerts.filter((each) => each.until_s !== null);
-      ended.replaceChildren(over.length ? el("div", { class: "card" }, table("Alerts that have ended", ENDED, over.map((each) => hasEnded(each)))) : nothing("No alert has ended yet.", "Ended ones stay here as long as history is kept."));
+      ended.replaceChildren(over.length ? card("Alerts that have ended", ENDED, over.map((each) => hasEnded(each))) : nothing("No alert has ended yet.", "Ended ones stay here as long as history is kept."));
       const live = quiet.silences.filter((each) => each.until_s > now_s());
-      silences.replaceChildren(live.length ? el("div", { class: "card" }, table("Silences", SILENCES, live.map((each) => silence(each, now_s(), button)))) : el("p", { class: "sub" }, "Nothing is silenced."));
+      silences.replaceChildren(live.length ? card("Silences", SILENCES, live.map((each) => silence(each, now_s(), button))) : el("p", { class: "sub" }, "Nothing is silenced."));
     };
     const query = (state) => {
       const asked = new URLSearchParams({ state, limit: SHOWN });
@@ -52,14 +52,11 @@ export const page = {
     const shownOnce = el("div", {}, firing, el("h2", {}, "Silences"), silences, el("h2", {}, "Ended"), ended);
     const loading = new Loading(root, { read: () => Promise.all([query("firing"), query("all"), read("v1/silences")]), show, every_ms: EVERY_MS, hides: [shownOnce] });
     root.append(note, shownOnce);
-    account().then(
-      (who) => {
-        why = readOnly(who);
-        say(note, why);
-        loading.again();
-      },
-      () => say(note, why),
-    );
+    whyReadOnly().then((found) => {
+      why = found;
+      say(note, why);
+      loading.again();
+    });
     return { close: () => loading.close() };
   },
 };

@@ -5,10 +5,10 @@ import { link } from "../address.js";
 import { el, say } from "../dom.js";
 import { ago, bytes, decimal, duration } from "../format.js";
 import { condition, cordon } from "../hosts.js";
-import { heading, nothing, table } from "../loading.js";
+import { card, facts, heading, nothing, number } from "../loading.js";
 import { send } from "../session.js";
 
-const COLUMNS = [{ label: "Worker" }, { label: "Pool" }, { label: "Template" }, { label: "State" }, { label: "At a job" }, { label: "Evidence" }, { label: "Process", isNumber: true }, { label: "Memory", isNumber: true }, { label: "Runs for", isNumber: true }];
+const COLUMNS = ["Worker", "Pool", "Template", "State", "At a job", "Evidence", number("Process"), number("Memory"), number("Runs for")];
 
 export const page = {
   render(root, context) {
@@ -36,7 +36,7 @@ export const page = {
         const key = JSON.stringify(host) + Math.floor(moment_s / 10);
         if (key === shown) return;
         shown = key;
-        place.replaceChildren(facts(host), el("h2", {}, host.is_known ? "Workers" : "Workers at the last report; now unknown"), workers(host, moment_s));
+        place.replaceChildren(factsOf(host), el("h2", {}, host.is_known ? "Workers" : "Workers at the last report; now unknown"), workers(host, moment_s));
       },
     };
   },
@@ -54,7 +54,7 @@ function actions(name) {
   ];
 }
 
-function facts(host) {
+function factsOf(host) {
   const { capacity, used } = host;
   const share = (value) => (value === null ? "not measured" : `${Math.round(100 * value)} % of the time`);
   const entries = [
@@ -70,7 +70,7 @@ function facts(host) {
     host.cordon_reason && ["Why", cordon(host)],
     ...host.problems.map((problem) => ["Problem", problem]),
   ].filter(Boolean);
-  return el("dl", { class: "card facts" }, ...entries.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)]));
+  return facts(entries);
 }
 
 // Who says whether a worker is busy, and how long ago that was so.
@@ -90,7 +90,7 @@ function stateOf(worker) {
 
 function workers(host, moment_s) {
   if (!host.workers.length) return nothing("No worker runs here.", host.is_known ? "None is placed here, or each has ended." : "None was reported before the agent became unreachable.");
-  return el("div", { class: "card" }, table(`Workers of ${host.name}`, COLUMNS, host.workers.map((worker) => [
+  return card(`Workers of ${host.name}`, COLUMNS, host.workers.map((worker) => [
     worker.worker_id,
     el("a", { href: link("/profiles", worker.pool) }, worker.pool),
     worker.template,
@@ -100,5 +100,5 @@ function workers(host, moment_s) {
     String(worker.pid),
     worker.memory_bytes === null ? "not measured" : bytes(worker.memory_bytes),
     duration(Math.max(0, moment_s - worker.started_at_s)),
-  ])));
+  ]));
 }

@@ -4,9 +4,9 @@ import { link } from "../address.js";
 import { el, say } from "../dom.js";
 import { ago, bytes, counted, decimal } from "../format.js";
 import { condition } from "../hosts.js";
-import { heading, nothing, table } from "../loading.js";
+import { heading, nothing, number, table } from "../loading.js";
 
-const COLUMNS = [{ label: "Host" }, { label: "State" }, { label: "Workers", isNumber: true }, { label: "CPU", isNumber: true }, { label: "Memory", isNumber: true }, { label: "Agent" }, { label: "Last report", isNumber: true }];
+const COLUMNS = ["Host", "State", number("Workers"), number("CPU"), number("Memory"), "Agent", number("Last report")];
 
 export const page = {
   render(root, { store }) {

@@ -128,7 +128,7 @@ class Editor {
   }
 
   #confirm(tried, put) {
-    const diff = table("What changes", [{ label: "Key" }, { label: "Before" }, { label: "After" }], tried.changes.map((each) => [each.key, el("del", {}, brief(each.before)), el("ins", {}, brief(each.after))]));
+    const diff = table("What changes", ["Key", "Before", "After"], tried.changes.map((each) => [each.key, el("del", {}, brief(each.before)), el("ins", {}, brief(each.after))]));
     const notes = tried.notes.length ? el("ul", { class: "reasons" }, ...tried.notes.map((note) => el("li", {}, note))) : null;
     ask(
       { title: `Change the profile of ${this.#name}`, text: el("span", {}, diff, notes, el("span", { class: "sub" }, "It holds until somebody changes it again; the audit log keeps what was before.")), confirm: "Change it", act: async () => (this.stored = await put()) },

@@ -3,9 +3,9 @@
 import { link } from "../address.js";
 import { el } from "../dom.js";
 import { slo } from "../format.js";
-import { heading, Loading, nothing, table } from "../loading.js";
+import { card, heading, Loading, nothing, number } from "../loading.js";
 
-const COLUMNS = [{ label: "Pool" }, { label: "Objective" }, { label: "Workers", isNumber: true }, { label: "Mode" }, { label: "Set for a while" }, { label: "Version", isNumber: true }];
+const COLUMNS = ["Pool", "Objective", number("Workers"), "Mode", "Set for a while", number("Version")];
 
 export const page = {
   render(root, { read }) {
@@ -20,7 +20,7 @@ export const page = {
 function show(profiles, place) {
   if (place.contains(document.activeElement)) return; // the next time: the focus stays where it is
   const rows = profiles.map((each) => [el("a", { href: link("/profiles", each.pool) }, each.pool), slo(each.profile.objective), `${each.profile.workers_min} to ${each.profile.workers_max}`, each.profile.mode, setFor(each) || "nothing", String(each.version)]);
-  place.replaceChildren(rows.length ? el("div", { class: "card" }, table("Profiles", COLUMNS, rows)) : nothing("No queue has a profile.", "Write objectives into profiles.yaml and run headway apply profiles.yaml."));
+  place.replaceChildren(rows.length ? card("Profiles", COLUMNS, rows) : nothing("No queue has a profile.", "Write objectives into profiles.yaml and run headway apply profiles.yaml."));
 }
 
 /** What holds beside the profile, in words; empty for nothing. */

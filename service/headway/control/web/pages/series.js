@@ -4,7 +4,7 @@ import { link } from "../address.js";
 import { DecisionList } from "../decisions.js";
 import { el, keep, mark, say } from "../dom.js";
 import { ago, count, counted, decimal, duration, rate, slo } from "../format.js";
-import { Loading, table } from "../loading.js";
+import { Loading, number, table } from "../loading.js";
 import { isEmpty, shownOf } from "../panels.js";
 import { moment, Plots } from "../plots.js";
 import { chooseDay, chooseRange, chooseSpan, dayOf, RANGES, rangeOf, undoSpans } from "../ranges.js";
@@ -18,7 +18,7 @@ const POINTS = 300;
 const DECISIONS_SHOWN = 200;
 const REFRESH_MS = { raw: 5_000, minutes: 60_000, hours: 600_000 };
 const CLASSES_EVERY_MS = 60_000;
-const CLASSES = [{ label: "Job class" }, ...["Arrive", "Run for", "95 % run for", "Half start within", "95 % start within", "Failed"].map((label) => ({ label, isNumber: true }))];
+const CLASSES = ["Job class", ...["Arrive", "Run for", "95 % run for", "Half start within", "95 % start within", "Failed"].map(number)];
 const SOURCES = { raw: "readings of 5 s", minutes: "readings of a minute", hours: "readings of an hour" };
 
 const classRow = ({ job_class, window }) => [
@@ -148,13 +148,10 @@ class SeriesPage {
     mark(badge, "data-state", pool.state);
     mark(badge, "title", meaningOf(pool.state));
     const desired = pool.target_workers === null ? "" : ` of ${count(pool.target_workers)} desired`;
+    const others = this.#kind === "queue" ? `pool ${pool.pool}` : counted(pool.queues.length, "queue");
     const read = pool.metrics.sampled_at_s === null ? "never read" : `read ${ago(moment_s - pool.metrics.sampled_at_s)}`;
-    say(facts, `${slo(queue?.objective ?? pool.objective)} · ${pool.running_workers}${desired} running, at most ${pool.workers_max} · ${this.#others(pool)} · ${read}`);
+    say(facts, `${slo(queue?.objective ?? pool.objective)} · ${pool.running_workers}${desired} running, at most ${pool.workers_max} · ${others} · ${read}`);
     keep(causes, pool.causes.map((cause, index) => [index, cause]), ([index]) => index, () => el("li"), (item, [, cause]) => say(item, cause));
-  }
-
-  #others(pool) {
-    return this.#kind === "queue" ? `pool ${pool.pool}` : counted(pool.queues.length, "queue");
   }
 
   async #refresh() {

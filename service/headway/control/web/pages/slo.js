@@ -3,8 +3,8 @@
 import { link, parameter, ROOT } from "../address.js";
 import { el, say } from "../dom.js";
 import { filterForm } from "../filters.js";
-import { count, counted, decimal, slo } from "../format.js";
-import { heading, Loading, nothing, table } from "../loading.js";
+import { count, counted, decimal, known, slo } from "../format.js";
+import { card, heading, Loading, nothing, number } from "../loading.js";
 import { budget, budgetState, share } from "../today.js";
 
 const DAY_S = 86_400;
@@ -17,29 +17,11 @@ const FILTERS = [
   { name: "step", label: `Periods (hours for ${HOURS_DAYS_MAX} days at most)`, options: STEPS },
 ];
 const EVERY_MS = 60_000;
-const COLUMNS = [
-  { label: "Pool" },
-  { label: "Objective" },
-  { label: "Attainment", isNumber: true },
-  { label: "Error budget left", isNumber: true },
-  { label: "Jobs", isNumber: true },
-  { label: "Late", isNumber: true },
-  { label: "Worker-hours", isNumber: true },
-  { label: "Sized for the peak", isNumber: true },
-  { label: "Cost", isNumber: true },
-];
-const DETAILS = [
-  { label: "From" },
-  { label: "Attainment", isNumber: true },
-  { label: "Burn rate", isNumber: true },
-  { label: "Jobs", isNumber: true },
-  { label: "Late", isNumber: true },
-  { label: "Worker-hours", isNumber: true },
-  { label: "Cost", isNumber: true },
-];
+const COLUMNS = ["Pool", "Objective", ...["Attainment", "Error budget left", "Jobs", "Late", "Worker-hours", "Sized for the peak", "Cost"].map(number)];
+const DETAILS = ["From", ...["Attainment", "Burn rate", "Jobs", "Late", "Worker-hours", "Cost"].map(number)];
 
 const NOT_KNOWN = "–";
-const known = (value, text) => (value === null || value === undefined ? NOT_KNOWN : text(value));
+const shown = (value, text) => (known(value) ? text(value) : NOT_KNOWN);
 
 export const page = {
   render(root, { read, store }) {
@@ -79,7 +61,7 @@ function show(report, head, place) {
   say(head.lastChild, report.pools.length ? `${kept.length} of ${counted(measured.length, "pool")} with jobs met the objective, in days of UTC` : "");
   if (!report.pools.length) return place.replaceChildren(nothing("No pool has an objective yet.", "Write one into profiles.yaml and run headway apply."));
   place.replaceChildren(
-    el("div", { class: "card" }, table("Pools over the whole range", COLUMNS, report.pools.map(row))),
+    card("Pools over the whole range", COLUMNS, report.pools.map(row)),
     el("h2", {}, report.step_s === DAY_S ? "Day by day" : "Hour by hour"),
     ...report.pools.map((each) => periodsOf(each, report, open.has(each.pool))),
   );
@@ -89,13 +71,13 @@ function row(each) {
   return [
     el("a", { href: link("/pools", each.pool) }, each.pool),
     slo(each.objective),
-    known(each.attainment, share),
-    el("span", { class: "badge", "data-state": budgetState(each.budget_left, each.attainment) }, known(each.budget_left, budget)),
-    known(each.jobs, count),
-    known(each.late_jobs, count),
-    known(each.worker_hours, decimal),
-    known(each.static_worker_hours, decimal),
-    known(each.cost, decimal),
+    shown(each.attainment, share),
+    el("span", { class: "badge", "data-state": budgetState(each.budget_left, each.attainment) }, shown(each.budget_left, budget)),
+    shown(each.jobs, count),
+    shown(each.late_jobs, count),
+    shown(each.worker_hours, decimal),
+    shown(each.static_worker_hours, decimal),
+    shown(each.cost, decimal),
   ];
 }
 
@@ -113,7 +95,7 @@ function periodsOf(each, report, isOpen) {
   );
   const fill = () => {
     if (!details.open || details.querySelector("table")) return;
-    details.append(el("div", { class: "card" }, table(`${each.pool} by ${word}`, DETAILS, [...each.periods].reverse().map((period) => cells(period, report.step_s)))));
+    details.append(card(`${each.pool} by ${word}`, DETAILS, [...each.periods].reverse().map((period) => cells(period, report.step_s))));
   };
   details.addEventListener("toggle", fill);
   fill();
@@ -128,12 +110,12 @@ function bar(period, step_s) {
 function cells(period, step_s) {
   return [
     el("time", { datetime: new Date(period.from_s * 1000).toISOString() }, moment(period.from_s, step_s)),
-    known(period.attainment, share),
-    known(period.burn_rate, (rate) => `${decimal(rate)} ×`),
-    known(period.jobs, count),
-    known(period.late_jobs, count),
-    known(period.worker_hours, decimal),
-    known(period.cost, decimal),
+    shown(period.attainment, share),
+    shown(period.burn_rate, (rate) => `${decimal(rate)} ×`),
+    shown(period.jobs, count),
+    shown(period.late_jobs, count),
+    shown(period.worker_hours, decimal),
+    shown(period.cost, decimal),
   ];
 }
 

@@ -3,7 +3,7 @@
 import { link } from "../address.js";
 import { el, say } from "../dom.js";
 import { ago, clock, duration } from "../format.js";
-import { heading, Loading, nothing, table } from "../loading.js";
+import { card, heading, Loading, nothing, number } from "../loading.js";
 import { account, mayAudit } from "../session.js";
 
 const STAGES = { brokers: "Brokers read", event_log: "Telemetry waiting for the pipeline", pipeline: "Pipeline", minutes: "Minutes and hours", scheduler: "Scheduler", agents: "Agents' reports" };
@@ -40,18 +40,18 @@ function show(system, head, place) {
   place.replaceChildren(
     system.reasons.length ? el("ul", { class: "reasons" }, ...system.reasons.map((reason) => el("li", {}, reason))) : el("p", { class: "sub" }, "Nothing is wrong with the installation."),
     el("h2", {}, "From broker to worker"),
-    el("div", { class: "card" }, table("Stages", [{ label: "Stage" }, { label: "State" }, { label: "Behind", isNumber: true }, { label: "In order up to", isNumber: true }], system.stages.map((each) => [
+    card("Stages", ["Stage", "State", number("Behind"), number("In order up to")], system.stages.map((each) => [
       STAGES[each.stage] ?? each.stage,
       each.lag_s === null ? el("span", { class: "badge" }, "not known") : badge(!each.is_late, "in order", "late"),
       each.lag_s === null ? "not known" : duration(each.lag_s),
       duration(each.lag_max_s),
-    ]))),
+    ])),
     el("h2", {}, "Pipelines"),
-    system.pipelines.length ? el("div", { class: "card" }, table("Pipelines", [{ label: "Pipeline" }, { label: "State" }, { label: "Behind", isNumber: true }, { label: "Batch takes", isNumber: true }, { label: "Last wrote", isNumber: true }], system.pipelines.map((each) => [each.pipeline, badge(each.is_ready, "ready", each.stage.replaceAll("_", " ")), duration(each.lag_s), duration(each.batch_s), aged(each.written_age_s)]))) : nothing("No pipeline has run.", "headway pipeline starts one."),
+    system.pipelines.length ? card("Pipelines", ["Pipeline", "State", number("Behind"), number("Batch takes"), number("Last wrote")], system.pipelines.map((each) => [each.pipeline, badge(each.is_ready, "ready", each.stage.replaceAll("_", " ")), duration(each.lag_s), duration(each.batch_s), aged(each.written_age_s)])) : nothing("No pipeline has run.", "headway pipeline starts one."),
     el("h2", {}, "Collectors"),
-    system.collectors.length ? el("div", { class: "card" }, table("Collectors", [{ label: "Broker" }, { label: "Collector" }, { label: "State" }, { label: "Last seen", isNumber: true }], system.collectors.map((each) => [each.connection, each.producer, badge(!each.is_silent, "reading", "not reporting"), aged(each.seen_age_s)]))) : nothing("No collector has read a broker within a day.", "headway collect starts one."),
+    system.collectors.length ? card("Collectors", ["Broker", "Collector", "State", number("Last seen")], system.collectors.map((each) => [each.connection, each.producer, badge(!each.is_silent, "reading", "not reporting"), aged(each.seen_age_s)])) : nothing("No collector has read a broker within a day.", "headway collect starts one."),
     el("h2", {}, "Agents"),
-    system.agents.length ? el("div", { class: "card" }, table("Agents", [{ label: "Host" }, { label: "State" }, { label: "Version" }, { label: "Last report", isNumber: true }], system.agents.map((each) => [el("a", { href: link("/hosts", each.host) }, each.host), badge(each.is_known && !each.problems.length, each.state, each.is_known ? each.problems[0] : "unreachable"), each.version, aged(each.report_age_s)]))) : nothing("No host has enrolled.", "headway agent enrols one."),
+    system.agents.length ? card("Agents", ["Host", "State", "Version", number("Last report")], system.agents.map((each) => [el("a", { href: link("/hosts", each.host) }, each.host), badge(each.is_known && !each.problems.length, each.state, each.is_known ? each.problems[0] : "unreachable"), each.version, aged(each.report_age_s)])) : nothing("No host has enrolled.", "headway agent enrols one."),
   );
 }
 
@@ -59,5 +59,5 @@ function auditOf({ role, acts }) {
   if (!acts) return [el("p", { class: "sub" }, `Your role is ${role}: the audit log takes the role auditor or admin.`)];
   if (!acts.length) return [nothing("Nothing has been done yet.", "Each change, refused call and failed sign-in is a line here.")];
   const when = (act) => el("time", { datetime: new Date(act.at_s * 1000).toISOString() }, `${new Date(act.at_s * 1000).toLocaleDateString("en-GB")} ${clock(act.at_s)}`);
-  return [el("div", { class: "card" }, table("Audit log", [{ label: "When" }, { label: "Who" }, { label: "What" }, { label: "Of" }, { label: "From" }], acts.map((act) => [when(act), act.actor, act.action, act.subject, act.address ?? ""])))];
+  return [card("Audit log", ["When", "Who", "What", "Of", "From"], acts.map((act) => [when(act), act.actor, act.action, act.subject, act.address ?? ""]))];
 }
