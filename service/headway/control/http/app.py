@@ -95,9 +95,6 @@ def create_app(
     app = routed()
     callers = callers or Authenticator(token=token, engine=engine)
 
-    def has_event_log() -> bool:
-        return ingest.has_event_log
-
     def process() -> ProcessFacts:
         return process_facts(ingest, callers, upkeep=upkeep, certificates=certificates, now_s=clock())
 
@@ -114,8 +111,6 @@ def create_app(
         ),
         totals=TotalsCache(engine, clock),
         clock=clock,
-        has_event_log=has_event_log,
-        actor="local",
         caller=LOCAL,
         bounds=bounds,
         strategies=strategies,

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect
 
-from headway.control.auth.authenticator import Authenticator, Caller
+from headway.control.auth.authenticator import LOCAL, Authenticator, Caller
 from headway.control.bounds import THREAD_BYTES, Bounds
 from headway.control.http.connections import Connections
 from headway.control.http.middleware import CALLER, address_in
@@ -44,9 +44,6 @@ class ApiContext:
     overviews: OverviewBuilder
     totals: TotalsCache
     clock: Callable[[], float]
-    has_event_log: Callable[[], bool]
-    actor: str
-    """Whom the audit log names."""
     caller: Caller
     """Who asks."""
     bounds: Bounds
@@ -60,13 +57,17 @@ class ApiContext:
     recommends_only: bool = False
     """Whether this control plane starts and stops nothing."""
 
+    @property
+    def actor(self) -> Actor:
+        """Whom the audit log names."""
+        return self.caller.actor
+
 
 async def _context(request: Request) -> ApiContext:
     context: ApiContext = request.app.state.context
-    caller: Caller | None = request.scope.get(CALLER)
-    if caller is not None:
-        return replace(context, actor=caller.actor, caller=caller)
-    return replace(context, actor=Actor(context.actor, address=address_in(request.scope) or None))
+    return replace(
+        context, caller=request.scope.get(CALLER) or replace(LOCAL, address=address_in(request.scope) or None)
+    )
 
 
 WithContext = Annotated[ApiContext, Depends(_context)]

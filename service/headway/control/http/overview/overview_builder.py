@@ -315,9 +315,10 @@ class OverviewBuilder:
         self._recent_workers.take(seen.pools_with_workers(now_s=now_s), now_s=now_s)
         pools, known = [], []
         for stored in seen.profiles:
+            profile = stored.in_force_at(now_s)
             rows = seen.of_pool(
                 stored,
-                self._in_force(stored, now_s=now_s),
+                profile.recommended() if self._recommends_only else profile,
                 have_workers_run=stored.profile.pool in self._recent_workers,
                 now_s=now_s,
             )
@@ -333,10 +334,6 @@ class OverviewBuilder:
             health=with_reasons(seen.health, self._ailing),
             hosts_wanted=[HostsWantedOut.of(each) for each in seen.hosts_wanted],
         )
-
-    def _in_force(self, stored: StoredProfile, *, now_s: float) -> Profile:
-        profile = stored.in_force_at(now_s)
-        return profile.recommended() if self._recommends_only else profile
 
     def _queues(self, seen: QueueRows, *, now_s: float) -> tuple[list[QueueOut], dict[str, Trouble]]:
         with self._making:

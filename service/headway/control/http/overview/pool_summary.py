@@ -4,13 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headway.control.http.overview.pool_places import Places, able_hosts, why_no_host
-from headway.control.http.overview.pool_state import (
-    failures_out,
-    is_crash_looping,
-    unstarted_workers,
-)
 from headway.control.http.overview.queue_summary import Trouble
-from headway.control.http.schemas.responses import PoolOut, QueueOut
+from headway.control.http.schemas.responses import FailuresOut, PoolOut, QueueOut
 from headway.control.http.schemas.worker_responses import PoisonJobOut
 from headway.scaling.conditions.causes import causes_of, state_of
 from headway.scaling.conditions.job_troubles import CutRow, PoisonRow
@@ -19,11 +14,14 @@ from headway.scaling.conditions.noticed_workers import NoticedWorker, awaited_se
 from headway.scaling.conditions.pool_facts import PoolFacts, WorkerCounts
 from headway.scaling.decisions.bottlenecks import bottlenecks_of
 from headway.scaling.explanations.explanation import binding_label
+from headway.scaling.fields import taken_from
 from headway.scaling.model import Decision, Mode, NoteKind, QueueMetrics, is_suspended
 from headway.scaling.profile import Profile
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.strategy import Strategy
 from headway.store.pools.decisions import StoredDecision
+
+POOL_UNSTARTED_S = 6.0  # agents receive what they shall start within a second, and report at once that they do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +88,7 @@ def pool_now(pool: PoolRows, facts: PoolFacts, strategies: Mapping[str, Strategy
         unknown_workers=pool.counts.unknown,
         unable_workers=len(facts.unable),
         unable=texts.get("unable_workers"),
-        failures=failures_out(facts.failures, profile.failure_limit, facts.metrics),
+        failures=FailuresOut.of(facts.failures, profile.failure_limit, facts.metrics),
         decided_at_s=latest.decided_at.timestamp() if latest else None,
         binding=decision.binding if decision else None,
         binding_label=binding_label(decision, strategies) if decision else None,
@@ -129,20 +127,16 @@ def facts_of(
     suspension = None if decision is None else decision.suspension
     is_kept_from_jobs = is_suspended(suspension)
     is_failing = decision is not None and decision.is_failing
-    return PoolFacts(
-        profile=profile,
+    return taken_from(
+        PoolFacts,
+        pool,
         metrics=metrics,
         members=known,
         measured_age_s=max((m.measured_age_s for m in members if m.measured_age_s is not None), default=None),
         failures=[each.failures for each in befallen],
-        cuts=pool.cuts,
-        poison=pool.poison,
-        noticed=pool.noticed,
-        service_p99_s=pool.service_p99_s,
         lost_jobs=sum(each.lost_jobs for each in befallen if not (pool.have_workers_run and each.may_be_revoked)),
         perhaps_lost_jobs=sum(each.lost_jobs for each in befallen if pool.have_workers_run and each.may_be_revoked),
         counts=counts,
-        target_workers=target_workers,
         suspension=suspension,
         useless=() if decision is None else bottlenecks_of(decision),
         stoppage=None if decision is None else decision.stoppage,
@@ -150,11 +144,11 @@ def facts_of(
         # run and the cause is known, the pool works, short of workers. Where they fail on every host, the one that runs
         # is only tried.
         is_crash_looping=not (is_kept_from_jobs or (has_start_failure and counts.running and not is_failing))
-        and is_crash_looping(profile, counts, pool.latest, places),
+        and _is_crash_looping(profile, counts, pool.latest, places),
         is_short_of_room=not pool.is_advised and decision is not None and decision.binding == "capacity",
         unstarted_workers=0
         if is_kept_from_jobs or has_start_failure
-        else unstarted_workers(
+        else _unstarted_workers(
             counts, pool.latest, target_workers=target_workers, mode=profile.mode_at(now_s), now_s=now_s
         ),
         hosts=places.of_pool(profile.pool),
@@ -167,3 +161,35 @@ def facts_of(
         day_budget=None if decision is None else decision.day_budget,
         now_s=now_s,
     )
+
+
+def _unstarted_workers(
+    counts: WorkerCounts, decision: StoredDecision | None, *, target_workers: int | None, mode: Mode, now_s: float
+) -> int:
+    """The workers that were asked for a while ago, and that no host has got to start; those that end too early are.
+
+    0 while any start, for starts take turns on a host; while any leave or are unknown, whose places may be needed; and
+    where targets are not acted on, or hosts have no room.
+    """
+    missing = (target_workers or 0) - counts.running
+    are_moving = counts.starting or counts.draining or counts.unknown
+    if (
+        decision is None
+        or missing <= 0
+        or are_moving
+        or mode is Mode.RECOMMEND
+        or decision.decision.binding == "capacity"
+    ):
+        return 0
+    # One that is stored again says the same as before: it was asked for earlier still.
+    is_old = decision.previous_workers == decision.decision.target_workers
+    return missing if is_old or now_s - decision.decided_at.timestamp() > POOL_UNSTARTED_S else 0
+
+
+def _is_crash_looping(profile: Profile, counts: WorkerCounts, decision: StoredDecision | None, places: Places) -> bool:
+    """Whether the pool's workers crash: on every host, on one that should run some, or all of them."""
+    if decision is not None and decision.decision.is_failing:
+        return True
+    if counts.backing_off and not counts.running:
+        return True
+    return any(row.host.is_known and profile.template in row.host.failing for row in places.of_pool(profile.pool))

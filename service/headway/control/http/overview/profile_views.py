@@ -1,6 +1,6 @@
 """Profiles as they are shown: with what was set by hand, and with what they cannot keep."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from headway.control.http.schemas.responses import ProfileOut
 from headway.scaling.model import NoteKind
@@ -37,8 +37,15 @@ async def _shown(
     made = []
     for stored in every:
         profile = stored.in_force_at(now_s)
-        cuts = _early_cuts(profile, facts, service_p99_s)
-        notes = _notes(profile, facts, newest.get(profile.pool), cuts)
+        template = facts.get(profile.template, NOT_KNOWN)
+        cuts = early_cuts(
+            profile.template,
+            service_p99_s=service_p99_s.get(profile.pool),
+            drain_timeout_s=template.drain_timeout_s,
+            job_limit_s=template.job_limit_s,
+            job_limit=template.job_limit,
+        )
+        notes = [*_notes(profile, template, newest.get(profile.pool)), *cuts]
         made.append(ProfileOut.of(stored, now_s=now_s, notes=notes, early_cuts=cuts))
     return made
 
@@ -52,43 +59,18 @@ async def _service_p99_s(
     return await read_service_p99_s(conn, pools, now_s=now_s)
 
 
-def _early_cuts(
-    profile: Profile, facts: Mapping[str, TemplateFacts], service_p99_s: Mapping[str, float]
-) -> tuple[str, ...]:
-    template = facts.get(profile.template, NOT_KNOWN)
-    return early_cuts(
-        profile.template,
-        service_p99_s=service_p99_s.get(profile.pool),
-        drain_timeout_s=template.drain_timeout_s,
-        job_limit_s=template.job_limit_s,
-        job_limit=template.job_limit,
-    )
-
-
-def _notes(
-    profile: Profile, facts: Mapping[str, TemplateFacts], newest: StoredDecision | None, cuts: Sequence[str]
-) -> tuple[str, ...]:
+def _notes(profile: Profile, template: TemplateFacts, newest: StoredDecision | None) -> Iterator[str]:
     """What ``profile`` cannot keep on known hosts, with the load of its newest decision."""
-    template = facts.get(profile.template, NOT_KNOWN)
+    if template is NOT_KNOWN:  # one that is spelt otherwise on the hosts looks like this
+        yield f"no reachable host has template {profile.template!r}: its workers cannot run until a host.toml names it"
     queue = pooled(newest.decision.metrics) if newest else None
-    cannot_keep = feasibility(
+    for note in feasibility(
         profile,
         start_up_s=template.start_up_s,
         slots_per_worker=template.slots,
         arrival_rate_per_s=queue.arrival_rate_per_s if queue else None,
         service_time_s=queue.service_time_s if queue else None,
-    )
-    apart = newest.decision.note_of(NoteKind.SEPARATE_POOLS) if newest else None
-    return (
-        *_nowhere(profile, facts),
-        *(note.text for note in cannot_keep),
-        *([apart] if apart else []),
-        *cuts,
-    )
-
-
-def _nowhere(profile: Profile, facts: Mapping[str, TemplateFacts]) -> tuple[str, ...]:
-    """That nothing can run its workers: a template that is spelt otherwise on the hosts looks like this."""
-    if profile.template in facts:
-        return ()
-    return (f"no reachable host has template {profile.template!r}: its workers cannot run until a host.toml names it",)
+    ):
+        yield note.text
+    if newest and (apart := newest.decision.note_of(NoteKind.SEPARATE_POOLS)):
+        yield apart

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from headway.control.http.overview.pool_state import failures_out
-from headway.control.http.schemas.responses import EventSourceOut, QueueOut
+from headway.control.http.schemas.responses import EventSourceOut, FailuresOut, QueueOut
 from headway.control.ingest.reported_jobs import AGENTS, connection_of
 from headway.control.scheduler.bucket_cache import BucketCache
 from headway.scaling.conditions.installation_facts import PipelineRow
@@ -106,7 +105,7 @@ def queues_now(
                 is_wait_known=metrics.is_wait_known,
                 suspension=None if sample is None else sample.suspension,
                 useful_workers=None if sample is None else sample.useful_workers,
-                failures=failures_out([failures], limit, metrics),
+                failures=FailuresOut.of([failures], limit, metrics),
                 event_sources=reporters.sources_of(queue),
                 collectors=reporters.collectors_of(queue),
             )

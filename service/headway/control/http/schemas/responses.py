@@ -20,9 +20,11 @@ from headway.scaling.conditions.member_waits import MemberWait
 from headway.scaling.explain import explained
 from headway.scaling.explanations.explanation import Explanation, explanation_of
 from headway.scaling.mapping import to_mapping
+from headway.scaling.metrics.job_failures import Failures, is_failing, together
 from headway.scaling.model import (
     DayBudget,
     Decision,
+    FailureLimit,
     HostCapacity,
     HostState,
     Mode,
@@ -128,6 +130,18 @@ class FailuresOut(Given):
     """Of the jobs that ended, 0 to 1; null where none did."""
     is_failing: bool
     """More fail than the profile's `failure_limit` allows, of these queues together or of one."""
+
+    @classmethod
+    def of(cls, each: Sequence[Failures], limit: FailureLimit, metrics: QueueMetrics) -> "FailuresOut | None":
+        """The failures of queues together as they are given.
+
+        ``None``: by ``metrics`` of these queues, nothing was measured, or nobody reports how jobs of one of them end.
+        """
+        if metrics.failure_rate_per_s is None:
+            return None
+        total = together(each)
+        is_too_many = is_failing(total, limit) or any(is_failing(one, limit) for one in each)
+        return cls.taken_from(total, window_s=limit.window_s, is_failing=is_too_many)
 
 
 class EventSourceOut(Given):

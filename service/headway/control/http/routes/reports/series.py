@@ -1,6 +1,5 @@
 """Queues and pools over 15 minutes to 400 days, for charts."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -101,15 +100,13 @@ async def get_pool_series(pool: PoolPath, context: WithContext, asked: WhatIsAsk
         profile = stored.profile
         read = await _read(conn, asked, queues=profile.queues, window_s=longest_window_s(profile), pool=pool)
     objectives = {queue: profile.objective_of(queue) for queue in profile.queues}
-    columns = await asyncio.to_thread(_columns, read, objectives, stored, now_s=asked.now_s)
     return await in_a_thread(
-        lambda: _answer(
+        lambda: SeriesOut.taken_from(
+            profile,
             read,
-            columns,
-            pool=pool,
+            read.axis,
             queue=None,
-            objective=profile.objective,
-            member_objectives=profile.member_objectives,
+            columns=_columns(read, objectives, stored, now_s=asked.now_s),
         )
     )
 
@@ -134,12 +131,17 @@ async def get_queue_series(queue: QueuePath, context: WithContext, asked: WhatIs
         window_s = 0.0 if stored is None else longest_window_s(stored.profile)
         read = await _read(conn, asked, queues=(queue,), window_s=window_s, pool=pool)
     objective = None if stored is None else stored.profile.objective_of(queue)
-    has_pool_alone = stored is not None and len(stored.profile.queues) == 1
-    columns = await asyncio.to_thread(
-        _columns, read, {queue: objective}, stored if has_pool_alone else None, now_s=asked.now_s
-    )
+    alone = stored if stored is not None and len(stored.profile.queues) == 1 else None
     return await in_a_thread(
-        lambda: _answer(read, columns, pool=pool, queue=queue, objective=objective, member_objectives={})
+        lambda: SeriesOut.taken_from(
+            read,
+            read.axis,
+            pool=pool,
+            queue=queue,
+            objective=objective,
+            member_objectives={},
+            columns=_columns(read, {queue: objective}, alone, now_s=asked.now_s),
+        )
     )
 
 
@@ -190,26 +192,4 @@ def _columns(
         forecast_high_jobs_per_s=high,
         **known,
         **workers,
-    )
-
-
-def _answer(
-    read: _Read,
-    columns: SeriesColumns,
-    *,
-    pool: str | None,
-    queue: str | None,
-    objective: Objective | None,
-    member_objectives: Mapping[str, Objective],
-) -> SeriesOut:
-    return SeriesOut(
-        pool=pool,
-        queue=queue,
-        from_s=read.axis.from_s,
-        until_s=read.axis.until_s,
-        step_s=read.axis.step_s,
-        source=read.source,
-        objective=objective,
-        member_objectives=member_objectives,
-        columns=columns,
     )
