@@ -9,7 +9,7 @@ from sqlalchemy import text
 from headway.control.agents.enrolment_writer import ENROLMENTS_TOGETHER_MAX, EnrolmentWriter
 from headway.errors import Conflict, Unavailable
 from headway.store.engine import Connection, Engine, transaction
-from headway.store.hosts.hosts import enrol
+from headway.store.hosts.hosts import Enrolment, enrol
 
 HOSTS = [f"host-{n}" for n in range(ENROLMENTS_TOGETHER_MAX)]
 
@@ -23,7 +23,7 @@ def letting_in(name: str, *, error: Exception | None = None) -> Callable[[Connec
     """What makes the host known, and then returns the number of its transaction or raises."""
 
     async def asked(conn: Connection) -> int:
-        await enrol(conn, name=name, host_id="", boot_id="boot", agent_version="1")
+        await enrol(conn, Enrolment(name=name, host_id="", boot_id="boot", agent_version="1"))
         if error is not None:
             raise error
         return int(await conn.scalar(text("select txid_current()")))

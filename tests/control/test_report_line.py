@@ -9,7 +9,7 @@ from sqlalchemy import text
 from headway.control.agents.report_writer import ReportWriter
 from headway.errors import Invalid, NotFound
 from headway.store.engine import Engine, transaction
-from headway.store.hosts.hosts import enrol, load_hosts
+from headway.store.hosts.hosts import Enrolment, enrol, load_hosts
 from support.reports import beat_of, report
 
 BOUND_S = 60.0
@@ -22,7 +22,7 @@ def line(engine: Engine) -> ReportWriter:
 
 async def enrolled(engine: Engine, name: str = "a") -> str:
     async with transaction(engine) as conn:
-        return await enrol(conn, name=name, host_id="", boot_id="boot", agent_version="1")
+        return await enrol(conn, Enrolment(name=name, host_id="", boot_id="boot", agent_version="1"))
 
 
 async def known(engine: Engine) -> Any:

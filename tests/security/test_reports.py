@@ -12,7 +12,7 @@ import pytest
 from headway.control.agents.report_writer import ReportWriter
 from headway.scaling.model import StartUp
 from headway.store.engine import Engine, transaction
-from headway.store.hosts.hosts import enrol
+from headway.store.hosts.hosts import Enrolment, enrol
 from headway.wire.v1 import agent_pb2
 from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
 from security.hosts import Host
@@ -121,7 +121,7 @@ async def test_a_long_report_that_is_being_written_keeps_no_other_host_waiting(
     engine: Engine, migrated_url: str
 ) -> None:
     async with transaction(engine) as conn:
-        ids = [await enrol(conn, name=name, host_id="", boot_id=name, agent_version="1") for name in "ab"]
+        ids = [await enrol(conn, Enrolment(name=name, host_id="", boot_id=name, agent_version="1")) for name in "ab"]
     line = ReportWriter(engine=engine)
     long = replace(
         report_of(ids[0]), start_ups=tuple(StartUp(template=f"t{n % 100}", start_up_s=1.0) for n in range(1_000))

@@ -9,7 +9,7 @@ from headway.scaling.metrics.prediction_error import PredictionError
 from headway.scaling.model import Exit, HostCapacity, StartUp
 from headway.store.engine import Engine, transaction
 from headway.store.hosts.host_reports import HostReport
-from headway.store.hosts.hosts import enrol
+from headway.store.hosts.hosts import Enrolment, enrol
 from headway.store.pools.behaviours import (
     Learned,
     read_learned,
@@ -62,7 +62,7 @@ async def test_timings_are_of_all_hosts_together(engine: Engine) -> None:
     async with transaction(engine) as conn:
         assert await read_timings(conn) == {}
         for name, start_ups_s in starts.items():
-            host_id = await enrol(conn, name=name, host_id="", boot_id="boot", agent_version="1")
+            host_id = await enrol(conn, Enrolment(name=name, host_id="", boot_id="boot", agent_version="1"))
             report = HostReport(
                 host_id=host_id,
                 boot_id="boot",
@@ -95,7 +95,7 @@ async def test_timings_are_of_all_hosts_together(engine: Engine) -> None:
 async def test_what_a_clock_rounded_below_nothing_counts_as_nothing(engine: Engine) -> None:
     """A report may say a little less than 0; a spread and a behaviour may not."""
     async with transaction(engine) as conn:
-        host_id = await enrol(conn, name="a", host_id="", boot_id="boot", agent_version="1")
+        host_id = await enrol(conn, Enrolment(name="a", host_id="", boot_id="boot", agent_version="1"))
         report = HostReport(
             host_id=host_id,
             boot_id="boot",

@@ -11,7 +11,7 @@ from headway.scaling.model import HostCapacity, HostState, Worker, WorkerState
 from headway.store.engine import Connection, create_engine, transaction
 from headway.store.hosts.host_lifecycle import forget_host, set_host_state
 from headway.store.hosts.host_reports import HostReport
-from headway.store.hosts.hosts import enrol, load_hosts
+from headway.store.hosts.hosts import Enrolment, enrol, load_hosts
 from headway.store.overview import read_hosts
 from headway.store.tables import audit_log, workers
 from store.reporting import record_report
@@ -27,7 +27,7 @@ async def conn(migrated_url: str) -> AsyncIterator[Connection]:
 
 async def enrolled(conn: Connection, name: str = "a") -> str:
     """A host that just reported a worker. Returns its id."""
-    host_id = await enrol(conn, name=name, host_id="", boot_id="boot", agent_version="1")
+    host_id = await enrol(conn, Enrolment(name=name, host_id="", boot_id="boot", agent_version="1"))
     worker = Worker(
         worker_id=f"w-{name}", pool="mail", template="rq", pid=1, state=WorkerState.RUNNING, started_at_s=0.0
     )
@@ -93,7 +93,7 @@ async def test_what_is_set_outlives_reports_and_enrolling_again(conn: Connection
     host_id = await enrolled(conn)
     await put(conn, HostState.CORDONED)
     await enrolled(conn)
-    await enrol(conn, name="a", host_id=host_id, boot_id="another", agent_version="2")
+    await enrol(conn, Enrolment(name="a", host_id=host_id, boot_id="another", agent_version="2"))
     assert (await load_hosts(conn))[0].state is HostState.CORDONED
 
 
@@ -111,7 +111,7 @@ async def test_a_lost_host_is_forgotten_with_its_workers_and_enrols_anew(conn: C
     assert await load_hosts(conn) == ()
     assert (await conn.execute(select(func.count()).select_from(workers))).scalar_one() == 0
     assert (await audited(conn))[-1][1:3] == ("host forgotten", "host a")
-    again = await enrol(conn, name="a", host_id=host_id, boot_id="boot", agent_version="1")
+    again = await enrol(conn, Enrolment(name="a", host_id=host_id, boot_id="boot", agent_version="1"))
     assert again != host_id
     (host,) = await load_hosts(conn)
     assert (host.state, host.is_undecided) == (HostState.SERVING, True)

@@ -26,7 +26,7 @@ from headway.store.engine import Connection, Engine, transaction
 from headway.store.events.telemetry import upsert_activities
 from headway.store.hosts.forced_kills import read_forced
 from headway.store.hosts.host_reports import HostReport, Outcome, record_reports
-from headway.store.hosts.hosts import enrol, load_hosts, read_cluster_id
+from headway.store.hosts.hosts import Enrolment, enrol, load_hosts, read_cluster_id
 from headway.store.overview import read_hosts
 from store.reporting import read_assignments, record_report
 
@@ -50,7 +50,7 @@ async def conn(engine: Engine) -> AsyncIterator[Connection]:
 
 
 async def enrolled(conn: Connection, name: str = "a", *, host_id: str = "", boot_id: str = "boot") -> str:
-    return await enrol(conn, name=name, host_id=host_id, boot_id=boot_id, agent_version="1")
+    return await enrol(conn, Enrolment(name=name, host_id=host_id, boot_id=boot_id, agent_version="1"))
 
 
 def worker(worker_id: str = "w1", **values: Any) -> Worker:

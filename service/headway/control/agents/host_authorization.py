@@ -7,8 +7,9 @@ from collections.abc import Collection
 from headway.control.agents.enrolment_writer import EnrolmentWriter
 from headway.control.auth.authenticator import LOCAL, Authenticator, Caller
 from headway.store.access.credentials import Known, Role, host_facts, issue
-from headway.store.access.enrolment import Enrolment, Joined, enrolled, join
+from headway.store.access.enrolment import Joined, join
 from headway.store.engine import Connection, Engine, transaction
+from headway.store.hosts.hosts import Enrolment, enrol
 
 AUTHORIZATIONS_AT_ONCE = 3  # calls of many hosts queue, so that other work finds a connection to the database free
 OTHER_HOST = "its credential is another host's"
@@ -48,7 +49,7 @@ class HostAuthorization:
 
         async def asked(conn: Connection) -> Joined:
             if caller is LOCAL and not certified:
-                return Joined(host_id=await enrolled(conn, enrolment))
+                return Joined(host_id=await enrol(conn, enrolment))
             return await join(conn, enrolment, caller=known, is_trusted=caller.is_shared or caller is LOCAL)
 
         joined = await self._joining.let_in(enrolment.name, asked)

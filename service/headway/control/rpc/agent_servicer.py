@@ -29,8 +29,8 @@ from headway.control.rpc.peer_address import address_of_call
 from headway.errors import Invalid
 from headway.local.throttle import Throttle
 from headway.scaling.model import Exit, HostCapacity, StartUp
-from headway.store.access.enrolment import Enrolment
 from headway.store.hosts.host_reports import HostReport
+from headway.store.hosts.hosts import Enrolment
 from headway.wire import codec
 from headway.wire.v1 import agent_pb2, agent_pb2_grpc
 

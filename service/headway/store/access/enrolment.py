@@ -23,26 +23,10 @@ from headway.store.access.credentials import (
 )
 from headway.store.audit import Actor, record_act
 from headway.store.hosts.host_allowance import allow, allowance_of
-from headway.store.hosts.hosts import enrol
+from headway.store.hosts.hosts import Enrolment, enrol
 from headway.store.tables import credentials, hosts, seconds
 
 ENROLMENT_ASK_AGAIN_S = 600.0  # for so long an answer with a credential may be lost and asked for again
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enrolment:
-    """A host that asks to be known. ``host_id`` is that of an earlier enrolment, empty at the first."""
-
-    name: str
-    host_id: str
-    boot_id: str
-    agent_version: str
-    agent_id: str = ""
-    """A secret of the agent's own, by which it is known again when it asks a second time."""
-    join_token: str = ""
-    hosts_max: int | None = None
-    address: str = ""
-    """Where the call comes from, for the audit log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +62,7 @@ async def join(conn: AsyncConnection, enrolment: Enrolment, *, caller: Known | N
             "this control plane lets a host in with a join token: make one with `headway token create --join` and set "
             "HEADWAY_JOIN_TOKEN_FILE on the host"
         )
-    host_id = await enrolled(conn, enrolment)
+    host_id = await enrol(conn, enrolment)
     if (await host_facts(conn, host_id))[1]:
         raise Forbidden(_has_own(enrolment.name))
     credential = await issue(conn, host_id, created_by="HEADWAY_TOKEN", agent_id=_agent_of(enrolment))
@@ -108,7 +92,7 @@ async def _join_by_token(conn: AsyncConnection, enrolment: Enrolment) -> Joined:
             .values(uses_left=row.uses_left - 1, used_at=func.now())
         )
     await _require_unclaimed(conn, enrolment)
-    host_id = await enrolled(conn, enrolment)
+    host_id = await enrol(conn, enrolment)
     if await is_held_by_other(conn, host_id, agent_id=_agent_of(enrolment)):
         if row.host_name is None:
             raise Forbidden(_has_own(enrolment.name))
@@ -162,7 +146,7 @@ async def _join_by_credential(conn: AsyncConnection, enrolment: Enrolment, calle
     known = await find(conn, caller.sha256)  # what a control plane keeps may be a second old
     if known is None or not serves(known):
         raise Unauthenticated(f"the credential of host {caller.name!r} was revoked, or a newer one took its place")
-    host_id = await enrolled(conn, replace(enrolment, host_id=caller.host_id))
+    host_id = await enrol(conn, replace(enrolment, host_id=caller.host_id))
     if host_id == caller.host_id:
         return Joined(host_id=host_id)
     # The host was forgotten, and is back: better seen under a new id than running unseen.
@@ -170,19 +154,6 @@ async def _join_by_credential(conn: AsyncConnection, enrolment: Enrolment, calle
         raise Forbidden(_has_own(enrolment.name))
     await move(conn, caller.sha256, host_id=host_id)
     return Joined(host_id=host_id)
-
-
-async def enrolled(conn: AsyncConnection, enrolment: Enrolment) -> str:
-    """The id of the host, known from now on; whoever may enrol it has been found out. Raises as ``enrol`` does."""
-    return await enrol(
-        conn,
-        name=enrolment.name,
-        host_id=enrolment.host_id,
-        boot_id=enrolment.boot_id,
-        agent_version=enrolment.agent_version,
-        hosts_max=enrolment.hosts_max,
-        address=enrolment.address or None,
-    )
 
 
 def _has_own(name: str) -> str:

@@ -72,22 +72,32 @@ async def read_cluster_id(conn: AsyncConnection) -> str:
 # --- enrolment -------------------------------------------------------------------------------------------------------
 
 
-async def enrol(
-    conn: AsyncConnection,
-    *,
-    name: str,
-    host_id: str,
-    boot_id: str,
-    agent_version: str,
-    hosts_max: int | None = None,
-    address: str | None = None,
-) -> str:
-    """The id of the host ``name``: that which it comes with if it was given here, else the one it has, else a new one.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrolment:
+    """A host that asks to be known. ``host_id`` is that of an earlier enrolment, empty at the first."""
+
+    name: str
+    host_id: str
+    boot_id: str
+    agent_version: str
+    agent_id: str = ""
+    """A secret of the agent's own, by which it is known again when it asks a second time."""
+    join_token: str = ""
+    hosts_max: int | None = None
+    address: str = ""
+    """Where the call comes from, for the audit log."""
+
+
+async def enrol(conn: AsyncConnection, enrolment: Enrolment) -> str:
+    """The id of the host: that which it comes with if it was given here, else the one its name has, else a new one.
+
+    Whether the caller may enrol it has been found out.
 
     Raises:
         Conflict: another machine has this name.
         Invalid: ``hosts_max`` hosts are known already.
     """
+    name, host_id = enrolment.name, enrolment.host_id
     # Of two first calls for one name the second waits here for the first, and then finds what that has made.
     made = await conn.execute(
         insert(hosts)
@@ -99,8 +109,8 @@ async def enrol(
         )
         .on_conflict_do_nothing(index_elements=["name"])
     )
-    if made.rowcount and hosts_max is not None:
-        await _require_room(conn, name, hosts_max=hosts_max)
+    if made.rowcount and enrolment.hosts_max is not None:
+        await _require_room(conn, name, hosts_max=enrolment.hosts_max)
     is_leased = func.coalesce(hosts.c.lease_ends_at > func.now(), False).label("is_leased")
     rows = await conn.execute(
         select(hosts.c.host_id, hosts.c.name, hosts.c.boot_id, is_leased).where(
@@ -112,7 +122,7 @@ async def enrol(
     own = found.get(host_id, named)
     assert own is not None, "inserted above, and hosts are not deleted in the same breath"
     # One that lost its state folder comes without its id, but from the same boot or after the time a reboot takes.
-    is_taken = own.host_id != host_id and own.is_leased and own.boot_id != boot_id
+    is_taken = own.host_id != host_id and own.is_leased and own.boot_id != enrolment.boot_id
     if is_taken or (named is not None and named.host_id != own.host_id):
         raise Conflict(
             f"host {name!r}: another machine has this name; give one of the two another HEADWAY_HOST_NAME, "
@@ -122,15 +132,14 @@ async def enrol(
         # Its labels and its certificate stay: whoever watches names must see that one has another now.
         await record_act(
             conn,
-            actor=Actor(f"host {own.name}", address=address),
+            actor=Actor(f"host {own.name}", address=enrolment.address or None),
             action="host renamed",
             subject=f"host {name}",
             before={"name": own.name},
             after={"name": name, "host_id": own.host_id},
         )
-    await conn.execute(
-        update(hosts).where(hosts.c.host_id == own.host_id).values(name=name, agent_version=agent_version)
-    )
+    known = update(hosts).where(hosts.c.host_id == own.host_id)
+    await conn.execute(known.values(name=name, agent_version=enrolment.agent_version))
     return str(own.host_id)
 
 
