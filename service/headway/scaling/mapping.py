@@ -186,8 +186,8 @@ def from_mapping(kind: type[Value], values: Mapping[str, Any]) -> Value:
     Raises:
         TypeError: a field without a default is missing, or a value has another form.
     """
-    stored: Any = kind  # mypy takes no class of a protocol for hashable
-    readers = _readers(stored)
+    made: type[Any] = kind
+    readers = _readers(made)
     return kind(
         **{
             name: value if value is None or readers[name] is None else readers[name](value)
@@ -204,15 +204,15 @@ def _readers(kind: Any) -> dict[str, Any]:
 
 
 def _reader(kind: Any) -> Callable[[Any], Any] | None:
-    stored: Any = parts_of(kind)[0]
-    if isinstance(stored, type) and is_dataclass(stored):
-        return partial(from_mapping, stored)
-    if isinstance(stored, type) and issubclass(stored, StrEnum):
-        words = {word.value: word for word in stored}
+    kind, _, _ = parts_of(kind)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return partial(from_mapping, kind)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        words = {word.value: word for word in kind}
         return lambda word: words.get(word, word)
-    if get_origin(stored) is not tuple:
+    if get_origin(kind) is not tuple:
         return None
-    inner = _reader(get_args(stored)[0])
+    inner = _reader(get_args(kind)[0])
     return tuple if inner is None else lambda items: tuple(map(inner, items))
 
 

@@ -33,6 +33,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.schema import SchemaItem
 
 metadata = MetaData(
     naming_convention={
@@ -45,8 +46,8 @@ metadata = MetaData(
 )
 
 
-def _stamp(name: str) -> Column[datetime]:
-    return Column(name, DateTime(timezone=True), nullable=False, server_default=func.now())
+def _stamp(name: str, *, index: bool = False) -> Column[datetime]:
+    return Column(name, DateTime(timezone=True), nullable=False, server_default=func.now(), index=index)
 
 
 def seconds(value: BindParameter[float] | float) -> ColumnElement[Any]:
@@ -60,10 +61,14 @@ def age_s(moment: ColumnElement[Any]) -> ColumnElement[Any]:
     return case((moment.is_not(None), func.greatest(0, func.extract("epoch", func.now() - moment))))
 
 
+def _table(name: str, *parts: SchemaItem, **options: Any) -> Table:
+    return Table(name, metadata, *parts, **options)
+
+
 def _single_row(name: str, *columns: Column[Any]) -> Table:
     """A table of one row."""
     is_only = Column("is_only", Boolean, primary_key=True, server_default="true")
-    return Table(name, metadata, is_only, *columns, CheckConstraint("is_only", name="one_row"))
+    return _table(name, is_only, *columns, CheckConstraint("is_only", name="one_row"))
 
 
 # --- the installation and its leader ---------------------------------------------------------------------------------
@@ -95,9 +100,8 @@ leader_heartbeat = _single_row(
     _stamp("renewed_at"),
 )
 
-audit_log = Table(
+audit_log = _table(
     "audit_log",
-    metadata,
     Column("audit_id", Uuid, primary_key=True, server_default=func.gen_random_uuid()),
     _stamp("acted_at"),
     Column("actor", Text, nullable=False),
@@ -112,9 +116,8 @@ audit_log = Table(
 
 # --- what people want ------------------------------------------------------------------------------------------------
 
-profiles = Table(
+profiles = _table(
     "profiles",
-    metadata,
     Column("pool", Text, primary_key=True),
     Column("version", BigInteger, nullable=False, server_default="1"),
     Column("body", JSONB, nullable=False),
@@ -129,9 +132,8 @@ profiles = Table(
     Column("restart_generation", BigInteger, nullable=False, server_default="0"),
 )
 
-profile_queues = Table(
+profile_queues = _table(
     "profile_queues",
-    metadata,
     # A queue belongs to exactly one pool: the primary key says so.
     Column("queue", Text, primary_key=True),
     Column("pool", Text, ForeignKey("profiles.pool", ondelete="CASCADE"), nullable=False, index=True),
@@ -140,41 +142,34 @@ profile_queues = Table(
 
 # --- what happened ---------------------------------------------------------------------------------------------------
 
-event_files = Table(
+event_files = _table(
     "event_files",
-    metadata,
     Column("file", Text, primary_key=True),
     Column("ingest", Text, nullable=False),
     Column("rows", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),
-    _stamp("recorded_at"),
-    Index("ix_event_files_recorded_at", "recorded_at"),
+    _stamp("recorded_at", index=True),
 )
 
-event_batches = Table(
+event_batches = _table(
     "event_batches",
-    metadata,
     # The claim on a batch: the primary key lets exactly one ingest record it, in the transaction that records its file.
-    Column("producer", Text, nullable=False),
-    Column("sequence", BigInteger, nullable=False),
+    Column("producer", Text, primary_key=True),
+    Column("sequence", BigInteger, primary_key=True),
     Column("file", Text),
-    _stamp("claimed_at"),
-    PrimaryKeyConstraint("producer", "sequence"),
-    Index("ix_event_batches_claimed_at", "claimed_at"),
+    _stamp("claimed_at", index=True),
 )
 
-queues = Table(
+queues = _table(
     "queues",
-    metadata,
     # Every queue that telemetry was taken for, and who named it first: names are bounded, of one sender and of all.
     Column("queue", Text, primary_key=True),
     Column("sent_by", Text, nullable=False, server_default=""),
     _stamp("seen_at"),
 )
 
-producers = Table(
+producers = _table(
     "producers",
-    metadata,
     # Who sends under a producer's name: nobody else may claim its numbers. Without an owner: with HEADWAY_TOKEN, or
     # where no token is asked for.
     Column("producer", Text, primary_key=True),
@@ -183,9 +178,8 @@ producers = Table(
     _stamp("seen_at"),
 )
 
-queue_samples = Table(
+queue_samples = _table(
     "queue_samples",
-    metadata,
     # The newest reading of each queue, straight from ingest: when Spark's rows are stale these may raise a target,
     # never lower it.
     Column("queue", Text, primary_key=True),
@@ -217,25 +211,21 @@ queue_samples = Table(
     Column("due", JSONB, nullable=False, server_default="[]"),
 )
 
-listed_workers = Table(
+listed_workers = _table(
     "listed_workers",
-    metadata,
     # How many workers the broker listed of a queue, and from when until when. What goes on is in queue_samples; what is
     # in neither is not known.
-    Column("queue", Text, nullable=False),
-    Column("from_s", Double, nullable=False),
-    Column("until_s", Double, nullable=False),
+    Column("queue", Text, primary_key=True),
+    Column("from_s", Double, primary_key=True),
+    Column("until_s", Double, nullable=False, index=True),
     Column("workers", BigInteger, nullable=False),
-    PrimaryKeyConstraint("queue", "from_s"),
-    Index("ix_listed_workers_until_s", "until_s"),
 )
 
-queue_counts = Table(
+queue_counts = _table(
     "queue_counts",
-    metadata,
     # The last report of counters that was taken, of each producer and queue: what they grow by is counted from here.
-    Column("producer", Text, nullable=False),
-    Column("queue", Text, nullable=False),
+    Column("producer", Text, primary_key=True),
+    Column("queue", Text, primary_key=True),
     Column("sequence", BigInteger, nullable=False),
     Column("epoch", Text, nullable=False),
     Column("received_at_s", Double, nullable=False),
@@ -243,58 +233,49 @@ queue_counts = Table(
     Column("started_jobs", BigInteger),
     Column("finished_jobs", BigInteger),
     Column("failed_jobs", BigInteger),
-    PrimaryKeyConstraint("producer", "queue"),
 )
 
-job_reports = Table(
+job_reports = _table(
     "job_reports",
-    metadata,
     # Which job events each source reported in the last minutes, 8 bytes each: what two sources report counts once.
     Column("number", BigInteger, Identity(always=True), primary_key=True),
     Column("connection", Text, nullable=False),
     Column("source", Text, nullable=False),
     Column("ingest", Text, nullable=False),
     Column("keys", LargeBinary, nullable=False),
-    _stamp("recorded_at"),
+    _stamp("recorded_at", index=True),
     Index("ix_job_reports_connection_number", "connection", "number"),
-    Index("ix_job_reports_recorded_at", "recorded_at"),
 )
 
-event_sources = Table(
+event_sources = _table(
     "event_sources",
-    metadata,
     # Who reports the job events of a queue, and when last: a collector by its producer, all other programs as one.
-    Column("queue", Text, nullable=False),
-    Column("source", Text, nullable=False),
+    Column("queue", Text, primary_key=True),
+    Column("source", Text, primary_key=True),
     Column("arrivals_at", DateTime(timezone=True)),
     Column("starts_at", DateTime(timezone=True)),
     Column("ends_at", DateTime(timezone=True)),
-    PrimaryKeyConstraint("queue", "source"),
 )
 
-collectors = Table(
+collectors = _table(
     "collectors",
-    metadata,
     # Who polls a connection: of several, the samples of the one count that has done so for the longest time.
-    Column("connection", Text, nullable=False),
-    Column("producer", Text, nullable=False),
+    Column("connection", Text, primary_key=True),
+    Column("producer", Text, primary_key=True),
     _stamp("began_at"),
     _stamp("seen_at"),
-    PrimaryKeyConstraint("connection", "producer"),
 )
 
-worker_activities = Table(
+worker_activities = _table(
     "worker_activities",
-    metadata,
     # What the broker reports of worker processes; joined to a host's workers by host name and pid.
-    Column("host_name", Text, nullable=False),
-    Column("pid", BigInteger, nullable=False),
+    Column("host_name", Text, primary_key=True),
+    Column("pid", BigInteger, primary_key=True),
     Column("is_busy", Boolean, nullable=False),
     Column("busy_since_s", Double),
     Column("ended_jobs", BigInteger),
     Column("running_jobs", BigInteger),
     _stamp("seen_at"),
-    PrimaryKeyConstraint("host_name", "pid"),
 )
 
 # --- what Spark makes of it ------------------------------------------------------------------------------------------
@@ -326,34 +307,27 @@ def _measures() -> list[Column[Any]]:
     ]
 
 
-queue_buckets = Table(
+queue_buckets = _table(
     "queue_buckets",
-    metadata,
     # Absolute values of one queue in one span of 5 s: writing a row twice changes nothing.
-    Column("queue", Text, nullable=False),
-    Column("bucket_s", Double, nullable=False),
+    Column("queue", Text, primary_key=True),
+    Column("bucket_s", Double, primary_key=True, index=True),
     *_measures(),
     # Grows with every write, so that a reader asks only for what is new to it.
-    Column("revision", BigInteger, nullable=False),
+    Column("revision", BigInteger, nullable=False, index=True),
     _stamp("written_at"),
-    PrimaryKeyConstraint("queue", "bucket_s"),
-    Index("ix_queue_buckets_revision", "revision"),
-    Index("ix_queue_buckets_bucket_s", "bucket_s"),
 )
 
 
 def _rollup(name: str) -> Table:
     """Rows of ``queue_buckets`` merged over longer spans, and rows of job classes, with a ``job_class``."""
-    return Table(
+    return _table(
         name,
-        metadata,
-        Column("queue", Text, nullable=False),
-        Column("job_class", Text, nullable=False, server_default=""),
-        Column("bucket_s", Double, nullable=False),
+        Column("queue", Text, primary_key=True),
+        Column("job_class", Text, primary_key=True, server_default=""),
+        # The index finds a span and what has expired. BRIN would be smaller for as long as nothing is deleted.
+        Column("bucket_s", Double, primary_key=True, index=True),
         *_measures(),
-        PrimaryKeyConstraint("queue", "job_class", "bucket_s"),
-        # Finds a span and what has expired. BRIN would be smaller for as long as nothing is deleted.
-        Index(f"ix_{name}_bucket_s", "bucket_s"),
     )
 
 
@@ -370,9 +344,8 @@ rollup_progress = _single_row(
     Column("totals_until_s", Double, nullable=False, server_default="0"),
 )
 
-queue_totals = Table(
+queue_totals = _table(
     "queue_totals",
-    metadata,
     # What each queue did since it was first counted: it only grows, for counters that no restart sets back.
     Column("queue", Text, primary_key=True),
     Column("arrived_jobs", BigInteger, nullable=False),
@@ -385,21 +358,17 @@ queue_totals = Table(
     Column("pickup_sketch", JSONB, nullable=False),
 )
 
-pool_attainment = Table(
+pool_attainment = _table(
     "pool_attainment",
-    metadata,
     # How many jobs of a pool started in five minutes, and how many of them later than their objective allows.
-    Column("pool", Text, ForeignKey("profiles.pool", ondelete="CASCADE"), nullable=False),
-    Column("from_s", Double, nullable=False),
+    Column("pool", Text, ForeignKey("profiles.pool", ondelete="CASCADE"), primary_key=True),
+    Column("from_s", Double, primary_key=True, index=True),
     Column("jobs", BigInteger, nullable=False),
     Column("late_jobs", BigInteger, nullable=False),
-    PrimaryKeyConstraint("pool", "from_s"),
-    Index("ix_pool_attainment_from_s", "from_s"),
 )
 
-queue_seasons = Table(
+queue_seasons = _table(
     "queue_seasons",
-    metadata,
     # What each hour of the week brings, as scaling.season_record writes it in this version; what it was learned from.
     Column("queue", Text, primary_key=True),
     Column("version", Integer, nullable=False),
@@ -411,9 +380,8 @@ queue_seasons = Table(
     _stamp("trained_at"),
 )
 
-pipeline_health = Table(
+pipeline_health = _table(
     "pipeline_health",
-    metadata,
     # One row a pipeline: how far it is and how long its last micro-batch took.
     Column("pipeline", Text, primary_key=True),
     Column("batch_id", BigInteger, nullable=False),
@@ -434,9 +402,8 @@ pipeline_health = Table(
 
 # --- hosts and what they run -----------------------------------------------------------------------------------------
 
-hosts = Table(
+hosts = _table(
     "hosts",
-    metadata,
     Column("host_id", Text, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
     Column("boot_id", Text, nullable=False, server_default=""),
@@ -480,9 +447,8 @@ hosts = Table(
     Column("cordoned_until_s", Double),
 )
 
-workers = Table(
+workers = _table(
     "workers",
-    metadata,
     Column("worker_id", Text, primary_key=True),
     Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), nullable=False, index=True),
     Column("pool", Text, nullable=False),
@@ -514,9 +480,8 @@ workers = Table(
     Column("moves_due_jobs", Boolean, nullable=False, server_default="false"),
 )
 
-kill_orders = Table(
+kill_orders = _table(
     "kill_orders",
-    metadata,
     # Workers that people want to be killed, until their hosts report them as gone.
     Column("worker_id", Text, ForeignKey("workers.worker_id", ondelete="CASCADE"), primary_key=True),
     Column("host_id", Text, nullable=False, index=True),
@@ -524,12 +489,11 @@ kill_orders = Table(
     _stamp("requested_at"),
 )
 
-job_cuts = Table(
+job_cuts = _table(
     "job_cuts",
-    metadata,
     # Jobs that ends of workers have cut, or may have. The host may be forgotten since.
-    Column("host_id", Text, nullable=False),
-    Column("cut_id", Text, nullable=False),
+    Column("host_id", Text, primary_key=True),
+    Column("cut_id", Text, primary_key=True),
     Column("host", Text, nullable=False),
     Column("pool", Text, nullable=False),
     Column("template", Text, nullable=False),
@@ -543,17 +507,14 @@ job_cuts = Table(
     Column("attempt", BigInteger),
     Column("job_started_at_s", Double),
     Column("cut_at", DateTime(timezone=True), nullable=False),
-    _stamp("recorded_at"),
-    PrimaryKeyConstraint("host_id", "cut_id"),
-    Index("ix_job_cuts_recorded_at", "recorded_at"),
+    _stamp("recorded_at", index=True),
 )
 
-template_start_ups = Table(
+template_start_ups = _table(
     "template_start_ups",
-    metadata,
     # Learned: how long a worker of a template takes from spawn to ready on a host, exponentially weighted.
-    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), nullable=False),
-    Column("template", Text, nullable=False),
+    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), primary_key=True),
+    Column("template", Text, primary_key=True),
     Column("start_up_s", Double, nullable=False),
     Column("starts", BigInteger, nullable=False),
     # Of the last starts, newest first: what 95 % of them took at most, and each.
@@ -562,37 +523,31 @@ template_start_ups = Table(
     Column("recent_s", ARRAY(Double), nullable=False, server_default="{}"),
     # What each would have taken with a core of its own, where that was measured.
     Column("recent_alone_s", ARRAY(Double), nullable=False, server_default="{}"),
-    PrimaryKeyConstraint("host_id", "template"),
 )
 
-template_exits = Table(
+template_exits = _table(
     "template_exits",
-    metadata,
     # Learned: how long a worker without a job takes from the request to stop to the end of its process; as above.
-    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), nullable=False),
-    Column("template", Text, nullable=False),
+    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), primary_key=True),
+    Column("template", Text, primary_key=True),
     Column("exit_s", Double, nullable=False),
     Column("exits", BigInteger, nullable=False),
     Column("recent_s", ARRAY(Double), nullable=False, server_default="{}"),
     Column("exit_cpu_s", Double),
     Column("recent_alone_s", ARRAY(Double), nullable=False, server_default="{}"),
-    PrimaryKeyConstraint("host_id", "template"),
 )
 
-forced_ends = Table(
+forced_ends = _table(
     "forced_ends",
-    metadata,
     # Workers that were ended by force at their drain deadline, since the host enrolled.
-    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), nullable=False),
-    Column("pool", Text, nullable=False),
+    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), primary_key=True),
+    Column("pool", Text, primary_key=True),
     Column("workers", BigInteger, nullable=False),
     _stamp("last_at"),
-    PrimaryKeyConstraint("host_id", "pool"),
 )
 
-hosts_wanted = Table(
+hosts_wanted = _table(
     "hosts_wanted",
-    metadata,
     # What more or fewer hosts would be good for, one row a sort of host, since when.
     Column("key", Text, primary_key=True),
     Column("body", JSONB, nullable=False),
@@ -601,9 +556,8 @@ hosts_wanted = Table(
 
 # --- what was decided ------------------------------------------------------------------------------------------------
 
-pool_states = Table(
+pool_states = _table(
     "pool_states",
-    metadata,
     # What deciding remembers, so that a restart or a new leader forgets nothing.
     Column("pool", Text, ForeignKey("profiles.pool", ondelete="CASCADE"), primary_key=True),
     Column("target_workers", Integer, nullable=False),
@@ -612,9 +566,8 @@ pool_states = Table(
     _stamp("decided_at"),
 )
 
-pool_behaviours = Table(
+pool_behaviours = _table(
     "pool_behaviours",
-    metadata,
     # What the leader has learned of a pool: lags, delays, what dispatch takes, how far predictions were off.
     Column("pool", Text, ForeignKey("profiles.pool", ondelete="CASCADE"), primary_key=True),
     Column("body", JSONB, nullable=False),
@@ -623,9 +576,8 @@ pool_behaviours = Table(
     _stamp("written_at"),
 )
 
-decisions = Table(
+decisions = _table(
     "decisions",
-    metadata,
     # Stored when they change and every few minutes; one partition a day, dropped whole.
     Column("decision_id", Uuid, nullable=False, server_default=func.gen_random_uuid()),
     Column("decided_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
@@ -648,12 +600,11 @@ decisions = Table(
     postgresql_partition_by="RANGE (decided_at)",
 )
 
-assignments = Table(
+assignments = _table(
     "assignments",
-    metadata,
     # No foreign key: the rows of a deleted profile stay until the leader has released them from their hosts.
-    Column("pool", Text, nullable=False),
-    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), nullable=False),
+    Column("pool", Text, primary_key=True),
+    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), primary_key=True, index=True),
     Column("template", Text, nullable=False),
     Column("base_workers", Integer, nullable=False),
     Column("burst_workers", Integer, nullable=False, server_default="0"),
@@ -664,27 +615,21 @@ assignments = Table(
     Column("is_exclusive", Boolean, nullable=False, server_default="false"),
     # Something beside Headway keeps its workers from taking jobs: none is started, and none is replaced.
     Column("is_suspended", Boolean, nullable=False, server_default="false"),
-    PrimaryKeyConstraint("pool", "host_id"),
     CheckConstraint("base_workers >= 0 and burst_workers >= 0", name="not_negative"),
-    Index("ix_assignments_host_id", "host_id"),
 )
 
-released_assignments = Table(
+released_assignments = _table(
     "released_assignments",
-    metadata,
     # What a host no longer runs. A worker that drains reports its jobs until the last of them has ended.
-    Column("pool", Text, nullable=False),
-    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), nullable=False),
+    Column("pool", Text, primary_key=True),
+    Column("host_id", Text, ForeignKey("hosts.host_id", ondelete="CASCADE"), primary_key=True, index=True),
     _stamp("released_at"),
-    PrimaryKeyConstraint("pool", "host_id"),
-    Index("ix_released_assignments_host_id", "host_id"),
 )
 
 # --- what is wrong ---------------------------------------------------------------------------------------------------
 
-alerts = Table(
+alerts = _table(
     "alerts",
-    metadata,
     # An incident: opened once and closed once. What does not distinguish it is empty.
     Column("alert_id", Uuid, primary_key=True, server_default=func.gen_random_uuid()),
     Column("rule", Text, nullable=False),
@@ -709,9 +654,8 @@ alerts = Table(
     ),
 )
 
-silences = Table(
+silences = _table(
     "silences",
-    metadata,
     Column("name", Text, primary_key=True),
     Column("matchers", JSONB, nullable=False),
     Column("until_s", Double, nullable=False),
@@ -719,35 +663,32 @@ silences = Table(
     Column("created_by", Text, nullable=False),
 )
 
-notifications = Table(
+notifications = _table(
     "notifications",
-    metadata,
     # An outbox: that an incident begins or ends, for one receiver. Written with the incident's own row.
-    Column("alert_id", Uuid, ForeignKey("alerts.alert_id", ondelete="CASCADE"), nullable=False),
-    Column("phase", Text, nullable=False),
-    Column("receiver", Text, nullable=False),
+    Column("alert_id", Uuid, ForeignKey("alerts.alert_id", ondelete="CASCADE"), primary_key=True),
+    Column("phase", Text, primary_key=True),
+    Column("receiver", Text, primary_key=True),
     Column("sequence", BigInteger, Identity(always=True), nullable=False),
     Column("pool", Text, nullable=False),
     Column("at_s", Double, nullable=False),
     Column("state", Text, nullable=False, server_default="waiting"),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("next_at_s", Double, nullable=False, server_default="0"),
-    PrimaryKeyConstraint("alert_id", "phase", "receiver"),
     Index("ix_notifications_waiting", "receiver", "pool", "sequence", postgresql_where=text("state = 'waiting'")),
 )
 
 # --- who may call ----------------------------------------------------------------------------------------------------
 
-credentials = Table(
+credentials = _table(
     "credentials",
-    metadata,
     # A token of a person or a program, a join token, or what a host shows with each call. Secrets are kept as SHA-256.
     Column("credential_id", Uuid, primary_key=True, server_default=func.gen_random_uuid()),
     Column("sha256", Text, nullable=False),
     Column("role", Text, nullable=False),
     Column("name", Text, nullable=False),
     # No foreign key: a host that was forgotten and is back shows what it has.
-    Column("host_id", Text),
+    Column("host_id", Text, index=True),
     # Of a join token: the only host that may join with it, and how many still may.
     Column("host_name", Text),
     Column("uses_left", Integer),
@@ -766,12 +707,10 @@ credentials = Table(
     Column("expires_at", DateTime(timezone=True)),
     Column("revoked_at", DateTime(timezone=True)),
     # Of the last change that those must receive who know this row: the revision of credential_changes.
-    Column("changed", BigInteger, nullable=False, server_default="0"),
+    Column("changed", BigInteger, nullable=False, server_default="0", index=True),
     CheckConstraint("(role = 'host') = (host_id is not null)", name="host"),
     CheckConstraint("(role = 'join') = (uses_left is not null)", name="join"),
     Index("uq_credentials_sha256", "sha256", unique=True),
-    Index("ix_credentials_host_id", "host_id"),
-    Index("ix_credentials_changed", "changed"),
     Index("uq_credentials_name", "name", unique=True, postgresql_where=text("role <> 'host' and revoked_at is null")),
 )
 
