@@ -91,9 +91,7 @@ def due_from_pairs(pairs: Iterable[tuple[float, int]]) -> tuple[DueJobs, ...]:
 
 
 def due_breaches(due: Sequence[DueJobs], *, delayed_jobs: int | None) -> Iterator[str]:
-    """What in ``due`` cannot be. Where nobody knows how many jobs are delayed, some may be known to be due."""
-    if not due:
-        return
+    """What in ``due``, of at least one time, cannot be. Some may be known to be due where ``delayed_jobs`` is not."""
     if len(due) > DUE_STEPS_MAX:
         yield f"due has {len(due)} times, at most {DUE_STEPS_MAX} are taken"
     if any(not 0 <= each.within_s < math.inf or each.jobs < 0 for each in due):  # which NaN is not

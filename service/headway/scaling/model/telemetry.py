@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import repeat
+from operator import attrgetter, lt
 
 from headway.errors import Invalid
 from headway.scaling.model.due_jobs import DueJobs, due_breaches
@@ -106,35 +108,44 @@ class QueueSample:
         breaches = [] if self.queue else ["queue is empty"]
         if self.waiting_jobs is None and self.waiting_min_jobs is None:
             breaches.append(f"sample of queue {self.queue!r}: give waiting_jobs, or at least waiting_min_jobs")
-        for name in (
-            "waiting_jobs",
-            "in_flight_jobs",
-            "delayed_jobs",
-            "oldest_age_s",
-            "reserved_jobs",
-            "oldest_age_max_s",
-            "poll_interval_s",
-            "listed_workers",
-            "useful_workers",
-            "message_ttl_s",
-            "waiting_min_jobs",
-            "in_flight_min_jobs",
-        ):
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                breaches.append(f"sample of queue {self.queue!r}: {name}={value} is negative")
-        breaches += [
-            f"sample of queue {self.queue!r}: {name}_min_jobs={least} exceeds {name}_jobs={exact}"
-            for name, least, exact in (
-                ("waiting", self.waiting_min_jobs, self.waiting_jobs),
-                ("in_flight", self.in_flight_min_jobs, self.in_flight_jobs),
-            )
-            if least is not None and exact is not None and least > exact
-        ]
-        wrong = due_breaches(self.due, delayed_jobs=self.delayed_jobs)
-        breaches += [f"sample of queue {self.queue!r}: {breach}" for breach in wrong]
+        figures = _figures_of(self)
+        if any(map(lt, filter(None, figures), repeat(0))):  # a collector makes thousands of samples per second
+            breaches += [
+                f"sample of queue {self.queue!r}: {name}={value} is negative"
+                for name, value in zip(_FIGURES, figures, strict=True)
+                if value is not None and value < 0
+            ]
+        if self.waiting_min_jobs is not None or self.in_flight_min_jobs is not None:
+            breaches += [
+                f"sample of queue {self.queue!r}: {name}_min_jobs={least} exceeds {name}_jobs={exact}"
+                for name, least, exact in (
+                    ("waiting", self.waiting_min_jobs, self.waiting_jobs),
+                    ("in_flight", self.in_flight_min_jobs, self.in_flight_jobs),
+                )
+                if least is not None and exact is not None and least > exact
+            ]
+        if self.due:
+            wrong = due_breaches(self.due, delayed_jobs=self.delayed_jobs)
+            breaches += [f"sample of queue {self.queue!r}: {breach}" for breach in wrong]
         if breaches:
             raise Invalid(*breaches)
+
+
+_FIGURES = (
+    "waiting_jobs",
+    "in_flight_jobs",
+    "delayed_jobs",
+    "oldest_age_s",
+    "reserved_jobs",
+    "oldest_age_max_s",
+    "poll_interval_s",
+    "listed_workers",
+    "useful_workers",
+    "message_ttl_s",
+    "waiting_min_jobs",
+    "in_flight_min_jobs",
+)
+_figures_of = attrgetter(*_FIGURES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
