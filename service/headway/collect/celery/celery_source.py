@@ -13,7 +13,7 @@ import logging
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -403,7 +403,7 @@ class CelerySource:
                 is_fresh=is_fresh,
                 is_read=is_read,
             )
-            yield replace(self._sample(queue, count, of_queue, taken, at_s), listed_workers=listed)
+            yield self._sample(queue, count, of_queue, taken, listed_workers=listed, at_s=at_s)
 
     def _note_reading(self, queue: str, count: _QueueCount) -> None:
         name = self._connection.queue(queue)
@@ -441,7 +441,16 @@ class CelerySource:
         may_be_due = bool(held.due or held.undated_jobs) or not self._is_held_read()
         return taken.reserved_jobs is None and may_be_due
 
-    def _sample(self, queue: str, count: _QueueCount, held: HeldOfQueue, taken: TakenJobs, at_s: float) -> QueueSample:
+    def _sample(
+        self,
+        queue: str,
+        count: _QueueCount,
+        held: HeldOfQueue,
+        taken: TakenJobs,
+        *,
+        listed_workers: int | None,
+        at_s: float,
+    ) -> QueueSample:
         oldest, due = count.oldest, held.due
         if taken.reserved_jobs:
             oldest += tuple(due[len(due) - taken.reserved_jobs :])  # who was taken first runs first
@@ -467,6 +476,7 @@ class CelerySource:
             reports_arrivals=False,
             reports_starts=False,
             reports_ends=False,
+            listed_workers=listed_workers,
         )
 
 

@@ -20,17 +20,13 @@ from headway.collect.job_memory import JobMemory
 from headway.collect.rq.ended_jobs import EndedJobs
 from headway.collect.rq.queue_reading import Answers, QueueReading, RecordRequests
 from headway.collect.rq.scheduled_jobs import NOTHING_SCHEDULED, ScheduledComparison
+from headway.collect.rq.shared_keys import SharedKeys
 from headway.connections import as_text
 from headway.scaling.model import JobEvent, QueueSample
 
 LEFT_ASKED_MAX = 500
 FINISHED_KEPT_S = 500.0  # RQ's default result_ttl
 FAILED_KEPT_S = 31_536_000.0  # RQ's default failure_ttl, a year
-
-
-def empty_sample(queue: str, *, at_s: float) -> QueueSample:
-    """The state of a queue that has no job."""
-    return QueueSample(queue=queue, at_s=at_s, waiting_jobs=0, in_flight_jobs=0, delayed_jobs=0, oldest_age_s=0.0)
 
 
 class TrackedQueue:
@@ -179,7 +175,7 @@ class TrackedQueue:
         for reported, sighting in self.gone[:jobs]:
             yield from unseen_run(reported, sighting)
 
-    def sample(self, reading: QueueReading, *, at_s: float) -> QueueSample:
+    def sample(self, reading: QueueReading, *, at_s: float, listed_workers: int, shared: SharedKeys) -> QueueSample:
         """The state of the queue. To be called after ``take``."""
         scheduled = reading.scheduled
         known_s = [self._edge_s[job] for job in _edges(reading) if job in self._edge_s]
@@ -193,9 +189,11 @@ class TrackedQueue:
             # No worker takes the others before somebody has moved them.
             waiting_min_jobs=reading.waiting_jobs if scheduled.overdue_jobs else None,
             in_flight_jobs=reading.in_flight_jobs,
-            delayed_jobs=reading.scheduled_jobs - scheduled.overdue_jobs,
+            delayed_jobs=shared.delayed_jobs(reading.scheduled_jobs - scheduled.overdue_jobs),
             oldest_age_s=max(0.0, at_s - min(known_s, default=at_s)) if is_known else None,
             due=scheduled.due,
+            listed_workers=listed_workers,
+            suspension=shared.suspension,
         )
 
     @property
@@ -203,14 +201,13 @@ class TrackedQueue:
         """Whether no job is remembered that may do anything: of an empty reading, nothing is new."""
         return not (self._behind or self.jobs.waiting or any(self.jobs.running()))
 
-    def rest(self, *, at_s: float) -> QueueSample:
-        """What ``take`` and ``sample`` do with an empty reading of a queue that is at rest."""
+    def rest(self, *, at_s: float) -> None:
+        """What ``take`` does with an empty reading of a queue that is at rest."""
         self.finished.read_all(at_s)
         self.failed.read_all(at_s)
         self.jobs.trim(ends_read_until_s=at_s)
         self._edge_s = {}
         self._scheduled.note(NOTHING_SCHEDULED)
-        return empty_sample(self.queue, at_s=at_s)
 
     def is_left(self, reading: QueueReading) -> bool:
         """Whether there is a job of the queue, or one was reported whose end was not. After ``take``."""

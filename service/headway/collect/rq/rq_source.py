@@ -16,8 +16,9 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -28,7 +29,7 @@ from headway.collect.prepared_commands import exchange, prepared, sound, togethe
 from headway.collect.redis_client import CLUSTER, SCHEMES, connect, is_about_a_key, log_in_anew, refusals, unavailable
 from headway.collect.rq.queue_commands import Asked, QueueCommands, RqKeys, Spans, reading_from
 from headway.collect.rq.queue_reading import Answers, QueueReading, RecordRequests
-from headway.collect.rq.queue_tracker import TrackedQueue, empty_sample
+from headway.collect.rq.queue_tracker import TrackedQueue
 from headway.collect.rq.rq_record import record_commands, record_from, score_commands
 from headway.collect.rq.rq_workers import activities_of, served_by, worker_commands
 from headway.collect.rq.scheduled_jobs import DUE_COMMANDS, compared_jobs, due_commands, scheduled_from
@@ -147,22 +148,20 @@ class RqSource:
         events += self._unseen_runs(readings, Counter(each.queue for each in events if each.kind is EventKind.FINISHED))
         self._polled_at_s = at_s
         self._polls += 1
-        samples = [self._queues[queue].sample(reading, at_s=at_s) for queue, reading in readings.items()]
-        samples += [self._queues[queue].rest(at_s=at_s) for queue in resting]
+        samples = [
+            self._queues[queue].sample(reading, at_s=at_s, listed_workers=listed.get(queue, 0), shared=self._shared)
+            for queue, reading in readings.items()
+        ]
+        for queue in resting:
+            self._queues[queue].rest(at_s=at_s)
+        samples += self._empty(resting, listed, at_s=at_s)
         self._stuck.see({self._queues[queue].queue: each.taken for queue, each in readings.items()}, at_s=at_s)
         self._let_go(readings, at_s=at_s)
         return Reading(
             at_s=at_s,
             events=tuple(events),
-            samples=tuple(
-                replace(
-                    sample,
-                    listed_workers=listed[sample.queue.removeprefix(self._connection.queue(""))],
-                    suspension=self._shared.suspension,
-                    delayed_jobs=None if self._shared.has_rq_scheduler else sample.delayed_jobs,
-                )
-                for sample in (*samples, *self._empty(readings, at_s=at_s))
-            ),
+            # One that went in this poll has been read.
+            samples=(*samples, *self._empty(self._gone.keys() - readings.keys(), listed, at_s=at_s)),
             activities=activities_of(workers, self._started_s),
             has_more=any(_has_more(reading, asked[queue]) for queue, reading in readings.items()),
         )
@@ -263,10 +262,21 @@ class RqSource:
         for queue in list(self._gone)[: max(0, len(self._gone) - GONE_MAX)]:
             del self._gone[queue]
 
-    def _empty(self, readings: Mapping[str, QueueReading], *, at_s: float) -> Iterator[QueueSample]:
-        """Readings of those that are no more; one that went in this poll has been read."""
-        for queue in self._gone.keys() - readings.keys():
-            yield empty_sample(self._connection.queue(queue), at_s=at_s)
+    def _empty(self, queues: Iterable[str], listed: Mapping[str, int], *, at_s: float) -> Iterator[QueueSample]:
+        """The state of ``queues``, which have no job or are no more."""
+        empty = partial(
+            QueueSample,
+            at_s=at_s,
+            waiting_jobs=0,
+            in_flight_jobs=0,
+            delayed_jobs=self._shared.delayed_jobs(0),
+            oldest_age_s=0.0,
+            suspension=self._shared.suspension,
+        )
+        for queue in queues:
+            tracked = self._queues.get(queue)
+            name = self._connection.queue(queue) if tracked is None else tracked.queue
+            yield empty(queue=name, listed_workers=listed.get(queue, 0))
 
     def _poll_deeper(self, readings: dict[str, QueueReading], at_s: float) -> None:
         """A trip more, rarely: longer tails."""

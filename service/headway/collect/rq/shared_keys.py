@@ -29,6 +29,10 @@ class SharedKeys:
             self.suspension = _suspension(suspended)
             self.has_rq_scheduler = scheduler != 0
 
+    def delayed_jobs(self, jobs: int) -> int | None:
+        """How many jobs of a queue are delayed, if RQ itself delays so many; ``None``: not known."""
+        return None if self.has_rq_scheduler else jobs
+
 
 def _suspension(exists: Any) -> Suspension | None:
     """What the reply says; ``None`` where the login may not read the key, which is none of the queues' own."""
