@@ -186,7 +186,7 @@ def from_mapping(kind: type[Value], values: Mapping[str, Any]) -> Value:
     Raises:
         TypeError: a field without a default is missing, or a value has another form.
     """
-    made: type[Any] = kind
+    made: Any = kind  # mypy takes no class of a protocol for hashable
     readers = _readers(made)
     return kind(
         **{
