@@ -3,9 +3,8 @@
 import asyncio
 
 from headway.control.agents.agent_service import AgentService, AppliedAssignment
-from headway.store.access import enrolment
-from headway.store.access.enrolment import Enrolment
 from headway.store.engine import transaction
+from headway.store.hosts.hosts import Enrolment, enrol
 
 BOUND_S = 60.0
 
@@ -13,7 +12,7 @@ BOUND_S = 60.0
 async def enrolled(reports: AgentService, name: str = "a") -> str:
     asking = Enrolment(name=name, host_id="", boot_id="boot", agent_version="1")
     async with transaction(reports._engine) as conn:
-        return await enrolment.enrolled(conn, asking)
+        return await enrol(conn, asking)
 
 
 async def having(reports: AgentService, host_id: str, *, epoch: int = 0, revision: int = 0) -> AppliedAssignment:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import grpc
+
 from headway import __version__
 from headway.agent.controlplane.rpc import RpcCalls
 from headway.agent.model import Identity, ReceivedHint
@@ -25,6 +27,8 @@ from headway.scaling.model import (
 from headway.wire import codec
 from headway.wire.channel import Tls
 from headway.wire.v1 import agent_pb2
+from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
+from headway.wire.v1.telemetry_pb2_grpc import TelemetryServiceStub
 
 # Long, because every answer without a change costs as much as one with; less than the five minutes after which proxies
 # give up on a silent call. A connection that died is noticed by its keepalive.
@@ -92,6 +96,14 @@ class HostUpdate:
     """What ends of workers have cut, and no answered report has contained."""
 
 
+class _Stubs(AgentServiceStub):
+    """The calls of a host: they share one connection."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        super().__init__(channel)
+        self.telemetry = TelemetryServiceStub(channel)
+
+
 class ControlClient:
     """A connection to one of the control planes at ``addresses``. Safe to use from several threads."""
 
@@ -103,7 +115,7 @@ class ControlClient:
         tls: Callable[[], Tls | None] = lambda: None,
     ) -> None:
         self._clock = clock
-        self._calls = RpcCalls(addresses, token=token, clock=clock, tls=tls)
+        self._calls = RpcCalls(addresses, stub=_Stubs, token=token, clock=clock, tls=tls)
 
     @property
     def has_token(self) -> bool:

@@ -6,17 +6,15 @@ What waits for an answer on a line that is left is asked anew on the next.
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import grpc
 
 from headway.agent.controlplane.retry import Unanswered
 from headway.errors import HeadwayError, Refused, Unavailable
 from headway.wire.channel import Tls, handshake_failure
-from headway.wire.lines import RETRYABLE, Line, Lines
+from headway.wire.lines import RETRYABLE, Line, Lines, Stub
 from headway.wire.statuses import ERRORS
-from headway.wire.v1.agent_pb2_grpc import AgentServiceStub
-from headway.wire.v1.telemetry_pb2_grpc import TelemetryServiceStub
 
 CALL_TIMEOUT_S = 10.0
 
@@ -42,15 +40,7 @@ class GivenUp(Unavailable):
     """The call was given up on our side, so that it is made anew."""
 
 
-class Stubs(AgentServiceStub):
-    """The calls of a host: they share one connection."""
-
-    def __init__(self, channel: grpc.Channel) -> None:
-        super().__init__(channel)
-        self.telemetry = TelemetryServiceStub(channel)
-
-
-class RpcCalls:
+class RpcCalls(Generic[Stub]):
     """Calls of one of the control planes at ``addresses``. Safe to use from several threads.
 
     ``tls`` is asked for each connection.
@@ -60,6 +50,7 @@ class RpcCalls:
         self,
         addresses: Sequence[str],
         *,
+        stub: Callable[[grpc.Channel], Stub],
         token: str | None,
         clock: Callable[[], float],
         tls: Callable[[], Tls | None],
@@ -67,7 +58,7 @@ class RpcCalls:
         self.token = token or ""
         """What is shown where the host shows nothing of its own; empty: nothing."""
         self._clock = clock
-        self._lines = Lines(addresses, stub=Stubs, options=OPTIONS, tls=tls, clock=clock)
+        self._lines = Lines(addresses, stub=stub, options=OPTIONS, tls=tls, clock=clock)
         self._spoken_with: str | None = None
         self._holding = threading.Lock()
         self._held: grpc.Future[Any] | None = None
@@ -79,7 +70,7 @@ class RpcCalls:
         """Hang up: calls that wait for an answer end at once."""
         self._lines.close()
 
-    def call(self, method_of: Callable[[Stubs], Callable[..., _Response]], request: Any, *, secret: str) -> _Response:
+    def call(self, method_of: Callable[[Stub], Callable[..., _Response]], request: Any, *, secret: str) -> _Response:
         """The answer to ``request``, which was made with ``secret``.
 
         Raises:
@@ -88,10 +79,10 @@ class RpcCalls:
         """
         return self._call(lambda line, how: method_of(line.stub)(request, **how), secret, CALL_TIMEOUT_S, serves=True)
 
-    def hold(self, method_of: Callable[[Stubs], Any], request: Any, *, secret: str, timeout_s: float) -> Any:
+    def hold(self, method_of: Callable[[Stub], Any], request: Any, *, secret: str, timeout_s: float) -> Any:
         """As ``call``, of what is answered when there is a change. Raises ``GivenUp``, too."""
 
-        def made(line: Line[Stubs], how: dict[str, Any]) -> Any:
+        def made(line: Line[Stub], how: dict[str, Any]) -> Any:
             with self._holding:  # whoever gives up meets this call, or it is made later
                 self.held_since_s = self._clock()
                 held = self._held = method_of(line.stub).future(request, **how)
@@ -106,7 +97,7 @@ class RpcCalls:
                 self._held.cancel()
 
     def _call(
-        self, made: Callable[[Line[Stubs], dict[str, Any]], _Response], secret: str, timeout_s: float, *, serves: bool
+        self, made: Callable[[Line[Stub], dict[str, Any]], _Response], secret: str, timeout_s: float, *, serves: bool
     ) -> _Response:
         how = {"timeout": timeout_s, "metadata": (("authorization", f"Bearer {secret}"),) if secret else ()}
         line = self._lines.now
@@ -124,7 +115,7 @@ class RpcCalls:
             self._spoken_with = line.address
         return response
 
-    def _failed(self, line: Line[Stubs], error: Any) -> HeadwayError:
+    def _failed(self, line: Line[Stub], error: Any) -> HeadwayError:
         if line is not self._lines.now:
             return self._cut_short(line)
         code, details = error.code(), error.details()
@@ -136,7 +127,7 @@ class RpcCalls:
         kind = Unanswered if code is grpc.StatusCode.DEADLINE_EXCEEDED else Unavailable
         return kind(f"the control plane at {line.address} {problem}")
 
-    def _cut_short(self, line: Line[Stubs]) -> Unavailable:
+    def _cut_short(self, line: Line[Stub]) -> Unavailable:
         if line is not self._lines.now:
             return GivenUp(f"the control plane at {line.address} was left meanwhile")
         return Unavailable(f"the connection to {line.address} is closed")
