@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import grpc
@@ -45,24 +45,17 @@ RETRYABLE = {
 Stub = TypeVar("Stub")
 
 
-@dataclass(slots=True)
-class _Patience:
-    """What one control plane is borne with so far."""
-
-    unanswered: int = 0
-    """Calls in a row that got no answer in time."""
-    ailing_since_s: float | None = None
-    """Since when it reports that it cannot serve."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Line(Generic[Stub]):
-    """A connection to one control plane."""
+    """A connection to one control plane, and what that is borne with so far."""
 
     address: str
     stub: Stub
     channel: grpc.Channel
-    patience: _Patience = field(default_factory=_Patience)
+    unanswered: int = 0
+    """Calls in a row that got no answer in time."""
+    ailing_since_s: float | None = None
+    """Since when it reports that it cannot serve."""
 
 
 class Lines(Generic[Stub]):
@@ -103,15 +96,15 @@ class Lines(Generic[Stub]):
 
     def answered(self, line: Line[Stub], *, serves: bool = True) -> None:
         """Note an answer; ``serves``: one that nobody gives who cannot serve."""
-        line.patience.unanswered = 0
+        line.unanswered = 0
         self._unanswered_max = LINE_UNANSWERED_MAX
         if serves:
-            line.patience.ailing_since_s = None
+            line.ailing_since_s = None
 
     def failed(self, line: Line[Stub], error: Any) -> None:
         """Note the ``grpc.RpcError`` of a call, and leave the line if that was one too many."""
         is_handshake = handshake_failure(error.details() or "") is not None
-        if is_handshake or (error.code() in RETRYABLE and self._ends_patience(line.patience, error)):
+        if is_handshake or (error.code() in RETRYABLE and self._ends_patience(line, error)):
             self.leave(line)
 
     def leave(self, line: Line[Stub]) -> None:
@@ -135,21 +128,21 @@ class Lines(Generic[Stub]):
             line = self._now
         line.channel.close()
 
-    def _ends_patience(self, patience: _Patience, error: Any) -> bool:
+    def _ends_patience(self, line: Line[Stub], error: Any) -> bool:
         if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-            patience.unanswered += 1
+            line.unanswered += 1
             if self._has_choice:
                 return True
-            if patience.unanswered < self._unanswered_max:
+            if line.unanswered < self._unanswered_max:
                 return False
             self._unanswered_max = min(2 * self._unanswered_max, UNANSWERED_MAX_AT_MOST)
             return True
         if ANSWERED not in (error.trailing_metadata() or ()):
             return self._has_choice  # without one, gRPC connects anew by itself
         now_s = self._clock()
-        if patience.ailing_since_s is None:
-            patience.ailing_since_s = now_s
-        return self._has_choice and now_s - patience.ailing_since_s >= LINE_PATIENCE_S
+        if line.ailing_since_s is None:
+            line.ailing_since_s = now_s
+        return self._has_choice and now_s - line.ailing_since_s >= LINE_PATIENCE_S
 
     @property
     def _has_choice(self) -> bool:

@@ -7,7 +7,6 @@ under way -> empty      sent: the control plane has it, or never takes it
 
 from collections import deque
 from collections.abc import Iterable
-from itertools import islice
 from uuid import uuid4
 
 from headway.connections import AGENT
@@ -57,7 +56,8 @@ class EventQueue:
         if self.is_empty:
             return None
         if before is None or before.producer != producer:  # the host was enrolled anew, under another id
-            events = tuple(before.events) if before else self._oldest()
+            sent_events = min(len(self._events), EVENTS_SENT_MAX)
+            events = tuple(before.events) if before else tuple(self._events.popleft() for _ in range(sent_events))
             receptions = tuple(before.receptions) if before else tuple(self._receptions)
             if before is None:
                 self._receptions.clear()
@@ -76,9 +76,3 @@ class EventQueue:
         """Forget ``batch``, which needs no further try."""
         if self._under_way is batch:
             self._under_way = None
-
-    def _oldest(self) -> tuple[JobEvent, ...]:
-        events = tuple(islice(self._events, EVENTS_SENT_MAX))
-        for _ in events:
-            self._events.popleft()
-        return events

@@ -60,9 +60,8 @@ class RunFolder:
         """Take the folder of the last agent, if it is there: its workers write there."""
         known = self._state.read(FILE) or {}
         path = known.get("folder")
-        with suppress(OSError, ValueError):
-            if isinstance(path, str):
-                _check(Path(path))
+        with suppress(ValueError):
+            if isinstance(path, str) and _is_sound(Path(path)):
                 self.path = Path(path)
 
     def make(self) -> Path:

@@ -54,13 +54,14 @@ class StateFolder:
         with ExitStack() as held:
             try:
                 self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-                folder = _kept_open(held, os.open(self.root, _FOLDER))
+                folder = held.enter_context(closing(os.open(self.root, _FOLDER)))
                 self._check(folder, self.root)
                 with suppress(FileExistsError):
                     os.mkdir(LOGS, 0o700, dir_fd=folder)
                 flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-                self._check(_kept_open(held, os.open(LOGS, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)), self.root / LOGS)
-                lock = _kept_open(held, os.open("agent.lock", flags, 0o600, dir_fd=folder))
+                with closing(os.open(LOGS, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)) as logs:
+                    self._check(logs, self.root / LOGS)
+                lock = held.enter_context(closing(os.open("agent.lock", flags, 0o600, dir_fd=folder)))
             except OSError as error:
                 raise self._unusable(error) from error
             hold(lock, self.root / "agent.lock", takes_over=takes_over)
@@ -188,8 +189,3 @@ class StateFolder:
         return Misconfigured(
             f"state folder {self.root} cannot be used: {error.strerror}; choose another with --state-dir"
         )
-
-
-def _kept_open(held: ExitStack, opened: int) -> int:
-    held.callback(os.close, opened)
-    return opened

@@ -691,20 +691,16 @@ def _worker_stops(**_: Any) -> None:
         _main.beat()
 
 
-def _connect() -> None:
-    for signal, act in (
-        (signals.worker_init, _worker_begins),
-        (signals.worker_ready, _worker_is_ready),
-        (signals.worker_shutting_down, _worker_stops),
-        (signals.task_received, _received),
-        (signals.task_prerun, _begins),
-        (signals.task_postrun, _ends),
-        (signals.task_revoked, _revoked),
-    ):
-        signal.connect(act, weak=False, dispatch_uid=f"headway_celery_reporter.{act.__name__}")
-        # Celery's own option, which is off for these: each job waits while Celery takes a lock and finds the receivers.
-        signal.use_caching = True
-
-
-if PIPE_VARIABLE in os.environ:
-    _connect()
+_ACTS = (
+    (signals.worker_init, _worker_begins),
+    (signals.worker_ready, _worker_is_ready),
+    (signals.worker_shutting_down, _worker_stops),
+    (signals.task_received, _received),
+    (signals.task_prerun, _begins),
+    (signals.task_postrun, _ends),
+    (signals.task_revoked, _revoked),
+)
+for _signal, _act in _ACTS if PIPE_VARIABLE in os.environ else ():
+    _signal.connect(_act, weak=False, dispatch_uid=f"headway_celery_reporter.{_act.__name__}")
+    # Celery's own option, which is off for these: each job waits while Celery takes a lock and finds the receivers.
+    _signal.use_caching = True
