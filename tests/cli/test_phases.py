@@ -44,9 +44,9 @@ def test_what_goes_wrong_ends_every_rehearsal_though_this_process_takes_the_sign
     began_s = time.monotonic()
     with (
         pytest.raises(ZeroDivisionError),
-        tick_phases.bench(wanted, [Setting(), Setting()], BUILT_IN) as on,
+        tick_phases.bench(wanted, [Setting(), Setting()], BUILT_IN) as rehearsed,
     ):
-        next(on.rows(wanted, lambda _: 1 / 0))
+        next(rehearsed(lambda _: 1 / 0))
     assert time.monotonic() - began_s < 30.0
 
 

@@ -174,12 +174,17 @@ def _show(
     written: options.OutputOptions,
 ) -> None:
     """Print ``rows``, and write what files were asked for."""
-    _print(rows, policy, setting)
+    console = output()
+    objective_text = f"{policy.objective.percentile:g} % of the jobs start within {duration(policy.objective.target_s)}"
+    console.print(Text(f"Objective: {objective_text}; up to {policy.workers_max} workers.", style="dim"))
+    print_table(console, rows, setting)
     if written.json_ is not None:
         write(written.json_, json.dumps(figures(rows, policy, setting), indent=2, allow_nan=False) + "\n")
     if written.report is not None:
         offered = [offered_load(each.name, each.jobs, slots=setting.slots) for each in workloads]
-        write(written.report, page(rows, offered, title=_title(rows), settings=_facts(policy, setting, faults)))
+        names = list(dict.fromkeys(row.workload for row in rows))
+        title = f"Rehearsal of {names[0] if len(names) == 1 else f'{len(names)} workloads'}"
+        write(written.report, page(rows, offered, title=title, settings=_facts(policy, setting, faults)))
 
 
 def _workloads(found: Sequence[Workload], begins_at: str | None) -> list[Workload]:
@@ -207,8 +212,8 @@ def _rehearse(
     rows: dict[int, tuple[Row, ...]] = {}
     try:
         # The processes of the bench come before the bar, which has a thread.
-        with bench(wanted, settings, known) as on, _progress(wanted, len(settings)) as on_progress:
-            for case, found in on.rows(wanted, on_progress):
+        with bench(wanted, settings, known) as rehearsed, _progress(wanted, len(settings)) as on_progress:
+            for case, found in rehearsed(on_progress):
                 rows[id(case)] = found  # one by one: what is done when Ctrl-C comes is kept
     except KeyboardInterrupt:
         pass
@@ -226,14 +231,6 @@ def _progress(wanted: Sequence[AnyCase], phases: int) -> Iterator[Callable[[floa
         yield lambda done: bar.update(task, completed=done)
 
 
-def _print(rows: Sequence[Row], policy: Profile, setting: Setting) -> None:
-    console = output()
-    objective = policy.objective
-    objective_text = f"{objective.percentile:g} % of the jobs start within {duration(objective.target_s)}"
-    console.print(Text(f"Objective: {objective_text}; up to {policy.workers_max} workers.", style="dim"))
-    print_table(console, rows, setting)
-
-
 def figures(rows: Sequence[Row], policy: Profile, setting: Setting) -> dict[str, Any]:
     """Everything but the plots, by names that carry their units."""
     return {
@@ -243,11 +240,6 @@ def figures(rows: Sequence[Row], policy: Profile, setting: Setting) -> dict[str,
         **asdict(setting),
         "rehearsals": [figures_of(row) for row in rows],
     }
-
-
-def _title(rows: Sequence[Row]) -> str:
-    names = list(dict.fromkeys(row.workload for row in rows))
-    return f"Rehearsal of {names[0] if len(names) == 1 else f'{len(names)} workloads'}"
 
 
 def _facts(policy: Profile, setting: Setting, faults: Sequence[str]) -> Mapping[str, str]:

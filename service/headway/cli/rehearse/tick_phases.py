@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from headway.cli.rehearse.rehearsal import Case
@@ -28,6 +29,8 @@ PARENT_ASKED_EVERY_S = 1.0
 AnyCase = Case | ScenarioRehearsal
 OnProgress = Callable[[float], object]
 """Receives how much of everything is done, 0 to 1."""
+Done = Iterator[tuple[AnyCase, tuple[Row, ...]]]
+"""Each case, when all its phases are done."""
 
 
 def combined(phases: Sequence[tuple[Row, ...]], settings: Sequence[Setting]) -> tuple[Row, ...]:
@@ -43,73 +46,60 @@ def expected_s(cases: Sequence[AnyCase], settings: Sequence[Setting]) -> float:
     return each * len(settings)
 
 
-class InOrder:
+def _in_order(
+    cases: Sequence[AnyCase], settings: Sequence[Setting], known: Mapping[str, Strategy], on_progress: OnProgress
+) -> Done:
     """One rehearsal after the other, in this process."""
-
-    def __init__(self, settings: Sequence[Setting], known: Mapping[str, Strategy]) -> None:
-        self._settings = settings
-        self._known = known
-
-    def rows(self, cases: Sequence[AnyCase], on_progress: OnProgress) -> Iterator[tuple[AnyCase, tuple[Row, ...]]]:
-        """Each case, when all its phases are done."""
-        total_s = len(self._settings) * sum(case.length_s for case in cases) or 1.0
-        before_s = 0.0
-        for case in cases:
-            done = []
-            for setting in self._settings:
-                on_tick = _progress_of(on_progress, before_s=before_s, case=case, total_s=total_s)
-                done.append(case.rows(setting, strategies=self._known, on_tick=on_tick))
-                before_s += case.length_s
-            yield case, combined(done, self._settings)
+    total_s = len(settings) * sum(case.length_s for case in cases) or 1.0
+    before_s = 0.0
+    for case in cases:
+        done = []
+        for setting in settings:
+            on_tick = _progress_of(on_progress, before_s=before_s, case=case, total_s=total_s)
+            done.append(case.rows(setting, strategies=known, on_tick=on_tick))
+            before_s += case.length_s
+        yield case, combined(done, settings)
 
 
-class ParallelRehearsals:
-    """Rehearsals beside each other, each in a process of its own; ``processes`` at once."""
-
-    def __init__(self, pool: Any, progress: Any, settings: Sequence[Setting]) -> None:
-        self._pool = pool
-        self._progress = progress
-        self._settings = settings
-
-    def rows(self, cases: Sequence[AnyCase], on_progress: OnProgress) -> Iterator[tuple[AnyCase, tuple[Row, ...]]]:
-        """Each case, when all its phases are done. ``cases`` are those that the processes were begun with."""
-        phases = len(self._settings)
-        total_s = phases * sum(case.length_s for case in cases) or 1.0
-        tasks = [(number, phase) for number in range(len(cases)) for phase in range(phases)]
-        left = self._pool.imap_unordered(_rehearse_one, tasks)
-        done: dict[int, dict[int, tuple[Row, ...]]] = {number: {} for number in range(len(cases))}
-        for _ in tasks:
-            number, phase, rows = self._next(left, on_progress, total_s)
-            done[number][phase] = rows
-            if len(done[number]) == phases:
-                yield cases[number], combined([done[number][each] for each in range(phases)], self._settings)
-
-    def _next(self, left: Any, on_progress: OnProgress, total_s: float) -> Any:
-        while True:
-            try:
-                return left.next(timeout=ASK_EVERY_S)
-            except multiprocessing.TimeoutError:
-                on_progress(min(1.0, sum(self._progress) / total_s))
+def _beside(
+    cases: Sequence[AnyCase], settings: Sequence[Setting], pool: Any, progress: Any, on_progress: OnProgress
+) -> Done:
+    """Rehearsals beside each other, in the processes of ``pool``, which note in ``progress`` how far they are."""
+    phases = len(settings)
+    total_s = phases * sum(case.length_s for case in cases) or 1.0
+    tasks = [(number, phase) for number in range(len(cases)) for phase in range(phases)]
+    left = pool.imap_unordered(_rehearse_one, tasks)
+    done: dict[int, dict[int, tuple[Row, ...]]] = {number: {} for number in range(len(cases))}
+    while tasks:
+        try:
+            number, phase, rows = left.next(timeout=ASK_EVERY_S)
+        except multiprocessing.TimeoutError:
+            on_progress(min(1.0, sum(progress) / total_s))
+            continue
+        tasks.remove((number, phase))
+        done[number][phase] = rows
+        if len(done[number]) == phases:
+            yield cases[number], combined([done[number][each] for each in range(phases)], settings)
 
 
 @contextmanager
 def bench(
     cases: Sequence[AnyCase], settings: Sequence[Setting], known: Mapping[str, Strategy]
-) -> Iterator[InOrder | ParallelRehearsals]:
-    """Where ``cases`` are rehearsed: in processes beside each other where there are cores and it takes a while.
+) -> Iterator[Callable[[OnProgress], Done]]:
+    """What rehearses ``cases``: in processes beside each other where there are cores and it takes a while.
 
     To be entered before anything else is started that has threads: processes begin as copies of this one.
     """
     tasks = len(cases) * len(settings)
     processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, tasks)
     if processes < 2 or expected_s(cases, settings) < BESIDE_FROM_S:
-        yield InOrder(settings, known)
+        yield partial(_in_order, cases, settings, known)
         return
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else None)
     progress = context.Array("d", tasks)
     given = (os.getpid(), tuple(cases), tuple(settings), dict(known), progress)
     with context.Pool(processes, _begin, given) as pool:
-        yield ParallelRehearsals(pool, progress, settings)
+        yield partial(_beside, cases, settings, pool, progress)
         pool.close()
         pool.join()
 
