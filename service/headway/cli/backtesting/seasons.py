@@ -116,7 +116,12 @@ def show(
         raise Invalid(f"nothing is stored of queue {queue!r}; there is {', '.join(stored.seasons) or 'none'}")
     _print([stored.seasons[queue]])
     output().print(week_table(stored.seasons[queue].season))
-    _print_peaks(stored.seasons[queue].season)
+    greatest = sorted(stored.seasons[queue].season.peaks.items(), key=lambda each: -each[1])
+    for minute, jobs in greatest[:PEAKS_SHOWN]:
+        slot, of_hour = divmod(minute, HOUR_MINUTES)
+        output().print(Text(f"{hour_name(slot)}:{of_hour:02d} brings {jobs:.0f} jobs within the minute"))
+    if len(greatest) > PEAKS_SHOWN:
+        output().print(Text(f"and {len(greatest) - PEAKS_SHOWN} more minutes stand out", style="dim"))
 
 
 def _database_url(given: str | None, *, is_needed: bool) -> str:
@@ -199,12 +204,3 @@ def week_table(season: Season) -> Table:
             *(f"{season.mean_jobs[slot]:.1f} ≤{season.high_jobs[slot]:.0f}" for slot in slots),
         )
     return shown
-
-
-def _print_peaks(season: Season) -> None:
-    greatest = sorted(season.peaks.items(), key=lambda each: -each[1])
-    for minute, jobs in greatest[:PEAKS_SHOWN]:
-        slot, of_hour = divmod(minute, HOUR_MINUTES)
-        output().print(Text(f"{hour_name(slot)}:{of_hour:02d} brings {jobs:.0f} jobs within the minute"))
-    if len(greatest) > PEAKS_SHOWN:
-        output().print(Text(f"and {len(greatest) - PEAKS_SHOWN} more minutes stand out", style="dim"))

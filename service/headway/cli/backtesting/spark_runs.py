@@ -84,7 +84,9 @@ def _bench(session: Any, asked: Asked, past: Past, stack: ExitStack, folder: Pat
     skipped |= {pool: "no job of it came in that time" for pool in profiles if pool not in seen | skipped.keys()}
     usable = tuple(size for size in sizes if size.ended_jobs)
     if not usable:
-        raise Invalid(f"nothing to rehearse: {_why(skipped)}")
+        lines = [f"{pool}: {why}" for pool, why in skipped.items()]
+        more = f" (and {len(lines) - 3} more)" if len(lines) > 3 else ""
+        raise Invalid(f"nothing to rehearse: {'; '.join(lines[:3]) + more or 'no job came in that time'}")
     return Bench(
         loads=loads,
         sizes=usable,
@@ -94,15 +96,11 @@ def _bench(session: Any, asked: Asked, past: Past, stack: ExitStack, folder: Pat
     )
 
 
-def _why(skipped: Mapping[str, str]) -> str:
-    lines = [f"{pool}: {why}" for pool, why in skipped.items()]
-    more = f" (and {len(lines) - 3} more)" if len(lines) > 3 else ""
-    return ("; ".join(lines[:3]) + more) or "no job came in that time"
-
-
 def rehearsed(on: Bench, work: Work, *, doing: str) -> tuple[list[Outcome], bool]:
     """What was done, and whether that is all: Ctrl-C ends it early and keeps what is done."""
     found: list[Outcome] = []
+    if not on.sizes:
+        return found, True
     count = sum(len(work.rehearsals_of(size.pool)) for size in on.sizes)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=errors(), transient=True) as bar:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from html import escape
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -77,16 +77,13 @@ def topology(
         raise typer.Exit(ENDED_BY_CTRL_C) from None
     _print(found)
     if written.json_ is not None:
-        body = {"headway": __version__, "queues": [_body_of(each) for each in found]}
+        # "told" is the key that readers of this file know.
+        rows = [{"told" if name == "text" else name: value for name, value in asdict(each).items()} for each in found]
+        body = {"headway": __version__, "queues": rows}
         write(written.json_, json.dumps(body, indent=2) + "\n")
     if written.report is not None:
         title = f"Topology of {counted(len(found), 'queue')}"
         write(written.report, page(found, title=title, settings=facts(setting)))
-
-
-def _body_of(found: Finding) -> dict[str, Any]:
-    # "told" is the key that readers of this file know.
-    return {"told" if name == "text" else name: value for name, value in asdict(found).items()}
 
 
 def targets_of(texts: Sequence[str]) -> dict[str, float]:

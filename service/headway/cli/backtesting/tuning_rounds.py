@@ -5,7 +5,6 @@ on the later part.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from headway.cli.backtesting.backtest import doing
 from headway.cli.backtesting.spark_runs import Bench, rehearsed, rows_of
@@ -49,7 +48,7 @@ def tuned(on: Bench, work: Work, *, trained_fraction: float) -> tuple[list[Sugge
             parts={pool: (cut_s, float("inf")) for pool, cut_s in parts.items()},
             chosen={pool: (AS_IT_IS.name, *([picks[pool]] if pool in picks else [])) for pool in parts},
         )
-        outcomes, is_whole = _done(bench_, later, doing="showing")
+        outcomes, is_whole = rehearsed(bench_, later, doing="showing")
         shown, odd = rows_of(outcomes, work)
         failures |= {pool: why for pool, why in odd.items() if pool not in failures}
     found = [
@@ -75,27 +74,23 @@ def _trained(on: Bench, work: Work) -> tuple[dict[str, _Trained], dict[str, str]
     what = doing(on, work.candidates)
     first_phases = math.ceil(work.phases * TUNING_FIRST_ROUND_SHARE)
     if first_phases == work.phases or len(work.candidates) <= 1 + TUNING_FINALISTS:
-        outcomes, is_whole = _done(on, work, doing=f"choosing, {what}")
+        outcomes, is_whole = rehearsed(on, work, doing=f"choosing, {what}")
         rows, failures = rows_of(outcomes, work)
         return {pool: _Trained(finals=each) for pool, each in rows.items()}, failures, is_whole
     first = replace(work, phases=first_phases)
-    outcomes, is_whole = _done(on, first, doing=f"choosing, {what}")
+    outcomes, is_whole = rehearsed(on, first, doing=f"choosing, {what}")
     rows, failures = rows_of(outcomes, first)
     if not is_whole or not rows:
         return {pool: _Trained(finals=each) for pool, each in rows.items()}, failures, is_whole
     final = replace(work, chosen={pool: finalists(each) for pool, each in rows.items()})
     there = replace(on, sizes=tuple(size for size in on.sizes if size.pool in rows))
-    outcomes, is_whole = _done(there, final, doing="choosing among the best")
+    outcomes, is_whole = rehearsed(there, final, doing="choosing among the best")
     finals, odd = rows_of(outcomes, final)
     left = {
         pool: tuple(row for row in rows[pool] if row.strategy not in {final.strategy for final in each})
         for pool, each in finals.items()
     }
     return {pool: _Trained(finals=each, others=left[pool]) for pool, each in finals.items()}, failures | odd, is_whole
-
-
-def _done(on: Bench, work: Work, *, doing: str) -> tuple[list[Any], bool]:
-    return rehearsed(on, work, doing=doing) if on.sizes else ([], True)
 
 
 def split_s(size: Size, trained_fraction: float) -> float:

@@ -48,7 +48,9 @@ def load_scenario(path: Path, columns: Columns) -> Scenario:
     breaches: list[str] = []
     top = mapping_of(parsed(path, hint=HINT), "the file", breaches)
     breaches += unknown_keys(top, KEYS)
-    given = {key: _by_name(top.get(key), key, breaches) for key in KEYS[1:]}
+    given = {
+        key: {str(name): values for name, values in mapping_of(top.get(key), key, breaches).items()} for key in KEYS[1:]
+    }
     kinds = {name: _template(name, values, breaches) for name, values in given["templates"].items()}
     hosts = tuple(_hosts(given["hosts"], kinds, breaches))
     names = Counter(host.name for host in hosts)
@@ -79,10 +81,6 @@ class _TemplateKind:
     start_up_s: float | None = None
 
 
-def _by_name(value: Any, key: str, breaches: list[str]) -> dict[str, Any]:
-    return {str(name): values for name, values in mapping_of(value, key, breaches).items()}
-
-
 Read = Callable[[Any, str], Any]
 """The value of a key; ``Invalid`` says what is wrong with it, beginning with the key."""
 
@@ -100,10 +98,6 @@ def _whole(value: Any, key: str) -> int:
 
 def _bytes(value: Any, key: str) -> int:
     return int(value) if _is_number(value) else bytes_(str(value), option=key)
-
-
-def _seconds(value: Any, key: str) -> float:
-    return seconds(str(value), option=key)
 
 
 def _labels(value: Any, key: str) -> Mapping[str, str]:
@@ -129,7 +123,7 @@ OF_TEMPLATE: Mapping[str, Read] = MappingProxyType(
         "gpus": _whole,
         "slots": _whole,
         "labels": _labels,
-        "start_up": _seconds,
+        "start_up": lambda value, key: seconds(str(value), option=key),
     }
 )
 OF_HOST: Mapping[str, Read] = MappingProxyType(
