@@ -243,13 +243,10 @@ JOB_CLASSES: Columns = {
 }
 
 
-def _no_orders(epoch_ahead: int | None) -> str:
-    if epoch_ahead is None:
-        return ""
-    return (
-        f"none: the host reports epoch {epoch_ahead}, later than the leader's. That lasts seconds after a restore; "
-        "if it does not end, stop its agent, `headway host forget` it and start that again"
-    )
+NO_ORDERS = (
+    "none: the host reports epoch {epoch}, later than the leader's. That lasts seconds after a restore; "
+    "if it does not end, stop its agent, `headway host forget` it and start that again"
+)
 
 
 def _of_host(known: Body) -> Iterator[Part]:
@@ -262,7 +259,7 @@ def _of_host(known: Body) -> Iterator[Part]:
         ("state", said),
         ("why", reason),
         ("reported", ago(row["reported_at_s"])),
-        ("orders", _no_orders(row["epoch_ahead"])),
+        ("orders", "" if row["epoch_ahead"] is None else NO_ORDERS.format(epoch=row["epoch_ahead"])),
         ("agent", row["agent_version"]),
         ("labels", ", ".join(f"{key}={value}" for key, value in row["labels"].items())),
         ("refused", "; ".join(row["refused"])),

@@ -49,12 +49,19 @@ def explain(
     """Show why a pool has its workers: its measured load, every demand, each limit that moved the count."""
     if (pool is None) == (file is None):
         raise Refused("name a pool, or a decision with --file PATH")
+    since: tuple[str, ...] = ()
     if pool is not None:
         check_pool_name(pool, "explain")
-    row, since = (_read(file), ()) if file is not None else _newest(str(pool))
+        with connected() as api:
+            row, since = api.get(path_of("pools", pool, "explain")), (*_now(api, pool), _scored(api, pool))
+    else:
+        row = _read(str(file))
     try:
         decision = from_mapping(Decision, row["decision"])
-        sentences = tuple(row["sentences"]) if file is None else _explained(decision, row.get("previous_workers"))
+        if pool is not None:
+            sentences = tuple(row["sentences"])
+        else:  # as a control plane of this version, with the strategies of this installation, would explain it
+            sentences = explained(decision, previous_workers=row.get("previous_workers"), strategies=load_strategies())
     except (TypeError, ValueError, AttributeError, Invalid) as error:
         raise Invalid(f"{file or 'the answer'} holds no decision that this version can read: {error}") from error
     if as_json:
@@ -70,17 +77,6 @@ def _terms(decision: Decision) -> tuple[str, ...]:
     return tuple(f"{each.name} {each.slots:g}: {text or 'no terms'}" for each, text in zip(ranked, texts, strict=True))
 
 
-def _newest(pool: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The newest decision, what has come of it, and how far the predictions of earlier ones were off."""
-    with connected() as api:
-        return api.get(path_of("pools", pool, "explain")), (*_now(api, pool), _scored(api, pool))
-
-
-def _explained(decision: Decision, previous_workers: int | None) -> tuple[str, ...]:
-    """What a control plane of this version, with the strategies of this installation, would say of ``decision``."""
-    return explained(decision, previous_workers=previous_workers, strategies=load_strategies())
-
-
 def _now(api: Api, pool: str) -> tuple[str, ...]:
     """What has come of it since: the workers that agents report, the queues as last read, and what is wrong.
 
@@ -90,16 +86,11 @@ def _now(api: Api, pool: str) -> tuple[str, ...]:
         workers = f"Now, as agents reported {_age(seen['reported_age_s'])}: {running_of(seen)} running"
         if seen["mode"] == "recommend":
             workers = f"Now, of workers that the broker lists: {running_of(seen)}"
-        said_lines = [f"{workers}; {_depths(seen)}.", *_forecast(seen), *_awaited(seen)]
+        said_lines = [f"{workers}; {_depths(seen)}.", *_forecast(seen)]
+        if seen.get("awaited") is not None and seen["overdue"] is None:  # else it is among what is wrong
+            said_lines.append(f"What takes the places of draining workers may have to wait for {seen['awaited']}.")
         return (*said_lines, *(f"{cause[:1].upper()}{cause[1:]}." for cause in seen["causes"]))
     return ()
-
-
-def _awaited(seen: dict[str, Any]) -> list[str]:
-    """For which worker the others wait, where it is not what is wrong anyway."""
-    if seen.get("awaited") is None or seen["overdue"] is not None:
-        return []
-    return [f"What takes the places of draining workers may have to wait for {seen['awaited']}."]
 
 
 def _depths(seen: dict[str, Any]) -> str:

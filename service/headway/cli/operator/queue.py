@@ -1,6 +1,6 @@
 """`headway queue`: what is done about one queue; and how all of them are read, a page at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -38,25 +38,22 @@ def forget(
     if bool(queues) == bool(prefix):
         raise Refused("which queues? Name them, or say with --prefix how their names begin")
     with connected() as api:
-        for queue in _beginning(api, prefix) if prefix else _named(api, list(dict.fromkeys(queues or ()))):
+        for queue in _forgotten(api, list(dict.fromkeys(queues or ())), prefix or None):
             say(f"{queue} at {api.url}: forgotten")
 
 
-def _named(api: Api, queues: list[str]) -> Iterator[str]:
-    for begin in range(0, len(queues), QUEUES_FORGOTTEN_AT_ONCE):
-        yield from _forgotten(api, {"queues": queues[begin : begin + QUEUES_FORGOTTEN_AT_ONCE]})["queues"]
-
-
-def _beginning(api: Api, prefix: str) -> Iterator[str]:
+def _forgotten(api: Api, queues: Sequence[str], prefix: str | None) -> Iterator[str]:
+    """The queues that are forgotten, as many at once as the API takes."""
+    if prefix is None:
+        for begin in range(0, len(queues), QUEUES_FORGOTTEN_AT_ONCE):
+            which = {"queues": queues[begin : begin + QUEUES_FORGOTTEN_AT_ONCE]}
+            yield from api.body(api.send("POST", "/v1/queues/forget", json=which))["queues"]
+        return
     for _ in range(PAGES_MAX):
-        answer = _forgotten(api, {"prefix": prefix})
+        answer = api.body(api.send("POST", "/v1/queues/forget", json={"prefix": prefix}))
         yield from answer["queues"]
         if answer["is_all"]:
             return
-
-
-def _forgotten(api: Api, which: dict[str, Any]) -> dict[str, Any]:
-    return api.body(api.send("POST", "/v1/queues/forget", json=which))
 
 
 def queues_of(api: Api, *, pool: str | None = None, queue: str | None = None) -> dict[str, Any]:

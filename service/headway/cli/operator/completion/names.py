@@ -16,24 +16,20 @@ COMPLETION_ANSWERS_WITHIN_S = 0.3  # a key that was pressed; later, nothing is b
 _PLAIN = re.compile(r"[\w./:@%+-]+", flags=re.ASCII)
 
 
-def pools(incomplete: str) -> list[str]:
-    """Pools that a profile names and that begin so."""
-    return _named(incomplete, lambda api: [row["pool"] for row in api.get("/v1/profiles")["profiles"]])
+def _names(path: str, rows: str, key: str, **query: int) -> Callable[[str], list[str]]:
+    """What completes the names under ``key`` in the ``rows`` of the answer at ``path``."""
+
+    def named(incomplete: str) -> list[str]:
+        return _named(incomplete, lambda api: [row[key] for row in api.get(path, **query)[rows]])
+
+    return named
 
 
-def queues(incomplete: str) -> list[str]:
-    """Queues that begin so."""
-    return _named(incomplete, lambda api: [row["queue"] for row in api.get("/v1/queues", limit=2_000)["queues"]])
-
-
-def hosts(incomplete: str) -> list[str]:
-    """Hosts that begin so."""
-    return _named(incomplete, lambda api: [row["name"] for row in api.get("/v1/hosts")["hosts"]])
-
-
-def workers(incomplete: str) -> list[str]:
-    """Ids of workers that begin so."""
-    return _named(incomplete, lambda api: [row["worker_id"] for row in api.get("/v1/workers", limit=2_000)["workers"]])
+pools = _names("/v1/profiles", "profiles", "pool")
+"""Pools that a profile names and that begin so."""
+queues = _names("/v1/queues", "queues", "queue", limit=2_000)
+hosts = _names("/v1/hosts", "hosts", "name")
+workers = _names("/v1/workers", "workers", "worker_id", limit=2_000)
 
 
 def of_kind(ctx: typer.Context, incomplete: str) -> list[str]:

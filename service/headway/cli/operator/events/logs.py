@@ -4,7 +4,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headway.cli.api_client import Api, connected, path_of
+from headway.cli.api_client import connected, path_of
 from headway.cli.operator.completion import names
 from headway.cli.terminal.cells import duration
 from headway.cli.terminal.printing import say
@@ -73,18 +73,14 @@ def _running(pool: str, *, is_needed: bool) -> tuple[Mapping[str, Mapping[str, A
     """The pool's workers by their ids, or why they are not known. What is here is shown without them, too."""
     try:
         with connected() as api:
-            return {row["worker_id"]: row for row in _rows(api, pool)}, ""
+            rows = api.get_all("/v1/workers", "workers", pool=pool, limit=2_000)["workers"]
+            if not rows:
+                api.get(path_of("profiles", pool))  # says so where there is no such pool
+            return {row["worker_id"]: row for row in rows}, ""
     except Unavailable as error:
         if is_needed:
             raise
         return {}, str(error)
-
-
-def _rows(api: Api, pool: str) -> Sequence[Mapping[str, Any]]:
-    rows: Sequence[Mapping[str, Any]] = api.get_all("/v1/workers", "workers", pool=pool, limit=2_000)["workers"]
-    if not rows:
-        api.get(path_of("profiles", pool))  # says so where there is no such pool
-    return rows
 
 
 def _printed(state_dir: Path, pool: str) -> Iterator[Printed]:

@@ -41,8 +41,8 @@ def events_of(api: Api, *, from_s: float, pool: str | None, limit: int) -> list[
 
     What people changed is left out where the caller may not read the audit log.
     """
-    if pool is not None:
-        _check(api, pool)
+    if pool is not None and not api.get("/v1/decisions", pool=pool, limit=1)["decisions"]:
+        api.get(path_of("profiles", pool))  # refused in the API's words if there is no such pool
     found = [
         *_decided(api, from_s, pool, limit),
         *_cut(api, from_s, pool, limit),
@@ -51,12 +51,6 @@ def events_of(api: Api, *, from_s: float, pool: str | None, limit: int) -> list[
     ]
     recent = sorted((each for each in found if each.at_s >= from_s), key=lambda each: (each.at_s, each.key))
     return recent[-limit:]
-
-
-def _check(api: Api, pool: str) -> None:
-    """Refused in the API's words if there is no such pool and none of its decisions are kept."""
-    if not api.get("/v1/decisions", pool=pool, limit=1)["decisions"]:
-        api.get(path_of("profiles", pool))
 
 
 def _decided(api: Api, from_s: float, pool: str | None, limit: int) -> Iterator[Event]:
