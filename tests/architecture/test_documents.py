@@ -65,7 +65,8 @@ def test_documented_defaults_are_the_defaults() -> None:
     assert control.event_log == pipeline.event_log
     assert documented["HEADWAY_CHECKPOINT"] == f"`{pipeline.checkpoint.relative_to(here)}`"
     assert documented["HEADWAY_STATE_DIR"] == ", ".join(f"`{state}`" for state in states)
-    assert documented["HEADWAY_CONTROL"] == f"`{agent.control}`" == f"`{collect.control}`"
+    assert documented["HEADWAY_CONTROL"] == f"`{agent.control[0]}`" == f"`{collect.control[0]}`"
+    assert len(agent.control) == len(collect.control) == 1
     assert documented["HEADWAY_HOST_FILE"] == f"`{agent.host_file.relative_to(here)}`"
     assert documented["HEADWAY_URL"] == f"`{environment.ClientSettings.from_env({}).url}`"
 
