@@ -67,6 +67,11 @@ def application_in(folder: Path) -> Application:
     declared = {each.app: declared_by(each, apps=apps, files=files) for each in apps}
     if factory is not None:
         declared[""] = declared_by(None, apps=(), files=files)
+        path, line = factory
+        sources.problems.append(
+            f"{path}, line {line}, makes a Celery application in a function, where `--app` cannot name it: write into "
+            "host.toml what your workers are given as --app"
+        )
     return Application(
         apps=[_with_settings(each, declared[each.app]) for each in apps],
         declared=declared,
@@ -76,18 +81,9 @@ def application_in(folder: Path) -> Application:
         dramatiq_queues=list(dict.fromkeys(queue for each in files for queue in each.dramatiq)),
         dramatiq_modules=[each.file.module for each in files if each.dramatiq],
         has_celery=bool(declared),
-        problems=[*sources.problems, *_factory_problem(factory)],
+        problems=sources.problems,
         files=[each.path for each in sources.files],
     )
-
-
-def _factory_problem(factory: tuple[Path, int] | None) -> Iterator[str]:
-    if factory is not None:
-        path, line = factory
-        yield (
-            f"{path}, line {line}, makes a Celery application in a function, where `--app` cannot name it: write into "
-            "host.toml what your workers are given as --app"
-        )
 
 
 def declare(application: Application, found: Sequence[FoundConnection], variables: Mapping[str, str]) -> list[str]:
@@ -100,21 +96,27 @@ def declare(application: Application, found: Sequence[FoundConnection], variable
         url = variables.get(VARIABLES_OF["celery"][0]) or urls.get(name)
         home = _home(of_celery, [url] if url else [], library="celery", declared=declared.queues)
         if home is None and url and any(each.broker.candidate.source == "--broker" for each in of_celery):
-            home = _elsewhere(of_celery, url)
+            # On no server of the URL, which may be a name that only containers know.
+            servers = set(addresses_of(as_read(url)))
+            others = (each for each in of_celery if servers.isdisjoint(addresses_of(each.broker.candidate.url)))
+            home = next(others, None)
             does = "its queues are left out" if home is None else "--broker is taken in its place"
             assumed.append(f"{name or 'the Celery application'} names {shown(as_read(url))} as its broker: {does}")
         if home is None:
             continue
-        home.is_of_application = True
-        home.declared += [each for each in declared.queues if each not in home.declared]
+        home.declare(declared.queues)
         assumed += _assumption(name or "the Celery application", home)
-        assumed += _unread(name, declared)
+        if declared.unread:
+            routes = f"routes{f' of {name}' if name else ''}"
+            assumed.append(
+                f"{routes} were not read, where code makes them ({_listed(declared.unread)}): "
+                "add --import-app, which asks the application itself, or write its queues into profiles.yaml"
+            )
     if application.rq_queues:
         own = [each for each in found if each.library == "rq"]
         home = _home(own, list(application.rq_urls(variables)), library="rq", declared=application.rq_queues)
         if home is not None:
-            home.is_of_application = True
-            home.declared += [each for each in application.rq_queues if each not in home.declared]
+            home.declare(application.rq_queues)
             assumed += _assumption("RQ's queues here", home)
     if application.unread_rq:
         assumed.append(
@@ -173,9 +175,8 @@ def _declare_dramatiq(application: Application, found: Sequence[FoundConnection]
             "no RabbitMQ of this application was found"
         )
         return
-    home.is_of_application = True
     home.declared_library = "dramatiq"
-    home.declared += [each for each in application.dramatiq_queues if each not in home.declared]
+    home.declare(application.dramatiq_queues)
 
 
 def _with_settings(app: CeleryApp, declared: DeclaredQueues) -> CeleryApp:
@@ -218,20 +219,6 @@ def _home(
 
 def _listed(places: Sequence[str]) -> str:
     return "; ".join([*places[:LINES_NAMED], *(["others"] if len(places) > LINES_NAMED else [])])
-
-
-def _unread(name: str, declared: DeclaredQueues) -> Iterator[str]:
-    if declared.unread:
-        yield (
-            f"routes{f' of {name}' if name else ''} were not read, where code makes them ({_listed(declared.unread)}): "
-            "add --import-app, which asks the application itself, or write its queues into profiles.yaml"
-        )
-
-
-def _elsewhere(found: Sequence[FoundConnection], url: str) -> FoundConnection | None:
-    """The first of ``found`` that is on no server of ``url``, which may be a name that only containers know."""
-    servers = set(addresses_of(as_read(url)))
-    return next((each for each in found if servers.isdisjoint(addresses_of(each.broker.candidate.url))), None)
 
 
 def _assumption(name: str, home: FoundConnection) -> Iterator[str]:

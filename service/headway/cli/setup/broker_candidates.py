@@ -105,6 +105,11 @@ def addresses_of(url: str) -> list[tuple[str, int | None]]:
     return [("127.0.0.1" if host in {"localhost", "::1"} else host, port or usual) for host, port in named if host]
 
 
+def plain_address(address: str) -> str:
+    """The number of a host, the same of this machine and of IPv4 however it is written."""
+    return "127.0.0.1" if address == "::1" else address.removeprefix("::ffff:")
+
+
 def managed_at(management_url: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     """``candidates``, of which those that are a RabbitMQ have their management API there.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import redis
 
-from headway.cli.setup.broker_candidates import Candidate, addresses_of, in_database
+from headway.cli.setup.broker_candidates import Candidate, addresses_of, in_database, plain_address
 from headway.collect.broker_errors import LoginRefused, RightMissing
 from headway.collect.discovery import discover
 from headway.collect.libraries import Libraries, Uninstalled
@@ -168,20 +168,16 @@ def _clients(candidate: Candidate) -> tuple[frozenset[tuple[str, int]], frozense
         for each in client.client_list(_type="normal"):
             host, _, port = each["addr"].rpartition(":")
             ends = here if each["db"] == database else elsewhere
-            ends.add((_plain(host.strip("[]")), int(port)))
+            ends.add((plain_address(host.strip("[]")), int(port)))
     client.close()
     return frozenset(here), frozenset(elsewhere)
-
-
-def _plain(address: str) -> str:
-    return "127.0.0.1" if address == "::1" else address.removeprefix("::ffff:")
 
 
 def _addresses(url: str) -> Iterator[tuple[str, int]]:
     for host, port in addresses_of(url):
         with suppress(OSError):
             for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-                yield _plain(str(address[0])), int(address[1])
+                yield plain_address(str(address[0])), int(address[1])
 
 
 def _is_text(name: str) -> bool:

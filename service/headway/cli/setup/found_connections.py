@@ -65,9 +65,15 @@ class FoundConnection:
         """The queues of dead letters, of which none is its application's by source or workers."""
         return [each.name for each in self.broker.queues if each.is_aside and not self._is_named(each.name)]
 
+    def declare(self, queues: Iterable[str]) -> None:
+        """Note that the application of this folder reads it, and names ``queues`` in its source."""
+        self.is_of_application = True
+        self.declared += [each for each in queues if each not in self.declared]
+
     def serves(self, worker: RunningWorker, queue: str) -> bool:
         """Whether ``worker`` takes jobs of ``queue``; one that names no queues takes all that its application has."""
-        return queue in (worker.command.queues or self._unnamed(worker))
+        unnamed = [each for each in self.known_queues if each not in worker.command.excluded]
+        return queue in (worker.command.queues or unnamed or [CELERY_DEFAULT_QUEUE])
 
     def _is_named(self, queue: str) -> bool:
         return queue in self.declared or queue in _taken_by(self.workers)
@@ -77,10 +83,6 @@ class FoundConnection:
             return True
         is_own_broker = bool(self.workers) or not self.is_declared_only
         return is_own_broker and queue not in _taken_by(self.strangers)
-
-    def _unnamed(self, worker: RunningWorker) -> list[str]:
-        found = [each for each in self.known_queues if each not in worker.command.excluded]
-        return found or [CELERY_DEFAULT_QUEUE]
 
 
 def _taken_by(workers: Iterable[RunningWorker]) -> set[str]:

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from headway.agent.config.commands.worker_commands import WorkerCommand, underst
 from headway.agent.config.templates import WORKER_ID
 from headway.agent.config.worker_programs import library_in_title
 from headway.agent.config.wrappers import Wrapper, wrapper_of
+from headway.cli.setup.broker_candidates import plain_address
 from headway.cli.setup.source import celery_apps
 from headway.cli.setup.source.celery_apps import CeleryApp
 from headway.local import procfs
@@ -113,11 +114,12 @@ def _worker(process: psutil.Process, command: WorkerCommand, *, children: int) -
     ends = _connected(process)
     folders = [*command.paths, *environment.get("PYTHONPATH", "").split(os.pathsep)]
     search_folders = tuple(str(Path(there, each)) for each in folders if each)
+    named = (celery_apps.named(command.app, each) for each in (there, *map(Path, search_folders)) if command.app)
     return RunningWorker(
         pid=process.pid,
         command=replace(command, program=program),
         folder=str(there),
-        app=_app(command, [there, *map(Path, search_folders)]),
+        app=next(filter(None, named), None),
         search_folders=search_folders,
         output_files=tuple(procfs.output_files(process.pid).values()),
         is_in_container=_root(process.pid) not in {None, _root(os.getpid())},
@@ -128,11 +130,6 @@ def _worker(process: psutil.Process, command: WorkerCommand, *, children: int) -
         addresses=None if ends is None else frozenset(remote for _, remote in ends),
         own_addresses=frozenset(local for local, _ in ends or ()),
     )
-
-
-def _app(command: WorkerCommand, folders: Sequence[Path]) -> CeleryApp | None:
-    found = (celery_apps.named(command.app, each) for each in folders if command.app)
-    return next((each for each in found if each is not None), None)
 
 
 def _folder(process: psutil.Process) -> str | None:
@@ -196,11 +193,8 @@ def _connected(process: psutil.Process) -> list[tuple[tuple[str, int], tuple[str
         found = [each for each in process.net_connections(kind="inet") if each.raddr]
     except (psutil.Error, OSError):
         return None
-    return [((_plain(each.laddr.ip), each.laddr.port), (_plain(each.raddr.ip), each.raddr.port)) for each in found]
-
-
-def _plain(address: str) -> str:
-    return "127.0.0.1" if address == "::1" else address.removeprefix("::ffff:")
+    ends = ((each.laddr, each.raddr) for each in found)
+    return [((plain_address(own.ip), own.port), (plain_address(other.ip), other.port)) for own, other in ends]
 
 
 def _user(process: psutil.Process) -> str:
