@@ -115,7 +115,8 @@ def unpacked(path: Path, into: Path, *, check: Callable[[About], None]) -> About
             with tarfile.open(fileobj=file, mode="r:") as tar:
                 return _unpacked(path, tar, into, check)
         except (tarfile.TarError, EOFError) as error:
-            is_part = file.seek(0, os.SEEK_END) and _begins_as_one(path)
+            file.seek(0)
+            is_part = file.read(len(ABOUT)) == ABOUT.encode()  # it was a backup before it was cut or damaged
             said = "is cut short or damaged" if is_part else "is no backup that `headway backup` wrote"
             raise Invalid(f"{path} {said}: nothing was changed; name another") from error
         except OSError as error:
@@ -162,12 +163,6 @@ def _about(path: Path, body: object) -> About:
     if not is_as_written:
         raise damaged
     return about
-
-
-def _begins_as_one(path: Path) -> bool:
-    """Whether it was a backup before it was cut or damaged."""
-    with path.open("rb") as file:
-        return file.read(len(ABOUT)) == ABOUT.encode()
 
 
 def _add_words(tar: tarfile.TarFile, name: str, body: object) -> None:

@@ -75,7 +75,8 @@ class Terminal:
             yield
         finally:
             self._stage = None
-        self.say(f"{self._mark} {name}  {time.monotonic() - began_s:.1f} s")
+        mark = "✓" if self._is_unicode else "+"
+        self.say(f"{mark} {name}  {time.monotonic() - began_s:.1f} s")
 
     @contextmanager
     def showing(self, body: Callable[[], RenderableType], line: Callable[[], str]) -> Iterator[None]:
@@ -94,10 +95,6 @@ class Terminal:
     @property
     def _is_unicode(self) -> bool:
         return (self.console.encoding or "").lower().startswith("utf")
-
-    @property
-    def _mark(self) -> str:
-        return "✓" if self._is_unicode else "+"
 
     def _picture(self) -> RenderableType:
         stage, body = self._stage, self._body
@@ -154,7 +151,7 @@ def progress_line(progress: Progress) -> str:
 
 def picture(progress: Progress, *, columns: int, bars: str) -> RenderableType:
     """``progress`` for a terminal of ``columns`` columns."""
-    left = "" if progress.left_s is None else f" · {_clock(progress.left_s)} left"
+    left = "" if progress.left_s is None else f" · {int(progress.left_s) // 60}:{int(progress.left_s) % 60:02d} left"
     clock = "" if progress.clock is None else f" of {progress.clock}"
     head = Text.assemble(
         (f"{progress.phase}{clock}", "bold"), f"{left}   {progress.url}", no_wrap=True, overflow="ellipsis"
@@ -258,7 +255,3 @@ def _pickup(queue: dict[str, Any]) -> str:
 
 def _seconds(value: float | None) -> str:
     return "–" if value is None else f"{value:.1f} s"
-
-
-def _clock(seconds: float) -> str:
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from headway.agent.state.state_dir import AWAITED, StateFolder
+from headway.agent.state.state_dir import AWAITED, WORKERS, StateFolder
 from headway.cli.api_client import Api
 from headway.cli.local.data_dir import DataDir
-from headway.cli.local.left_workers import left_workers
 from headway.cli.local.live_view import Terminal
 from headway.cli.local.supervisor import PRESSED_END_S, Child, Supervisor
 from headway.cli.process import heartbeat
@@ -21,6 +21,7 @@ from headway.connection_tables import as_toml
 from headway.connections import Connection
 from headway.environment import HTTP_ADDRESS, ClientTls
 from headway.errors import HeadwayError
+from headway.local import procfs
 from headway.settings import Address
 from headway.store.embedded import ensure_postgres, ensure_valkey
 
@@ -73,6 +74,16 @@ def address_lines(plan: Plan) -> tuple[str, ...]:
     return (*lines, f"for `headway get`, `top` and the others, in their shell: export HEADWAY_URL={plan.url}")
 
 
+def left_workers(layout: DataDir) -> list[dict[str, Any]]:
+    """The records of the workers that an agent of this machine has left running, and of what workers have left.
+
+    ``pool``, ``pid`` and more, as the agent itself has written them.
+    """
+    ledger = StateFolder(layout.state("agent")).read(WORKERS) or {}
+    rows = [*ledger.get("workers", ()), *ledger.get("remains", ())]
+    return [row for row in rows if row["pid"] and procfs.is_there(row["pid"], row["started_ticks"])]
+
+
 def reachable(address: Address) -> Address:
     """Where this machine itself reaches a server that is bound to ``address``."""
     everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
@@ -102,13 +113,17 @@ class Stack:
     def start_valkey(self) -> str:
         """Start an embedded Valkey that keeps its jobs when it is killed. Returns its URL."""
         with self._stage("Valkey"):
-            ensure = lambda: ensure_valkey(self.plan.layout.valkey, is_persistent=True)  # noqa: E731
+            ensure = partial(ensure_valkey, self.plan.layout.valkey, is_persistent=True)
             return self.supervisor.keep("Valkey", ensure).url
 
     def start(self, *, brokers: Iterable[Connection], apply_profiles: Callable[[], object]) -> None:
         """Start every role and return once all are ready; ``apply_profiles`` is called once the control plane is."""
         self._env["HEADWAY_BROKERS"] = as_toml(brokers)
-        self._env["HEADWAY_DATABASE_URL"] = self.plan.database_url or self._start_postgres()
+        if (url := self.plan.database_url) is None:
+            with self._stage("Postgres"):
+                ensure = partial(ensure_postgres, self.plan.layout.postgres, on_progress=self._terminal.say)
+                url = self.supervisor.keep("Postgres", ensure).url
+        self._env["HEADWAY_DATABASE_URL"] = url
         with self._stage("database tables"):
             self.supervisor.complete(self._role("migrate"))
         with self._stage("control plane"):
@@ -155,11 +170,6 @@ class Stack:
         since_s = time.time() - ran_s
         hosts = self.ask("/v1/hosts").get("hosts", [])
         return any(host["is_known"] and (host["reported_at_s"] or 0) >= since_s for host in hosts)
-
-    def _start_postgres(self) -> str:
-        with self._stage("Postgres"):
-            folder = self.plan.layout.postgres
-            return self.supervisor.keep("Postgres", lambda: ensure_postgres(folder, on_progress=self._terminal.say)).url
 
     def _control(self) -> Child:
         words = []

@@ -5,16 +5,16 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from headway.agent.config import host_file
 from headway.cli.argparse_base import Arguments
 from headway.cli.local import process_orphans
 from headway.cli.local.data_dir import DataDir
-from headway.cli.local.left_workers import left_workers
 from headway.cli.local.live_view import Terminal
 from headway.cli.local.ports import free_address, require_free
-from headway.cli.local.stack import KILLING, Plan, Stack, address_lines
+from headway.cli.local.stack import KILLING, Plan, Stack, address_lines, left_workers
 from headway.cli.operator.apply import apply_profiles
 from headway.cli.process.process_privacy import keep_private
 from headway.cli.process.role_options import add_data_dir, add_machine_flags, control_settings
@@ -79,7 +79,8 @@ def _run(options: argparse.Namespace, layout: DataDir, *, stopping: Stopping, te
     machine = Stack(plan, stopping=stopping, terminal=terminal)
     keep_private(terminal.say)
     try:
-        machine.start(brokers=brokers, apply_profiles=lambda: _apply(plan, file, terminal))
+        apply = partial(apply_profiles, exclude=file.exclude, warn=terminal.say, tls=plan.tls)
+        machine.start(brokers=brokers, apply_profiles=lambda: apply(plan.url, plan.token, file.profiles))
         for line in address_lines(plan):
             terminal.say(line)
         if host is None:
@@ -121,10 +122,6 @@ def _files(options: argparse.Namespace, libraries: Libraries) -> tuple[ProfilesF
     if host is None:
         file = replace(file, profiles=tuple(profile.recommended() for profile in file.profiles))
     return file, host
-
-
-def _apply(plan: Plan, file: ProfilesFile, terminal: Terminal) -> None:
-    apply_profiles(plan.url, plan.token, file.profiles, exclude=file.exclude, warn=terminal.say, tls=plan.tls)
 
 
 def _brokers(file: ProfilesFile, env: Mapping[str, str], libraries: Libraries) -> tuple[Connection, ...]:

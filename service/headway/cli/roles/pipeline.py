@@ -32,7 +32,11 @@ def main(words: list[str]) -> int:
     parser.add_argument("--state-dir", dest="HEADWAY_STATE_DIR", help="folder for Spark's own files")
     given = parser.parse_args(words[1:])
     if given.action == "prepare":
-        return _prepared()
+        from headway.cli.roles.pipeline_prepare import prepare
+
+        say("archiving Spark's classes, which takes some 20 s")
+        say(f"pipelines of this installation start with {prepare()} from now on")
+        return 0
     is_rebuild = given.action == "rebuild"
     settings = PipelineSettings.from_env(laid_over(os.environ, given))
     # Spark takes seconds to import on a slow core: not for a word of help, nor for one about a setting.
@@ -42,14 +46,6 @@ def main(words: list[str]) -> int:
     log_to_stderr()
     keep_private()  # before the JVM, which gets this environment, is started
     return service_status(pipeline_run.run(settings, is_rebuild=is_rebuild))
-
-
-def _prepared() -> int:
-    from headway.cli.roles.pipeline_prepare import prepare
-
-    say("archiving Spark's classes, which takes some 20 s")
-    say(f"pipelines of this installation start with {prepare()} from now on")
-    return 0
 
 
 if __name__ == "__main__":

@@ -94,7 +94,10 @@ def _run(
     stopping = signals.enter_context(Stopping().listening())
     is_stopping = partial(stopping.wait, 0.0)
     heart.asks(lambda: ask(session))
-    stream = _stream(settings, session, sink)
+    source = None
+    if settings.source == "kafka":
+        source = kafka.source(session, servers=settings.kafka_servers, topic=settings.kafka_topic)
+    stream = Stream(session, log_dir=settings.event_log, checkpoint=settings.checkpoint, sink=sink, source=source)
     try:
         _require_connectors(settings, session)
         if log_side is not None:
@@ -142,13 +145,6 @@ def _spark_settings(settings: PipelineSettings) -> dict[str, str]:
     if checkpoint_storage.is_remote(settings.checkpoint):
         more["spark.sql.streaming.checkpointFileManagerClass"] = checkpoint_storage.CHECKPOINTS
     return more
-
-
-def _stream(settings: PipelineSettings, session: Session, sink: MetricsSink) -> Stream:
-    source = None
-    if settings.source == "kafka":
-        source = kafka.source(session, servers=settings.kafka_servers, topic=settings.kafka_topic)
-    return Stream(session, log_dir=settings.event_log, checkpoint=settings.checkpoint, sink=sink, source=source)
 
 
 def _require_connectors(settings: PipelineSettings, session: Session) -> None:
