@@ -11,7 +11,8 @@ from headway.scaling.profile_keys.schedule import UTC_NAME, Zones
 
 def zones_of(profile: Profile) -> Zones:
     """The zones that ``profile`` names in schedules and for its budget, as far as this machine knows them."""
-    found = {name: _zone(name) for name in _names(profile)}
+    names = {profile.budget_time_zone, *(each.time_zone for each in profile.schedules)}
+    found = {name: _zone(name) for name in sorted(names - {UTC_NAME})}
     return {name: zone for name, zone in found.items() if zone is not None}
 
 
@@ -31,10 +32,6 @@ def zone_of(name: str, *, of: str = "time zone") -> tzinfo:
     if zone is None:
         raise Invalid(f"{of} {name!r} is not known; write it as Europe/Berlin")
     return zone
-
-
-def _names(profile: Profile) -> list[str]:
-    return sorted({profile.budget_time_zone, *(each.time_zone for each in profile.schedules)} - {UTC_NAME})
 
 
 @lru_cache(maxsize=1024)

@@ -62,7 +62,12 @@ def ask(env: Mapping[str, str]) -> Answers:
             asked.is_answering |= isinstance(error, Unauthenticated | Forbidden)
             asked.findings.append(_unasked(error))
             return asked
-    asked.findings += _clock(off_s)
+    if abs(off_s) <= CLOCK_OFF_S:
+        asked.findings.append(fine("clock", "this machine's clock and the control plane's agree"))
+    else:
+        way = "behind" if off_s > 0 else "ahead of"
+        text = f"this machine's clock is {abs(off_s):.0f} s {way} the control plane's"
+        asked.findings.append(fault("clock", text, cure=CONDITIONS["clock"].cure))
     return asked
 
 
@@ -103,15 +108,6 @@ def _read(api: Api, health: Mapping[str, Any]) -> tuple[Installation, float]:
         profiles=api.get("/v1/profiles")["profiles"],
     )
     return found, off_s
-
-
-def _clock(off_s: float) -> Iterator[Finding]:
-    if abs(off_s) <= CLOCK_OFF_S:
-        yield fine("clock", "this machine's clock and the control plane's agree")
-        return
-    way = "behind" if off_s > 0 else "ahead of"
-    text = f"this machine's clock is {abs(off_s):.0f} s {way} the control plane's"
-    yield fault("clock", text, cure=CONDITIONS["clock"].cure)
 
 
 def health_findings(found: Installation) -> Iterator[Finding]:
