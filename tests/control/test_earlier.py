@@ -22,11 +22,13 @@ from headway.scaling.mapping import from_mapping
 from headway.scaling.model import Decision, Memory, Objective
 from headway.scaling.profile import profile_to_mapping
 from headway.scaling.profile_keys.schedule import hour_of_week
+from headway.scaling.reading.gathered_view import with_past
 from headway.store.engine import create_engine
 from headway.store.metrics.seasons import Trained, write_seasons
-from support.pools import NOW_S, profile, queue
+from support.pools import NOW_S, profile, queue, view
 
 MINUTE = math.floor(NOW_S / 60)  # has run for 40 s
+OBJECTIVE_S = 10.0
 START_UP_S = 30.0  # jobs may wait for 10 s: whoever is asked for when they come is late
 
 
@@ -72,8 +74,11 @@ def taught_by_rushes(url: str) -> None:
 
 def past_of(days: HistoryCache, arrived_jobs: dict[str, int], *, ahead_s: float) -> Recalled:
     """What is recalled of a pool whose queues have had ``arrived_jobs`` in this minute, and none before."""
-    queues = [queue(queue=name) for name in arrived_jobs]
-    return days.recalled(queues, arrived_jobs=arrived_jobs, now_s=NOW_S, ahead_s=ahead_s, tick_s=5.0)
+    # An evaluation each 5 s, and 0.5 s from a ready worker to its first job: so long a start is late by ``ahead_s``.
+    exposed = view(*(queue(queue=name) for name in arrived_jobs), start_up_s=OBJECTIVE_S + ahead_s - 5.5)
+    past = {name: days.past(name, arrived_jobs=jobs) for name, jobs in arrived_jobs.items()}
+    found = with_past(exposed, past, now_s=NOW_S)
+    return Recalled(jobs=found.recalled_jobs, weeks=found.recalled_weeks)
 
 
 def week(url: str, *, jobs: int, judged: Errors, queue: str = "redis/mail") -> None:

@@ -4,8 +4,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.control.scheduler.bucket_cache import CACHED_S, RATE_WINDOW_S, BucketCache
-from headway.scaling.measure import BUCKET_S, BucketRow, queue_metrics
+from headway.control.scheduler.bucket_cache import CACHED_S, BucketCache
+from headway.scaling.measure import BUCKET_S, RATE_WINDOW_S, BucketRow, queue_metrics
 from headway.scaling.model import Objective, QueueMetrics
 
 
@@ -52,6 +52,26 @@ def test_forgetting_keeps_the_newest_sample_so_that_its_age_is_known() -> None:
     recent.take([row(5.0), row(10.0), row(15.0, arrived_jobs=1, sampled_at_s=None, waiting_jobs=None)], revision=1)
     recent.forget(now_s=10.0 + 2 * CACHED_S)
     assert metrics(recent, now_s=10.0 + 2 * CACHED_S).sampled_at_s == 11.0
+
+
+def test_waits_are_kept_for_as_long_as_the_objective_looks_back() -> None:
+    recent, objective = BucketCache(), Objective(window_s=900.0)
+    recent.take([row(0.0, started_jobs=1, pickup_sketch={7: 1})], revision=1)
+    measured = metrics(recent, now_s=10.0, objective=objective).pickup_objective_s
+    recent.forget(now_s=900.0)
+    assert measured is not None
+    assert metrics(recent, now_s=900.0, objective=objective).pickup_objective_s == measured
+    recent.forget(now_s=905.0)
+    assert not recent.rows("redis/mail")
+
+
+def test_jobs_that_run_for_minutes_are_counted_on_average_by_the_newest_sample() -> None:
+    """Nothing has begun or ended, and of the jobs in flight one is gone: its broker has lost it."""
+    recent = BucketCache()
+    recent.take([row(0.0, started_jobs=2, in_flight_jobs=2)], revision=1)
+    assert metrics(recent, now_s=1_000.0).in_flight_mean_jobs == 2.0
+    recent.take([row(1_000.0, in_flight_jobs=1)], revision=2)
+    assert metrics(recent, now_s=1_005.0).in_flight_mean_jobs == 1.0
 
 
 def test_a_queue_never_seen_is_unknown_and_not_empty() -> None:

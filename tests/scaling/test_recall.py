@@ -55,14 +55,18 @@ def test_a_minute_counts_from_when_it_begins_within_the_time_ahead() -> None:
     assert recalled(jobs, days_known=1, ahead_s=30.0) == 9
 
 
+def recalled_of(recall: Recall, *, now_s: float, ahead_s: float) -> int | None:
+    return recalled_jobs(recall.by_minute, since=recall.since, now_s=now_s, ahead_s=ahead_s)
+
+
 def test_what_is_taken_evaluation_by_evaluation_is_recalled_by_the_same_rule() -> None:
     recall = Recall()
     for evaluation in range(2 * DAY_MINUTES * 2):
         recall.take(1 if evaluation % 100 == 0 else 0, at_s=30.0 * (evaluation + 1))
     today_s = 2 * 86_400.0
-    assert recall.jobs(now_s=today_s, ahead_s=0.0) == 1
-    assert recall.jobs(now_s=today_s + 60.0, ahead_s=0.0) == 0
-    assert recall.jobs(now_s=today_s + 60.0, ahead_s=3_000.0) == 1
+    assert recalled_of(recall, now_s=today_s, ahead_s=0.0) == 1
+    assert recalled_of(recall, now_s=today_s + 60.0, ahead_s=0.0) == 0
+    assert recalled_of(recall, now_s=today_s + 60.0, ahead_s=3_000.0) == 1
 
 
 def test_a_day_has_24_hours_also_when_clocks_go_forward() -> None:
@@ -74,8 +78,8 @@ def test_a_day_has_24_hours_also_when_clocks_go_forward() -> None:
         recall.take(9, at_s=at_8_s + 30)
     at_8_s, at_9_s = (datetime(2026, 3, 29, hour, tzinfo=berlin).timestamp() for hour in (8, 9))
     tuesday_s = datetime(2026, 3, 31, 8, tzinfo=berlin).timestamp()
-    assert (recall.jobs(now_s=at_8_s, ahead_s=0.0), recall.jobs(now_s=at_9_s, ahead_s=0.0)) == (0, 9)
-    assert recall.jobs(now_s=tuesday_s, ahead_s=0.0) == 9
+    assert (recalled_of(recall, now_s=at_8_s, ahead_s=0.0), recalled_of(recall, now_s=at_9_s, ahead_s=0.0)) == (0, 9)
+    assert recalled_of(recall, now_s=tuesday_s, ahead_s=0.0) == 9
 
 
 def test_a_span_that_ends_with_a_minute_belongs_to_it() -> None:
@@ -83,15 +87,15 @@ def test_a_span_that_ends_with_a_minute_belongs_to_it() -> None:
     for day in (0, 1):
         recall.take(5, at_s=day * 86_400.0 + 60.0)
         recall.take(2, at_s=day * 86_400.0 + 65.0)
-    assert recall.jobs(now_s=2 * 86_400.0, ahead_s=0.0) == 5
-    assert recall.jobs(now_s=2 * 86_400.0 + 60.0, ahead_s=0.0) == 2
+    assert recalled_of(recall, now_s=2 * 86_400.0, ahead_s=0.0) == 5
+    assert recalled_of(recall, now_s=2 * 86_400.0 + 60.0, ahead_s=0.0) == 2
 
 
 def test_what_is_older_than_a_week_is_forgotten() -> None:
     recall = Recall()
     for minute in range(9 * DAY_MINUTES):
         recall.take(1, at_s=60.0 * minute + 30.0)
-    assert len(recall._jobs) <= 7 * DAY_MINUTES + 1
+    assert len(recall.by_minute) <= 7 * DAY_MINUTES + 1
 
 
 MINUTES = st.integers(0, 9).flatmap(lambda day: st.sampled_from([-1, 0, 1]).map(lambda off: (day, off)))

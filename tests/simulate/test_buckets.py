@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.control.scheduler.bucket_cache import BucketCache
 from headway.scaling.measure import BUCKET_S, RATE_WINDOW_S, BucketRow, queue_metrics
+from headway.scaling.metrics.queue_rows import QueueRows
 from headway.scaling.model import EventKind, JobEvent, Objective
-from headway.simulate.bucket_view import KeptRows, RowWriter, edges_s, row_of
+from headway.simulate.bucket_view import RowWriter, edges_s, row_of
 from headway.simulate.controller import Controller, Observation
 from headway.simulate.engine.simulation import Rehearsal, simulate
 from headway.simulate.engine.simulation_plan import PoolPlan
@@ -123,36 +123,18 @@ def test_a_bucket_is_written_on_until_it_has_passed() -> None:
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 5), st.integers(0, 9)), min_size=1, max_size=80))
 def test_what_is_forgotten_changes_no_metric(observations: list[tuple[int, int, int]]) -> None:
     """Five-second parts with silences of up to 25 min between them."""
-    kept, everything, at_s = KeptRows(OBJECTIVE, tick_s=BUCKET_S), {}, 1_000_000.0
+    kept, everything, at_s = QueueRows(QUEUE), {}, 1_000_000.0
     for silent_buckets, arrived, waiting in observations:
         at_s += BUCKET_S * (1 + silent_buckets)
         row = part(at_s, arrived=arrived, waiting=waiting)
         everything[row.bucket_s] = row
-        kept.take([row])
+        kept.take(row)
+        kept.forget(now_s=kept.newest_s)
         now_s = at_s + 0.7
         whole = queue_metrics(
             list(everything.values()), queue=QUEUE, now_s=now_s, window_s=RATE_WINDOW_S, objective=OBJECTIVE
         )
-        assert kept.metrics(QUEUE, now_s=now_s) == whole
-
-
-@given(workloads, st.integers(1, 4), st.sampled_from([0.0, 0.37, 4.99]))
-def test_a_rehearsal_reads_the_rows_as_the_control_plane_does(workload: Jobs, workers: int, phase_s: float) -> None:
-    """Bit for bit, though each side forgets on the way what no window reaches any more."""
-    script = Script(lambda seen: workers)
-    simulate(
-        [PoolPlan(jobs=workload, warm_workers=workers)],
-        [script],
-        rehearsal=Rehearsal(begins_at_s=1_000_000.123, tick_phase_s=phase_s, goes_on_s=400.0),
-    )
-    kept, cache = KeptRows(OBJECTIVE, tick_s=BUCKET_S), BucketCache()
-    for revision, seen in enumerate(script.seen):
-        assert seen.rows is not None
-        kept.take(seen.rows)
-        cache.take(seen.rows, revision=revision)
-        cache.forget(now_s=seen.at_s)
-        ours, theirs = kept.metrics(QUEUE, now_s=seen.at_s), cache.metrics(QUEUE, now_s=seen.at_s, objective=OBJECTIVE)
-        assert ours == theirs
+        assert kept.metrics(now_s=now_s, objective=OBJECTIVE) == whole
 
 
 def test_a_controller_that_is_given_rows_decides_by_them() -> None:

@@ -379,6 +379,7 @@ def read_again(metrics: QueueMetrics, row: BucketRow) -> QueueMetrics:
     return replace(
         metrics,
         **_sampled(row),
+        in_flight_mean_jobs=None if row.in_flight_jobs is None else float(row.in_flight_jobs),
         arrivals=(),  # what came is too long ago
     )
 
@@ -396,10 +397,9 @@ def is_uneventful(row: BucketRow) -> bool:
     )
 
 
-def settles_at_s(rows: Iterable[BucketRow], *, window_s: float = RATE_WINDOW_S, objective: Objective) -> float:
-    """From when on ``queue_metrics`` of ``rows`` says the same at any time: no window reaches an event any more."""
-    longest_s = max(window_s, SERVICE_WINDOW_S, objective.window_s)
-    return max((row.bucket_s + BUCKET_S + longest_s for row in rows if not is_uneventful(row)), default=-math.inf)
+def longest_window_s(*, objective: Objective, tick_s: float = BUCKET_S) -> float:
+    """The longest window of ``queue_metrics``: what ended earlier changes none of its figures."""
+    return max(SERVICE_WINDOW_S, objective.window_s, tick_s + BUCKET_S)
 
 
 def _within(rows: Sequence[BucketRow], *, from_s: float, now_s: float) -> list[BucketRow]:

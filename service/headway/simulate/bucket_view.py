@@ -4,24 +4,10 @@ The engine writes the rows that the pipeline would have written, and the control
 """
 
 import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from headway.scaling.measure import (
-    BUCKET_S,
-    RATE_WINDOW_S,
-    SERVICE_WINDOW_S,
-    BucketRow,
-    Moving,
-    bucket_start_s,
-    is_uneventful,
-    merged_row,
-    queue_metrics,
-    sketch_index,
-)
-from headway.scaling.metrics.dispatch_overhead import SAMPLES_KEPT, Dispatch, Seen, seen_of, with_samples
-from headway.scaling.model import Objective, QueueMetrics
-from headway.scaling.view import PoolView
+from headway.scaling.measure import BUCKET_S, BucketRow, bucket_start_s, merged_row, sketch_index
 
 BUCKET_EDGE_S = 1e-6  # a part that ends where a bucket does is of that bucket, not of the next
 
@@ -103,55 +89,3 @@ def depth_row(queue: str, *, at_s: float, waiting_jobs: int) -> BucketRow:
     return BucketRow(
         queue=queue, bucket_s=bucket_start_s(at_s - BUCKET_EDGE_S), sampled_at_s=at_s, waiting_jobs=waiting_jobs
     )
-
-
-class KeptRows:
-    """The rows of one queue that a window of deciding still reaches."""
-
-    def __init__(self, objective: Objective, *, tick_s: float) -> None:
-        self._objective = objective
-        self._tick_s = tick_s
-        self._kept_s = max(RATE_WINDOW_S, SERVICE_WINDOW_S, objective.window_s, tick_s) + BUCKET_S
-        self._rows: dict[float, BucketRow] = {}
-        self._moving = Moving()
-        self._samples: deque[Seen] = deque(maxlen=SAMPLES_KEPT)
-        self._dispatch = Dispatch()
-
-    @property
-    def dispatch_overhead_s(self) -> float | None:
-        """From the end of a job to the next start in the same slot while jobs wait; ``None``: not measured yet."""
-        return self._dispatch.overhead_s
-
-    def learn(self, view: PoolView, *, at_s: float, now_s: float) -> None:
-        """Learn from what was decided on what dispatch takes, as the leader does."""
-        self._samples.append(seen_of(view, at_s=at_s))
-        self._dispatch = with_samples(self._dispatch, self._samples, self._rows.values(), now_s=now_s)
-
-    def take(self, rows: Iterable[BucketRow]) -> None:
-        """Put ``rows`` in the place of older versions of themselves."""
-        for row in rows:
-            self._rows[row.bucket_s] = row
-        newest_s = max(self._rows, default=-math.inf)
-        # A row in which nothing happened holds a sample only, and of these the newest counts.
-        self._rows = {
-            bucket_s: row
-            for bucket_s, row in sorted(self._rows.items())
-            if bucket_s == newest_s or (not is_uneventful(row) and bucket_s > newest_s - self._kept_s)
-        }
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing happened in any window."""
-        return all(map(is_uneventful, self._rows.values()))
-
-    def metrics(self, queue: str, *, now_s: float) -> QueueMetrics:
-        """What is known of ``queue`` at ``now_s``."""
-        return queue_metrics(
-            list(self._rows.values()),
-            queue=queue,
-            now_s=now_s,
-            window_s=RATE_WINDOW_S,
-            objective=self._objective,
-            tick_s=self._tick_s,
-            moving=self._moving,
-        )

@@ -3,23 +3,29 @@
 It holds the memory between steps and runs the ``decide`` of the live loop. It sees what can be measured and no more.
 """
 
+from collections import deque
 from collections.abc import Mapping
 
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.decisions.reuse import is_lasting
 from headway.scaling.history.daily import Recall
-from headway.scaling.history.weekly import Member, Recalled, Weeks, recalled
+from headway.scaling.history.weekly import Weeks
 from headway.scaling.measure import BucketRow
 from headway.scaling.metrics.behaviour import Behaviour, mean_s, of_late_s
-from headway.scaling.model import Decision, Memory, Objective, QueueMetrics
+from headway.scaling.metrics.dispatch_overhead import SAMPLES_KEPT, Dispatch, Seen, seen_of, with_samples
+from headway.scaling.metrics.queue_rows import QueueRows
+from headway.scaling.metrics.sampling_instant import WorkersAtInstant
+from headway.scaling.metrics.worker_evidence import WorkerEvidence
+from headway.scaling.model import Decision, Memory, Objective, Template
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.schedule import Zones
+from headway.scaling.reading.gathered_view import PastArrivals, view_of, with_past
 from headway.scaling.reading.pool_times import LAG_S, exposed_s
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView, copied
-from headway.simulate.bucket_view import KeptRows, RowWriter
+from headway.simulate.bucket_view import RowWriter
 from headway.simulate.counted_rows import counted_rows
 from headway.simulate.observation import Observation
 
@@ -63,23 +69,31 @@ class Controller:
         self._options = dict(options or {})
         self._zones: Zones = zones or {}
         self._tick_s = tick_s
-        self._slots_per_worker = slots_per_worker
         self._taken_at_s: float | None = None
-        self._recent = KeptRows(self.profile.objective, tick_s=tick_s)
+        self._rows = QueueRows(self.profile.queues[0])
+        self._samples: deque[Seen] = deque(maxlen=SAMPLES_KEPT)
+        self._dispatch = Dispatch()
         self._counted = RowWriter(self.profile.queues[0])
         self._behaviour = measured = behaviour or Behaviour()
         known_s = of_late_s(measured)
-        self._start_up_s = start_up_s if known_s is None else known_s
+        self._template = Template(
+            name=self.profile.template,
+            content_hash="simulated",
+            slots=slots_per_worker,
+            start_up_s=start_up_s if known_s is None else known_s,
+            start_up_p95_s=None if measured.start_up is None else measured.start_up.p95_s,
+            start_up_cpu_s=measured.start_up_cpu_s,
+            exit_s=None if measured.exit is None else mean_s(measured.exit),
+        )
         self._host_cores = host_cores
-        self._start_up_p95_s = None if measured.start_up is None else measured.start_up.p95_s
-        self._exit_s = None if measured.exit is None else mean_s(measured.exit)
         self._lag_s = 0.0 if behaviour is None else LAG_S
         self._ceiling_workers = ceiling_workers(self.profile)
         self._recall = Recall()
         self._weeks = Weeks() if recalls_weeks else None
-        self._exposed_s = exposed_s(
-            PoolView(profile=self.profile, queues=(), start_up_s=self._start_up_s, tick_s=tick_s, lag_s=self._lag_s)
+        first = PoolView(
+            profile=self.profile, queues=(), start_up_s=self._template.start_up_s, tick_s=tick_s, lag_s=self._lag_s
         )
+        self._is_exposed = exposed_s(first) > 0
         self._memory = Memory()
         self._standing: tuple[int, Decision] | None = None
         """The decision of a pool in which nothing happens, and its workers; ``None`` while it could change."""
@@ -102,7 +116,8 @@ class Controller:
         before = self._memory
         at_s = observation.at_s if now_s is None else now_s
         view = self._view(observation, now_s=at_s)
-        self._recent.learn(view, at_s=observation.at_s, now_s=at_s)
+        self._samples.append(seen_of(view, at_s=observation.at_s))
+        self._dispatch = with_samples(self._dispatch, self._samples, self._rows.eventful, now_s=at_s)
         decision, memory = decide(view, before, now_s=at_s, strategies=self._strategies)
         self._memory, self._last = memory, (view, before, decision, memory)
         stands = _is_quiet(observation) and self._is_still()
@@ -133,11 +148,13 @@ class Controller:
     def _is_still(self) -> bool:
         """Whether deciding again would say the same until something happens: no window, state, limit or clock moves."""
         strategy, outcome = self._strategies[self.profile.strategy], self.outcome
-        return outcome is not None and self._recent.is_empty and is_lasting(outcome, strategy=strategy)
+        return outcome is not None and not self._rows.eventful and is_lasting(outcome, strategy=strategy)
 
     def _take(self, seen: Observation) -> None:
-        self._recent.take(self._rows_of_counts(seen) if seen.rows is None else seen.rows)
-        if self._exposed_s > 0:  # nobody else asks what was
+        for row in self._rows_of_counts(seen) if seen.rows is None else seen.rows:
+            self._rows.take(row)
+        self._rows.forget(now_s=self._rows.newest_s)
+        if self._is_exposed:  # nobody else asks what was
             fresh_jobs = seen.arrived - seen.retried
             self._recall.take(fresh_jobs, at_s=seen.at_s)
             if self._weeks is not None:
@@ -153,55 +170,53 @@ class Controller:
     def _view(self, seen: Observation, *, now_s: float) -> PoolView:
         if seen.at_s != self._taken_at_s:
             self._take(seen)
-        measured = self._behaviour
-        queue = self._recent.metrics(self.profile.queues[0], now_s=now_s)
+        template, queue = (
+            self._template,
+            self._rows.metrics(now_s=now_s, objective=self.profile.objective, tick_s=self._tick_s),
+        )
         if seen.delayed:
             queue = copied(queue, delayed=seen.delayed, delayed_jobs=sum(each.jobs for each in seen.delayed))
-        past = self._recalled(seen, queue)
-        return PoolView(
-            profile=self.profile,
-            queues=(queue,),
-            slots_per_worker=self._slots_per_worker,
-            start_up_s=self._start_up_s if seen.start_up_s is None else seen.start_up_s,
-            start_up_p95_s=self._start_up_p95_s if seen.start_up_p95_s is None else seen.start_up_p95_s,
-            start_up_cpu_s=measured.start_up_cpu_s,
+        if seen.start_up_s is not None:
+            template = copied(template, start_up_s=seen.start_up_s)
+        if seen.start_up_p95_s is not None:
+            template = copied(template, start_up_p95_s=seen.start_up_p95_s)
+        view = view_of(
+            self.profile,
+            (queue,),
+            template=template,
+            present=WorkersAtInstant(
+                running_workers=seen.busy + seen.idle, starting_workers=seen.starting, taken_jobs=seen.taken
+            ),
+            activity=WorkerEvidence(idle_workers=seen.idle, busy_workers=seen.busy, uncounted_workers=seen.busy),
+            leaving_workers=seen.leaving,
+            now_s=now_s,
             host_cores=self._host_cores,
-            exit_s=self._exit_s,
             dispatch_overhead_s=self._overhead_s(seen),
             capacity_workers=self._ceiling_workers if seen.capacity_workers is None else seen.capacity_workers,
             assigned_workers=seen.workers,
-            running_workers=seen.busy + seen.idle,
-            starting_workers=seen.starting,
-            busy_workers=seen.busy,
-            leaving_workers=seen.leaving,
-            taken_jobs=seen.taken,
-            recalled_jobs=past.jobs,
-            recalled_weeks=past.weeks,
             worker_hours_today=0.0,
             zones=self._zones,
             options=self._options,
             tick_s=self._tick_s,
             lag_s=self._lag_s,
         )
+        return with_past(view, {queue.queue: self._past(seen)}, now_s=seen.at_s) if self._is_exposed else view
 
     def _overhead_s(self, seen: Observation) -> float | None:
         """What the observation reports, else what was measured before, else what the counts show by now."""
         if seen.dispatch_overhead_s is not None:
             return seen.dispatch_overhead_s
         known_s = self._behaviour.dispatch_overhead_s
-        return self._recent.dispatch_overhead_s if known_s is None else known_s
+        return self._dispatch.overhead_s if known_s is None else known_s
 
-    def _recalled(self, seen: Observation, queue: QueueMetrics) -> Recalled:
-        """What weeks or earlier days predict, where the pool is exposed: nobody else asks."""
-        ahead_s = self._exposed_s
-        if ahead_s == 0:
-            return Recalled()
+    def _past(self, seen: Observation) -> PastArrivals:
         season = None if self._weeks is None else self._weeks.season
-        if season is None or not season.is_better:
-            return Recalled(jobs=self._recall.jobs(now_s=seen.at_s, ahead_s=ahead_s))
-        arrived_jobs = self._recall.arrived_jobs(now_s=seen.at_s)
-        member = Member(season=season, arrived_jobs=arrived_jobs, rate_per_s=queue.fresh_rate_per_s or 0.0)
-        return recalled([member], by_days=None, now_s=seen.at_s, ahead_s=ahead_s, tick_s=self._tick_s)
+        return PastArrivals(
+            arrived_jobs=self._recall.arrived_jobs(now_s=seen.at_s),
+            season=season if season is not None and season.is_better else None,
+            jobs=self._recall.by_minute,
+            since=self._recall.since,
+        )
 
 
 def ceiling_workers(profile: Profile) -> int:

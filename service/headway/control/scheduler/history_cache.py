@@ -1,12 +1,11 @@
 """What the past predicts for exposed pools: the weeks of a queue where they are believed, else minutes of days."""
 
 import logging
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from headway.scaling.history.daily import DAILY_DAYS, DAY_MINUTES, minute_of, minutes_ahead, recalled_jobs
-from headway.scaling.history.weekly import Member, Recalled, Season, recalled
-from headway.scaling.model import QueueMetrics
+from headway.scaling.history.daily import DAILY_DAYS, DAY_MINUTES, minute_of, minutes_ahead
+from headway.scaling.history.weekly import Season
+from headway.scaling.reading.gathered_view import PastArrivals
 from headway.store.engine import Engine, transaction
 from headway.store.metrics.arrival_history import MinuteCounts, read_minutes
 from headway.store.metrics.seasons import Stored, read_seasons
@@ -57,37 +56,12 @@ class HistoryCache:
                 log.warning("season not used, earlier days are: queue=%s reason=%s", queue, why)
         self._unfit = stored.unfit
 
-    def recalled(
-        self,
-        queues: Sequence[QueueMetrics],
-        *,
-        arrived_jobs: Mapping[str, int],
-        now_s: float,
-        ahead_s: float,
-        tick_s: float,
-    ) -> Recalled:
-        """What the past brought the pool of ``queues`` beyond the ``arrived_jobs`` of this minute, by queue.
-
-        Nothing while nobody has read it, or until a whole day of any member is known.
-        """
-        members = [
-            Member(
-                season=self._seasons[queue.queue],
-                arrived_jobs=arrived_jobs[queue.queue],
-                rate_per_s=queue.fresh_rate_per_s or 0.0,
-            )
-            for queue in queues
-            if queue.queue in self._seasons
-        ]
-        others = [queue.queue for queue in queues if queue.queue not in self._seasons]
-        arrived = sum(arrived_jobs[queue] for queue in others)
-        by_days = self._by_days(others, arrived_jobs=arrived, now_s=now_s, ahead_s=ahead_s)
-        return recalled(members, by_days=by_days, now_s=now_s, ahead_s=ahead_s, tick_s=tick_s)
-
-    def _by_days(self, queues: Sequence[str], *, arrived_jobs: int, now_s: float, ahead_s: float) -> int | None:
-        known = [self._counts[queue] for queue in queues if queue in self._counts]
-        jobs = Counter({minute_of(now_s): arrived_jobs})
-        for counts in known:
-            jobs.update(counts.jobs)
-        since = min((counts.since for counts in known), default=None)
-        return recalled_jobs(jobs, since=since, now_s=now_s, ahead_s=ahead_s)
+    def past(self, queue: str, *, arrived_jobs: int) -> PastArrivals:
+        """What is remembered of ``queue``, which has had ``arrived_jobs`` in this minute."""
+        counts = self._counts.get(queue)
+        return PastArrivals(
+            arrived_jobs=arrived_jobs,
+            season=self._seasons.get(queue),
+            jobs={} if counts is None else counts.jobs,
+            since=None if counts is None else counts.since,
+        )

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 
 from headway.control.scheduler.bucket_cache import BucketCache
@@ -16,7 +15,6 @@ from headway.scaling.history.daily import minute_of
 from headway.scaling.metrics.newest_sample import (
     LISTED_WITHIN_S,
     listed_workers,
-    useful_workers,
     with_newest,
     with_unlisted_workers,
 )
@@ -26,9 +24,8 @@ from headway.scaling.model import ActivitySource, HostState, Mode, QueueMetrics,
 from headway.scaling.placement.host_capacity import is_open
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.profile import Profile
-from headway.scaling.reading.jobs_beyond_slots import with_reserved_beyond_slots
+from headway.scaling.reading.gathered_view import view_of, with_past
 from headway.scaling.reading.pool_times import LAG_S, exposed_members, exposed_s
-from headway.scaling.reading.sample_age import is_seen
 from headway.scaling.reading.suspensions import suspension_of
 from headway.scaling.view import PoolView
 from headway.store.pools.evaluation_io import Gathered
@@ -75,55 +72,41 @@ class ViewBuilder:
 
     def of(self, profile: Profile) -> PoolView:
         """The view of the pool of ``profile``."""
-        pool, direct = profile.pool, self._gathered.direct
-        facts = self._templates.get(profile.template, UNREPORTED)
+        pool, samples = profile.pool, self._gathered.direct
+        template = self._templates.get(profile.template, UNREPORTED)
         queues = self._queues(profile)
-        present, is_running_known = self._present(profile, queues, slots_per_worker=facts.slots)
-        running_workers = present.running_workers
-        evidence = self._evidence(profile, queues, running_workers=running_workers)
-        slots_at_work = facts.slots * self._workers_at_work(profile, present, evidence)
-        # Where the source of a queue does not count the jobs in flight, what is known of workers stands in for it.
-        is_uncounted = any(is_seen(queue) and queue.in_flight_jobs is None for queue in queues)
-        view = PoolView(
-            profile=profile,
-            queues=with_reserved_beyond_slots(queues, direct, slots=slots_at_work),
-            direct=tuple(direct[queue] for queue in profile.queues if queue in direct),
-            slots_per_worker=facts.slots,
-            queue_order=facts.queue_order,
-            strict_queues=facts.strict_queues,
-            start_up_s=facts.start_up_s,
-            start_up_p95_s=facts.start_up_p95_s,
-            start_up_cpu_s=facts.start_up_cpu_s,
+        present, is_running_known = self._present(profile, queues, slots_per_worker=template.slots)
+        view = view_of(
+            profile,
+            queues,
+            template=template,
+            present=present,
+            activity=self._evidence(profile, queues, running_workers=present.running_workers),
+            samples=samples,
+            unknown_workers=self._unknown[pool],
+            leaving_workers=self._leaving_of(profile),
+            now_s=self._now_s,
             host_cores=self._cores.get(profile.template),
-            exit_s=facts.exit_s,
-            leaves_due_jobs=facts.leaves_due_jobs,
             dispatch_overhead_s=self._learning.overhead_s(pool),
             capacity_workers=self._capacity(profile),
             assigned_workers=self._assigned[pool],
-            running_workers=running_workers,
             is_running_known=is_running_known,
-            busy_workers=evidence.may_be_busy_workers if is_uncounted else None,
-            busy_slots=min(evidence.most_slots(facts.slots), running_workers * facts.slots) if is_uncounted else None,
-            certain_jobs=evidence.certain_jobs,
-            slots_at_work=slots_at_work,
-            idle_workers=evidence.idle_workers,
-            # A recommendation asks nobody to leave.
-            unknown_activity_workers=0 if profile.mode is Mode.RECOMMEND else evidence.unknown_workers,
-            starting_workers=present.starting_workers,
-            taken_jobs=present.taken_jobs,
             do_workers_report=self._do_workers_report(profile),
-            unknown_workers=self._unknown[pool],
-            leaving_workers=self._leaving_of(profile),
             suspension=self._suspension(profile),
-            useful_workers=useful_workers(profile.queues, direct, now_s=self._now_s),
             start_failure=self._workers.start_failure(pool),
             is_failing=self._is_anything_failing and self._rooms.does_fail(self._kind(profile)),
             lag_s=LAG_S,
             worker_hours_today=self._gathered.worker_hours_today.get(pool),
             zones=zones_of(profile) if profile.schedules or profile.budget_per_day is not None else {},
         )
-        ahead_s = exposed_s(view)
-        return view if ahead_s == 0 else self._with_past(view, ahead_s)
+        minute_s = minute_of(self._now_s) * MINUTE_S
+        past = {
+            queue.queue: self._earlier.past(
+                queue.queue, arrived_jobs=self._recent.arrived_jobs(queue.queue, from_s=minute_s)
+            )
+            for queue in exposed_members(view)
+        }
+        return with_past(view, past, now_s=self._now_s) if past else view
 
     def _queues(self, profile: Profile) -> Sequence[QueueMetrics]:
         """The member queues by their newest samples, with the jobs of workers that their broker does not list yet."""
@@ -155,16 +138,6 @@ class ViewBuilder:
             slots_per_worker=slots_per_worker,
         )
         return self._listed(profile, present) if profile.mode is Mode.RECOMMEND else (present, True)
-
-    def _workers_at_work(self, profile: Profile, present: WorkersAtInstant, evidence: WorkerEvidence) -> int:
-        """Workers that may have had jobs at the sample, on all hosts, and all that the broker lists; 0: not known.
-
-        Those that are known to be idle have none, where others have more than slots, nor had those that start.
-        """
-        there = present.running_workers + self._unknown[profile.pool] + self._leaving_of(profile)
-        listed = listed_workers(profile.queues, self._gathered.direct, now_s=self._now_s)
-        at_work = max(there, listed or 0) - (evidence.idle_workers or 0)
-        return max(1, at_work) if there or listed else 0
 
     def _suspension(self, profile: Profile) -> Suspension | None:
         """What keeps all workers of the pool from taking jobs, by the fresh word of its broker and of its workers."""
@@ -229,18 +202,6 @@ class ViewBuilder:
         """For how long from now the pool of ``profile`` is exposed; often 0."""
         start_up_s = self._templates.get(profile.template, UNREPORTED).start_up_s
         return exposed_s(PoolView(profile=profile, queues=(), start_up_s=start_up_s, lag_s=LAG_S))
-
-    def _with_past(self, view: PoolView, ahead_s: float) -> PoolView:
-        minute_s = minute_of(self._now_s) * MINUTE_S
-        queues = exposed_members(view)
-        past = self._earlier.recalled(
-            queues,
-            arrived_jobs={queue.queue: self._recent.arrived_jobs(queue.queue, from_s=minute_s) for queue in queues},
-            now_s=self._now_s,
-            ahead_s=ahead_s,
-            tick_s=view.tick_s,
-        )
-        return replace(view, recalled_jobs=past.jobs, recalled_weeks=past.weeks)
 
     @cached_property
     def _leaving(self) -> Counter[str]:

@@ -42,28 +42,26 @@ class Recall:
     """Arrivals of one queue by minute of the clock, for a week."""
 
     def __init__(self) -> None:
-        self._jobs: dict[int, int] = {}
-        self._first: int | None = None
+        self.by_minute: dict[int, int] = {}
+        """Minute -> arrivals. A minute that is not among them had none."""
+        self.since: int | None = None
+        """The first minute that is known."""
         self._newest: int | None = None
 
     def take(self, jobs: int, *, at_s: float) -> None:
         """Count ``jobs`` that arrived up to ``at_s``."""
         minute = ended_minute(at_s)
-        if self._first is None:
-            self._first = minute
+        if self.since is None:
+            self.since = minute
         if jobs:
-            self._jobs[minute] = self._jobs.get(minute, 0) + jobs
+            self.by_minute[minute] = self.by_minute.get(minute, 0) + jobs
         if minute != self._newest:
             self._newest = minute
-            self._jobs.pop(minute - DAILY_DAYS * DAY_MINUTES - 1, None)
-
-    def jobs(self, *, now_s: float, ahead_s: float) -> int | None:
-        """``recalled_jobs`` of what was taken."""
-        return recalled_jobs(self._jobs, since=self._first, now_s=now_s, ahead_s=ahead_s)
+            self.by_minute.pop(minute - DAILY_DAYS * DAY_MINUTES - 1, None)
 
     def arrived_jobs(self, *, now_s: float) -> int:
         """What the minute that runs at ``now_s`` has brought so far."""
-        return self._jobs.get(minute_of(now_s), 0)
+        return self.by_minute.get(minute_of(now_s), 0)
 
 
 def ended_minute(at_s: float) -> int:
