@@ -54,7 +54,7 @@ def test_forgetting_keeps_the_newest_sample_so_that_its_age_is_known() -> None:
     assert metrics(recent, now_s=10.0 + 2 * CACHED_S).sampled_at_s == 11.0
 
 
-def test_waits_are_kept_for_as_long_as_the_objective_looks_back() -> None:
+def test_waits_are_kept_for_the_window_of_the_objective() -> None:
     recent, objective = BucketCache(), Objective(window_s=900.0)
     recent.take([row(0.0, started_jobs=1, pickup_sketch={7: 1})], revision=1)
     measured = metrics(recent, now_s=10.0, objective=objective).pickup_objective_s
