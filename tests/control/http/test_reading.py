@@ -11,9 +11,8 @@ from control.http.conftest import NOW_S
 from control.http.values import BATCH, decision
 from headway.control.http.middleware import TELEMETRY_BYTES_MAX
 from headway.control.http.overview import overview_builder
-from headway.control.scheduler.bucket_cache import RATE_WINDOW_S
 from headway.errors import Overloaded
-from headway.scaling.measure import sketch_index
+from headway.scaling.measure import RATE_WINDOW_S, sketch_index
 from headway.scaling.metrics.behaviour import Behaviour, Spread, behaviour_from_mapping
 from headway.scaling.metrics.prediction_error import PredictionError
 from headway.scaling.model import Objective
