@@ -1,26 +1,16 @@
 """How the agent's main thread waits: what workers report meanwhile is read, and ends the wait for nobody."""
 
 import time
-from collections.abc import Callable, Collection
-from typing import Protocol
+from collections.abc import Callable
 
+from headway.agent.reporting.reporters import Reporters
 from headway.agent.system.wake_pipe import WakePipe
 
 READS_GAP_S = 0.1  # from one reading to the next: at 500 jobs/s, 40 KB of the 64 that a pipe holds
 
 
-class Readable(Protocol):
-    """What reads the pipes of workers."""
-
-    def watchable(self) -> frozenset[int]:
-        """File descriptors that are readable when a worker has reported something."""
-
-    def read(self, fds: Collection[int]) -> bool:
-        """Take what came through these. Returns whether that was all."""
-
-
 def wait_reading(
-    wakes: WakePipe, reports: Readable, seconds: float, *, fds: Callable[[], frozenset[int]] = frozenset
+    wakes: WakePipe, reporters: Reporters, seconds: float, *, fds: Callable[[], frozenset[int]] = frozenset
 ) -> None:
     """Return after ``seconds``, or when something else happens than that a worker reports.
 
@@ -31,10 +21,10 @@ def wait_reading(
     while True:
         now_s = time.monotonic()
         is_watching = now_s >= reads_from_s
-        reported = reports.watchable() if is_watching else frozenset()
+        reported = reporters.watchable() if is_watching else frozenset()
         readable = wakes.wait((ends_s if is_watching else min(ends_s, reads_from_s)) - now_s, fds() | reported)
         if readable - reported or time.monotonic() >= ends_s:
             return
         if readable:
-            reports.read(readable)
+            reporters.read(readable)
             reads_from_s = time.monotonic() + READS_GAP_S

@@ -51,11 +51,6 @@ class ManagedWorker:
         """Where it is in its life."""
         return self.record.life.state
 
-    @property
-    def is_late_to_end(self) -> bool:
-        """Whether it failed to get ready, was asked to stop for that, and has not ended."""
-        return self.process is not None and self.state is WorkerState.DRAINING and self.record.life.has_failed
-
     def may_leave(self, *, now_s: float) -> bool:
         """Whether something may have stayed that it started, though it ended well: it is a wrapper, or hardly began."""
         is_young = now_s - self.record.life.started_at_s < CRASH_WITHIN_S

@@ -6,6 +6,7 @@ from headway.agent.system import gpus
 from headway.agent.workers.ends.orphans import OrphanProcesses
 from headway.agent.workers.unrecorded_processes import UnrecordedWorkers
 from headway.agent.workers.worker_table import WorkerTable
+from headway.scaling.model import WorkerState
 
 
 @dataclass(slots=True)
@@ -23,7 +24,8 @@ class Occupancy:
 
         They failed to get ready and have not ended, or are what a worker has left that nobody had asked to stop.
         """
-        late = (worker.record.worker_id for worker in self.table if worker.is_late_to_end)
+        living = [worker.record for worker in self.table if worker.process is not None]
+        late = [each.worker_id for each in living if each.life.state is WorkerState.DRAINING and each.life.has_failed]
         return self.remains.keeping_places() | frozenset(late)
 
     def free_gpus(self) -> tuple[int, ...]:
