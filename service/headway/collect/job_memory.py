@@ -60,6 +60,11 @@ class JobMemory:
         ended = self._ended.get(job_id)
         return ended.reported if ended else None
 
+    @property
+    def has_unended(self) -> bool:
+        """Whether a job was reported that waits or runs."""
+        return bool(self.waiting or self._running)
+
     def running(self) -> Iterator[str]:
         """The jobs that were reported as running."""
         yield from self._running

@@ -95,13 +95,10 @@ class QueueCommands:
         """Asks in the direction in which jobs move. Of an empty list or registry there is no key, so one is enough."""
         finished, failed = spans.endings(ends.finished), spans.endings(ends.failed)
         in_finished, in_failed = self._ends
-        packed = [self._jobs if is_whole else self._is_there]
-        for each in finished:
-            packed += (in_finished, each)
+        packed = [self._jobs if is_whole else self._is_there, in_finished, in_finished.join(finished)]
         if is_sampled:
             packed.append(self._samples[0])
-        for each in failed:
-            packed += (in_failed, each)
+        packed += (in_failed, in_failed.join(failed))
         if is_sampled:
             packed.append(self._samples[1])
         count = (JOB_COMMANDS if is_whole else 1) + len(finished) + len(failed) + (2 if is_sampled else 0)

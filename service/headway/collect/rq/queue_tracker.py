@@ -19,7 +19,7 @@ from headway.collect.job_lifecycle import (
 from headway.collect.job_memory import JobMemory
 from headway.collect.rq.ended_jobs import EndedJobs
 from headway.collect.rq.queue_reading import Answers, QueueReading, RecordRequests
-from headway.collect.rq.scheduled_jobs import NOTHING_SCHEDULED, ScheduledComparison
+from headway.collect.rq.scheduled_jobs import ScheduledComparison
 from headway.collect.rq.shared_keys import SharedKeys
 from headway.connections import as_text
 from headway.scaling.model import JobEvent, QueueSample
@@ -199,20 +199,18 @@ class TrackedQueue:
     @property
     def is_at_rest(self) -> bool:
         """Whether no job is remembered that may do anything: of an empty reading, nothing is new."""
-        return not (self._behind or self.jobs.waiting or any(self.jobs.running()))
+        return not (self._behind or self._edge_s or self._scheduled.due_s or self.jobs.has_unended)
 
     def rest(self, *, at_s: float) -> None:
         """What ``take`` does with an empty reading of a queue that is at rest."""
         self.finished.read_all(at_s)
         self.failed.read_all(at_s)
         self.jobs.trim(ends_read_until_s=at_s)
-        self._edge_s = {}
-        self._scheduled.note(NOTHING_SCHEDULED)
 
     def is_left(self, reading: QueueReading) -> bool:
         """Whether there is a job of the queue, or one was reported whose end was not. After ``take``."""
         is_there = reading.waiting_jobs or reading.in_flight_jobs or reading.scheduled_jobs
-        return bool(is_there or self.jobs.waiting or any(self.jobs.running()))
+        return bool(is_there or self.jobs.has_unended)
 
     def _news(
         self,

@@ -86,32 +86,32 @@ def scheduled_from(replies: Sequence[Any], *, at_s: float, scheduled_jobs: int, 
 class ScheduledComparison:
     """The first scheduled jobs of one queue, as they were at the last poll."""
 
-    __slots__ = ("_due_s",)
+    __slots__ = ("due_s",)
 
     def __init__(self) -> None:
-        self._due_s: dict[str, float] = {}
+        self.due_s: dict[str, float] = {}
 
     def changed(self, scheduled: ScheduledJobs) -> list[str]:
         """Jobs that are new among the first, have another time, or may have gone behind all that are compared."""
         now_s = scheduled.first_due_s
-        new = [job for job, due_s in now_s.items() if self._due_s.get(job) != due_s]
+        new = [job for job, due_s in now_s.items() if self.due_s.get(job) != due_s]
         if scheduled.is_whole:
             return new
         # One that was due after the last of them is still there, though others are due before.
         last_s = max(now_s.values())
-        return new + [job for job, due_s in self._due_s.items() if due_s < last_s and job not in now_s]
+        return new + [job for job, due_s in self.due_s.items() if due_s < last_s and job not in now_s]
 
     def note(self, scheduled: ScheduledJobs, *, unread: Container[str] = ()) -> None:
         """Compare with ``scheduled`` from now on; ``unread`` are jobs whose records were not read: they stay new."""
-        self._due_s = {job: due_s for job, due_s in scheduled.first_due_s.items() if job not in unread}
+        self.due_s = {job: due_s for job, due_s in scheduled.first_due_s.items() if job not in unread}
 
     def to_state(self) -> dict[str, float]:
         """What ``from_state`` makes an equal of this from; JSON can carry it."""
-        return self._due_s
+        return self.due_s
 
     @classmethod
     def from_state(cls, state: Any) -> "ScheduledComparison":
         """The jobs as they were at the last poll."""
         self = cls()
-        self._due_s = dict(state)
+        self.due_s = dict(state)
         return self
