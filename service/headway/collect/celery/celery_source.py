@@ -14,6 +14,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -41,7 +42,6 @@ from headway.scaling.model import BrokerPoll, PolledQueue, QueueSample, due_by_e
 TAKEN, TAKEN_INDEX = "unacked", "unacked_index"
 HEAD_JOBS = 20  # of those that are next in a list, the ones that were put back show how old they are
 HEADS_CHARS_MAX = 2_000_000  # a poll, of all lists; one message of each list is read in any case
-NOTHING_HELD = HeldOfQueue()
 ASKED_TOGETHER = 50
 
 log = logging.getLogger(__name__)
@@ -185,9 +185,9 @@ class CelerySource:
         self._held.take(envelopes, self._heads)
         # Of several lists any may be taken from. Where one may hold what was there before, nothing is known.
         self._heads = {
-            queue: min((each.after_s for each in count.oldest if each.after_s is not None), default=at_s)
+            queue: min(after_s, default=at_s)
             for queue, count in counts.items()
-            if all(each.after_s is not None for each in count.oldest)
+            if (after_s := _after_s(count.oldest)) is not None
         }
         return Reading(
             at_s=at_s,
@@ -227,7 +227,7 @@ class CelerySource:
         for queue, of_queue in lengths.items():
             waiting_jobs = sum(of_queue.values())
             if waiting_jobs or queue in held or not is_all_known:
-                found = new[queue] if queue not in late else NewJobs(is_complete=False)
+                found = new.get(queue, NewJobs()) if queue not in late else NewJobs(is_complete=False)
                 rows.append(
                     PolledQueue(
                         queue=self._connection.queue(queue),
@@ -388,21 +388,23 @@ class CelerySource:
         # A heartbeat does not say which queues its worker serves: of several, nobody knows.
         running = self._running(held, counts, at_s) if is_only else None
         listed = self._heartbeats.listed_workers if is_only and self._heartbeats.is_whole(at_s) else None
-        is_fresh, is_read = self._heartbeats.are_fresh(at_s), self._is_held_read()
+        taken_of = partial(
+            taken_jobs,
+            running_jobs=running,
+            known=self._acknowledgements,
+            is_only=is_only,
+            is_fresh=self._heartbeats.are_fresh(at_s),
+            is_read=self._is_held_read(),
+        )
+        nothing_held, nothing_taken = HeldOfQueue(), taken_of(0, undated_jobs=0)
         for queue, count in counts.items():
             if count.is_whole == (queue in self._partly_read):
                 self._note_reading(queue, count)
-            of_queue = held.get(queue, NOTHING_HELD)
-            count.due_s += of_queue.due_later_s
-            taken = taken_jobs(
-                len(of_queue.due),
-                running,
-                self._acknowledgements,
-                undated_jobs=of_queue.undated_jobs,
-                is_only=is_only,
-                is_fresh=is_fresh,
-                is_read=is_read,
-            )
+            of_queue, taken = nothing_held, nothing_taken
+            if queue in held:
+                of_queue = held[queue]
+                count.due_s += of_queue.due_later_s
+                taken = taken_of(len(of_queue.due), undated_jobs=of_queue.undated_jobs)
             yield self._sample(queue, count, of_queue, taken, listed_workers=listed, at_s=at_s)
 
     def _note_reading(self, queue: str, count: _QueueCount) -> None:
@@ -454,11 +456,11 @@ class CelerySource:
         oldest, due = count.oldest, held.due
         if taken.reserved_jobs:
             oldest += tuple(due[len(due) - taken.reserved_jobs :])  # who was taken first runs first
-        is_known = count.is_age_known and all(each.after_s is not None for each in oldest)
+        after_s = _after_s(oldest)
+        is_known = count.is_age_known and after_s is not None
         # Those that may wait have been taken before any that waits in a list, which at least shows its own age.
         is_known = is_known and (bool(oldest) or not self._may_wait(held, taken))
-        age_s = max((at_s - each.until_s for each in oldest), default=0.0)
-        bound_s = max((at_s - each.after_s for each in oldest if each.after_s is not None), default=0.0)
+        age_s = max([0.0, *(at_s - each.until_s for each in oldest)])
         is_counted = count.is_whole and queue not in self._lists.unread
         return QueueSample(
             queue=self._connection.queue(queue),
@@ -471,13 +473,19 @@ class CelerySource:
             delayed_jobs=len(count.due_s) if is_counted and self._is_held_read() and not held.undated_jobs else None,
             due=due_by_edges(sorted(count.due_s), at_s=at_s) if count.due_s else (),
             reserved_jobs=taken.reserved_jobs,
-            oldest_age_s=max(0.0, age_s) if is_known else None,
-            oldest_age_max_s=max(0.0, age_s, bound_s) if is_known and oldest else None,
+            oldest_age_s=age_s if is_known else None,
+            oldest_age_max_s=max(age_s, at_s - min(after_s)) if is_known and after_s else None,
             reports_arrivals=False,
             reports_starts=False,
             reports_ends=False,
             listed_workers=listed_workers,
         )
+
+
+def _after_s(oldest: Sequence[Entered]) -> list[float] | None:
+    """After when each of ``oldest`` entered; ``None`` where that is not known of one."""
+    after_s = [each.after_s for each in oldest if each.after_s is not None]
+    return after_s if len(after_s) == len(oldest) else None
 
 
 def _place(key: str, mark: str) -> Prepared:

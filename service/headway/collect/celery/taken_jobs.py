@@ -16,10 +16,10 @@ class TakenJobs:
 
 def taken_jobs(
     held_jobs: int,
-    running_jobs: int | None,
-    known: Acknowledgements,
     *,
     undated_jobs: int,
+    running_jobs: int | None,
+    known: Acknowledgements,
     is_only: bool,
     is_fresh: bool,
     is_read: bool,
@@ -31,9 +31,9 @@ def taken_jobs(
 
     Args:
         held_jobs: those of its jobs that workers hold, and that are due.
+        undated_jobs: beside these, those of which nobody knows whether they are due, and so whether any of them runs.
         running_jobs: those that run by the heartbeats; ``None``: not known.
         known: how workers acknowledge.
-        undated_jobs: beside these, those of which nobody knows whether they are due, and so whether any of them runs.
         is_only: whether it is the only queue of its broker.
         is_fresh: whether no heartbeat is overdue.
         is_read: whether each message that workers hold was read, so that ``held_jobs`` are all.

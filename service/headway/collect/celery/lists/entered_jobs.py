@@ -146,7 +146,7 @@ class EnteredJobs:
         return found.standing_jobs()
 
     def read(self, lengths: Mapping[str, Mapping[str, int]], ends: Mapping[str, ListEnds]) -> dict[str, NewJobs]:
-        """What is new in each queue.
+        """What is new in each queue that has jobs.
 
         Args:
             lengths: queue -> list -> jobs in it; no list of an empty queue.
@@ -164,7 +164,7 @@ class EnteredJobs:
             each.compare(ends[key], pushed=pushed, length=asked.get(key, 0))
         self._drop_replaced()
         self._read_older(room)
-        return {queue: self._of_queue(of_queue, names) for queue, of_queue in lengths.items()}
+        return {queue: self._of_queue(of_queue, names) for queue, of_queue in lengths.items() if of_queue}
 
     def _read_newer(self, ends: Mapping[str, ListEnds], room: Room) -> tuple[dict[str, NewerTurn], dict[str, _Names]]:
         left = [NAMED_MAX]
