@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from operator import attrgetter
 
 from headway.scaling.model import QueueSample, WorkerActivity
 
@@ -9,6 +10,10 @@ HEARTBEAT_S = 4.0  # with a poll, one metric bucket: whatever is quiet is still 
 UNCHANGED_AGEING_S = 1.0  # while jobs wait, their age is a change although nothing moves
 UNCHANGED_LATELY_S = 2.0  # that a busy queue has become quiet is what lets its workers go: it is repeated sooner
 LATELY_S = 60.0
+
+_DEPTHS = ("waiting_jobs", "in_flight_jobs", "delayed_jobs", "waiting_min_jobs", "in_flight_min_jobs")
+_depths = attrgetter(*_DEPTHS)
+_facts = attrgetter(*_DEPTHS, "listed_workers", "suspension", "useful_workers")
 
 
 class ChangeFilter:
@@ -60,18 +65,9 @@ class ChangeFilter:
 
     def _is_news(self, sample: QueueSample) -> bool:
         known = self._samples.get(sample.queue)
-        if known is None or _depths(known) != _depths(sample) or _of_workers(known) != _of_workers(sample):
+        if known is None or _facts(known) != _facts(sample):
             return True
         passed_s = sample.at_s - known.at_s
         if sample.waiting_jobs is None or sample.waiting_jobs > 0:
             return passed_s >= UNCHANGED_AGEING_S
         return passed_s >= UNCHANGED_LATELY_S and sample.queue in self._changed_at_s
-
-
-def _of_workers(sample: QueueSample) -> tuple[object, ...]:
-    return sample.listed_workers, sample.suspension, sample.useful_workers
-
-
-def _depths(sample: QueueSample) -> tuple[int | None, ...]:
-    exact = sample.waiting_jobs, sample.in_flight_jobs, sample.delayed_jobs
-    return *exact, sample.waiting_min_jobs, sample.in_flight_min_jobs

@@ -163,7 +163,7 @@ def progress(
     if reported is None:
         attempt = _attempt(before, events, record, sighting)
         if not sighting.is_enqueued_reported:
-            events.append(replace(_event(sighting, EventKind.ENQUEUED, record.enqueued_at_s), attempt=attempt))
+            events.append(_event(sighting, EventKind.ENQUEUED, record.enqueued_at_s, attempt=attempt))
         reported = ReportedLife(
             stage=Stage.ENQUEUED,
             enqueued_at_s=record.enqueued_at_s,
@@ -193,7 +193,7 @@ def _left_meanwhile(
     )
     attempt = _attempt(before, events, then, sighting) if before or then.retries else None
     if has_run and not sighting.is_enqueued_reported:
-        events.append(replace(_event(sighting, EventKind.ENQUEUED, record.enqueued_at_s), attempt=attempt))
+        events.append(_event(sighting, EventKind.ENQUEUED, record.enqueued_at_s, attempt=attempt))
     return [*events, *moves], replace(
         life,
         stage=Stage.ENDED,
@@ -410,6 +410,7 @@ def _event(
     at_s: float,
     enqueued_at_s: float | None = None,
     started_at_s: float | None = None,
+    attempt: int | None = None,
 ) -> JobEvent:
     return JobEvent(
         queue=sighting.queue,
@@ -418,4 +419,5 @@ def _event(
         at_s=at_s,
         enqueued_at_s=enqueued_at_s,
         started_at_s=started_at_s,
+        attempt=attempt,
     )

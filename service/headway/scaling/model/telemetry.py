@@ -45,7 +45,9 @@ class JobEvent:
     """Another worker had it before, and put it back: ``received_at_s`` is of the worker that began it."""
 
     def __post_init__(self) -> None:
-        breaches = [f"{name} is empty" for name in ("queue", "job_id") if not getattr(self, name)]
+        breaches = [] if self.queue else ["queue is empty"]
+        if not self.job_id:
+            breaches.append("job_id is empty")
         if self.attempt is not None and self.attempt < 1:
             breaches.append(f"event of job {self.job_id!r}: attempt={self.attempt} is below 1, the first")
         if self.kind is EventKind.SAMPLE:
