@@ -97,7 +97,7 @@ def running(fleet: WorkerManager) -> None:
 def due(fleet: WorkerManager, *, workers: int) -> tuple[object, ...]:
     """What the agent would do for so many workers of the pool."""
     wanted = Assignment(pool="mail", host_id="h", template="py", base_workers=workers)
-    return reconcile(fleet.all_workers(), [wanted], upkeep=Upkeep(keeping_places=fleet.occupancy.keeping_places()))
+    return reconcile(fleet.all_workers(), [wanted], upkeep=Upkeep(keeping_places=fleet.keeping_places()))
 
 
 # --- asked to stop ---------------------------------------------------------------------------------------------------
@@ -449,7 +449,7 @@ def test_a_worker_that_had_a_reason_to_end_has_not_gone_to_the_background(
         reconcile_until(fleet, lambda: fleet.remains.workers())
         (left,) = fleet.remains.workers()
         assert left.goes_to_background is is_in_background
-        assert (left.worker_id in fleet.occupancy.keeping_places()) is is_in_background
+        assert (left.worker_id in fleet.keeping_places()) is is_in_background
         end_all([left.pid])
 
 

@@ -69,9 +69,9 @@ def test_what_was_left_is_found_also_where_it_overwrote_its_environment(stage: S
 
 def test_the_gpus_of_a_killed_worker_are_free_once_what_it_left_has_ended(stage: Stage) -> None:
     with killed(stage, gpus=1) as (fleet, pid):
-        assert fleet.occupancy.free_gpus() == ()
+        assert fleet.free_gpus() == ()
         os.kill(pid, signal.SIGKILL)
-        reconcile_until(fleet, lambda: fleet.occupancy.free_gpus() == (0,))
+        reconcile_until(fleet, lambda: fleet.free_gpus() == (0,))
 
 
 def test_what_a_draining_worker_leaves_has_no_longer_than_that_worker_had(stage: Stage) -> None:

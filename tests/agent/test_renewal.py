@@ -70,7 +70,7 @@ def test_each_worker_has_gpus_of_its_own_and_only_if_it_asks(stage: Stage) -> No
     with stage.fleet(template(name="torch", gpus=2), template(), gpus=4) as fleet:
         fleet.act([start(template="torch"), start(template="torch"), start()])
         assert [numbers_of(each.pid) for each in fleet.workers()] == ["0,1", "2,3", "7"]
-        assert fleet.occupancy.free_gpus() == ()
+        assert fleet.free_gpus() == ()
 
 
 def test_the_numbers_of_one_that_ended_are_free_again(stage: Stage) -> None:
@@ -79,7 +79,7 @@ def test_the_numbers_of_one_that_ended_are_free_again(stage: Stage) -> None:
         first, second = fleet.workers()
         os.kill(first.pid, signal.SIGKILL)
         reconcile_until(fleet, lambda: len(fleet.running()) == 1)
-        assert fleet.occupancy.free_gpus() == (0,)
+        assert fleet.free_gpus() == (0,)
         stage.clock.ahead_s += 11.0
         fleet.scan()
         fleet.act([start(template="torch")])
@@ -96,7 +96,7 @@ def test_the_next_agent_knows_whose_gpus_are_taken(stage: Stage, has_record: boo
         (stage.folder.root / "workers.json").unlink()
     with stage.fleet(template(name="torch", gpus=2), gpus=4) as fleet:
         assert [each.gpus for each in fleet.running()] == [(0, 1)]
-        assert fleet.occupancy.free_gpus() == (2, 3)
+        assert fleet.free_gpus() == (2, 3)
 
 
 @pytest.mark.parametrize("text", ["", "all", "0,", "GPU-8f2,1", "-1"])

@@ -229,7 +229,7 @@ class Agent:
             due if fleet.storage.allows_starts else surplus(workers, certain),
             workers,
             starting_max=starting_max(host_file.starting_max, cpu_cores=self._measures.capacity.cpu_cores),
-            free_gpus=len(fleet.occupancy.free_gpus()),
+            free_gpus=len(fleet.free_gpus()),
             gpus_of={name: template.gpus for name, template in host_file.templates.items()},
             uncounted=uncounted(host_file),
         )
@@ -247,11 +247,11 @@ class Agent:
                 workers=workers,
                 templates={template.name: template for template in self._measures.templates(host_file)},
                 capacity=self._measures.capacity,
-                free_gpus=len(fleet.occupancy.free_gpus()),
+                free_gpus=len(fleet.free_gpus()),
                 now_s=now_s,
             ),
             worn=self._recycling.worn(seen, host_file.templates, now_s=now_s),
-            keeping_places=fleet.occupancy.keeping_places(),
+            keeping_places=fleet.keeping_places(),
             spared=self._measures.inabilities.spared(now_s=now_s),
             awaited=fleet.reporters.awaited(),
         )
@@ -291,7 +291,7 @@ class Agent:
         fleet.output.bound(
             {each.worker_id: templates[each.template].log if each.template in templates else Log() for each in running}
         )
-        fleet.output.clear(fleet.occupancy.printing())
+        fleet.output.clear(fleet.printing())
 
     def _publish(self, fleet: WorkerManager, link: ControlSession, *, is_urgent: bool) -> None:
         workers = fleet.all_workers(self._measures.activity)

@@ -16,6 +16,7 @@ from headway.agent.desired_state import DesiredState
 from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.reporting.reporters import Reporters
 from headway.agent.state.state_dir import StateFolder
+from headway.agent.system import gpus
 from headway.agent.workers import worker_process
 from headway.agent.workers.crash_backoff import Backoff
 from headway.agent.workers.ends.cut_watch import CutWatch
@@ -25,7 +26,6 @@ from headway.agent.workers.ends.exit_log import ExitLog
 from headway.agent.workers.ends.orphans import OrphanProcesses
 from headway.agent.workers.journal import WorkerJournal
 from headway.agent.workers.managed_worker import LATER_S, ManagedWorker
-from headway.agent.workers.occupancy import Occupancy
 from headway.agent.workers.reaper import Reaper
 from headway.agent.workers.recovery import left_behind
 from headway.agent.workers.starts.spawner import Spawner
@@ -78,7 +78,6 @@ class WorkerManager:
         self.cuts = CutWatch(folder, boot_id=boot_id, clock=clock)
         self.remains = OrphanProcesses(agent_id, self.output, self.reporters, self.cuts)
         self.unrecorded = UnrecordedWorkers()
-        self.occupancy = Occupancy(self._table, self.remains, self.unrecorded, host_gpus=host_file.gpus)
 
         self.done_jobs = DoneJobs()
         self.suspended_starts = SuspendedStarts()
@@ -123,6 +122,25 @@ class WorkerManager:
         """The workers that have a process."""
         return tuple(held.record for held in self._table if held.process is not None)
 
+    def keeping_places(self) -> frozenset[str]:
+        """The ids of workers in whose place no other is started before they have ended.
+
+        They failed to get ready and have not ended, or are what a worker has left that nobody had asked to stop.
+        """
+        lives = ((record.worker_id, record.life) for record in self.running())
+        late = (key for key, life in lives if life.state is WorkerState.DRAINING and life.has_failed)
+        return self.remains.keeping_places() | frozenset(late)
+
+    def free_gpus(self) -> tuple[int, ...]:
+        """The numbers of the host's GPUs that no worker has, nor what one has left, nor what may be one."""
+        living = (record for record in self._table.records() if record.life.is_alive)
+        taken = [each.gpus for each in (*living, *self.remains.left, *self.unrecorded.found)]
+        return gpus.free(self._host_file.gpus, taken)
+
+    def printing(self) -> frozenset[str]:
+        """The ids of all that may still print."""
+        return frozenset(each.worker_id for each in (*self.running(), *self.unrecorded.found))
+
     def watchable(self) -> frozenset[int]:
         """File descriptors that become readable when a worker ends which is not this agent's child."""
         found = (held.process.pidfd for held in self._table if held.process is not None)
@@ -161,7 +179,6 @@ class WorkerManager:
     def use(self, host_file: HostFile) -> None:
         """Go by ``host_file`` from now on. Earlier failures do not count for what is started otherwise now."""
         self._host_file = host_file
-        self.occupancy.host_gpus = host_file.gpus
         self.reporters.doubts.forget()
         for held in self._table:
             is_other = held.go_by(host_file.templates.get(held.record.template))
@@ -206,7 +223,7 @@ class WorkerManager:
                     to_stop.append(held)
             else:
                 template = self._host_file.templates.get(action.template)
-                own_gpus = self.occupancy.free_gpus()
+                own_gpus = self.free_gpus()
                 fresh.append(self._spawner.place(action, template, own_gpus=own_gpus, now_s=now_s))
         self._request_stops(to_stop)
         to_spawn = [held for held in fresh if held.record.life.is_alive]
