@@ -31,8 +31,8 @@ def test_a_csv_is_read_as_it_is_with_gzip_or_from_a_spreadsheet(tmp_path: Path, 
 
 def test_columns_may_have_other_names_and_dates_become_seconds_from_the_start(tmp_path: Path) -> None:
     path = file(tmp_path, "id,took,enqueued_at\na,2,1800000000.5\nb,3,1800000004\n")
-    workload = read_trace(path, columns_of("enqueued_at, took"), name="news")
-    assert (workload.name, workload.begins_at_s) == ("news", 1_800_000_000.0)
+    workload = read_trace(path, columns_of("enqueued_at, took"))
+    assert (workload.name, workload.begins_at_s) == ("mail", 1_800_000_000.0)
     assert (list(workload.jobs.at_s), list(workload.jobs.service_s)) == ([0.5, 4.0], [2.0, 3.0])
 
 

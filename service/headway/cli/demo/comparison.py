@@ -4,7 +4,7 @@ A row a way, all queues together; each is named for what it is.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from headway.cli.demo.demo_report import QueueGoal, Run, in_time_fraction, rounded, worker_seconds
@@ -33,7 +33,6 @@ class Terms:
     """The peak is the most jobs that came within so long."""
     start_up_s: float = START_UP_GUESS_S
     """Of this run's workers, as their agent measured it; else a guess."""
-    keda: KedaSettings = field(default_factory=KedaSettings)
 
 
 def comparison(run: Run, terms: Terms) -> list[Row]:
@@ -49,7 +48,7 @@ def comparison(run: Run, terms: Terms) -> list[Row]:
     span = Span(begins_at_s=run.began_at_s, ends_at_s=run.ended_at_s)
     ways: dict[str, Callable[[QueueRun], Outcome]] = {
         "peak": lambda each: sized_for_peak(each, span, window_s=terms.peak_window_s),
-        "keda": lambda each: by_keda_rule(each, span, terms.keda, start_up_s=terms.start_up_s),
+        "keda": lambda each: by_keda_rule(each, span, KedaSettings(), start_up_s=terms.start_up_s),
         "best_fixed": lambda each: best_fixed(each, span),
     }
     rows = [

@@ -27,13 +27,13 @@ class OneLine(logging.Formatter):
         return "\n".join(f"  {printable(line)}" for line in super().formatException(error).split("\n"))
 
 
-def log_to_stderr(level: int = logging.INFO) -> None:
+def log_to_stderr() -> None:
     """Send this process's log to standard error."""
     formatter = OneLine("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
     formatter.converter = time.gmtime
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
-    logging.basicConfig(level=level, handlers=[handler])
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     # Python itself would write the message of an error that nobody caught as it is.
     sys.excepthook = _uncaught
     threading.excepthook = lambda thread: _uncaught(thread.exc_type, thread.exc_value, thread.exc_traceback)

@@ -49,7 +49,7 @@ def columns_of(text: str | None) -> Columns:
     return Columns(arrival=names[0], service=names[1])
 
 
-def read_trace(path: Path, columns: Columns, *, name: str | None = None) -> Workload:
+def read_trace(path: Path, columns: Columns) -> Workload:
     """The workload in the file at ``path``.
 
     Raises:
@@ -72,7 +72,7 @@ def read_trace(path: Path, columns: Columns, *, name: str | None = None) -> Work
     begins_at_s = float(math.floor(at_s[0])) if at_s[0] >= UNIX_S else 0.0
     if begins_at_s:
         at_s = array("d", (each - begins_at_s for each in at_s))
-    name = name or path.name.split(".")[0] or path.name
+    name = path.name.split(".")[0] or path.name
     return Workload(name=name, jobs=Jobs(at_s=at_s, service_s=service_s), begins_at_s=begins_at_s)
 
 

@@ -50,10 +50,10 @@ class Sources:
     """Why there may be more, a sentence each."""
 
 
-def read_sources(folder: Path, *, within_s: float = WITHIN_S) -> Sources:
+def read_sources(folder: Path) -> Sources:
     """The files below ``folder``, those nearest to it first, without tests and what others have written."""
     found = Sources()
-    left_bytes, until_s = BYTES_MAX, time.monotonic() + within_s
+    left_bytes, until_s = BYTES_MAX, time.monotonic() + WITHIN_S
     for path in _paths(folder):
         if len(found.files) >= FILES_MAX or left_bytes <= 0 or time.monotonic() > until_s:
             found.problems.append(
