@@ -1,6 +1,5 @@
 """`headway backtest`: recorded jobs of many pools, played under many candidate policies at once, on Spark."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -14,7 +13,7 @@ from headway.cli.backtesting.candidate_files import refuse_unfit
 from headway.cli.backtesting.history_source import past_of
 from headway.cli.backtesting.spark_runs import Bench, bench, rehearsed, rows_of
 from headway.cli.rehearse import shared_options as options
-from headway.cli.rehearse.figures import end, write
+from headway.cli.rehearse.figures import end
 from headway.cli.rehearse.rehearsal_table import SPREADS_SHOWN, phases_text, start_up_text
 from headway.cli.rehearse.rehearsal_table import table as rehearsals_table
 from headway.cli.terminal.cells import figures_table
@@ -31,6 +30,8 @@ from headway.simulate.studies.phases import phased
 from headway.simulate.studies.single_pool import Setting
 from headway.strategies import load_strategies
 from headway_spark.studies.backtest import Work
+
+SKIPPED_NAMED = 5
 
 app = typer.Typer(add_completion=False)
 main = main_of(app)
@@ -65,11 +66,11 @@ def backtest(
     rows, failures = rows_of(outcomes, work)
     skipped = {**on.skipped, **failures}
     _print(rows, skipped)
-    if written.json_ is not None and rows:
-        write(written.json_, json.dumps(figures(rows, skipped, work), indent=2, allow_nan=False) + "\n")
-    if written.report is not None and rows:
+    if rows:
         title = f"Back-test of {counted(len(rows), 'pool')} under {counted(len(compared), 'candidate')}"
-        write(written.report, past_page(rows, skipped, title=title, facts=facts(setting)))
+        written.write(
+            lambda: figures(rows, skipped, work), lambda: past_page(rows, skipped, title=title, facts=facts(setting))
+        )
     end(is_whole, done=len(outcomes), asked=sum(len(work.rehearsals_of(size.pool)) for size in on.sizes))
 
 
@@ -99,13 +100,13 @@ def _print(rows: Mapping[str, Sequence[Row]], skipped: Mapping[str, str]) -> Non
     print_skipped(skipped)
 
 
-def print_skipped(skipped: Mapping[str, str], *, shown: int = 5) -> None:
+def print_skipped(skipped: Mapping[str, str]) -> None:
     """Name the pools that were not rehearsed, and why, on standard error."""
     console = errors()
-    for pool, why in list(skipped.items())[:shown]:
+    for pool, why in list(skipped.items())[:SKIPPED_NAMED]:
         console.print(Text(f"not rehearsed: {pool}: {why}"), soft_wrap=True)
-    if len(skipped) > shown:
-        console.print(Text(f"and {len(skipped) - shown} more pools; --json names them all"))
+    if len(skipped) > SKIPPED_NAMED:
+        console.print(Text(f"and {len(skipped) - SKIPPED_NAMED} more pools; --json names them all"))
 
 
 def objective_text(row: Row) -> str:

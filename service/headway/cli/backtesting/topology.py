@@ -1,6 +1,5 @@
 """`headway topology`: job classes that share a queue and should not, and the split that cures it."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from html import escape
@@ -15,7 +14,6 @@ from headway.cli.backtesting.backtest_options import From, ProfileFile, SparkOpt
 from headway.cli.backtesting.history_source import Asked, past_of
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.rehearse import shared_options as options
-from headway.cli.rehearse.figures import write
 from headway.cli.rehearse.rehearsal import base_profile
 from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import moment_s, seconds
@@ -76,14 +74,12 @@ def topology(
     except KeyboardInterrupt:
         raise typer.Exit(ENDED_BY_CTRL_C) from None
     _print(found)
-    if written.json_ is not None:
-        # "told" is the key that readers of this file know.
-        rows = [{"told" if name == "text" else name: value for name, value in asdict(each).items()} for each in found]
-        body = {"headway": __version__, "queues": rows}
-        write(written.json_, json.dumps(body, indent=2) + "\n")
-    if written.report is not None:
-        title = f"Topology of {counted(len(found), 'queue')}"
-        write(written.report, page(found, title=title, settings=facts(setting)))
+    # "told" is the key that readers of this file know.
+    rows = [{"told" if name == "text" else name: value for name, value in asdict(each).items()} for each in found]
+    title = f"Topology of {counted(len(found), 'queue')}"
+    written.write(
+        lambda: {"headway": __version__, "queues": rows}, lambda: page(found, title=title, settings=facts(setting))
+    )
 
 
 def targets_of(texts: Sequence[str]) -> dict[str, float]:

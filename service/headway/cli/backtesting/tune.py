@@ -1,6 +1,5 @@
 """`headway tune`: for each pool the policy that its own past speaks for, or that there is none better."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -76,11 +75,10 @@ def tune(
     print_skipped(skipped)
     if patch is not None:
         write(patch, patch_of(found, work.profiles))
-    if written.json_ is not None:
-        write(written.json_, json.dumps(figures(found, skipped), indent=2, allow_nan=False) + "\n")
-    if written.report is not None:
-        title = f"Tuning of {counted(len(found), 'pool')} with {counted(len(compared) - 1, 'candidate')}"
-        write(written.report, tuned_page(found, skipped, title=title, facts=facts(setting)))
+    title = f"Tuning of {counted(len(found), 'pool')} with {counted(len(compared) - 1, 'candidate')}"
+    written.write(
+        lambda: figures(found, skipped), lambda: tuned_page(found, skipped, title=title, facts=facts(setting))
+    )
     end(is_whole, done=len(found), asked=len(on.sizes), what="pools")
 
 

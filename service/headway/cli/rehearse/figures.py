@@ -1,6 +1,5 @@
 """What a rehearsal came to, for a program: its figures, the files that they are written to, and the exit status."""
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,6 @@ def figures_of(row: Row) -> dict[str, Any]:
         | {name: value for name, value in asdict(row.result).items() if name != "points"}
         | {"work_multiple": row.result.work_multiple}
     )
-
-
-def check_writable(file: Path) -> None:
-    """Refuse now what could not be written after the work."""
-    folder = file.parent
-    if file.is_dir() or not folder.is_dir() or not os.access(file if file.exists() else folder, os.W_OK):
-        raise Misconfigured(f"{file} cannot be written: name a file in a folder that exists and is yours")
 
 
 def write(file: Path, text: str) -> None:

@@ -1,16 +1,15 @@
 """Rehearsals of a scenario: its pools beside each other under each strategy, and what had no place on its hosts."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from headway import __version__
-from headway.cli.rehearse.figures import figures_of, write
+from headway.cli.rehearse.figures import figures_of
 from headway.cli.rehearse.rehearsal import label_of, strategies_of
 from headway.cli.rehearse.rehearsal_table import print_table
 from headway.cli.rehearse.scenario import Scenario
+from headway.cli.rehearse.shared_options import OutputOptions
 from headway.cli.terminal.screen import Text, output
 from headway.errors import Invalid
 from headway.scaling.explanations.phrases import counted, duration
@@ -117,9 +116,7 @@ def unplaced_text(row: Row) -> tuple[str, ...]:
     return (first, *(f"  {duration(each.for_s)}: {each.text}" for each in found.reasons[:REASONS_SHOWN]))
 
 
-def print_rehearsals(
-    rows: Sequence[Row], scenario: Scenario, setting: Setting, *, report: Path | None, json_: Path | None
-) -> None:
+def print_rehearsals(rows: Sequence[Row], scenario: Scenario, setting: Setting, written: OutputOptions) -> None:
     """Print what came of each pool and what had no place, and write it to the files that were asked for."""
     console = output()
     console.print(Text(f"{title_of(scenario)}.", style="dim"))
@@ -127,10 +124,10 @@ def print_rehearsals(
     missing = [line for row in rows for line in unplaced_text(row)]
     for line in missing or ["Every pool had a place for each worker that it wanted."]:
         console.print(Text(line), soft_wrap=True)
-    if json_ is not None:
-        write(json_, json.dumps(figures_beside(rows, scenario, setting), indent=2, allow_nan=False) + "\n")
-    if report is None:
-        return
+    written.write(lambda: figures_beside(rows, scenario, setting), lambda: _page(rows, scenario, setting))
+
+
+def _page(rows: Sequence[Row], scenario: Scenario, setting: Setting) -> str:
     objectives = {load.profile.pool: load.profile.objective for load in scenario.loads}
     facts = {pool: f"{each.percentile:g} % within {duration(each.target_s)}" for pool, each in objectives.items()}
     facts |= {"tick": duration(setting.tick_s), "seed": f"{setting.seed}"}
@@ -138,7 +135,7 @@ def print_rehearsals(
     for row in rows:
         notes[row.workload] += unplaced_text(row)
     offered = [offered_load(load.profile.pool, load.jobs, slots=load.slots) for load in scenario.loads]
-    write(report, page(rows, offered, title=title_of(scenario), settings=facts, notes=notes))
+    return page(rows, offered, title=title_of(scenario), settings=facts, notes=notes)
 
 
 def figures_beside(rows: Sequence[Row], scenario: Scenario, setting: Setting) -> dict[str, Any]:

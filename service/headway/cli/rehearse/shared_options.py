@@ -1,5 +1,8 @@
 """The options that commands which rehearse share, in groups: see ``typer_app.takes_groups``."""
 
+import json
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli.rehearse.behaviour_source import LEARNED, given_behaviour
-from headway.cli.rehearse.figures import check_writable
+from headway.cli.rehearse.figures import write
 from headway.cli.terminal.units import seconds
-from headway.errors import Invalid
+from headway.errors import Invalid, Misconfigured
 from headway.scaling.fields import taken_from
 from headway.scaling.metrics.behaviour import Behaviour
 from headway.simulate.studies.phases import PHASES
@@ -102,7 +105,16 @@ class OutputOptions:
         None
     )
 
+    def write(self, figures: Callable[[], Mapping[str, Any]], page: Callable[[], str]) -> None:
+        """Write the files that were asked for, and say so on standard error."""
+        if self.json_ is not None:
+            write(self.json_, json.dumps(figures(), indent=2, allow_nan=False) + "\n")
+        if self.report is not None:
+            write(self.report, page())
+
     def refuse_unwritable(self, *others: Path | None) -> None:
         """Refuse now, of these files and ``others``, what could not be written after the work."""
         for file in filter(None, (self.report, self.json_, *others)):
-            check_writable(file)
+            folder = file.parent
+            if file.is_dir() or not folder.is_dir() or not os.access(file if file.exists() else folder, os.W_OK):
+                raise Misconfigured(f"{file} cannot be written: name a file in a folder that exists and is yours")

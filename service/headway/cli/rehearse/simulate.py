@@ -1,6 +1,5 @@
 """`headway simulate`: workloads rehearsed under strategies, as a table, a report and figures for a program."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -16,7 +15,7 @@ from headway.cli.rehearse import shared_options as options
 from headway.cli.rehearse.behaviour_source import learned_behaviour
 from headway.cli.rehearse.fault_options import KINDS as FAULTS
 from headway.cli.rehearse.fault_options import wrongs_of
-from headway.cli.rehearse.figures import end, figures_of, write
+from headway.cli.rehearse.figures import end, figures_of
 from headway.cli.rehearse.recorded_history import RECORDED_MINUTES_MAX, read_history
 from headway.cli.rehearse.rehearsal import base_profile, cases, hosts_of, risks_of, strategies_of
 from headway.cli.rehearse.rehearsal_table import print_table, start_up_text
@@ -144,7 +143,7 @@ def simulate(
         beside_each_other = beside_cases(begun, strategies, known)
         found, is_whole = _rehearse(beside_each_other, settings, known)
         if found:
-            print_rehearsals(by_pool(found), begun, setting, report=written.report, json_=written.json_)
+            print_rehearsals(by_pool(found), begun, setting, written)
         end(is_whole, done=len(found), asked=len(beside_each_other))
         return
     profiles, risks = strategies_of(strategies, policy, known), risks_of(risk, policy)
@@ -178,13 +177,14 @@ def _show(
     objective_text = f"{policy.objective.percentile:g} % of the jobs start within {duration(policy.objective.target_s)}"
     console.print(Text(f"Objective: {objective_text}; up to {policy.workers_max} workers.", style="dim"))
     print_table(console, rows, setting)
-    if written.json_ is not None:
-        write(written.json_, json.dumps(figures(rows, policy, setting), indent=2, allow_nan=False) + "\n")
-    if written.report is not None:
+
+    def shown() -> str:
         offered = [offered_load(each.name, each.jobs, slots=setting.slots) for each in workloads]
         names = list(dict.fromkeys(row.workload for row in rows))
         title = f"Rehearsal of {names[0] if len(names) == 1 else f'{len(names)} workloads'}"
-        write(written.report, page(rows, offered, title=title, settings=_facts(policy, setting, faults)))
+        return page(rows, offered, title=title, settings=_facts(policy, setting, faults))
+
+    written.write(lambda: figures(rows, policy, setting), shown)
 
 
 def _workloads(found: Sequence[Workload], begins_at: str | None) -> list[Workload]:
