@@ -5,14 +5,13 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from headway.cli.doctor.certificates import certificate_findings
-from headway.cli.doctor.control_plane import Answers, ask, health_findings, version_findings
+from headway.cli.doctor.control_plane import ask, health_findings, version_findings
 from headway.cli.doctor.finding import Finding, Level, skipped
 from headway.cli.doctor.outside import broker_findings, database_findings, profiles_findings
 from headway.cli.doctor.profiles_and_hosts import cut_findings, pool_findings, queue_findings, template_findings
@@ -24,7 +23,7 @@ from headway.cli.doctor.this_machine import (
     port_findings,
     secret_findings,
 )
-from headway.cli.terminal.printing import say, say_json
+from headway.cli.terminal.printing import TextForm, say, say_json
 from headway.cli.typer_app import main_of
 from headway.settings import DATA_DIR
 
@@ -32,13 +31,6 @@ FOUND = 1
 """The exit status where something is wrong."""
 
 app = typer.Typer(add_completion=False)
-
-
-class DoctorForm(StrEnum):
-    """How the findings are printed."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 @app.command()
@@ -49,8 +41,8 @@ def doctor(
         Path | None, typer.Option(metavar="FILE", help="What this host can run (host.toml).", show_default=False)
     ] = None,
     data_dir: Annotated[Path, typer.Option(metavar="PATH", help="The data folder of `up`.")] = Path(DATA_DIR),
-    form: Annotated[DoctorForm, typer.Option("-o", "--output", help="json: every check, for programs.")] = (
-        DoctorForm.TEXT
+    form: Annotated[TextForm, typer.Option("-o", "--output", help="json: every check, for programs.")] = (
+        TextForm.TEXT
     ),
 ) -> None:
     """Find what is wrong, here and at the control plane, and say what to do. Status 1: something is wrong."""
@@ -63,7 +55,7 @@ def doctor(
     )
     findings = list(examined(place))
     is_wrong = any(each.is_wrong for each in findings)
-    if form is DoctorForm.JSON:
+    if form is TextForm.JSON:
         say_json({"status": "wrong" if is_wrong else "ok", "findings": [asdict(each) for each in findings]})
     else:
         _print(findings)
@@ -74,7 +66,12 @@ def examined(place: Place) -> Iterator[Finding]:
     """What every check finds, those of the control plane first."""
     asked = ask(place.env)
     yield from asked.findings
-    yield from _installation(asked)
+    if (installation := asked.installation) is None:
+        text = "pools, hosts, queues and versions were not read: the control plane was not asked"
+        yield skipped("installation", text)
+    else:
+        for each in (health_findings, version_findings, template_findings, queue_findings, cut_findings, pool_findings):
+            yield from each(installation)
     if not asked.is_answering:
         yield from port_findings(place.env)
     yield from certificate_findings(place.env, now_s=time.time())
@@ -86,17 +83,6 @@ def examined(place: Place) -> Iterator[Finding]:
     yield from database_findings(place)
     yield from disk_findings(place)
     yield from java_findings(place.env)
-
-
-def _installation(asked: Answers) -> Iterator[Finding]:
-    found = asked.installation
-    if found is None:
-        yield skipped(
-            "installation", "pools, hosts, queues and versions were not read: the control plane was not asked"
-        )
-        return
-    for findings in (health_findings, version_findings, template_findings, queue_findings, cut_findings, pool_findings):
-        yield from findings(found)
 
 
 def _print(findings: Iterable[Finding]) -> None:

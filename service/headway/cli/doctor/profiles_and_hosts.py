@@ -5,7 +5,7 @@ from typing import Any
 
 from headway.cli.doctor.control_plane import Installation, listed
 from headway.cli.doctor.finding import Finding, fault, fine, remark, warning
-from headway.cli.terminal.mode_labels import held_jobs
+from headway.cli.terminal.labels import held_jobs
 from headway.scaling.conditions.condition_table import CONDITIONS
 from headway.scaling.mapping import near
 

@@ -31,9 +31,8 @@ from headway.cli.terminal.cells import (
     within,
     worker_state,
 )
-from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WITHIN
+from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WITHIN, mode_of, paused
 from headway.cli.terminal.live_behaviour import predicted
-from headway.cli.terminal.mode_labels import mode_of, paused
 from headway.cli.terminal.printing import say_json
 from headway.cli.terminal.screen import Text, output, paragraph
 from headway.cli.typer_app import main_of

@@ -6,7 +6,7 @@ import typer
 
 from headway.cli.api_client import path_of, sent
 from headway.cli.operator.completion import names
-from headway.cli.terminal.mode_labels import until
+from headway.cli.terminal.labels import until
 from headway.cli.terminal.printing import say
 from headway.cli.terminal.units import seconds
 from headway.cli.typer_app import main_of

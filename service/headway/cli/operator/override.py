@@ -8,7 +8,7 @@ import typer
 from headway.cli.api_client import path_of, sent
 from headway.cli.operator.completion import names
 from headway.cli.operator.pool_names import check_pool_name
-from headway.cli.terminal.mode_labels import PAUSED, mode_of, until
+from headway.cli.terminal.labels import PAUSED, mode_of, until
 from headway.cli.terminal.printing import say
 from headway.cli.terminal.units import seconds
 from headway.cli.typer_app import called

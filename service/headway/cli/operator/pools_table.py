@@ -18,8 +18,7 @@ from headway.cli.terminal.cells import (
     waiting,
     within,
 )
-from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WANTED, WITHIN
-from headway.cli.terminal.mode_labels import held_jobs
+from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, STATES, WANTED, WITHIN, held_jobs
 from headway.scaling.conditions.condition_table import URGENCIES
 
 

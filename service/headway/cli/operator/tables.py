@@ -26,8 +26,7 @@ from headway.cli.terminal.cells import (
     within,
     worker_state,
 )
-from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, WITHIN
-from headway.cli.terminal.mode_labels import mode_of, paused, until
+from headway.cli.terminal.labels import IN_FLIGHT, LONGEST_WAIT, WITHIN, mode_of, paused, until
 
 CERTIFICATE_WARNING_S = 7 * 86_400.0  # before it ends: time enough for whoever reads the list once a week
 

@@ -4,12 +4,20 @@ import json
 import re
 import struct
 import sys
+from enum import StrEnum
 from typing import Any
 
 from headway.errors import printable
 
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
 _UNIT = struct.Struct(">H")  # JSON escapes a character as one or two of these
+
+
+class TextForm(StrEnum):
+    """How a command prints what is no table."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
 def say(line: str = "", *, is_error: bool = False) -> None:

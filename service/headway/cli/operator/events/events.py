@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -13,7 +12,7 @@ from headway.cli.operator.completion import names
 from headway.cli.operator.events.sources import Event, events_of
 from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.terminal.cells import moment
-from headway.cli.terminal.printing import say, say_json
+from headway.cli.terminal.printing import TextForm, say, say_json
 from headway.cli.terminal.units import moment_s
 from headway.cli.typer_app import main_of
 from headway.errors import Unavailable
@@ -26,13 +25,6 @@ app = typer.Typer(add_completion=False)
 main = main_of(app)
 
 
-class EventForm(StrEnum):
-    """How an event is printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 @app.command("events")
 def events(
     *,
@@ -40,7 +32,7 @@ def events(
     since: Annotated[str, typer.Option(metavar="TIME", help="A time, or how long ago, as 15m or 7d.")] = "1h",
     limit: Annotated[int, typer.Option(min=1, max=EVENTS_MAX, help="So many of the newest.")] = 100,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on as it happens; Ctrl-C ends it.")] = False,
-    form: Annotated[EventForm, typer.Option("-o", "--output", help="json: a line of JSON each.")] = EventForm.TEXT,
+    form: Annotated[TextForm, typer.Option("-o", "--output", help="json: a line of JSON each.")] = TextForm.TEXT,
 ) -> None:
     """Show what happened, the oldest first: targets that changed and why, alerts, what people changed."""
     from_s = moment_s(since, option="--since") or 0.0
@@ -49,11 +41,11 @@ def events(
         _print(found[-limit:], form)
         if watch:
             _follow(api, found, pool=pool, form=form, from_s=from_s)
-        elif not found and form is EventForm.TEXT:
+        elif not found and form is TextForm.TEXT:
             say("nothing happened in that time: --since 7d goes further back", is_error=True)
 
 
-def _follow(api: Api, printed: Iterable[Event], *, pool: str | None, form: EventForm, from_s: float) -> None:
+def _follow(api: Api, printed: Iterable[Event], *, pool: str | None, form: TextForm, from_s: float) -> None:
     """Print each event once, until Ctrl-C. Whether the control plane answers is said when that changes."""
     seen = {each.key: each.at_s for each in printed}
     is_away = False
@@ -75,9 +67,9 @@ def _follow(api: Api, printed: Iterable[Event], *, pool: str | None, form: Event
         raise typer.Exit(ENDED_BY_CTRL_C) from None
 
 
-def _print(found: Iterable[Event], form: EventForm) -> None:
+def _print(found: Iterable[Event], form: TextForm) -> None:
     for each in found:
-        if form is EventForm.JSON:
+        if form is TextForm.JSON:
             body = {"at_s": each.at_s, "kind": each.kind, "about": each.about, "text": each.text}
             say_json({**body, "source": each.source}, indent=None)
         else:
