@@ -137,7 +137,9 @@ def _run(words: list[str]) -> int:
         return 0
     command = COMMANDS.get(words[0])
     if command is None:
-        return _fail(f"no command {words[0]!r}; {_meant(words[0])}`headway --help` lists them")
+        near = difflib.get_close_matches(words[0], COMMANDS, n=1, cutoff=0.7)
+        meant = f"did you mean `{near[0]}`? " if near else ""
+        return _fail(f"no command {words[0]!r}; {meant}`headway --help` lists them")
     try:
         credential_handover.take()
         with _grpc_settings(), loading():
@@ -197,12 +199,6 @@ def _usage() -> str:
         lines += ["", f"{title}:", *(f"  {name:<{width}}  {command.summary}" for name, command in commands.items())]
     ends = "`headway COMMAND --help` lists its options, `headway --version` the version."
     return "\n".join(["usage: headway COMMAND [options]", *lines, "", ends])
-
-
-def _meant(word: str) -> str:
-    """A guess at the command of a word that is none, where one is near."""
-    near = difflib.get_close_matches(word, COMMANDS, n=1, cutoff=0.7)
-    return f"did you mean `{near[0]}`? " if near else ""
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -49,21 +49,15 @@ def _management_url(value: Any) -> str:
     return str(value)
 
 
-def _library(value: Any) -> str:
-    return AUTO if value is None else text(value)
-
-
-def _file(value: Any) -> Path:
-    return Path(text(value)).expanduser().absolute()
-
-
 def _patterns(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(is_text(each) and each for each in value):
         raise TypeError('expected a list of patterns, as ["mail", "test-*"], without the connection')
     return tuple(value)
 
 
-File = Annotated[Path, Form(read=_file, schema=TEXT_SCHEMA, is_secret=True)]
+File = Annotated[
+    Path, Form(read=lambda given: Path(text(given)).expanduser().absolute(), schema=TEXT_SCHEMA, is_secret=True)
+]
 """Somebody may write the password where its file belongs."""
 Patterns = Annotated[tuple[str, ...], Form(read=_patterns, schema={"type": "array", "items": TEXT_SCHEMA})]
 
@@ -75,7 +69,7 @@ class Connection:
     name: str
     url: Annotated[str, Form(read=_url, schema=TEXT_SCHEMA, is_secret=True)] = field(repr=False)
     """It may hold a password: messages and logs use ``shown_url``."""
-    library: Annotated[str, Form(read=_library, schema=TEXT_SCHEMA)] = AUTO
+    library: Annotated[str, Form(read=lambda given: AUTO if given is None else text(given), schema=TEXT_SCHEMA)] = AUTO
     """The collector that reads it, by its entry point's name; ``auto``: the one that its URL's scheme belongs to."""
     password_file: File | None = None
     """Holds the password, which then is not in the URL."""

@@ -110,18 +110,14 @@ class EnvironmentReader:
             return given
         if given is not None:
             self.refuse(f"{name} and {name}_FILE exclude each other: keep the file")
-        return self._content(f"{name}_FILE", file, holds=holds)
-
-    def _content(self, name: str, file: Path, *, holds: str) -> str | None:
-        """The secret that a file holds. It is in no message."""
-        try:
+        try:  # the secret is in no message
             secret = file.read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is no text"
-            self.refuse(f"{name}={file} cannot be read: {why}")
+            self.refuse(f"{name}_FILE={file} cannot be read: {why}")
             return None
         if not secret:
-            self.refuse(f"{name}={file} is empty: it holds {holds}")
+            self.refuse(f"{name}_FILE={file} is empty: it holds {holds}")
         return secret or None
 
     def client_tls(self) -> ClientTls | None:

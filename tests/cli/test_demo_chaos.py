@@ -146,7 +146,7 @@ def test_of_spark_only_the_jvm_is_killed_and_what_was_under_way_is_no_return(pro
 def test_what_the_pipeline_still_wrote_as_its_jvm_died_is_no_return(process, monkeypatch):
     machine = Machine({"pipeline": process.pid})
     played = Played(machine)
-    monkeypatch.setattr(played.chaos, "_victims", lambda _: iter([process.pid]))
+    monkeypatch.setattr(played.chaos, "_victim", lambda _: process.pid)
     for seconds in (25, 45, 62):  # the first two are killed as well: they are this process, too
         played.at(seconds)
     machine.pipeline_wrote, machine.written_age_s = True, 0.5

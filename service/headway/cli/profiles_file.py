@@ -104,15 +104,11 @@ def _int(loader: _Loader, node: yaml.ScalarNode) -> int | str:
     return str(node.value) if ":" in node.value else loader.construct_yaml_int(node)
 
 
-def _timestamp(_: _Loader, node: yaml.ScalarNode) -> str:
-    """Dates stay as they are written: their zone stands beside them."""
-    return str(node.value)
-
-
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping_once)
 _Loader.add_constructor("tag:yaml.org,2002:bool", _bool)
 _Loader.add_constructor("tag:yaml.org,2002:int", _int)
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", _timestamp)
+# Dates stay as they are written: their zone stands beside them.
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda _, node: str(node.value))
 
 
 def parsed(path: Path, *, hint: str = "`headway init` writes a profiles.yaml") -> Any:

@@ -7,7 +7,7 @@ struck -> back    the part shows that it works again: the leader leads under a n
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -97,7 +97,7 @@ class Chaos:
         }
 
     def _strike(self, kill: _Kill, now_s: float) -> None:
-        pid = next(self._victims(kill.what), None)
+        pid = self._victim(kill.what)
         epoch = self._machine.ask("/v1/health").get("leader_epoch")
         if pid is None or epoch is None:
             return  # on its way back from something else: this is due the next time, too
@@ -110,17 +110,15 @@ class Chaos:
             kill.struck_at_s, kill.kept = now_s, sum(map(is_there, kill.workers))
             self._say(f"chaos: killed {kill.what} (process {pid}) while {kill.kept} workers ran")
 
-    def _victims(self, what: str) -> Iterator[int]:
-        supervisor = self._machine.supervisor
-        role = {LEADER: "control", AGENT: "agent", SPARK: "pipeline"}[what]
-        pid = supervisor.pid(role)
-        if pid is None:
-            return
-        if what != SPARK:
-            yield pid
-            return
+    def _victim(self, what: str) -> int | None:
+        """The process to end; ``None`` where there is none now."""
+        pid = self._machine.supervisor.pid({LEADER: "control", AGENT: "agent", SPARK: "pipeline"}[what])
+        if pid is None or what != SPARK:
+            return pid
         with suppress(psutil.Error):
-            yield from (each.pid for each in psutil.Process(pid).children(recursive=True) if each.name() == "java")
+            children = psutil.Process(pid).children(recursive=True)
+            return next((each.pid for each in children if each.name() == "java"), None)
+        return None
 
     def _observe(self, kill: _Kill, since_s: float) -> None:
         if not self._is_back(kill, since_s):

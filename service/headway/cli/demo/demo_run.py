@@ -188,7 +188,15 @@ class Demo:
     def _run(self) -> Run:
         now_s = time.time()
         return Run(
-            goals=tuple(_goal(lane) for lane in self._script.workload.lanes),
+            goals=tuple(
+                QueueGoal(
+                    queue=lane.queue,
+                    objective_s=lane.profile.objective.target_s,
+                    percentile=lane.profile.objective.percentile,
+                    workers_max=lane.profile.workers_max,
+                )
+                for lane in self._script.workload.lanes
+            ),
             jobs=self._records,
             lives=self._watch.lives(until_s=now_s),
             began_at_s=self._sending_since_s or now_s,
@@ -244,7 +252,10 @@ class Demo:
         jobs, progress = self._started_jobs, self._progress
         waiting, ended = jobs.waiting(), jobs.ended()
         progress.overview = self._overview() or progress.overview
-        progress.clock = self._clock()
+        progress.clock = None
+        if progress.left_s:  # while jobs are sent
+            since_s = time.time() - (self._sending_since_s or time.time())
+            progress.clock = self._script.workload.clock(since_s, speed=self._script.speed)
         progress.jobs_sent = jobs.sent
         progress.jobs_done = progress.jobs_done if ended is None else ended
         progress.jobs_waiting = progress.jobs_waiting if waiting is None else waiting
@@ -258,11 +269,6 @@ class Demo:
 
     def _picture(self) -> RenderableType:
         return picture(self._progress, columns=self._terminal.console.width, bars=self._terminal.bars)
-
-    def _clock(self) -> str | None:
-        """The recorded time of day, while jobs are sent."""
-        since_s = time.time() - (self._sending_since_s or time.time())
-        return self._script.workload.clock(since_s, speed=self._script.speed) if self._progress.left_s else None
 
     def _longest_start_up_s(self) -> float | None:
         """How long the slowest template's workers take to start, as the agent measured it."""
@@ -294,14 +300,4 @@ def objectives(workload: DemoWorkload) -> str:
     return " · ".join(
         f"{lane.queue}: {lane.profile.objective.percentile:g} % within {lane.profile.objective.target_s:g} s"
         for lane in workload.lanes
-    )
-
-
-def _goal(lane: Lane) -> QueueGoal:
-    objective = lane.profile.objective
-    return QueueGoal(
-        queue=lane.queue,
-        objective_s=objective.target_s,
-        percentile=objective.percentile,
-        workers_max=lane.profile.workers_max,
     )

@@ -186,12 +186,14 @@ def _queues(progress: Progress, columns: int) -> Table:
     pools = {pool["pool"]: pool for pool in (progress.overview or {}).get("pools", [])}
     for queue in (progress.overview or {}).get("queues", []):
         metrics, pool = queue["metrics"], pools.get(queue["pool"], {})
-        more = (_or_dash(metrics["in_flight_jobs"]), _pickup(queue)) if wide else ()
+        # As the queue's objective has it.
+        pickup = "–" if metrics["pickup_objective_s"] is None else within(metrics, queue["objective"])
+        more = (_or_dash(metrics["in_flight_jobs"]), pickup) if wide else ()
         running = (pool.get("running_workers") or 0) + pool.get("starting_workers", 0)
         table.add_row(
             queue["queue"],
             _or_dash(metrics["waiting_jobs"]),
-            _seconds(metrics["oldest_age_s"]),
+            "–" if metrics["oldest_age_s"] is None else f"{metrics['oldest_age_s']:.1f} s",
             *more,
             str(running),
             _or_dash(pool.get("target_workers")),
@@ -245,13 +247,3 @@ def _wanted(progress: Progress) -> int | None:
 
 def _or_dash(value: object) -> str:
     return "–" if value is None else str(value)
-
-
-def _pickup(queue: dict[str, Any]) -> str:
-    """As the queue's objective has it."""
-    metrics = queue["metrics"]
-    return "–" if metrics["pickup_objective_s"] is None else within(metrics, queue["objective"])
-
-
-def _seconds(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f} s"

@@ -71,7 +71,9 @@ def restore(layout: DataDir, file: Path, *, replaces: bool) -> tuple[About, Path
                 "or name an empty folder with --data-dir"
             )
         _require_still(layout)
-        _clear_drafts(layout)
+        for left in layout.root.glob(f"{DRAFT}*"):  # of a restore that was killed, once nothing works in it
+            end_leftovers(left / "postgres" / "pgdata", signal.SIGINT, Deadline(STOPPED_S))
+            shutil.rmtree(left)
         draft = Path(tempfile.mkdtemp(prefix=DRAFT, dir=layout.root))
         draft.chmod(owner.st_mode & 0o777)  # whoever serves what is in the one must reach the other
         try:
@@ -157,22 +159,11 @@ def _put_in_place(layout: DataDir, draft: Path) -> Path | None:
     if (draft / "events").is_dir():
         (draft / "events").rename(layout.events)
     order(layout.checkpoint)  # it is a cache of the log, made anew with the next start
-    _keep_identity(layout, draft / backup_file.IDENTITY)
+    # On another machine the host goes on as who it was; here its agent knows better, and which workers run.
+    restored, identity = draft / backup_file.IDENTITY, layout.state("agent") / AGENT_IDENTITY
+    if restored.exists() and not identity.exists():
+        identity.parent.mkdir(mode=0o700, exist_ok=True)
+        restored.rename(identity)
     sync_folder(layout.root)
     layout.restoring.unlink()
     return aside
-
-
-def _keep_identity(layout: DataDir, restored: Path) -> None:
-    """On another machine the host goes on as who it was; here its agent knows better, and which workers run."""
-    folder = layout.state("agent")
-    if restored.exists() and not (folder / AGENT_IDENTITY).exists():
-        folder.mkdir(mode=0o700, exist_ok=True)
-        restored.rename(folder / AGENT_IDENTITY)
-
-
-def _clear_drafts(layout: DataDir) -> None:
-    """Remove what a restore that was killed has left, once nothing works in it."""
-    for left in layout.root.glob(f"{DRAFT}*"):
-        end_leftovers(left / "postgres" / "pgdata", signal.SIGINT, Deadline(STOPPED_S))
-        shutil.rmtree(left)

@@ -1,6 +1,7 @@
 """`headway up`: everything on this machine, for your own broker, from profiles.yaml and host.toml."""
 
 import argparse
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -138,6 +139,9 @@ def _plan(options: argparse.Namespace, layout: DataDir, host: host_file.HostFile
     settings = control_settings(options, os.environ, database_url="postgresql://embedded")
     require_free(settings.http, flag="--http-address", setting="HEADWAY_HTTP_ADDRESS")
     require_free(settings.grpc, flag="--grpc-address", setting="HEADWAY_GRPC_ADDRESS")
+    # How long a worker may take to finish its jobs: endless where a template sets no deadline.
+    deadlines_s = [] if host is None else [each.stop.drain_timeout_s for each in host.templates.values()]
+    drain_s = max((math.inf if each is None else each for each in deadlines_s), default=0.0)
     return Plan(
         layout=layout,
         http=free_address(settings.http),  # itself, but for port 0
@@ -146,16 +150,10 @@ def _plan(options: argparse.Namespace, layout: DataDir, host: host_file.HostFile
         database_url=database_url_of(os.environ),
         host_file=None if host is None else str(options.host_file.absolute()),
         stops_workers=options.stop_workers,
-        agent_stop_within_s=UP_AGENT_STOP_S + (_longest_drain_s(host) if options.stop_workers and host else 0.0),
+        agent_stop_within_s=UP_AGENT_STOP_S + (drain_s if options.stop_workers else 0.0),
         is_encrypted=settings.tls is not None,
         tls=_trusted(settings),
     )
-
-
-def _longest_drain_s(host: host_file.HostFile) -> float:
-    """How long a worker may take to finish its jobs: endless where a template sets no deadline."""
-    deadlines_s = (each.stop.drain_timeout_s for each in host.templates.values())
-    return max((float("inf") if each is None else each for each in deadlines_s), default=0.0)
 
 
 def _trusted(settings: ControlSettings) -> ClientTls | None:

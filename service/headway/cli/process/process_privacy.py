@@ -54,15 +54,11 @@ def keep_private(say: Callable[[str], object] = log.warning) -> None:
                 for name in shown
             )
         )
-    if any(_has_password(word) for word in sys.argv[1:]):
+    logins = (login for word in sys.argv[1:] for login in USERINFO.findall(word))
+    if any(":" in login and login != MASK for login in logins):  # a password, and not the user alone
         say(
             "every user of this machine can read the password among the words of this command: write the URL to a "
             "file that only this user can read, and name that file in HEADWAY_DATABASE_URL_FILE or HEADWAY_BROKERS_FILE"
         )
     for name in CREDENTIALS:
         os.environ.pop(name, None)
-
-
-def _has_password(word: str) -> bool:
-    """Whether a URL in ``word`` has a user's password, and not the user alone."""
-    return any(":" in shown and shown != MASK for shown in USERINFO.findall(word))

@@ -127,21 +127,15 @@ def _compared(
     with errors().status("rehearsing the recorded jobs") as status:
         for number, pool in enumerate(sorted(past.profiles), start=1):
             status.update(Text(f"rehearsing the recorded jobs: {pool}, {number} of {len(past.profiles)}"))
-            behaviour = past.behaviours.get(pool, setting.behaviour)
-            of_pool = replace(setting, behaviour=behaviour)
             result = None
-            if pool in loads:
-                result = _rehearsed(past, loads[pool], of_pool, phases=phases, strategies=strategies)
+            if (load := loads.get(pool)) is not None:  # as `headway backtest` rehearses the profile as it is
+                workload = Workload(name=pool, jobs=load.jobs, begins_at_s=load.begins_at_s)
+                case = Case(workload=workload, profile=past.profiles[pool])
+                behaviour = past.behaviours.get(pool, setting.behaviour)
+                settings = phased(replace(setting, behaviour=behaviour), phases)
+                result = middle([case.rows(each, strategies=strategies)[0].result for each in settings], settings)
             found.append(_both(past, pool, loads.get(pool), result, listed, from_s=from_s))
     return found
-
-
-def _rehearsed(past: Past, load: Load, setting: Setting, *, phases: int, strategies: Mapping[str, Strategy]) -> Result:
-    """What came of ``load``, as `headway backtest` has it for the profile as it is."""
-    workload = Workload(name=load.pool, jobs=load.jobs, begins_at_s=load.begins_at_s)
-    case = Case(workload=workload, profile=past.profiles[load.pool])
-    settings = phased(setting, phases)
-    return middle([case.rows(each, strategies=strategies)[0].result for each in settings], settings)
 
 
 def _both(

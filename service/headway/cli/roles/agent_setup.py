@@ -80,7 +80,10 @@ def check(settings: AgentSettings, *, is_offline: bool) -> int:
             say(line)
     for sentence in (*warnings(settings, host_file), *_template_warnings(host_file)):
         say(f"warning            {sentence}")
-    say(f"room for workers   {room.cpu_cores:g} cores, {_size(room.memory_bytes)}{_kept_back(host_file)}")
+    reserved = f"{host_file.reserve_cpu_cores:g} cores and {_size(host_file.reserve_memory_bytes)}"
+    is_any_reserved = host_file.reserve_cpu_cores or host_file.reserve_memory_bytes
+    kept_back = f", with {reserved} kept back" if is_any_reserved else ""
+    say(f"room for workers   {room.cpu_cores:g} cores, {_size(room.memory_bytes)}{kept_back}")
     _check_state(settings.state_dir)
     if is_offline:
         return 0
@@ -99,22 +102,19 @@ def warnings(settings: AgentSettings, host_file: HostFile) -> list[str]:
     """What jobs can do to this agent that they should not, a sentence each."""
     own = os.geteuid()
     shared = [name for name, template in host_file.templates.items() if uid_of(template) == own]
+    can = "are root on this host" if own == 0 else "can read this host's credential and end the agent"
+    shared_user = (
+        f"templates {', '.join(shared)} have no user of their own: their jobs {can}; give each a `user`, which an "
+        "agent that runs as root can become"
+    )
     return [
-        *([_shared_user(shared)] if shared else []),
+        *([shared_user] if shared else []),
         *(
             f"state folder {settings.state_dir} is in reach of jobs of user {user}, who may change {folder}: they can "
             "move it away, and the next agent would know no worker; when none runs, choose another with --state-dir"
             for user, folder in movers(settings.state_dir, host_file.templates.values())
         ),
     ]
-
-
-def _shared_user(names: Iterable[str]) -> str:
-    can = "are root on this host" if os.geteuid() == 0 else "can read this host's credential and end the agent"
-    return (
-        f"templates {', '.join(names)} have no user of their own: their jobs {can}; give each a `user`, which an agent "
-        "that runs as root can become"
-    )
 
 
 def _template_lines(template: Template, room: HostCapacity) -> Iterable[str]:
@@ -180,12 +180,6 @@ def _fitting(template: Template, room: HostCapacity) -> int:
     by_memory = room.memory_bytes / template.memory_bytes if template.memory_bytes else float("inf")
     by_gpus = room.gpus / template.gpus if template.gpus else float("inf")
     return int(min(by_cores, by_memory, by_gpus, 10_000))
-
-
-def _kept_back(host_file: HostFile) -> str:
-    if not (host_file.reserve_cpu_cores or host_file.reserve_memory_bytes):
-        return ""
-    return f", with {host_file.reserve_cpu_cores:g} cores and {_size(host_file.reserve_memory_bytes)} kept back"
 
 
 def _size(size_bytes: float) -> str:

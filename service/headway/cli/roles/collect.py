@@ -17,7 +17,7 @@ from headway.cli.roles.grpc_tls import grpc_tls
 from headway.cli.terminal.figure_accuracy import accuracy_lines
 from headway.cli.terminal.printing import say
 from headway.collect.collector_loop import Collectors
-from headway.collect.discovery import Discovered, discover
+from headway.collect.discovery import discover
 from headway.collect.libraries import Libraries
 from headway.connections import Connection
 from headway.emit.client import TelemetryClient
@@ -76,18 +76,16 @@ def _check(connections: Iterable[Connection], libraries: Libraries) -> int:
     problems: list[str] = []
     for connection in connections:
         try:
-            _print_found(connection, discover(connection, libraries))
+            found = discover(connection, libraries)
         except HeadwayError as error:
             problems.append(str(error))
+            continue
+        say(f"queues of {found.library.title} in {connection.shown_url}: {len(found.queues)}")
+        for queue in found.queues:
+            workers = "not shown by the broker" if queue.workers is None else queue.workers
+            say(f"  {connection.name}/{queue.name}  waiting jobs: {queue.waiting_jobs}  workers: {workers}")
+        for line in accuracy_lines(found.library):
+            say(line)
     if problems:
         raise Misconfigured("; ".join(problems))
     return 0
-
-
-def _print_found(connection: Connection, found: Discovered) -> None:
-    say(f"queues of {found.library.title} in {connection.shown_url}: {len(found.queues)}")
-    for queue in found.queues:
-        workers = "not shown by the broker" if queue.workers is None else queue.workers
-        say(f"  {connection.name}/{queue.name}  waiting jobs: {queue.waiting_jobs}  workers: {workers}")
-    for line in accuracy_lines(found.library):
-        say(line)

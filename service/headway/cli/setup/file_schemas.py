@@ -61,15 +61,15 @@ def _field(item: Field[Any]) -> Schema:
     if is_dataclass(kind):
         return schema_of(kind)  # type: ignore[arg-type]
     form = next((rule for rule in rules if isinstance(rule, Form)), None)
-    schema = dict(form.schema if form else _plain(kind))
+    if form is not None:
+        schema = dict(form.schema)
+    else:
+        is_word = issubclass(kind, StrEnum)
+        schema = {"enum": [str(each) for each in kind]} if is_word else {"type": TYPES[kind]}
     for rule in rules if form is None else ():
         schema |= _bounds(rule)
     is_number = isinstance(item.default, int | float) and schema.get("type") != "string"
     return {**schema, "default": item.default} if is_number else schema
-
-
-def _plain(kind: Any) -> Schema:
-    return {"enum": [str(each) for each in kind]} if issubclass(kind, StrEnum) else {"type": TYPES[kind]}
 
 
 def _bounds(rule: Range) -> Schema:

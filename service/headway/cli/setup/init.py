@@ -46,7 +46,9 @@ def main(words: list[str]) -> int:
             f"--name {options.name!r}: a connection's name is not empty and has no '/', '=', ',', '@' and ':'"
         )
     folder: Path = options.dir
-    _refuse_to_overwrite(folder, is_forced=options.force)
+    there = [str(folder / name) for name in (PROFILES, HOST) if (folder / name).exists()]
+    if there and not options.force:
+        raise Conflict(f"{' and '.join(there)} would be overwritten: add --force to replace, or choose another --dir")
     libraries, here = Libraries(), Path.cwd()
     dotenv = dotenv_file.read(here / DOTENV)
     variables = {**dotenv.variables, **os.environ}
@@ -170,12 +172,6 @@ def _options(words: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--force", action="store_true", help="replace files that are there already")
     return parser.parse_args(words[1:])
-
-
-def _refuse_to_overwrite(folder: Path, *, is_forced: bool) -> None:
-    there = [str(folder / name) for name in (PROFILES, HOST) if (folder / name).exists()]
-    if there and not is_forced:
-        raise Conflict(f"{' and '.join(there)} would be overwritten: add --force to replace, or choose another --dir")
 
 
 def _of_workers(workers: Sequence[RunningWorker]) -> Iterator[Candidate]:

@@ -79,7 +79,11 @@ class Templates:
         """The variables of ``worker`` that a template has, and the names of those that it lacks."""
         taken = carried(worker.environment, own=self.env, written=self.dotenv)
         # Where it and whoever types the command mean the same broker, that URL is no secret of the worker's.
-        same = {name: candidate.given for name in taken.missing if _is_at(worker, name, candidate)}
+        same = {
+            name: candidate.given
+            for name in taken.missing
+            if name in URL_VARIABLES and place_of(as_read(worker.environment[name])) == candidate.place
+        }
         return {**taken.variables, **same}, [name for name in taken.missing if name not in same]
 
     def program(self, name: str) -> str:
@@ -215,10 +219,6 @@ def _rq_notes(safe: Sequence[str], variables: Mapping[str, str]) -> dict[str, st
         **({} if safe else {"argv": NOTES["argv"]}),
         **(_SECRET_NOTE if variables else {}),
     }
-
-
-def _is_at(worker: RunningWorker, variable: str, candidate: Candidate) -> bool:
-    return variable in URL_VARIABLES and place_of(as_read(worker.environment[variable])) == candidate.place
 
 
 def _has_headway(program: str) -> bool:

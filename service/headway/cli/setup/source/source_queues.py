@@ -295,7 +295,9 @@ class _Reader(ast.NodeVisitor):
         named = self._values.text(call.args[0])
         if named is None:
             name = last_word(call.args[0])
-            is_here = self._values.resolved(call.args[0]) is not call.args[0] or name in _class_names(self.found.file)
+            tree = self.found.file.tree()
+            classes = {each.name for each in tree.body if isinstance(each, ast.ClassDef)} if tree else set()
+            is_here = self._values.resolved(call.args[0]) is not call.args[0] or name in classes
             if is_here:
                 return
             named = name or None
@@ -360,8 +362,3 @@ def _redis(call: ast.Call, values: Values) -> Sequence[tuple[str | None, str | N
         return []
     host, port, db = (parts.get(name, usual) for name, usual in (("host", "localhost"), ("port", 6379), ("db", 0)))
     return [(f"redis://{host}:{port}/{db}", None)]
-
-
-def _class_names(file: SourceFile) -> set[str]:
-    tree = file.tree()
-    return {each.name for each in tree.body if isinstance(each, ast.ClassDef)} if tree else set()
