@@ -15,7 +15,7 @@ def one_more(held: Counter[Key], key: Key, *, most: int | None = None, why: str 
     """Count one more of ``key`` until the end of the block; of a key with none, nothing is kept.
 
     Raises:
-        Overloaded: there are ``most`` of ``key``; the caller gets ``why``.
+        Overloaded: there are ``most`` of ``key``, and ``why`` is what the refusal says.
     """
     if most is not None and held[key] >= most:
         raise Overloaded(why)

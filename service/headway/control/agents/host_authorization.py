@@ -24,7 +24,8 @@ class HostAuthorization:
 
     def __init__(self, *, engine: Engine, callers: Authenticator) -> None:
         self._engine = engine
-        self._callers = callers
+        self.callers = callers
+        """Who may call at all."""
         self._joining = EnrolmentWriter[Joined](engine=engine)
         self._statements = asyncio.Semaphore(AUTHORIZATIONS_AT_ONCE)
 
@@ -42,7 +43,7 @@ class HostAuthorization:
             Unauthenticated: nothing was shown, or what does not serve.
         """
         if certified and enrolment.name not in certified:
-            raise await self._callers.refusal(caller, why=OTHER_CERTIFICATE, subject=f"host {enrolment.name}")
+            raise await self.callers.refusal(caller, why=OTHER_CERTIFICATE, subject=f"host {enrolment.name}")
         known = None
         if caller.role is Role.HOST:
             known = Known(sha256=caller.sha256, role=Role.HOST, name=caller.name, host_id=caller.host_id)
@@ -66,23 +67,19 @@ class HostAuthorization:
             NotFound: no host has this id.
         """
         if caller.role is Role.HOST:
-            if caller.host_id != host_id and (await self._callers.anew(caller)).host_id != host_id:
-                raise await self._callers.refusal(caller, why=OTHER_HOST, subject=f"host {host_id}")
-            if certified and caller.name not in certified and (await self._callers.anew(caller)).name not in certified:
-                raise await self._callers.refusal(caller, why=OTHER_CERTIFICATE, subject=f"host {caller.name}")
+            if caller.host_id != host_id and (await self.callers.anew(caller)).host_id != host_id:
+                raise await self.callers.refusal(caller, why=OTHER_HOST, subject=f"host {host_id}")
+            if certified and caller.name not in certified and (await self.callers.anew(caller)).name not in certified:
+                raise await self.callers.refusal(caller, why=OTHER_CERTIFICATE, subject=f"host {caller.name}")
             return
         if caller is LOCAL and not certified:
             return
         async with self._statements, transaction(self._engine) as conn:
             name, has_own = await host_facts(conn, host_id)
         if caller.is_shared and has_own:
-            raise await self._callers.refusal(caller, why=NOT_OWN, subject=f"host {name}")
+            raise await self.callers.refusal(caller, why=NOT_OWN, subject=f"host {name}")
         if certified and name not in certified:
-            raise await self._callers.refusal(caller, why=OTHER_CERTIFICATE, subject=f"host {name}")
-
-    async def recheck(self, caller: Caller) -> None:
-        """Return if a call that has waited may still be answered. Raises ``Unauthenticated``."""
-        await self._callers.recheck(caller)
+            raise await self.callers.refusal(caller, why=OTHER_CERTIFICATE, subject=f"host {name}")
 
     async def renewed(self, caller: Caller) -> str:
         """A new credential, where that of the host is due to be replaced; else empty."""

@@ -78,9 +78,5 @@ async def _gzipped(snapshots: AsyncIterator[Snapshot]) -> AsyncIterator[bytes]:
     async for snapshot in snapshots:
         checksum, size = zlib.crc32(snapshot.block, checksum), size + len(snapshot.block)
         is_large = len(snapshot.block) > THREAD_BYTES
-        yield await asyncio.to_thread(_deflated, snapshot) if is_large else snapshot.deflated
+        yield await asyncio.to_thread(lambda part: part.deflated, snapshot) if is_large else snapshot.deflated
     yield LAST_BLOCK + struct.pack("<II", checksum, size & 0xFFFFFFFF)
-
-
-def _deflated(snapshot: Snapshot) -> bytes:
-    return snapshot.deflated

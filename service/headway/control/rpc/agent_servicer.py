@@ -23,9 +23,8 @@ from headway.control.agents.report_writer import ReportHeartbeat
 from headway.control.auth.authenticator import LOCAL, Caller
 from headway.control.bounds import DEFAULT, Bounds
 from headway.control.held_counts import one_more
-from headway.control.rpc.call_permissions import CALLER
+from headway.control.rpc.call_permissions import CALLER, address_of_call
 from headway.control.rpc.grpc_errors import with_status
-from headway.control.rpc.peer_address import address_of_call
 from headway.errors import Invalid
 from headway.local.throttle import Throttle
 from headway.scaling.model import Exit, HostCapacity, StartUp
@@ -113,7 +112,7 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
             "its own connection through the proxy, or raise HEADWAY_GRPC_CALLS_PER_CONNECTION"
         )
         with one_more(self._polls, context.peer(), most=self._polls_max, why=too_many):
-            recheck = partial(self._admission.recheck, caller)
+            recheck = partial(self._admission.callers.recheck, caller)
             standing = await self._reports.poll(having, wait_s=request.max_wait_s, recheck=recheck)
         return agent_pb2.PollResponse(
             cluster_id=await self._reports.cluster_id(),

@@ -1,9 +1,14 @@
-"""Who may make which call of the gRPC server."""
+"""Who makes a call of the gRPC server, from where, and whether that may."""
 
 from collections.abc import Mapping
 from contextvars import ContextVar
+from typing import Any
+from urllib.parse import unquote
+
+import grpc.aio
 
 from headway.control.auth.authenticator import LOCAL, Caller
+from headway.control.auth.failed_sign_ins import address_of
 from headway.store.access.credentials import Role
 
 _AGENTS = "/headway.wire.v1.AgentService/"
@@ -29,3 +34,9 @@ def may_call(caller: Caller, method: str) -> bool:
     if caller is LOCAL:
         return True
     return method in RIGHTS and (caller.is_shared or caller.role in RIGHTS[method])
+
+
+def address_of_call(context: grpc.aio.ServicerContext[Any, Any]) -> str:
+    """The address of whoever makes a call: gRPC writes ipv4:127.0.0.1:1234 and ipv6:%5B::1%5D:1234."""
+    place = unquote(context.peer() or "").partition(":")[2].rpartition(":")[0]
+    return address_of(place.strip("[]"))

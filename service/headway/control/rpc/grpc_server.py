@@ -13,11 +13,10 @@ from headway.control.auth.authenticator import Authenticator, Caller
 from headway.control.auth.certificates import Certificates
 from headway.control.bounds import DEFAULT, Bounds
 from headway.control.listen_address import ListenAddress
-from headway.control.rpc.call_permissions import CALLER, ENROL, NOBODY, may_call
+from headway.control.rpc.call_permissions import CALLER, ENROL, NOBODY, address_of_call, may_call
 from headway.control.rpc.grpc_errors import status_of
 from headway.control.rpc.message_intake import Intake
 from headway.control.rpc.paced_call import PacedCall
-from headway.control.rpc.peer_address import address_of_call
 from headway.control.rpc.stranger_calls import STRANGER_CALLS_MAX
 from headway.control.rpc.stranger_connections import StrangerConnections
 from headway.errors import HeadwayError, Misconfigured, Overloaded

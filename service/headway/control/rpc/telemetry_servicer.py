@@ -9,7 +9,6 @@ from headway.control.ingest.batch_validation import check_size
 from headway.control.ingest.ingest import Ingest
 from headway.control.rpc.call_permissions import CALLER
 from headway.control.rpc.grpc_errors import with_status
-from headway.scaling.model import TelemetryBatch
 from headway.wire import codec
 from headway.wire.v1 import telemetry_pb2, telemetry_pb2_grpc
 
@@ -31,14 +30,10 @@ class TelemetryServicer(telemetry_pb2_grpc.TelemetryServiceServicer):
         self, request: telemetry_pb2.IngestRequest, _context: Any
     ) -> telemetry_pb2.IngestResponse:
         """Accept one batch."""
-        receipt = await self._ingest.accept(await _batch(request), CALLER.get())
-        return codec.message_of(telemetry_pb2.IngestResponse, receipt)
-
-
-async def _batch(request: telemetry_pb2.IngestRequest) -> TelemetryBatch:
-    """The batch that ``request`` carries. Raises ``Invalid``."""
-    count = len(request.events) + len(request.samples) + len(request.activities) + len(request.counts)
-    check_size(count, producer=request.producer)
-    if count <= DECODED_BESIDE_ITEMS:
-        return codec.batch_from_message(request)
-    return await asyncio.to_thread(codec.batch_from_message, request)
+        count = len(request.events) + len(request.samples) + len(request.activities) + len(request.counts)
+        check_size(count, producer=request.producer)
+        if count <= DECODED_BESIDE_ITEMS:
+            batch = codec.batch_from_message(request)
+        else:
+            batch = await asyncio.to_thread(codec.batch_from_message, request)
+        return codec.message_of(telemetry_pb2.IngestResponse, await self._ingest.accept(batch, CALLER.get()))

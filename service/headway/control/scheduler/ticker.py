@@ -17,9 +17,8 @@ from headway.control.scheduler.bucket_cache import CACHED_S
 from headway.control.scheduler.evaluator import Evaluator
 from headway.control.scheduler.leader import Leadership
 from headway.control.scheduler.maintenance import prepare
-from headway.control.scheduler.missing_hosts import log_changes
 from headway.errors import Unavailable
-from headway.scaling.allocation.host_demand import hosts_wanted
+from headway.scaling.allocation.host_demand import HostsWanted, hosts_wanted
 from headway.scaling.decisions.change_detection import is_new
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Suspension
@@ -141,7 +140,7 @@ class Ticker:
         wanted = await asyncio.to_thread(
             hosts_wanted, outcomes, assignments, gathered.hosts, before=gathered.wanted, now_s=now_s
         )
-        log_changes(wanted, gathered.wanted)
+        _log_missing(wanted, gathered.wanted)
         learned = await self._learned(outcomes, assignments, gathered, now_s=now_s, is_whole=is_all_due)
         news = replace(self._news(outcomes, assignments, gathered), wanted=wanted, learned=learned)
         await apply(self._engine, news, gathered, epoch=epoch, recommends_only=self._recommends_only)
@@ -258,3 +257,19 @@ def _turned(gathered: Gathered, suspended: Collection[str]) -> Mapping[str, Mapp
         if is_over or (pool not in suspended and of_pool == {Suspension.LIBRARY}):
             turned[pool] = body
     return turned
+
+
+def _log_missing(wanted: Sequence[HostsWanted], before: Sequence[HostsWanted]) -> None:
+    """Log what is missing now and was not before, or in another number."""
+    known = {(each.templates, each.hosts) for each in before}
+    for each in wanted:
+        if (each.templates, each.hosts) not in known:
+            log.info(
+                "hosts missing=%s labels=%s templates=%s workers_without_place=%d",
+                "unknown" if each.hosts is None else each.hosts,
+                dict(each.labels),
+                ",".join(each.templates),
+                each.workers,
+            )
+    if before and not wanted:
+        log.info("hosts are as many as it takes")

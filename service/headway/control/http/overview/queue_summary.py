@@ -1,7 +1,7 @@
 """Queues at this moment, as the API gives them: newest depths, rates and waits, and what has befallen their jobs."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from headway.control.http.schemas.responses import EventSourceOut, FailuresOut, QueueOut
 from headway.control.ingest.reported_jobs import AGENTS, connection_of
@@ -20,9 +20,9 @@ from headway.store.events.event_sources import EventSource
 class Reporters:
     """Who reports and who polls."""
 
-    sources: Mapping[str, Sequence[EventSource]] = field(default_factory=dict)
+    sources: Mapping[str, Sequence[EventSource]]
     """By queue."""
-    collectors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    collectors: Mapping[str, Sequence[str]]
     """By connection, the one that counts first."""
 
     def sources_of(self, queue: str) -> list[EventSourceOut]:
@@ -47,9 +47,6 @@ class Reporters:
         return list(self.collectors.get(connection_of(queue), ()))
 
 
-NOBODY = Reporters()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
     """What has befallen jobs of one queue."""
@@ -69,7 +66,7 @@ def queues_now(
     *,
     measured_age_s: float | None,
     now_s: float,
-    reporters: Reporters = NOBODY,
+    reporters: Reporters,
 ) -> tuple[list[QueueOut], dict[str, Trouble]]:
     """Every queue with its newest depths, its failures, and rates and waits over the window of its pool's objective.
 

@@ -71,14 +71,9 @@ async def get_prometheus_metrics(context: WithContext) -> Response:
         series_max=context.bounds.metrics_series_max,
     )
     # Ten thousand queues are eighty thousand samples: ticks and polls must not wait for them.
-    exposed = await asyncio.to_thread(_exposed, seen)
-    return Response(exposed, media_type=CONTENT_TYPE_LATEST)
-
-
-def _exposed(seen: "_Seen") -> bytes:
     registry = CollectorRegistry()
     registry.register(seen)
-    return generate_latest(registry)
+    return Response(await asyncio.to_thread(generate_latest, registry), media_type=CONTENT_TYPE_LATEST)
 
 
 @dataclass(kw_only=True, eq=False)
