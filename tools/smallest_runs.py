@@ -79,6 +79,7 @@ SMALLEST: Mapping[str, SmallestRun] = {
     ),
     "benchmarks/command.py": SmallestRun(arguments="--queues 1 --runs 1"),
     "tools/shape.py": SmallestRun(),
+    "tools/alert_files.py": SmallestRun(arguments="{folder}"),
     "tools/calls_of_view.py": SmallestRun(),
     "tools/vocabulary.py": SmallestRun(),
     "benchmarks/targets.py": SmallestRun(

@@ -10,7 +10,7 @@ import httpx
 import pytest
 import yaml
 
-from headway.control.http.prometheus.alert_files import FILES, PANELS
+from alert_files import FILES, PANELS
 from headway.scaling.conditions.condition_table import CONDITIONS
 from support.debian import unpacked
 from support.npm import node_modules
@@ -179,9 +179,7 @@ def promtool() -> Path:
 
 def test_the_committed_files_are_what_the_definition_gives() -> None:
     for name, made in FILES.items():
-        assert (FOLDER / name).read_text() == made(), (
-            "run: .venv/bin/python -m headway.control.http.prometheus.alert_files docs/reference"
-        )
+        assert (FOLDER / name).read_text() == made(), "run: .venv/bin/python tools/alert_files.py docs/reference"
 
 
 @pytest.mark.e2e

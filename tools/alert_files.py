@@ -1,4 +1,7 @@
-"""The files that are made from the table of conditions: rules for Prometheus, a board for Grafana, and a page."""
+"""The files that are made from the table of conditions: rules for Prometheus, a board for Grafana, and a page.
+
+.venv/bin/python tools/alert_files.py docs/reference
+"""
 
 import json
 import sys
