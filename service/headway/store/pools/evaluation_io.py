@@ -178,7 +178,12 @@ async def apply(
     """
     async with transaction(engine) as connection:
         await fence(connection, epoch=epoch)
-        await _save_pool_states(connection, result.remembered, epoch=epoch)
+        if result.remembered:
+            states = [
+                {"pool": decision.pool, "target_workers": decision.target_workers, "memory": asdict(memory)}
+                for decision, memory in result.remembered
+            ]
+            await connection.execute(_SAVE_STATES, {"rows": states, "epoch": epoch})
         if result.decisions:
             previous = {pool: state.target_workers for pool, state in gathered.states.items()}
             rows = [(decision, epoch, previous.get(decision.pool)) for decision in result.decisions]
@@ -268,18 +273,6 @@ _SAVE_STATES = text(
 ).bindparams(bindparam("rows", type_=pool_states.c.memory.type))
 
 
-async def _save_pool_states(
-    connection: AsyncConnection, outcomes: Sequence[tuple[Decision, Memory]], *, epoch: int
-) -> None:
-    if not outcomes:
-        return
-    rows = [
-        {"pool": decision.pool, "target_workers": decision.target_workers, "memory": asdict(memory)}
-        for decision, memory in outcomes
-    ]
-    await connection.execute(_SAVE_STATES, {"rows": rows, "epoch": epoch})
-
-
 async def _save_assignments(
     connection: AsyncConnection,
     before: Iterable[Assignment],
@@ -296,7 +289,13 @@ async def _save_assignments(
     host_ids = tuple(sorted({host_id for _, host_id in gone} | {row.host_id for row in changed} | set(undecided)))
     if not host_ids:
         return
-    revisions = await _bump(connection, host_ids, epoch=epoch)
+    bumped = await connection.execute(
+        update(hosts)
+        .where(hosts.c.host_id == func.any(cast(list(host_ids), ARRAY(Text))))
+        .values(assignment_revision=hosts.c.assignment_revision + 1, assignment_epoch=epoch)
+        .returning(hosts.c.host_id, hosts.c.assignment_revision)
+    )
+    revisions = {row.host_id: row.assignment_revision for row in bumped}
     changed = [row for row in changed if row.host_id in revisions]  # the others were forgotten while this was decided
     if gone:
         pools, hosts_of = (list(column) for column in zip(*gone, strict=True))
@@ -320,28 +319,10 @@ _TAKE_BACK = text(
 # One statement whatever the number of hosts: their rows are locked until this commits, and their reports wait for it.
 _ASSIGN = text(
     """
-    insert into assignments
-        (pool, host_id, template, base_workers, burst_workers, restart_generation, is_exclusive,
-         is_suspended, epoch, revision)
-    select pool, host_id, template, base_workers, burst_workers, restart_generation, is_exclusive,
-        is_suspended, epoch, revision
-    from jsonb_to_recordset(:rows) as given(
-        pool text, host_id text, template text, base_workers integer, burst_workers integer,
-        restart_generation bigint, is_exclusive boolean, is_suspended boolean, epoch bigint, revision bigint)
+    insert into assignments select * from jsonb_populate_recordset(null::assignments, :rows)
     on conflict (pool, host_id) do update set
         template = excluded.template, base_workers = excluded.base_workers, burst_workers = excluded.burst_workers,
         restart_generation = excluded.restart_generation, is_exclusive = excluded.is_exclusive,
-        is_suspended = excluded.is_suspended,
-        epoch = excluded.epoch, revision = excluded.revision
+        is_suspended = excluded.is_suspended, epoch = excluded.epoch, revision = excluded.revision
     """
 ).bindparams(bindparam("rows", type_=JSONB))
-
-
-async def _bump(connection: AsyncConnection, host_ids: Sequence[str], *, epoch: int) -> dict[str, int]:
-    rows = await connection.execute(
-        update(hosts)
-        .where(hosts.c.host_id == func.any(cast(list(host_ids), ARRAY(Text))))
-        .values(assignment_revision=hosts.c.assignment_revision + 1, assignment_epoch=epoch)
-        .returning(hosts.c.host_id, hosts.c.assignment_revision)
-    )
-    return {row.host_id: row.assignment_revision for row in rows}
