@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from options import positive_count
 
+from headway.scaling.model.event_row import SCHEMA_VERSION
 from headway.store.events.event_files import SCHEMA
-from headway.store.events.event_log import SCHEMA_VERSION
 
 FILE_S = 0.2
 PROBE = "bench/probe"

@@ -23,11 +23,12 @@ from headway.cli.local import backup_file, process_orphans, up
 from headway.cli.local.backup_file import About
 from headway.cli.local.data_dir import DataDir
 from headway.errors import Misconfigured
+from headway.scaling.model.event_row import EventRow
 from headway.store import migrate
 from headway.store.embedded import Server, dump, ensure_postgres
 from headway.store.engine import create_engine, transaction
 from headway.store.events.batches import BatchKey, claim_batches, record_file
-from headway.store.events.event_log import EventLog, EventRow
+from headway.store.events.event_log import EventLog
 from headway.store.events.recovery import attach
 from headway_spark.event_log.archive import Archive
 from headway_spark.event_log.log_files import files
@@ -73,7 +74,15 @@ class Installation:
             self._log = EventLog(self.layout.events, free_bytes_min=0)
             await attach(engine, self._log)
         name = self._log.new_name(at_s)
-        row = EventRow("redis/mail", "enqueued", at_s, at_s, "app", self._sequence, job_id=job_id)
+        row = EventRow(
+            queue="redis/mail",
+            kind="enqueued",
+            at_s=at_s,
+            received_at_s=at_s,
+            producer="app",
+            sequence=self._sequence,
+            job_id=job_id,
+        )
         size_bytes = self._log.write_tmp(name, [row])
         if dies != "unrecorded":
             async with transaction(engine) as connection:

@@ -20,8 +20,9 @@ from headway.control.ingest.backpressure import Backpressure, UnreadBound
 from headway.control.ingest.ingest import Ingest
 from headway.errors import Invalid, Overloaded, Unavailable
 from headway.scaling.model import Receipt, TelemetryBatch, WorkerActivity
+from headway.scaling.model.event_row import EventRow
 from headway.store.engine import create_engine
-from headway.store.events.event_log import EventLog, EventRow
+from headway.store.events.event_log import EventLog
 
 BOUND_S = 60.0
 TAKEN = Receipt(is_duplicate=False, accepted_events=1)

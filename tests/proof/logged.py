@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headway.scaling.model.event_row import SCHEMA_VERSION
 from headway.store.events.event_files import SCHEMA
-from headway.store.events.event_log import SCHEMA_VERSION
 from headway_spark.event_log.log_files import HOUR_S, files
 from proof.producers import Ledger
 

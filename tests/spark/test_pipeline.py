@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from headway.errors import Misconfigured, Unavailable
 from headway.scaling.measure import CLASS_BUCKET_S, BucketRow
 from headway.scaling.model import JobEvent, QueueSample
+from headway.scaling.model.event_row import SCHEMA_VERSION
 from headway.store.events.event_files import SCHEMA
-from headway.store.events.event_log import SCHEMA_VERSION
 from headway_spark.event_log import schema
 from headway_spark.stream import source_log
 from headway_spark.stream.pipeline import LATENESS_S, Progress, Stream

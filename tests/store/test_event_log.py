@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from headway.errors import Overloaded, Unavailable
+from headway.scaling.model.event_row import EventRow
 from headway.store.events.event_files import SCHEMA
-from headway.store.events.event_log import EventLog, EventRow
+from headway.store.events.event_log import EventLog
 from support.flushed import Disk
 
 MARKER = uuid4()
@@ -167,9 +168,11 @@ def test_a_live_ingests_files_are_nobodys_leftovers(root: Path) -> None:
 def test_a_killed_ingests_files_are_leftovers_and_its_lock_file_goes(root: Path) -> None:
     script = (
         "import os, signal, sys; from pathlib import Path; from uuid import UUID;"
-        "from headway.store.events.event_log import EventLog, EventRow;"
+        "from headway.scaling.model.event_row import EventRow;"
+        "from headway.store.events.event_log import EventLog;"
         "log = EventLog(Path(sys.argv[1])); log.open(UUID(sys.argv[2]));"
-        "log.write_tmp(log.new_name(5.0), [EventRow('q', 'enqueued', 1.0, 1.0, 'p', 1)]);"
+        "row = EventRow(queue='q', kind='enqueued', at_s=1.0, received_at_s=1.0, producer='p', sequence=1);"
+        "log.write_tmp(log.new_name(5.0), [row]);"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert subprocess.run([sys.executable, "-c", script, root, str(MARKER)], check=False).returncode == -9

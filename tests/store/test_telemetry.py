@@ -11,12 +11,15 @@ from sqlalchemy import text
 
 from headway.errors import Unavailable
 from headway.scaling.model import DueJobs, QueueSample, WorkerActivity
+from headway.scaling.model.event_row import EventRow
 from headway.store.engine import Connection, Engine, transaction
 from headway.store.events.batches import BatchKey, claim_batches, record_file, recorded_files
-from headway.store.events.event_log import EventLog, EventRow
+from headway.store.events.event_log import EventLog
 from headway.store.events.recovery import attach, recover
 from headway.store.events.telemetry import upsert_activities, upsert_samples
 from headway.store.overview import read_samples
+
+EVENT = EventRow(queue="q", kind="enqueued", at_s=1.0, received_at_s=1.0, producer="p", sequence=1)
 
 ONE, TWO, THREE = BatchKey("app", 1), BatchKey("app", 2), BatchKey("web", 1)
 BOUND_S = 30.0
@@ -202,7 +205,7 @@ async def test_a_folder_with_another_databases_events_is_refused(engine: Engine,
     log = EventLog(tmp_path)
     log.create(marker)
     log.open(marker)
-    log.write_tmp("1-a-1.parquet", [EventRow("q", "enqueued", 1.0, 1.0, "p", 1)])
+    log.write_tmp("1-a-1.parquet", [EVENT])
     log.publish("1-a-1.parquet")
     with pytest.raises(Unavailable, match="holds the events of another database: name an empty folder"):
         await attach(engine, EventLog(tmp_path))
@@ -222,7 +225,7 @@ async def test_recovery_asks_the_database_which_leftovers_count(engine: Engine, 
     await attach(engine, log)
     recorded, unrecorded = dead.new_name(1.0), dead.new_name(2.0)
     for name in (recorded, unrecorded):
-        dead.write_tmp(name, [EventRow("q", "enqueued", 1.0, 1.0, "p", 1)])
+        dead.write_tmp(name, [EVENT])
     async with transaction(engine) as connection:
         await record(connection, recorded)
     await recover(engine, log)  # it lives: nothing is touched

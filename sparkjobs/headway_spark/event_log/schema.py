@@ -1,45 +1,19 @@
-"""The event log as Spark reads it; a test holds it equal to what the store writes. See docs/decisions/0013.
+"""The event log as Spark reads it; a test holds it equal to what the store writes."""
 
-A column that a file lacks is null in it, and one that is not named here is not read: so a column may be added without a
-new version. A new version says that who does not know it would read something wrong.
-"""
+from dataclasses import fields
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
 from pyspark.sql.types import BooleanType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
-SCHEMA_VERSION = 1
-"""The newest version of rows that is understood, with every older one."""
+from headway.scaling.keys import parts_of
+from headway.scaling.model.event_row import SCHEMA_VERSION, EventRow, Version
 
 NEWER = "a newer version of events"
 
-EVENTS = StructType(
-    [
-        StructField("schema_version", IntegerType()),
-        StructField("queue", StringType()),
-        StructField("kind", StringType()),
-        StructField("job_id", StringType()),
-        StructField("job_class", StringType()),
-        StructField("at_s", DoubleType()),
-        StructField("received_at_s", DoubleType()),
-        StructField("enqueued_at_s", DoubleType()),
-        StructField("started_at_s", DoubleType()),
-        StructField("waiting_jobs", LongType()),
-        StructField("in_flight_jobs", LongType()),
-        StructField("delayed_jobs", LongType()),
-        StructField("oldest_age_s", DoubleType()),
-        StructField("attempt", LongType()),
-        StructField("reserved_jobs", LongType()),
-        StructField("oldest_age_max_s", DoubleType()),
-        StructField("reports_arrivals", BooleanType()),
-        StructField("reports_starts", BooleanType()),
-        StructField("reports_ends", BooleanType()),
-        StructField("waiting_min_jobs", LongType()),
-        StructField("in_flight_min_jobs", LongType()),
-        StructField("producer", StringType()),
-        StructField("sequence", LongType()),
-    ]
-)
+_TYPES = {Version: IntegerType(), str: StringType(), int: LongType(), float: DoubleType(), bool: BooleanType()}
+
+EVENTS = StructType([StructField(each.name, _TYPES[parts_of(each.type)[0]]) for each in fields(EventRow)])
 
 
 def readable(events: DataFrame) -> DataFrame:

@@ -21,7 +21,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from headway.errors import HeadwayError, Misconfigured, Unavailable
 from headway.scaling.measure import BucketRow
-from headway_spark.event_log.schema import EVENTS, NEWER, SCHEMA_VERSION, readable
+from headway.scaling.model.event_row import SCHEMA_VERSION
+from headway_spark.event_log.schema import EVENTS, NEWER, readable
 from headway_spark.session import has_jvm
 from headway_spark.stream import source_log
 from headway_spark.stream.buckets import bucket_row, buckets, with_bucket

@@ -17,7 +17,7 @@ from headway.scaling.model import (
     TelemetryBatch,
     WorkerActivity,
 )
-from headway.store.events.event_log import EventRow
+from headway.scaling.model.event_row import EventRow
 
 BATCH_ITEMS_MAX = 10_000  # 2 MB, and 20 ms of work
 _DEPTHS = (
@@ -198,7 +198,7 @@ def rows_of(batch: TelemetryBatch, *, received_at_s: float, offset_s: float, cla
             made.backward_waits += event.enqueued_at_s - event.at_s > CLOCK_WRONG_S
         row = _event_row(event, batch, at_s=at_s, received_at_s=received_at_s)
         if classes is not None:
-            row = row._replace(job_class=classes.name(row.job_class, queue=row.queue, received_at_s=received_at_s))
+            row = replace(row, job_class=classes.name(row.job_class, queue=row.queue, received_at_s=received_at_s))
         made.rows.append(row)
     for sample in batch.samples:
         at_s = corrected(sample.at_s, received_at_s=received_at_s, offset_s=offset_s)

@@ -34,10 +34,11 @@ from headway.errors import HeadwayError, Overloaded, Unavailable
 from headway.local.throttle import Throttle
 from headway.scaling.conditions.installation_facts import WRONG_SHOWN_S
 from headway.scaling.model import Receipt, TelemetryBatch
+from headway.scaling.model.event_row import EventRow
 from headway.store.claimed_names import touch_producers
 from headway.store.engine import Connection, Engine, transaction
 from headway.store.events.batches import BatchKey, claim_batches, record_file
-from headway.store.events.event_log import EventLog, EventRow
+from headway.store.events.event_log import EventLog
 from headway.store.events.recovery import attach, recover, settle
 from headway.store.events.telemetry import lock_counts, save_counts, upsert_activities, upsert_samples
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from headway.control.ingest.clock_skew import LATENESS_S, corrected
 from headway.scaling.model import EventKind, QueueCounts
+from headway.scaling.model.event_row import EventRow
 from headway.store.events.batches import BatchKey
-from headway.store.events.event_log import EventRow
 from headway.store.events.telemetry import CountsTaken
 
 JOBS_MAX = 20_000  # of a kind, from one report to the next: what is more is a counter that jumped, and no load

@@ -1,41 +1,30 @@
 """The files of the event log: their columns, and how rows become one. It brings pyarrow along: import it late."""
 
 from collections.abc import Sequence
-from typing import IO, Any, NamedTuple
+from dataclasses import fields
+from operator import attrgetter
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headway.scaling.keys import parts_of
+from headway.scaling.model.event_row import EventRow, Version
+
+_TYPES = {Version: pa.int32(), str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+
 SCHEMA = pa.schema(
     [
-        pa.field("schema_version", pa.int32(), nullable=False),
-        pa.field("queue", pa.string(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("job_id", pa.string()),
-        pa.field("job_class", pa.string()),
-        pa.field("at_s", pa.float64(), nullable=False),
-        pa.field("received_at_s", pa.float64(), nullable=False),
-        pa.field("enqueued_at_s", pa.float64()),
-        pa.field("started_at_s", pa.float64()),
-        pa.field("waiting_jobs", pa.int64()),
-        pa.field("in_flight_jobs", pa.int64()),
-        pa.field("delayed_jobs", pa.int64()),
-        pa.field("oldest_age_s", pa.float64()),
-        pa.field("attempt", pa.int64()),
-        pa.field("reserved_jobs", pa.int64()),
-        pa.field("oldest_age_max_s", pa.float64()),
-        pa.field("reports_arrivals", pa.bool_()),
-        pa.field("reports_starts", pa.bool_()),
-        pa.field("reports_ends", pa.bool_()),
-        pa.field("waiting_min_jobs", pa.int64()),
-        pa.field("in_flight_min_jobs", pa.int64()),
-        pa.field("producer", pa.string(), nullable=False),
-        pa.field("sequence", pa.int64(), nullable=False),
+        pa.field(each.name, _TYPES[kind], nullable=is_optional)
+        for each in fields(EventRow)
+        for kind, _, is_optional in (parts_of(each.type),)
     ]
 )
+_VALUES = attrgetter(*SCHEMA.names)
 
 
-def write_rows(rows: Sequence[NamedTuple], file: IO[Any]) -> None:
-    """Write ``rows``, at least one and each with the fields of ``SCHEMA``, as a Parquet file."""
-    columns = dict(zip(rows[0]._fields, zip(*rows, strict=True), strict=True))
-    pq.write_table(pa.table([pa.array(columns[field.name], field.type) for field in SCHEMA], schema=SCHEMA), file)
+def write_rows(rows: Sequence[EventRow], file: IO[Any]) -> None:
+    """Write ``rows``, at least one, as a Parquet file."""
+    columns = zip(*map(_VALUES, rows), strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    pq.write_table(pa.table(arrays, schema=SCHEMA), file)

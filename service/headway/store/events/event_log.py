@@ -21,38 +21,10 @@ from uuid import UUID, uuid4
 from headway.errors import Overloaded, Unavailable
 from headway.local.files import sync_folder
 from headway.local.locks import try_lock
+from headway.scaling.model.event_row import EventRow
 
-SCHEMA_VERSION = 1
 EVENT_LOG_FREE_BYTES_MIN = 256 * 1024 * 1024  # what Postgres on the same disk needs to go on working
 SETTING = "HEADWAY_EVENT_LOG"
-
-
-class EventRow(NamedTuple):
-    """One row of the log: a job event or, with ``kind`` "sample", a reading of a queue. Fields as in the files."""
-
-    queue: str
-    kind: str
-    at_s: float
-    received_at_s: float
-    producer: str
-    sequence: int
-    job_id: str | None = None
-    job_class: str | None = None
-    enqueued_at_s: float | None = None
-    started_at_s: float | None = None
-    waiting_jobs: int | None = None
-    in_flight_jobs: int | None = None
-    delayed_jobs: int | None = None
-    oldest_age_s: float | None = None
-    attempt: int | None = None
-    reserved_jobs: int | None = None
-    oldest_age_max_s: float | None = None
-    reports_arrivals: bool | None = None
-    reports_starts: bool | None = None
-    reports_ends: bool | None = None
-    waiting_min_jobs: int | None = None
-    in_flight_min_jobs: int | None = None
-    schema_version: int = SCHEMA_VERSION
 
 
 class Waiting(NamedTuple):
