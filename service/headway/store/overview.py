@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, Double, RowMapping, Text, case, cast, func, select, text, union
+from sqlalchemy import RowMapping, Text, case, cast, func, select, text, union
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.conditions.host_facts import HostRow
@@ -26,6 +26,7 @@ from headway.store.sketch_columns import SKETCHES, sketch_of
 from headway.store.tables import (
     age_s,
     decisions,
+    epoch_s,
     hosts,
     leader_epoch,
     leader_heartbeat,
@@ -68,10 +69,9 @@ async def read_samples(
         query = query.where(queue_samples.c.queue.in_(queues))
     if in_pools:
         query = query.where(queue_samples.c.queue.in_(select(profile_queues.c.queue)))
-    result = await conn.execute(query)
-    names, rows = list(result.keys()), result.all()
+    rows = (await conn.execute(query)).mappings().all()
     # Ten thousand queues take 100 ms, for which no call and no evaluation should wait.
-    return await asyncio.to_thread(_samples, names, rows)
+    return await asyncio.to_thread(lambda: {row["queue"]: _sample(row) for row in rows})
 
 
 _SAMPLES = select(
@@ -82,15 +82,9 @@ _SAMPLES = select(
 )
 
 
-def _samples(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, QueueSample]:
-    return {row[0]: _sample(dict(zip(names, row, strict=True))) for row in rows}
-
-
-def _sample(given: dict[str, Any]) -> QueueSample:
-    if given["suspension"] is not None:
-        given["suspension"] = Suspension(given["suspension"])
-    given["due"] = due_from_pairs(given["due"])
-    return QueueSample(**given)
+def _sample(row: RowMapping) -> QueueSample:
+    suspension = None if row["suspension"] is None else Suspension(row["suspension"])
+    return QueueSample(**{**row, "suspension": suspension, "due": due_from_pairs(row["due"])})
 
 
 async def read_buckets(
@@ -140,27 +134,16 @@ async def read_targets(conn: AsyncConnection) -> dict[str, int]:
 
 async def read_target_history(conn: AsyncConnection, *, pool: str, from_s: float) -> list[TargetRow]:
     """What was decided for ``pool`` since ``from_s``, oldest first, after the decision that held at ``from_s``."""
-    at_s: ColumnElement[Any] = func.extract("epoch", decisions.c.decided_at)
     since = func.to_timestamp(from_s)
-    columns = (
-        at_s.label("at_s"),
-        decisions.c.target_workers,
-        decisions.c.body["running_workers"].as_integer().label("running_workers"),
-        decisions.c.body["starting_workers"].as_integer().label("starting_workers"),
+    recorded = (
+        func.coalesce(decisions.c.body[name].as_integer(), 0).label(name)
+        for name in ("running_workers", "starting_workers")
     )
+    columns = (epoch_s(decisions.c.decided_at).label("at_s"), decisions.c.target_workers, *recorded)
     of_pool = select(*columns).where(decisions.c.pool == pool)
     held = of_pool.where(decisions.c.decided_at < since).order_by(decisions.c.decided_at.desc()).limit(1)
     later = of_pool.where(decisions.c.decided_at >= since).order_by(decisions.c.decided_at)
-    rows = [*await conn.execute(held), *await conn.execute(later)]
-    return [
-        TargetRow(
-            at_s=float(row.at_s),
-            target_workers=row.target_workers,
-            running_workers=row.running_workers or 0,
-            starting_workers=row.starting_workers or 0,
-        )
-        for row in rows
-    ]
+    return [taken_from(TargetRow, row) for row in (*await conn.execute(held), *await conn.execute(later))]
 
 
 async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
@@ -170,18 +153,16 @@ async def read_hosts(conn: AsyncConnection) -> list[HostRow]:
         select(
             hosts.c.host_id,
             hosts.c.agent_version,
-            cast(func.extract("epoch", hosts.c.reported_at), Double).label("reported_at_s"),
-            cast(func.extract("epoch", while_shut(hosts.c.cordoned_at)), Double).label("cordoned_at_s"),
+            epoch_s(hosts.c.reported_at).label("reported_at_s"),
+            epoch_s(while_shut(hosts.c.cordoned_at)).label("cordoned_at_s"),
             *(
                 while_shut(column).label(column.name)
                 for column in (hosts.c.cordoned_by, hosts.c.cordon_reason, hosts.c.cordoned_until_s)
             ),
             hosts.c.refused,
             case((hosts.c.epoch_seen > epoch, hosts.c.epoch_seen)).label("epoch_ahead"),
-            cast(func.extract("epoch", hosts.c.certificate_ends_at - func.now()), Double).label("certificate_left_s"),
-            cast(case((hosts.c.hung_up_at > hosts.c.reported_at, age_s(hosts.c.hung_up_at))), Double).label(
-                "hung_up_s"
-            ),
+            epoch_s(hosts.c.certificate_ends_at - func.now()).label("certificate_left_s"),
+            case((hosts.c.hung_up_at > hosts.c.reported_at, age_s(hosts.c.hung_up_at))).label("hung_up_s"),
         )
     )
     by_id = {row.host_id: row for row in rows}
@@ -214,15 +195,15 @@ async def read_health(conn: AsyncConnection) -> HealthRow:
     return HealthRow(
         leader=leader.leader if leader else "",
         epoch=leader.epoch if leader else 0,
-        leader_age_s=float(leader.age_s) if leader and leader.epoch else None,
+        leader_age_s=leader.age_s if leader and leader.epoch else None,
         pipelines=await _pipelines(conn),
-        read_ages_s={row.connection: float(row.age_s) for row in await conn.execute(_READ_AGES)},
+        read_ages_s={row.connection: row.age_s for row in await conn.execute(_READ_AGES)},
         partition_days=(await conn.execute(_PARTITION_DAYS)).scalar(),
-        rollups_behind_s=_float((await conn.execute(_ROLLUPS_BEHIND)).scalar()),
+        rollups_behind_s=(await conn.execute(_ROLLUPS_BEHIND)).scalar(),
         expiring_tokens=expiring[0],
         expires_in_s=expiring[1],
         shared_connections=len(shared_connections(await read_collectors(conn))),
-        clock_s=float((await conn.execute(_CLOCK)).scalar_one()),
+        clock_s=(await conn.execute(_CLOCK)).scalar_one(),
     )
 
 
@@ -251,7 +232,7 @@ _READ_AGES = (
     .join(profile_queues, profile_queues.c.queue == queue_samples.c.queue)
     .group_by(_CONNECTION)
 )
-_CLOCK = select(func.extract("epoch", func.clock_timestamp()))
+_CLOCK = select(epoch_s(func.clock_timestamp()))
 
 
 async def _pipelines(conn: AsyncConnection) -> tuple[PipelineRow, ...]:
@@ -260,8 +241,8 @@ async def _pipelines(conn: AsyncConnection) -> tuple[PipelineRow, ...]:
     rows = await conn.execute(
         select(
             pipeline_health,
-            cast(age_s(written_at), Double).label("written_age_s"),
-            cast(age_s(pipeline_health.c.beat_at), Double).label("beat_age_s"),
+            age_s(written_at).label("written_age_s"),
+            age_s(pipeline_health.c.beat_at).label("beat_age_s"),
             (newest > written_at).label("is_behind"),
         ).order_by(pipeline_health.c.pipeline)
     )
@@ -292,7 +273,3 @@ def _bucket_rows(rows: Iterable[Sequence[Any]]) -> list[BucketRow]:
             row[sketch] = sketch_of(row[sketch])
         made.append(BucketRow(**row))
     return made
-
-
-def _float(value: Any) -> float | None:
-    return None if value is None else float(value)

@@ -39,7 +39,7 @@ def _ago(*, days: float = 0.0, seconds: float = 0.0) -> ColumnElement[Any]:
 
 
 def _ago_s(kept_s: float) -> ColumnElement[Any]:
-    return func.extract("epoch", _ago(seconds=kept_s))
+    return tables.epoch_s(_ago(seconds=kept_s))
 
 
 def _has_no_profile(table: Table) -> ColumnElement[bool]:

@@ -29,6 +29,7 @@ from sqlalchemy import (
     Text,
     Uuid,
     case,
+    cast,
     func,
     text,
 )
@@ -55,10 +56,15 @@ def seconds(value: BindParameter[float] | float) -> ColumnElement[Any]:
     return func.make_interval(0, 0, 0, 0, 0, 0, value)  # seconds are the last of seven
 
 
-def age_s(moment: ColumnElement[Any]) -> ColumnElement[Any]:
+def epoch_s(value: ColumnElement[Any]) -> ColumnElement[float]:
+    """The Unix seconds of a moment, or the seconds of an interval."""
+    return cast(func.extract("epoch", value), Double)
+
+
+def age_s(moment: ColumnElement[Any]) -> ColumnElement[float]:
     """Seconds since then, 0 where it is still to come; ``NULL`` where the moment is."""
     # Of a NULL Postgres would make the greatest of the others, and "not known" must not become 0.
-    return case((moment.is_not(None), func.greatest(0, func.extract("epoch", func.now() - moment))))
+    return case((moment.is_not(None), func.greatest(0, epoch_s(func.now() - moment))))
 
 
 def _table(name: str, *parts: SchemaItem, **options: Any) -> Table:

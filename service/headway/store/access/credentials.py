@@ -13,14 +13,14 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Double, Row, and_, cast, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import NotFound
 from headway.scaling.fields import taken_from
 from headway.store.audit import record_act
 from headway.store.hosts.host_allowance import allow, allowance_of
-from headway.store.tables import credential_changes, credentials, hosts, seconds
+from headway.store.tables import credential_changes, credentials, epoch_s, hosts, seconds
 
 RENEW_AFTER_S = 30 * 86_400.0
 CREDENTIAL_RENEW_SPREAD = 0.1  # hosts that joined together do not renew together
@@ -286,8 +286,8 @@ def _known() -> Any:
         func.coalesce(hosts.c.name, credentials.c.name).label("name"),
         func.coalesce(credentials.c.host_id, "").label("host_id"),
         credentials.c.used_at,
-        cast(func.extract("epoch", credentials.c.expires_at - func.now()), Double).label("expires_in_s"),
-        cast(func.extract("epoch", credentials.c.renew_at - func.now()), Double).label("renews_in_s"),
+        epoch_s(credentials.c.expires_at - func.now()).label("expires_in_s"),
+        epoch_s(credentials.c.renew_at - func.now()).label("renews_in_s"),
         credentials.c.revoked_at.is_not(None).label("is_revoked"),
         func.coalesce(credentials.c.session_of, "").label("session_of"),
     ).join_from(credentials, hosts, hosts.c.host_id == credentials.c.host_id, isouter=True)

@@ -12,7 +12,6 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Double,
     Select,
     Text,
     and_,
@@ -33,16 +32,12 @@ from headway.errors import Conflict, Invalid
 from headway.scaling.fields import taken_from
 from headway.scaling.mapping import from_mapping, to_mapping
 from headway.scaling.model import (
-    ActivitySource,
     Host,
     HostCapacity,
     HostProblem,
     HostProblemKind,
     HostState,
-    Inability,
     QueueOrder,
-    RunningJob,
-    StartFailure,
     Template,
     Worker,
     WorkerState,
@@ -53,6 +48,7 @@ from headway.store.hosts.worker_evidence import BROKERS_WORD, EVIDENCE
 from headway.store.tables import (
     age_s,
     cluster,
+    epoch_s,
     hosts,
     leader_epoch,
     template_exits,
@@ -163,7 +159,7 @@ async def note_certificate(conn: AsyncConnection, host_id: str, *, ends_at_s: fl
 
 async def now_s(conn: AsyncConnection) -> float:
     """Unix seconds by Postgres's clock, when this transaction began."""
-    return float((await conn.execute(select(func.extract("epoch", func.now())))).scalar_one())
+    return float((await conn.execute(select(epoch_s(func.now())))).scalar_one())
 
 
 async def load_hosts(conn: AsyncConnection) -> tuple[Host, ...]:
@@ -200,7 +196,7 @@ def _has_reported_since(moment: ColumnElement[Any]) -> ColumnElement[Any]:
 def while_shut(column: ColumnElement[Any]) -> ColumnElement[Any]:
     """What was set of a host by hand, as long as that holds; then null."""
     until_s = hosts.c.cordoned_until_s
-    return case((or_(until_s.is_(None), until_s > func.extract("epoch", func.now())), column))
+    return case((or_(until_s.is_(None), until_s > epoch_s(func.now())), column))
 
 
 def state_now() -> ColumnElement[str]:
@@ -230,19 +226,19 @@ _HOSTS = select(
     hosts.c.failing,
     hosts.c.problems,
     func.coalesce(hosts.c.lease_ends_at > func.now(), False).label("is_known"),
-    cast(age_s(hosts.c.reported_at), Double).label("silent_s"),
-    cast(func.extract("epoch", func.now()), Double).label("now_s"),
+    age_s(hosts.c.reported_at).label("silent_s"),
+    epoch_s(func.now()).label("now_s"),
     or_(hosts.c.assignment_revision == 0, and_(_ACTS_ON_LOST_ORDERS, _HAS_REPORTED_SINCE)).label("is_undecided"),
     and_(_IS_OF_THIS_DATABASE, or_(not_(_ACTS_ON_LOST_ORDERS), _HAS_REPORTED_SINCE)).label("is_confirmed"),
 ).order_by(hosts.c.host_id)
 
 
 _WEIGHED = (
-    cast(func.extract("epoch", workers.c.started_at), Double).label("started_at_s"),
+    epoch_s(workers.c.started_at).label("started_at_s"),
     *EVIDENCE,
     cast(workers.c.running, Text).label("running"),
-    cast(func.extract("epoch", workers.c.state_since), Double).label("state_since_s"),
-    cast(func.extract("epoch", workers.c.state_reported_at), Double).label("state_reported_s"),
+    epoch_s(workers.c.state_since).label("state_since_s"),
+    epoch_s(workers.c.state_reported_at).label("state_reported_s"),
 )
 """Of a worker: what is not read as its column has it."""
 
@@ -286,7 +282,7 @@ async def list_workers(
         .add_columns(
             hosts.c.name,
             func.coalesce(hosts.c.lease_ends_at > func.now(), False),
-            cast(age_s(hosts.c.reported_at), Double),
+            age_s(hosts.c.reported_at),
         )
         .order_by(None)
         .order_by(workers.c.worker_id)
@@ -310,14 +306,7 @@ _OF_WORKERS = tuple(column.name for column in _RUNNING.selected_columns)[1:]
 
 def _worker(values: Sequence[Any]) -> Worker:
     worker = dict(zip(_OF_WORKERS, values, strict=True))
-    source, running = worker["activity_source"], worker["running"]
-    worker["state"] = WorkerState(worker["state"])
-    worker["inability"] = None if worker["inability"] is None else Inability(worker["inability"])
-    failure = worker["start_failure"]
-    worker["start_failure"] = None if failure is None else StartFailure(failure)
-    worker["activity_source"] = None if source is None else ActivitySource(source)
-    worker["running"] = tuple(RunningJob(**job) for job in json.loads(running)) if running != "[]" else ()
-    return Worker(**worker)
+    return from_mapping(Worker, {**worker, "running": json.loads(worker["running"])})
 
 
 def _hosts(known: Sequence[Any], running: Sequence[Any], timings: Mapping[tuple[str, str], Any]) -> tuple[Host, ...]:

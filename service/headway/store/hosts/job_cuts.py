@@ -4,16 +4,17 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Double, bindparam, cast, func, select, text
+from sqlalchemy import bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import printable
 from headway.scaling.conditions.job_troubles import CutRow
 from headway.scaling.fields import taken_from
+from headway.scaling.mapping import to_mapping
 from headway.scaling.model import CutCause, CutJob
 from headway.store.engine import notify_viewers
-from headway.store.tables import job_cuts, seconds
+from headway.store.tables import epoch_s, job_cuts, seconds
 
 CUTS_SHOWN_S = 900.0  # for how long a cut is an incident: nobody mends it, and somebody is to see it
 CUTS_SHOWN_MAX = 1_000
@@ -48,7 +49,7 @@ async def list_cuts(
     limit: int = CUTS_SHOWN_MAX,
 ) -> Sequence[CutRow]:
     """The newest cuts first, by when they were reported: since a moment in Unix seconds, or within the last seconds."""
-    epoch = [cast(func.extract("epoch", column), Double) for column in (job_cuts.c.cut_at, job_cuts.c.recorded_at)]
+    epoch = [epoch_s(column) for column in (job_cuts.c.cut_at, job_cuts.c.recorded_at)]
     query = (
         select(job_cuts, epoch[0].label("cut_at_s"), epoch[1].label("recorded_at_s"))
         .order_by(job_cuts.c.recorded_at.desc(), job_cuts.c.cut_id)
@@ -64,20 +65,11 @@ async def list_cuts(
 
 
 def _row(host_id: str, received_at_s: float, cut: CutJob) -> Mapping[str, Any]:
-    job = cut.job
     return {
+        **(to_mapping(cut.job) or {}),
+        **to_mapping(cut),
         "host_id": host_id,
-        "cut_id": cut.cut_id,
-        "pool": cut.pool,
-        "template": cut.template,
-        "worker_id": cut.worker_id,
-        "cause": cut.cause.value,
-        "is_certain": cut.is_certain,
-        "job_id": job and job.job_id,
-        "queue": job and job.queue,
-        "job_class": job and job.job_class,
-        "attempt": job and job.attempt,
-        "job_started_at_s": job and job.started_at_s,
+        "job_started_at_s": cut.job and cut.job.started_at_s,
         "age_s": 0.0 if cut.cut_at_s is None else max(0.0, received_at_s - cut.cut_at_s),
     }
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Double, cast, func, select
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.conditions.job_troubles import DEATHS, PoisonRow
 from headway.scaling.fields import taken_from
-from headway.store.tables import job_cuts, seconds
+from headway.store.tables import epoch_s, job_cuts, seconds
 
 POISON_DEATHS_MIN = 3  # one may be chance, and two a machine without memory
 POISON_COUNTED_S = 86_400.0  # a broker may take an hour to deliver a job again
@@ -25,7 +25,7 @@ async def list_poison(conn: AsyncConnection) -> Sequence[PoisonRow]:
             func.max(job_cuts.c.queue).label("queue"),
             func.max(job_cuts.c.job_class).label("job_class"),
             func.count().label("deaths"),
-            cast(func.extract("epoch", last_at), Double).label("last_at_s"),
+            epoch_s(last_at).label("last_at_s"),
         )
         .where(
             job_cuts.c.is_certain, job_cuts.c.job_id.is_not(None), job_cuts.c.cause.in_([each.value for each in DEATHS])

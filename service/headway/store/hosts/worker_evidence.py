@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 from headway.scaling.model import ActivitySource
-from headway.store.tables import hosts, seconds, worker_activities, workers
+from headway.store.tables import epoch_s, hosts, seconds, worker_activities, workers
 
 FRESH_S = 15.0  # what a broker said of a worker longer ago says nothing of it now
 WORD_HOLDS_S = 20.0  # agents report every 18 s at the latest, and at once that an idle worker has a job
@@ -35,8 +35,8 @@ _OLDEST_STARTED_S = (
 _HAS_JUST_REPORTED = func.coalesce(
     hosts.c.reported_at > func.now() - seconds(bindparam("host_word_s", WORD_HOLDS_S)), false()
 )
-_SEEN_AT_S = cast(func.extract("epoch", worker_activities.c.seen_at), Double)
-_REPORTED_KNOWN_S = cast(func.extract("epoch", hosts.c.reported_at), Double) - workers.c.activity_age_s
+_SEEN_AT_S = epoch_s(worker_activities.c.seen_at)
+_REPORTED_KNOWN_S = epoch_s(hosts.c.reported_at) - workers.c.activity_age_s
 _IS_NEWER = func.coalesce(_REPORTED_KNOWN_S, 0.0) <= _SEEN_AT_S
 _IS_WITHDRAWN = worker_activities.c.seen_at == literal_column("'-infinity'::timestamptz")
 _IS_OWN = func.coalesce(workers.c.activity_source == ActivitySource.REPORTER.value, False)

@@ -15,7 +15,7 @@ from headway.scaling.model import Mode
 from headway.scaling.profile import Override, Pause, Profile, profile_from_mapping, profile_to_mapping
 from headway.store.audit import record_act
 from headway.store.engine import notify_viewers
-from headway.store.tables import profile_queues, profiles
+from headway.store.tables import epoch_s, profile_queues, profiles
 
 Outcome = Literal["created", "updated", "unchanged"]
 
@@ -106,7 +106,9 @@ async def put_profile(
             .where(profiles.c.pool == profile.pool)
             .values(body=body, version=profiles.c.version + 1, updated_at=func.now())
         )
-    await _replace_queues(conn, profile)
+    await conn.execute(delete(profile_queues).where(profile_queues.c.pool == profile.pool))
+    rows = [{"queue": queue, "pool": profile.pool, "rank": rank} for rank, queue in enumerate(profile.queues)]
+    await conn.execute(insert(profile_queues), rows)
     outcome: Outcome = "created" if stored is None else "updated"
     before = None if stored is None else profile_to_mapping(stored.profile)
     await record_change(conn, actor=actor, action=f"profile {outcome}", pool=profile.pool, before=before, after=body)
@@ -148,7 +150,7 @@ def _is_over(set_by_hand: Mapping[str, Any], at_s: float) -> bool:
     return until_s is not None and at_s >= until_s
 
 
-_UPDATED_AT_S: ColumnElement[Any] = func.extract("epoch", profiles.c.updated_at).label("updated_at_s")
+_UPDATED_AT_S: ColumnElement[Any] = epoch_s(profiles.c.updated_at).label("updated_at_s")
 
 
 async def find_profile(conn: AsyncConnection, pool: str) -> StoredProfile | None:
@@ -161,7 +163,7 @@ def _stored(row: Row[Any]) -> StoredProfile:
     return StoredProfile(
         profile=profile_from_mapping(row.pool, row.body),
         version=row.version,
-        updated_at_s=float(row.updated_at_s),
+        updated_at_s=row.updated_at_s,
         override=Override(**row.override) if row.override else None,
         pause=Pause(**{**pause, "mode": Mode(row.pause)}) if (pause := _pause_of(row)) else None,
     )
@@ -205,14 +207,6 @@ async def _check_queues_are_free(conn: AsyncConnection, profile: Profile) -> Non
     ]
     if breaches:
         raise Conflict("; ".join(breaches))
-
-
-async def _replace_queues(conn: AsyncConnection, profile: Profile) -> None:
-    await conn.execute(delete(profile_queues).where(profile_queues.c.pool == profile.pool))
-    await conn.execute(
-        insert(profile_queues),
-        [{"queue": queue, "pool": profile.pool, "rank": rank} for rank, queue in enumerate(profile.queues)],
-    )
 
 
 async def record_change(
