@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import Protocol
 
 from headway.errors import Invalid
@@ -53,30 +54,21 @@ class Observation:
     """
 
     def __post_init__(self) -> None:
-        counts = (self.waiting, self.arrived, self.started, self.finished, self.workers, self.busy, self.idle)
-        others = (
-            self.retried,
-            self.taken,
-            self.starting,
-            self.leaving,
-            self.service_sum_s,
-            self.oldest_age_s,
-            self.pickup_max_s,
-            self.in_flight,
-        )
-        facts = (self.capacity_workers, self.start_up_s, self.start_up_p95_s, self.dispatch_overhead_s)
-        known = (*counts, *(value for value in (*others, *facts) if value is not None))
+        known = [value for value in _figures_of(self) if value is not None]
         # What is not finite makes the sum so. Engines observe millions of times: names are found only if it is needed.
         if min(known) < 0 or not math.isfinite(sum(known)) or not math.isfinite(self.at_s):
             raise Invalid(*self._breaches())
 
     def _breaches(self) -> Iterator[str]:
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if item.name == "at_s" and not math.isfinite(value):
-                yield f"observation: at_s={value} is no time"
-            elif item.name not in {"at_s", "rows", "delayed"} and value is not None and not 0 <= value < math.inf:
-                yield f"observation at {self.at_s}: {item.name}={value} must be finite and at least 0"
+        if not math.isfinite(self.at_s):
+            yield f"observation: at_s={self.at_s} is no time"
+        for name, value in zip(_FIGURES, _figures_of(self), strict=True):
+            if value is not None and not 0 <= value < math.inf:
+                yield f"observation at {self.at_s}: {name}={value} must be finite and at least 0"
+
+
+_FIGURES = tuple(each.name for each in fields(Observation) if each.name not in {"at_s", "rows", "delayed"})
+_figures_of = attrgetter(*_FIGURES)
 
 
 class Target(Protocol):

@@ -89,7 +89,8 @@ async def claim(
     of_kind, asked = _OF_KIND[kind], list(names)
     rows = (await conn.execute(of_kind.find, {"names": asked, "silent_s": CLAIM_OWNER_SILENT_S})).all()
     for row in rows:
-        if row.is_owned and not _may_send(row.owner_sha256, sender):
+        is_of_other = row.is_owned and (row.owner_sha256 or "") != sender.sha256
+        if is_of_other and not sender.takes_over:
             raise Forbidden(
                 f"producer {row.name!r}: {row.sent_by} sends under this name: choose another one, or revoke that token"
             )
@@ -105,10 +106,6 @@ async def claim(
     keep = {"names": [*known, *taken], "sent_by": sender.name, "owner_sha256": sender.sha256 or None}
     await conn.execute(of_kind.keep, keep)
     return Claimed(known=frozenset(known.union(taken)), full=full if len(taken) < len(new) else None)
-
-
-def _may_send(owner_sha256: str | None, sender: Sender) -> bool:
-    return sender.takes_over or (owner_sha256 or "") == sender.sha256
 
 
 async def touch_producers(conn: AsyncConnection, names: Sequence[str]) -> None:

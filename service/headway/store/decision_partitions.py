@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from psycopg import sql
 from sqlalchemy import text
 
-from headway.store.engine import Connection, Engine, transaction
+from headway.store.engine import Engine, transaction
 
 PARTITION_DAYS_AHEAD = 7  # upkeep may fail for a week before a decision finds no partition
 DAYS_KEPT = 14
@@ -41,23 +41,18 @@ async def keep_partitions(engine: Engine) -> tuple[list[str], list[str]]:
         Unavailable: Postgres cannot be reached, or the table is locked for too long.
     """
     async with transaction(engine) as connection:
-        return await _keep(connection)
-
-
-async def _keep(connection: Connection) -> tuple[list[str], list[str]]:
-    await connection.execute(_TAKE_LOCK, {"number": _UPKEEP_LOCK})
-    today: date = (await connection.execute(TODAY)).scalar_one()
-    present = set((await connection.execute(_PARTITIONS)).scalars())
-    wanted = partitions_from(today)
-    # Names sort as their days do.
-    expired = sorted(name for name in present if name < _name(today - timedelta(days=DAYS_KEPT)))
-    created = {name: create for name, create in wanted.items() if name not in present}
-    if created or expired:
-        # Either locks the whole table for a moment. Waiting for that, it would make each tick wait behind it.
-        await connection.execute(_LIMIT_WAIT, {"wait": f"{PARTITION_LOCK_WAIT_S}s"})
-    for statement in (*created.values(), *(_DROP.format(name=sql.Identifier(name)) for name in expired)):
-        await connection.exec_driver_sql(statement.as_string())
-    return list(created), expired
+        await connection.execute(_TAKE_LOCK, {"number": _UPKEEP_LOCK})
+        today: date = (await connection.execute(TODAY)).scalar_one()
+        present = set((await connection.execute(_PARTITIONS)).scalars())
+        # Names sort as their days do.
+        expired = sorted(name for name in present if name < _name(today - timedelta(days=DAYS_KEPT)))
+        created = {name: create for name, create in partitions_from(today).items() if name not in present}
+        if created or expired:
+            # Either locks the whole table for a moment. Waiting for that, it would make each tick wait behind it.
+            await connection.execute(_LIMIT_WAIT, {"wait": f"{PARTITION_LOCK_WAIT_S}s"})
+        for statement in (*created.values(), *(_DROP.format(name=sql.Identifier(name)) for name in expired)):
+            await connection.exec_driver_sql(statement.as_string())
+        return list(created), expired
 
 
 def partitions_from(today: date) -> dict[str, sql.Composed]:

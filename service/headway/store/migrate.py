@@ -34,7 +34,11 @@ def upgrade(database_url: str) -> None:
         Misconfigured: the database cannot be used as it is set up, or another Headway's migrations have made it.
         Unavailable: no server answers, or another upgrade does not end.
     """
-    with _connected(database_url) as connection, _one_at_a_time(connection):
+    with _connected(database_url) as connection:
+        connection.execute(_LIMIT_WAIT, {"wait": f"{UPGRADE_WAIT_S}s"})
+        connection.execute(_TAKE_LOCK, {"number": UPGRADE_LOCK})
+        # The lock is the session's: it ends with this connection, whatever becomes of the migrations.
+        connection.commit()
         problem = _difference(connection)
         if problem is None:
             return
@@ -113,15 +117,6 @@ def _connected(database_url: str) -> Iterator[Connection]:
             yield connection
         except sqlalchemy.exc.OperationalError as error:
             raise Unavailable(f"the database could not be upgraded now, try again: {first_line(error)}") from error
-
-
-@contextmanager
-def _one_at_a_time(connection: Connection) -> Iterator[None]:
-    connection.execute(_LIMIT_WAIT, {"wait": f"{UPGRADE_WAIT_S}s"})
-    connection.execute(_TAKE_LOCK, {"number": UPGRADE_LOCK})
-    connection.commit()
-    # The lock is the session's: it ends with this connection, whatever becomes of the migrations.
-    yield
 
 
 def _make_tables(connection: Connection) -> None:

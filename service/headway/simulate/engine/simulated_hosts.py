@@ -51,7 +51,10 @@ class Hosts:
     def apply(self, lanes: Sequence[Lane], now_s: float) -> None:
         """Allocate what the pools want beside each other, and let workers start and leave accordingly."""
         reported = _by_host(lanes)
-        hosts = [self._seen(host, reported.get(host.host_id, ())) for host in self._hosts]
+        hosts = [
+            replace(host, workers=tuple(reported.get(host.host_id, ())), is_known=host.host_id not in self._gone)
+            for host in self._hosts
+        ]
         rows = [row for lane in lanes for row in self._rows(lane)]
         alone = [lane.outcome(now_s) for lane in lanes]
         outcomes, placed = allocate(alone, hosts, rows)
@@ -97,10 +100,6 @@ class Hosts:
                     base_workers=base,
                     burst_workers=burst,
                 )
-
-    def _seen(self, host: Host, workers: Iterable[Reported]) -> Host:
-        """The host with its workers."""
-        return replace(host, workers=tuple(workers), is_known=host.host_id not in self._gone)
 
 
 class _Left:

@@ -66,20 +66,14 @@ def _workload(name: str, rows: Sequence[Row], offered: Offered, strategies: Sequ
     drawn = [row for row in rows if row.is_drawn]
     lines = "".join(f"<p>{escape(line)}</p>" for line in notes)
     charts = "".join(over_time(row, offered, is_open=index == 0) for index, row in enumerate(drawn))
+    is_swept = any(row.risk is not None for row in rows)
+    knob = " The line joins the places of the risk knob, named by its value." if is_swept else ""
     return (
         f"<section><h2>{escape(name)}</h2>"
         f'<p class="soft">{jobs:,} jobs, {work_hours:,.2f} hours of work.</p>{table(rows, strategies)}{lines}'
         f"<figure><figcaption>Jobs in time against cost (× the work itself). Up and to the left is better; "
-        f"each step up is a tenth of the late jobs.{_swept(rows)}</figcaption>{frontier(rows, strategies)}</figure>"
+        f"each step up is a tenth of the late jobs.{knob}</figcaption>{frontier(rows, strategies)}</figure>"
         f"{charts}</section>"
-    )
-
-
-def _swept(rows: Sequence[Row]) -> str:
-    return (
-        " The line joins the places of the risk knob, named by its value."
-        if any(row.risk is not None for row in rows)
-        else ""
     )
 
 

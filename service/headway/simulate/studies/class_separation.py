@@ -48,6 +48,7 @@ class Topology:
     def is_cure(self) -> bool:
         """Whether the two queues are clearly better than the one."""
         late = [sum(_late_jobs(each) for each in trials) for trials in (self.together, self.apart)]
+        allowed = sum(each.jobs for each in self.together) * (1 - self.percentile / 100)
         hours = self.apart_hours / self.together_hours if self.together_hours else 1.0
         breaks = any(
             _is_kept(before, self.percentile) and not _is_kept(after, self.percentile)
@@ -55,13 +56,7 @@ class Topology:
         )
         is_missed = not all(_is_kept(each, self.percentile) for each in self.together)
         is_less_late = is_missed and late[1] <= (1 - CLASS_LATE_FEWER_MIN) * late[0] and hours <= 1 + COST_MORE_MAX
-        return not breaks and (
-            is_less_late or (hours <= 1 - CLASS_SAVING_MIN and late[1] <= max(late[0], _allowed(self)))
-        )
-
-
-def _allowed(found: "Topology") -> float:
-    return sum(each.jobs for each in found.together) * (1 - found.percentile / 100)
+        return not breaks and (is_less_late or (hours <= 1 - CLASS_SAVING_MIN and late[1] <= max(late[0], allowed)))
 
 
 def _late_jobs(trial: Trial) -> float:
@@ -117,7 +112,7 @@ def tried(
     indexes = [[index for index, name in enumerate(groups) if name in part] for part in parts]
     results = [
         rehearse(
-            _only(jobs, mine),
+            Jobs(at_s=[jobs.at_s[each] for each in mine], service_s=[jobs.service_s[each] for each in mine]),
             _promising(profile, min(promised[name] for name in part)),
             setting,
             begins_at_s=begins_at_s,
@@ -162,10 +157,6 @@ def _worth_the_name(jobs: Jobs, classes: Sequence[str]) -> list[str]:
 
 def _promising(profile: Profile, target_s: float) -> Profile:
     return replace(profile, objective=replace(profile.objective, target_s=target_s))
-
-
-def _only(jobs: Jobs, indexes: Sequence[int]) -> Jobs:
-    return Jobs(at_s=[jobs.at_s[index] for index in indexes], service_s=[jobs.service_s[index] for index in indexes])
 
 
 def _trial(

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,13 +28,9 @@ def end_leftovers(home: Path, stop_signal: int, deadline: Deadline) -> None:
     """
     for number in (None, stop_signal, signal.SIGQUIT, signal.SIGKILL):
         if number is not None:
-            _send(working_in(home), number)
+            for pid in working_in(home):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
         if Deadline(min(FOREIGN_GRACE_S, deadline.left_s)).sees(lambda: not working_in(home)):
             return
     deadline.needs(lambda: not working_in(home), f"processes that do not end still use {home}: {working_in(home)}")
-
-
-def _send(pids: Sequence[int], number: int) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)

@@ -89,7 +89,10 @@ def admitted(allowance: Allowance, labels: Mapping[str, str], templates: Iterabl
             kept_templates.append(replace(template, labels=kept_of(template.labels)))
         else:
             refused[f"template {template.name}: the join token allows {_patterns_text(allowance.templates)}"] = None
-    return Admitted(labels=kept_labels, templates=tuple(kept_templates), refused=_shortened(list(refused)))
+    sentences = list(refused)
+    if len(sentences) > ALLOWANCE_REFUSED_MAX:
+        sentences[ALLOWANCE_REFUSED_MAX:] = [f"and {len(sentences) - ALLOWANCE_REFUSED_MAX} more"]
+    return Admitted(labels=kept_labels, templates=tuple(kept_templates), refused=tuple(sentences))
 
 
 async def allow(conn: AsyncConnection, host_id: str, allowance: Allowance) -> None:
@@ -119,9 +122,3 @@ def _allows(patterns: tuple[str, ...] | None, name: str) -> bool:
 
 def _patterns_text(patterns: tuple[str, ...] | None) -> str:
     return ", ".join(patterns or ()) or "none"
-
-
-def _shortened(sentences: list[str]) -> tuple[str, ...]:
-    if len(sentences) <= ALLOWANCE_REFUSED_MAX:
-        return tuple(sentences)
-    return (*sentences[:ALLOWANCE_REFUSED_MAX], f"and {len(sentences) - ALLOWANCE_REFUSED_MAX} more")

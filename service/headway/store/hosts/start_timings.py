@@ -5,6 +5,8 @@ Of each the mean is kept, in which the newest counts most, and the last observat
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Self, TypeVar
 
 from psycopg import sql
@@ -20,6 +22,7 @@ TIMED_TEMPLATES_KEPT = 400  # of a host: twice what it may have
 
 
 Each = TypeVar("Each", StartUp, Exit)
+_TEMPLATE = attrgetter("template")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,24 +66,24 @@ async def _learn(conn: AsyncConnection, rows: list[dict[str, Any]], into: "_Lear
 
 def _rows(reported: Iterable[tuple[str, Iterable[Each]]], *, took_s: Callable[[Each], float]) -> list[dict[str, Any]]:
     return [
-        _row(host_id, template, each, [took_s(one) for one in each])
+        _row(host_id, template, list(each), took_s)
         for host_id, observed in reported
-        for template, each in _by_template(observed).items()
+        for template, each in groupby(sorted(observed, key=_TEMPLATE), key=_TEMPLATE)
     ]
 
 
-def _row(host_id: str, template: str, each: Sequence[StartUp | Exit], took_s: Sequence[float]) -> dict[str, Any]:
-    took_s = [max(0.0, one_s) for one_s in took_s]  # by the rounding of a clock one may be a little below
-    took = folded(took_s)
+def _row(host_id: str, template: str, each: Sequence[Each], took: Callable[[Each], float]) -> dict[str, Any]:
+    took_s = [max(0.0, took(one)) for one in each]  # by the rounding of a clock one may be a little below
+    mean = folded(took_s)
     cpu_s = [max(0.0, one.cpu_s) for one in each if one.cpu_s is not None]
     cpu = folded(cpu_s) if cpu_s else None
     alone_s = [one.alone_s for one in each if one.alone_s is not None]
     return {
         "host_id": host_id,
         "template": template,
-        "mean_s": took.mean,
-        "kept": took.kept,
-        "added_s": took.added,
+        "mean_s": mean.mean,
+        "kept": mean.kept,
+        "added_s": mean.added,
         "count": len(took_s),
         "recent_s": took_s[: -RECENT_MAX - 1 : -1],
         "recent_alone_s": alone_s[: -RECENT_MAX - 1 : -1],
@@ -88,13 +91,6 @@ def _row(host_id: str, template: str, each: Sequence[StartUp | Exit], took_s: Se
         "cpu_kept": cpu and cpu.kept,
         "cpu_added_s": cpu and cpu.added,
     }
-
-
-def _by_template(observed: Iterable[Each]) -> dict[str, list[Each]]:
-    grouped: dict[str, list[Each]] = {}
-    for each in observed:
-        grouped.setdefault(each.template, []).append(each)
-    return dict(sorted(grouped.items()))
 
 
 # A row of a host is written by one transaction at a time: each holds the lock on its host.

@@ -81,14 +81,11 @@ def _at_span(found: Iterable[tuple[float, Sequence[Any]]], span_s: float) -> lis
     rows: list[BucketRow] = []
     finer: list[BucketRow] = []
     for own_span_s, parts in found:
-        made = [_row(part, own_span_s) for part in parts]
-        (rows if own_span_s == span_s else finer).extend(made)
+        made = rows if own_span_s == span_s else finer
+        for *plain, sketch in parts:
+            values = dict(zip(_COLUMNS, plain, strict=True))
+            made.append(BucketRow(**values, pickup_sketch=sketch_of(sketch), span_s=own_span_s))
     return [*rows, *rolled_up(finer, span_s=span_s)]
-
-
-def _row(values: Sequence[Any], span_s: float) -> BucketRow:
-    *plain, sketch = values
-    return BucketRow(**dict(zip(_COLUMNS, plain, strict=True)), pickup_sketch=sketch_of(sketch), span_s=span_s)
 
 
 async def read_decided(conn: Connection, *, pool: str, axis: Axis) -> list[DecidedSpan]:

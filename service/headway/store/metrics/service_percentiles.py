@@ -1,7 +1,6 @@
 """How long nearly all jobs of a pool take, over the last days."""
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from sqlalchemy import Text, cast, select
 
@@ -25,16 +24,15 @@ async def read_service_p99_s(conn: Connection, pools: Collection[str], *, now_s:
         (rollup_minutes, now_s - SERVICE_MINUTES_S),
         (queue_buckets, now_s - SERVICE_MINUTES_S),
     ):
-        for pool, text in await conn.execute(_sketches(table, pools, from_s)):
+        columns = table.c
+        query = (
+            select(profile_queues.c.pool, cast(columns.service_sketch, Text))
+            .join(profile_queues, profile_queues.c.queue == columns.queue)
+            .where(profile_queues.c.pool.in_(pools), columns.bucket_s >= from_s)
+        )
+        if table is not queue_buckets:
+            query = query.where(columns.job_class == "")
+        for pool, text in await conn.execute(query):
             sketches.setdefault(pool, []).append(sketch_of(text))
     found = {pool: quantile_s(merged(each), 99) for pool, each in sketches.items()}
     return {pool: service_s for pool, service_s in found.items() if service_s is not None}
-
-
-def _sketches(table: Any, pools: Collection[str], from_s: float) -> Any:
-    query = (
-        select(profile_queues.c.pool, cast(table.c.service_sketch, Text))
-        .join(profile_queues, profile_queues.c.queue == table.c.queue)
-        .where(profile_queues.c.pool.in_(pools), table.c.bucket_s >= from_s)
-    )
-    return query if table is queue_buckets else query.where(table.c.job_class == "")

@@ -9,6 +9,7 @@ from sqlalchemy import bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from headway.scaling.mapping import from_mapping, to_mapping
 from headway.scaling.metrics.behaviour import Behaviour, Spread, Timings, behaviour_from_mapping, behaviour_to_mapping
 from headway.scaling.metrics.prediction_error import PredictionError
 from headway.store.tables import pool_behaviours
@@ -81,17 +82,13 @@ def _spread(quantiles_s: Any, count: int | None) -> Spread | None:
 
 
 def _to_json(learned: Learned) -> dict[str, Any]:
-    error = learned.prediction
-    return {
-        "behaviour": behaviour_to_mapping(learned.behaviour),
-        "prediction": error and {name: getattr(error, name) for name in ("p50_s", "p95_s", "bias_s", "count")},
-    }
+    return {"behaviour": behaviour_to_mapping(learned.behaviour), "prediction": to_mapping(learned.prediction)}
 
 
 def _from_json(summary: Mapping[str, Any], *, is_of_late: bool) -> tuple[Behaviour, PredictionError | None]:
     error = summary.get("prediction") if is_of_late else None
-    known = {name: error[name] for name in ("p50_s", "p95_s", "bias_s", "count")} if error else None
-    return behaviour_from_mapping(summary.get("behaviour", {})), None if known is None else PredictionError(**known)
+    prediction = from_mapping(PredictionError, error) if error else None
+    return behaviour_from_mapping(summary.get("behaviour", {})), prediction
 
 
 _SAVE = text(
