@@ -1,16 +1,16 @@
 """Every queue's job classes, tried together and apart on the executors."""
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program gives it
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import ArrayType, BooleanType, LongType, StringType, StructField, StructType
 
 from headway.errors import HeadwayError
+from headway.scaling.mapping import from_mapping
 from headway.scaling.profile import Profile
 from headway.simulate.studies.class_separation import Topology, finding_text, tried
 from headway.simulate.studies.single_pool import Setting
@@ -19,18 +19,6 @@ from headway_spark.studies.backtest import filled
 from headway_spark.studies.bulk import interruptible
 
 NO_CLASS = "(no class)"
-
-FOUND = StructType(
-    [
-        StructField("queue", StringType()),
-        StructField("jobs", LongType()),
-        StructField("is_cure", BooleanType()),
-        StructField("text", StringType()),
-        StructField("why", StringType()),
-        StructField("quick", ArrayType(StringType())),
-        StructField("slow", ArrayType(StringType())),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +39,11 @@ class Finding:
 
     queue: str
     jobs: int
-    is_cure: bool
+    is_cure: bool = False
     """Whether its classes should be apart."""
-    text: str
+    text: str = ""
     """In an operator's words; empty where nothing could be tried."""
-    why: str
+    why: str = ""
     """Why nothing could be tried."""
     quick: tuple[str, ...] = ()
     slow: tuple[str, ...] = ()
@@ -74,10 +62,10 @@ def findings(jobs: DataFrame, question: Question) -> tuple[Finding, ...]:
     columns = [F.col(f"jobs.{name}").alias(name) for name in _FIELDS]
     cores = jobs.sparkSession.sparkContext.defaultParallelism
     spread = ordered.select("queue", *columns).repartition(4 * cores, "queue")
-    rows = spread.mapInArrow(partial(_found, question=question), FOUND)
-    found = interruptible(jobs.sparkSession, rows.toArrow).to_pylist()
-    made = [Finding(**{**row, "quick": tuple(row["quick"] or ()), "slow": tuple(row["slow"] or ())}) for row in found]
-    return tuple(sorted(made, key=lambda each: (not each.is_cure, -each.jobs, each.queue)))
+    rows = spread.mapInArrow(partial(_found, question=question), "finding string")
+    texts = interruptible(jobs.sparkSession, rows.toArrow).column("finding").to_pylist()
+    found = (from_mapping(Finding, json.loads(text)) for text in texts)
+    return tuple(sorted(found, key=lambda each: (not each.is_cure, -each.jobs, each.queue)))
 
 
 _FIELDS = ("at_s", "service_s", "job_class")
@@ -85,11 +73,11 @@ _FIELDS = ("at_s", "service_s", "job_class")
 
 def _found(batches: Iterator[pa.RecordBatch], *, question: Question) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        rows = [_of_queue(row, question) for row in batch.to_pylist()]
-        yield pa.RecordBatch.from_pylist(rows, schema=to_arrow_schema(FOUND))
+        texts = [json.dumps(asdict(_of_queue(row, question))) for row in batch.to_pylist()]
+        yield pa.RecordBatch.from_pydict({"finding": pa.array(texts, pa.string())})
 
 
-def _of_queue(row: Mapping[str, list[float]], question: Question) -> Mapping[str, object]:
+def _of_queue(row: Mapping[str, list[float]], question: Question) -> Finding:
     queue = str(row["queue"])
     profile = question.profiles.get(queue, question.default)
     begins_at_s = float(int(row["at_s"][0]))
@@ -108,12 +96,13 @@ def _of_queue(row: Mapping[str, list[float]], question: Question) -> Mapping[str
         )
     except HeadwayError as error:
         why = str(error)
-    return {
-        "queue": queue,
-        "jobs": len(row["at_s"]),
-        "is_cure": found is not None and found.is_cure,
-        "text": "" if found is None else finding_text(found),
-        "why": why if found is None else "",
-        "quick": [] if found is None else list(found.split.quick.names),
-        "slow": [] if found is None else list(found.split.slow.names),
-    }
+    if found is None:
+        return Finding(queue=queue, jobs=len(row["at_s"]), why=why)
+    return Finding(
+        queue=queue,
+        jobs=len(row["at_s"]),
+        is_cure=found.is_cure,
+        text=finding_text(found),
+        quick=found.split.quick.names,
+        slow=found.split.slow.names,
+    )
