@@ -23,6 +23,7 @@ from headway_spark.java import java_home
 Session = SparkSession
 """What ``open_session`` gives, for those who only pass it on."""
 
+CORES = 2
 HEAP_MB = 768
 JVM_END_BOUND_S = 5.0
 POLL_MS = (
@@ -68,12 +69,16 @@ _STREAM: Mapping[str, str] = {
 
 
 def open_session(
-    env: Mapping[str, str], *, work_dir: Path, more: Mapping[str, str] = MappingProxyType({})
+    env: Mapping[str, str], *, work_dir: Path, cores: int = CORES, more: Mapping[str, str] = MappingProxyType({})
 ) -> SparkSession:
-    """The session of the cluster that spark-submit was given; this process's own, with ``more``, where nobody did."""
+    """The session of the cluster that spark-submit was given; this process's own where nobody did.
+
+    ``cores`` and the settings ``more`` are for the latter.
+    """
     if "PYSPARK_GATEWAY_PORT" in env:  # spark-submit's JVM is there already and says where to be found
-        return submitted()
-    return embedded(java_home=java_home(env, shim_dir=work_dir / "java"), work_dir=work_dir, more=more)
+        return _session(SparkSession.builder, _STREAM)
+    home = java_home(env, shim_dir=work_dir / "java")
+    return embedded(java_home=home, work_dir=work_dir, cores=cores, more=more)
 
 
 def embedded(
@@ -82,7 +87,7 @@ def embedded(
     work_dir: Path,
     jvm_options: str = "",
     classes: str | None = None,
-    cores: int = 2,
+    cores: int = CORES,
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> SparkSession:
     """A session in this process's own JVM, bound to loopback, behind a secret, quiet and small.
@@ -154,11 +159,6 @@ def require_user_name(uid: int) -> None:
             f"Spark needs a user with a name, and user id {uid} has no entry in /etc/passwd: add one, "
             "or run the pipeline as another user"
         ) from None
-
-
-def submitted() -> SparkSession:
-    """The session that spark-submit's caller asked for: master, memory and addresses are his."""
-    return _session(SparkSession.builder, _STREAM)
 
 
 def _session(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:

@@ -24,7 +24,7 @@ import headway
 import headway_spark
 from headway.errors import Misconfigured, Unavailable
 from headway_spark.java import java_home
-from headway_spark.session import close, embedded, submitted
+from headway_spark.session import close, open_session
 
 HEAP_MB = 1024
 POLL_S = 0.2
@@ -53,9 +53,7 @@ def bulk_session(
     Raises:
         Misconfigured: there is no Java, or the cluster cannot be reached.
     """
-    if "PYSPARK_GATEWAY_PORT" in env:
-        session = submitted()
-    elif master is not None:
+    if master is not None and "PYSPARK_GATEWAY_PORT" not in env:
         session = _of_cluster(master, env, work_dir=work_dir)
     else:
         count = cores or os.cpu_count() or 1
@@ -65,8 +63,7 @@ def bulk_session(
             "spark.sql.shuffle.partitions": str(2 * count),
             "spark.driver.memory": f"{HEAP_MB}m",
         }
-        home = java_home(env, shim_dir=work_dir / "java")
-        session = embedded(java_home=home, work_dir=work_dir, cores=count, more=more)
+        session = open_session(env, work_dir=work_dir, cores=count, more=more)
     before = _plain_interrupt()
     try:
         yield session
