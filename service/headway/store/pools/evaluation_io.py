@@ -319,7 +319,12 @@ _TAKE_BACK = text(
 # One statement whatever the number of hosts: their rows are locked until this commits, and their reports wait for it.
 _ASSIGN = text(
     """
-    insert into assignments select * from jsonb_populate_recordset(null::assignments, :rows)
+    insert into assignments
+        (pool, host_id, template, base_workers, burst_workers, restart_generation, is_exclusive,
+         is_suspended, epoch, revision)
+    select pool, host_id, template, base_workers, burst_workers, restart_generation, is_exclusive,
+        is_suspended, epoch, revision
+    from jsonb_populate_recordset(null::assignments, :rows)
     on conflict (pool, host_id) do update set
         template = excluded.template, base_workers = excluded.base_workers, burst_workers = excluded.burst_workers,
         restart_generation = excluded.restart_generation, is_exclusive = excluded.is_exclusive,
