@@ -10,7 +10,7 @@ from headway.scaling.metrics.job_totals import JobTotals, together
 from headway.store.engine import Engine, transaction
 from headway.store.metrics import rollups
 from headway.store.metrics.metrics_sink import MetricsSink
-from headway.store.metrics.queue_totals import live_of, read_live, read_totals, read_totals_until_s, totals_of
+from headway.store.metrics.queue_totals import read_live, read_totals, read_totals_until_s
 from headway.store.missing_rights import MissingRights
 from store.progress import Progress
 
@@ -55,8 +55,8 @@ async def total(engine: Engine, queue: str = "q") -> tuple[JobTotals, float | No
     async with transaction(engine) as conn:
         until_s = await read_totals_until_s(conn)
         rows, _ = await read_live(conn, from_s=until_s or 0.0, after_revision=0)
-        parts = [jobs for name, jobs in map(totals_of, await read_totals(conn)) if name == queue]
-        parts += [live.jobs for live in map(live_of, rows) if live.queue == queue]
+        parts = [jobs for name, jobs in (await read_totals(conn)).items() if name == queue]
+        parts += [live.jobs for live in rows if live.queue == queue]
     return together(parts), until_s
 
 

@@ -4,6 +4,7 @@ A total is what ``queue_totals`` has, of all before ``totals_until_s``, and the 
 what no event can change any more from the one to the other, every five minutes and before buckets are deleted.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString
@@ -117,20 +118,15 @@ async def read_totals_until_s(conn: Connection) -> float | None:
     return None if is_behind or not row.totals_until_s else float(row.totals_until_s)
 
 
-JobColumns = Sequence[Any]
-"""What ``_job_columns`` selects, in that order."""
-TotalsRow = tuple[str, JobColumns]
-LiveRowColumns = tuple[str, float, JobColumns]
+async def read_totals(conn: Connection) -> dict[str, JobTotals]:
+    """Each queue's counted total."""
+    rows = (await conn.execute(select(queue_totals.c.queue, *_job_columns(queue_totals)))).all()
+    # Reading sketches takes time: not in the event loop.
+    return await asyncio.to_thread(lambda: {queue: _jobs(values) for queue, *values in rows})
 
 
-async def read_totals(conn: Connection) -> Sequence[TotalsRow]:
-    """Each queue's counted total, as ``totals_of`` reads it."""
-    rows = await conn.execute(select(queue_totals.c.queue, *_job_columns(queue_totals)))
-    return [(queue, values) for queue, *values in rows]
-
-
-async def read_live(conn: Connection, *, from_s: float, after_revision: int) -> tuple[Sequence[LiveRowColumns], int]:
-    """The eventful buckets from ``from_s`` on that were written after ``after_revision``, as ``live_of`` reads them.
+async def read_live(conn: Connection, *, from_s: float, after_revision: int) -> tuple[list[LiveRow], int]:
+    """The eventful buckets from ``from_s`` on that were written after ``after_revision``.
 
     Returns:
         The rows, and the newest revision of any bucket.
@@ -138,12 +134,15 @@ async def read_live(conn: Connection, *, from_s: float, after_revision: int) -> 
     table = queue_buckets.c
     is_eventful = or_(*(table[name] > 0 for name in _COUNTS.values()))
     newest = (await conn.execute(select(table.revision).order_by(table.revision.desc()).limit(1))).scalar() or 0
-    rows = await conn.execute(
+    found = await conn.execute(
         select(table.queue, table.bucket_s, *_job_columns(queue_buckets)).where(
             table.bucket_s >= from_s, table.revision > after_revision, is_eventful
         )
     )
-    return [(queue, float(bucket_s), values) for queue, bucket_s, *values in rows], newest
+    rows = found.all()
+    return await asyncio.to_thread(
+        lambda: [LiveRow(queue=queue, bucket_s=bucket_s, jobs=_jobs(values)) for queue, bucket_s, *values in rows]
+    ), newest
 
 
 def _job_columns(table: Table) -> list[ColumnElement[Any]]:
@@ -151,19 +150,7 @@ def _job_columns(table: Table) -> list[ColumnElement[Any]]:
     return [*plain, *(cast(table.c[name], Text) for name in SKETCHES)]
 
 
-def totals_of(row: TotalsRow) -> tuple[str, JobTotals]:
-    """A queue and its counted total. Reading sketches takes time: not in the event loop."""
-    queue, values = row
-    return queue, _jobs(values)
-
-
-def live_of(row: LiveRowColumns) -> LiveRow:
-    """A bucket that is not in the total yet."""
-    queue, bucket_s, values = row
-    return LiveRow(queue=queue, bucket_s=bucket_s, jobs=_jobs(values))
-
-
-def _jobs(values: JobColumns) -> JobTotals:
+def _jobs(values: Sequence[Any]) -> JobTotals:
     *figures, service, pickup = values
     return JobTotals(
         **dict(zip(_FIGURES, figures, strict=True)),

@@ -8,7 +8,7 @@ from headway.scaling.arithmetic import DAY_S, HOUR_S
 from headway.scaling.metrics.attainment import BUDGET_WINDOW_S, Attained
 from headway.scaling.metrics.job_totals import JobTotals, together
 from headway.store.engine import Engine, snapshot, transaction
-from headway.store.metrics.queue_totals import LiveRow, live_of, read_live, read_totals, read_totals_until_s, totals_of
+from headway.store.metrics.queue_totals import LiveRow, read_live, read_totals, read_totals_until_s
 from headway.store.pools.attainment import read_attained
 
 ATTAINED_WINDOWS = (("1h", HOUR_S), ("1d", DAY_S), ("30d", BUDGET_WINDOW_S))
@@ -41,22 +41,17 @@ class TotalsCache:
                 if until_s is None:
                     return {}
                 is_moved = until_s != self._until_s
-                base = await read_totals(conn) if is_moved else ()
+                base = await read_totals(conn) if is_moved else self._base
                 rows, revision = await read_live(conn, from_s=until_s, after_revision=self._revision)
                 if revision < self._revision:  # of a restored database, which counts from an earlier one on
                     self._live.clear()
                     self._failed.clear()
-                    base, (rows, revision) = (
-                        await read_totals(conn),
-                        await read_live(conn, from_s=until_s, after_revision=0),
-                    )
-                    is_moved = True
-            self._revision, self._until_s = revision, until_s
+                    base = await read_totals(conn)
+                    rows, revision = await read_live(conn, from_s=until_s, after_revision=0)
+            self._revision, self._until_s, self._base = revision, until_s, base
 
             def take() -> Mapping[str, JobTotals]:
-                if is_moved:
-                    self._base = dict(map(totals_of, base))
-                self._take(map(live_of, rows))
+                self._take(rows)
                 return self._sums()
 
             return await asyncio.to_thread(take)
