@@ -40,13 +40,7 @@ class Incident:
     @property
     def labels(self) -> Mapping[str, str]:
         """What silences can name."""
-        return {
-            "rule": self.rule,
-            "severity": self.severity,
-            "pool": self.pool,
-            "host": self.host,
-            "kind": self.kind,
-        }
+        return {name: getattr(self, name) for name in ("rule", "severity", "pool", "host", "kind")}
 
     @property
     def cursor(self) -> str:

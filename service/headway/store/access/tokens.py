@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Double, Row, and_, cast, func, insert, or_, select, update
+from sqlalchemy import Row, and_, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, Invalid, NotFound
@@ -20,7 +20,7 @@ from headway.store.access.credentials import (
 )
 from headway.store.audit import record_act
 from headway.store.hosts.host_allowance import ANYTHING, Allowance, allowance_of, allowance_to_json
-from headway.store.tables import credentials, seconds
+from headway.store.tables import credentials, epoch_s, seconds
 
 LISTED_MAX = 1_000
 EXPIRING_S = 86_400.0  # from then on it is an incident
@@ -104,14 +104,14 @@ async def create_token(conn: AsyncConnection, wanted: TokenWanted, *, actor: str
     )
     token_id = (await conn.execute(made.returning(credentials.c.credential_id))).scalar_one()
     token = _to_token((await conn.execute(_tokens().where(credentials.c.credential_id == token_id))).one())
-    described = {
+    allowed = allowance_to_json(token.allowance)
+    recorded = {
         "role": token.role,
         "expires_at_s": token.expires_at_s,
         "host": token.host_name,
         "uses": token.uses_left,
+        **({} if allowed is None else {"allowed": allowed}),
     }
-    allowed = allowance_to_json(token.allowance)
-    recorded = described if allowed is None else {**described, "allowed": allowed}
     await record_act(conn, actor=actor, action="token created", subject=f"token {token.name}", after=recorded)
     return token, secret
 
@@ -145,12 +145,12 @@ async def read_expiring(conn: AsyncConnection) -> tuple[int, float | None]:
     Those that were made for a day or two anyhow are not among them.
     """
     row = (await conn.execute(_EXPIRING)).one()
-    return row.tokens, None if row.first_s is None else float(row.first_s)
+    return row.tokens, row.first_s
 
 
 _EXPIRING = select(
     func.count().label("tokens"),
-    func.extract("epoch", func.min(credentials.c.expires_at) - func.now()).label("first_s"),
+    epoch_s(func.min(credentials.c.expires_at) - func.now()).label("first_s"),
 ).where(
     credentials.c.role.not_in([Role.HOST, Role.JOIN]),
     ~is_session(),
@@ -161,21 +161,18 @@ _EXPIRING = select(
 
 
 def _tokens() -> Any:
-    def seconds_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
-        return cast(func.extract("epoch", column), Double)
-
     return select(
         credentials.c.credential_id,
         credentials.c.name,
         credentials.c.role,
         credentials.c.created_by,
-        seconds_of(credentials.c.created_at).label("created_at_s"),
-        seconds_of(credentials.c.expires_at).label("expires_at_s"),
+        epoch_s(credentials.c.created_at).label("created_at_s"),
+        epoch_s(credentials.c.expires_at).label("expires_at_s"),
         credentials.c.host_name,
         credentials.c.uses_left,
         credentials.c.allowed,
-        seconds_of(credentials.c.used_at).label("used_at_s"),
-        seconds_of(credentials.c.expires_at - func.now()).label("expires_in_s"),
+        epoch_s(credentials.c.used_at).label("used_at_s"),
+        epoch_s(credentials.c.expires_at - func.now()).label("expires_in_s"),
     )
 
 

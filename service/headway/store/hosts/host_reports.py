@@ -24,7 +24,7 @@ from headway.store.hosts.host_lease import HOST_LEASE_S
 from headway.store.hosts.hosts import template_to_json
 from headway.store.hosts.job_cuts import record_cuts
 from headway.store.hosts.start_timings import learn_exits, learn_start_ups
-from headway.store.tables import audit_log, hosts, workers
+from headway.store.tables import audit_log, hosts, seconds, workers
 
 REFUSED = "host report refused"  # the audit log's word for labels and templates that the join token does not allow
 AUDITED_EVERY_S = 3600.0
@@ -157,7 +157,7 @@ def _within(report: HostReport, bound: Any) -> HostReport:
 
 async def _audit(conn: AsyncConnection, name: str, refused: Sequence[str], *, address: str | None) -> None:
     """Write down what a host was refused, but not at its will."""
-    lately = audit_log.c.acted_at > func.now() - func.make_interval(0, 0, 0, 0, 0, 0, AUDITED_EVERY_S)
+    lately = audit_log.c.acted_at > func.now() - seconds(AUDITED_EVERY_S)
     host = printable(f"host {name}")
     known = select(audit_log.c.audit_id).where(lately, audit_log.c.action == REFUSED, audit_log.c.actor == host)
     if (await conn.execute(known.limit(1))).first() is None:

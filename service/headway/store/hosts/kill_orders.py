@@ -19,20 +19,8 @@ async def order_kill(conn: AsyncConnection, worker_id: str, *, reason: str | Non
         NotFound: no host has reported such a worker, or it is gone.
         Conflict: its agent has no record of the process, and kills none but its own; or it has none.
     """
-    row = (
-        await conn.execute(
-            select(
-                workers.c.host_id,
-                workers.c.pool,
-                workers.c.pid,
-                workers.c.state,
-                workers.c.is_left_behind,
-                hosts.c.name,
-            )
-            .join(hosts, hosts.c.host_id == workers.c.host_id)
-            .where(workers.c.worker_id == worker_id)
-        )
-    ).one_or_none()
+    of_worker = select(workers, hosts.c.name).join(hosts).where(workers.c.worker_id == worker_id)
+    row = (await conn.execute(of_worker)).one_or_none()
     if row is None:
         raise NotFound(f"no worker {worker_id!r}: `headway get workers` lists them")
     if row.state == WorkerState.UNKNOWN.value:

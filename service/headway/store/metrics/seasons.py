@@ -202,20 +202,11 @@ def train_due(connection: SyncConnection, zone: tzinfo, *, is_stopping: Callable
 
 def learned(known: Mapping[str, ArrivalCounts], zone: tzinfo, *, source: str) -> list[Trained]:
     """The seasons of the queues in ``known``; one of which too little is known is left out."""
-    found = []
-    for queue, counts in known.items():
-        season = trained(counts, zone=zone)
-        if season is not None:
-            found.append(
-                Trained(
-                    queue=queue,
-                    season=season,
-                    source=source,
-                    from_s=counts.known_from_s,
-                    until_s=counts.known_until_s,
-                )
-            )
-    return found
+    return [
+        Trained(queue=queue, season=season, source=source, from_s=counts.known_from_s, until_s=counts.known_until_s)
+        for queue, counts in known.items()
+        if (season := trained(counts, zone=zone)) is not None
+    ]
 
 
 def _stored(rows: Iterable[Mapping[Any, Any]]) -> Stored:
