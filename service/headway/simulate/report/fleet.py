@@ -63,9 +63,8 @@ def _sum(name: str, rows: Sequence[Row]) -> Total:
         kept_pools=sum(row.is_kept for row in rows),
         jobs=jobs,
         in_time_percent=in_time / jobs if jobs else 100.0,
-        worker_hours=sum(result.worker_hours for result in results),
-        work_hours=sum(result.work_hours for result in results),
-        spawns=sum(result.spawns for result in results),
-        kills=sum(result.kills for result in results),
-        flips=sum(result.flips for result in results),
+        **{name: sum(getattr(result, name) for result in results) for name in _SUMMED},
     )
+
+
+_SUMMED = ("worker_hours", "work_hours", "spawns", "kills", "flips")

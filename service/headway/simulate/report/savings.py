@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from headway.scaling.arithmetic import HOUR_S
+from headway.scaling.fields import taken_from
 from headway.scaling.metrics.attainment import Attained
 from headway.scaling.metrics.reports.listed_time import ListedTime
 from headway.simulate.engine.results import Result
@@ -65,23 +66,17 @@ class Savings:
 def today_side(listed: ListedTime, attained: Attained) -> TodaySide:
     """The record's side: workers that were listed, and how long jobs waited."""
     share = attained.attainment
-    return TodaySide(
+    return taken_from(
+        TodaySide,
+        listed,
+        attained,
         worker_hours=listed.worker_s / HOUR_S if listed.known_s else None,
         known_hours=listed.known_s / HOUR_S,
         unknown_hours=listed.unknown_s / HOUR_S,
-        mean_workers=listed.mean_workers,
-        jobs=attained.jobs,
-        late_jobs=attained.late_jobs,
         attainment_percent=None if share is None else 100.0 * share,
     )
 
 
 def headway_side(result: Result, *, stretch_s: float) -> HeadwaySide:
     """The side of a rehearsal whose jobs came in a stretch of ``stretch_s``, above 0."""
-    return HeadwaySide(
-        worker_hours=result.worker_hours,
-        mean_workers=result.worker_hours * HOUR_S / stretch_s,
-        jobs=result.jobs,
-        unserved_jobs=result.unserved_jobs,
-        attainment_percent=result.attainment_percent,
-    )
+    return taken_from(HeadwaySide, result, mean_workers=result.worker_hours * HOUR_S / stretch_s)

@@ -1,6 +1,7 @@
 """The page of a tuning: what is suggested for each pool, and what speaks for it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 
 from headway.simulate.report.fleet import totals
@@ -36,12 +37,8 @@ def before_and_after(suggestions: Sequence[Suggestion]) -> dict[str, list[Row]]:
     for each in suggestions:
         if each.before is not None:
             after = each.after if each.verdict is Verdict.CHANGE and each.after is not None else each.before
-            found[each.pool] = [_named(each.before, "as it is"), _named(after, "as suggested")]
+            found[each.pool] = [replace(each.before, strategy="as it is"), replace(after, strategy="as suggested")]
     return found
-
-
-def _named(row: Row, name: str) -> Row:
-    return Row(workload=row.workload, strategy=name, result=row.result, percentile=row.percentile)
 
 
 def _overview(suggestions: Sequence[Suggestion]) -> str:
