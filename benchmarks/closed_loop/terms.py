@@ -6,11 +6,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from closed_loop.patches import Patch
-from headway.scaling import decide
+from headway.scaling import decide, forecasts
 from headway.scaling.arithmetic import DAY_S, HOUR_S
 from headway.scaling.demands import deadlines, safety_stock, trust
 from headway.scaling.demands.deadlines import Due, waiting
 from headway.scaling.demands.needs import Need, Supply, greatest, need
+from headway.scaling.forecasts import earlier_days
+from headway.scaling.forecasts.arrival_forecast import ArrivalForecast
+from headway.scaling.forecasts.in_use import InUse
+from headway.scaling.forecasts.rhythmic import Rhythmic
 from headway.scaling.history.weekly import WEEK_HOURS, WEEKS_MIN
 from headway.scaling.model import HoldCosts, QueueMetrics
 from headway.scaling.policy import stabilization
@@ -92,6 +96,11 @@ def _kept_for(ticks: int) -> Patch:
     return Patch(decide, "kept_workers", lambda costs: costs.levels[at])
 
 
+def _without(forecast: type[ArrivalForecast]) -> Patch:
+    """Nobody asks ``forecast``."""
+    return Patch(safety_stock, "FORECASTS", tuple(each for each in forecasts.FORECASTS if each is not forecast))
+
+
 REACTIONS = (
     Term(
         name="deferral",
@@ -138,7 +147,7 @@ FORECASTS = (
         name="bands-by-use",
         kind=Kind.FORECAST,
         instead="one spare, however many jobs are there",
-        patches=(Patch(safety_stock, "_spare_in_use", lambda _guard, by_rate, _queue, _view: by_rate),),
+        patches=(_without(InUse),),
         is_of_exposed=True,
     ),
     Term(
@@ -161,7 +170,7 @@ FORECASTS = (
         name="recall-only-where-it-pays",
         kind=Kind.FORECAST,
         instead="earlier days predict even where that is dearer",
-        patches=(Patch(safety_stock, "_pays", lambda *_: True),),
+        patches=(Patch(earlier_days, "_pays", lambda *_: True),),
         is_of_exposed=True,
         from_s=DAILY_FROM_S,
     ),
@@ -169,7 +178,7 @@ FORECASTS = (
         name="rhythm-of-exposed-pools",
         kind=Kind.FORECAST,
         instead="the spare ignores rhythms",
-        patches=(Patch(safety_stock, "_spare_in_rhythm", lambda *_, **__: (math.inf, False)),),
+        patches=(_without(Rhythmic),),
         is_of_exposed=True,
     ),
     Term(

@@ -14,8 +14,8 @@ from control.ticks import Database, leading
 from headway.control.scheduler import history_cache
 from headway.control.scheduler.history_cache import HistoryCache
 from headway.scaling.demands.safety_stock import SafetyStock
-from headway.scaling.demands.shortfalls import Shortfalls
 from headway.scaling.explain import explained
+from headway.scaling.forecasts.shortfalls import Shortfalls
 from headway.scaling.history.daily import DAY_MINUTES
 from headway.scaling.history.weekly import HOUR_MINUTES, WEEK_HOURS, Errors, Recalled, Season
 from headway.scaling.mapping import from_mapping
@@ -64,11 +64,11 @@ def taught_by_rushes(url: str) -> None:
     for _ in range(7):
         by_rate = by_rate.seen(100.0, jobs=100, span_s=12_000.0)
         by_recall = by_recall.seen(0.0, jobs=100, span_s=12_000.0)
-    guard = SafetyStock(began_at_s=NOW_S - 86_400, at_s=NOW_S - 5, by_rate=by_rate, by_recall=by_recall)
+    guard = SafetyStock(began_at_s=NOW_S - 86_400, at_s=NOW_S - 5, by_rate=by_rate)
     with psycopg.connect(url) as connection:
         connection.execute(
             "insert into pool_states (pool, target_workers, memory, epoch) values ('mail', 0, %s, 0)",
-            [Jsonb(asdict(Memory(strategy_state={"guard": guard})))],
+            [Jsonb(asdict(Memory(strategy_state={"guard": {**guard.stored(), "by_recall": by_recall}})))],
         )
 
 

@@ -1,4 +1,3 @@
-import json
 import math
 from dataclasses import asdict, replace
 from typing import Any
@@ -16,16 +15,16 @@ from headway.scaling.demands.safety_stock import (
     STOCK_FIRST_JOBS,
     STOCK_LEARNING_STEP,
     STOCK_MEMORY_S,
-    STOCK_RECALL_TIME_S,
     SafetyStock,
-    guard_of,
     learned,
     spare_jobs,
 )
-from headway.scaling.demands.shortfalls import Shortfalls
+from headway.scaling.forecasts.earlier_days import STOCK_RECALL_TIME_S
+from headway.scaling.forecasts.shortfalls import Shortfalls
 from headway.scaling.model import Objective, QueueMetrics
 from headway.scaling.profile import Forecast
 from headway.scaling.view import PoolView
+from scaling.bands import changed, parts, reloaded
 from support.pools import NOW_S, profile, queue, view
 
 TICK_S = 5.0
@@ -56,7 +55,9 @@ def after(
 
 
 def spare_now(guard: SafetyStock, *, at: PoolView | None = None, now_s: float | None = None, **values: Any) -> float:
-    return spare_jobs(guard, queue(**values), at or pool(), now_s=guard.at_s if now_s is None else now_s)
+    """The spare of a pool of which earlier days predict what ``guard`` has of them."""
+    at = at or pool(recalled_jobs=parts(guard).recalled_jobs)
+    return spare_jobs(guard, queue(**values), at, now_s=guard.at_s if now_s is None else now_s)
 
 
 def short(jobs: float, *, spans: int = 1, of_jobs: int = 1000, watched_s: float = TICK_S) -> Shortfalls:
@@ -177,7 +178,7 @@ def test_a_tighter_guard_keeps_more_spare_jobs() -> None:
 def test_until_a_day_has_been_seen_standing_must_pay_for_itself_sooner() -> None:
     rush = short(10, of_jobs=10, watched_s=8 * 3600.0)  # ten too many, once in eight hours
     first_day = SafetyStock(began_at_s=0.0, at_s=NOW_S, by_rate=rush)
-    later = replace(first_day, by_recall=short(40, watched_s=STOCK_RECALL_TIME_S), recalled_jobs=0.0)
+    later = changed(first_day, by_recall=short(40, watched_s=STOCK_RECALL_TIME_S), recalled_jobs=0.0)
     assert (STOCK_FIRST_DAY_WORKER_S, LATE_JOB_WORKER_S) == (3600.0, 57_600.0)
     assert spare_now(first_day, service_time_s=None) == 0.0  # 8 h of a worker for one late job: more than 1 h
     assert spare_now(later, service_time_s=None) == pytest.approx(9.9)  # and less than 16 h; 1 % of ten may be late
@@ -200,15 +201,9 @@ def test_more_risk_pays_less_for_a_late_job() -> None:
 
 def trained(*, recalled_jobs: float, mean_jobs: float) -> SafetyStock:
     """Twenty come at once now and then, and earlier days have predicted it each time."""
-    return SafetyStock(
-        began_at_s=0.0,
-        at_s=NOW_S,
-        by_rate=short(20, of_jobs=20),
-        by_recall=short(1, of_jobs=20, watched_s=STOCK_RECALL_TIME_S),
-        recalled_mean_jobs=mean_jobs,
-        recalled_jobs=recalled_jobs,
-        beyond_log=math.log(BEYOND_LEAST),
-    )
+    guard = SafetyStock(began_at_s=0.0, at_s=NOW_S, by_rate=short(20, of_jobs=20), beyond_log=math.log(BEYOND_LEAST))
+    by_recall = short(1, of_jobs=20, watched_s=STOCK_RECALL_TIME_S)
+    return changed(guard, by_recall=by_recall, recalled_mean_jobs=mean_jobs, recalled_jobs=recalled_jobs)
 
 
 @pytest.mark.parametrize(
@@ -230,9 +225,10 @@ def test_earlier_days_count_only_while_they_ask_for_fewer_to_stand(
 def test_in_its_first_hour_what_earlier_days_predict_only_adds() -> None:
     """That they fell short of nothing yet proves nothing: what the rate teaches stands all the same."""
     judged = trained(recalled_jobs=0.0, mean_jobs=2.0)
-    first_hour = replace(judged, by_recall=replace(judged.by_recall, time_s=STOCK_RECALL_TIME_S / 2))
+    by_recall = replace(parts(judged).by_recall, time_s=STOCK_RECALL_TIME_S / 2)
+    first_hour = changed(judged, by_recall=by_recall)
     assert [spare_now(guard) for guard in (judged, first_hour)] == pytest.approx([0.99, 19.99])
-    assert spare_now(replace(first_hour, recalled_jobs=30.0)) == pytest.approx(30.99)
+    assert spare_now(changed(first_hour, recalled_jobs=30.0)) == pytest.approx(30.99)
 
 
 def test_what_weeks_predict_has_been_judged_and_counts_also_where_standing_for_it_costs_more() -> None:
@@ -243,22 +239,23 @@ def test_what_weeks_predict_has_been_judged_and_counts_also_where_standing_for_i
 
 def test_what_earlier_days_predict_counts_beyond_the_rate() -> None:
     guard = after({"arrival_rate_per_s": 2.0}, at=pool(recalled_jobs=10.0))
-    assert guard.recalled_jobs == pytest.approx(3.0)  # seven of the next ten come while the pool is exposed
-    assert after({"arrival_rate_per_s": 2.0}, at=pool(recalled_jobs=6.0)).recalled_jobs == 0.0
+    assert parts(guard).recalled_jobs == pytest.approx(3.0)  # seven of the next ten come while the pool is exposed
+    assert parts(after({"arrival_rate_per_s": 2.0}, at=pool(recalled_jobs=6.0))).recalled_jobs == 0.0
     short_of_both = after({"arrived_jobs": 15}, guard=guard, first=1, at=pool(recalled_jobs=0.0))
-    assert (short_of_both.by_rate.least_spare(0.0), short_of_both.by_recall.least_spare(0.0)) == (5.0, 2.0)
+    known = parts(short_of_both)
+    assert (known.by_rate.least_spare(0.0), known.by_recall.least_spare(0.0)) == (5.0, 2.0)
 
 
 def test_what_standing_for_earlier_days_costs_is_averaged_over_time() -> None:
-    guard = replace(after({}), recalled_jobs=10.0, recalled_mean_jobs=4.0)
+    guard = changed(after({}), recalled_jobs=10.0, recalled_mean_jobs=4.0)
     later = after({}, guard=guard, first=1, at=pool(recalled_jobs=0.0))
     kept = math.exp(-TICK_S / STOCK_MEMORY_S)
-    assert later.recalled_mean_jobs == pytest.approx(4.0 * kept + 10.0 * (1 - kept))
+    assert parts(later).recalled_mean_jobs == pytest.approx(4.0 * kept + 10.0 * (1 - kept))
 
 
 def test_a_profile_without_forecast_gets_no_prediction() -> None:
     deaf = after({"arrival_rate_per_s": 2.0}, at=pool(recalled_jobs=50.0, forecast=Forecast.OFF))
-    assert deaf.recalled_jobs is None
+    assert parts(deaf).recalled_jobs is None
 
 
 # Whatever is seen
@@ -300,9 +297,8 @@ def test_what_has_been_learned_comes_back_from_json_as_it_was(
     evaluations: list[dict[str, Any]], risk: float, recalled_jobs: float | None
 ) -> None:
     guard = after(*evaluations, at=pool(risk=risk, recalled_jobs=recalled_jobs))
-    assert guard_of(json.loads(json.dumps(asdict(guard)))) == guard
-    assert guard_of(guard) is guard
-    assert guard_of(None) is None
+    assert SafetyStock.of(reloaded(guard)) == guard
+    assert SafetyStock.of(guard.stored()) == guard
 
 
 @given(evaluations=EVALUATIONS, late_jobs=st.floats(0, 100))
@@ -357,10 +353,10 @@ def test_room_on_hosts_is_a_ceiling_and_a_generous_percentile_lets_more_be_late(
 
 def test_a_rhythm_is_not_wrong_about_a_burst_that_nobody_could_have_started() -> None:
     few = pool(workers_max=4)
-    known = replace(after({"arrived_jobs": 1}, at=few), rhythmic_jobs=2.0)
+    known = changed(after({"arrived_jobs": 1}, at=few), rhythmic_jobs=2.0)
     for jobs, spans in ((startable(4), 1), (20_000, 0)):
         burst = {"arrived_jobs": jobs, "service_time_s": 1.0}
-        assert bool(after(burst, at=few, guard=known, first=1).by_rhythm.spans) == spans
+        assert bool(parts(after(burst, at=few, guard=known, first=1)).by_rhythm.spans) == spans
 
 
 def test_an_hour_after_a_burst_beyond_the_ceiling_costs_what_one_before_it_does() -> None:

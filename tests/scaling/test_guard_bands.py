@@ -1,18 +1,16 @@
 """What a guard learns of what comes on top of the jobs that are there already."""
 
-import json
-from dataclasses import asdict
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.demands.safety_stock import BANDS, STOCK_BAND_TIME_S, SafetyStock, guard_of, learned, spare_jobs
-from headway.scaling.demands.shortfalls import Shortfalls
+from headway.scaling.demands.safety_stock import SafetyStock, learned, spare_jobs
+from headway.scaling.forecasts.in_use import BANDS
+from headway.scaling.forecasts.shortfalls import STOCK_BAND_TIME_S, Shortfalls
 from headway.scaling.model import Memory
 from headway.scaling.view import PoolView
-from scaling.bands import watched
+from scaling.bands import changed, parts, reloaded, watched
 from support.pools import NOW_S, profile, queue, view
 
 TICK_S = 5.0
@@ -24,8 +22,8 @@ def pool() -> PoolView:
 
 
 def spare(used_jobs: int | None, *by_use: Shortfalls, by_rate: float = 6.0) -> float:
-    guard = SafetyStock(
-        began_at_s=0.0, at_s=NOW_S, by_rate=watched(*[by_rate] * 20), by_use=tuple(by_use), used_jobs=used_jobs
+    guard = changed(
+        SafetyStock(began_at_s=0.0, at_s=NOW_S, by_rate=watched(*[by_rate] * 20)), by_use=by_use, used_jobs=used_jobs
     )
     return spare_jobs(guard, queue(), pool(), now_s=NOW_S)
 
@@ -69,18 +67,16 @@ def test_a_span_teaches_the_band_in_which_it_began() -> None:
         evaluated = queue(sampled_at_s=now_s, arrived_until_s=now_s, arrived_jobs=came, in_flight_jobs=used)
         guard = learned(guard, evaluated, seen, now_s=now_s)
     assert guard is not None
-    assert [round(band.jobs / band.scale) for band in guard.by_use] == [2, 0, 0]  # two came where none was
-    assert [round(band.time_s / band.scale) for band in guard.by_use] == [5, 0, 10]
-    assert guard.used_jobs == 0
+    assert [round(band.jobs / band.scale) for band in parts(guard).by_use] == [2, 0, 0]  # two came where none was
+    assert [round(band.time_s / band.scale) for band in parts(guard).by_use] == [5, 0, 10]
+    assert parts(guard).used_jobs == 0
 
 
 def test_bands_come_back_as_they_were_stored() -> None:
-    guard = SafetyStock(began_at_s=0.0, at_s=NOW_S, by_use=(ALONE, NEW, CLOSED), used_jobs=2)
-    assert guard_of(json.loads(json.dumps(asdict(guard)))) == guard
-    before_bands = {name: value for name, value in asdict(guard).items() if name not in {"by_use", "used_jobs"}}
-    restored = guard_of(json.loads(json.dumps(before_bands)))
-    assert restored is not None
-    assert restored.by_use == ()
+    guard = changed(SafetyStock(began_at_s=0.0, at_s=NOW_S), by_use=(ALONE, NEW, CLOSED), used_jobs=2)
+    assert SafetyStock.of(reloaded(guard)) == guard
+    before_bands = {name: value for name, value in reloaded(guard).items() if name not in {"by_use", "used_jobs"}}
+    assert parts(SafetyStock.of(before_bands)).by_use == ()
 
 
 BAND = st.builds(
@@ -98,14 +94,8 @@ def test_jobs_there_and_jobs_to_be_ready_for_never_fall_as_jobs_rise(
 ) -> None:
     totals = []
     for jobs in (used, used + more):
-        guard = SafetyStock(
-            began_at_s=0.0,
-            at_s=NOW_S,
-            by_rate=watched(*[12.0] * 20),
-            by_use=tuple(bands),
-            used_jobs=jobs,
-            expected_jobs=rate,
-        )
+        guard = SafetyStock(began_at_s=0.0, at_s=NOW_S, by_rate=watched(*[12.0] * 20), expected_jobs=rate)
+        guard = changed(guard, by_use=tuple(bands), used_jobs=jobs)
         totals.append(jobs + spare_jobs(guard, queue(), pool(), now_s=NOW_S))
     assert totals[0] <= totals[1] + 1e-9
 

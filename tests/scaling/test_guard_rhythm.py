@@ -1,16 +1,16 @@
 """A guard that knows when bursts come keeps workers for them then, and not all the time."""
 
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 
 from headway.scaling.decide import decide
-from headway.scaling.demands.safety_stock import STOCK_BAND_TIME_S, SafetyStock, guard_of, learned, spare_jobs
+from headway.scaling.demands.safety_stock import SafetyStock, learned, spare_jobs
+from headway.scaling.forecasts.shortfalls import STOCK_BAND_TIME_S
 from headway.scaling.model import Memory
 from headway.scaling.profile import Forecast
 from headway.scaling.view import PoolView
-from scaling.bands import watched
+from scaling.bands import changed, parts, reloaded, watched
 from support.pools import NOW_S, profile, queue, view
 
 TICK_S = 5.0
@@ -44,7 +44,7 @@ def known() -> SafetyStock:
 def ready_for(guard: SafetyStock, *, after_ticks: int, at: PoolView | None = None) -> float:
     """The jobs to be ready for, the expected ones and the spare, so many evaluations later, with nothing in use."""
     now_s = NOW_S + TICK_S * (15 * EACH_TICKS + after_ticks)
-    guard = replace(guard, at_s=now_s, used_jobs=None, recalled_jobs=None)
+    guard = changed(guard, at_s=now_s, used_jobs=None, recalled_jobs=None)
     return guard.expected_jobs * 3.5 / TICK_S + spare_jobs(guard, queue(), at or pool(), now_s=now_s)
 
 
@@ -55,7 +55,7 @@ def test_workers_are_kept_for_a_burst_when_it_comes_and_not_between(known: Safet
 
 def test_a_rhythm_counts_once_it_was_watched_and_never_where_the_profile_forbids_it(known: SafetyStock) -> None:
     between = EACH_TICKS // 2
-    new = replace(known, by_rhythm=watched(for_s=STOCK_BAND_TIME_S - 1))
+    new = changed(known, by_rhythm=watched(for_s=STOCK_BAND_TIME_S - 1))
     assert ready_for(new, after_ticks=between) > 15
     assert ready_for(known, after_ticks=between, at=pool(forecast=Forecast.OFF)) > 15
 
@@ -68,23 +68,23 @@ def test_no_less_is_enough_while_a_burst_is_due_than_the_rhythm_brings(known: Sa
 
 
 def test_what_a_rhythm_fell_short_of_is_guarded_against(known: SafetyStock) -> None:
-    surprised = replace(known, by_rhythm=watched(7.0, 7.0))
+    surprised = changed(known, by_rhythm=watched(7.0, 7.0))
     assert ready_for(surprised, after_ticks=EACH_TICKS // 2) == pytest.approx(7.0, abs=0.5)
 
 
 def test_a_rhythm_that_ends_is_let_go() -> None:
     quiet = after(15 * EACH_TICKS + 1 + 10 * EACH_TICKS, missing=None)
-    assert quiet.rhythmic_jobs is not None
+    assert parts(quiet).rhythmic_jobs is not None
     guard = after(15 * EACH_TICKS + 1)
     for _ in range(10 * EACH_TICKS):
         now_s = guard.at_s + TICK_S
         seen = queue(sampled_at_s=now_s, arrived_until_s=now_s, arrived_jobs=0)
         guard = learned(guard, seen, pool(), now_s=now_s)
-    assert guard.rhythmic_jobs is None
+    assert parts(guard).rhythmic_jobs is None
 
 
 def test_a_rhythm_comes_back_as_it_was_stored(known: SafetyStock) -> None:
-    assert guard_of(json.loads(json.dumps(asdict(known)))) == known
+    assert SafetyStock.of(reloaded(known)) == known
 
 
 def test_a_pool_is_ready_for_a_cron_and_at_rest_between() -> None:

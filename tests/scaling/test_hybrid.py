@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.demands.safety_stock import SafetyStock
-from headway.scaling.demands.shortfalls import Shortfalls
+from headway.scaling.forecasts.shortfalls import Shortfalls
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics, QueueOrder
 from headway.scaling.reading.pool_times import exposed_s
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.strategies.hybrid import HYBRID
 from headway.scaling.strategy import State
 from headway.scaling.view import PoolView
+from scaling.bands import changed
 from scaling.laws.drawn import views
 from support.pools import NOW_S, held, profile, queue, view
 
@@ -267,10 +268,8 @@ def test_a_pool_that_reacts_soon_enough_never_stands() -> None:
 def guarding(*, beyond: float, recalled_jobs: float | None = None) -> State:
     """Of a thousand jobs, five came at once beyond what was expected."""
     rush = Shortfalls(jobs=1000.0, time_s=600.0).seen(5.0, jobs=0, span_s=0.0)
-    guard = SafetyStock(
-        began_at_s=0.0, at_s=NOW_S, by_rate=rush, beyond_log=math.log(beyond), recalled_jobs=recalled_jobs
-    )
-    return {"guard": guard}
+    guard = SafetyStock(began_at_s=0.0, at_s=NOW_S, by_rate=rush, beyond_log=math.log(beyond))
+    return {"guard": changed(guard, recalled_jobs=recalled_jobs).stored()}
 
 
 def test_an_exposed_pool_stands_for_what_is_expected_and_for_the_spare() -> None:

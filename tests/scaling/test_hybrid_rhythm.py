@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from headway.scaling.decide import decide
-from headway.scaling.demands.rhythm_detection import Periods, seen
+from headway.scaling.forecasts.rhythm_detection import Periods, seen
 from headway.scaling.model import Arrivals, Memory, Wanted
 from headway.scaling.profile import Forecast
 from headway.scaling.strategies.hybrid import HYBRID, HYBRID_SILENT_S
@@ -114,7 +114,7 @@ def test_a_busy_worker_beyond_what_is_enough_stays() -> None:
 def test_no_spare_stands_beside_what_is_enough() -> None:
     slow = pool(start_up_s=8.0)
     first = HYBRID.advise(slow.queues[0], slow, {}, NOW_S)
-    guard = replace(first.state["guard"], periods=STATE["periods"])
+    guard = {**first.state["guard"], "periods": STATE["periods"]}
     asked = demanded(slow, {"guard": guard})
     assert asked["rhythm"] == ENOUGH
     assert "standing" not in asked

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headway.scaling.demands.rhythm import BINS, Rhythm
 from headway.scaling.demands.rhythm_capacity import Keeping
 from headway.scaling.demands.rhythm_capacity import enough_slots as enough
+from headway.scaling.forecasts.rhythm import BINS, Rhythm
 
 KEEPING = Keeping(cycle_s=1.0, wait_s=9.5, tick_s=5.0, start_cost_s=35.0, beside_per_s=0.0, deviations=1.65)
 

@@ -82,7 +82,7 @@ def test_a_lower_percentile_never_asks_for_more(
         arrived_until_s=NOW_S,
     )
     guard = SafetyStock(began_at_s=0.0, at_s=NOW_S - 5, by_rate=watched(*spans), seen_until_s=NOW_S - 5)
-    memory = Memory(strategy_state={"guard": guard})
+    memory = Memory(strategy_state={"guard": guard.stored()})
     targets = []
     for each in PERCENTILES:
         seen_view = view(seen, running_workers=in_flight, start_up_s=start_up_s, profile=promising(each))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.demands.rhythm import (
+from headway.scaling.forecasts.rhythm import (
     RHYTHM_BELIEVED,
     RHYTHM_SURE,
     Rhythm,
@@ -20,7 +20,7 @@ from headway.scaling.demands.rhythm import (
     judged,
     with_burst,
 )
-from headway.scaling.demands.rhythm_detection import Periods, expected, periods_of, seen, steady_per_s
+from headway.scaling.forecasts.rhythm_detection import Periods, expected, periods_of, seen, steady_per_s
 
 TICK_S = 5.0
 AHEAD_S = 3.5  # what an objective of 10 s is exposed for with a start-up of 8 s

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.demands.shortfalls import FINE_JOBS, SCALE_MAX, STEP, Shortfalls
+from headway.scaling.forecasts.shortfalls import FINE_JOBS, SCALE_MAX, STEP, Shortfalls
 
 
 def seen(*spans: tuple[float, int], span_s: float = 5.0) -> Shortfalls:

@@ -36,6 +36,7 @@ from headway.scaling.reading.suspensions import STOPPAGE_FADES_S, STOPPAGE_KEPT_
 from headway.scaling.reconcile import Drain, Start, Upkeep, reconcile
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView
+from scaling.bands import parts
 from support.pools import NOW_S, held, profile, queue, view
 
 LIBRARY, NO_CONSUMERS, NONE = Suspension.LIBRARY, Suspension.NO_CONSUMERS, Suspension.NONE
@@ -289,7 +290,8 @@ def test_what_piled_up_raises_no_guard() -> None:
     taught = safety_stock.learned(guard, rush, view(rush, **slow), now_s=NOW_S + 5)
     untaught = safety_stock.learned(guard, rush, view(rush, is_teaching=False, **slow), now_s=NOW_S + 5)
     assert (taught.by_rate, taught.beyond_log) != (guard.by_rate, guard.beyond_log)
-    assert (untaught.by_rate, untaught.by_use, untaught.by_rhythm) == (guard.by_rate, guard.by_use, guard.by_rhythm)
+    learned, kept = parts(guard), parts(untaught)
+    assert (kept.by_rate, kept.by_use, kept.by_rhythm) == (learned.by_rate, learned.by_use, learned.by_rhythm)
     assert (untaught.beyond_log, untaught.periods) == (guard.beyond_log, guard.periods)
     assert untaught.seen_until_s == NOW_S + 5  # it counts at no later evaluation either
 

@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from headway.scaling.arithmetic import ROUNDING
-from headway.scaling.demands.rhythm import BINS, ODD_BURSTS, RHYTHM_TOGETHER_BINS, Rhythm
+from headway.scaling.forecasts.rhythm import BINS, ODD_BURSTS, RHYTHM_TOGETHER_BINS, Rhythm
 
 RHYTHM_PERIODS_MAX = 8  # that a job may outlast
 BURSTS_BEFORE = 3  # what they leave to the next shows by then

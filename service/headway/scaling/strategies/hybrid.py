@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from headway.scaling.demands import formulas
 from headway.scaling.demands.deadlines import (
@@ -19,10 +19,10 @@ from headway.scaling.demands.formulas import FORMULAS, demand, terms_of
 from headway.scaling.demands.jobs_in_front import drain_behind, without_slots
 from headway.scaling.demands.needs import NO_NEED, Coming, Need, Supply, greatest, need
 from headway.scaling.demands.rhythm_capacity import Enough, Keeping, enough_slots
-from headway.scaling.demands.rhythm_detection import Periods, periods_of, rhythm_alone, seen
-from headway.scaling.demands.safety_stock import SafetyStock, guard_of, learned, spare_jobs
+from headway.scaling.demands.safety_stock import SafetyStock, learned, spare_jobs
 from headway.scaling.demands.start_contention import helpful_slots, vain_starts_note, without_vain_starts
 from headway.scaling.demands.trust import confidence
+from headway.scaling.forecasts.rhythm_detection import Periods, periods_of, rhythm_alone, seen
 from headway.scaling.model import QueueMetrics
 from headway.scaling.policy.stabilization import start_cost_s
 from headway.scaling.profile import Forecast
@@ -57,18 +57,16 @@ class HybridState:
         return cls(
             asked=tuple((at_s, int(workers)) for at_s, workers in stored.get("asked", ())),
             blind=stored.get("blind", False),
-            guard=guard_of(stored.get("guard")),
+            guard=SafetyStock.of(stored["guard"]) if "guard" in stored else None,
             periods=periods_of(stored.get("periods")),
         )
 
     def stored(self, before: "HybridState", stored_before: State) -> State:
         """The values to store. What is as ``before`` is the very value in ``stored_before``, and not written again."""
-        found = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {
-            name: stored_before[name] if value == getattr(before, name) else value
-            for name, value in found.items()
-            if value
-        }
+        kept = {name: value for name in self.__slots__ if (value := getattr(self, name))}
+        same = {name: stored_before[name] for name, value in kept.items() if value == getattr(before, name)}
+        guard = {} if self.guard is None else {"guard": self.guard.stored()}
+        return kept | guard | same
 
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:

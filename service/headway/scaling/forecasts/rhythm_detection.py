@@ -1,20 +1,7 @@
 """Bursts that come by a clock of their own, however short its period: cron jobs, square waves, a job each minute.
 
-Days and weeks are recalled elsewhere (`recall`, `seasons`); here a rhythm of 20 s to an hour or so is found in the
-last arrivals and predicts the next. Nothing is used on trust (see `hit` and `judged`).
-
-A pool keeps one ``Periods`` in its strategy's state. At each evaluation:
-
-    periods = seen(periods_of(state.get("periods")), queue.arrived_jobs, at_s=queue.arrived_until_s, tick_s=view.tick_s)
-    ahead_jobs = expected(periods, now_s=now_s, ahead_s=exposed_s(view), tick_s=view.tick_s)
-
-``seen`` returns the very same value where nothing arrived or a span comes again: a quiet pool stores nothing. Time that
-passes counts when ``expected`` is asked. ``ahead_jobs`` is ``None`` unless a rhythm is believed, and 0.0 where it says
-that nothing comes in that time; it holds all jobs of the bursts, those that the recent rate covers included, as
-``PoolView.recalled_jobs`` does: ``max(recalled_jobs or 0, ahead_jobs)`` can stand in its place. With ``ahead_s`` of
-tick + start-up it is what a worker that is dismissed now would be started again for. `upcoming` says when. Where a
-rhythm is believed, ``steady_per_s`` is the rate of all other jobs: the recent rate would expect bursts that are over
-again.
+A rhythm of 20 s to an hour or so is found in the last arrivals and predicts the next. Nothing is used on trust (see
+`rhythm.hit` and `rhythm.judged`). A pool keeps one ``Periods``. Time that passes counts when ``expected`` is asked.
 """
 
 import math
@@ -22,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headway.scaling.demands.rhythm import (
+from headway.scaling.forecasts.rhythm import (
     BINS,
     LOST,
     RHYTHM_BELIEVED,

@@ -2,9 +2,11 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 FINE_JOBS = 32  # up to here a count has a bin of its own
 STEP = 1.05  # beyond, two neighbouring bins differ by 5 %
+STOCK_BAND_TIME_S = 600.0  # watched for so long, a forecast may show that fewer spare jobs are enough
 SCALE_MAX = 1e12  # before weights grow out of what doubles hold exactly, they are scaled back
 LOG_STEP = math.log(STEP)
 
@@ -23,6 +25,17 @@ class Shortfalls:
     time_s: float = 0.0
     """All time that was watched."""
     scale: float = 1.0
+
+    @classmethod
+    def of(cls, stored: Any) -> "Shortfalls":
+        """The value itself, that of the mapping that storing made of it, or of ``None`` an empty one."""
+        if isinstance(stored, cls):
+            return stored
+        return cls(**{**stored, "spans": tuple(stored["spans"])}) if stored else cls()
+
+    def is_watched(self, for_s: float) -> bool:
+        """Whether so much time was watched."""
+        return self.time_s >= for_s * self.scale
 
     def faded(self, kept: float) -> "Shortfalls":
         """With everything so far weighing ``kept`` of what it did, 0 to 1."""
@@ -47,6 +60,11 @@ class Shortfalls:
             time_s=self.time_s + span_s * self.scale,
             scale=self.scale,
         )
+
+    def spare(self, *, late_fraction: float, worker_s_per_late_job: float, jobs_per_worker: float) -> float:
+        """The spare jobs that are enough, as far as they pay."""
+        most_jobs = self.worth(worker_s_per_late_job=worker_s_per_late_job, jobs_per_worker=jobs_per_worker)
+        return min(self.least_spare(late_fraction), most_jobs)
 
     def least_spare(self, late_fraction: float) -> float:
         """The fewest spare jobs with which no more than ``late_fraction`` of all jobs would have been too many.
