@@ -9,6 +9,7 @@ The manager says in which order things are written down and done. The rules are 
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 from headway.agent.config.host_file import HostFile
 from headway.agent.config.templates import Template
@@ -134,12 +135,13 @@ class WorkerManager:
     def free_gpus(self) -> tuple[int, ...]:
         """The numbers of the host's GPUs that no worker has, nor what one has left, nor what may be one."""
         living = (record for record in self._table.records() if record.life.is_alive)
-        taken = [each.gpus for each in (*living, *self.remains.left, *self.unrecorded.found)]
-        return gpus.free(self._host_file.gpus, taken)
+        beside = chain((each.gpus for each in self.remains.left), (each.gpus for each in self.unrecorded.found))
+        return gpus.free(self._host_file.gpus, [*(record.gpus for record in living), *beside])
 
     def printing(self) -> frozenset[str]:
         """The ids of all that may still print."""
-        return frozenset(each.worker_id for each in (*self.running(), *self.unrecorded.found))
+        unrecorded = (each.worker_id for each in self.unrecorded.found)
+        return frozenset((*(record.worker_id for record in self.running()), *unrecorded))
 
     def watchable(self) -> frozenset[int]:
         """File descriptors that become readable when a worker ends which is not this agent's child."""

@@ -29,7 +29,8 @@ _DEPTHS = (
     "waiting_min_jobs",
     "in_flight_min_jobs",
 )
-_OF_SAMPLES = tuple(item.name for item in fields(QueueSample) if item.name in EventRow._fields)
+_OF_ROWS = {item.name for item in fields(EventRow)}
+_OF_SAMPLES = tuple(item.name for item in fields(QueueSample) if item.name in _OF_ROWS)
 _TIME_MAX_S = 1e11  # the year 5138; a time in milliseconds is far beyond
 
 
