@@ -7,6 +7,7 @@ import time
 import pytest
 
 from headway.agent.config import host_file
+from headway.agent.config.library_presets import template_text
 from headway.cli.demo.demo_libraries import LIBRARIES
 from headway.cli.demo.libraries.celery_jobs import CeleryJobs
 from headway.simulate.replay import RecordedJob
@@ -32,7 +33,7 @@ def test_a_sent_job_is_done_by_celerys_worker_and_its_times_are_read_back(jobs, 
         jobs.send(queue, jobs.sent, job(0.2))
     assert (jobs.sent, jobs.waiting(), jobs.ended()) == (3, 3, 0)
     control = {"HEADWAY_URL": "http://127.0.0.1:1"}
-    text = LIBRARIES["celery"].template("mail", MAIL, broker_url=valkey_url, control=control)
+    text = template_text("mail", LIBRARIES["celery"].worker(MAIL, valkey_url, control), is_first=False)
     (tmp_path / "host.toml").write_text(text)
     template = host_file.load(tmp_path / "host.toml").templates["mail"]
     worker = subprocess.Popen(

@@ -13,6 +13,7 @@ from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
+from headway.agent.config.library_presets import template_text
 from headway.cli.argparse_base import Arguments
 from headway.cli.demo.demo_libraries import DEFAULT_LIBRARY, LIBRARIES, DemoLibrary
 from headway.cli.demo.demo_report import Report
@@ -134,12 +135,9 @@ def _plan(options: argparse.Namespace, layout: DataDir) -> Plan:
 
 
 def _host_file(workload: DemoWorkload, library: DemoLibrary, *, broker_url: str, control: Mapping[str, str]) -> str:
-    parts = ["# Written by `headway demo` at every start.\n"]
-    parts += [
-        library.template(lane.profile.template, lane.queue, broker_url=broker_url, control=control)
-        for lane in workload.lanes
-    ]
-    return "\n".join(parts)
+    workers = {lane.profile.template: library.worker(lane.queue, broker_url, control) for lane in workload.lanes}
+    tables = (template_text(name, worker, is_first=False) for name, worker in workers.items())
+    return "\n".join(["# Written by `headway demo` at every start.\n", *tables])
 
 
 def announced(script: Script) -> list[str]:

@@ -6,27 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from headway.agent.config.library_presets import toml, toml_key, toml_list
+from headway.agent.config.library_presets import LibraryPreset
 from headway.cli.demo.demo_jobs import DemoJobs, OpenJobs
 from headway.cli.demo.demo_workloads import CONNECTION
 from headway.errors import Misconfigured
 
-# A worker that waits for a model uses little of a processor: most of the core figure is its start.
-TEMPLATE = """\
-[templates.{template}]
-argv = {argv}
-environment = {{{environment}}}
-ready_pattern = {ready_pattern}
-resources = {{cpu_cores = 0.02, memory_bytes = {memory}}}
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
-    """How one worker is started."""
-
-    argv: Sequence[str]
-    environment: Mapping[str, str]
+WORKER_CPU_CORES = 0.02  # one that waits for a model uses little of a processor: most of this is its start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +24,9 @@ class DemoLibrary:
     requirement: str
     """What pip installs."""
     open_jobs: OpenJobs
-    worker: Callable[[str, str, Mapping[str, str]], Worker]
-    """Given the queue, the URL of the broker, and the settings with which the control plane is reached."""
-    ready_pattern: str
-    memory: str
+    worker: Callable[[str, str, Mapping[str, str]], LibraryPreset]
+    """How a worker that runs a job of a queue at a time is started, given the queue, the URL of the broker, and the
+    settings with which the control plane is reached."""
 
     def require_installed(self) -> None:
         """Raises ``Misconfigured``, with what would install it, where the library is not beside Headway."""
@@ -53,17 +37,6 @@ class DemoLibrary:
                 f"--library {self.name}: {self.title} is not installed beside Headway; "
                 f"`{sys.executable} -m pip install '{self.requirement}'` does that"
             ) from None
-
-    def template(self, name: str, queue: str, *, broker_url: str, control: Mapping[str, str]) -> str:
-        """The template ``name`` of ``host.toml``: one worker that runs a job of ``queue`` at a time."""
-        worker = self.worker(queue, broker_url, control)
-        return TEMPLATE.format(
-            template=toml_key(name),
-            argv=toml_list(worker.argv),
-            environment=", ".join(f"{key} = {toml(value)}" for key, value in worker.environment.items()),
-            ready_pattern=toml(self.ready_pattern),
-            memory=toml(self.memory),
-        )
 
 
 def _rq_jobs(
@@ -77,9 +50,15 @@ def _rq_jobs(
     return RqJobs(url, queues, wait)
 
 
-def _rq_worker(queue: str, broker_url: str, control: Mapping[str, str]) -> Worker:  # noqa: ARG001 - RQ's broker says all
+def _rq_worker(queue: str, broker_url: str, control: Mapping[str, str]) -> LibraryPreset:  # noqa: ARG001 - RQ's broker says all
     words = ["-m", "rq.cli", "worker", "--url", broker_url, "-w", "headway.cli.demo.libraries.rq_worker.DrainingWorker"]
-    return Worker(argv=[sys.executable, *words, "--disable-job-desc-logging", queue], environment={})
+    return LibraryPreset(
+        argv=[sys.executable, *words, "--disable-job-desc-logging", queue],
+        ready_pattern="Listening on",
+        cpu_cores=WORKER_CPU_CORES,
+        memory="48MB",
+        notes={},
+    )
 
 
 def _celery_jobs(
@@ -93,14 +72,18 @@ def _celery_jobs(
     return CeleryJobs(url, queues, wait)
 
 
-def _celery_worker(queue: str, broker_url: str, control: Mapping[str, str]) -> Worker:
+def _celery_worker(queue: str, broker_url: str, control: Mapping[str, str]) -> LibraryPreset:
     """A prefork worker with one child, which reports its jobs by the flag that anybody's can have."""
     app = "headway.cli.demo.libraries.celery_app"
     words = ["-m", "celery", "--app", app, "worker", "--queues", queue, "--loglevel", "INFO"]
     words += ["--concurrency", "1", "--prefetch-multiplier", "1", "--without-mingle", "--without-gossip"]
-    return Worker(
+    return LibraryPreset(
         argv=[sys.executable, *words, "--include", "headway.emit.celery"],
         environment={"DEMO_BROKER_URL": broker_url, "HEADWAY_CONNECTION": CONNECTION, **control},
+        ready_pattern=r" ready\.$",
+        cpu_cores=WORKER_CPU_CORES,
+        memory="96MB",
+        notes={},
     )
 
 
@@ -111,8 +94,6 @@ LIBRARIES = {
         requirement="rq>=2.4.1",
         open_jobs=_rq_jobs,
         worker=_rq_worker,
-        ready_pattern="Listening on",
-        memory="48MB",
     ),
     "celery": DemoLibrary(
         name="celery",
@@ -120,8 +101,6 @@ LIBRARIES = {
         requirement="celery>=5.5",
         open_jobs=_celery_jobs,
         worker=_celery_worker,
-        ready_pattern=r" ready\.$",
-        memory="96MB",
     ),
 }
 DEFAULT_LIBRARY = "rq"
