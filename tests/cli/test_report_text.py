@@ -8,8 +8,9 @@ from rich.console import Console
 
 from headway.cli.demo.comparison import Terms, comparison, fixed_pool
 from headway.cli.demo.demo_report import report_of
-from headway.cli.demo.report_page import Moment, report_page
+from headway.cli.demo.report_page import report_page
 from headway.cli.demo.report_text import facts, fault_text, headline, heads, lines, notes, report_shown, report_text
+from headway.simulate.report.svg import Tick
 from support.demo_runs import MAIL, REPORTS, job, life, run
 
 JOBS = [*[job(0, 1, 11)] * 4, job(0, 40, 41), job(0, 0, 20, queue="reports"), job(0, 20, 40, queue="reports")]
@@ -164,7 +165,7 @@ def test_what_became_of_a_kill(fault, sentence):
 def test_the_page_says_what_the_terminal_says_and_loads_nothing():
     figures = report(faults=[{**KILLED, "workers_adopted": 11}])
     ran = run(JOBS, LIVES, goals=(MAIL, REPORTS))
-    page = report_page(figures, ran, moments=[Moment(at_s=0, label="05:00"), Moment(at_s=27, label="08:00")])
+    page = report_page(figures, ran, moments=[Tick(value=0, label="05:00"), Tick(value=27, label="08:00")])
     text = flat(re.sub(r"<[^>]+>", " ", page)).replace("&#x27;", "'")
     for sentence in [headline(figures), *notes(figures), *(value for _, value in facts(figures))]:
         assert flat(sentence) in text

@@ -16,12 +16,13 @@ from headway.cli.demo.demo_libraries import DemoLibrary
 from headway.cli.demo.demo_report import JobRecord, QueueGoal, Report, Run, report_of
 from headway.cli.demo.demo_workloads import CONNECTION, DemoWorkload, Lane
 from headway.cli.demo.process_watch import WorkerWatch
-from headway.cli.demo.report_page import Moment, report_page
+from headway.cli.demo.report_page import report_page
 from headway.cli.local.live_view import DECISIONS_SHOWN, Progress, Terminal, picture, progress_line
 from headway.cli.local.stack import Stack
 from headway.cli.process.shutdown import Stopping
 from headway.connections import Connection
 from headway.simulate.replay import replay
+from headway.simulate.report.svg import Tick
 
 POLL_S = 0.2
 SHOW_EVERY_S = 1.0
@@ -176,14 +177,14 @@ class Demo:
         }
         return report, report_page(report, run, moments=self._moments())
 
-    def _moments(self) -> list[Moment]:
+    def _moments(self) -> list[Tick]:
         """Every third hour of the recorded day."""
         script, workload = self._script, self._script.workload
         if workload.clock_begins_s is None:
             return []
         step_s = 3 * 3600 / workload.times_faster / script.speed
         moments = [step * step_s for step in range(int(script.for_s / step_s) + 1)]
-        return [Moment(at_s=at_s, label=workload.clock(at_s, speed=script.speed) or "") for at_s in moments]
+        return [Tick(value=at_s, label=workload.clock(at_s, speed=script.speed) or "") for at_s in moments]
 
     def _run(self) -> Run:
         now_s = time.time()

@@ -1,7 +1,7 @@
 """A demo's report as a page that loads nothing: the comparison, workers and waits over time, how figures were made."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 
 from headway.cli.demo.demo_libraries import LIBRARIES
@@ -11,16 +11,8 @@ from headway.simulate.report.page import document
 from headway.simulate.report.svg import BOTTOM, TOP, Frame, Tick, frame
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
-    """A point on the axis of time: seconds from the first job, and what is written there."""
-
-    at_s: float
-    label: str
-
-
-def report_page(report: Report, run: Run, *, moments: Sequence[Moment]) -> str:
-    """The page. ``moments`` label the axis of time; without any it has seconds."""
+def report_page(report: Report, run: Run, *, moments: Sequence[Tick]) -> str:
+    """The page. ``moments``, in seconds from the first job, label the axis of time; without any it has seconds."""
     items = "".join(f"<li>{escape(name)}: {escape(value)}</li>" for name, value in faults(report))
     kills = f'{_paragraphs([jobs_text(report)])}<ul class="list">{items}</ul>'
     sections = [
@@ -55,7 +47,7 @@ def _row(row: Sequence[Cell]) -> str:
     return f'<tr><th scope="row" class="long">{escape(first.text)}</th>{numbers}</tr>'
 
 
-def _workers(report: Report, run: Run, moments: Sequence[Moment]) -> str:
+def _workers(report: Report, run: Run, moments: Sequence[Tick]) -> str:
     """How many workers there were, beside the constant pools."""
     pools: list[Row] = [row for row in report["comparison"] if row.get("workers")]
     levels = {str(row["way"]): sum(row["workers"].values()) for row in pools}
@@ -73,7 +65,7 @@ def _workers(report: Report, run: Run, moments: Sequence[Moment]) -> str:
     return f"<figure><figcaption>{caption}</figcaption>{box.svg('Workers over time')}</figure>"
 
 
-def _waits(queue: Report, run: Run, moments: Sequence[Moment]) -> str:
+def _waits(queue: Report, run: Run, moments: Sequence[Tick]) -> str:
     """How long each job of a queue waited."""
     goal = next(goal for goal in run.goals if goal.queue == queue["queue"])
     jobs = run.of(goal)
@@ -90,14 +82,12 @@ def _waits(queue: Report, run: Run, moments: Sequence[Moment]) -> str:
     )
 
 
-def _over_time(run: Run, *, most: float, height: float, moments: Sequence[Moment]) -> Frame:
+def _over_time(run: Run, *, most: float, height: float, moments: Sequence[Tick]) -> Frame:
     until_s = max([run.ended_at_s, *(life.ended_at_s for life in run.lives)]) - run.began_at_s
     box = frame(until=max(until_s, 1.0), most=most, height=height)
     if not moments:
         return box
-    return replace(
-        box, x_ticks=tuple(Tick(value=each.at_s, label=each.label) for each in moments if each.at_s <= until_s)
-    )
+    return replace(box, x_ticks=tuple(each for each in moments if each.value <= until_s))
 
 
 def _mark(box: Frame, at_s: float, label: str, *, line: int) -> None:
