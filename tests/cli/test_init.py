@@ -15,7 +15,7 @@ from headway.__main__ import main
 from headway.agent.config import host_file
 from headway.cli.profiles_file import load_profiles_file
 from headway.cli.setup.broker_candidates import candidate
-from headway.cli.setup.scaffold import ConnectionDraft, Draft, PoolDraft, host_text, pool_names, profiles_text
+from headway.cli.setup.scaffold import Draft, PoolDraft, host_text, pool_names, profiles_text
 from headway.cli.setup.worker_templates import Templates
 from headway.collect.rq.rq_source import SEEN
 from headway.connections import Connection
@@ -211,7 +211,7 @@ def test_names_of_every_kind_survive_both_files(tmp_path: Path) -> None:
         PoolDraft(connection="my broker", queues=[queue], template=templates.plain("rq", [queue], found))
         for queue in ODD
     ]
-    draft = Draft(connections=[ConnectionDraft(name="my broker", url="redis://h")], pools=pools)
+    draft = Draft(connections=[Connection(name="my broker", url="redis://h")], pools=pools)
     (tmp_path / "profiles.yaml").write_text(profiles_text(draft))
     (tmp_path / "host.toml").write_text(host_text(draft))
     profiles = load_profiles_file(tmp_path / "profiles.yaml").profiles

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from headway.cli.setup.broker_candidates import VARIABLES_OF
 from headway.cli.setup.broker_survey import FoundBroker
 from headway.cli.setup.found_connections import FoundConnection, kind_of, usual_name
-from headway.cli.setup.scaffold import ConnectionDraft, Draft, PoolDraft
+from headway.cli.setup.scaffold import Draft, PoolDraft
 from headway.cli.setup.source.declared_queues import CELERY_DEFAULT_QUEUE
 from headway.cli.setup.worker_templates import Templates
 from headway.collect.libraries import Libraries
@@ -55,15 +55,13 @@ def example(
     )
 
 
-def _connection_draft(
-    found: FoundConnection, all_found: Sequence[FoundConnection], libraries: Libraries
-) -> ConnectionDraft:
+def _connection_draft(found: FoundConnection, all_found: Sequence[FoundConnection], libraries: Libraries) -> Connection:
     broker = found.broker
     is_alone = sum(each.broker.candidate.place == broker.candidate.place for each in all_found) == 1
-    return ConnectionDraft(
+    return Connection(
         name=found.name,
         url=broker.candidate.url,
-        library=None if is_alone and _is_meant(broker, libraries) else broker.library.name,
+        library=AUTO if is_alone and _is_meant(broker, libraries) else broker.library.name,
         management_url=broker.candidate.management_url,
     )
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from headway.agent.config import library_presets
-from headway.connections import has_password
+from headway.connections import AUTO, Connection, has_password
 from headway.scaling.profile import NAME_LENGTH_MAX
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@+-]*")
@@ -31,18 +31,6 @@ POOL_NOTES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionDraft:
-    """A connection as it is written down."""
-
-    name: str
-    url: str = field(repr=False)
-    library: str | None = None
-    """``None``: the URL alone means it."""
-    management_url: str | None = None
-    """Of a RabbitMQ; ``None``: at its usual port."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolDraft:
     """A pool and the template of its workers, which has its name."""
 
@@ -55,7 +43,8 @@ class PoolDraft:
 class Draft:
     """What the files are written from."""
 
-    connections: Sequence[ConnectionDraft]
+    connections: Sequence[Connection]
+    """``auto`` is the library of one whose URL alone means it."""
     pools: Sequence[PoolDraft]
     is_example: bool = False
     """Whether the pools are only an example, which is to be uncommented."""
@@ -100,10 +89,10 @@ def pool_names(queues: Iterable[str]) -> list[str]:
     return names
 
 
-def _connection(connection: ConnectionDraft) -> str:
+def _connection(connection: Connection) -> str:
     has_hosts = "," in urlsplit(connection.url).netloc.rpartition("@")[2]  # of Sentinel, of Cluster
     url = _yaml(connection.url if has_hosts else connection.url.replace(",", "%2C"))
-    more = "" if connection.library is None else f", library: {_yaml(connection.library)}"
+    more = "" if connection.library == AUTO else f", library: {_yaml(connection.library)}"
     if connection.management_url is not None:
         more += f", management_url: {_quoted(_yaml(connection.management_url))}"
     if not more and not has_hosts:
