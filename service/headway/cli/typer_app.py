@@ -48,17 +48,18 @@ def called(app: typer.Typer, arguments: list[str], *, name: str = "headway") -> 
     Raises:
         Refused: The arguments are not understood; in one sentence instead of typer's box of five lines.
     """
+    # Not its ``main``, which makes failures of Ctrl-C and of a reader that has read enough, as `head`.
+    command = typer.main.get_command(app)
     try:
-        status = typer.main.get_command(app).main(args=arguments, prog_name=name, standalone_mode=False)
+        with command.make_context(name, arguments) as context:
+            command.invoke(context)
     except WrongCall as error:
         if said := _sentence(error):
             raise Refused(said) from error
         return 2  # called without arguments: the help has just been printed
-    except SystemExit as end:
-        if isinstance(end.__context__, BrokenPipeError):
-            raise end.__context__ from None  # typer makes a failure of it; whoever read, as `head`, has read enough
-        return end.code if isinstance(end.code, int) else 1
-    return status if isinstance(status, int) else 0
+    except typer.Exit as end:
+        return end.exit_code
+    return 0
 
 
 def _sentence(error: Exception) -> str:

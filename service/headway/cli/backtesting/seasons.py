@@ -10,7 +10,6 @@ import typer
 from rich.table import Table
 
 from headway.cli.backtesting.backtest_options import EventLog, From, SparkOptions, Until, names_of
-from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.terminal.cells import figures_table
 from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import moment_s
@@ -72,18 +71,15 @@ def train(
     url = _database_url(database_url, is_needed=event_log is None or not dry_run)
     if event_log is None and (from_ or until):
         raise Invalid("--from and --until take a part of an event log: name it with --event-log")
-    try:
-        found = _learned(
-            url,
-            event_log,
-            from_s=moment_s(from_, option="--from"),
-            until_s=moment_s(until, option="--until"),
-            wanted=wanted,
-            zone=zone,
-            spark=spark,
-        )
-    except KeyboardInterrupt:
-        raise typer.Exit(ENDED_BY_CTRL_C) from None
+    found = _learned(
+        url,
+        event_log,
+        from_s=moment_s(from_, option="--from"),
+        until_s=moment_s(until, option="--until"),
+        wanted=wanted,
+        zone=zone,
+        spark=spark,
+    )
     missing = sorted(set(wanted) - {each.queue for each in found})
     if missing or not found:
         whose = ", ".join(missing) or "any queue"

@@ -12,7 +12,6 @@ from headway import __version__
 from headway.cli.backtesting.backtest import facts
 from headway.cli.backtesting.backtest_options import From, ProfileFile, SparkOptions, Until, names_of
 from headway.cli.backtesting.history_source import Asked, past_of
-from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.rehearse import shared_options as options
 from headway.cli.rehearse.rehearsal import base_profile
 from headway.cli.terminal.screen import Text, errors, output
@@ -69,10 +68,7 @@ def topology(
     written.refuse_unwritable()
     profiles = {queue: each for each in past_of(asked).profiles.values() for queue in each.queues}
     question = Question(profiles=profiles, default=base_profile(None), setting=setting, targets_s=targets_s)
-    try:
-        found = _found(asked, question, names_of(queues), spark)
-    except KeyboardInterrupt:
-        raise typer.Exit(ENDED_BY_CTRL_C) from None
+    found = _found(asked, question, names_of(queues), spark)
     _print(found)
     # "told" is the key that readers of this file know.
     rows = [{"told" if name == "text" else name: value for name, value in asdict(each).items()} for each in found]

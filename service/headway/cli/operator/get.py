@@ -19,7 +19,6 @@ from headway.cli.operator.pools_table import POOLS
 from headway.cli.operator.queue import queues_of
 from headway.cli.operator.report_tables import ALERTS, AUDIT, slo_table
 from headway.cli.operator.tables import DECISIONS, HOSTS, PROFILES, QUEUES, WORKERS, health, wanted
-from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.terminal.cells import Listing, Row
 from headway.cli.terminal.live_behaviour import behaviour
 from headway.cli.terminal.printing import say_json, say_text
@@ -151,13 +150,10 @@ def _plain(cell: RenderableType) -> str:
 
 def _watch(listing: Callable[[], Table | str]) -> None:
     console = output()
-    try:
-        with Live(listing(), console=console, screen=console.is_terminal, auto_refresh=False) as live:
-            while True:
-                time.sleep(WATCH_EVERY_S)
-                live.update(listing(), refresh=True)
-    except KeyboardInterrupt:
-        raise typer.Exit(ENDED_BY_CTRL_C) from None
+    with Live(listing(), console=console, screen=console.is_terminal, auto_refresh=False) as live:
+        while True:
+            time.sleep(WATCH_EVERY_S)
+            live.update(listing(), refresh=True)
 
 
 def _asked(api: Api, what: What, *, pool: str | None, limit: int | None) -> dict[str, Any]:

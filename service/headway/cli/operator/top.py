@@ -11,7 +11,6 @@ from rich.live import Live
 
 from headway.cli.api_client import Api, connected
 from headway.cli.operator.pools_table import POOLS
-from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.terminal.cells import UNKNOWN, is_wait_known
 from headway.cli.terminal.screen import Text, output
 from headway.cli.terminal.units import seconds
@@ -43,13 +42,10 @@ def top(
         if once or not console.is_terminal:
             console.print(shown)
             return
-        try:
-            with Live(shown, console=console, screen=True, auto_refresh=False) as live:
-                while not threading.Event().wait(every_s):
-                    shown, problem = refreshed(api, shown)
-                    live.update(shown if problem is None else Group(problem, shown), refresh=True)
-        except KeyboardInterrupt:
-            raise typer.Exit(ENDED_BY_CTRL_C) from None
+        with Live(shown, console=console, screen=True, auto_refresh=False) as live:
+            while not threading.Event().wait(every_s):
+                shown, problem = refreshed(api, shown)
+                live.update(shown if problem is None else Group(problem, shown), refresh=True)
 
 
 def refreshed(api: Api, before: RenderableType) -> tuple[RenderableType, Text | None]:

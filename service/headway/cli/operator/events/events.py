@@ -10,7 +10,6 @@ import typer
 from headway.cli.api_client import Api, connected
 from headway.cli.operator.completion import names
 from headway.cli.operator.events.sources import Event, events_of
-from headway.cli.process.shutdown import ENDED_BY_CTRL_C
 from headway.cli.terminal.cells import moment
 from headway.cli.terminal.printing import TextForm, say, say_json
 from headway.cli.terminal.units import moment_s
@@ -49,22 +48,19 @@ def _follow(api: Api, printed: Iterable[Event], *, pool: str | None, form: TextF
     """Print each event once, until Ctrl-C. Whether the control plane answers is said when that changes."""
     seen = {each.key: each.at_s for each in printed}
     is_away = False
-    try:
-        while True:
-            time.sleep(WATCH_EVENTS_EVERY_S)
-            since_s = max(from_s, max(seen.values(), default=from_s) - OVERLAP_S)
-            try:
-                found = events_of(api, from_s=since_s, pool=pool, limit=EVENTS_MAX)
-            except Unavailable as error:
-                if not is_away:
-                    say(f"headway: {error}", is_error=True)
-                is_away = True
-                continue
-            is_away = False
-            _print((each for each in found if each.key not in seen), form)
-            seen = {each.key: each.at_s for each in found} or seen
-    except KeyboardInterrupt:
-        raise typer.Exit(ENDED_BY_CTRL_C) from None
+    while True:
+        time.sleep(WATCH_EVENTS_EVERY_S)
+        since_s = max(from_s, max(seen.values(), default=from_s) - OVERLAP_S)
+        try:
+            found = events_of(api, from_s=since_s, pool=pool, limit=EVENTS_MAX)
+        except Unavailable as error:
+            if not is_away:
+                say(f"headway: {error}", is_error=True)
+            is_away = True
+            continue
+        is_away = False
+        _print((each for each in found if each.key not in seen), form)
+        seen = {each.key: each.at_s for each in found} or seen
 
 
 def _print(found: Iterable[Event], form: TextForm) -> None:
