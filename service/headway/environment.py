@@ -54,9 +54,6 @@ class EnvironmentReader:
             self.breaches.append(f"{name} is not set: it says {needed_for}")
         return value
 
-    def optional(self, name: str) -> str:
-        return self._env.get(name, "")
-
     def one_of(self, name: str, words: tuple[str, ...]) -> str:
         value = self._env.get(name) or words[0]
         if value not in words:

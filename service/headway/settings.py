@@ -175,12 +175,12 @@ class PipelineSettings:
                 archive_days=read.positive("HEADWAY_ARCHIVE_DAYS", 14.0),
                 archive_gb=read.positive("HEADWAY_ARCHIVE_GB", 20.0),
                 heap_mb=math.ceil(read.positive("HEADWAY_SPARK_HEAP_MB", 768.0)),
-                packages=read.optional("HEADWAY_SPARK_PACKAGES"),
+                packages=env.get("HEADWAY_SPARK_PACKAGES", ""),
                 is_rebuilt_unasked=read.one_of("HEADWAY_REBUILD", ("ask", "auto")) == "auto",
                 source=read.one_of("HEADWAY_SOURCE", ("files", "kafka")),
-                kafka_servers=read.optional("HEADWAY_KAFKA_SERVERS"),
-                kafka_topic=read.optional("HEADWAY_KAFKA_TOPIC"),
-                time_zone=read.optional("HEADWAY_TIME_ZONE") or "UTC",
+                kafka_servers=env.get("HEADWAY_KAFKA_SERVERS", ""),
+                kafka_topic=env.get("HEADWAY_KAFKA_TOPIC", ""),
+                time_zone=env.get("HEADWAY_TIME_ZONE") or "UTC",
             )
             for name, value in (
                 ("HEADWAY_KAFKA_SERVERS", settings.kafka_servers),

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +22,7 @@ from headway.cli.terminal.cells import (
     duration,
     evidence,
     failed,
+    figure,
     in_flight,
     listed,
     longest_wait,
@@ -227,7 +229,7 @@ FIGURES: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     "service mean": ("service_time_s", duration),
     "service p95": ("service_p95_s", duration),
     "service p99": ("service_p99_s", duration),
-    "slots in use": ("busy_slots", lambda value: UNKNOWN if value is None else f"{value:.1f}"),
+    "slots in use": ("busy_slots", partial(figure, form=".1f")),
     "utilization": ("utilization", _utilized),
 }
 """What is shown of a window, a column a window, the shortest first: its name, the figure and how it is written."""

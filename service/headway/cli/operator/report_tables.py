@@ -14,6 +14,7 @@ from headway.cli.terminal.cells import (
     ago,
     count,
     duration,
+    figure,
     listed,
     moment,
     objective_text,
@@ -31,10 +32,10 @@ def slo_table(answer: Row) -> Table | str:
             "jobs": lambda row: count(row["jobs"]),
             "late": lambda row: count(row["late_jobs"]),
             "budget left": lambda row: _percent(row["budget_left"]),
-            "worker-hours": lambda row: _amount(row["worker_hours"]),
-            "cost": lambda row: _amount(row["cost"]),
-            "fixed size": lambda row: _amount(row["static_worker_hours"]),
-            "its cost": lambda row: _amount(row["static_cost"]),
+            "worker-hours": lambda row: figure(row["worker_hours"], ",.1f"),
+            "cost": lambda row: figure(row["cost"], ",.1f"),
+            "fixed size": lambda row: figure(row["static_worker_hours"], ",.1f"),
+            "its cost": lambda row: figure(row["static_cost"], ",.1f"),
         },
         answer["pools"],
         empty="no profiles: write one and run `headway apply profiles.yaml`",
@@ -45,10 +46,6 @@ def _percent(share: float | None) -> str:
     """Down to a hundredth: what is shown as 100 % must be all."""
     # A share such as 0.57 times 10,000 is 5699.99…: the rounding takes that off first.
     return UNKNOWN if share is None else f"{math.floor(round(share * 10_000, 6)) / 100:g} %"
-
-
-def _amount(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:,.1f}"
 
 
 def about(alert: Row) -> str:

@@ -19,7 +19,7 @@ from headway.cli.local.data_dir import DataDir
 from headway.cli.rehearse import shared_options as options
 from headway.cli.rehearse.rehearsal import Case
 from headway.cli.rehearse.trace_files import Workload
-from headway.cli.terminal.cells import UNKNOWN, table
+from headway.cli.terminal.cells import UNKNOWN, figure, table
 from headway.cli.terminal.printing import say_json
 from headway.cli.terminal.screen import Text, errors, output
 from headway.cli.terminal.units import moment_s
@@ -224,15 +224,11 @@ def _cells(each: Savings) -> tuple[str, ...]:
         f"{today.unknown_hours:.1f}",
         _percent(today.attainment_percent),
         _percent(None if headway is None else headway.attainment_percent),
-        _hours(today.worker_hours),
-        _hours(None if headway is None else headway.worker_hours),
+        figure(today.worker_hours, ".2f"),
+        figure(None if headway is None else headway.worker_hours, ".2f"),
         _percent(each.saved_percent, digits=0),
     )
 
 
 def _percent(value: float | None, *, digits: int = 2) -> str:
     return UNKNOWN if value is None else f"{value:.{digits}f} %"
-
-
-def _hours(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.2f}"

@@ -72,6 +72,11 @@ def count(value: int | None) -> str:
     return UNKNOWN if value is None else str(value)
 
 
+def figure(value: float | None, form: str) -> str:
+    """A number as ``form`` writes it."""
+    return UNKNOWN if value is None else format(value, form)
+
+
 def waiting(row: Mapping[str, Any]) -> str:
     """The jobs that wait in a queue or a pool, and beside them those that workers have reserved and not begun."""
     metrics = row["metrics"]

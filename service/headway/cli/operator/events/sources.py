@@ -10,9 +10,7 @@ from headway.cli.operator.report_tables import about, change_text
 from headway.errors import Forbidden, NotFound
 
 PAGE_DECISIONS = 500
-PAGE_ALERTS = 1_000
-PAGE_ACTS = 1_000
-PAGE_CUTS = 1_000
+PAGE_ROWS = 1_000  # of anything else
 
 Body = dict[str, Any]
 
@@ -71,7 +69,7 @@ def _decided(api: Api, from_s: float, pool: str | None, limit: int) -> Iterator[
 
 def _cut(api: Api, from_s: float, pool: str | None, limit: int) -> Iterator[Event]:
     try:
-        cuts = api.get("/v1/cuts", pool=pool, from_s=from_s, limit=min(limit, PAGE_CUTS))["cuts"]
+        cuts = api.get("/v1/cuts", pool=pool, from_s=from_s, limit=min(limit, PAGE_ROWS))["cuts"]
     except NotFound:
         return  # a control plane of an earlier version
     for row in cuts:
@@ -81,7 +79,7 @@ def _cut(api: Api, from_s: float, pool: str | None, limit: int) -> Iterator[Even
 
 
 def _alerts(api: Api, pool: str | None, limit: int) -> Iterator[Event]:
-    query = {"state": "all", "pool": pool, "limit": min(limit, PAGE_ALERTS)}
+    query = {"state": "all", "pool": pool, "limit": min(limit, PAGE_ROWS)}
     for row in api.get("/v1/alerts", **query)["alerts"]:
         yield Event(at_s=row["since_s"], kind="alert", about=about(row), text=row["summary"], source=row)
         if row["until_s"] is not None:
@@ -92,7 +90,7 @@ def _changed(api: Api, from_s: float, pool: str | None, limit: int) -> Iterator[
     query = {
         "from_s": from_s,
         "subject": None if pool is None else f"profile {pool}",
-        "limit": min(limit, PAGE_ACTS),
+        "limit": min(limit, PAGE_ROWS),
     }
     try:
         acts = api.get("/v1/audit", **query)["acts"]
