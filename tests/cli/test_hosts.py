@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from headway.__main__ import main
-from headway.cli.operator import queue
-from headway.cli.operator.workers import restart
+from headway.cli.operator import queue, workers
 from headway.scaling.profile import Profile
 from support.seed import Seed
 from support.served import TOKEN, Served, profiles_file
@@ -113,7 +112,7 @@ def test_a_restart_shows_its_progress_until_it_is_through(say, seed: Seed, monke
     seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
     seed.host("a")
     seed.worker("a", "mail", 1)
-    monkeypatch.setattr(restart.time, "sleep", lambda _: seed.renewed("a", generation=1))
+    monkeypatch.setattr(workers.time, "sleep", lambda _: seed.renewed("a", generation=1))
     status, said = say("restart", "mail", "--reason", "new release", "--wait")
     assert (status, said) == (0, "mail: restart 1: 0 renewed, 1 to go\nmail: restart 1: 1 renewed, through\n")
 
@@ -132,7 +131,7 @@ def test_a_restart_of_a_pinned_pool_is_through_once_its_new_worker_runs(
         seed.renewed("a", generation=1)
 
     happens = iter([lambda: seed.ended("a", "mail"), replaced])
-    monkeypatch.setattr(restart.time, "sleep", lambda _: next(happens)())
+    monkeypatch.setattr(workers.time, "sleep", lambda _: next(happens)())
     status, said = say("restart", "mail", "--reason", "new release", "--wait")
     lines = [f"mail: restart 1: {each}\n" for each in ("0 renewed, 1 to go", "1 renewed, through")]
     assert (status, said) == (0, "".join(lines))

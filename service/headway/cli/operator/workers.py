@@ -1,22 +1,26 @@
-"""`headway restart`: replaces a pool's workers, one by one."""
+"""`headway restart` and `headway kill`: replace the workers of a pool one by one, and end one that hangs."""
 
 import time
 from typing import Annotated, Any
 
 import typer
 
-from headway.cli.api_client import Api, connected, path_of
+from headway.cli.api_client import Api, connected, path_of, sent
 from headway.cli.operator.completion import names
 from headway.cli.terminal.printing import say
-from headway.cli.typer_app import main_of
+from headway.cli.typer_app import called
 
 RESTART_POLL_S = 2.0  # agents report changes at once, and the dashboard shows the same
 
-app = typer.Typer(add_completion=False, help="Replace a pool's workers.")
-main = main_of(app)
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Replace or kill workers.")
 
 
-@app.command()
+def main(words: list[str]) -> int:
+    """Run `restart` or `kill`. Returns the exit status."""
+    return called(app, words)
+
+
+@app.command("restart")
 def restart(
     pool: Annotated[str, typer.Argument(metavar="POOL", help="The pool.", autocompletion=names.pools)],
     *,
@@ -56,3 +60,19 @@ def _progress_text(answer: dict[str, Any], *, awaited: str = "") -> str:
     if silent:
         how_far += f", except {silent} on unreachable hosts: replaced when they return"
     return f"{answer['pool']}: restart {answer['restart_generation']}: {answer['renewed_workers']} renewed, {how_far}"
+
+
+@app.command("kill")
+def kill(
+    worker: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKER", help="Its id, as `headway get workers` shows it.", autocompletion=names.workers
+        ),
+    ],
+    *,
+    reason: Annotated[str | None, typer.Option(help="Why; the audit log keeps it.")] = None,
+) -> None:
+    """Kill a worker. Its agent does so at once, and the jobs that the worker runs are cut."""
+    answer = sent("POST", path_of("workers", worker, "kill"), json={} if reason is None else {"reason": reason})
+    say(f"{worker} at {answer['at']}: its agent kills it; `headway events` shows the jobs that this cuts")

@@ -1,1 +1,0 @@
-"""What an operator does about workers: replace those of a pool, kill one."""
