@@ -48,7 +48,7 @@ def called(app: typer.Typer, arguments: list[str], *, name: str = "headway") -> 
     Raises:
         Refused: The arguments are not understood; in one sentence instead of typer's box of five lines.
     """
-    # Not its ``main``, which makes failures of Ctrl-C and of a reader that has read enough, as `head`.
+    # Not its ``main``, which makes a failure of it where whoever reads, as `head`, has read enough.
     command = typer.main.get_command(app)
     try:
         with command.make_context(name, arguments) as context:
