@@ -14,6 +14,7 @@ from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Invalid
+from headway.scaling.mapping import from_mapping, to_mapping
 from headway.scaling.model import Template
 from headway.store.hosts.hosts import template_to_json, templates_of
 from headway.store.tables import hosts
@@ -56,18 +57,12 @@ ANYTHING = Allowance()
 
 def allowance_of(body: Mapping[str, Any] | None) -> Allowance:
     """The value that ``allowance_to_json`` made ``body`` of."""
-
-    def patterns(name: str) -> tuple[str, ...] | None:
-        given = (body or {}).get(name)
-        return None if given is None else tuple(given)
-
-    return Allowance(labels=patterns("labels"), templates=patterns("templates"))
+    return from_mapping(Allowance, body or {})
 
 
 def allowance_to_json(allowance: Allowance) -> dict[str, Any] | None:
     """``allowance`` as Postgres keeps it; ``None`` where it allows anything."""
-    reported = {"labels": allowance.labels, "templates": allowance.templates}
-    return {name: list(patterns) for name, patterns in reported.items() if patterns is not None} or None
+    return {name: patterns for name, patterns in to_mapping(allowance).items() if patterns is not None} or None
 
 
 def admitted(allowance: Allowance, labels: Mapping[str, str], templates: Iterable[Template]) -> Admitted:

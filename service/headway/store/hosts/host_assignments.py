@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, fields
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, CompoundSelect, Select, Text, bindparam, func, literal_column, select, union
@@ -9,6 +10,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import NotFound
+from headway.scaling.mapping import from_mapping
 from headway.scaling.model import Assignment, Hint, KillOrder, PoolQueues
 from headway.store.tables import (
     age_s,
@@ -51,15 +53,13 @@ async def read_standings(conn: AsyncConnection, host_ids: Collection[str]) -> di
     """Host -> what it is to run, of those that are known, in one statement: a revision and its rows belong together."""
     rows = await conn.execute(_STANDINGS, {"host_ids": list(host_ids)})
     return {
-        row.host_id: HostAssignments(
-            epoch=row.assignment_epoch,
-            revision=row.assignment_revision,
-            assignments=tuple(sorted((Assignment(**each) for each in row.assignments), key=lambda each: each.pool)),
-            hints=tuple(Hint(**each) for each in row.hints),
-            pools=tuple(
-                PoolQueues(pool=pool, queues=tuple(queues)) for pool, queues in sorted(row.pool_queues.items())
-            ),
-            kills=tuple(KillOrder(**each) for each in row.kills),
+        row.host_id: from_mapping(
+            HostAssignments,
+            {
+                **row._asdict(),
+                "assignments": sorted(row.assignments, key=itemgetter("pool")),
+                "pools": [{"pool": pool, "queues": queues} for pool, queues in sorted(row.pool_queues.items())],
+            },
         )
         for row in rows
     }
@@ -102,8 +102,8 @@ def _standings() -> Select[Any]:
     queues = func.coalesce(func.jsonb_object_agg(*by_pool.c), literal_column("'{}'::jsonb"))
     return select(
         hosts.c.host_id,
-        hosts.c.assignment_epoch,
-        hosts.c.assignment_revision,
+        hosts.c.assignment_epoch.label("epoch"),
+        hosts.c.assignment_revision.label("revision"),
         select(listed).select_from(rows.correlate(hosts).subquery("listed")).scalar_subquery().label("assignments"),
         select(listed).select_from(seen.correlate(hosts).subquery("listed")).scalar_subquery().label("hints"),
         select(listed).select_from(killed.correlate(hosts).subquery("listed")).scalar_subquery().label("kills"),

@@ -194,7 +194,8 @@ async def apply(
             return
         # Whatever the tick asks for: what is only recommended moves nothing, and a host that may run what is not known
         # here is assigned nothing.
-        advised = await _only_advised(connection)
+        is_advice = profiles.c.body["mode"].astext == Mode.RECOMMEND.value
+        advised = frozenset((await connection.execute(select(profiles.c.pool).where(is_advice))).scalars())
         unconfirmed = {host.host_id for host in gathered.hosts if host.is_known and not host.is_confirmed}
         kept = (row for row in gathered.assignments if row.pool in advised)
         wanted = (*(row for row in result.assignments if row.pool not in advised), *kept)
@@ -224,13 +225,6 @@ async def _profiles(connection: AsyncConnection, *, at_s: float) -> dict[str, Ma
 
 def _recommended(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**{key: value for key, value in body.items() if key != "pause"}, "mode": Mode.RECOMMEND.value}
-
-
-async def _only_advised(connection: AsyncConnection) -> frozenset[str]:
-    """The pools whose mode, at this moment, is ``recommend``."""
-    is_advice = profiles.c.body["mode"].astext == Mode.RECOMMEND.value
-    rows = await connection.execute(select(profiles.c.pool).where(is_advice))
-    return frozenset(row.pool for row in rows)
 
 
 async def _pool_states(connection: AsyncConnection) -> dict[str, PoolState]:
