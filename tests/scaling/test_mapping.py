@@ -1,11 +1,13 @@
 """A mistake is named with the path that leads to its key, whoever finds it."""
 
+import json
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from headway.errors import Invalid
 from headway.scaling.keys import Form
-from headway.scaling.mapping import Reading
+from headway.scaling.mapping import Reading, from_mapping, to_mapping
+from headway.scaling.model import HostProblem, HostProblemKind, KnownArrivals, Memory, Wanted
 
 
 def _names(value: Any) -> Any:
@@ -32,3 +34,20 @@ def test_a_form_s_own_mistake_keeps_the_path_of_the_table_that_it_is_in() -> Non
         "the file: inner.size='big': expected a whole number",
         "the file: names='y' must have no 'x'",
     ]
+
+
+def test_a_value_comes_back_from_json_as_it_was() -> None:
+    memory = Memory(
+        wanted=(Wanted(at_s=1.0, workers=2),),
+        known_arrivals=KnownArrivals(delayed_jobs=3, came=((1.5, 2), (2.5, 1))),
+        strategy_state={"learned": [1, {"a": None}]},
+    )
+    assert from_mapping(Memory, json.loads(json.dumps(to_mapping(memory)))) == memory
+
+
+def test_what_a_later_version_wrote_is_read_as_far_as_it_goes() -> None:
+    later = {"wanted": [{"at_s": 1.0, "workers": 2, "colour": 7}], "invented_later": {"a": 1}}
+    assert from_mapping(Memory, later) == Memory(wanted=(Wanted(at_s=1.0, workers=2),))
+    found = [from_mapping(HostProblem, {"kind": kind}).kind for kind in (*HostProblemKind, "invented_later")]
+    assert found == [*HostProblemKind, "invented_later"]
+    assert all(isinstance(kind, HostProblemKind) for kind in found[:-1])
