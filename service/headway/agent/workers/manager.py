@@ -9,7 +9,6 @@ The manager says in which order things are written down and done. The rules are 
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import chain
 
 from headway.agent.config.host_file import HostFile
 from headway.agent.config.templates import Template
@@ -134,14 +133,15 @@ class WorkerManager:
 
     def free_gpus(self) -> tuple[int, ...]:
         """The numbers of the host's GPUs that no worker has, nor what one has left, nor what may be one."""
-        living = (record for record in self._table.records() if record.life.is_alive)
-        beside = chain((each.gpus for each in self.remains.left), (each.gpus for each in self.unrecorded.found))
-        return gpus.free(self._host_file.gpus, [*(record.gpus for record in living), *beside])
+        taken = [record.gpus for record in self._table.records() if record.life.is_alive]
+        taken += [left.gpus for left in self.remains.left]
+        taken += [each.gpus for each in self.unrecorded.found]
+        return gpus.free(self._host_file.gpus, taken)
 
     def printing(self) -> frozenset[str]:
         """The ids of all that may still print."""
-        unrecorded = (each.worker_id for each in self.unrecorded.found)
-        return frozenset((*(record.worker_id for record in self.running()), *unrecorded))
+        running = frozenset(record.worker_id for record in self.running())
+        return running | {each.worker_id for each in self.unrecorded.found}
 
     def watchable(self) -> frozenset[int]:
         """File descriptors that become readable when a worker ends which is not this agent's child."""
