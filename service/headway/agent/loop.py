@@ -144,7 +144,9 @@ class Agent:
     def _maintain(self, fleet: WorkerManager, link: ControlSession, contact: Contact) -> None:
         is_first = True
         while True:
-            self._read_reports(fleet)  # first: who has just begun a job is not asked to leave for being idle
+            at_s = time.time()
+            if fleet.reporters.read():  # first: who has just begun a job is not asked to leave for being idle
+                self._read_until_s = at_s
             self._send_events(fleet, link)
             is_ending = self._begin_to_end(fleet)
             has_orders = self._take_orders(fleet, link)
@@ -255,11 +257,6 @@ class Agent:
             spared=self._measures.inabilities.spared(now_s=now_s),
             awaited=fleet.reporters.awaited(),
         )
-
-    def _read_reports(self, fleet: WorkerManager) -> None:
-        at_s = time.time()
-        if fleet.reporters.read():
-            self._read_until_s = at_s
 
     def _send_events(self, fleet: WorkerManager, link: ControlSession) -> None:
         """Send what workers have reported of jobs, and note which of these were cut.

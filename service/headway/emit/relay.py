@@ -10,7 +10,7 @@ import time
 from typing import Protocol
 from uuid import uuid4
 
-from headway.emit.frames import Event, json_of, unpacked
+from headway.emit.frames import json_of, unpacked
 from headway.emit.kept_events import KeptEvents
 from headway.errors import HeadwayError, Invalid
 from headway.local.backoff import DoublingPause
@@ -91,14 +91,11 @@ class Relay:
             self.dropped_events += others
             for event in events:
                 self.dropped_events += event[0]
-                self._keep(event)
-
-    def _keep(self, event: Event) -> None:
-        try:
-            self.dropped_events += self._kept.keep(json_of(event))
-        except (TypeError, ValueError) as error:
-            self.dropped_events += 1
-            log.debug("event dropped: %s", error)
+                try:
+                    self.dropped_events += self._kept.keep(json_of(event))
+                except (TypeError, ValueError) as error:
+                    self.dropped_events += 1
+                    log.debug("event dropped: %s", error)
 
     def _push(self) -> None:
         """Send what is kept, until nothing is or the control plane does not take it now."""

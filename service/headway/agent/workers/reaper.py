@@ -60,7 +60,10 @@ class Reaper:
         if is_unready_end and self.reporters.doubts.note_end(
             worker.record.template, has_loaded=has_loaded, why=self.output.last_words(worker.record.worker_id)
         ):
-            self._repeat(worker, end)
+            # Its place is free: another start is made without the reporter, at once.
+            self._let_go(worker)
+            self.remains.note(end)
+            self.table.remove(worker)
         else:
             self._conclude(worker, end, now_s=now_s)
 
@@ -113,12 +116,6 @@ class Reaper:
         self.gate.failures.note(record, self.output.end(record.worker_id, OUTPUT_END_BYTES), now_s=now_s)
         why = f"{summary} said={self.output.last_words(record.worker_id)!r}"
         self.gate.note_failure(record.kind, why, started_at_s=record.life.started_at_s, now_s=now_s)
-
-    def _repeat(self, worker: ManagedWorker, end: WorkerEnd) -> None:
-        """Free the place of a start that the reporter has perhaps ended: another is made without, at once."""
-        self._let_go(worker)
-        self.remains.note(end)
-        self.table.remove(worker)
 
     def _let_go(self, worker: ManagedWorker) -> None:
         worker.let_go()
