@@ -503,8 +503,8 @@ MUTANTS = (
         ("advise", "math.isinf(given.cycle_s) and bool(asked or drain.new_slots)", "bool(asked or drain.new_slots)"),
         ("_with_coming", "lambda each: each.ready_in_s", "lambda each: -each.ready_in_s"),
         ("_with_coming", "min(left, each.slots)", "each.slots"),
-        ("_serves", "view.running_workers > 0 and (queue.arrived_jobs or 0) * _start_price_s(view) > view.tick_s", "(queue.arrived_jobs or 0) * _start_price_s(view) > view.tick_s"),
-        ("_serves", "(queue.arrived_jobs or 0) * _start_price_s(view) > view.tick_s", "(queue.arrived_jobs or 0) > 0"),
+        ("advise", "view.running_workers > 0 and (queue.arrived_jobs or 0) * price_s > view.tick_s", "(queue.arrived_jobs or 0) * price_s > view.tick_s"),
+        ("advise", "(queue.arrived_jobs or 0) * price_s > view.tick_s", "(queue.arrived_jobs or 0) > 0"),
         ("_drain", "view.profile.objective_of(member.queue)", "view.profile.objective"),
         ("_coming", "at_s + start_up_s(view)", "at_s - start_up_s(view)"),
         ("advise", "exposed_s(view) > 0", "exposed_s(view) <= 0"),
@@ -512,7 +512,7 @@ MUTANTS = (
     *_in(
         "strategies/hybrid.py",
         ("test_due_work.py",),
-        ("advise", "NO_NEED if view.leaves_due_jobs else _due(queue, view, given)", "_due(queue, view, given)"),
+        ("advise", "NO_NEED if view.leaves_due_jobs else _due(queue, view, given, price_s=price_s)", "_due(queue, view, given, price_s=price_s)"),
     ),
     *_in(
         "reading/pool_reading.py",
@@ -746,7 +746,7 @@ MUTANTS = (
     *_in(
         "demands/safety_stock.py",
         ("test_suspensions.py",),
-        ("learned", "_taught(guard, queue, view, now_s=now_s) if view.is_teaching else guard", "_taught(guard, queue, view, now_s=now_s)"),
+        ("learned", "is_news and view.is_teaching", "is_news"),
     ),
     *_in(
         "reading/pool_reading.py",
@@ -814,7 +814,7 @@ MUTANTS = (
         "demands/safety_stock.py",
         ("test_guard.py", "test_depth_only.py"),
         ("_expected_jobs", "queue.fresh_rate_per_s or 0.0", "queue.arrival_rate_per_s or 0.0"),
-        ("_taught", "queue.fresh_jobs or 0", "queue.arrived_jobs or 0"),
+        ("_span", "queue.fresh_jobs or 0", "queue.arrived_jobs or 0"),
         ("_is_lost", "1.0 + wait_s / cycle_s(queue, view)", "0.0 + wait_s / cycle_s(queue, view)"),
         ("_is_lost", "jobs * (1.0 - late_percent(view.profile) / 100.0)", "jobs"),
         ("_is_lost", "math.isinf(cycle_s(queue, view)) and not queue.has_unknown_rates", "not queue.has_unknown_rates"),

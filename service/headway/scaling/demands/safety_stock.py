@@ -88,35 +88,32 @@ def learned(before: SafetyStock | None, queue: QueueMetrics, view: PoolView, *, 
     until_s = queue.arrived_until_s
     # A quiet pool has nothing to learn: the time is counted with the next that comes.
     is_news = until_s is not None and (guard.seen_until_s is None or until_s > guard.seen_until_s)
-    if is_news:
-        taught = _taught(guard, queue, view, now_s=now_s) if view.is_teaching else guard
-        guard = copied(taught, at_s=now_s, seen_until_s=until_s)
+    span = _span(guard, queue, view, now_s=now_s) if is_news and view.is_teaching else None
+    if span is not None:
+        guard = copied(
+            guard,
+            by_rate=span.counted(guard.by_rate, span.rate_jobs),
+            periods=seen(guard.periods, span.jobs, at_s=until_s, tick_s=view.tick_s),
+            beyond_log=_beyond_log(guard, queue, view, passed_s=span.lasts_s),
+        )
     moment = _moment(guard, queue, view, now_s=now_s)
-    if is_news and not view.is_teaching:
-        moment = copied(moment, periods=None)  # the beat that was due is not known to have come
-    return copied(
-        guard,
-        expected_jobs=_expected_jobs(queue, view),
-        forecasts=tuple([each.expecting(moment) for each in guard.forecasts]),
-    )
+    if is_news:
+        guard = copied(guard, at_s=now_s, seen_until_s=until_s)
+        # What taught nothing may have held the beat that was due.
+        moment = moment if span is not None else copied(moment, periods=None)
+    forecasts = tuple([each.after(span, moment) for each in guard.forecasts])
+    return copied(guard, expected_jobs=_expected_jobs(queue, view), forecasts=forecasts)
 
 
-def _taught(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, now_s: float) -> SafetyStock:
-    """``guard`` with what came since it was taught last."""
+def _span(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, now_s: float) -> Span:
+    """What came since ``guard`` was taught last."""
     passed_s, arrived_jobs = max(0.0, now_s - guard.at_s), queue.fresh_jobs or 0
-    span = Span(
+    return Span(
         jobs=arrived_jobs,
         lasts_s=passed_s,
         kept=math.exp(-passed_s / STOCK_MEMORY_S),
         is_lost=_is_lost(arrived_jobs, queue, view, now_s=now_s),
         rate_jobs=guard.expected_jobs,
-    )
-    return copied(
-        guard,
-        by_rate=span.counted(guard.by_rate, span.rate_jobs),
-        periods=seen(guard.periods, arrived_jobs, at_s=queue.arrived_until_s, tick_s=view.tick_s),
-        beyond_log=_beyond_log(guard, queue, view, passed_s=passed_s),
-        forecasts=tuple([each.learned(span) for each in guard.forecasts]),
     )
 
 

@@ -42,12 +42,14 @@ class Span:
     rate_jobs: float
     """What the recent rate made expect."""
 
-    def counted(self, before: Shortfalls, *expected_jobs: float) -> Shortfalls:
-        """``before``, and by how much the ``expected_jobs`` together fell short."""
-        short_jobs = 0.0 if self.is_lost else float(self.jobs)
+    def counted(self, before: Shortfalls, *expected_jobs: float | None) -> Shortfalls:
+        """``before``, faded, and by how much the ``expected_jobs`` together fell short, where all are known."""
+        faded, short_jobs = before.faded(self.kept), 0.0 if self.is_lost else float(self.jobs)
         for jobs in expected_jobs:
+            if jobs is None:
+                return faded
             short_jobs -= jobs
-        return before.faded(self.kept).seen(short_jobs, jobs=self.jobs, span_s=self.lasts_s)
+        return faded.seen(short_jobs, jobs=self.jobs, span_s=self.lasts_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +93,8 @@ class ArrivalForecast(Protocol):
     def of(cls, stored: Mapping[str, Any]) -> Self:
         """The forecast with what it finds of its own in ``stored``, which others share."""
 
-    def learned(self, span: Span) -> Self:
-        """With the span that was predicted last."""
-
-    def expecting(self, moment: Moment) -> Self:
-        """With what it expects by the next evaluation."""
+    def after(self, span: Span | None, moment: Moment) -> Self:
+        """With the span that was predicted last, where it teaches anything, and with what is expected of the next."""
 
     def outlook(self, moment: Moment, recent: RecentRate) -> Outlook | None:
         """What is enough while the pool is exposed; ``None`` where it says nothing."""

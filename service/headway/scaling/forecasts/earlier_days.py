@@ -26,19 +26,15 @@ class EarlierDays:
         jobs, mean_jobs = stored.get("recalled_jobs"), stored.get("recalled_mean_jobs", 0.0)
         return cls(by_recall=Shortfalls.of(stored.get("by_recall")), recalled_jobs=jobs, recalled_mean_jobs=mean_jobs)
 
-    def learned(self, span: Span) -> "EarlierDays":
-        """With the span, where something was predicted for it."""
-        jobs = self.recalled_jobs
-        faded = self.by_recall.faded(span.kept)
+    def after(self, span: Span | None, moment: Moment) -> "EarlierDays":
+        """With the span, where something was predicted for it, and with what the past predicts now."""
+        if span is None:
+            return copied(self, recalled_jobs=moment.recalled_jobs)
         return EarlierDays(
-            by_recall=faded if jobs is None else span.counted(self.by_recall, span.rate_jobs, jobs),
-            recalled_jobs=jobs,
-            recalled_mean_jobs=self.recalled_mean_jobs * span.kept + (jobs or 0.0) * (1 - span.kept),
+            by_recall=span.counted(self.by_recall, span.rate_jobs, self.recalled_jobs),
+            recalled_jobs=moment.recalled_jobs,
+            recalled_mean_jobs=self.recalled_mean_jobs * span.kept + (self.recalled_jobs or 0.0) * (1 - span.kept),
         )
-
-    def expecting(self, moment: Moment) -> "EarlierDays":
-        """With what the past predicts now."""
-        return copied(self, recalled_jobs=moment.recalled_jobs)
 
     def outlook(self, moment: Moment, recent: RecentRate) -> Outlook | None:
         """What is predicted, and how far that fell short so far.

@@ -30,18 +30,14 @@ class InUse:
         """With the bands in ``stored``."""
         return cls(by_use=tuple(map(Shortfalls.of, stored.get("by_use", ()))), used_jobs=stored.get("used_jobs"))
 
-    def learned(self, span: Span) -> "InUse":
-        """With the span counted in the band in which it began."""
-        if self.used_jobs is None:
-            return self
+    def after(self, span: Span | None, moment: Moment) -> "InUse":
+        """With the span counted in the band in which it began, and with the jobs that are there."""
+        if span is None or self.used_jobs is None:
+            return copied(self, used_jobs=moment.used_jobs)
         band = _band(self.used_jobs)
         found = [*self.by_use, *[Shortfalls()] * (band + 1 - len(self.by_use))]
         found[band] = span.counted(found[band], span.rate_jobs)
-        return copied(self, by_use=tuple(found))
-
-    def expecting(self, moment: Moment) -> "InUse":
-        """With the jobs that are there."""
-        return copied(self, used_jobs=moment.used_jobs)
+        return InUse(by_use=tuple(found), used_jobs=moment.used_jobs)
 
     def outlook(self, moment: Moment, recent: RecentRate) -> Outlook | None:  # noqa: ARG002 - of the interface
         """The spare that is enough with as many jobs as there are.

@@ -7,7 +7,6 @@ from typing import Any
 from headway.scaling.forecasts.arrival_forecast import Moment, Outlook, RecentRate, Span
 from headway.scaling.forecasts.rhythm_detection import expected, steady_per_s
 from headway.scaling.forecasts.shortfalls import STOCK_BAND_TIME_S, Shortfalls
-from headway.scaling.view import copied
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +22,10 @@ class Rhythmic:
         """With the shortfalls in ``stored``."""
         return cls(by_rhythm=Shortfalls.of(stored.get("by_rhythm")), rhythmic_jobs=stored.get("rhythmic_jobs"))
 
-    def learned(self, span: Span) -> "Rhythmic":
-        """With the span, where something was expected of it."""
-        if self.rhythmic_jobs is None:
-            return copied(self, by_rhythm=self.by_rhythm.faded(span.kept))
-        return copied(self, by_rhythm=span.counted(self.by_rhythm, self.rhythmic_jobs))
-
-    def expecting(self, moment: Moment) -> "Rhythmic":
-        """With what comes within a tick."""
-        return copied(self, rhythmic_jobs=_jobs(moment, moment.tick_s))
+    def after(self, span: Span | None, moment: Moment) -> "Rhythmic":
+        """With the span, where something was expected of it, and with what comes within a tick."""
+        counted = self.by_rhythm if span is None else span.counted(self.by_rhythm, self.rhythmic_jobs)
+        return Rhythmic(by_rhythm=counted, rhythmic_jobs=_jobs(moment, moment.tick_s))
 
     def outlook(self, moment: Moment, recent: RecentRate) -> Outlook | None:
         """What the rhythm brings, and how far it fell short so far.

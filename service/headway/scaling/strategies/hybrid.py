@@ -72,7 +72,7 @@ class HybridState:
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:
     """The slots in use, those that the waiting jobs need beyond, and those that must stand."""
     before = HybridState.of(state)
-    asked = _asked(view, before.asked, now_s)
+    asked, price_s, slots_max = _asked(view, before.asked, now_s), _start_price_s(view), ceiling_slots(view, now_s)
     given = supply(
         queue, view, coming=_coming(asked, view, now_s), caution=CAUTION * confidence(view.profile) / view.profile.risk
     )
@@ -80,21 +80,23 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     guard = learned(before.guard, exposed, view, now_s=now_s) if exposed_s(view) > 0 else None
     own_periods = _periods(before.periods, queue, view, now_s=now_s) if guard is None else None
     periods = own_periods if guard is None else guard.periods
-    enough = _enough_slots(periods, queue, view, now_s=now_s)
+    enough = _enough_slots(periods, queue, view, price_s=price_s, now_s=now_s)
     if guard is not None and view.profile.member_objectives:
         enough = None  # what is enough for one objective is not for a shorter one
     if before.blind and not math.isinf(given.cycle_s):
-        given = _reconsidered(queue, view, given, slots_max=ceiling_slots(view, now_s))
+        given = _reconsidered(queue, view, given, slots_max=slots_max)
     # What was begun since the sample still waits in it: it counts as a floor, and not once more as work to come.
     in_use = {
         "busy_slots": given.busy_slots,
         "coming_slots": given.coming_slots,
         "begun_jobs": view.taken_jobs,
-        "serving_slots": _serves(queue, view),
+        # One while the next job is likely to come before the last worker has idled for what a start costs: who serves
+        # short jobs all the time seems idle if none happens to run just now.
+        "serving_slots": int(view.running_workers > 0 and (queue.arrived_jobs or 0) * price_s > view.tick_s),
     }
     drain = None if enough is None else _drain_of_wave(queue, given, view, slots=enough.slots)
     if drain is None:
-        drain = _drain(queue, view, given, slots_max=ceiling_slots(view, now_s))
+        drain = _drain(queue, view, given, slots_max=slots_max)
     helpful = helpful_slots(view)
     calculated, drain = drain, without_vain_starts(drain, given, helpful_slots=helpful)
     is_blind = math.isinf(given.cycle_s) and bool(asked or drain.new_slots)
@@ -108,7 +110,7 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         # One worker is there when the first is due, however long the objective lets it wait, as for one that waits.
         first_slots = int(is_due_soon(queue, view))
         # Where no worker moves them when they are due, something else does, or nobody: one worker is enough to see.
-        due = NO_NEED if view.leaves_due_jobs else _due(queue, view, given)
+        due = NO_NEED if view.leaves_due_jobs else _due(queue, view, given, price_s=price_s)
         demands.append(demand(formulas.due_work, {**in_use, "first_slots": first_slots, **terms_of(due)}))
     if enough is not None:
         demands.append(demand(formulas.rhythm, enough._asdict()))
@@ -167,7 +169,9 @@ def _is_kept(periods: Periods, now_s: float) -> bool:
     return now_s - periods.at_s <= HYBRID_SILENT_S
 
 
-def _enough_slots(periods: Periods | None, queue: QueueMetrics, view: PoolView, *, now_s: float) -> Enough | None:
+def _enough_slots(
+    periods: Periods | None, queue: QueueMetrics, view: PoolView, *, price_s: float, now_s: float
+) -> Enough | None:
     """The slots to keep through the pauses of a rhythm that is believed; ``None``: without one, or it is dearer."""
     alone = None if periods is None else rhythm_alone(periods, now_s=now_s, tick_s=view.tick_s)
     if alone is None or view.profile.forecast is Forecast.OFF or view.profile.hold_down_s is not None:
@@ -177,7 +181,7 @@ def _enough_slots(periods: Periods | None, queue: QueueMetrics, view: PoolView, 
         cycle_s=cycle_s(queue, view),
         wait_s=view.profile.objective.target_s - MARGIN_S,
         tick_s=view.tick_s,
-        start_cost_s=_start_price_s(view) / view.slots_per_worker,
+        start_cost_s=price_s / view.slots_per_worker,
         beside_per_s=beside_per_s + (queue.retry_rate_per_s or 0.0),  # work, though no news
         deviations=BURST_DEVIATIONS * confidence(view.profile) / view.profile.risk,
     )
@@ -200,14 +204,6 @@ def _drain_of_wave(queue: QueueMetrics, given: Supply, view: PoolView, *, slots:
         queue.waiting_least_jobs, view.profile.objective.target_s - MARGIN_S, sure, start_up_s=start_up_s(view)
     )
     return greatest((taking(queue, given), newest))
-
-
-def _serves(queue: QueueMetrics, view: PoolView) -> int:
-    """One slot while the next job is likely to come before the last worker has idled for what a start costs.
-
-    A worker that serves short jobs all the time seems idle if none happens to run just now.
-    """
-    return int(view.running_workers > 0 and (queue.arrived_jobs or 0) * _start_price_s(view) > view.tick_s)
 
 
 def _start_price_s(view: PoolView) -> float:
@@ -255,9 +251,8 @@ def _left_for(exposed: QueueMetrics, queue: QueueMetrics, given: Supply, view: P
     return without_slots(own, queue.waiting_least_jobs - exposed.waiting_least_jobs)
 
 
-def _due(queue: QueueMetrics, view: PoolView, given: Supply) -> Need:
+def _due(queue: QueueMetrics, view: PoolView, given: Supply, *, price_s: float) -> Need:
     """Slots for what is due later, of all members and of each alone with its own objective."""
-    price_s = _start_price_s(view)
     needs = [due_work(queue, given, view, target_s=_loosest_s(view), price_s=price_s)]
     for member in view.queues:
         if member.delayed:
