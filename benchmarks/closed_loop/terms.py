@@ -20,7 +20,7 @@ from headway.scaling.model import HoldCosts, QueueMetrics
 from headway.scaling.policy import stabilization
 from headway.scaling.policy.stabilization import HOLDS_TICKS
 from headway.scaling.profile import Forecast
-from headway.scaling.reading.pool_times import cycle_s, start_up_s
+from headway.scaling.reading.pool_times import cycle_s
 from headway.scaling.strategies import hybrid
 from headway.scaling.view import PoolView
 from headway.simulate import controller
@@ -55,12 +55,12 @@ class Term:
     """How long a workload must last for the term to act in it."""
 
 
-def without_deferral(due: Iterable[Due], given: Supply, view: PoolView, *, slots_max: int) -> Need:  # noqa: ARG001
+def without_deferral(due: Iterable[Due], given: Supply, *, slots_max: int) -> Need:  # noqa: ARG001
     """The backlog drained as if there were no next evaluation."""
     found, ahead_jobs = Need(), 0.0
     for each in due:
         ahead_jobs += each.jobs
-        found = greatest((found, need(ahead_jobs, each.within_s, given, start_up_s=start_up_s(view))))
+        found = greatest((found, need(ahead_jobs, each.within_s, given, start_up_s=given.start_up_s)))
     return found
 
 

@@ -60,7 +60,7 @@ MUTANTS = (
         ("due_work", "Need(kept_slots=kept.kept_slots, new_slots=now.new_slots, kept_for=kept.kept_for, new_for=now.new_for)", "Need(kept_slots=now.kept_slots, new_slots=now.new_slots, kept_for=now.kept_for, new_for=now.new_for)"),
         ("due_work", "soon_s + price_s", "soon_s"),
         ("_intervals", "each.within_s <= until_s", "False"),
-        ("is_due_soon", "view.tick_s + start_up_s(view)", "view.tick_s"),
+        ("is_due_soon", "given.reaction_s", "given.tick_s"),
         ("_intervals", "jobs += each.jobs", "jobs = each.jobs"),
         ("due_work.needed", "0.0", "60.0"),
     ),
@@ -113,7 +113,7 @@ MUTANTS = (
     *_in(
         "demands/deadlines.py",
         ("test_due_work.py", "test_hybrid.py"),
-        ("standing", "need(ahead_jobs + spare_jobs, within_s, given, start_up_s=start_up_s(view), late_s=0.0)", "need(ahead_jobs + spare_jobs, within_s, given, start_up_s=start_up_s(view))"),
+        ("standing", "need(ahead_jobs + spare_jobs, within_s, given, start_up_s=given.start_up_s, late_s=0.0)", "need(ahead_jobs + spare_jobs, within_s, given, start_up_s=given.start_up_s)"),
     ),
     *_in(
         "reconcile.py",
@@ -434,9 +434,9 @@ MUTANTS = (
         ("waiting", "min(left_jobs, arrivals.jobs)", "max(left_jobs, arrivals.jobs)"),
         ("waiting", "found.reverse()", ""),
         ("waiting", "target_s - waited_s - margin_s", "target_s - waited_s + margin_s"),
-        ("backlog_drain", "each.within_s < can_wait_s", "each.within_s > can_wait_s"),
+        ("backlog_drain", "each.within_s < given.reaction_s", "each.within_s > given.reaction_s"),
         ("backlog_drain", "ahead_jobs += each.jobs", "ahead_jobs = each.jobs"),
-        ("backlog_drain", "view.tick_s + ready_in_s", "view.tick_s"),
+        ("backlog_drain", "given.reaction_s", "given.tick_s"),
         ("standing", "ahead_jobs + spare_jobs", "ahead_jobs"),
     ),
     *_in(
@@ -507,7 +507,7 @@ MUTANTS = (
         ("advise", "(queue.arrived_jobs or 0) * price_s > view.tick_s", "(queue.arrived_jobs or 0) > 0"),
         ("_drain", "view.profile.objective_of(member.queue)", "view.profile.objective"),
         ("_coming", "at_s + start_up_s(view)", "at_s - start_up_s(view)"),
-        ("advise", "exposed_s(view) > 0", "exposed_s(view) <= 0"),
+        ("advise", "ahead_s > 0", "ahead_s <= 0"),
     ),
     *_in(
         "strategies/hybrid.py",
@@ -783,7 +783,7 @@ MUTANTS = (
         ("slots_in_front", "2 * jobs", "jobs"),
         ("slots_in_front", "jobs_in_front(member, 2 * jobs, view, deviations=RANDOM_DEVIATIONS)", "jobs_in_front(member, 2 * jobs, view, deviations=0.0)"),
         ("slots_in_front", "each.jobs - _surely_started(each.queue, within_s, given, view)", "each.jobs"),
-        ("slots_in_front", "within_s - start_up_s(view)", "within_s"),
+        ("slots_in_front", "within_s - given.start_up_s", "within_s"),
         ("without_slots", "given.idle_slots - idle_slots", "given.idle_slots"),
     ),
     *_in(

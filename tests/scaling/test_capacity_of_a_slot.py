@@ -102,18 +102,17 @@ def test_busy_slots_are_free_again_as_late_as_a_batch_makes_them() -> None:
 
 
 def supply(**values: object) -> Supply:
-    nothing = {"busy_slots": 0, "idle_slots": 0, "coming": (), "completions_per_s": 0.0, "cycle_s": 1.0}
-    return Supply(**{**nothing, "caution": 0.0, **values})  # type: ignore[arg-type]
+    nothing = {"busy_slots": 0, "idle_slots": 0, "coming": (), "completions_per_s": 0.0, "cycle_s": 1.0, "caution": 0.0}
+    return Supply(**{**nothing, "start_up_s": 1.0, "tick_s": 5.0, **values})  # type: ignore[arg-type]
 
 
 def test_what_could_wait_asks_at_once_where_the_ceiling_would_be_too_low_at_the_next_evaluation() -> None:
-    pool = view(start_up_s=1.0)
     due = [Due(jobs=60, within_s=9.0)]  # could wait: a worker asked for in 5 s is up in 6
     # In 5 s: 60 ÷ (1 + 3) = 15 slots. Now: 60 ÷ (1 + 8) → 7.
-    assert backlog_drain(due, supply(), pool, slots_max=15) == Need()
-    assert backlog_drain(due, supply(), pool, slots_max=14) == Need(new_slots=7)
-    assert backlog_drain(due, supply(busy_slots=1), pool, slots_max=15) == Need(new_slots=7)  # one place is taken
-    assert backlog_drain([Due(jobs=14, within_s=9.0)], supply(), pool, slots_max=14) == Need()  # a slot each will do
+    assert backlog_drain(due, supply(), slots_max=15) == Need()
+    assert backlog_drain(due, supply(), slots_max=14) == Need(new_slots=7)
+    assert backlog_drain(due, supply(busy_slots=1), slots_max=15) == Need(new_slots=7)  # one place is taken
+    assert backlog_drain([Due(jobs=14, within_s=9.0)], supply(), slots_max=14) == Need()  # a slot each will do
 
 
 # Jobs without time left, and who is about to take them

@@ -12,9 +12,9 @@ from support.pools import NOW_S, profile, queue, view
 
 
 def given_supply(**values: object) -> Supply:
-    """Nothing that works, is free or comes, and jobs of 1 s, but for ``values``."""
-    plain = {"busy_slots": 0, "idle_slots": 0, "coming": (), "completions_per_s": 0.0, "cycle_s": 1.0}
-    return Supply(**{**plain, "caution": 0.0, **values})  # type: ignore[arg-type]
+    """Nothing that works, is free or comes, jobs of 1 s and starts of 1 s, but for ``values``."""
+    plain = {"busy_slots": 0, "idle_slots": 0, "coming": (), "completions_per_s": 0.0, "cycle_s": 1.0, "caution": 0.0}
+    return Supply(**{**plain, "start_up_s": 1.0, "tick_s": 5.0, **values})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -54,21 +54,17 @@ def test_caution_reckons_with_fewer_completions_than_expected() -> None:
 
 
 def test_only_jobs_that_cannot_wait_for_the_next_evaluation_ask_for_workers_now() -> None:
-    pool = view(start_up_s=1.0)  # a worker asked for at the next look is up in 6 s
-    assert backlog_drain([Due(jobs=5, within_s=6.0)], given_supply(), pool, slots_max=100) == Need()
-    assert backlog_drain([Due(jobs=5, within_s=5.9)], given_supply(), pool, slots_max=100).new_slots == 1
+    # a worker asked for at the next look is up in 6 s
+    assert backlog_drain([Due(jobs=5, within_s=6.0)], given_supply(), slots_max=100) == Need()
+    assert backlog_drain([Due(jobs=5, within_s=5.9)], given_supply(), slots_max=100).new_slots == 1
     # what can wait is behind what cannot, and asks for nothing
-    assert (
-        backlog_drain(
-            [Due(jobs=1, within_s=1.0), Due(jobs=50, within_s=7.0)], given_supply(), pool, slots_max=100
-        ).new_slots
-        == 1
-    )
+    due = [Due(jobs=1, within_s=1.0), Due(jobs=50, within_s=7.0)]
+    assert backlog_drain(due, given_supply(), slots_max=100).new_slots == 1
 
 
 def test_jobs_that_are_due_later_come_behind_those_that_are_due_sooner() -> None:
     due = [Due(jobs=5, within_s=3.0), Due(jobs=11, within_s=4.0)]
-    found = backlog_drain(due, given_supply(), view(start_up_s=1.0), slots_max=100)
+    found = backlog_drain(due, given_supply(), slots_max=100)
     assert found.new_slots == 4  # by 3 s 5 / (1 + 2) → 2, by 4 s 16 / (1 + 3)
 
 
@@ -134,15 +130,17 @@ def test_only_jobs_that_reacting_comes_too_late_for_are_exposed(
 
 
 def test_nothing_stands_where_reacting_is_soon_enough() -> None:
-    quick = view(start_up_s=2.0)
-    assert standing(queue(), quick, given_supply(), arrivals_per_tick=50.0, spare_jobs=50.0) == Need()
+    quick = exposed_s(view(start_up_s=2.0))
+    rush = {"waiting_jobs": 0, "target_s": 10.0, "arrivals_per_tick": 50.0, "spare_jobs": 50.0}
+    assert standing(given_supply(start_up_s=2.0), exposed_s=quick, **rush) == Need()
 
 
 def test_standing_slots_start_what_may_come_before_a_worker_could_be_up() -> None:
-    slow = view(start_up_s=8.0)
-    long_jobs = given_supply(idle_slots=2, cycle_s=1000.0)
+    slow = exposed_s(view(start_up_s=8.0))
+    long_jobs = given_supply(idle_slots=2, cycle_s=1000.0, start_up_s=8.0)
+    rush = {"waiting_jobs": 0, "target_s": 10.0, "arrivals_per_tick": 10.0, "spare_jobs": 3.0}
     # 3.5 s of 5 s × 10 = 7 jobs and 3 to spare, one a slot
-    assert standing(queue(), slow, long_jobs, arrivals_per_tick=10.0, spare_jobs=3.0) == Need(kept_slots=2, new_slots=8)
+    assert standing(long_jobs, exposed_s=slow, **rush) == Need(kept_slots=2, new_slots=8)
 
 
 COUNTS = st.integers(0, 10**5)

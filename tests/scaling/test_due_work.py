@@ -15,6 +15,7 @@ from headway.scaling.demands.needs import Need, Supply, need
 from headway.scaling.model import DelayedJobs, Memory, Objective, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.reading.plateau import do_jobs_wait_beside_idle_slots
+from headway.scaling.reading.pool_times import start_up_s
 from headway.scaling.view import PoolView
 
 NOW_S = 1000.0
@@ -191,6 +192,7 @@ SUPPLIES = st.builds(
 
 def slots(seen: PoolView, given_supply: Supply) -> int:
     target_s = seen.profile.objective.target_s
+    given_supply = replace(given_supply, start_up_s=start_up_s(seen), tick_s=seen.tick_s)
     return due_work(seen.queues[0], given_supply, seen, target_s=target_s, price_s=36.0).slots
 
 

@@ -111,7 +111,7 @@ def test_an_urgent_queue_behind_another_one_needs_slots_for_both() -> None:
 def supplied(**values: Any) -> Supply:
     """Slots that start jobs without one more worker: none but ``values``."""
     nothing: dict[str, Any] = {"busy_slots": 0, "idle_slots": 0, "coming": (), "completions_per_s": 0.0}
-    return Supply(**{**nothing, "cycle_s": 0.1, "caution": 0.0, **values})
+    return Supply(**{**nothing, "cycle_s": 0.1, "caution": 0.0, "start_up_s": 1.0, "tick_s": 5.0, **values})
 
 
 def test_slots_that_run_jobs_of_another_queue_go_on_with_those_in_front() -> None:

@@ -12,7 +12,7 @@ from headway.scaling.demands.needs import NO_NEED, Coming, Need, Supply, greates
 from headway.scaling.demands.trust import slow_start_s
 from headway.scaling.model import QueueMetrics
 from headway.scaling.reading.busy_slots import occupied
-from headway.scaling.reading.pool_times import MARGIN_S, cycle_s, exposed_s, start_up_s
+from headway.scaling.reading.pool_times import MARGIN_S, cycle_s, start_up_s
 from headway.scaling.view import PoolView
 
 
@@ -35,6 +35,8 @@ def supply(queue: QueueMetrics, view: PoolView, *, coming: Sequence[Coming], cau
         cycle_s=cycle_s(queue, view),
         caution=caution,
         reserved_jobs=queue.reserved_jobs or 0,
+        start_up_s=start_up_s(view),
+        tick_s=view.tick_s,
     )
 
 
@@ -81,7 +83,7 @@ def taking(queue: QueueMetrics, given: Supply) -> Need:
     return Need(kept_slots=min(given.idle_slots, queue.waiting_least_jobs))
 
 
-def backlog_drain(due: Iterable[Due], given: Supply, view: PoolView, *, slots_max: int) -> Need:
+def backlog_drain(due: Iterable[Due], given: Supply, *, slots_max: int) -> Need:
     """The slots that start every waiting job in time.
 
     A job that a worker asked for at the next evaluation would still start in time asks for nothing now: until then, the
@@ -90,43 +92,41 @@ def backlog_drain(due: Iterable[Due], given: Supply, view: PoolView, *, slots_ma
 
     Source: docs/why/demand.md, "Draining a backlog".
     """
-    ready_in_s = start_up_s(view)
-    can_wait_s = view.tick_s + ready_in_s
     needs, ahead_jobs = [], 0.0
     for each in due:
         ahead_jobs += each.jobs
-        if each.within_s < can_wait_s or _is_too_late_next(ahead_jobs, each.within_s, given, view, slots_max=slots_max):
-            needs.append(need(ahead_jobs, each.within_s, given, start_up_s=ready_in_s))
+        if each.within_s < given.reaction_s or _is_too_late_next(ahead_jobs, each.within_s, given, slots_max=slots_max):
+            needs.append(need(ahead_jobs, each.within_s, given, start_up_s=given.start_up_s))
     return greatest(needs)
 
 
-def _is_too_late_next(jobs: float, within_s: float, given: Supply, view: PoolView, *, slots_max: int) -> bool:
+def _is_too_late_next(jobs: float, within_s: float, given: Supply, *, slots_max: int) -> bool:
     """Whether ``slots_max`` could not start ``jobs`` in time if nobody were asked for before the next evaluation."""
     if jobs <= slots_max:  # a slot each is always enough
         return False
-    later = need(jobs, within_s - view.tick_s, given, start_up_s=start_up_s(view))
+    later = need(jobs, within_s - given.tick_s, given, start_up_s=given.start_up_s)
     return given.busy_slots + later.slots > slots_max
 
 
 def standing(
-    queue: QueueMetrics, view: PoolView, given: Supply, *, arrivals_per_tick: float, spare_jobs: float
+    given: Supply, *, waiting_jobs: int, exposed_s: float, target_s: float, arrivals_per_tick: float, spare_jobs: float
 ) -> Need:
     """The slots that start in time even the jobs that a worker asked for at the next evaluation would come too late
     for.
 
-    They have not arrived yet: ``arrivals_per_tick`` are expected, and ``spare_jobs`` more are guarded against. Where
-    tick and start-up fit into the objective there are no such jobs, and nothing stands.
+    They come behind ``waiting_jobs`` within ``exposed_s``: ``arrivals_per_tick`` are expected, and ``spare_jobs`` more
+    are guarded against. Where tick and start-up fit into ``target_s``, there are no such jobs, and nothing stands.
 
     Source: docs/why/demand.md, "Pre-warmed workers".
     """
-    found, ahead_jobs, from_s, until_s = NO_NEED, float(queue.waiting_least_jobs), 0.0, exposed_s(view)
-    while from_s < until_s:
-        ahead_jobs += arrivals_per_tick * min(view.tick_s, until_s - from_s) / view.tick_s
-        within_s = from_s + view.profile.shortest_target_s - MARGIN_S
+    found, ahead_jobs, from_s = NO_NEED, float(waiting_jobs), 0.0
+    while from_s < exposed_s:
+        ahead_jobs += arrivals_per_tick * min(given.tick_s, exposed_s - from_s) / given.tick_s
+        within_s = from_s + target_s - MARGIN_S
         # What has not come need not be late: with a floor here, standing workers come and go.
-        more = need(ahead_jobs + spare_jobs, within_s, given, start_up_s=start_up_s(view), late_s=0.0)
+        more = need(ahead_jobs + spare_jobs, within_s, given, start_up_s=given.start_up_s, late_s=0.0)
         found = greatest((found, more))
-        from_s += view.tick_s
+        from_s += given.tick_s
     return found
 
 

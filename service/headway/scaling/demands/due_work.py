@@ -15,7 +15,7 @@ from headway.scaling.demands.deadlines import waiting
 from headway.scaling.demands.needs import Need, Supply, greatest, need
 from headway.scaling.demands.trust import slow_start_s
 from headway.scaling.model import QueueMetrics
-from headway.scaling.reading.pool_times import MARGIN_S, start_up_s
+from headway.scaling.reading.pool_times import MARGIN_S
 from headway.scaling.view import PoolView
 
 
@@ -36,8 +36,7 @@ def due_work(queue: QueueMetrics, given: Supply, view: PoolView, *, target_s: fl
     workers were needed. Idle ones stay while to let them go and to start them again, which costs ``price_s``
     worker-seconds, would cost more than their time.
     """
-    ready_in_s = start_up_s(view)
-    soon_s = view.tick_s + ready_in_s
+    ready_in_s, soon_s = given.start_up_s, given.reaction_s
     slow_s = slow_start_s(view.profile, start_up_s=ready_in_s, start_up_p95_s=view.start_up_p95_s)
 
     def needed(intervals: Iterable[_Interval], *, ready_in_s: float) -> Need:
@@ -55,9 +54,9 @@ def due_work(queue: QueueMetrics, given: Supply, view: PoolView, *, target_s: fl
     return Need(kept_slots=kept.kept_slots, new_slots=now.new_slots, kept_for=kept.kept_for, new_for=now.new_for)
 
 
-def is_due_soon(queue: QueueMetrics, view: PoolView) -> bool:
+def is_due_soon(queue: QueueMetrics, given: Supply) -> bool:
     """Whether a worker that is asked for at the next evaluation would not be up when the first job is due."""
-    return bool(queue.delayed) and queue.delayed[0].due_in_s < view.tick_s + start_up_s(view)
+    return bool(queue.delayed) and queue.delayed[0].due_in_s < given.reaction_s
 
 
 def _intervals(queue: QueueMetrics, view: PoolView, *, target_s: float, before_s: float) -> Iterator[_Interval]:

@@ -15,7 +15,7 @@ from headway.scaling.demands.deadlines import Due, backlog_drain, completions_pe
 from headway.scaling.demands.needs import LATE_S, Coming, Need, Supply, greatest
 from headway.scaling.model import QueueMetrics, QueueOrder
 from headway.scaling.model.queue_order import is_earlier
-from headway.scaling.reading.pool_times import cycle_s, start_up_s
+from headway.scaling.reading.pool_times import cycle_s
 from headway.scaling.view import PoolView
 
 RANDOM_DEVIATIONS = 2.3  # standard deviations above the mean that 99 % of the draws stay below
@@ -79,11 +79,10 @@ def drain_behind(member: QueueMetrics, due: Sequence[Due], given: Supply, view: 
         if not taken_slots:
             continue
         left, idle_slots = _without_free_slots(given, taken_slots)
-        own = backlog_drain(
-            (Due(jobs=jobs, within_s=each.within_s),), left, view, slots_max=max(0, slots_max - taken_slots)
-        )
+        own_due = Due(jobs=jobs, within_s=each.within_s)
+        own = backlog_drain((own_due,), left, slots_max=max(0, slots_max - taken_slots))
         # Where a worker asked for at the next evaluation would be in time, nothing is asked for now.
-        if own.slots or each.within_s < view.tick_s + start_up_s(view):
+        if own.slots or each.within_s < given.reaction_s:
             there_slots = given.busy_slots - left.busy_slots + given.coming_slots - left.coming_slots
             new_slots = taken_slots - idle_slots - there_slots
             needs.append(own.behind(idle_slots=idle_slots, new_slots=new_slots))
@@ -100,7 +99,7 @@ def slots_in_front(member: QueueMetrics, jobs: float, within_s: float, given: Su
     for each in jobs_in_front(member, 2 * jobs, view, deviations=RANDOM_DEVIATIONS):
         left_jobs = each.jobs - _surely_started(each.queue, within_s, given, view)
         if left_jobs > ROUNDING:
-            per_slot = 1 + math.floor(max(LATE_S, within_s - start_up_s(view)) / cycle_s(each.queue, view))
+            per_slot = 1 + math.floor(max(LATE_S, within_s - given.start_up_s) / cycle_s(each.queue, view))
             slots += math.ceil(left_jobs / per_slot - ROUNDING)
     return slots
 

@@ -23,7 +23,7 @@ class Coming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supply:
-    """What will start jobs without one more worker."""
+    """What will start jobs without one more worker, and how soon one more would."""
 
     busy_slots: int
     idle_slots: int
@@ -36,6 +36,15 @@ class Supply:
     """How many standard deviations fewer completions than expected are assumed."""
     reserved_jobs: int = 0
     """Jobs that workers have taken and not begun: busy slots begin these first."""
+    start_up_s: float = 0.0
+    """Of one more worker."""
+    tick_s: float = 0.0
+    """From now to the next evaluation, which may ask for more."""
+
+    @property
+    def reaction_s(self) -> float:
+        """From now until a worker is up that the next evaluation asks for."""
+        return self.tick_s + self.start_up_s
 
     @property
     def coming_slots(self) -> int:

@@ -77,7 +77,8 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         queue, view, coming=_coming(asked, view, now_s), caution=CAUTION * confidence(view.profile) / view.profile.risk
     )
     exposed = _exposed_part(queue, view)
-    guard = learned(before.guard, exposed, view, now_s=now_s) if exposed_s(view) > 0 else None
+    ahead_s = exposed_s(view)
+    guard = learned(before.guard, exposed, view, now_s=now_s) if ahead_s > 0 else None
     own_periods = _periods(before.periods, queue, view, now_s=now_s) if guard is None else None
     periods = own_periods if guard is None else guard.periods
     enough = _enough_slots(periods, queue, view, price_s=price_s, now_s=now_s)
@@ -108,7 +109,7 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     ]
     if queue.delayed:
         # One worker is there when the first is due, however long the objective lets it wait, as for one that waits.
-        first_slots = int(is_due_soon(queue, view))
+        first_slots = int(is_due_soon(queue, given))
         # Where no worker moves them when they are due, something else does, or nobody: one worker is enough to see.
         due = NO_NEED if view.leaves_due_jobs else _due(queue, view, given, price_s=price_s)
         demands.append(demand(formulas.due_work, {**in_use, "first_slots": first_slots, **terms_of(due)}))
@@ -119,7 +120,14 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         # What is learned leaves retries out. They come all the same, and take a slot each.
         coming_jobs = guard.expected_jobs + (exposed.retry_rate_per_s or 0.0) * view.tick_s
         left, taken_slots = _left_for(exposed, queue, given, view)
-        stand = standing(exposed, view, left, arrivals_per_tick=coming_jobs, spare_jobs=spare)
+        stand = standing(
+            left,
+            waiting_jobs=exposed.waiting_least_jobs,
+            exposed_s=ahead_s,
+            target_s=view.profile.shortest_target_s,
+            arrivals_per_tick=coming_jobs,
+            spare_jobs=spare,
+        )
         terms = {"arrivals_per_tick_jobs": coming_jobs, "spare_jobs": spare, "taken_slots": taken_slots}
         demands.append(demand(formulas.standing, {**in_use, **terms, **terms_of(stand)}))
     return Advice(
@@ -200,9 +208,8 @@ def _drain_of_wave(queue: QueueMetrics, given: Supply, view: PoolView, *, slots:
     if not queue.waiting_least_jobs:
         return NO_NEED
     sure = replace(given, caution=0.0)  # what the rhythm needs was counted without, and a burst's scatter with
-    newest = need(
-        queue.waiting_least_jobs, view.profile.objective.target_s - MARGIN_S, sure, start_up_s=start_up_s(view)
-    )
+    target_s = view.profile.objective.target_s
+    newest = need(queue.waiting_least_jobs, target_s - MARGIN_S, sure, start_up_s=given.start_up_s)
     return greatest((taking(queue, given), newest))
 
 
@@ -280,7 +287,7 @@ def _drain_of(
     is_same = of_batch_s == given.cycle_s and per_s == given.completions_per_s
     batch = given if is_same else copied(given, cycle_s=of_batch_s, completions_per_s=per_s)
     due = waiting(queue, view, target_s=target_s)
-    alone = backlog_drain(due, batch, view, slots_max=slots_max)
+    alone = backlog_drain(due, batch, slots_max=slots_max)
     if not is_behind_others:
         return alone
     return greatest((alone, drain_behind(queue, due, batch, view, slots_max=slots_max)))
