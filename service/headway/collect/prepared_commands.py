@@ -74,10 +74,10 @@ def scores_of(reply: Sequence[Any]) -> dict[str, float]:
 
 def _exchanged(connection: Any, packed: bytes, replies: int) -> list[Any]:
     connection.send_packed_command([packed])
-    # That of the connection itself takes twice as long per reply, and a poll of a thousand queues has thousands.
-    read = connection._parser.read_response  # noqa: SLF001
-    try:
-        return [read() for _ in range(replies)]
-    except BaseException:
-        connection.disconnect()  # what is left of the replies would answer the next commands
-        raise
+    read, received = connection.read_response, []
+    for _ in range(replies):
+        try:
+            received.append(read())
+        except redis.ResponseError as error:
+            received.append(error)
+    return received
