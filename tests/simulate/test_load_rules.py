@@ -23,6 +23,7 @@ PERCENT_MIN = 99.5
         ("square_wave", 2.0, None, COST_MAX),
         ("square_wave", 8.0, None, COST_MAX),
         ("poison", 8.0, None, COST_MAX),
+        ("blips_and_blocks", 2.0, 25_000, COST_MAX),  # how long the forty take is recalled among 6,000 short jobs
         ("giants", 8.0, 256, COST_MAX),  # four at once, and each needs a worker that stands; the first 20 hours of 60
         # A start for each job until it is known how long they take, and in the first minute, before the rates are of a
         # whole window, three workers for a dispatch that nobody has measured: 1.107 over half an hour.

@@ -114,6 +114,10 @@ class MeasuredService:
     """Their mean service time."""
     batch_s: float | None = None
     """The same weighted by work; ``None``: not measured."""
+    longest_batch_s: float | None = None
+    """The longest ``batch_s`` of late: one that has faded counts less; ``None``: not measured."""
+    longest_at_s: float = 0.0
+    """When that was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
