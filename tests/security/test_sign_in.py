@@ -104,6 +104,7 @@ async def test_an_address_is_refused_longer_with_each_guess_and_free_again_after
 
 def test_one_machine_has_many_addresses_of_ipv6() -> None:
     assert address_of("2001:db8::1") == address_of("2001:db8::ffff:1") != address_of("2001:db8:0:1::1")
+    assert address_of("::ffff:192.0.2.1") == address_of("192.0.2.1") != address_of("::ffff:192.0.2.2")
 
 
 def test_a_host_that_takes_another_name_is_audited(shared_plane: Plane) -> None:

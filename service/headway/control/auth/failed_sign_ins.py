@@ -98,9 +98,13 @@ class FailedSignIns:
 
 
 def address_of(host: str) -> str:
-    """What counts as one address: of IPv6 the network of 64 bits, all of which one machine may have."""
+    """What counts as one address: of IPv6 the network of 64 bits, all of which one machine may have.
+
+    A listener for both kinds shows a client of IPv4 as a mapped address, and all of these are in one network.
+    """
     try:
-        address = ipaddress.ip_address(host)
+        address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return host
+    address = getattr(address, "ipv4_mapped", None) or address
     return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
