@@ -2,6 +2,8 @@
 none is replaced for what each of them takes.
 """
 
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,6 +113,34 @@ def test_the_worker_that_holds_the_lock_of_the_scheduler_is_the_last_to_leave(tm
         assert runs(stays)
         host.control.assign(row(0, template="rq"))
         eventually(lambda: not runs(stays), within_s=150.0)
+        assert ended(agent) == 0
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(600)
+def test_the_scheduler_of_a_killed_worker_ends_and_another_worker_is_started(tmp_path: Path, valkey_url: str) -> None:
+    """The scheduler runs on without its worker, and took its place for as long as it did: no job was begun any more."""
+    host_file = f"""
+    [templates.rq]
+    argv = ["{Path(sys.executable).with_name("rq")}", "worker", "--with-scheduler", "--url", "{valkey_url}", "mail"]
+    ready_pattern = "Listening on"
+    """
+    valkey = Redis.from_url(valkey_url, decode_responses=True)
+    with one_host(tmp_path, host_file) as host:
+        agent = host.agent()
+        host.control.assign(row(1, template="rq"))
+        (pid,) = eventually(lambda: host.control.pids(), within_s=150.0)
+        holder = eventually(lambda: valkey.get("rq:scheduler-lock:mail"), within_s=60.0)
+        scheduler_pid = int(valkey.hget(f"rq:scheduler:{holder}", "pid"))
+        assert procfs.stat(scheduler_pid).parent_pid == pid
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda: not runs(scheduler_pid), within_s=60.0)
+        (other,) = eventually(
+            lambda: {each for each in host.control.pids() if each != pid and runs(each)}, within_s=60.0
+        )
+        assert other != scheduler_pid
+        host.control.assign(row(0, template="rq"))
+        eventually(lambda: not runs(other), within_s=150.0)
         assert ended(agent) == 0
 
 

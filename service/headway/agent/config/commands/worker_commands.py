@@ -30,6 +30,14 @@ SCHEDULER = Hazard(
 """What a worker of RQ needs for work that is due later."""
 
 
+RQ_FORKING_CLASSES = frozenset(
+    {
+        *("headway.workers.rq.DrainingWorker", "headway.workers.rq.ReportingWorker"),
+        *("rq.Worker", "rq.worker.RandomWorker", "rq.worker.RoundRobinWorker", "rq.worker.Worker"),
+    }
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerCommand:
     """A worker's command line, understood."""
@@ -88,6 +96,17 @@ def understood(argv: Sequence[str]) -> WorkerCommand | None:
     if library in NAMED_ONLY and (library not in {"procrastinate", "taskiq"} or "worker" in rest):
         return WorkerCommand(library=library, program=program)
     return None
+
+
+def runs_jobs_in_own_groups(argv: Sequence[str]) -> bool:
+    """Whether the worker of RQ that ``argv`` starts runs each job in a process group of the job's own.
+
+    One that runs jobs itself has their processes in its own group, and a class of the application's may do so.
+    """
+    command = understood(argv)
+    if command is None or command.library != "rq" or "worker-pool" in argv:
+        return False
+    return command.worker_class is None or command.worker_class in RQ_FORKING_CLASSES
 
 
 def leaves_due_jobs(argv: Sequence[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from headway.agent.config.commands.worker_commands import runs_jobs_in_own_groups
 from headway.agent.config.worker_programs import bears_second_stop, is_rq_worker, starts_worker
 from headway.agent.workers.crash_backoff import CRASH_WITHIN_S
 from headway.agent.workers.ends.worker_end import WorkerEnd
@@ -31,6 +32,15 @@ def may_run_job(process: Stat) -> bool:
     if is_rq_worker(argv):
         return process.group == process.pid
     return starts_worker(argv) or (bool(argv) and argv[0].startswith("[celeryd: "))
+
+
+def is_scheduler(process: Stat, end: WorkerEnd, *, is_main: bool) -> bool:
+    """Whether the process is the scheduler of an RQ worker: it takes no job, and runs on for ever without its worker.
+
+    Of what has the process group of the worker itself, nothing else is a copy of the worker.
+    """
+    is_copy = not is_main and process.group == end.record.pid and is_rq_worker(procfs.command_line(process.pid))
+    return is_copy and is_rq_worker(end.argv) and runs_jobs_in_own_groups(end.argv)
 
 
 def may_be_in_background(end: WorkerEnd, *, now_s: float) -> bool:

@@ -7,6 +7,7 @@
 They count as one worker that drains, until they are gone: of a pool of which no two may run, no other is started. Where
 their worker was not asked to stop, they keep its place. The main process of a library that nobody has asked is asked
 once; all others only finish, for the signal would kill them. None is killed before a deadline that a person has set.
+The scheduler of an RQ worker takes no job and would never end: it is asked as well, and keeps no place.
 
 What a job of a worker that ended well has started (a tunnel, a display) is the job's own affair, and counts as nothing.
 
@@ -108,7 +109,7 @@ class OrphanProcesses:
 
     def keeping_places(self) -> frozenset[str]:
         """The ids of those in ``workers`` in whose place no other is started."""
-        return frozenset(LEFT_ID.format(each.worker_id) for each in self._first_of_each() if each.keeps_place)
+        return frozenset(LEFT_ID.format(each.worker_id) for each in self.left if each.keeps_place)
 
     def in_background(self, template: str) -> OrphanRecord | None:
         """What a worker of the template left that ended well as soon as it was started."""
@@ -183,7 +184,7 @@ class OrphanProcesses:
 
     @staticmethod
     def ask(due: Iterable[OrphanRecord]) -> None:
-        """Ask main processes to finish their jobs and end."""
+        """Ask main processes to finish their jobs and end, and schedulers to end."""
         for each in due:
             log.info("draining pool=%s pid=%d, which a worker has left", each.pool, each.pid)
             process = procfs.stat(each.pid)
@@ -239,7 +240,8 @@ def _orphan(process: Stat, end: WorkerEnd, *, is_main: bool, now_s: float) -> Or
     record = end.record
     ends_by_s = _deadline_s(record, now_s=now_s)
     is_background = orphan_roles.may_be_in_background(end, now_s=now_s) and orphan_roles.has_begun_with(process, record)
-    must_be_asked = is_main and orphan_roles.is_to_be_asked(process, end)
+    is_scheduler = orphan_roles.is_scheduler(process, end, is_main=is_main)
+    must_be_asked = is_scheduler or (is_main and orphan_roles.is_to_be_asked(process, end))
     _log(process, record, is_background=is_background, must_be_asked=must_be_asked, ends_by_s=ends_by_s, now_s=now_s)
     return taken_from(
         OrphanRecord,
@@ -249,7 +251,7 @@ def _orphan(process: Stat, end: WorkerEnd, *, is_main: bool, now_s: float) -> Or
         record.stop,
         ends_by_s=ends_by_s,
         must_be_asked=must_be_asked,
-        keeps_place=orphan_roles.keeps_place(end, is_main=is_main),
+        keeps_place=not is_scheduler and orphan_roles.keeps_place(end, is_main=is_main),
         is_background=is_background,
     )
 
