@@ -66,6 +66,31 @@ def test_what_is_at_work_or_starting_is_wanted_and_what_is_not_known_counts_as_b
     assert demanded(pool)["work_in_progress"] == slots
 
 
+@pytest.mark.parametrize(
+    ("running_workers", "starting_workers", "slots"),
+    [
+        (0, 0, 5),  # the jobs in nobody's hands get slots
+        (0, 1, 5),  # of which four start: each evaluation asked for one worker more
+        (0, 2, 8),
+        (0, 4, 16),
+        (1, 0, 5),
+        (1, 1, 8),
+        (2, 1, 9),  # those that run may have all five
+    ],
+)
+def test_slots_that_start_are_for_jobs_that_no_running_worker_can_have(
+    running_workers: int, starting_workers: int, slots: int
+) -> None:
+    pool = view(
+        queue(in_flight_jobs=5),
+        running_workers=running_workers,
+        starting_workers=starting_workers,
+        slots_per_worker=4,
+        start_up_s=1.0,
+    )
+    assert demanded(pool)["work_in_progress"] == slots
+
+
 # Waking
 
 

@@ -88,7 +88,7 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         given = _reconsidered(queue, view, given, slots_max=slots_max)
     # What was begun since the sample still waits in it: it counts as a floor, and not once more as work to come.
     in_use = {
-        "busy_slots": given.busy_slots,
+        "busy_slots": _busy_beside_coming(given, view),
         "coming_slots": given.coming_slots,
         "begun_jobs": view.taken_jobs,
         # One while the next job is likely to come before the last worker has idled for what a start costs: who serves
@@ -291,6 +291,16 @@ def _drain_of(
     if not is_behind_others:
         return alone
     return greatest((alone, drain_behind(queue, due, batch, view, slots_max=slots_max)))
+
+
+def _busy_beside_coming(given: Supply, view: PoolView) -> int:
+    """Slots in use that none of those to come can be.
+
+    Jobs beyond the slots of workers that run are in the hands of nobody, or of workers that are not the pool's. Beside
+    them, each worker that starts would ask for one more.
+    """
+    beyond_slots = max(0, given.busy_slots - view.running_workers * view.slots_per_worker)
+    return given.busy_slots - min(beyond_slots, given.coming_slots)
 
 
 def _reconsidered(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int) -> Supply:
