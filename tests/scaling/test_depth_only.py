@@ -371,7 +371,7 @@ def test_a_target_is_never_below_what_the_deadlines_of_the_depth_ask_for(
         if known is not None and known.queues and known.queues[0].sightings:
             assert due[0].within_s <= target_s - (at_s - known.queues[0].sightings[0].at_s)
         given_ = supply(one, estimated, coming=(), caution=1.0)
-        need = backlog_drain(due, given_, estimated, slots_max=ceiling_slots(estimated, at_s))
+        need = backlog_drain(due, given_, slots_max=ceiling_slots(estimated, at_s))
         asked = min(100, given_.busy_slots + need.slots) if slots <= 100 else 100
         assert decision.target_workers >= asked
 
