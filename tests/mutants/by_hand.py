@@ -813,13 +813,13 @@ MUTANTS = (
     *_in(
         "demands/safety_stock.py",
         ("test_guard.py", "test_depth_only.py"),
-        ("_expected_jobs", "queue.fresh_rate_per_s or 0.0", "queue.arrival_rate_per_s or 0.0"),
+        ("_moment", "queue.fresh_rate_per_s or 0.0", "queue.arrival_rate_per_s or 0.0"),
         ("_span", "queue.fresh_jobs or 0", "queue.arrived_jobs or 0"),
-        ("_is_lost", "1.0 + wait_s / cycle_s(queue, view)", "0.0 + wait_s / cycle_s(queue, view)"),
+        ("_is_lost", "1.0 + wait_s / slot_s", "0.0 + wait_s / slot_s"),
         ("_is_lost", "jobs * (1.0 - late_percent(view.profile) / 100.0)", "jobs"),
-        ("_is_lost", "math.isinf(cycle_s(queue, view)) and not queue.has_unknown_rates", "not queue.has_unknown_rates"),
-        ("_is_lost", "math.isinf(cycle_s(queue, view)) and not queue.has_unknown_rates", "False"),
-        ("_is_lost", "math.isinf(cycle_s(queue, view)) and not queue.has_unknown_rates", "math.isinf(cycle_s(queue, view))"),
+        ("_is_lost", "math.isinf(slot_s) and not queue.has_unknown_rates", "not queue.has_unknown_rates"),
+        ("_is_lost", "math.isinf(slot_s) and not queue.has_unknown_rates", "False"),
+        ("_is_lost", "math.isinf(slot_s) and not queue.has_unknown_rates", "math.isinf(slot_s)"),
     ),
     *_in(
         "policy/activation.py",

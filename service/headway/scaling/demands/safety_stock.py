@@ -102,7 +102,7 @@ def learned(before: SafetyStock | None, queue: QueueMetrics, view: PoolView, *, 
         # What taught nothing may have held the beat that was due.
         moment = moment if span is not None else copied(moment, periods=None)
     forecasts = tuple([each.after(span, moment) for each in guard.forecasts])
-    return copied(guard, expected_jobs=_expected_jobs(queue, view), forecasts=forecasts)
+    return copied(guard, expected_jobs=moment.rate_jobs, forecasts=forecasts)
 
 
 def _span(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, now_s: float) -> Span:
@@ -120,22 +120,19 @@ def _span(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, now_s: flo
 def _moment(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, now_s: float) -> Moment:
     """What forecasts may know of an exposed pool."""
     ahead_s = exposed_s(view)
+    rate_jobs = (queue.fresh_rate_per_s or 0.0) * view.tick_s
     # Less what the rate predicts for the same time: of both together, more arrivals never ask for less.
-    rate_jobs = _expected_jobs(queue, view) * min(1.0, ahead_s / view.tick_s)
+    beyond_jobs = max(0.0, (view.recalled_jobs or 0.0) - rate_jobs * min(1.0, ahead_s / view.tick_s))
     return Moment(
         now_s=now_s,
         tick_s=view.tick_s,
         ahead_s=ahead_s,
+        rate_jobs=rate_jobs,
         used_jobs=None if queue.in_flight_jobs is None else queue.in_flight_jobs + (queue.waiting_jobs or 0),
         periods=None if view.profile.forecast is Forecast.OFF else guard.periods,
-        recalled_jobs=max(0.0, (view.recalled_jobs or 0.0) - rate_jobs) if _is_recall_known(view) else None,
+        recalled_jobs=beyond_jobs if _is_recall_known(view) else None,
         is_by_weeks=view.recalled_weeks is not None,
     )
-
-
-def _expected_jobs(queue: QueueMetrics, view: PoolView) -> float:
-    """What the recent rate brings in a tick."""
-    return (queue.fresh_rate_per_s or 0.0) * view.tick_s
 
 
 def _is_lost(jobs: int, queue: QueueMetrics, view: PoolView, *, now_s: float) -> bool:
@@ -144,10 +141,10 @@ def _is_lost(jobs: int, queue: QueueMetrics, view: PoolView, *, now_s: float) ->
     Pre-warming for them would meet no objective, and would be paid for until they are forgotten. Before a job has
     ended, nobody knows what the slots can start; depths show it only once a burst is over: then one job a slot counts.
     """
-    if math.isinf(cycle_s(queue, view)) and not queue.has_unknown_rates:
+    slot_s, wait_s = cycle_s(queue, view), view.profile.shortest_target_s - MARGIN_S
+    if math.isinf(slot_s) and not queue.has_unknown_rates:
         return False
-    wait_s = view.profile.shortest_target_s - MARGIN_S
-    startable_jobs = ceiling_slots(view, now_s) * (1.0 + wait_s / cycle_s(queue, view))
+    startable_jobs = ceiling_slots(view, now_s) * (1.0 + wait_s / slot_s)
     return jobs * (1.0 - late_percent(view.profile) / 100.0) > startable_jobs
 
 

@@ -19,6 +19,8 @@ class Moment:
     tick_s: float
     ahead_s: float
     """For how long from now arriving jobs are late for any worker asked for at the next evaluation."""
+    rate_jobs: float
+    """What the recent rate brings in a tick."""
     used_jobs: int | None
     """How many jobs are there; ``None``: not known."""
     periods: Periods | None
