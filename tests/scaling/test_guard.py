@@ -229,6 +229,7 @@ def test_in_its_first_hour_what_earlier_days_predict_only_adds() -> None:
     first_hour = changed(judged, by_recall=by_recall)
     assert [spare_now(guard) for guard in (judged, first_hour)] == pytest.approx([0.99, 19.99])
     assert spare_now(changed(first_hour, recalled_jobs=30.0)) == pytest.approx(30.99)
+    assert spare_now(changed(first_hour, recalled_jobs=30.0, recalled_mean_jobs=50.0)) == pytest.approx(30.99)
 
 
 def test_what_weeks_predict_has_been_judged_and_counts_also_where_standing_for_it_costs_more() -> None:

@@ -65,6 +65,8 @@ def test_no_less_is_enough_while_a_burst_is_due_than_the_rhythm_brings(known: Sa
     thrifty = replace(known, by_rate=watched(3.0, for_s=100 * STOCK_BAND_TIME_S))
     assert ready_for(thrifty, after_ticks=EACH_TICKS - 1) == pytest.approx(20.0, abs=1.0)
     assert ready_for(thrifty, after_ticks=EACH_TICKS // 2) == pytest.approx(0.0, abs=0.5)
+    surprised = changed(thrifty, by_rhythm=watched(7.0, 7.0))
+    assert ready_for(surprised, after_ticks=EACH_TICKS // 2) == pytest.approx(20 / 60 * 3.5)  # by the rate: none is due
 
 
 def test_what_a_rhythm_fell_short_of_is_guarded_against(known: SafetyStock) -> None:
