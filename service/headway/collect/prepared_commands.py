@@ -31,8 +31,8 @@ def beginning(words: Iterable[str | int], *, words_in_all: int) -> bytes:
 def ending(words: Iterable[str | int]) -> bytes:
     """The bytes of the last ``words`` of a command."""
     # Ids and names are asked for as they were read, whatever their bytes: as redis_client decodes them.
-    encoded = (str(word).encode(errors="surrogateescape") for word in words)
-    return b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in encoded)
+    encoded = [str(word).encode(errors="surrogateescape") for word in words]
+    return b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in encoded])
 
 
 def exchange(client: "redis.Redis", batch: Iterable[Prepared]) -> list[Any]:

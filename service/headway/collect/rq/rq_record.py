@@ -17,7 +17,7 @@ FIELDS = (
 )
 """All that is ever read of a job. Its data, meta and result are pickles and nobody else's business."""
 
-_FIELDS = ending(FIELDS)
+_BEFORE_KEY, _FIELDS = beginning(("HMGET",), words_in_all=2 + len(FIELDS)), ending(FIELDS)
 
 DIGITS_MAX = 9  # whoever has tried a job more often than that counts no attempts
 TIME_MAX_S = 1e11  # ingest takes no later time, and refuses the whole batch for one
@@ -37,7 +37,7 @@ _EXECUTION_CHARS = 32  # a uuid in hexadecimal
 
 def record_commands(key: str) -> Prepared:
     """Asks for the record at ``key``."""
-    return Prepared(beginning(("HMGET", key), words_in_all=2 + len(FIELDS)) + _FIELDS)
+    return Prepared(_BEFORE_KEY + ending((key,)) + _FIELDS)
 
 
 def score_commands(job_id: str, *registries: str) -> Prepared:
