@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from headway.control.gc_tuning import collect_rarely
 from headway.control.scheduler import evaluator
-from headway.control.scheduler.bucket_cache import CACHED_S, RATE_WINDOW_S
+from headway.control.scheduler.bucket_cache import CACHED_S
 from headway.control.scheduler.evaluator import Evaluator
 from headway.control.scheduler.view_builder import ViewBuilder
 from headway.scaling.allocation.allocate import allocate
@@ -262,10 +262,7 @@ def parts(pools: int, runs: int) -> dict[str, Spent]:
 
     def metrics() -> list[Any]:
         return [
-            queue_metrics(
-                five_minutes, queue="redis/pool", now_s=made.now_s, window_s=RATE_WINDOW_S, objective=Objective()
-            )
-            for _ in profiles
+            queue_metrics(five_minutes, queue="redis/pool", now_s=made.now_s, objective=Objective()) for _ in profiles
         ]
 
     def views() -> list[Any]:
