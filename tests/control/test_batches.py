@@ -1,5 +1,6 @@
 """What ingest refuses, and the rows that a batch becomes."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -88,7 +89,7 @@ def test_events_and_samples_become_rows_with_nothing_lost() -> None:
         ],
     )
     made = rows_of(given_batch, received_at_s=NOW_S + 0.5, offset_s=0.0)
-    assert [{name: value for name, value in row._asdict().items() if value is not None} for row in made.rows] == [
+    assert [{name: value for name, value in asdict(row).items() if value is not None} for row in made.rows] == [
         {
             "schema_version": 1, "queue": "redis/mail", "kind": "finished", "job_id": "a", "job_class": "Mail",
             "at_s": NOW_S, "received_at_s": NOW_S + 0.5, "enqueued_at_s": NOW_S - 5, "started_at_s": NOW_S - 2,

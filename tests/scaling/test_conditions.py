@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from control.http.known_pool import ALL_FAIL, MEASURED, known_pool
 from headway.scaling.conditions.causes import causes_of, state_of
 from headway.scaling.conditions.condition import Condition, Subject
 from headway.scaling.conditions.condition_table import CONDITIONS, STATES, STATES_BY_URGENCY, URGENCIES
@@ -17,6 +16,7 @@ from headway.scaling.conditions.pool_facts import NoHost
 from headway.scaling.conditions.pool_table import OF_POOLS
 from headway.scaling.conditions.series_table import OF_SERIES
 from headway.scaling.model import Host, HostCapacity, HostProblem, HostProblemKind, Suspension
+from support.known_pool import ALL_FAIL, MEASURED, known_pool
 
 LATE = {"waiting_jobs": 1, "oldest_age_s": 50.0}
 FULL = HostRow(

@@ -14,8 +14,7 @@ from headway.control.ingest.ingest import Ingest
 from headway.store.engine import Engine
 from headway.store.events.event_log import EventLog
 from support.installed import INSTALLED
-
-NOW_S = 1_800_000_000.0
+from support.known_pool import NOW_S
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from control.http.conftest import NOW_S
-from control.http.known_pool import ALL_FAIL, MEASURED, known_pool
 from control.http.mail_pool import mail, pool_of
 from headway.cli.operator.pools_table import POOLS
 from headway.scaling.conditions.causes import state_of
@@ -16,6 +15,7 @@ from headway.scaling.conditions.pool_facts import NoHost, WorkerCounts
 from headway.scaling.metrics.job_failures import Failures
 from headway.scaling.model import Decision, Mode, Stoppage, Suspension
 from headway.scaling.profile import Profile
+from support.known_pool import ALL_FAIL, MEASURED, known_pool
 from support.seed import Seed
 
 

@@ -6,11 +6,11 @@ import httpx
 import pytest
 
 from control.http.conftest import NOW_S
-from control.http.known_pool import ALL_FAIL, MEASURED, known_pool
 from headway.control.http.overview.health_reasons import health_of
 from headway.control.http.schemas.responses import HealthOut
 from headway.scaling.conditions.causes import ailing_pools
 from headway.scaling.conditions.installation_facts import HealthRow, InstallationFacts, PipelineRow, ProcessFacts
+from support.known_pool import ALL_FAIL, MEASURED, known_pool
 from support.seed import Seed
 
 

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from control.http.conftest import NOW_S
 from headway.scaling.conditions.pool_facts import PoolFacts, WorkerCounts
 from headway.scaling.metrics.job_failures import Failures
 from headway.scaling.model import Objective, QueueMetrics
 from headway.scaling.profile import Profile
 
+NOW_S = 1_800_000_000.0
 PROFILE = Profile(pool="mail", queues=("q",), template="rq", objective=Objective(target_s=10), stale_after_s=20)
 MEASURED = {"pickup_objective_s": 1.0, "start_rate_per_s": 1.0}
 ALL_FAIL = Failures(ended_jobs=40, failed_jobs=40)
