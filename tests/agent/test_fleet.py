@@ -492,6 +492,29 @@ def test_a_failure_says_the_workers_last_words(stage: Stage, caplog: pytest.LogC
     assert "said='no broker at redis://x'" in caplog.text
 
 
+def test_a_failure_after_the_end_of_its_pause_is_followed_by_a_start_at_once(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log said again_in_s=-87: the worker had been starting since before the pause."""
+    with stage.fleet(template(ready=Ready(pattern="never", timeout_s=600.0))) as fleet:
+        fleet.act([start()] * 2)
+        first, second = fleet.workers()
+        os.kill(first.pid, signal.SIGKILL)
+        reconcile_until(fleet, lambda: WorkerState.BACKING_OFF in states(fleet))
+        stage.clock.ahead_s += 97.0
+        assert fleet.scan()
+        assert states(fleet) == [WorkerState.STARTING]
+        caplog.clear()
+        os.kill(second.pid, signal.SIGKILL)
+        reconcile_until(fleet, lambda: "again_in_s=" in caplog.text)
+        assert "failed pool=mail template=py again_in_s=0: " in caplog.text
+        assert fleet.next_check_s() == 0.0
+        fleet.scan()
+        assert fleet.workers() == ()
+        fleet.act([start()])
+        assert states(fleet) == [WorkerState.STARTING]
+
+
 def test_a_worker_that_dies_after_a_while_of_use_has_its_place_free_at_once(stage: Stage) -> None:
     with stage.fleet(template()) as fleet:
         fleet.act([start()])

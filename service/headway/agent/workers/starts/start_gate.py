@@ -60,7 +60,8 @@ class StartGate:
         # What older workers do shows nothing of those that are started now.
         done_at_s = None if pause is None else self._done_jobs.last_s(kind, started_after_s=pause.failed_at_s)
         self.backoff = self.backoff.failed(kind, started_at_s=started_at_s, now_s=now_s, done_at_s=done_at_s)
-        pause_s = (self._tries_at_s(kind, now_s) or now_s) - now_s
+        # A worker that was on trial through the whole pause leaves it past: the next start is due now.
+        pause_s = max(0.0, (self._tries_at_s(kind, now_s) or now_s) - now_s)
         log.warning("failed pool=%s template=%s again_in_s=%.0f: %s", *kind, pause_s, why)
 
     def note_survivors(self, *, now_s: float) -> None:
