@@ -180,6 +180,15 @@ pools:
     assert "queue 'redis/b'" not in printed
 
 
+def test_validate_warns_of_a_percentile_that_was_meant_as_a_share(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "pools: {mail: {queues: [redis/mail], template: rq, objective: {percentile: 0.99}}}"
+    assert main(["validate", profiles_file(tmp_path, text)]) == 0
+    asked = "the objective's percentile=0.99 asks 0.99 % of the jobs to start in time"
+    assert capsys.readouterr().out.splitlines()[1:] == [f"warning: pool 'mail': {asked}; did you mean 99?"]
+
+
 def test_validate_warns_of_what_the_host_file_beside_cuts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = profiles_file(tmp_path, TEXT)
     program = tmp_path / "celery"

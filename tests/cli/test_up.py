@@ -87,6 +87,14 @@ def test_mistakes_of_both_files_are_named_together(folder, capsys):
     assert "'drain'" in text
 
 
+def test_a_percentile_that_was_meant_as_a_share_is_warned_of_before_anything_is_started(folder, capsys):
+    objective = "objective: {{percentile: 0.99}}"
+    write(folder, profiles=PROFILES.replace("template: rq", f"template: rq, {objective}"))
+    assert main(["up", "--plain"]) == 2  # for the broker
+    asked = "the objective's percentile=0.99 asks 0.99 % of the jobs to start in time"
+    assert f"warning: pool 'mail': {asked}; did you mean 99?" in capsys.readouterr().out
+
+
 def test_a_taken_port_is_named_with_what_to_change(folder, capsys, monkeypatch):
     write(folder)
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -157,6 +157,11 @@ async def test_what_cannot_be_kept_is_reported_when_a_profile_is_put_and_read(
     assert (await client.get("/v1/profiles")).json()["profiles"][0]["notes"] == notes
     body = {"queues": ["redis/mail"], "template": "rq", "workers_min": 3}
     assert (await client.put("/v1/profiles/mail", json=body, headers={"If-Match": '"1"'})).json()["notes"] == []
+    body["objective"] = {"percentile": 0.99}
+    answer = await client.put("/v1/profiles/mail", json=body, headers={"If-Match": '"2"'})
+    assert answer.json()["notes"] == [
+        "pool 'mail': the objective's percentile=0.99 asks 0.99 % of the jobs to start in time; did you mean 99?"
+    ]
 
 
 @pytest.mark.parametrize(

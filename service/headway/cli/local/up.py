@@ -26,6 +26,7 @@ from headway.collect.libraries import Libraries
 from headway.connections import Connection
 from headway.environment import ClientSettings, ClientTls
 from headway.errors import HeadwayError, Invalid, Misconfigured
+from headway.scaling.planning.doubtful_percentiles import doubtful_percentiles
 from headway.settings import CollectSettings, ControlSettings, database_url_of
 from headway_spark.java import java_home
 
@@ -70,9 +71,8 @@ def _run(options: argparse.Namespace, layout: DataDir, *, stopping: Stopping, te
     file, host = _files(options, libraries)
     brokers = _brokers(file, os.environ, libraries)
     plan = _plan(options, layout, host)
-    for profile in file.profiles:
-        if host is not None and profile.template not in host.templates:
-            terminal.say(f"pool {profile.pool!r} needs template {profile.template!r}: not in {options.host_file}")
+    for line in _warnings(file, host, options.host_file):
+        terminal.say(line)
     with terminal.stage("brokers and Java found"):
         found = _check_outside(brokers, libraries, layout)
     for line in _unserved(found, file):
@@ -185,6 +185,14 @@ def _check_outside(brokers: Iterable[Connection], libraries: Libraries, layout: 
     if breaches:
         raise Invalid(*breaches)
     return found
+
+
+def _warnings(file: ProfilesFile, host: host_file.HostFile | None, host_path: Path) -> Iterator[str]:
+    """A line for each thing in the two files that is allowed and probably not meant."""
+    for profile in file.profiles:
+        if host is not None and profile.template not in host.templates:
+            yield f"pool {profile.pool!r} needs template {profile.template!r}: not in {host_path}"
+        yield from (f"warning: {sentence}" for sentence in doubtful_percentiles(profile))
 
 
 def _unserved(found: Iterable[str], file: ProfilesFile) -> Iterator[str]:

@@ -27,6 +27,7 @@ from headway.environment import ClientTls
 from headway.errors import Conflict, HeadwayError, Invalid, NotFound, Refused, printable
 from headway.scaling.explanations.phrases import counted
 from headway.scaling.mapping import to_mapping
+from headway.scaling.planning.doubtful_percentiles import doubtful_percentiles
 from headway.scaling.planning.inexact_objectives import inexact_objectives
 from headway.scaling.planning.shared_pool import order_remarks
 from headway.scaling.profile import Profile, profile_from_mapping, profile_to_mapping
@@ -167,7 +168,8 @@ def validate(files: Files = None, more: MoreFiles = None) -> None:
     for path in sorted({file.parent / HOST_FILE for file in named}):
         with suppress(HeadwayError):  # its own mistakes are the business of `headway agent check`
             templates[path] = host_file.load(path).templates
-    for sentence in _template_warnings(wanted, templates):
+    doubts = (sentence for profile in wanted for sentence in doubtful_percentiles(profile))
+    for sentence in (*doubts, *_template_warnings(wanted, templates)):
         say(f"warning: {sentence}")
     for profile in wanted:
         for sentence in (*inexact_objectives(profile), *order_remarks(profile, *_order(profile, templates.values()))):

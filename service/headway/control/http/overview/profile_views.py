@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from headway.control.http.schemas.responses import ProfileOut
 from headway.scaling.model import NoteKind
+from headway.scaling.planning.doubtful_percentiles import doubtful_percentiles
 from headway.scaling.planning.early_cuts import early_cuts
 from headway.scaling.planning.feasibility import feasibility
 from headway.scaling.profile import Profile
@@ -63,6 +64,7 @@ def _notes(profile: Profile, template: TemplateFacts, newest: StoredDecision | N
     """What ``profile`` cannot keep on known hosts, with the load of its newest decision."""
     if template is NOT_KNOWN:  # one that is spelt otherwise on the hosts looks like this
         yield f"no reachable host has template {profile.template!r}: its workers cannot run until a host.toml names it"
+    yield from doubtful_percentiles(profile)
     queue = pooled(newest.decision.metrics) if newest else None
     for note in feasibility(
         profile,
