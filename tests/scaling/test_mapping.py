@@ -4,9 +4,11 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import pytest
+
 from headway.errors import Invalid
 from headway.scaling.keys import Form
-from headway.scaling.mapping import Reading, from_mapping, to_mapping
+from headway.scaling.mapping import Reading, from_mapping, near, to_mapping
 from headway.scaling.model import HostProblem, HostProblemKind, KnownArrivals, Memory, Wanted
 
 
@@ -51,3 +53,23 @@ def test_what_a_later_version_wrote_is_read_as_far_as_it_goes() -> None:
     found = [from_mapping(HostProblem, {"kind": kind}).kind for kind in (*HostProblemKind, "invented_later")]
     assert found == [*HostProblemKind, "invented_later"]
     assert all(isinstance(kind, HostProblemKind) for kind in found[:-1])
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("cpus", "cpu_cores"),  # its letters are those of gpus
+        ("cpu", "cpu_cores"),
+        ("memory", "memory_bytes"),
+        ("gpu", "gpus"),
+        ("gpuz", "gpus"),
+        ("cpu_core", "cpu_cores"),
+        ("memroy_bytes", "memory_bytes"),
+        ("disk", ""),
+    ],
+)
+def test_the_name_that_begins_with_the_same_words_was_meant_rather_than_one_with_the_same_letters(
+    given: str, meant: str
+) -> None:
+    question = near(given, ("cpu_cores", "gpus", "measured", "memory_bytes"))
+    assert question == (f" did you mean {meant!r}?" if meant else "")

@@ -225,9 +225,21 @@ def _shown(value: Any) -> str:
 
 
 def near(given: Any, known: Iterable[str]) -> str:
-    """A question after the name among ``known`` that ``given`` looks like, to stand in a sentence; else nothing."""
-    found = get_close_matches(given, known, n=1) if isinstance(given, str) else []
+    """A question after the name among ``known`` that ``given`` looks like, to stand in a sentence; else nothing.
+
+    A name that begins with the words of ``given`` goes before those with similar letters.
+    """
+    if not isinstance(given, str):
+        return ""
+    names, words = tuple(known), _words(given)
+    longer = [name for name in names if _words(name)[: len(words)] == words]  # letters alone take cpus for gpus
+    found = get_close_matches(given, longer, n=1, cutoff=0.0) or get_close_matches(given, names, n=1)
     return f" did you mean {str(found[0])!r}?" if found else ""
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name, each without the s of its plural."""
+    return [word.removesuffix("s") for word in name.split("_")]
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
