@@ -236,6 +236,28 @@ def test_all_mistakes_are_reported_together_and_by_name(tmp_path: Path) -> None:
     ]
 
 
+def test_what_follows_only_from_a_key_that_is_misspelt_is_no_mistake_more(tmp_path: Path) -> None:
+    reported = breaches(
+        tmp_path,
+        """
+        [templates.a]
+        argv = ["sh"]
+        ready_patern = "ready"
+        ready_timeout_s = 60
+        drain_timeut_s = 60
+        isolation_drain_after_s = 30
+
+        [templates.b]
+        arvg = ["sh"]
+        """,
+    )
+    assert reported == [
+        "template 'a': unknown key 'ready_patern'; did you mean 'ready_pattern'?",
+        "template 'a': unknown key 'drain_timeut_s'; did you mean 'drain_timeout_s'?",
+        "template 'b': unknown key 'arvg'; did you mean 'argv'?",
+    ]
+
+
 def test_the_value_of_a_variable_is_in_no_message(tmp_path: Path) -> None:
     reported = breaches(tmp_path, '[templates.a]\nargv = ["sh"]\nenvironment = { "A=B" = "s3cret", "C" = 123456 }\n')
     assert len(reported) == 2

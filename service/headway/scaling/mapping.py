@@ -23,7 +23,8 @@ class Reading:
     def fields_of(
         self, kind: type[Any], values: Any, *, where: str, left_out: Sequence[str] = (), joint: str = ": "
     ) -> tuple[dict[str, Any], frozenset[str]]:
-        """The fields of ``kind`` that ``values`` give, and the names of those that are given wrongly.
+        """The fields of ``kind`` that ``values`` give, and the names of those that are given wrongly, or under a name
+        that looks like theirs: what would follow from that alone is no mistake more.
 
         A field's annotation says how it is written and between which bounds it lies. Of a value with fields of its own,
         those that are right are given even where others are wrong: it has the defaults in their place. ``joint`` stands
@@ -37,23 +38,25 @@ class Reading:
         wrong: set[str] = set()
         for key, value in values.items():
             if key not in known:
-                self.breaches.append(f"{where}: unknown key {key!r};{self._hint(key, known)}")
+                meant = self._meant(key, known)
+                self.breaches.append(f"{where}: unknown key {key!r};{_question(meant) or _listed(known)}")
+                if meant is not None and meant not in values:
+                    wrong.add(known[meant].name)
                 continue
             name, before = known[key].name, len(self.breaches)
             taken[name] = self._value(value, known[key], within=f"{where}{joint}", key=key)
             if len(self.breaches) > before:
                 wrong.add(name)
         for key, item in known.items():
-            if key not in values and _is_required(item):
+            if key not in values and _is_required(item) and item.name not in wrong:
                 purpose = next((rule.missing for rule in parts_of(item.type)[1] if isinstance(rule, Form)), "")
                 self.breaches.append(f"{where}: {key} is missing{purpose and f': {purpose}'}")
                 wrong.add(item.name)
         return {name: each for name, each in taken.items() if name not in wrong or is_dataclass(each)}, frozenset(wrong)
 
-    def _hint(self, key: Any, known: Iterable[str]) -> str:
-        if len(self.breaches) >= BREACHES_LISTED_MAX:
-            return ""  # a guess takes 0.1 ms, and nobody is shown this one
-        return near(key, known) or f" known: {', '.join(sorted(known))}"
+    def _meant(self, key: Any, known: Iterable[str]) -> str | None:
+        # A guess takes 0.1 ms, and nobody is shown one of so many.
+        return _nearest(key, known) if len(self.breaches) < BREACHES_LISTED_MAX else None
 
     def _value(self, value: Any, field: Field[Any], *, within: str, key: str) -> Any:
         where = f"{within}{key}"
@@ -229,12 +232,24 @@ def near(given: Any, known: Iterable[str]) -> str:
 
     A name that begins with the words of ``given`` goes before those with similar letters.
     """
+    return _question(_nearest(given, known))
+
+
+def _nearest(given: Any, known: Iterable[str]) -> str | None:
     if not isinstance(given, str):
-        return ""
+        return None
     names, words = tuple(known), _words(given)
     longer = [name for name in names if _words(name)[: len(words)] == words]  # letters alone take cpus for gpus
     found = get_close_matches(given, longer, n=1, cutoff=0.0) or get_close_matches(given, names, n=1)
-    return f" did you mean {str(found[0])!r}?" if found else ""
+    return found[0] if found else None
+
+
+def _question(meant: str | None) -> str:
+    return "" if meant is None else f" did you mean {str(meant)!r}?"
+
+
+def _listed(known: Iterable[str]) -> str:
+    return f" known: {', '.join(sorted(known))}"
 
 
 def _words(name: str) -> list[str]:

@@ -142,7 +142,7 @@ def host_file_of(document: Mapping[str, Any], *, folder: Path, breaches: list[st
 
 def _template(name: str, given: Mapping[str, Any], *, folder: Path, gpus: int, reading: Reading) -> Template:
     where = f"template {name!r}"
-    taken, _ = reading.fields_of(TemplateTable, given, where=where)
+    taken, wrong = reading.fields_of(TemplateTable, given, where=where)
     table = TemplateTable(**{"argv": (), **taken})
     variables = given.get("environment")
     names = frozenset(variables if isinstance(variables, dict) else ())  # one that is wrong hides no other
@@ -159,7 +159,7 @@ def _template(name: str, given: Mapping[str, Any], *, folder: Path, gpus: int, r
         reporter=table.reporter or by_argv,
     )
     checks = (
-        *_key_breaches(name, table, given),
+        *_key_breaches(name, table, given.keys() | wrong),
         *_gpu_breaches(table, host_gpus=gpus, variables=names),
         *(f"environment sets {each}, which is the agent's own mark" for each in sorted(MARKS & names)),
         *_program_breaches(template),
@@ -168,8 +168,8 @@ def _template(name: str, given: Mapping[str, Any], *, folder: Path, gpus: int, r
     return template
 
 
-def _key_breaches(name: str, table: TemplateTable, given: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with a key that is right by itself."""
+def _key_breaches(name: str, table: TemplateTable, given: Collection[str]) -> Iterator[str]:
+    """What is wrong with a key that is right by itself. ``given`` are the keys that are written, rightly or wrongly."""
     if not is_name(name):
         yield f"its name must have 1 to {TOML_NAME_CHARS_MAX} characters, none of them zero"
     try:
