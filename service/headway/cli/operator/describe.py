@@ -199,8 +199,8 @@ def _of_queues(queues: Sequence[Body], metrics: Body) -> Iterator[Part]:
 
 
 def _share(value: float | None) -> str:
-    """A part of a whole, in per cent."""
-    return UNKNOWN if value is None else f"{100 * value:.1f} %"
+    """A part of a whole, in per cent; 0 only where it is none."""
+    return UNKNOWN if value is None else "<0.1 %" if 0 < value < 0.001 else f"{100 * value:.1f} %"
 
 
 def _utilized(value: float | None) -> str:

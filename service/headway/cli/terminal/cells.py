@@ -154,8 +154,9 @@ def failed(failures: Mapping[str, Any] | None) -> str:
     retried = f", {failures['retried_jobs']} retried" if failures["retried_jobs"] else ""
     if not failures["ended_jobs"]:
         return f"none ended{retried}"
-    # Down to the whole: what is shown as 100 % must be all.
-    return f"{math.floor(100 * failures['share'])} % of {failures['ended_jobs']}{retried}"
+    # Down to the whole: what is shown as 100 % must be all, and as 0 % none.
+    percent = 100 * failures["failed_jobs"] // failures["ended_jobs"]
+    return f"{percent if percent or not failures['failed_jobs'] else '<1'} % of {failures['ended_jobs']}{retried}"
 
 
 def ago(at_s: float | None) -> str:
