@@ -9,6 +9,7 @@ import pytest
 from headway.__main__ import main
 from headway.cli.operator import top as top_module
 from headway.cli.operator.top import refreshed
+from headway.control.ingest.reported_jobs import source_of
 from headway.errors import Unavailable
 from headway.scaling.metrics.behaviour import Behaviour, Spread
 from headway.scaling.metrics.prediction_error import PredictionError
@@ -87,8 +88,13 @@ def test_who_reports_the_events_of_a_queue_and_who_stands_by_is_shown(
     output = " ".join(capsys.readouterr().out.split())
     assert "polled by collect-redis-a stands by collect-redis-b arrivals from collect-redis-a, " in output
     assert re.search(r"starts from emitters, [\d.]+ s ago; collect-redis-a, 60 min ago ends from emitters", output)
+    seed.event_source("redis/news", source=source_of("agent-host-1-a"), arrivals_ago_s=180.0)
+    assert main(["get", "queues"]) == 0
+    assert re.search(r"redis/news .* agents", capsys.readouterr().out)
     assert main(["describe", "queue", "redis/news"]) == 0
-    assert "ends from none in the last day" in " ".join(capsys.readouterr().out.split())
+    output = " ".join(capsys.readouterr().out.split())
+    assert "arrivals from agents, 3 min ago" in output
+    assert "ends from none in the last day" in output
 
 
 def test_a_pool_has_its_promise_its_reasons_and_its_queues(capsys: pytest.CaptureFixture[str]) -> None:

@@ -136,11 +136,11 @@ def within(metrics: Mapping[str, Any], objective: Mapping[str, Any] | None) -> s
 
 
 def events_from(sources: Iterable[Mapping[str, Any]]) -> str:
-    """Who reports what happens to jobs, of those that reported last: emitters, a collector, or both."""
+    """Who reports what happens to jobs, of those that reported last: emitters, agents, a collector, or several."""
     ages_s = {each["source"]: min(_known_ages(each), default=math.inf) for each in sources}
     newest_s = min(ages_s.values(), default=math.inf)
     latest = {source for source, age_s in ages_s.items() if age_s <= newest_s + EVENTS_FROM_S}
-    return " + ".join(sorted({each if each == "emitters" else "collector" for each in latest})) or "-"
+    return " + ".join(sorted({each if each in ("agents", "emitters") else "collector" for each in latest})) or "-"
 
 
 def _known_ages(source: Mapping[str, Any]) -> list[float]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headway.control.http.schemas.responses import EventSourceOut, FailuresOut, QueueOut
-from headway.control.ingest.reported_jobs import AGENTS, connection_of
+from headway.control.ingest.reported_jobs import AGENTS, EMITTERS, connection_of
 from headway.control.scheduler.bucket_cache import BucketCache
 from headway.scaling.conditions.installation_facts import PipelineRow
 from headway.scaling.measure import BUCKET_S
@@ -14,6 +14,9 @@ from headway.scaling.model import FailureLimit, Objective, QueueSample
 from headway.scaling.profile import Profile
 from headway.scaling.reading.direct_samples import overlaid
 from headway.store.events.event_sources import EventSource
+
+SHOWN_AS = {EMITTERS: "emitters", AGENTS: "agents"}
+"""The names of sources that are not one program: a collector's is that of its producer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,8 @@ class Reporters:
     def sources_of(self, queue: str) -> list[EventSourceOut]:
         """Who reports the jobs of ``queue``."""
         return [
-            EventSourceOut.taken_from(each, source=each.source or "emitters") for each in self.sources.get(queue, ())
+            EventSourceOut.taken_from(each, source=SHOWN_AS.get(each.source, each.source))
+            for each in self.sources.get(queue, ())
         ]
 
     def report_starts_of(self, queue: str) -> bool:

@@ -145,7 +145,7 @@ class FailuresOut(Given):
 
 
 class EventSourceOut(Given):
-    """Who reports what happens to the jobs of a queue: `emitters`, or a collector by its producer's name.
+    """Who reports what happens to the jobs of a queue: `emitters`, `agents`, or a collector by its producer's name.
 
     Ages are since the last report; null where it reported none of them in the last day.
     """
