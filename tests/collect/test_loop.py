@@ -11,10 +11,11 @@ import pytest
 
 from collect.rq_jobs import Rq, while_running, work
 from headway.collect import collector_loop as module
+from headway.collect.celery.celery_source import CELERY
 from headway.collect.collector_loop import Collector, Collectors
 from headway.collect.libraries import Libraries
 from headway.collect.rq.rq_source import RQ
-from headway.collect.source import Reading
+from headway.collect.source import Library, Reading
 from headway.connections import Connection
 from headway.emit.outbox import Outbox
 from headway.emit.outbox_folder import state_folder
@@ -68,16 +69,20 @@ def started(tmp_path: Path, control: Control, valkey_url: str):
 def test_a_change_is_sent_at_once_and_quiet_is_not(rq: Rq, started, control: Control) -> None:
     collector = started()
     collector.turn()
-    assert control.batches == {}  # no queue, no news
+    collector.turn()
+    (empty,) = control.batches.values()
+    assert [(poll.connection, poll.queues) for poll in empty.polls] == [("redis", ())], "it was read, and has no queue"
+    assert (empty.events, empty.samples, empty.activities) == ((), (), ())
     rq.queue().enqueue(work)
     collector.turn()
-    (batch,) = control.batches.values()
+    _, batch = control.batches.values()
+    assert batch.polls == ()
     assert [event.kind for event in batch.events] == [EventKind.ENQUEUED]
     assert [sample.waiting_jobs for sample in batch.samples] == [1]
     rq.run()
     for _ in range(3):
         assert 0.0 <= collector.turn() <= 0.5  # less what the look took
-    assert len(control.batches) == 2
+    assert len(control.batches) == 3
     assert [sample.waiting_jobs for sample in control.samples] == [1, 0]
 
 
@@ -298,6 +303,30 @@ def test_a_url_that_cannot_be_one_is_refused_before_anything_starts(tmp_path: Pa
     unknown = Connection(name="jobs", url="sqs://u:secret@h")
     with state_folder(tmp_path) as folder, pytest.raises(Misconfigured, match=r"broker URL 'sqs://u:\*\*\*@h'"):
         Collectors([unknown], libraries=Libraries(), folder=folder, send=control.send)
+
+
+@pytest.mark.parametrize("library", [RQ, CELERY], ids=["rq", "celery"])
+def test_a_broker_without_queues_is_reported_as_read_while_it_is(
+    library: Library, tmp_path: Path, control: Control, valkey_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else distinguishes a new application from a broker that nobody reads."""
+    now_s = time.time()
+    moments = iter([now_s + passed_s for passed_s in (0.0, 5.0, 10.0, 15.0)])
+    outbox = Outbox(tmp_path / "redis.json", name="collect-redis", send=control.send, clock=time.time)
+    collector = Collector(Connection(name="redis", url=valkey_url), library, outbox, clock=lambda: next(moments))
+    for _ in range(3):
+        collector.turn()
+    polls = [poll for batch in control.batches.values() for poll in batch.polls]
+    assert [(poll.connection, poll.at_s - now_s, poll.queues) for poll in polls] == [
+        ("redis", passed_s, ()) for passed_s in (0.0, 5.0, 10.0)
+    ]
+    monkeypatch.setattr(collector._source, "poll", _away)
+    collector.turn()
+    assert len(control.batches) == 3
+
+
+def _away(_: float) -> Reading:
+    raise Unavailable("away")
 
 
 class _Polls:

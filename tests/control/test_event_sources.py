@@ -16,9 +16,9 @@ from control.telemetry import NOW_S, ingesting, sample
 from headway.control.ingest import event_sources as module
 from headway.control.ingest.ingest import Ingest
 from headway.control.ingest.reported_jobs import SOURCES_MAX, ReportedJobs, key_of, source_of
-from headway.scaling.model import EventKind, JobEvent, QueueCounts, QueueSample, TelemetryBatch
+from headway.scaling.model import BrokerPoll, EventKind, JobEvent, PolledQueue, QueueCounts, QueueSample, TelemetryBatch
 from headway.store.engine import create_engine, transaction
-from headway.store.events.event_sources import read_sources
+from headway.store.events.event_sources import read_collectors, read_sources
 
 ENQUEUED, STARTED, FINISHED, FAILED = EventKind.ENQUEUED, EventKind.STARTED, EventKind.FINISHED, EventKind.FAILED
 COLLECTOR, SECOND, EMITTER, WEB = "collect-redis-a", "collect-redis-b", "emit-worker-1", "shop-web"
@@ -41,6 +41,7 @@ class Reports:
         *events: JobEvent,
         samples: Iterable[QueueSample] = (),
         counts: Iterable[QueueCounts] = (),
+        polls: Iterable[BrokerPoll] = (),
     ) -> int:
         """How many items the receipt says were left out."""
         self._numbers[producer] += 1
@@ -51,6 +52,7 @@ class Reports:
             events=events,
             samples=tuple(samples),
             counts=tuple(counts),
+            polls=tuple(polls),
         )
         return (await ingest.accept(batch)).refused_items
 
@@ -217,6 +219,40 @@ async def test_of_two_collectors_the_samples_of_the_first_count_until_it_is_sile
         assert await report(ingest, COLLECTOR, samples=[sample("redis/mail", 4)]) == 1  # it has come back
     async with ingesting(migrated_url, tmp_path) as after_a_restart:
         assert await report(after_a_restart, COLLECTOR, samples=[sample("redis/mail", 5)]) == 1
+
+
+async def test_a_collector_that_finds_no_queue_is_known_to_poll_the_connection_of_a_profile(
+    migrated_url: str, tmp_path: Path, report: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EMPTY_POLL_TOUCHED_S", 0.0)
+    with psycopg.connect(migrated_url, autocommit=True) as db:
+        db.execute("insert into profiles (pool, body) values ('mail', '{}')")
+        db.execute("insert into profile_queues (queue, pool, rank) values ('redis/mail', 'mail', 0)")
+    nothing = BrokerPoll(connection="redis", at_s=NOW_S, until_s=NOW_S)
+    unreadable = replace(nothing, queues=(PolledQueue(queue="redis/set", waiting_jobs=0),))
+    elsewhere = replace(nothing, connection="unnamed")
+    async with ingesting(migrated_url, tmp_path) as ingest:
+        await report(ingest, EMITTER, polls=[nothing])
+        await report(ingest, COLLECTOR, polls=[elsewhere])
+        await report(ingest, COLLECTOR, polls=[unreadable])
+        assert await polling(migrated_url) == []
+        await report(ingest, COLLECTOR, polls=[nothing])
+        assert await polling(migrated_url) == [("redis", COLLECTOR)]
+        since(migrated_url, "seen_at", 60, COLLECTOR)
+        assert await polling(migrated_url) == []
+        await report(ingest, COLLECTOR, polls=[nothing])
+        assert await polling(migrated_url) == [("redis", COLLECTOR)]
+        # Queues that come with it are those of the collector that counts.
+        assert await report(ingest, SECOND, samples=[sample("redis/mail", 2)]) == 1
+
+
+async def polling(url: str) -> list[tuple[str, str]]:
+    """Who polls which connection."""
+    engine = create_engine(url)
+    async with transaction(engine) as connection:
+        found = await read_collectors(connection)
+    await engine.dispose()
+    return [(each.connection, each.producer) for each in found]
 
 
 async def test_who_reports_what_of_a_queue_is_written_down(migrated_url: str, tmp_path: Path, report: Reports) -> None:

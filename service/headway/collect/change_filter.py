@@ -26,6 +26,10 @@ class ChangeFilter:
         self._activities: dict[tuple[str, int], WorkerActivity] = {}
         self._heartbeat_at_s = float("-inf")
 
+    def is_heartbeat_due(self, *, at_s: float) -> bool:
+        """Whether everything is to be sent: it never was, or long ago, or the clock was set back."""
+        return not 0 <= at_s - self._heartbeat_at_s < HEARTBEAT_S
+
     def due(
         self, samples: Iterable[QueueSample], activities: Iterable[WorkerActivity], *, at_s: float
     ) -> tuple[list[QueueSample], list[WorkerActivity]]:
@@ -39,7 +43,7 @@ class ChangeFilter:
             for process, each in self._activities.items()
             if process not in known
         ]
-        if not 0 <= at_s - self._heartbeat_at_s < HEARTBEAT_S:  # never sent, long ago, or the clock was set back
+        if self.is_heartbeat_due(at_s=at_s):
             return list(samples), [*known.values(), *withdrawn]
         return (
             [sample for sample in samples if self._is_news(sample)],
@@ -52,7 +56,7 @@ class ChangeFilter:
             known = self._samples.get(sample.queue)
             if known is not None and _depths(known) != _depths(sample):
                 self._changed_at_s[sample.queue] = sample.at_s
-        if not 0 <= at_s - self._heartbeat_at_s < HEARTBEAT_S:
+        if self.is_heartbeat_due(at_s=at_s):
             self._heartbeat_at_s = at_s
             self._samples, self._activities = {}, {}
             lately = {queue: since_s for queue, since_s in self._changed_at_s.items() if 0 <= at_s - since_s < LATELY_S}

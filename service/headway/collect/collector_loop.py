@@ -22,7 +22,7 @@ from headway.emit.outbox import Outbox
 from headway.emit.outbox_folder import BEGIN_ANEW
 from headway.errors import Invalid, Misconfigured, Unavailable
 from headway.local.backoff import DoublingPause
-from headway.scaling.model import JobEvent, QueueSample, TelemetryBatch, WorkerActivity
+from headway.scaling.model import BrokerPoll, JobEvent, QueueSample, TelemetryBatch, WorkerActivity
 
 CATCH_UP_S = 0.05  # the pause between polls that cannot take everything that is new: a third of the processor is left
 PAUSE = DoublingPause(0.5, 4.0)  # a broker that is back is read within 5 s
@@ -162,7 +162,7 @@ class Collector:
         samples, activities = self._news.due(reading.samples, reading.activities, at_s=reading.at_s)
         interval_s = self._pacing.interval_s
         samples = [replace(sample, poll_interval_s=interval_s) for sample in samples]
-        polls = tuple(each for each in (reading.poll,) if each is not None and len(each.queues) <= QUEUES_POLLED_MAX)
+        polls = self._polls(reading)
         batches = _batches(reading.events, samples, activities)
         for events, some_samples, some_activities in batches or [((), [], [])] * len(polls):
             self._outbox.offer(
@@ -177,6 +177,13 @@ class Collector:
                 return False
             self._news.sent(some_samples, some_activities, at_s=reading.at_s)
         return self._outbox.push()
+
+    def _polls(self, reading: Reading) -> tuple[BrokerPoll, ...]:
+        """What to send of the poll itself. Where it found no queue, nothing else shows that the broker was read."""
+        poll = reading.poll
+        if poll is None and not reading.samples and self._news.is_heartbeat_due(at_s=reading.at_s):
+            poll = BrokerPoll(connection=self._connection.name, at_s=reading.at_s, until_s=reading.at_s)
+        return () if poll is None or len(poll.queues) > QUEUES_POLLED_MAX else (poll,)
 
     def _refuse_foreign(self, reading: Reading) -> None:
         """Raise ``Invalid`` where a source names queues of another connection: they would be those of its pools."""

@@ -16,7 +16,7 @@ from headway.connections import COLLECTOR
 from headway.control.ingest.reported_jobs import ReportedJobs, connection_of, key_of, source_of, split
 from headway.local.throttle import Throttle
 from headway.scaling.model import EventKind, JobEvent, QueueSample, TelemetryBatch
-from headway.store.engine import Connection
+from headway.store.engine import Connection, Engine, transaction
 from headway.store.events.batches import BatchKey
 from headway.store.events.event_sources import (
     KINDS,
@@ -30,6 +30,7 @@ from headway.store.events.event_sources import (
     save_reports,
     shared_connections,
     touch_collectors,
+    touch_polled,
     touch_sources,
 )
 
@@ -37,6 +38,7 @@ REPORTERS_READ_S = 30.0  # how often it is read which queues' events programs re
 REPORTS_MAX = 200_000  # 25 MB; of more, the oldest are forgotten, and what comes so much later may count twice
 SOURCE_TOUCHED_S = 30.0  # how often it is written down that a source reports a queue
 COLLECTOR_TOUCHED_S = 2.0  # and that a collector polls: a quarter of what counts as silent
+EMPTY_POLL_TOUCHED_S = 4.0  # and that it finds no jobs: where it finds queues, their samples say so as often
 TOUCHES_MAX = 100_000
 CONNECTIONS_MAX = 1_000
 LOCKS = 64
@@ -97,6 +99,15 @@ class EventSources:
         self._known.clear()
         self._touched_s.clear()
         self._reported_read_s = float("-inf")
+
+    async def note_empty_polls(self, engine: Engine, batch: TelemetryBatch) -> None:
+        """Note which connections a collector polls in which it found no jobs: nothing that is stored may show that."""
+        if not batch.producer.startswith(COLLECTOR):
+            return
+        seen = {(poll.connection, batch.producer) for poll in batch.polls if not poll.queues}
+        if due := self._due(seen, EMPTY_POLL_TOUCHED_S):
+            async with transaction(engine) as conn:
+                await touch_polled(conn, [connection for connection, _ in due], producer=batch.producer)
 
     async def counted(
         self, conn: Connection, batches: Mapping[BatchKey, TelemetryBatch], *, ingest: str

@@ -199,6 +199,7 @@ class Ingest:
             )
         own = await self._hosts.own(batch, caller)
         admitted = await self.names.admit(own.batch, caller)
+        await self._sources.note_empty_polls(self._engine, admitted.batch)
         received_at_s = self._clock()
         offset_s = self._offset_s(batch, received_at_s)
         batch = await self._joined(admitted.batch, offset_s)

@@ -218,6 +218,28 @@ async def touch_collectors(conn: Connection, seen: Iterable[tuple[str, str]]) ->
     )
 
 
+_TOUCH_POLLED = text(
+    """
+    insert into collectors as known (connection, producer)
+    select each.connection, :producer from unnest(cast(:connections as text[])) as each (connection)
+    where exists (select from profile_queues where split_part(queue, '/', 1) = each.connection)
+    on conflict (connection, producer) do update set seen_at = now(), began_at = case
+        when known.seen_at < now() - make_interval(secs => :silent_s) then now() else known.began_at end
+    """
+)
+
+
+async def touch_polled(conn: Connection, connections: Iterable[str], *, producer: str) -> None:
+    """Note that ``producer`` polls ``connections``, those of which a profile names a queue.
+
+    No queue of them was found: the bound on queues does not bound their number, and profiles do.
+    """
+    await conn.execute(
+        _TOUCH_POLLED,
+        {"silent_s": COLLECTOR_SILENT_S, "connections": sorted(connections), "producer": producer},
+    )
+
+
 def shared_connections(polling: Iterable[SeenCollector]) -> set[str]:
     """The connections that several collectors poll.
 
