@@ -21,7 +21,7 @@ CONTROLS = """[...document.querySelectorAll('a, button, input, summary, [tabinde
 EVERY_BADGE = f"""() => {{
     const badge = document.querySelector(".badge:not([hidden])");
     const states = ["on_time", "idle", "scaling", "at_risk", "recovering", "unmeasured", "breaching", "crash_loop",
-        "failing", "no_host", "stale", "unseen", "unmanaged"];
+        "failing", "no_host", "stale", "unseen", "unlisted", "unmanaged"];
     return states.flatMap((state) => {{ badge.dataset.state = state; return ({CONTRAST})(); }});
 }}"""
 

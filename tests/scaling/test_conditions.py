@@ -19,6 +19,7 @@ from headway.scaling.model import Host, HostCapacity, HostProblem, HostProblemKi
 from support.known_pool import ALL_FAIL, MEASURED, known_pool
 
 LATE = {"waiting_jobs": 1, "oldest_age_s": 50.0}
+NEVER_SEEN = {"sampled_at_s": None, "waiting_jobs": None}
 FULL = HostRow(
     host=Host(
         host_id="a",
@@ -98,6 +99,11 @@ def test_pools_are_counted_by_the_worst_first_and_only_by_a_state() -> None:
         # Workers that no host can run are not missing beside that.
         (MEASURED, {"no_host": NoHost.NONE_ENROLLED, "unstarted_workers": 2, "is_short_of_room": True}, ["no_host"]),
         (MEASURED, {"hosts": [FULL]}, ["host_disk"]),
+        # A broker that is polled and does not list the queue is no broker that nobody reads.
+        (NEVER_SEEN, {"measured_age_s": None}, ["unseen"]),
+        (NEVER_SEEN, {"measured_age_s": None, "is_broker_polled": True}, ["unlisted"]),
+        (NEVER_SEEN, {"is_broker_polled": True, "no_host": NoHost.NONE_ENROLLED}, ["no_host", "unlisted"]),
+        (MEASURED, {"is_broker_polled": True, "measured_age_s": 60.0}, ["stale"]),
     ],
 )
 def test_each_condition_is_judged_for_itself(metrics: dict[str, Any], values: dict[str, Any], kinds: list[str]) -> None:

@@ -64,6 +64,25 @@ def late(seed: Seed, clock: Clock, oldest_age_s: float = 50.0) -> None:
     seed.bucket("redis/mail", at_s=clock.now_s, waiting_jobs=3, oldest_age_s=oldest_age_s)
 
 
+async def test_a_new_queue_is_an_incident_only_while_nobody_polls_its_broker(
+    seed: Seed, clock: Clock, alerting: Callable[..., Alerting]
+) -> None:
+    seed.execute("insert into collectors (connection, producer) values ('redis', 'collect-a')")
+    leading = alerting()
+    unknown = IncidentKey(rule="pool_unknown", pool="mail")
+    for _ in range(30):
+        assert unknown not in (await leading.evaluate()).opened
+        clock.now_s += 10
+    seed.execute("update collectors set seen_at = now() - interval '1 hour'")
+    for _ in range(7):
+        change = await leading.evaluate()
+        clock.now_s += 10
+    assert set(change.opened) == {unknown}
+    assert "no collector or producer has reported all its queues: redis/mail" in change.opened[unknown][1].summary
+    seed.execute("update collectors set seen_at = now()")
+    assert (await leading.evaluate()).closed == [unknown]
+
+
 async def test_pools_are_judged_without_the_queues_that_nobody_serves(
     engine: Engine, clock: Clock, seed: Seed, alerting: Callable[..., Alerting]
 ) -> None:

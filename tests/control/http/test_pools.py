@@ -2,6 +2,7 @@
 
 import re
 import time
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -10,10 +11,11 @@ import pytest
 from control.http.conftest import NOW_S
 from control.http.mail_pool import mail, pool_of
 from headway.cli.operator.pools_table import POOLS
+from headway.control.ingest.ingest import Ingest
 from headway.scaling.conditions.causes import state_of
 from headway.scaling.conditions.pool_facts import NoHost, WorkerCounts
 from headway.scaling.metrics.job_failures import Failures
-from headway.scaling.model import Decision, Mode, Stoppage, Suspension
+from headway.scaling.model import BrokerPoll, Decision, Mode, QueueSample, Stoppage, Suspension, TelemetryBatch
 from headway.scaling.profile import Profile
 from support.known_pool import ALL_FAIL, MEASURED, known_pool
 from support.seed import Seed
@@ -28,6 +30,9 @@ def stopped(since_s: float, until_s: float) -> Stoppage:
     [
         (MEASURED, {}, "on_time"),
         ({"sampled_at_s": None}, {}, "unseen"),
+        # Its broker is polled and lists no such queue: how many wait is unknown, and neither idle nor on time.
+        ({"sampled_at_s": None, "waiting_jobs": None}, {"is_broker_polled": True, "measured_age_s": None}, "unlisted"),
+        ({**MEASURED, "sampled_at_s": NOW_S - 13}, {"is_broker_polled": True}, "stale"),
         ({**MEASURED, "sampled_at_s": NOW_S - 13}, {}, "stale"),
         ({**MEASURED, "sampled_at_s": NOW_S - 11}, {}, "on_time"),
         # Depths are fresh, and what the objective is about is not: nobody knows whether it is met.
@@ -449,6 +454,46 @@ async def test_a_queue_that_was_never_seen_has_a_cause(client: httpx.AsyncClient
         "unseen",
         "no collector or producer has reported all its queues: redis/mail",
     )
+
+
+async def test_a_queue_that_its_polled_broker_does_not_list_is_a_note(client: httpx.AsyncClient, seed: Seed) -> None:
+    """A Redis has no key for an empty list: before its first job, a queue of a new application is not there."""
+    seed.leader()
+    seed.pipeline()
+    seed.profile(Profile(pool="mail", queues=("redis/mail", "second/mail"), template="rq"))
+    sight = "insert into collectors (connection, producer) values (%s, 'collect-a')"
+    seed.execute_with(sight, "redis")
+    assert (await pool_of(client))["state"] == "unseen", "nobody polls the second broker"
+    seed.execute_with(sight, "second")
+    pool = await pool_of(client)
+    assert (pool["state"], pool["kinds"]) == ("unlisted", ["unlisted"])
+    found = "its collector has never found redis/mail, second/mail in the broker"
+    assert pool["causes"] == [f"{found}; a queue that is right is seen with its first job"]
+    assert (pool["metrics"]["waiting_jobs"], pool["metrics"]["sampled_at_s"], pool["target_workers"]) == (None,) * 3
+    assert (await client.get("/v1/health")).json()["status"] == "ok"
+    text = (await client.get("/metrics")).text
+    assert re.search(r'headway_pool_state\{[^}]*state="unlisted"\} 1', text)
+    seed.execute("update collectors set seen_at = now() - interval '9 s' where connection = 'second'")
+    pool = await pool_of(client)
+    assert (pool["state"], pool["kinds"]) == ("unseen", ["unseen"])
+
+
+async def test_a_new_application_is_a_note_until_its_first_job(
+    client: httpx.AsyncClient, seed: Seed, ingest: Ingest
+) -> None:
+    seed.leader()
+    seed.pipeline()
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
+    poll = BrokerPoll(connection="redis", at_s=NOW_S, until_s=NOW_S, finds_all=True)
+    sent = TelemetryBatch(producer="collect-redis-a", sequence=1, sent_at_s=NOW_S, polls=(poll,))
+    assert (await pool_of(client))["state"] == "unseen"
+    await ingest.accept(sent)
+    assert (await pool_of(client))["state"] == "unlisted"
+    sample = QueueSample(queue="redis/mail", at_s=NOW_S, waiting_jobs=1, oldest_age_s=0.0)
+    await ingest.accept(replace(sent, sequence=2, samples=(sample,)))
+    pool = await pool_of(client)
+    assert "unlisted" not in pool["kinds"]
+    assert pool["metrics"]["waiting_jobs"] == 1
 
 
 async def test_one_of_several_brokers_that_is_not_read_is_in_health(client: httpx.AsyncClient, seed: Seed) -> None:

@@ -64,11 +64,8 @@ def queue_findings(found: Installation) -> Iterator[Finding]:
     ]
     for row in unseen:
         text = f"profile {row['pool']} names queue {row['queue']}, which no collector has read"
-        cure = (
-            "correct the name: it is CONNECTION/QUEUE, as `headway get queues` lists them; a queue that is right is "
-            "seen with its first job"
-        )
-        yield warning("queue", f"{text};{near(row['queue'], unserved)}".rstrip(";"), cure=cure)
+        text = f"{text};{near(row['queue'], unserved)}".rstrip(";")
+        yield warning("queue", text, cure=CONDITIONS["unlisted"].cure)
     if found.queues and not unseen:
         yield fine("queue", "every queue that a profile names has been read")
 

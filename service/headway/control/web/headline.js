@@ -81,6 +81,8 @@ export function headline({ pools, queues, health }, { withAge = true } = {}) {
     const now = isKnown ? "no job waits too long now" : "whether a job waits too long now is unknown: workers hold jobs that may not have begun";
     return `${list(after)} ${after.length === 1 ? "has" : "have"} been late, and ${now}`;
   }
+  const unlisted = names(["unlisted"]);
+  if (unlisted.length) return `${list(unlisted)}: ${wordOf("unlisted")}`;
   if (pools.every((pool) => pool.state === "idle")) return `Nothing waits${restsOn(pools)}`;
   // What is wrong with the installation stands below; until it is well, nobody knows that all is. Nor does anybody while
   // workers hold jobs that may not have begun.

@@ -50,6 +50,8 @@ class PoolFacts:
     """Of its queues together."""
     members: Sequence[QueueMetrics]
     """Of each of its queues that is known."""
+    is_broker_polled: bool = False
+    """Whether collectors poll the brokers of all its queues at this moment, whatever queues they find there."""
     measured_age_s: float | None
     """How old rates and pickup times are; ``None``: nothing was ever measured."""
     failures: Sequence[Failures]
@@ -97,6 +99,19 @@ class PoolFacts:
         """How old the oldest of its depths is; ``None``: one of them was never read."""
         sampled_s = self.metrics.sampled_at_s
         return None if sampled_s is None else max(0.0, self.now_s - sampled_s)
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether none of its queues was ever reported, and nobody polls one of their brokers."""
+        return self.sample_age_s is None and not self.is_broker_polled
+
+    @property
+    def is_unlisted(self) -> bool:
+        """Whether none of its queues was ever found in their brokers, which are polled.
+
+        Some brokers list a queue from its first job on: a new application looks like a wrong name.
+        """
+        return self.sample_age_s is None and self.is_broker_polled
 
     @property
     def stale_after_s(self) -> float:

@@ -9,6 +9,8 @@ from headway.scaling.explanations.phrases import counted, duration
 from headway.scaling.metrics.job_failures import failures_text, is_failing, together
 from headway.scaling.profile import Profile
 
+FIRST_JOB = "a queue that is right is seen with its first job"
+
 
 def lost_jobs(pool: PoolFacts) -> Iterator[str]:
     """How many jobs are gone."""
@@ -61,6 +63,11 @@ def failing(pool: PoolFacts) -> Iterator[str]:
 def unseen(pool: PoolFacts) -> Iterator[str]:
     """Which queues it has, one of which was never reported."""
     yield f"no collector or producer has reported all its queues: {listed(pool.profile.queues)}"
+
+
+def unlisted(pool: PoolFacts) -> Iterator[str]:
+    """Which queues it has, none of which its collector has found."""
+    yield f"its collector has never found {listed(pool.profile.queues)} in the broker; {FIRST_JOB}"
 
 
 def stale(pool: PoolFacts) -> Iterator[str]:

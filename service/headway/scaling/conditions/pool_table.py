@@ -202,7 +202,7 @@ OF_POOLS: Sequence[Condition] = (
         what="a queue that no collector or sender has ever reported",
         cure="see `headway get health`, and whether the profile names the queue as `headway get queues` lists it",
         word="not seen yet",
-        is_true=lambda pool: pool.metrics.sampled_at_s is None,
+        is_true=lambda pool: pool.is_unseen,
         says=says.unseen,
     ),
     _unknown(
@@ -210,7 +210,7 @@ OF_POOLS: Sequence[Condition] = (
         what="no fresh data: depths or measurements are older than 60 % of `stale_after_s`, so nothing is scaled down",
         cure="see `headway get health`",
         word="no fresh data",
-        is_true=lambda pool: not (pool.has_fresh_depths and pool.has_fresh_measures),
+        is_true=lambda pool: not (pool.is_unlisted or (pool.has_fresh_depths and pool.has_fresh_measures)),
         says=says.stale,
     ),
     _note_has(
@@ -237,6 +237,14 @@ OF_POOLS: Sequence[Condition] = (
         word="nearly late",
         is_momentary=True,
         is_true=lambda pool: pool.is_at_risk,
+    ),
+    _note_has(
+        name="unlisted",
+        what="queues that its collector has never found in their broker: they have had no job yet, or are misspelt",
+        cure=f"correct the name: it is CONNECTION/QUEUE, as `headway get queues` lists them; {says.FIRST_JOB}",
+        word="not found yet",
+        is_true=lambda pool: pool.is_unlisted,
+        says=says.unlisted,
     ),
     _has(
         name="scaling",

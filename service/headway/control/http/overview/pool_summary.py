@@ -132,6 +132,7 @@ def facts_of(
         pool,
         metrics=metrics,
         members=known,
+        is_broker_polled=bool(members) and all(member.collectors for member in members),
         measured_age_s=max((m.measured_age_s for m in members if m.measured_age_s is not None), default=None),
         failures=[each.failures for each in befallen],
         lost_jobs=sum(each.lost_jobs for each in befallen if not (pool.have_workers_run and each.may_be_revoked)),
