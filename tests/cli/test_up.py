@@ -95,6 +95,23 @@ def test_a_percentile_that_was_meant_as_a_share_is_warned_of_before_anything_is_
     assert f"warning: pool 'mail': {asked}; did you mean 99?" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("template", "question"), [("slow", ""), ("rqq", "; did you mean 'rq'?")])
+def test_a_template_that_the_host_file_lacks_is_warned_of_before_anything_is_started(
+    folder, capsys, template, question
+):
+    """Not refused: a host that joins may have it."""
+    write(folder, profiles=PROFILES.replace("template: rq", f"template: {template}"))
+    assert main(["up", "--plain"]) == 2  # for the broker
+    lacks = f"no worker of pool 'mail' can start here: template {template!r} is not in host.toml"
+    assert f"warning: {lacks}{question}\n" in capsys.readouterr().out
+
+
+def test_a_pool_without_workers_of_headway_needs_no_template(folder, capsys):
+    write(folder, profiles=PROFILES.replace("template: rq", "template: slow, mode: recommend"))
+    assert main(["up", "--plain"]) == 2
+    assert "warning" not in capsys.readouterr().out
+
+
 def test_a_taken_port_is_named_with_what_to_change(folder, capsys, monkeypatch):
     write(folder)
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -26,6 +26,8 @@ from headway.collect.libraries import Libraries
 from headway.connections import Connection
 from headway.environment import ClientSettings, ClientTls
 from headway.errors import HeadwayError, Invalid, Misconfigured
+from headway.scaling.mapping import near
+from headway.scaling.model import Mode
 from headway.scaling.planning.doubtful_percentiles import doubtful_percentiles
 from headway.settings import CollectSettings, ControlSettings, database_url_of
 from headway_spark.java import java_home
@@ -190,8 +192,11 @@ def _check_outside(brokers: Iterable[Connection], libraries: Libraries, layout: 
 def _warnings(file: ProfilesFile, host: host_file.HostFile | None, host_path: Path) -> Iterator[str]:
     """A line for each thing in the two files that is allowed and probably not meant."""
     for profile in file.profiles:
-        if host is not None and profile.template not in host.templates:
-            yield f"pool {profile.pool!r} needs template {profile.template!r}: not in {host_path}"
+        # No mistake for sure: a host that joins may have the template.
+        if host is not None and profile.mode is not Mode.RECOMMEND and profile.template not in host.templates:
+            pool, name = profile.pool, profile.template
+            text = f"no worker of pool {pool!r} can start here: template {name!r} is not in {host_path}"
+            yield f"warning: {text};{near(name, host.templates)}".rstrip(";")
         yield from (f"warning: {sentence}" for sentence in doubtful_percentiles(profile))
 
 
