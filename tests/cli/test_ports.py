@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from headway.cli.local.ports import free_address, is_free, require_free
+from headway.cli.local.ports import Endpoint, free_address, is_free, require_free
 from headway.errors import Misconfigured
 from headway.settings import Address
 
@@ -16,7 +16,7 @@ def taken():
 
 def test_a_port_that_somebody_listens_on_is_refused_with_what_to_change(taken):
     with pytest.raises(Misconfigured) as raised:
-        require_free(taken, flag="--http-address", setting="HEADWAY_HTTP_ADDRESS")
+        require_free(Endpoint(taken, "--http-address", "HEADWAY_HTTP_ADDRESS"))
     text = str(raised.value)
     assert f"port {taken.port} on 127.0.0.1 cannot be had (process {os.getpid()}, " in text
     assert f"choose another with --http-address 127.0.0.1:{taken.port + 10} or HEADWAY_HTTP_ADDRESS" in text
@@ -32,7 +32,7 @@ def test_a_taken_port_gives_way_to_a_free_one_of_the_same_host(taken):
 def test_a_free_port_stays(taken):
     free = free_address(taken)
     assert free_address(free) == free
-    require_free(free, flag="--http-address", setting="HEADWAY_HTTP_ADDRESS")
+    require_free(Endpoint(free, "--http-address", "HEADWAY_HTTP_ADDRESS"))
 
 
 def test_port_0_becomes_a_port_that_others_can_use():

@@ -122,6 +122,18 @@ def test_a_taken_port_is_named_with_what_to_change(folder, capsys, monkeypatch):
     assert "--grpc-address" in text
 
 
+def test_all_taken_ports_are_named_together(folder, capsys, monkeypatch):
+    write(folder)
+    with socket.create_server(("127.0.0.1", 0)) as http, socket.create_server(("127.0.0.1", 0)) as grpc:
+        ports = [server.getsockname()[1] for server in (http, grpc)]
+        monkeypatch.setenv("HEADWAY_HTTP_ADDRESS", f"127.0.0.1:{ports[0]}")
+        monkeypatch.setenv("HEADWAY_GRPC_ADDRESS", f"127.0.0.1:{ports[1]}")
+        text = refused(capsys)
+    for port, flag in zip(ports, ("--http-address", "--grpc-address"), strict=True):
+        assert f"port {port} on 127.0.0.1 cannot be had" in text
+        assert f"choose another with {flag} 127.0.0.1:{port + 10}" in text
+
+
 def test_a_broker_that_does_not_answer_and_a_missing_java_are_reported_together(folder, capsys, monkeypatch):
     write(folder)
     monkeypatch.setenv("PATH", "")

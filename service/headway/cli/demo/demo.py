@@ -23,7 +23,7 @@ from headway.cli.demo.report_text import report_shown, report_text
 from headway.cli.local import process_orphans
 from headway.cli.local.data_dir import DataDir
 from headway.cli.local.live_view import Terminal
-from headway.cli.local.ports import free_address, require_free
+from headway.cli.local.ports import Endpoint, free_address, require_free
 from headway.cli.local.stack import KILLING, Plan, Stack, address_lines
 from headway.cli.operator.apply import apply_profiles
 from headway.cli.process.process_privacy import keep_private
@@ -110,21 +110,20 @@ def _run(
 def _plan(options: argparse.Namespace, layout: DataDir) -> Plan:
     """Where everything will be; mistakes are reported before anything is started."""
     settings = control_settings(options, os.environ, database_url="postgresql://embedded")
-    addresses = []
-    for address, flag, setting in (
-        (settings.http, "--http-address", "HEADWAY_HTTP_ADDRESS"),
-        (settings.grpc, "--grpc-address", "HEADWAY_GRPC_ADDRESS"),
-    ):
-        if getattr(options, flag[2:].replace("-", "_")) or os.environ.get(setting):
-            require_free(address, flag=flag, setting=setting)
-        addresses.append(free_address(address))  # nobody asked for the usual one: another does as well
+    endpoints = (
+        Endpoint(settings.http, "--http-address", "HEADWAY_HTTP_ADDRESS"),
+        Endpoint(settings.grpc, "--grpc-address", "HEADWAY_GRPC_ADDRESS"),
+    )
+    require_free(*(each for each in endpoints if _is_asked_for(each, options)))
+    # Nobody asked for the usual ones: others do as well.
+    http, grpc = (free_address(each.address) for each in endpoints)
     java_home(os.environ, shim_dir=layout.state("pipeline") / "java")
     if options.report and not options.report.absolute().parent.is_dir():
         raise Misconfigured(f"--report {options.report}: there is no folder {options.report.absolute().parent}")
     return Plan(
         layout=layout,
-        http=addresses[0],
-        grpc=addresses[1],
+        http=http,
+        grpc=grpc,
         token=settings.token,
         database_url=None,  # never the user's: what the demo writes is of no use to anybody
         host_file=str(layout.host_file),
@@ -132,6 +131,11 @@ def _plan(options: argparse.Namespace, layout: DataDir) -> Plan:
         agent_stop_within_s=float("inf"),  # the longest recorded job takes 48 s, and none is cut
         ended_report=layout.ended_report,
     )
+
+
+def _is_asked_for(endpoint: Endpoint, options: argparse.Namespace) -> bool:
+    flag = endpoint.flag.removeprefix("--").replace("-", "_")
+    return bool(getattr(options, flag) or os.environ.get(endpoint.setting))
 
 
 def _host_file(workload: DemoWorkload, library: DemoLibrary, *, broker_url: str, control: Mapping[str, str]) -> str:

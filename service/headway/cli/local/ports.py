@@ -3,6 +3,7 @@
 import socket
 from contextlib import closing
 from dataclasses import replace
+from typing import NamedTuple
 
 import psutil
 
@@ -23,17 +24,31 @@ def is_free(address: Address) -> bool:
     return True
 
 
-def require_free(address: Address, *, flag: str, setting: str) -> None:
-    """Refuse an ``address`` that another program holds.
+class Endpoint(NamedTuple):
+    """Where a server is to listen, and the flag and the variable that say so."""
+
+    address: Address
+    flag: str
+    setting: str
+
+
+def require_free(*endpoints: Endpoint) -> None:
+    """Refuse endpoints whose ports other programs hold, all of them together.
 
     Raises:
-        Misconfigured: naming the port, who has it where that can be seen, and what to change.
+        Misconfigured: naming each port, who has it where that can be seen, and what to change.
     """
-    if not is_free(address):
-        raise Misconfigured(
-            f"port {address.port} on {address.host} cannot be had{holder(address.port)}: "
-            f"choose another with {flag} {replace(address, port=address.port + 10)} or {setting}"
-        )
+    taken = [each for each in endpoints if not is_free(each.address)]
+    if taken:
+        raise Misconfigured("; ".join(map(_refusal, taken)))
+
+
+def _refusal(taken: Endpoint) -> str:
+    address = taken.address
+    return (
+        f"port {address.port} on {address.host} cannot be had{holder(address.port)}: "
+        f"choose another with {taken.flag} {replace(address, port=address.port + 10)} or {taken.setting}"
+    )
 
 
 def free_address(wanted: Address) -> Address:

@@ -14,7 +14,7 @@ from headway.cli.argparse_base import Arguments
 from headway.cli.local import process_orphans
 from headway.cli.local.data_dir import DataDir
 from headway.cli.local.live_view import Terminal
-from headway.cli.local.ports import free_address, require_free
+from headway.cli.local.ports import Endpoint, free_address, require_free
 from headway.cli.local.stack import KILLING, Plan, Stack, address_lines, left_workers
 from headway.cli.operator.apply import apply_profiles
 from headway.cli.process.process_privacy import keep_private
@@ -139,8 +139,10 @@ def _brokers(file: ProfilesFile, env: Mapping[str, str], libraries: Libraries) -
 
 def _plan(options: argparse.Namespace, layout: DataDir, host: host_file.HostFile | None) -> Plan:
     settings = control_settings(options, os.environ, database_url="postgresql://embedded")
-    require_free(settings.http, flag="--http-address", setting="HEADWAY_HTTP_ADDRESS")
-    require_free(settings.grpc, flag="--grpc-address", setting="HEADWAY_GRPC_ADDRESS")
+    require_free(
+        Endpoint(settings.http, "--http-address", "HEADWAY_HTTP_ADDRESS"),
+        Endpoint(settings.grpc, "--grpc-address", "HEADWAY_GRPC_ADDRESS"),
+    )
     # How long a worker may take to finish its jobs: endless where a template sets no deadline.
     deadlines_s = [] if host is None else [each.stop.drain_timeout_s for each in host.templates.values()]
     drain_s = max((math.inf if each is None else each for each in deadlines_s), default=0.0)
