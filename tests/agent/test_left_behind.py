@@ -39,6 +39,8 @@ def hear(*_):
     say(b'told')
 if {forks!r}:
     if os.fork() == 0:  # dies of the signal, as the children of a pool do
+        if {has_own_group!r}:
+            os.setpgrp()
         say(b'copy')
         while not pathlib.Path({done!r}).exists():
             time.sleep(0.01)
@@ -63,9 +65,10 @@ class Programs:
     """A program with the name of a library's, and what wraps it."""
 
     def __init__(self, folder: Path, library: str, *, forks: bool = False) -> None:
+        """Of RQ, as there, a copy that does a job has a process group of its own."""
         self.done = folder / "done"
         self._program = folder / library
-        self._program.write_text(WORKER.format(done=str(self.done), forks=forks))
+        self._program.write_text(WORKER.format(done=str(self.done), forks=forks, has_own_group=library == "rq"))
         self.words = (sys.executable, str(self._program), "worker")
         self.line = shlex.join(self.words)
 
@@ -271,8 +274,9 @@ def test_what_a_wrapper_leaves_reports_on_and_its_job_is_named(stage: Stage, tmp
 # --- counted ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_left_of_a_worker_that_nobody_asked_keeps_its_place(stage: Stage, tmp_path: Path) -> None:
-    programs = Programs(tmp_path, "rq", forks=True)
+@pytest.mark.parametrize("library", ["celery", "rq"])
+def test_what_is_left_of_a_worker_that_nobody_asked_keeps_its_place(stage: Stage, tmp_path: Path, library: str) -> None:
+    programs = Programs(tmp_path, library, forks=True)
     with stage.fleet(programs.template(programs.words)) as fleet:
         fleet.act([start()])
         running(fleet)

@@ -29,7 +29,7 @@ CREDENTIALS = {"HEADWAY_TOKEN": SECRET, "HEADWAY_DATABASE_URL": URL, "HEADWAY_BR
 WHERE_IT_BEGINS = {
     "control": "from headway.cli.roles import control_server as serving; serving.run = shown",
     "pipeline": "from headway.cli.roles import pipeline_run as streaming; streaming.run = shown",
-    "collect": "from headway.cli.roles import collect; collect.StateFolder = shown",
+    "collect": "from headway.cli.roles import collect; collect.state_folder = shown",
     "agent": "from headway.cli.roles import agent; agent._run = shown",
     "up": "from headway.cli.local import up; up._check_outside = lambda *_: (); up.Stack.start = shown",
     "demo": "from headway.cli.demo import demo; demo.Demo.start = shown",
