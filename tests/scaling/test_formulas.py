@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
+from headway.scaling.demands.needs import Deadline
 from headway.scaling.mapping import from_mapping
 from headway.scaling.model import Decision, DelayedJobs, Memory, Objective, QueueOrder
 from headway.scaling.strategies import BUILT_IN
@@ -94,3 +95,21 @@ def test_the_decisions_of_a_load_are_calculated_again(load: str, start_up_s: flo
         names |= {each.name for each in decision.demands if each.slots}
     assert "backlog_drain" in names
     assert ("standing" in names) == (start_up_s > 5.0)
+
+
+def test_slots_for_jobs_in_front_are_needed_beside_a_deadlines_own() -> None:
+    own = Deadline(
+        jobs=2.0,
+        within_s=1.0,
+        from_s=0.0,
+        start_up_s=1.0,
+        late_s=2.0,
+        completions_per_s=0.0,
+        reserved_jobs=0,
+        caution=0.0,
+        coming_jobs=0.0,
+        idle_slots=4,
+        cycle_s=10.0,
+    )
+    assert own.needed_slots == (2, 0)
+    assert own._replace(front_idle_slots=3, front_new_slots=1).needed_slots == (5, 1)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
-from headway.scaling.demands.needs import Need, Supply
+from headway.scaling.demands.needs import Coming, Need, Supply
 from headway.scaling.demands.start_contention import helpful_starts, without_vain_starts
 from headway.scaling.explain import explained
 from headway.scaling.model import Memory
@@ -93,6 +93,18 @@ def test_nothing_is_taken_away_that_could_start_jobs_in_time(
     left = without_vain_starts(Need(new_slots=starts), nobody, helpful_slots=helpful_starts(pool))
     assert 1 <= left.new_slots <= starts
     assert last_start_s(left.new_slots) <= last_start_s(starts) * (1 + 1e-9)
+
+
+def test_those_that_start_already_are_among_the_starts_that_help() -> None:
+    starting = Supply(
+        busy_slots=0,
+        idle_slots=0,
+        coming=(Coming(slots=3, ready_in_s=1.0),),
+        completions_per_s=0.0,
+        cycle_s=1.0,
+        caution=0.0,
+    )
+    assert without_vain_starts(Need(new_slots=10), starting, helpful_slots=8.0).new_slots == 5
 
 
 @given(
