@@ -90,16 +90,20 @@ def test_jobs_in_hand_outlive_the_agent_that_started_their_workers_and_end_once(
     assert ended(second) == 0
 
 
-@pytest.mark.e2e
-@pytest.mark.timeout(600)
-def test_the_worker_that_holds_the_lock_of_the_scheduler_is_the_last_to_leave(tmp_path: Path, valkey_url: str) -> None:
-    host_file = f"""
+def with_scheduler(valkey_url: str) -> str:
+    """A host.toml whose workers move jobs that are due later."""
+    return f"""
     [templates.rq]
     argv = ["{Path(sys.executable).with_name("rq")}", "worker", "--with-scheduler", "--url", "{valkey_url}", "mail"]
     ready_pattern = "Listening on"
     """
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(600)
+def test_the_worker_that_holds_the_lock_of_the_scheduler_is_the_last_to_leave(tmp_path: Path, valkey_url: str) -> None:
     valkey = Redis.from_url(valkey_url, decode_responses=True)
-    with one_host(tmp_path, host_file) as host:
+    with one_host(tmp_path, with_scheduler(valkey_url)) as host:
         agent = host.agent()
         host.control.assign(row(3, template="rq"))
         pids = eventually(lambda: len(found := host.control.pids()) == 3 and found, within_s=150.0)
@@ -120,13 +124,8 @@ def test_the_worker_that_holds_the_lock_of_the_scheduler_is_the_last_to_leave(tm
 @pytest.mark.timeout(600)
 def test_the_scheduler_of_a_killed_worker_ends_and_another_worker_is_started(tmp_path: Path, valkey_url: str) -> None:
     """The scheduler runs on without its worker, and took its place for as long as it did: no job was begun any more."""
-    host_file = f"""
-    [templates.rq]
-    argv = ["{Path(sys.executable).with_name("rq")}", "worker", "--with-scheduler", "--url", "{valkey_url}", "mail"]
-    ready_pattern = "Listening on"
-    """
     valkey = Redis.from_url(valkey_url, decode_responses=True)
-    with one_host(tmp_path, host_file) as host:
+    with one_host(tmp_path, with_scheduler(valkey_url)) as host:
         agent = host.agent()
         host.control.assign(row(1, template="rq"))
         (pid,) = eventually(lambda: host.control.pids(), within_s=150.0)
