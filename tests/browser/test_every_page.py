@@ -54,6 +54,19 @@ async def test_axe_finds_nothing_on_any_page_in_either_colours(browser: Browser,
         assert wrong == []
 
 
+async def test_a_chart_says_that_it_has_no_values_until_what_draws_it_has_come(
+    browser: Browser, serve, seed: Seed
+) -> None:
+    play(seed, now_s=time.time())
+    past(seed, now_s=time.time())
+    async with serve() as (url, _, _), opened(browser, url) as (page, _):
+        await page.route("**/uPlot.iife.min.js", lambda route: route.abort())
+        await show(page, url, "now")
+        chart = page.get_by_role("slider", name="Moment shown")
+        await expect(chart).to_have_attribute("aria-valuenow", "0")
+        await expect(chart).to_have_attribute("aria-valuetext", "no values yet")
+
+
 async def test_tab_reaches_everything_on_every_page_and_shows_where_it_is(browser: Browser, serve, seed: Seed) -> None:
     play(seed, now_s=time.time())
     past(seed, now_s=time.time())

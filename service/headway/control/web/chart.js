@@ -27,6 +27,8 @@ export class Chart {
     mark(figure, "tabindex", "0");
     mark(figure, "role", "slider");
     mark(figure, "aria-label", "Moment shown");
+    mark(figure, "aria-valuenow", 0); // a slider has a value also before there is something to draw
+    mark(figure, "aria-valuetext", "no values yet");
     figure.addEventListener("keydown", (event) => this.#key(event));
     figure.addEventListener("blur", () => this.#point(null));
     figure.addEventListener("pointermove", () => (this.#at_s = null));
