@@ -179,7 +179,7 @@ def test_what_dispatch_takes_is_learned_while_jobs_wait_and_reaches_views() -> N
     loop = Loop()
     for _ in range(12):
         loop.evaluate(waiting_jobs=500, oldest_age_s=20.0, in_flight_jobs=1, running_workers=1)
-        loop.ended(1.0, finished_jobs=100, service_sum_s=1.0, service_sketch={0: 100})
+        loop.ended(1.0, finished_jobs=100, service_sum_s=1.0, service_sketch={sketch_index(0.01): 100})
     assert loop.learning.overhead_s("mail") == pytest.approx(0.04, rel=0.01)  # 20 a second, 10 ms of service each
     assert loop.learned().behaviour.dispatch_overhead_s == loop.learning.overhead_s("mail")
     assert loop.learning.overhead_s("news") is None
@@ -197,7 +197,13 @@ def test_where_it_is_not_sure_that_slots_had_no_rest_nothing_is_learned_of_dispa
     loop = Loop()
     for _ in range(12):
         loop.evaluate(waiting_jobs=500, **seen)
-        loop.ended(1.0, finished_jobs=100, service_sum_s=1.0, service_sketch={0: 100})
+        loop.ended(1.0, finished_jobs=100, service_sum_s=1.0, service_sketch={sketch_index(0.01): 100})
+    assert loop.learning.overhead_s("mail") is None
+
+
+def test_sums_of_single_spans_that_an_earlier_version_wrote_down_are_left_behind() -> None:
+    loop = Loop()
+    loop.learning.take({"mail": {"dispatch": {"slot_s": 500.0, "service_s": 50.0, "jobs": 90.0, "rounds": 12.0}}})
     assert loop.learning.overhead_s("mail") is None
 
 

@@ -2,12 +2,13 @@
 
 import math
 import random
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.measure import BUCKET_S, SERVICE_WINDOW_S, BucketRow
+from headway.scaling.measure import BUCKET_S, SERVICE_WINDOW_S, BucketRow, sketch_index
 from headway.scaling.metrics.dispatch_overhead import DISPATCH_ROUNDS_MIN, Dispatch, Seen, busy_slots, with_samples
 
 BUCKET = 100.0
@@ -47,7 +48,7 @@ def test_spans_of_which_no_row_is_kept_any_more_are_not_learned_from() -> None:
     month_s = 30 * 86_400.0
     samples = (sample(BUCKET, 1.0), sample(BUCKET + month_s, month_s))
     learned = with_samples(Dispatch(), samples, (), now_s=BUCKET + month_s + 1.0)
-    assert learned.slot_s <= 2 * SERVICE_WINDOW_S
+    assert learned.run.slot_s <= 2 * SERVICE_WINDOW_S
 
 
 def row(jobs: int, service_s: float, *, failed: int = 0) -> BucketRow:
@@ -57,7 +58,18 @@ def row(jobs: int, service_s: float, *, failed: int = 0) -> BucketRow:
         finished_jobs=jobs - failed,
         failed_jobs=failed,
         service_sum_s=jobs * service_s,
-        service_sketch={0: jobs},
+        service_sketch={sketch_index(service_s): jobs},
+    )
+
+
+def row_of(took: list[float], bucket_s: float) -> BucketRow:
+    """The row of a bucket in which jobs ended that took so long."""
+    return BucketRow(
+        queue="redis/mail",
+        bucket_s=bucket_s,
+        finished_jobs=len(took),
+        service_sum_s=sum(took),
+        service_sketch=dict(Counter(map(sketch_index, took))),
     )
 
 
@@ -69,9 +81,15 @@ def test_the_overhead_is_what_the_slots_had_beyond_what_the_jobs_took() -> None:
 
 def test_jobs_whose_start_is_not_known_took_as_long_as_the_others() -> None:
     known = row(50, 0.04)
-    half = BucketRow(queue="q", bucket_s=BUCKET, finished_jobs=50, service_sum_s=25 * 0.04, service_sketch={0: 25})
+    half = BucketRow(
+        queue="q",
+        bucket_s=BUCKET,
+        finished_jobs=50,
+        service_sum_s=25 * 0.04,
+        service_sketch=row(25, 0.04).service_sketch,
+    )
     overheads = [Dispatch().with_span([each], bucket_s=BUCKET, slots=1).overhead_s for each in (known, half)]
-    assert overheads == [0.06, 0.06]
+    assert overheads == [pytest.approx(0.06, rel=0.01)] * 2
     unknown = BucketRow(queue="q", bucket_s=BUCKET, finished_jobs=50)
     assert Dispatch().with_span([unknown], bucket_s=BUCKET, slots=1) == Dispatch()
 
@@ -80,15 +98,46 @@ def test_a_few_long_jobs_show_nothing_yet() -> None:
     learned = Dispatch()
     for number in range(8):
         learned = learned.with_span([row(1, 5.0)], bucket_s=BUCKET + number * BUCKET_S, slots=1)
-    assert learned.rounds < DISPATCH_ROUNDS_MIN
+    assert learned.run.rounds < DISPATCH_ROUNDS_MIN
     assert learned.overhead_s is None
+
+
+def test_runs_that_are_each_too_short_show_nothing_however_many_they_are() -> None:
+    """A burst of two seconds' jobs, all begun together: in five seconds most of them do not end."""
+    learned = Dispatch()
+    for number in range(100):
+        learned = learned.with_span([row(40, 2.0)], bucket_s=BUCKET + number * 60.0, slots=40)
+    assert learned.overhead_s is None
+
+
+@pytest.mark.parametrize(("sigma", "most_s"), [(0.3, 0.015), (0.8, 0.015), (1.2, 0.05)])
+def test_bursts_in_which_all_slots_begin_at_once_show_no_overhead_where_there_is_none(
+    sigma: float, most_s: float
+) -> None:
+    """At their ends a slot is within a job of which no row speaks yet, at their beginnings it is not."""
+    rng, slots, spans_a_burst = random.Random(7), 200, 3
+    learned = Dispatch()
+    for burst in range(40):
+        spans: list[list[float]] = [[] for _ in range(spans_a_burst)]
+        for _ in range(slots):
+            at_s = 0.0
+            while at_s < spans_a_burst * BUCKET_S:
+                took_s = rng.lognormvariate(-(sigma**2) / 2, sigma)  # 1 s on average
+                at_s += took_s
+                if at_s < spans_a_burst * BUCKET_S:
+                    spans[math.floor(at_s / BUCKET_S)].append(took_s)
+        for number, took in enumerate(spans):
+            bucket_s = burst * 1000.0 + number * BUCKET_S
+            learned = learned.with_span([row_of(took, bucket_s)], bucket_s=bucket_s, slots=slots)
+    assert learned.overhead_s is not None
+    assert learned.overhead_s <= most_s
 
 
 def test_what_was_long_ago_fades() -> None:
     learned = Dispatch()
     for overhead_s in [0.1] * 100 + [0.05] * 100:
         jobs = round(BUCKET_S / (0.05 + overhead_s))
-        learned = learned.with_span([row(jobs, 0.05)], bucket_s=BUCKET, slots=1)
+        learned = learned.with_span([row(jobs, 0.05)], bucket_s=learned.until_s, slots=1)
     assert learned.overhead_s == pytest.approx(0.05, rel=0.15)
 
 
@@ -114,13 +163,6 @@ def test_what_is_learned_of_real_cycles_is_their_overhead(
     learned = Dispatch()
     for number, took in enumerate(spans):
         from_s = 20.0 + number * BUCKET_S
-        one = BucketRow(
-            queue="q",
-            bucket_s=from_s,
-            finished_jobs=len(took),
-            service_sum_s=sum(took),
-            service_sketch={0: len(took)} if took else {},
-        )
-        learned = learned.with_span([one], bucket_s=from_s, slots=slots)
+        learned = learned.with_span([row_of(took, from_s)], bucket_s=from_s, slots=slots)
     if learned.overhead_s is not None:
         assert learned.overhead_s == pytest.approx(overhead_s, abs=0.02 + 0.12 * (service_s + overhead_s))

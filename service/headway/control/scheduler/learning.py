@@ -13,7 +13,7 @@ from headway.control.scheduler.bucket_cache import BucketCache
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.measure import BUCKET_S, BucketRow
 from headway.scaling.metrics.behaviour import Behaviour, spread_of
-from headway.scaling.metrics.dispatch_overhead import SAMPLES_KEPT, Dispatch, Seen, seen_of, with_samples
+from headway.scaling.metrics.dispatch_overhead import SAMPLES_KEPT, Dispatch, Run, Seen, seen_of, with_samples
 from headway.scaling.metrics.prediction_error import cohort, error_of
 from headway.scaling.metrics.sampling_instant import instant_s
 from headway.scaling.model import Assignment, Mode, Worker, WorkerState
@@ -81,7 +81,7 @@ class Learning:
             learned = self._pools[pool] = PoolMemory()
             for name in SPREADS:
                 getattr(learned, name).extend(body.get(name, ()))
-            learned.dispatch = Dispatch(**body["dispatch"]) if "dispatch" in body else Dispatch()
+            learned.dispatch = _dispatch_of(body.get("dispatch", {}))
             learned.errors.extend((at_s, error_s) for at_s, error_s in body.get("errors", ()))
 
     def overhead_s(self, pool: str) -> float | None:
@@ -252,6 +252,11 @@ def _have_started(outcome: Outcome, made_at_s: float, *, now_s: float) -> bool:
         not queue.waiting_jobs or (queue.oldest_age_s is not None and now_s - queue.oldest_age_s >= until_s)
         for queue in outcome.decision.metrics
     )
+
+
+def _dispatch_of(body: Mapping[str, Any]) -> Dispatch:
+    """What was learned of dispatch; nothing from sums of single spans, as earlier versions wrote them down."""
+    return Dispatch(**{**body, "run": Run(**body["run"])}) if "run" in body else Dispatch()
 
 
 def _to_json(known: PoolMemory) -> dict[str, Any]:
