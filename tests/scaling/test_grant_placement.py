@@ -9,14 +9,17 @@ from headway.scaling.placement.pool_parts import PoolTarget
 from scaling.claims import SIZES, allot, claim, fleet, row
 from scaling.floors import counts, host, template
 
-SMALL, LARGE = template("small", 0.25), template("large", 32)
+SMALL, ONE, LARGE = template("small", 0.25), template("t1", 1), template("large", 32)
 
 
 def test_guarantees_that_are_in_place_stay_though_no_search_would_find_a_place_for_all() -> None:
-    """Seven hosts are full to the last core with workers of three sizes: more ways than are tried."""
+    """Seven hosts are full to the last core with workers of three sizes: more ways than are tried.
+
+    The search leaves one of seven cores without a place, and grants a core of what is left to another pool.
+    """
     sizes = {size: template(f"t{size}", size) for size in (4, 5, 7)}
     full = [(4, 5), (4, 5, 5, 7), (5, 5), (4, 7), (4, 7), (7, 7), (4, 4, 4, 7)]
-    hosts = [host(f"h{number}", sum(each), templates=list(sizes.values())) for number, each in enumerate(full)]
+    hosts = [host(f"h{number}", sum(each), templates=[*sizes.values(), ONE]) for number, each in enumerate(full)]
     there = [
         row(f"of-{size}", f"h{number}", each.count(size), f"t{size}")
         for number, each in enumerate(full)
@@ -24,8 +27,10 @@ def test_guarantees_that_are_in_place_stay_though_no_search_would_find_a_place_f
     ]
     totals = {size: sum(each.count(size) for each in full) for size in sizes}
     claims = [claim(f"of-{size}", f"t{size}", workers, workers) for size, workers in totals.items()]
-    assert not shared(claims, hosts).is_guaranteed
-    allotment = allot([*claims, claim("more", "t4", 1)], hosts, there)
+    claims.append(claim("more", "t1", 1))
+    shares = shared(claims, hosts)
+    assert (shares.is_guaranteed, shares.granted["more"], shares.guaranteed["of-7"]) == (False, 1, 4)  # of 5
+    allotment = allot(claims, hosts, there)
     assert counts(allotment.rows) == counts(there)
     assert (allotment.short, allotment.refusals) == ({"more": 0}, {})
 

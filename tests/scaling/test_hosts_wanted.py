@@ -54,6 +54,14 @@ def test_what_has_no_place_becomes_hosts_of_the_typical_size() -> None:
     assert (wanted.templates, wanted.pools, wanted.since_s) == (("mail",), ("mail",), NOW_S)
 
 
+def test_the_typical_host_is_the_median_of_those_that_could_hold_a_worker() -> None:
+    """Of 4, 4 and 64 cores, four: three hosts more for 9 workers. Of an even number it is the smaller one."""
+    (wanted,) = wanted_hosts([host("a"), host("b"), host("c", 64)], outcome("mail", 81))
+    assert (wanted.hosts, wanted.workers) == (3, 9)  # 81 - 4 - 4 - 64
+    (wanted,) = wanted_hosts([host("a"), host("c", 64)], outcome("mail", 77))
+    assert (wanted.hosts, wanted.workers) == (3, 9)
+
+
 def test_missing_hosts_are_filled_with_the_largest_workers_first() -> None:
     """Two hosts of five cores hold one of three and one of two cores each."""
     lost = host("lost", 5, VIDEO, AUDIO, is_known=False)
