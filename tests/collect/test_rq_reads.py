@@ -14,7 +14,7 @@ from headway.collect.rq import queue_commands
 from headway.collect.rq import rq_source as module
 from headway.collect.source import Reading
 from headway.errors import Unavailable
-from headway.scaling.model import EventKind, QueueSample, Suspension, WorkerActivity
+from headway.scaling.model import EventKind, QueueSample, Redelivery, Suspension, WorkerActivity
 
 READING = {
     *("SMEMBERS", "LLEN", "LRANGE", "ZRANGE", "ZCARD", "ZCOUNT", "ZRANGEBYSCORE", "ZRANDMEMBER", "ZSCORE"),
@@ -290,6 +290,7 @@ def test_queues_that_a_flush_took_are_known_to_be_empty_and_stay_so(rq: Rq, watc
                 queue=name,
                 at_s=watch.at_s,
                 waiting_jobs=0,
+                redelivery=Redelivery.CLEAN_UP,
                 in_flight_jobs=0,
                 delayed_jobs=0,
                 oldest_age_s=0.0,

@@ -25,6 +25,7 @@ from headway.scaling.model import (
     EventKind,
     JobEvent,
     QueueSample,
+    Redelivery,
     Suspension,
     TelemetryBatch,
     WorkerActivity,
@@ -235,7 +236,9 @@ def _known_sample(sample: QueueSample) -> dict[str, Any]:
 
 def _sample(held: dict[str, Any]) -> QueueSample:
     suspension = Suspension(held["suspension"]) if "suspension" in held else None
-    return QueueSample(**{**held, "due": due_from_pairs(held.get("due", ())), "suspension": suspension})
+    redelivery = Redelivery(held["redelivery"]) if "redelivery" in held else None
+    known = {"due": due_from_pairs(held.get("due", ())), "suspension": suspension, "redelivery": redelivery}
+    return QueueSample(**{**held, **known})
 
 
 def _batch(producer: str, held: dict[str, Any] | None) -> TelemetryBatch | None:

@@ -16,7 +16,7 @@ from headway.scaling.conditions.host_facts import HostRow
 from headway.scaling.conditions.installation_facts import HealthRow, PipelineRow
 from headway.scaling.fields import taken_from
 from headway.scaling.measure import BUCKET_S, BucketRow
-from headway.scaling.model import QueueSample, Suspension
+from headway.scaling.model import QueueSample, Redelivery, Suspension
 from headway.scaling.model.due_jobs import due_from_pairs
 from headway.store.access.tokens import read_expiring
 from headway.store.events.event_sources import read_collectors, shared_connections
@@ -84,7 +84,9 @@ _SAMPLES = select(
 
 def _sample(row: RowMapping) -> QueueSample:
     suspension = None if row["suspension"] is None else Suspension(row["suspension"])
-    return QueueSample(**{**row, "suspension": suspension, "due": due_from_pairs(row["due"])})
+    redelivery = None if row["redelivery"] is None else Redelivery(row["redelivery"])
+    known = {"suspension": suspension, "redelivery": redelivery, "due": due_from_pairs(row["due"])}
+    return QueueSample(**{**row, **known})
 
 
 async def read_buckets(

@@ -211,6 +211,8 @@ queue_samples = _table(
     Column("useful_workers", BigInteger),
     # The broker itself drops a job that has waited so long; null: it does not, or nobody says so.
     Column("message_ttl_s", Double),
+    # What becomes of a job whose worker died; null: the broker gives it back at once, or nobody says so.
+    Column("redelivery", Text),
     Column("waiting_min_jobs", BigInteger),
     Column("in_flight_min_jobs", BigInteger),
     # When delayed jobs are due: [seconds from the reading, so many jobs within them], ascending.

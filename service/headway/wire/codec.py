@@ -31,6 +31,7 @@ from headway.scaling.model import (
     QueueOrder,
     QueueReceptions,
     QueueSample,
+    Redelivery,
     RunningJob,
     StartFailure,
     Suspension,
@@ -54,6 +55,9 @@ _PROBLEMS_BACK = {number: kind for kind, number in _PROBLEMS.items()}
 
 _SUSPENSIONS = {each: telemetry_pb2.Suspension.Value(f"SUSPENSION_{each.name}") for each in Suspension}
 _SUSPENSIONS_BACK = {number: each for each, number in _SUSPENSIONS.items()}
+
+_REDELIVERIES = {each: telemetry_pb2.Redelivery.Value(f"REDELIVERY_{each.name}") for each in Redelivery}
+_REDELIVERIES_BACK = {number: each for each, number in _REDELIVERIES.items()}
 
 _STATES: dict[WorkerState, int] = {
     state: agent_pb2.WorkerState.Value(f"WORKER_STATE_{state.name}")
@@ -149,6 +153,7 @@ def _sample_to_message(sample: QueueSample) -> telemetry_pb2.QueueSample:
         waiting_min_jobs=None if sample.waiting_jobs == 0 else sample.waiting_min_jobs,
         due=[message_of(telemetry_pb2.DueJobs, each) for each in sample.due],
         suspension=None if sample.suspension is None else _SUSPENSIONS[sample.suspension],
+        redelivery=None if sample.redelivery is None else _REDELIVERIES[sample.redelivery],
     )
 
 
@@ -161,6 +166,7 @@ def _sample(message: telemetry_pb2.QueueSample) -> QueueSample:
         due=tuple(value_of(DueJobs, each) for each in message.due),
         # What a later version distinguishes is not known to this one.
         suspension=_SUSPENSIONS_BACK.get(message.suspension),
+        redelivery=_REDELIVERIES_BACK.get(message.redelivery),
     )
 
 

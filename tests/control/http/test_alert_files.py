@@ -131,6 +131,13 @@ PLANTED: dict[str, tuple[dict[str, str], set[str]]] = {
         },
         set(),
     ),
+    "HeadwayJobsUnheld": (
+        {
+            f"headway_pool_unheld_jobs{{{POOL}}}": "3x70",
+            'headway_health_reason{instance="a",job="headway",reason="unheld_jobs"}': "1x70",
+        },
+        set(),
+    ),
     "HeadwayPipelineSilent": (
         {'headway_pipeline_beat_age_seconds{instance="a",job="headway",pipeline="main"}': "11+60x70"},
         set(),

@@ -37,7 +37,7 @@ from headway.collect.prepared_commands import Prepared, exchange, prepared, soun
 from headway.collect.redis_client import SCHEMES, connect, is_about_a_key, log_in_anew, refusals, unavailable
 from headway.collect.source import Cursor, Figure, FoundQueue, Library, Reading, bounded, unseen
 from headway.connections import Connection
-from headway.scaling.model import BrokerPoll, PolledQueue, QueueSample, due_by_edges
+from headway.scaling.model import BrokerPoll, PolledQueue, QueueSample, Redelivery, due_by_edges
 
 TAKEN, TAKEN_INDEX = "unacked", "unacked_index"
 HEAD_JOBS = 20  # of those that are next in a list, the ones that were put back show how old they are
@@ -479,6 +479,7 @@ class CelerySource:
             reports_starts=False,
             reports_ends=False,
             listed_workers=listed_workers,
+            redelivery=Redelivery.VISIBILITY_TIMEOUT,
         )
 
 

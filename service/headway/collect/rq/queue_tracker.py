@@ -22,7 +22,7 @@ from headway.collect.rq.queue_reading import Answers, QueueReading, RecordReques
 from headway.collect.rq.scheduled_jobs import ScheduledComparison
 from headway.collect.rq.shared_keys import SharedKeys
 from headway.connections import as_text
-from headway.scaling.model import JobEvent, QueueSample
+from headway.scaling.model import JobEvent, QueueSample, Redelivery
 
 LEFT_ASKED_MAX = 500
 FINISHED_KEPT_S = 500.0  # RQ's default result_ttl
@@ -194,6 +194,7 @@ class TrackedQueue:
             due=scheduled.due,
             listed_workers=listed_workers,
             suspension=shared.suspension,
+            redelivery=Redelivery.CLEAN_UP,
         )
 
     @property

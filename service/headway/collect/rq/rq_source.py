@@ -38,7 +38,7 @@ from headway.collect.rq.stuck_jobs import StuckJobs
 from headway.collect.rq.unseen_ends import UnseenEnds
 from headway.collect.source import EXACT, Cursor, Figure, FoundQueue, Library, Reading, bounded
 from headway.connections import Connection
-from headway.scaling.model import EventKind, JobEvent, QueueSample
+from headway.scaling.model import EventKind, JobEvent, QueueSample, Redelivery
 
 PREFIX = "rq"
 PREFIX_CHARS = re.compile(r"[A-Za-z0-9_.:{}-]+")  # RQ takes no others
@@ -272,6 +272,7 @@ class RqSource:
             delayed_jobs=self._shared.delayed_jobs(0),
             oldest_age_s=0.0,
             suspension=self._shared.suspension,
+            redelivery=Redelivery.CLEAN_UP,
         )
         for queue in queues:
             tracked = self._queues.get(queue)

@@ -9,6 +9,7 @@ from headway.scaling.conditions.job_troubles import CutRow, PoisonRow
 from headway.scaling.conditions.member_waits import MemberWait, oldest_wait, pickup_wait
 from headway.scaling.conditions.noticed_workers import NoticedWorker, overdue, start_failure_of, unable_of
 from headway.scaling.metrics.job_failures import Failures, is_failing, together
+from headway.scaling.metrics.unheld_jobs import UnheldJobs
 from headway.scaling.model import DayBudget, Mode, QueueMetrics, StartFailure, Stoppage, Suspension, is_suspended
 from headway.scaling.profile import Profile
 from headway.scaling.reading.sample_age import aged
@@ -75,6 +76,8 @@ class PoolFacts:
     """That waited, and left its queues of late without having been started."""
     perhaps_lost_jobs: int = 0
     """That did so while workers ran, and that may have expired or been revoked: nobody reports which jobs do."""
+    unheld: UnheldJobs | None = None
+    """Jobs of it that are taken and that no worker has; ``None``: there is none, or that is not known."""
     suspension: Suspension | None = None
     """What keeps its workers from taking jobs, by its newest decision; ``None``: not known."""
     stoppage: Stoppage | None = None

@@ -25,6 +25,15 @@ def perhaps_lost_jobs(pool: PoolFacts) -> Iterator[str]:
     yield f"{gone}: {why}"
 
 
+def unheld(pool: PoolFacts) -> Iterator[str]:
+    """How many jobs no worker has, and what becomes of them."""
+    if pool.unheld is not None:
+        jobs = pool.unheld.jobs
+        whose = "no worker" if pool.unheld.is_of_any_worker else "no worker of this pool"
+        held = f"{counted(jobs, 'job')} {'is' if jobs == 1 else 'are'} held by {whose}"
+        yield f"{held}: {pool.unheld.redelivery.text}"
+
+
 def late(pool: PoolFacts) -> Iterator[str]:
     """Which job has waited too long."""
     oldest = pool.oldest_wait

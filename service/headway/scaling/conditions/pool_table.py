@@ -155,6 +155,24 @@ OF_POOLS: Sequence[Condition] = (
             number=lambda pool: len(pool.poison),
         ),
     ),
+    _ticket_has(
+        name="unheld_jobs",
+        what="jobs that are taken and that no worker has, as after the kill of a worker or a restart of the broker",
+        cure="wait until the broker gives them back, after Celery's `visibility_timeout` or at RQ's clean-up; one "
+        "that is shorter than a job has that job run twice. Tasks with a `rate_limit` of a few an hour look alike: "
+        "`celery -A APP inspect reserved` names the tasks that a worker has",
+        own_rule="jobs_unheld",
+        is_measured=True,
+        alert=_any("HeadwayJobsUnheld", "unheld_jobs", f"jobs of {_POOL} are held by no worker", for_s=60),
+        seen_after="1 min",
+        is_true=lambda pool: pool.unheld is not None,
+        says=says.unheld,
+        counting=Counting(
+            one="job is held by no worker, and does not run before its broker gives it back",
+            several="jobs are held by no worker, and do not run before their broker gives them back",
+            number=lambda pool: 0 if pool.unheld is None else pool.unheld.jobs,
+        ),
+    ),
     _page_is(
         name="breaching",
         what="late: the oldest job of a queue has waited longer than that queue's objective allows",

@@ -57,6 +57,7 @@ from headway.scaling.model.memory import (
 )
 from headway.scaling.model.queue_metrics import Arrivals, FailureLimit, Objective, QueueMetrics
 from headway.scaling.model.queue_order import STRICT_NAME_CHARS_MAX, STRICT_QUEUES_MAX, QueueOrder, order_text
+from headway.scaling.model.redelivery import Redelivery
 from headway.scaling.model.start_failure import StartFailure
 from headway.scaling.model.suspension import Stoppage, Suspension, is_suspended
 from headway.scaling.model.telemetry import (
@@ -128,6 +129,7 @@ __all__ = [
     "QueueReceptions",
     "QueueSample",
     "Receipt",
+    "Redelivery",
     "RunningJob",
     "Sighting",
     "StartFailure",

@@ -7,6 +7,7 @@ from operator import attrgetter, lt
 
 from headway.errors import Invalid
 from headway.scaling.model.due_jobs import DueJobs, due_breaches
+from headway.scaling.model.redelivery import Redelivery
 from headway.scaling.model.suspension import Suspension
 
 
@@ -90,6 +91,8 @@ class QueueSample:
     message_ttl_s: float | None = None
     """The broker itself drops a job that has waited so long, as its queue is configured; ``None``: it does not, or the
     source does not say."""
+    redelivery: Redelivery | None = None
+    """What becomes of a job whose worker died; ``None``: the broker gives it back at once, or nobody says so."""
     waiting_min_jobs: int | None = None
     """At least so many jobs wait, where ``waiting_jobs`` is not known. Where it is, the others of them were delayed,
     are due, and are not in the queue yet: no worker takes them before somebody has moved them."""

@@ -55,7 +55,7 @@ _UPSERT_SAMPLES = text(
     insert into queue_samples as known (
         queue, sampled_at_s, waiting_jobs, in_flight_jobs, delayed_jobs, oldest_age_s, reserved_jobs, oldest_age_max_s,
         reports_arrivals, reports_starts, reports_ends, poll_interval_s, listed_workers, suspension, useful_workers,
-        message_ttl_s, waiting_min_jobs, in_flight_min_jobs, due, received_at, listed_since_s)
+        message_ttl_s, redelivery, waiting_min_jobs, in_flight_min_jobs, due, received_at, listed_since_s)
     select *, now(), case when listed_workers is not null then at_s end from unnest(
         cast(:queue as text[]), cast(:at_s as double precision[]), cast(:waiting_jobs as bigint[]),
         cast(:in_flight_jobs as bigint[]), cast(:delayed_jobs as bigint[]), cast(:oldest_age_s as double precision[]),
@@ -63,11 +63,12 @@ _UPSERT_SAMPLES = text(
         cast(:reports_arrivals as boolean[]), cast(:reports_starts as boolean[]), cast(:reports_ends as boolean[]),
         cast(:poll_interval_s as double precision[]), cast(:listed_workers as bigint[]), cast(:suspension as text[]),
         cast(:useful_workers as bigint[]), cast(:message_ttl_s as double precision[]),
+        cast(:redelivery as text[]),
         cast(:waiting_min_jobs as bigint[]), cast(:in_flight_min_jobs as bigint[]), cast(:due as jsonb[])
     ) as read(
         queue, at_s, waiting_jobs, in_flight_jobs, delayed_jobs, oldest_age_s, reserved_jobs, oldest_age_max_s,
         reports_arrivals, reports_starts, reports_ends, poll_interval_s, listed_workers, suspension, useful_workers,
-        message_ttl_s, waiting_min_jobs, in_flight_min_jobs, due)
+        message_ttl_s, redelivery, waiting_min_jobs, in_flight_min_jobs, due)
     on conflict (queue) do update set
         sampled_at_s = excluded.sampled_at_s, waiting_jobs = excluded.waiting_jobs,
         in_flight_jobs = excluded.in_flight_jobs, delayed_jobs = excluded.delayed_jobs,
@@ -76,8 +77,9 @@ _UPSERT_SAMPLES = text(
         reports_starts = excluded.reports_starts, reports_ends = excluded.reports_ends,
         poll_interval_s = excluded.poll_interval_s, listed_workers = excluded.listed_workers,
         suspension = excluded.suspension, useful_workers = excluded.useful_workers,
-        message_ttl_s = excluded.message_ttl_s, waiting_min_jobs = excluded.waiting_min_jobs,
-        in_flight_min_jobs = excluded.in_flight_min_jobs, due = excluded.due, received_at = now(),
+        message_ttl_s = excluded.message_ttl_s, redelivery = excluded.redelivery,
+        waiting_min_jobs = excluded.waiting_min_jobs, in_flight_min_jobs = excluded.in_flight_min_jobs,
+        due = excluded.due, received_at = now(),
         listed_since_s = case
             when known.listed_workers = excluded.listed_workers
                 and excluded.sampled_at_s - known.sampled_at_s <= :gap_s

@@ -22,6 +22,12 @@ class Suspension(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SUSPENSION_LIBRARY: _ClassVar[Suspension]
     SUSPENSION_CONSUMERS_CANCELLED: _ClassVar[Suspension]
     SUSPENSION_NO_CONSUMERS: _ClassVar[Suspension]
+
+class Redelivery(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    REDELIVERY_UNSPECIFIED: _ClassVar[Redelivery]
+    REDELIVERY_VISIBILITY_TIMEOUT: _ClassVar[Redelivery]
+    REDELIVERY_CLEAN_UP: _ClassVar[Redelivery]
 EVENT_KIND_UNSPECIFIED: EventKind
 EVENT_KIND_ENQUEUED: EventKind
 EVENT_KIND_STARTED: EventKind
@@ -33,6 +39,9 @@ SUSPENSION_NONE: Suspension
 SUSPENSION_LIBRARY: Suspension
 SUSPENSION_CONSUMERS_CANCELLED: Suspension
 SUSPENSION_NO_CONSUMERS: Suspension
+REDELIVERY_UNSPECIFIED: Redelivery
+REDELIVERY_VISIBILITY_TIMEOUT: Redelivery
+REDELIVERY_CLEAN_UP: Redelivery
 
 class IngestRequest(_message.Message):
     __slots__ = ("producer", "sequence", "sent_at_s", "events", "samples", "activities", "counts", "polls", "receptions", "revoked")
@@ -99,7 +108,7 @@ class JobEvent(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., job_id: _Optional[str] = ..., kind: _Optional[_Union[EventKind, str]] = ..., at_s: _Optional[float] = ..., enqueued_at_s: _Optional[float] = ..., started_at_s: _Optional[float] = ..., job_class: _Optional[str] = ..., attempt: _Optional[int] = ..., received_at_s: _Optional[float] = ..., is_redelivered: bool = ...) -> None: ...
 
 class QueueSample(_message.Message):
-    __slots__ = ("queue", "at_s", "waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s", "reserved_jobs", "oldest_age_max_s", "reports_arrivals", "reports_starts", "reports_ends", "poll_interval_s", "listed_workers", "suspension", "useful_workers", "message_ttl_s", "waiting_min_jobs", "in_flight_min_jobs", "due")
+    __slots__ = ("queue", "at_s", "waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s", "reserved_jobs", "oldest_age_max_s", "reports_arrivals", "reports_starts", "reports_ends", "poll_interval_s", "listed_workers", "suspension", "useful_workers", "message_ttl_s", "redelivery", "waiting_min_jobs", "in_flight_min_jobs", "due")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     AT_S_FIELD_NUMBER: _ClassVar[int]
     WAITING_JOBS_FIELD_NUMBER: _ClassVar[int]
@@ -116,6 +125,7 @@ class QueueSample(_message.Message):
     SUSPENSION_FIELD_NUMBER: _ClassVar[int]
     USEFUL_WORKERS_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_TTL_S_FIELD_NUMBER: _ClassVar[int]
+    REDELIVERY_FIELD_NUMBER: _ClassVar[int]
     WAITING_MIN_JOBS_FIELD_NUMBER: _ClassVar[int]
     IN_FLIGHT_MIN_JOBS_FIELD_NUMBER: _ClassVar[int]
     DUE_FIELD_NUMBER: _ClassVar[int]
@@ -135,10 +145,11 @@ class QueueSample(_message.Message):
     suspension: Suspension
     useful_workers: int
     message_ttl_s: float
+    redelivery: Redelivery
     waiting_min_jobs: int
     in_flight_min_jobs: int
     due: _containers.RepeatedCompositeFieldContainer[DueJobs]
-    def __init__(self, queue: _Optional[str] = ..., at_s: _Optional[float] = ..., waiting_jobs: _Optional[int] = ..., in_flight_jobs: _Optional[int] = ..., delayed_jobs: _Optional[int] = ..., oldest_age_s: _Optional[float] = ..., reserved_jobs: _Optional[int] = ..., oldest_age_max_s: _Optional[float] = ..., reports_arrivals: bool = ..., reports_starts: bool = ..., reports_ends: bool = ..., poll_interval_s: _Optional[float] = ..., listed_workers: _Optional[int] = ..., suspension: _Optional[_Union[Suspension, str]] = ..., useful_workers: _Optional[int] = ..., message_ttl_s: _Optional[float] = ..., waiting_min_jobs: _Optional[int] = ..., in_flight_min_jobs: _Optional[int] = ..., due: _Optional[_Iterable[_Union[DueJobs, _Mapping]]] = ...) -> None: ...
+    def __init__(self, queue: _Optional[str] = ..., at_s: _Optional[float] = ..., waiting_jobs: _Optional[int] = ..., in_flight_jobs: _Optional[int] = ..., delayed_jobs: _Optional[int] = ..., oldest_age_s: _Optional[float] = ..., reserved_jobs: _Optional[int] = ..., oldest_age_max_s: _Optional[float] = ..., reports_arrivals: bool = ..., reports_starts: bool = ..., reports_ends: bool = ..., poll_interval_s: _Optional[float] = ..., listed_workers: _Optional[int] = ..., suspension: _Optional[_Union[Suspension, str]] = ..., useful_workers: _Optional[int] = ..., message_ttl_s: _Optional[float] = ..., redelivery: _Optional[_Union[Redelivery, str]] = ..., waiting_min_jobs: _Optional[int] = ..., in_flight_min_jobs: _Optional[int] = ..., due: _Optional[_Iterable[_Union[DueJobs, _Mapping]]] = ...) -> None: ...
 
 class DueJobs(_message.Message):
     __slots__ = ("within_s", "jobs")

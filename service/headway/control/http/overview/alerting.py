@@ -26,6 +26,7 @@ ALERTING_S = 10.0  # conditions must hold for a minute
 ALERTING_BUSY_FRACTION_MAX = 0.05  # an overview of ten thousand queues takes a second
 PAGE = Severity.PAGE.value
 MEASURED = frozenset(each.own_rule for each in CONDITIONS.values() if each.is_measured)
+UNHELD = CONDITIONS["unheld_jobs"].own_rule
 UNREAD = frozenset(name for name, each in CONDITIONS.items() if each.own_rule == "pool_unknown")
 
 log = logging.getLogger(__name__)
@@ -129,6 +130,13 @@ def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
 
 
 def _unknown(seen: Overview, going_on: Collection[IncidentKey]) -> frozenset[IncidentKey]:
-    """Of the incidents that go on, those that are read off queues of pools that are not read now."""
+    """Of the incidents that go on, those that are read off queues of pools that are not read now, and those about jobs
+    of which nobody knows whether a worker has them.
+    """
     unread = {pool.pool for pool in seen.pools if UNREAD.intersection(pool.kinds)}
-    return frozenset(key for key in going_on if key.pool in unread and key.rule in MEASURED)
+    doubtful = {pool.pool for pool in seen.pools if pool.unheld_jobs is None}
+    return frozenset(
+        key
+        for key in going_on
+        if (key.pool in unread and key.rule in MEASURED) or (key.pool in doubtful and key.rule == UNHELD)
+    )

@@ -15,6 +15,7 @@ from headway.control.http.overview.health_reasons import health_of, with_reasons
 from headway.control.http.overview.pool_places import Places
 from headway.control.http.overview.pool_summary import PoolRows, facts_of, pool_now
 from headway.control.http.overview.queue_summary import Reporters, Trouble, measured_age_s, queues_now
+from headway.control.http.overview.unheld_counter import Unheld, UnheldCounter
 from headway.control.http.schemas.responses import (
     DecisionOut,
     HealthOut,
@@ -108,7 +109,9 @@ class OverviewRows(QueueRows):
             found.setdefault(cut.pool, []).append(cut)
         return found
 
-    def of_pool(self, stored: StoredProfile, in_force: Profile, *, have_workers_run: bool, now_s: float) -> PoolRows:
+    def of_pool(
+        self, stored: StoredProfile, in_force: Profile, unheld: Unheld, *, have_workers_run: bool, now_s: float
+    ) -> PoolRows:
         """What was read of one pool, whose profile is the one ``in_force`` now."""
         pool = stored.profile.pool
         return PoolRows(
@@ -121,6 +124,7 @@ class OverviewRows(QueueRows):
             poison=[each for each in self.poison if each.pool == pool],
             noticed=self.noticed.get(pool, ()),
             service_p99_s=self.service_p99_s.get(pool),
+            unheld=unheld,
             have_workers_run=have_workers_run,
         )
 
@@ -181,6 +185,7 @@ class OverviewBuilder:
         self._recommends_only = recommends_only
         self._recent, self._filling = BucketCache(), BucketBackfill()
         self._recent_workers = RecentWorkers()
+        self._unheld = UnheldCounter()
         # Of two reads at once the one that ends later may bring older rows than the other.
         self._turn = asyncio.Lock()
         self._ailing: tuple[Cause, ...] = ()
@@ -316,9 +321,12 @@ class OverviewBuilder:
         pools, known = [], []
         for stored in seen.profiles:
             profile = stored.in_force_at(now_s)
+            profile = profile.recommended() if self._recommends_only else profile
+            counts = seen.counts(profile.pool)
             rows = seen.of_pool(
                 stored,
-                profile.recommended() if self._recommends_only else profile,
+                profile,
+                self._unheld.of(profile, seen.samples, by_name, places, counts, now_s=now_s),
                 have_workers_run=stored.profile.pool in self._recent_workers,
                 now_s=now_s,
             )

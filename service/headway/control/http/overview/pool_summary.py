@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from headway.control.http.overview.pool_places import Places, able_hosts, why_no_host
 from headway.control.http.overview.queue_summary import Trouble
+from headway.control.http.overview.unheld_counter import Unheld
 from headway.control.http.schemas.responses import FailuresOut, PoolOut, QueueOut
 from headway.control.http.schemas.worker_responses import PoisonJobOut
 from headway.scaling.conditions.causes import causes_of, state_of
@@ -46,6 +47,8 @@ class PoolRows:
     """Its workers that drain, fail to start, take no jobs, or run in the background."""
     service_p99_s: float | None
     """What 99 % of its jobs take at most; ``None``: not known."""
+    unheld: Unheld
+    """Its jobs that no worker has."""
     have_workers_run: bool
     """Whether workers of it have run in the last minutes, or may have: they drop expired jobs."""
 
@@ -86,6 +89,7 @@ def pool_now(pool: PoolRows, facts: PoolFacts, strategies: Mapping[str, Strategy
         draining_workers=pool.counts.draining,
         failing_workers=pool.counts.backing_off,
         unknown_workers=pool.counts.unknown,
+        unheld_jobs=pool.unheld.jobs,
         unable_workers=len(facts.unable),
         unable=texts.get("unable_workers"),
         failures=FailuresOut.of(facts.failures, profile.failure_limit, facts.metrics),
@@ -138,6 +142,7 @@ def facts_of(
         lost_jobs=sum(each.lost_jobs for each in befallen if not (pool.have_workers_run and each.may_be_revoked)),
         perhaps_lost_jobs=sum(each.lost_jobs for each in befallen if pool.have_workers_run and each.may_be_revoked),
         counts=counts,
+        unheld=None if is_kept_from_jobs else pool.unheld.known,
         suspension=suspension,
         useless=() if decision is None else bottlenecks_of(decision),
         stoppage=None if decision is None else decision.stoppage,

@@ -201,6 +201,7 @@ OF_POOLS: Figures[PoolOut] = (
         "Workers that drain for more than three times as long as 99 % of the jobs take.",
         lambda pool: pool.overdue_workers,
     ),
+    ("unheld_jobs", "Jobs that are taken and that no worker has.", lambda pool: pool.unheld_jobs),
     ("unable_workers", "Workers that are there and take no jobs.", lambda pool: pool.unable_workers),
     ("cut_jobs", "Jobs that ends of workers have cut in the last 15 minutes.", lambda pool: pool.cut_jobs),
     ("poison_jobs", "Jobs whose workers died with them three times or more.", lambda pool: len(pool.poison_jobs)),

@@ -17,6 +17,7 @@ from headway.scaling.model import (
     JobEvent,
     QueueCounts,
     QueueSample,
+    Redelivery,
     Suspension,
     TelemetryBatch,
     WorkerActivity,
@@ -170,6 +171,8 @@ class SampleBody(Taken):
     message_ttl_s: Duration | None = None
     """The broker itself drops a job that has waited so long, as its queue is configured; absent: it does not, or the
     source does not say."""
+    redelivery: Redelivery | None = None
+    """What becomes of a job whose worker died; absent: the broker gives it back at once, or the source does not say."""
     waiting_min_jobs: Count | None = None
     """At least so many jobs wait, where the number is not known. Where it is, the others are due and not in the queue
     yet."""

@@ -518,6 +518,9 @@ class PoolOut(Given):
     """Jobs that waited, and in the last two minutes left its queues without having been started."""
     perhaps_lost_jobs: int
     """Jobs that did so while workers ran, and that may have expired or been revoked: nobody reports which jobs do."""
+    unheld_jobs: int | None
+    """Jobs that are taken and that no worker has, as after the kill of a worker: they run when their broker gives them
+    back. Null: not known, as for the first minute."""
     unable_workers: int
     """Workers that are there and take no jobs: stopped, or without consumers; none of a suspended pool."""
     unable: str | None

@@ -1,0 +1,12 @@
+"""What becomes of a job whose worker died, by the word of who reads its queue."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0059"
+down_revision = "0054"
+
+
+def upgrade() -> None:
+    op.execute("set local lock_timeout = '5s'")
+    op.add_column("queue_samples", sa.Column("redelivery", sa.Text(), nullable=True))
