@@ -1,11 +1,18 @@
-"""Waiting jobs that are gone and that no worker has taken: a broker that was flushed, or lost its data."""
+"""Waiting jobs that are gone and that no worker has taken: a broker that was flushed, or lost its data.
+
+The number is a difference between two samples and the starts that were reported meanwhile. Each of these is off by a
+few jobs at times: a start belongs to the bucket of its own clock, which may be the one before or after; a worker that
+reports nothing takes a job; a pipe of an agent drops a line; a collector finds a job that came and went between two
+polls. Such an error has the size of a small loss, and no later row shows which of both it was, so that fewer than
+``LOST_JOBS_MIN`` are not reported, not as "at least" either.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headway.scaling.measure import BucketRow
 
-LOST_JOBS_MIN = 10
+LOST_JOBS_MIN = 10  # above what differences of samples and starts are off by
 FLUSH_LOST_FRACTION_MIN = 0.5  # of those that waited; some cancelled by hand are no incident
 FLUSH_SETTLED_S = 4.0  # starts of the same moment may come in a later batch
 SHOWN_AFTER_S = 10.0  # such a batch came 6 s later where a machine had much else to do, and somebody was paged
