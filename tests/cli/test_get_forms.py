@@ -110,6 +110,9 @@ def test_the_slo_report_has_a_row_a_pool_and_calls_unknown_what_is_not_known(
     ]
     assert [row["budget left"] for row in rows] == ["99 %", "unknown"]
     assert {row["worker-hours"] for row in rows} == {"unknown"}
+    assert "are counted" not in said(capsys, "slo")
+    seed.execute_with("update rollup_progress set attained_until_s = %s", 1_800_000_000)
+    assert "jobs that started by 2027-01-15 08:00:00Z are counted" in said(capsys, "slo")
     assert [pool["pool"] for pool in yaml.safe_load(said(capsys, "slo", "--pool", "news", "-o", "yaml"))["pools"]] == [
         "news"
     ]

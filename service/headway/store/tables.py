@@ -350,6 +350,8 @@ rollup_progress = _single_row(
     Column("hours_until_s", Double, nullable=False, server_default="0"),
     # Buckets that begin before are in queue_totals; 0: nothing was counted yet.
     Column("totals_until_s", Double, nullable=False, server_default="0"),
+    # The minutes that ended by then are in pool_attainment; 0: nothing was counted yet.
+    Column("attained_until_s", Double, nullable=False, server_default="0"),
 )
 
 queue_totals = _table(

@@ -9,6 +9,8 @@ from control.http.conftest import NOW_S
 from control.http.values import decision
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
+from headway.store.engine import Engine, transaction
+from headway.store.pools.attainment import count_attainment
 from support.seed import Seed
 
 MAIL = Profile(
@@ -34,6 +36,20 @@ async def test_attainment_is_reported_by_day_and_hour(client: httpx.AsyncClient,
     assert (pool["worker_hours"], pool["cost"], pool["static_worker_hours"]) == (None, None, None)
     hours = (await client.get("/v1/slo", params={"from_s": TODAY_S, "step": "hour", "pool": "mail"})).json()
     assert [period["jobs"] for period in hours["pools"][0]["periods"]][:2] == [100, None]
+
+
+async def test_the_report_says_until_when_jobs_are_counted(
+    client: httpx.AsyncClient, seed: Seed, engine: Engine
+) -> None:
+    """The pipeline rolls up minutes, and a leader counts those that it finds: each once a minute."""
+    seed.profile(MAIL)
+    assert (await client.get("/v1/slo")).json()["counted_until_s"] is None
+    seed.execute(f"update rollup_progress set minutes_until_s = {NOW_S - 60}")
+    assert (await client.get("/v1/slo")).json()["counted_until_s"] is None
+    async with transaction(engine) as conn:
+        await count_attainment(conn, [MAIL], now_s=NOW_S)
+    seed.execute(f"update rollup_progress set minutes_until_s = {NOW_S}")
+    assert (await client.get("/v1/slo")).json()["counted_until_s"] == NOW_S - 60
 
 
 async def test_worker_hours_are_those_that_decisions_recorded(seed: Seed, api: Any) -> None:

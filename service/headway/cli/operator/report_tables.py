@@ -24,7 +24,7 @@ from headway.cli.terminal.cells import (
 def slo_table(answer: Row) -> Table | str:
     """How each pool kept its objective over the range, and what its workers took beside a pool of fixed size."""
     days = (answer["until_s"] - answer["from_s"]) / 86_400
-    return listed(
+    shown = listed(
         {
             "pool": lambda row: row["pool"],
             "objective": lambda row: objective_text(row["objective"]),
@@ -40,6 +40,10 @@ def slo_table(answer: Row) -> Table | str:
         answer["pools"],
         empty="no profiles: write one and run `headway apply profiles.yaml`",
     )
+    until_s = answer.get("counted_until_s")  # a control plane of an earlier version does not say
+    if isinstance(shown, Table) and until_s is not None:
+        shown.caption, shown.caption_justify = f"jobs that started by {moment(until_s)} are counted", "left"
+    return shown
 
 
 def _percent(share: float | None) -> str:

@@ -5,7 +5,7 @@ import { el } from "./dom.js";
 import { clock, count, decimal } from "./format.js";
 
 const DAY_S = 86_400;
-const EVERY_MS = 300_000; // what it is made of is stored in periods of five minutes
+const EVERY_MS = 60_000; // as often as jobs are counted
 
 /** A share as people read it: 99.996 % is not 100 %. */
 export const share = (value) => `${(Math.floor(value * 10_000) / 100).toFixed(2).replace(/\.?0+$/, "")} %`;
@@ -37,12 +37,12 @@ export class Today {
     this.#readAt = performance.now();
     const from_s = Math.floor(now_s / DAY_S) * DAY_S;
     this.#read(`v1/slo?${new URLSearchParams({ from_s, until_s: Math.max(from_s + 1, Math.floor(now_s)), step: "day" })}`).then(
-      (report) => this.#draw(report, now_s),
+      (report) => this.#draw(report),
       () => {}, // the headline says that the control plane does not answer
     );
   }
 
-  #draw({ pools }, now_s) {
+  #draw({ pools, counted_until_s }) {
     const measured = pools.filter((each) => each.attainment !== null);
     const jobs = sum(measured, "jobs");
     const late = sum(measured, "late_jobs");
@@ -55,7 +55,7 @@ export class Today {
       : [figure("Attainment today", "no jobs measured", null, "No job has started since 00:00 UTC, as far as measured")];
     this.#place.replaceChildren(
       ...figures.filter(Boolean),
-      el("div", {}, el("dt", {}, "As of"), el("dd", {}, clock(now_s, false), " ", el("a", { href: link("/slo") }, "SLO report"))),
+      el("div", { title: "Jobs that started later are counted in a minute or two" }, el("dt", {}, "Counted until"), el("dd", {}, counted_until_s ? clock(counted_until_s, false) : "not yet", " ", el("a", { href: link("/slo") }, "SLO report"))),
     );
   }
 }

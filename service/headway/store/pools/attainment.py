@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select, text, update
 
 from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.measure import sketch_index
@@ -10,11 +10,12 @@ from headway.scaling.metrics.attainment import PERIOD_S, Attained
 from headway.scaling.profile import Profile
 from headway.scaling.sketch_edges import BEYOND, place
 from headway.store.engine import Connection
-from headway.store.tables import pool_attainment
+from headway.store.tables import pool_attainment, rollup_progress
 
 ATTAINMENT_REDONE_S = 1500.0  # events come up to 600 s late, and a minute is rolled up within two
 ATTAINMENT_FIRST_S = 6 * HOUR_S  # where nothing is there yet: the longest window of a burn rate
 
+_ROLLED_UNTIL = select(rollup_progress.c.minutes_until_s)
 _NEWEST = text("select max(from_s) from pool_attainment")
 # A job is late where the `place` of its bucket is past its objective's: what no edge bounds counts as beyond.
 _COUNT = text(
@@ -46,6 +47,7 @@ async def count_attainment(conn: Connection, profiles: Iterable[Profile], *, now
         for profile in profiles
         for queue in profile.queues
     ]
+    rolled_until_s = (await conn.execute(_ROLLED_UNTIL)).scalar_one()
     newest_s = (await conn.execute(_NEWEST)).scalar()
     since_s = now_s - ATTAINMENT_FIRST_S
     if newest_s is not None:
@@ -61,6 +63,13 @@ async def count_attainment(conn: Connection, profiles: Iterable[Profile], *, now
             "until_s": now_s + PERIOD_S,
         },
     )
+    # What the pipeline has rolled up meanwhile may be in the count, too.
+    await conn.execute(update(rollup_progress).values(attained_until_s=rolled_until_s))
+
+
+async def read_attained_until_s(conn: Connection) -> float | None:
+    """Until when each job that started is counted, as far as it was reported; ``None``: nothing was counted yet."""
+    return (await conn.execute(select(rollup_progress.c.attained_until_s))).scalar_one() or None
 
 
 async def read_attained(conn: Connection, *, since_s: Sequence[float]) -> Mapping[str, tuple[Attained, ...]]:

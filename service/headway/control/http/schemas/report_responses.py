@@ -90,4 +90,6 @@ class SloOut(Given):
     from_s: float
     until_s: float
     step_s: float
+    counted_until_s: float | None
+    """Jobs that started by then are counted, as far as they were reported: a minute or two ago. Null: none is yet."""
     pools: list[SloPoolOut]

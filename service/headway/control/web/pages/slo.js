@@ -3,7 +3,7 @@
 import { link, parameter, ROOT } from "../address.js";
 import { el, say } from "../dom.js";
 import { filterForm } from "../filters.js";
-import { count, counted, decimal, known, slo } from "../format.js";
+import { clock, count, counted, decimal, known, slo } from "../format.js";
 import { card, heading, Loading, nothing, number } from "../loading.js";
 import { budget, budgetState, share } from "../today.js";
 
@@ -58,7 +58,7 @@ function show(report, head, place) {
   const open = new Set([...place.querySelectorAll("details[open]")].map((each) => each.dataset.pool));
   const measured = report.pools.filter((each) => each.attainment !== null);
   const kept = measured.filter((each) => each.budget_left === null ? each.late_jobs === 0 : each.budget_left >= 0);
-  say(head.lastChild, report.pools.length ? `${kept.length} of ${counted(measured.length, "pool")} with jobs met the objective, in days of UTC` : "");
+  say(head.lastChild, report.pools.length ? `${kept.length} of ${counted(measured.length, "pool")} with jobs met the objective, in days of UTC${report.counted_until_s ? `; jobs that started by ${clock(report.counted_until_s, false)} are counted` : ""}` : "");
   if (!report.pools.length) return place.replaceChildren(nothing("No pool has an objective yet.", "Write one into profiles.yaml and run headway apply."));
   place.replaceChildren(
     card("Pools over the whole range", COLUMNS, report.pools.map(row)),

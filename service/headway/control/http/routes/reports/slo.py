@@ -17,6 +17,7 @@ from headway.scaling.arithmetic import DAY_S, HOUR_S
 from headway.scaling.metrics.reports.slo_report import PeriodReport, slo_report
 from headway.scaling.profile import Profile
 from headway.store.engine import snapshot
+from headway.store.pools.attainment import read_attained_until_s
 from headway.store.pools.profiles import get_profile, list_profiles
 from headway.store.pools.slo_report import read_attained_by_period, read_worker_time
 
@@ -53,6 +54,7 @@ async def _report(
                 "ask for days, or for a shorter range"
             )
         attained = await read_attained_by_period(conn, names, **span)
+        counted_until_s = await read_attained_until_s(conn)
         is_few = len(names) * (end_s - begin_s) / DAY_S <= SLO_POOL_DAYS_MAX
         worked = await read_worker_time(conn, names, **span) if is_few else {}
 
@@ -66,7 +68,11 @@ async def _report(
         )
         return SloPoolOut.taken_from(report, pool=profile.pool, objective=profile.objective)
 
-    return SloOut(**span, pools=[of(profile) for profile in sorted(profiles, key=lambda each: each.pool)])
+    return SloOut(
+        **span,
+        counted_until_s=counted_until_s,
+        pools=[of(profile) for profile in sorted(profiles, key=lambda each: each.pool)],
+    )
 
 
 Report = Annotated[SloOut, Depends(_report)]
