@@ -169,6 +169,10 @@ PLANTED: dict[str, tuple[dict[str, str], set[str]]] = {
         {"HeadwayPoolLate"},
     ),
     "HeadwayFlapping": ({f"headway_pool_target_workers{{{POOL}}}": " ".join(["3", "5"] * 35)}, set()),
+    "HeadwayErrorBudgetSpent": (
+        {f"headway_pool_day_late_jobs{{{POOL}}}": "12x70", f"headway_pool_day_late_jobs_allowed{{{POOL}}}": "10x70"},
+        set(),
+    ),
     "HeadwayBudgetReached": ({f"headway_pool_day_paid_worker_seconds{{{POOL}}}": "100x70"}, set()),
     "HeadwayCertificateEnds": (
         {'headway_host_certificate_left_seconds{instance="a",job="headway",host="h"}': "90000x70"},

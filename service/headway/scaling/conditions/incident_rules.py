@@ -17,7 +17,7 @@ class IncidentKey:
     pool: str = ""
     host: str = ""
     kind: str = ""
-    """Of ``degraded``, the kind of reason."""
+    """Of ``degraded``, the kind of reason; of a day's error budget, the day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

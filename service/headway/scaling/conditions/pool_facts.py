@@ -8,6 +8,7 @@ from headway.scaling.conditions.host_facts import HostRow
 from headway.scaling.conditions.job_troubles import CutRow, PoisonRow
 from headway.scaling.conditions.member_waits import MemberWait, oldest_wait, pickup_wait
 from headway.scaling.conditions.noticed_workers import NoticedWorker, overdue, start_failure_of, unable_of
+from headway.scaling.metrics.attainment import DayAttained
 from headway.scaling.metrics.job_failures import Failures, is_failing, together
 from headway.scaling.metrics.unheld_jobs import UnheldJobs
 from headway.scaling.model import DayBudget, Mode, QueueMetrics, StartFailure, Stoppage, Suspension, is_suspended
@@ -85,6 +86,8 @@ class PoolFacts:
     useless: Sequence[str] = ()
     """Why more workers would not help, by its newest decision."""
     day_budget: DayBudget | None = None
+    day_attained: DayAttained | None = None
+    """Its jobs of today and yesterday; ``None``: none has started today, as far as is counted."""
     reported_age_s: float | None = None
     """How old the counts of its workers are; ``None``: no reachable host runs or could run one."""
     crashing_on: Sequence[str] = ()
@@ -201,6 +204,11 @@ class PoolFacts:
         """Whether nothing is left of the budget of its day."""
         spent = self.day_budget
         return spent is not None and spent.paid_worker_s >= spent.budget_worker_s
+
+    @property
+    def has_spent_error_budget(self) -> bool:
+        """Whether more of today's jobs were late than its objective allows."""
+        return self.day_attained is not None and self.day_attained.is_spent(self.profile.objective.percentile)
 
     @property
     def is_lately_late(self) -> bool:

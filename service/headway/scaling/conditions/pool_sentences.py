@@ -1,5 +1,6 @@
 """What is said of a pool of which a condition is true: sentences without their full stop, with names and figures."""
 
+import math
 from collections.abc import Iterator
 
 from headway.scaling.conditions.host_table import ago, away, listed
@@ -88,6 +89,17 @@ def stale(pool: PoolFacts) -> Iterator[str]:
     if not pool.has_fresh_measures:
         since = "yet" if pool.measured_age_s is None else f"since {ago(pool.measured_age_s)}"
         yield f"pickup times and rates have not been measured {since}"
+
+
+def error_budget_spent(pool: PoolFacts) -> Iterator[str]:
+    """How many of today's jobs were late, and how many may be."""
+    day = pool.day_attained
+    if day is None:
+        return
+    late = f"{day.today.late_jobs} of {counted(day.today.jobs, 'job')} have started late since 00:00 UTC"
+    allowed = counted(math.floor(day.allowed_jobs(pool.profile.objective.percentile)), "late job")
+    yesterday = ", by yesterday's number of jobs" if day.before.jobs > day.today.jobs else ""
+    yield f"{late}, and its objective allows {allowed} a day{yesterday}: the error budget of the day is spent"
 
 
 def unstarted(pool: PoolFacts) -> Iterator[str]:

@@ -13,6 +13,8 @@ from headway.scaling.conditions.noticed_workers import (
     unable_sentence,
 )
 
+ERROR_BUDGET_SPENT = "error_budget_spent"
+"""The rule of the incident of which a pool has one a day at most."""
 PAGE, TICKET, NOTE = Severity
 _POOL, _NAME = "pool {{ $labels.pool }}", "{{ $labels.pool }}"
 _DARK = "without fresh data"
@@ -373,5 +375,22 @@ OF_POOLS: Sequence[Condition] = (
         ),
         is_true=lambda pool: pool.has_spent_budget,
         says=lambda _: ["it has spent its budget of the day"],
+    ),
+    _ticket_has(
+        name="error_budget_spent",
+        what="spent the day's error budget: more jobs have started late since 00:00 UTC than its objective allows",
+        cure="`headway get slo --pool POOL` shows the days, and `headway explain POOL` what limits its workers; if the "
+        "objective is stricter than needed, change it. The incident ends with the day",
+        own_rule=ERROR_BUDGET_SPENT,
+        confirmed_after_s=0.0,
+        alert=Alert(
+            "HeadwayErrorBudgetSpent",
+            "headway_pool_day_late_jobs > headway_pool_day_late_jobs_allowed",
+            for_s=0,
+            summary=f"more jobs of {_POOL} have started late today than its objective allows a day: headway get slo",
+            is_composed=True,
+        ),
+        is_true=lambda pool: pool.has_spent_error_budget,
+        says=says.error_budget_spent,
     ),
 )

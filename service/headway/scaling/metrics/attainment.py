@@ -62,6 +62,31 @@ class Attained:
         return None if rate is None or not error_budget(percentile) else 1.0 - rate
 
 
+NO_JOBS = Attained(jobs=0, late_jobs=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayAttained:
+    """The jobs of a day of UTC that has not ended, and of the day before."""
+
+    from_s: float
+    """When the day began."""
+    today: Attained
+    before: Attained
+
+    def allowed_jobs(self, percentile: float) -> float:
+        """How many jobs may be late on a day with as many jobs as there are yet, or as there were the day before.
+
+        How many come later in the day is not known: by those of the first minutes alone, a single late job spends all.
+        One late job is allowed on any day.
+        """
+        return max(1.0, error_budget(percentile) * max(self.today.jobs, self.before.jobs))
+
+    def is_spent(self, percentile: float) -> bool:
+        """Whether more are late. An objective that allows no late job has no budget to spend."""
+        return bool(error_budget(percentile)) and self.today.late_jobs > self.allowed_jobs(percentile)
+
+
 def attained(sketches: Iterable[Mapping[int, int]], *, target_s: float) -> Attained:
     """The jobs that started, by sketches of how long they waited, and of these the ones that waited too long."""
     waits = merged(sketches)

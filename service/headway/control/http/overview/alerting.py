@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from headway.control.http.overview.overview_builder import OverviewBuilder
 from headway.control.http.schemas.responses import Overview, PoolOut
@@ -18,6 +19,7 @@ from headway.scaling.conditions.incident_rules import (
     changed,
     pending_since,
 )
+from headway.scaling.conditions.pool_table import ERROR_BUDGET_SPENT
 from headway.store.engine import Engine, transaction
 from headway.store.incidents import read_open, save_change
 from headway.store.notifications import ReceiversOf, nobody
@@ -88,7 +90,7 @@ def conditions_of(seen: Overview) -> Mapping[IncidentKey, IncidentCondition]:
     """What is wrong in an overview."""
     found: dict[IncidentKey, IncidentCondition] = {}
     for pool in seen.pools:
-        found.update(_of_pool(pool))
+        found.update(_of_pool(pool, at_s=seen.at_s))
     away = CONDITIONS["host_unreachable"]
     for host in seen.hosts:
         if not host.is_known:
@@ -104,7 +106,7 @@ def conditions_of(seen: Overview) -> Mapping[IncidentKey, IncidentCondition]:
     return found
 
 
-def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
+def _of_pool(pool: PoolOut, *, at_s: float) -> Mapping[IncidentKey, IncidentCondition]:
     """The incidents of a pool. Conditions that share a rule are one, as urgent as the first, which is the worst."""
     found: dict[IncidentKey, IncidentCondition] = {}
     causes = [(CONDITIONS[kind], cause) for kind, cause in zip(pool.kinds, pool.causes, strict=True)]
@@ -112,7 +114,9 @@ def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
     for condition, cause in causes:
         if not condition.own_rule or condition.severity is None:
             continue
-        key = IncidentKey(rule=condition.own_rule, pool=pool.pool)
+        # An incident of each day, which no quiet hour of that day ends.
+        day = _day(at_s) if condition.own_rule == ERROR_BUDGET_SPENT else ""
+        key = IncidentKey(rule=condition.own_rule, pool=pool.pool, kind=day)
         if key in found:
             found[key] = replace(found[key], summary=f"{found[key].summary}; {cause}")
             continue
@@ -130,13 +134,21 @@ def _of_pool(pool: PoolOut) -> Mapping[IncidentKey, IncidentCondition]:
 
 
 def _unknown(seen: Overview, going_on: Collection[IncidentKey]) -> frozenset[IncidentKey]:
-    """Of the incidents that go on, those that are read off queues of pools that are not read now, and those about jobs
-    of which nobody knows whether a worker has them.
+    """Of the incidents that go on, those that are read off queues of pools that are not read now, those about jobs of
+    which nobody knows whether a worker has them, and those of today's error budgets: what is spent stays spent.
     """
     unread = {pool.pool for pool in seen.pools if UNREAD.intersection(pool.kinds)}
+    pools = {pool.pool for pool in seen.pools}
     doubtful = {pool.pool for pool in seen.pools if pool.unheld_jobs is None}
     return frozenset(
         key
         for key in going_on
-        if (key.pool in unread and key.rule in MEASURED) or (key.pool in doubtful and key.rule == UNHELD)
+        if (key.pool in unread and key.rule in MEASURED)
+        or (key.pool in doubtful and key.rule == UNHELD)
+        or (key.rule == ERROR_BUDGET_SPENT and key.pool in pools and key.kind == _day(seen.at_s))
     )
+
+
+def _day(at_s: float) -> str:
+    """The day of UTC, as ``2026-11-27``."""
+    return datetime.fromtimestamp(at_s, tz=UTC).date().isoformat()

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from headway.control.database_timeout import DatabaseTimeout
+from headway.control.http.overview.day_attainment import DayAttainment
 from headway.control.http.overview.health_reasons import health_of, with_reasons
 from headway.control.http.overview.pool_places import Places
 from headway.control.http.overview.pool_summary import PoolRows, facts_of, pool_now
@@ -36,6 +37,7 @@ from headway.scaling.conditions.noticed_workers import OVERDUE_LEAST_S, NoticedW
 from headway.scaling.conditions.pool_facts import WorkerCounts
 from headway.scaling.fields import taken_from
 from headway.scaling.measure import BucketRow
+from headway.scaling.metrics.attainment import DayAttained
 from headway.scaling.metrics.flush_detection import RecentWorkers
 from headway.scaling.metrics.newest_sample import listed_workers
 from headway.scaling.model import Mode, QueueSample, WorkerState
@@ -100,6 +102,8 @@ class OverviewRows(QueueRows):
     """Those of the last minutes, the newest first."""
     poison: Sequence[PoisonRow] = ()
     """Jobs whose workers died with them again and again, the newest death first."""
+    day_attained: Mapping[str, DayAttained] = field(default_factory=dict)
+    """Of pools of which a job has started today."""
 
     @cached_property
     def cuts_of(self) -> Mapping[str, Sequence[CutRow]]:
@@ -125,6 +129,7 @@ class OverviewRows(QueueRows):
             noticed=self.noticed.get(pool, ()),
             service_p99_s=self.service_p99_s.get(pool),
             unheld=unheld,
+            day_attained=self.day_attained.get(pool),
             have_workers_run=have_workers_run,
         )
 
@@ -186,6 +191,7 @@ class OverviewBuilder:
         self._recent, self._filling = BucketCache(), BucketBackfill()
         self._recent_workers = RecentWorkers()
         self._unheld = UnheldCounter()
+        self._days = DayAttainment()
         # Of two reads at once the one that ends later may bring older rows than the other.
         self._turn = asyncio.Lock()
         self._ailing: tuple[Cause, ...] = ()
@@ -283,9 +289,11 @@ class OverviewBuilder:
         async with self._snapshot() as conn:
             health, hosts = await read_health(conn), await read_hosts(conn)
             noticed = noticed_workers([row.host for row in hosts])
+            queues = await self._read_queues(conn, health.pipelines, now_s=now_s, in_pools=in_pools)
+            pools = frozenset(each.profile.pool for each in queues.profiles)
             return taken_from(
                 OverviewRows,
-                await self._read_queues(conn, health.pipelines, now_s=now_s, in_pools=in_pools),
+                queues,
                 targets=await read_targets(conn),
                 latest=await latest_decisions(conn),
                 decisions=await list_decisions(conn, limit=SHOWN_DECISIONS),
@@ -296,6 +304,7 @@ class OverviewBuilder:
                 health=self._health(health),
                 cuts=await list_cuts(conn, within_s=CUTS_SHOWN_S),
                 poison=await list_poison(conn),
+                day_attained=await self._days.of(conn, pools, now_s=now_s),
             )
 
     async def _read_queues(

@@ -16,6 +16,7 @@ from headway.scaling.conditions.pool_facts import PoolFacts, WorkerCounts
 from headway.scaling.decisions.bottlenecks import bottlenecks_of
 from headway.scaling.explanations.explanation import binding_label
 from headway.scaling.fields import taken_from
+from headway.scaling.metrics.attainment import DayAttained, error_budget
 from headway.scaling.model import Decision, Mode, NoteKind, QueueMetrics, is_suspended
 from headway.scaling.profile import Profile
 from headway.scaling.reading.pooled_queue import pooled
@@ -49,6 +50,8 @@ class PoolRows:
     """What 99 % of its jobs take at most; ``None``: not known."""
     unheld: Unheld
     """Its jobs that no worker has."""
+    day_attained: DayAttained | None
+    """Its jobs of today and yesterday; ``None``: none has started today, as far as is counted."""
     have_workers_run: bool
     """Whether workers of it have run in the last minutes, or may have: they drop expired jobs."""
 
@@ -93,6 +96,10 @@ def pool_now(pool: PoolRows, facts: PoolFacts, strategies: Mapping[str, Strategy
         unable_workers=len(facts.unable),
         unable=texts.get("unable_workers"),
         failures=FailuresOut.of(facts.failures, profile.failure_limit, facts.metrics),
+        day_late_jobs=None if pool.day_attained is None else pool.day_attained.today.late_jobs,
+        day_late_jobs_allowed=None
+        if pool.day_attained is None or not error_budget(profile.objective.percentile)
+        else pool.day_attained.allowed_jobs(profile.objective.percentile),
         decided_at_s=latest.decided_at.timestamp() if latest else None,
         binding=decision.binding if decision else None,
         binding_label=binding_label(decision, strategies) if decision else None,

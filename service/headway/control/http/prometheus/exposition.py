@@ -201,6 +201,12 @@ OF_POOLS: Figures[PoolOut] = (
         "Workers that drain for more than three times as long as 99 % of the jobs take.",
         lambda pool: pool.overdue_workers,
     ),
+    ("day_late_jobs", "Jobs that have started late since 00:00 UTC.", lambda pool: pool.day_late_jobs),
+    (
+        "day_late_jobs_allowed",
+        "How many may, on a day with as many jobs as there are yet or were yesterday.",
+        lambda pool: pool.day_late_jobs_allowed,
+    ),
     ("unheld_jobs", "Jobs that are taken and that no worker has.", lambda pool: pool.unheld_jobs),
     ("unable_workers", "Workers that are there and take no jobs.", lambda pool: pool.unable_workers),
     ("cut_jobs", "Jobs that ends of workers have cut in the last 15 minutes.", lambda pool: pool.cut_jobs),

@@ -537,6 +537,11 @@ class PoolOut(Given):
     """Which worker has been draining for more than three times as long as 99 % of the jobs take; null: none."""
     overdue_workers: int
     """How many workers have."""
+    day_late_jobs: int | None
+    """Jobs that have started later than their objective allows since 00:00 UTC; null: none has started, as counted."""
+    day_late_jobs_allowed: float | None
+    """How many its objective allows on a day with as many jobs as there are yet, or as there were yesterday; null: the
+    same, or an objective that allows none."""
     decided_at_s: float | None
     binding: str | None
     """The demand or limit that gave the target its last word."""

@@ -64,7 +64,7 @@ class AlertOut(Given):
     pool: str | None
     host: str | None
     kind: str | None
-    """Of the rule `degraded`: the kind of reason, as health names it."""
+    """Of the rule `degraded`: the kind of reason, as health names it. Of `error_budget_spent`: the day of UTC."""
     since_s: float
     """Unix seconds: since when it is so."""
     until_s: float | None
