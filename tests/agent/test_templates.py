@@ -1,11 +1,12 @@
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from headway.agent.config.host_file import DURATION_MAX_S, HOST_CORES_MAX, HostFile, load
 from headway.agent.config.host_file_values import EXPECTED_MEMORY, memory_bytes, signal_number
-from headway.agent.config.templates import Log, Recycle, Reporter
+from headway.agent.config.templates import Log, Recycle, Reporter, Template
 from headway.control.agents.report_validation import check_report
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.model import HostCapacity
@@ -173,6 +174,34 @@ def test_numbers_that_the_control_plane_would_refuse_are_reported_here(tmp_path:
         "template 'mail': resources.cpu_cores=2000000 must lie in 0..1000000",
         f"template 'mail': resources.memory_bytes='1025 TB': {EXPECTED_MEMORY}",
     ]
+
+
+def test_a_template_has_a_file_of_variables_and_a_umask_which_count_in_its_hash_where_they_are_given(
+    tmp_path: Path,
+) -> None:
+    text = '[templates.a]\nargv = ["sh"]\n'
+    plain = written(tmp_path, text).templates["a"]
+    given = written(tmp_path, text + 'environment_file = "secrets/a.env"\numask = "0027"\n').templates["a"]
+    assert (plain.environment_file, plain.umask) == (None, None)
+    assert (given.environment_file, given.umask) == (str(tmp_path / "secrets" / "a.env"), 0o027)  # read at a start
+    hashes = {plain.content_hash, given.content_hash, replace(given, umask=0).content_hash}
+    hashes |= {replace(given, umask=None).content_hash, replace(given, environment_file=None).content_hash}
+    assert len(hashes) == 5
+    whole = written(tmp_path, text + 'environment_file = "/etc/a.env"\numask = "077"\n').templates["a"]
+    assert (whole.environment_file, whole.umask) == ("/etc/a.env", 0o077)
+
+
+@pytest.mark.parametrize("value", ["22", "0o27", '"0o27"', '"27"', '"0028"', '"1777"', '"-027"', "true", '""'])
+def test_a_umask_is_octal_text(tmp_path: Path, value: str) -> None:
+    (reported,) = breaches(tmp_path, f"[templates.a]\nargv = ['sh']\numask = {value}\n")
+    assert reported.startswith("template 'a': umask=")
+    assert reported.endswith(": expected three octal digits in quotes, as in '0027'")
+
+
+def test_a_hash_is_the_one_of_earlier_versions_where_nothing_new_is_given() -> None:
+    """Else an agent of this version would replace every worker that it takes over."""
+    old = Template(name="a", argv=("sh", "-c", "x"), working_directory="/", environment={"A": "b"})
+    assert old.content_hash == "7784ed5be6485608320e929ec6c2ff6b86bac76aa4b40d14028cd95791287316"
 
 
 def test_only_root_can_run_workers_as_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,6 +121,31 @@ def test_check_shows_who_workers_run_as_and_when_they_are_replaced(capsys: pytes
         assert said in printed
 
 
+def test_check_names_a_file_of_variables_and_what_keeps_its_workers_from_starting_but_nothing_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    template = '[templates.{0}]\nargv = ["sh", "$(HEADWAY_WORKER_NUM)"]\nenvironment_file = "{0}.env"\numask = "077"\n'
+    Path("host.toml").write_text(template.format("mail") + template.format("news"))
+    for name in ("mail.env", "news.env"):
+        Path(name).write_text("MY_NAME=s3cret\n")
+        Path(name).chmod(0o600)
+    assert main(["agent", "check", "--offline"]) == 0
+    printed = capsys.readouterr().out
+    assert f"    variables        of {tmp_path}/mail.env, too, which is read at each start\n" in printed
+    assert "    umask            0077\n" in printed
+    assert "warning            template mail: $(HEADWAY_WORKER_NUM) stays as it is: the agent replaces " in printed
+    Path("mail.env").chmod(0o644)
+    Path("news.env").write_text("MY_NAME=s3cret\ns3cret\n")
+    assert main(["agent", "check", "--offline"]) == 0  # the unit checks before each start: other templates can run
+    warned = capsys.readouterr()
+    begins = "warning            template"
+    assert f"{begins} 'mail': environment_file {tmp_path}/mail.env is open to others (mode 0644)" in warned.out
+    assert f"{begins} 'news': environment_file {tmp_path}/news.env line 2 is not NAME=value" in warned.out
+    for each in (printed, warned.out, warned.err):
+        assert "s3cret" not in each
+        assert "MY_NAME" not in each
+
+
 @pytest.mark.parametrize(
     ("host_file", "flags", "said"),
     [

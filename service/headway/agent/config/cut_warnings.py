@@ -1,4 +1,4 @@
-"""What of a template cuts jobs, hides its workers, sends jobs twice, or never runs some.
+"""What of a template cuts jobs, hides its workers, sends jobs twice, never runs some, or names what is not there.
 
 By deadlines, by the bounds of the libraries, and by how workers stop.
 """
@@ -7,9 +7,10 @@ import signal
 from collections.abc import Iterable, Iterator, Mapping
 
 from headway.agent.config.commands.ending_options import idle_end_options
+from headway.agent.config.commands.references import reference_to, unknown_references
 from headway.agent.config.commands.worker_commands import understood
 from headway.agent.config.own_limits import own_limits
-from headway.agent.config.templates import Template
+from headway.agent.config.templates import REFERENCES, Template
 from headway.agent.config.worker_programs import celery_words
 from headway.agent.config.wrappers import wrapper_of
 
@@ -30,6 +31,10 @@ def cut_warnings(templates: Iterable[Template], *, inherited: Mapping[str, str] 
             "make it longer, or leave it out"
             for each in own
             if deadline_s is not None and deadline_s < each.after_s
+        ]
+        sentences += [
+            f"{each} stays as it is: the agent replaces {' and '.join(map(reference_to, sorted(REFERENCES)))}"
+            for each in unknown_references(template.texts, REFERENCES)
         ]
         found += [f"template {template.name}: {each}" for each in sentences]
     return found

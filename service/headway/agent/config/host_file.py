@@ -48,6 +48,7 @@ class TemplateTable:
     working_directory: Text = "."
     slots: Annotated[int, Range(1, 10_000)] = 1
     environment: values.Variables = field(default_factory=dict)
+    environment_file: Text | None = None
     ready_after_s: Annotated[float, Range(0, NUMBER_MAX)] = templates.TEMPLATE_READY_AFTER_S
     ready_pattern: values.Pattern | None = None
     ready_timeout_s: Annotated[float, Range(0, NUMBER_MAX)] = templates.READY_TIMEOUT_S
@@ -56,6 +57,7 @@ class TemplateTable:
     force_signal: values.SignalNumber = signal.SIGKILL
     niceness: Annotated[int, Range(0, 19)] = 0
     user: Text | None = None
+    umask: values.Umask | None = None
     labels: values.Labels = field(default_factory=dict)
     isolation_drain_after_s: Annotated[float, Range(0, DURATION_MAX_S, "low")] | None = None
     reporter: Reporter | None = None
@@ -153,6 +155,7 @@ def _template(name: str, given: Mapping[str, Any], *, folder: Path, gpus: int, r
         table.resources,
         name=name,
         working_directory=str(folder / table.working_directory),
+        environment_file=None if table.environment_file is None else str(folder / table.environment_file),
         ready=Ready(after_s=table.ready_after_s, pattern=table.ready_pattern, timeout_s=table.ready_timeout_s),
         stop=taken_from(Stop, table),
         recycle=replace(table.recycle, memory_bytes=table.recycle.memory_bytes or None),

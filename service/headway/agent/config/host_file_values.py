@@ -53,6 +53,12 @@ def _pattern(value: Any) -> str:
     return str(value)
 
 
+def _umask(value: Any) -> int:
+    if not isinstance(value, str) or not re.fullmatch(r"0?[0-7]{3}", value):
+        raise TypeError("expected three octal digits in quotes, as in '0027'")
+    return int(value, 8)
+
+
 def _texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(map(is_text, value)):
         raise TypeError("expected a list of texts, as in ['rq', 'worker']")
@@ -109,6 +115,7 @@ Size = Annotated[
     ),
 ]
 SignalNumber = Annotated[int, Form(read=signal_number, schema={"type": "string", "pattern": "^[A-Za-z0-9+-]+$"})]
+Umask = Annotated[int, Form(read=_umask, schema={"type": "string", "pattern": "^0?[0-7]{3}$"})]
 Pattern = Annotated[str, Form(read=_pattern, schema={"type": "string", "minLength": 1})]
 Texts = Annotated[tuple[str, ...], Form(read=_texts, schema=TEXTS_SCHEMA)]
 Program = Annotated[

@@ -13,8 +13,9 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from headway.agent.config.commands.queue_orders import queue_order_of
+from headway.agent.config.commands.references import reference_to
 from headway.agent.config.commands.worker_commands import leaves_due_jobs
-from headway.agent.config.host_file_values import BYTES_MAX, NUMBER_MAX, Pattern, Size
+from headway.agent.config.host_file_values import BYTES_MAX, NUMBER_MAX, Pattern, Size, Umask
 from headway.agent.config.own_limits import own_limits
 from headway.agent.system.users import account
 from headway.local.procfs import SIGNALS_MAX
@@ -32,14 +33,17 @@ LOG_FILES = 1
 LOG_FILES_MAX = 100
 
 WORKER_ID = "HEADWAY_WORKER_ID"
-WORKER_ID_IN_ARGV = f"$({WORKER_ID})"  # as Kubernetes writes a variable in a container's arguments
+WORKER_NUMBER = "HEADWAY_WORKER_NUMBER"
+REFERENCES = frozenset({WORKER_ID, WORKER_NUMBER})
+"""The names whose values a template may refer to."""
+WORKER_ID_IN_ARGV = reference_to(WORKER_ID)
 POOL = "HEADWAY_POOL"
 AGENT_ID = "HEADWAY_AGENT_ID"
 STARTED_AS = "HEADWAY_STARTED_AS"
 GPUS = "HEADWAY_GPUS"
 VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
 REPORTER_PIPE = "HEADWAY_REPORTER_PIPE"
-MARKS = frozenset({WORKER_ID, POOL, AGENT_ID, STARTED_AS, GPUS, REPORTER_PIPE})
+MARKS = frozenset({WORKER_ID, WORKER_NUMBER, POOL, AGENT_ID, STARTED_AS, GPUS, REPORTER_PIPE})
 """What the agent itself puts into a worker's environment."""
 
 
@@ -97,8 +101,12 @@ class Template:
     """Added to ``argv`` for a burst worker, so that it ends by itself when its queues are empty."""
     slots: int = 1
     environment: Mapping[str, str]
+    environment_file: str | None = None
+    """The file of further variables, which is read at each start; those of ``environment`` take precedence."""
     user: str | None = None
     """Who it runs as; ``None``: who the agent runs as."""
+    umask: Umask | None = None
+    """``None``: the agent's."""
     ready: Ready = Ready()
     stop: Stop = Stop()
     recycle: Recycle = Recycle()
@@ -129,9 +137,25 @@ class Template:
             "niceness": self.niceness,
         }
         # What is added later counts where it is used: no worker is replaced because the agent became a newer one.
-        hashed |= {name: value for name, value in (("user", self.user), ("gpus", self.gpus)) if value}
+        later = {
+            "user": self.user,
+            "gpus": self.gpus,
+            "environment_file": self.environment_file,
+            "umask": None if self.umask is None else f"{self.umask:04o}",
+        }
+        hashed |= {name: value for name, value in later.items() if value}
         canonical = json.dumps(hashed, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Every text in which references are replaced at a start."""
+        return (*self.argv, *self.burst_arguments, *self.environment.values())
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether its workers are started by their numbers, as shards are: two with the same would do the same."""
+        return any(reference_to(WORKER_NUMBER) in text for text in self.texts)
 
     def reported(self) -> model.Template:
         """What the control plane may know of it."""

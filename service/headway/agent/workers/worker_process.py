@@ -13,7 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from headway.agent.config.templates import WORKER_ID, WORKER_ID_IN_ARGV, Template
+from headway.agent.config.commands.references import filled
+from headway.agent.config.environment_file import variables_of
+from headway.agent.config.templates import REFERENCES, Template
 from headway.agent.reporting.loading import Loading
 from headway.agent.system.users import account
 from headway.agent.workers.main_process import unreached
@@ -139,15 +141,18 @@ def spawn(
 
     Raises:
         NoOutput: ``log`` cannot open it.
+        UnusableEnvironmentFile: its file of variables cannot be used.
         Unavailable: it cannot be started.
     """
+    values = {name: value for name, value in marks.items() if name in REFERENCES}
     words = [*template.argv, *(template.burst_arguments if is_burst else ())]
     words = list(loading.argv(words)) if loading else words
-    argv = [word.replace(WORKER_ID_IN_ARGV, marks[WORKER_ID]) for word in words]
+    argv = [filled(word, values) for word in words]
+    own = variables_of(template) | {name: filled(value, values) for name, value in template.environment.items()}
     inherited = {name: value for name, value in environment.items() if not name.startswith(OWN_VARIABLES)}
     try:
         login, who = _login(template.user)
-        variables = {**inherited, **login, **template.environment, **marks}
+        variables = {**inherited, **login, **own, **marks}
         with closing(_output(log)) as output:
             # No preexec_fn: slow, and unsafe beside threads. No death signal: it would come when a thread of ours ends.
             child = subprocess.Popen(
@@ -158,6 +163,7 @@ def spawn(
                 cwd=template.working_directory,
                 env=loading.environment(variables) if loading else variables,
                 start_new_session=True,
+                umask=-1 if template.umask is None else template.umask,
                 **who,
             )
     except (OSError, ValueError) as error:

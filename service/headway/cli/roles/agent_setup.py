@@ -13,6 +13,7 @@ import grpc
 
 from headway.agent.config.celery_command import INCLUDE, is_celery_inside, worker_word
 from headway.agent.config.cut_warnings import cut_warnings
+from headway.agent.config.environment_file import UnusableEnvironmentFile, variables_of
 from headway.agent.config.folder_permissions import movers
 from headway.agent.config.host_file import HostFile, load
 from headway.agent.config.library_presets import STARTERS, host_text
@@ -91,11 +92,18 @@ def check(settings: AgentSettings, *, is_offline: bool) -> int:
 
 
 def _template_warnings(host_file: HostFile) -> Iterator[str]:
-    """What cuts jobs, and which slots are not those of the command line."""
+    """What cuts jobs, which slots are not those of the command line, and which files of variables cannot be used.
+
+    The last are no mistakes of ``host.toml``: the agent starts, and the workers of other templates do.
+    """
     yield from cut_warnings(host_file.templates.values(), inherited=os.environ)
     for template in host_file.templates.values():
         if doubt := slots_doubt(template, cores=os.cpu_count() or 1):
             yield f"template {template.name}: {doubt}"
+        try:
+            variables_of(template)
+        except UnusableEnvironmentFile as error:
+            yield f"{error}: until then none of its workers starts"
 
 
 def warnings(settings: AgentSettings, host_file: HostFile) -> list[str]:
@@ -156,6 +164,10 @@ _PASSED_ON = f"it needs {PYTHONPATH} and {REPORTER_PIPE} of the agent, which sud
 def _maintenance_lines(template: Template) -> Iterable[str]:
     """Who it runs as, and what is said beyond the defaults of when it goes."""
     yield f"    runs as          {template.user or 'the user of the agent'}"
+    if template.environment_file is not None:
+        yield f"    variables        of {template.environment_file}, too, which is read at each start"
+    if template.umask is not None:
+        yield f"    umask            {template.umask:04o}"
     recycle = template.recycle
     limits = (
         f"{recycle.after_s:g} s" if recycle.after_s is not None else None,

@@ -1,4 +1,4 @@
-"""Why workers fail to start: codes of a fixed list. What the workers printed stays on their host."""
+"""Why workers fail to start: codes of a fixed list. What the workers printed, and their files, stay on their host."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 
 class StartFailure(StrEnum):
-    """What kept a worker from its start, by what it printed."""
+    """What kept a worker from its start, by what it printed, or by what the agent found before it started."""
 
     MAXCLIENTS = "maxclients"
     """The broker accepts no more connections."""
@@ -30,6 +30,12 @@ class StartFailure(StrEnum):
     """The host has no memory for the worker."""
     DISK_FULL = "disk_full"
     """A disk that the worker writes to is full."""
+    ENVIRONMENT_FILE_MISSING = "environment_file_missing"
+    """The agent cannot read the template's ``environment_file``."""
+    ENVIRONMENT_FILE_UNSAFE = "environment_file_unsafe"
+    """Others than root and the agent's user can read or replace the template's ``environment_file``."""
+    ENVIRONMENT_FILE_INVALID = "environment_file_invalid"
+    """The template's ``environment_file`` has a line that is no variable, or could be read in two ways."""
 
     @property
     def text(self) -> str:
@@ -61,5 +67,16 @@ _TEXTS: Mapping[StartFailure, str] = MappingProxyType(
         ),
         StartFailure.HOST_MEMORY: "the host has no memory left for a worker",
         StartFailure.DISK_FULL: "a disk that the worker writes to is full",
+        StartFailure.ENVIRONMENT_FILE_MISSING: (
+            "the agent cannot read the template's environment_file: create it on the host, or correct its path in "
+            "host.toml"
+        ),
+        StartFailure.ENVIRONMENT_FILE_UNSAFE: (
+            "others could read or replace the template's environment_file: it must be a regular file of root or of "
+            "the agent's user, with mode 0600"
+        ),
+        StartFailure.ENVIRONMENT_FILE_INVALID: (
+            "the template's environment_file has a mistake: `headway agent check` on the host names the line"
+        ),
     }
 )

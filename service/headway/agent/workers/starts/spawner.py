@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from headway.agent.config.environment_file import UnusableEnvironmentFile
 from headway.agent.config.templates import Template
 from headway.agent.reporting.reporters import Reporters
 from headway.agent.workers import lifecycle, worker_process, worker_record
@@ -74,6 +75,8 @@ class Spawner:
         except Unavailable as error:
             self.reporters.end(record.worker_id)
             worker.become(lifecycle.held_back(now_s=now_s, is_burst=record.life.is_burst))
+            cause = error.cause if isinstance(error, UnusableEnvironmentFile) else None
+            self.gate.failures.note_refusal(record, cause, now_s=now_s)
             self.gate.note_failure(record.kind, str(error), started_at_s=record.life.started_at_s, now_s=now_s)
             return
         worker.runs_as(process, self.output)

@@ -1,4 +1,4 @@
-"""Known causes of failed starts, read off what workers printed. Only the code of a cause leaves the host.
+"""Known causes of failed starts, read off what workers printed, or seen by the agent itself. Only codes leave the host.
 
 A cause stands until a worker of its kind has run for a while, the worker that printed it is ready, or none of its kind
 starts for a minute. While it stands, one worker of the kind is tried at a
@@ -58,7 +58,11 @@ def start_failure_in(printed: str) -> StartFailure | None:
     return cause if at >= 0 else None
 
 
-RETRIED = frozenset(StartFailure) - {StartFailure.MODULE_MISSING, StartFailure.HOST_MEMORY, StartFailure.DISK_FULL}
+RETRIED = frozenset(cause for _, cause in WORDS) - {
+    StartFailure.MODULE_MISSING,
+    StartFailure.HOST_MEMORY,
+    StartFailure.DISK_FULL,
+}
 """The causes at which a start may go on, and retry. Of others it ends; else what was missing was optional."""
 
 
@@ -94,6 +98,13 @@ class StartFailures:
             self._noted[record.kind] = _Noted(cause=cause, at_s=now_s, worker_id=record.worker_id, wanted_at_s=now_s)
         elif has_ended:
             self.forget(record.kind)
+
+    def note_refusal(self, record: Record, cause: StartFailure | None, *, now_s: float) -> None:
+        """Take note of a start without a process: by this cause, or by none of the list, which ends the one before."""
+        if cause is None:
+            self.forget(record.kind)
+        else:
+            self._noted[record.kind] = _Noted(cause=cause, at_s=now_s, worker_id=record.worker_id, wanted_at_s=now_s)
 
     def note_ready(self, record: Record) -> None:
         """Take note of a start that has come to its end in spite of what it had printed."""
