@@ -17,7 +17,7 @@ from headway.agent.model import NOT_KNOWN, Activity
 from headway.agent.reporting.reporters import Reporters
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.system import gpus
-from headway.agent.workers import worker_process
+from headway.agent.workers import worker_numbers, worker_process
 from headway.agent.workers.crash_backoff import Backoff
 from headway.agent.workers.ends.cut_watch import CutWatch
 from headway.agent.workers.ends.done_jobs import DoneJobs
@@ -138,6 +138,14 @@ class WorkerManager:
         taken += [each.gpus for each in self.unrecorded.found]
         return gpus.free(self._host_file.gpus, taken)
 
+    def free_number(self, template: str) -> int | None:
+        """The lowest number that no worker of the template has, nor what one has left, nor what may be one.
+
+        ``None`` while something runs of which nobody knows the number.
+        """
+        alive = (record for record in self._table.records() if record.life.is_alive)
+        return worker_numbers.lowest_free(template, (*alive, *self.remains.left), self.unrecorded.found)
+
     def printing(self) -> frozenset[str]:
         """The ids of all that may still print."""
         running = frozenset(record.worker_id for record in self.running())
@@ -225,8 +233,8 @@ class WorkerManager:
                     to_stop.append(held)
             else:
                 template = self._host_file.templates.get(action.template)
-                own_gpus = self.free_gpus()
-                fresh.append(self._spawner.place(action, template, own_gpus=own_gpus, now_s=now_s))
+                own_gpus, number = self.free_gpus(), self.free_number(action.template)
+                fresh.append(self._spawner.place(action, template, own_gpus=own_gpus, number=number, now_s=now_s))
         self._request_stops(to_stop)
         to_spawn = [held for held in fresh if held.record.life.is_alive]
         if to_spawn:

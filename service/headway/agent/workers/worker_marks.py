@@ -11,8 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 from headway.agent.config.host_file_values import is_name
-from headway.agent.config.templates import AGENT_ID, GPUS, POOL, STARTED_AS, VISIBLE_GPUS, WORKER_ID
+from headway.agent.config.templates import AGENT_ID, GPUS, POOL, STARTED_AS, VISIBLE_GPUS, WORKER_ID, WORKER_NUMBER
 from headway.agent.system import gpus
+from headway.agent.workers import worker_numbers
 from headway.agent.workers.worker_logs import WorkerLogs
 from headway.agent.workers.worker_record import Record, Unrecorded, is_worker_id
 from headway.local import procfs
@@ -29,6 +30,8 @@ def marks_of(record: Record, *, agent_id: str) -> dict[str, str]:
         AGENT_ID: agent_id,
         STARTED_AS: json.dumps(started_as, separators=(",", ":")),
     }
+    if record.number is not None:
+        marks[WORKER_NUMBER] = str(record.number)
     if record.gpus:
         marks[GPUS] = marks[VISIBLE_GPUS] = gpus.text(record.gpus)
     return marks
@@ -94,6 +97,8 @@ def _mark(worker_id: str, main: procfs.Stat, environment: Mapping[str, str]) -> 
         template=str(template) if _is_plain(template) else "",
         is_burst=started_as.get("is_burst") is True,
         gpus=gpus.numbers(environment.get(GPUS, "")),
+        number=worker_numbers.number_in(environment.get(WORKER_NUMBER, "")),
+        may_have_any_number=not environment,
     )
 
 

@@ -67,6 +67,8 @@ class Record:
     """The numbers of those that it has to itself."""
     uid: Whole | None = None
     """Who it was started as, or is about to be; ``None`` in records of earlier versions."""
+    number: Whole | None = None
+    """Its number among the workers of its template; ``None``: an earlier version started it, without one."""
     mains: tuple[MainProcess, ...] = ()
     """The main processes of its library when they were last searched for: what to ask where a wrapper leaves one."""
 
@@ -98,6 +100,8 @@ class OrphanRecord:
     template: str = ""
     gpus: tuple[Whole, ...] = ()
     """The numbers of those that its worker had to itself."""
+    number: Whole | None = None
+    """Its worker's."""
     is_burst: bool = False
     stop_signal: Annotated[int, Range(1, procfs.SIGNALS_MAX)] = signal.SIGTERM
     must_be_asked: bool = False
@@ -108,8 +112,10 @@ class OrphanRecord:
     """Its worker ended well as soon as it was started: it goes to the background, as each further one would."""
 
 
-def placed(start: Start, template: Template | None, *, life: Life, own_gpus: Sequence[int]) -> Record:
-    """A new worker of ``template``, with as many as it needs of the GPUs that no other has."""
+def placed(
+    start: Start, template: Template | None, *, life: Life, own_gpus: Sequence[int], number: int | None = None
+) -> Record:
+    """A new worker of ``template``, with as many as it needs of the GPUs that no other has, and its number."""
     return Record(
         worker_id=uuid4().hex,
         pool=start.pool,
@@ -121,6 +127,7 @@ def placed(start: Start, template: Template | None, *, life: Life, own_gpus: Seq
         life=life,
         gpus=tuple(own_gpus[: template.gpus]) if template else (),
         uid=uid_of(template) if template else None,
+        number=number,
     )
 
 
@@ -139,6 +146,9 @@ class Unrecorded:
     template: str = ""
     is_burst: bool = False
     gpus: tuple[Whole, ...] = ()
+    number: Whole | None = None
+    may_have_any_number: bool = False
+    """Its environment cannot be read, so that nobody knows its number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

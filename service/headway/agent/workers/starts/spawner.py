@@ -42,19 +42,28 @@ class Spawner:
     starts: StartLog
     done_jobs: DoneJobs
 
-    def place(self, start: Start, template: Template | None, *, own_gpus: Sequence[int], now_s: float) -> ManagedWorker:
+    def place(
+        self,
+        start: Start,
+        template: Template | None,
+        *,
+        own_gpus: Sequence[int],
+        number: int | None,
+        now_s: float,
+    ) -> ManagedWorker:
         """A place for one worker, in which it either is to be spawned or backs off.
 
-        ``template`` is ``None`` if the host has none of that name; ``own_gpus`` are those that no worker has.
+        ``template`` is ``None`` if the host has none of that name; ``own_gpus`` are those that no worker has, and
+        ``number`` is the lowest that none of the template has, ``None`` if that is not known.
         """
         kind = (start.pool, start.template)
-        if template is None and not self.gate.backoff.holds(kind, now_s=now_s):
-            why = f"host.toml has no template {start.template!r}"
+        why = _why_not(start, template, number)
+        if why is not None and not self.gate.backoff.holds(kind, now_s=now_s):
             self.gate.note_failure(kind, why, started_at_s=now_s, now_s=now_s)
         is_admitted = self.gate.admit(kind, now_s=now_s)
-        begin = lifecycle.spawned if is_admitted and template is not None else lifecycle.held_back
+        begin = lifecycle.spawned if is_admitted and why is None else lifecycle.held_back
         life = begin(now_s=now_s, is_burst=start.is_burst)
-        return self.table.add(worker_record.placed(start, template, life=life, own_gpus=own_gpus))
+        return self.table.add(worker_record.placed(start, template, life=life, own_gpus=own_gpus, number=number))
 
     def spawn(self, worker: ManagedWorker, template: Template, *, now_s: float) -> None:
         """Start the process of a worker whose place is written down; if it cannot be started, it backs off.
@@ -102,3 +111,12 @@ class Spawner:
             is_burst=record.life.is_burst,
             loading=self.reporters.prepare(record.worker_id, record.pool, template, uid=record.uid),
         )
+
+
+def _why_not(start: Start, template: Template | None, number: int | None) -> str | None:
+    """Why none of the template can be started now; ``None``: one can."""
+    if template is None:
+        return f"host.toml has no template {start.template!r}"
+    if number is None and template.is_numbered:
+        return "a process of this template runs whose number is not known: see the workers that are unknown, and end it"
+    return None
