@@ -32,7 +32,8 @@ TEXTS = {
     "KillOrder.worker_id": "compared with the ids of the host's own workers; one that is none of these ends nothing",
     "KillOrder.requested_by": "printed in the log",
     "PoolQueues.pool": "compared with the pool of a worker",
-    "PoolQueues.queues": "compared with the queues of jobs that workers report, and sent back with their events",
+    "PoolQueues.queues": "compared with the queues of jobs that workers report, and sent with their events; one that "
+    "queues_allowed of the host's own template matches is a word of a command line, where that has a place for it",
 }
 
 HOST_FILE = """

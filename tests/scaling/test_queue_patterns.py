@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.scaling.pattern_resolution import MATCHED_QUEUES_MAX, OwnedQueue, WrittenQueues, resolve
+from headway.scaling.profile_keys.pattern_resolution import MATCHED_QUEUES_MAX, OwnedQueue, WrittenQueues, resolve
 from headway.scaling.profile_keys.queue_patterns import (
     PATTERNS_MAX,
     conflicts,

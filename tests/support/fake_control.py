@@ -51,6 +51,7 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer, telemetry_pb2_grpc.Teleme
         revision: int | None = None,
         hints: Any = (),
         kills: Any = (),
+        pools: Any = (),
     ) -> None:
         """Give the host these rows under the next revision, or the one given."""
         with self._changed:
@@ -61,6 +62,7 @@ class FakeControl(agent_pb2_grpc.AgentServiceServicer, telemetry_pb2_grpc.Teleme
                 assignments=rows,
                 hints=hints,
                 kills=kills,
+                pools=pools,
             )
             self._changed.notify_all()
 

@@ -1,8 +1,8 @@
 """What the control plane assigned to this host, and what counts as newer."""
 
 import logging
-from collections.abc import Container, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from headway.scaling.model import Assignment
 from headway.scaling.profile import NAME_LENGTH_MAX
@@ -20,6 +20,8 @@ class DesiredState:
     """0: no assignment was ever received."""
     assignments: tuple[Assignment, ...] | None = None
     """``None``: no assignment was ever received, so the agent starts and stops nothing."""
+    queues: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Pool -> its queues, as connection/queue and in the order of the profile."""
 
     def are_outdated_by(self, *, epoch: int, revision: int) -> bool:
         """Whether an answer of this cluster is newer. An older one, of a leader that was replaced, changes nothing."""

@@ -252,7 +252,8 @@ class Agent:
                 free_gpus=len(fleet.free_gpus()),
                 now_s=now_s,
             ),
-            worn=self._recycling.worn(seen, host_file.templates, now_s=now_s),
+            worn=self._recycling.worn(seen, host_file.templates, now_s=now_s)
+            | fleet.queue_lists.outdated(fleet.running(), host_file.templates),
             keeping_places=fleet.keeping_places(),
             spared=self._measures.inabilities.spared(now_s=now_s),
             awaited=fleet.reporters.awaited(),

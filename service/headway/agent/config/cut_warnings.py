@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterable, Iterator, Mapping
 
 from headway.agent.config.commands.ending_options import idle_end_options
+from headway.agent.config.commands.queue_arguments import QUEUES
 from headway.agent.config.commands.references import reference_to, unknown_references
 from headway.agent.config.commands.worker_commands import understood
 from headway.agent.config.own_limits import own_limits
@@ -23,6 +24,7 @@ def cut_warnings(templates: Iterable[Template], *, inherited: Mapping[str, str] 
     found = []
     for template in templates:
         own = own_limits(template.argv)
+        known = REFERENCES | {QUEUES} if template.fills_queues else REFERENCES
         sentences = [f"{each.sentence} ({each.option})" for each in own]
         sentences += stop_hazards(template, inherited=inherited)
         deadline_s = template.stop.drain_timeout_s
@@ -34,7 +36,7 @@ def cut_warnings(templates: Iterable[Template], *, inherited: Mapping[str, str] 
         ]
         sentences += [
             f"{each} stays as it is: the agent replaces {' and '.join(map(reference_to, sorted(REFERENCES)))}"
-            for each in unknown_references(template.texts, REFERENCES)
+            for each in unknown_references(template.texts, known)
         ]
         found += [f"template {template.name}: {each}" for each in sentences]
     return found

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from headway.agent.config import host_file_values as values
 from headway.agent.config import templates
 from headway.agent.config.celery_command import worker_word
+from headway.agent.config.commands.queue_arguments import queue_argument_breaches
 from headway.agent.config.host_file_values import NUMBER_MAX, TOML_NAME_CHARS_MAX, is_name
 from headway.agent.config.templates import MARKS, VISIBLE_GPUS, Log, Ready, Recycle, Reporter, Stop, Template
 from headway.agent.system.users import account
@@ -20,6 +21,7 @@ from headway.local.ownership import why_foreign
 from headway.scaling.fields import taken_from
 from headway.scaling.keys import Range, Text
 from headway.scaling.mapping import Reading
+from headway.scaling.profile_keys.queue_patterns import is_pattern
 
 HOST_WORKERS_MAX = 1_000  # on one host: far more than have a use for its cores, far fewer than would bring it down
 # The control plane refuses more than these, and with them the whole report of the host.
@@ -61,6 +63,7 @@ class TemplateTable:
     labels: values.Labels = field(default_factory=dict)
     isolation_drain_after_s: Annotated[float, Range(0, DURATION_MAX_S, "low")] | None = None
     reporter: Reporter | None = None
+    queues_allowed: values.Texts = ()
     resources: ResourcesTable = field(default_factory=ResourcesTable)
     recycle: Recycle = field(default_factory=Recycle)
     log: Log = field(default_factory=Log)
@@ -164,6 +167,7 @@ def _template(name: str, given: Mapping[str, Any], *, folder: Path, gpus: int, r
     checks = (
         *_key_breaches(name, table, given.keys() | wrong),
         *_gpu_breaches(table, host_gpus=gpus, variables=names),
+        *queue_argument_breaches(table.argv, table.burst_arguments, table.queues_allowed),
         *(f"environment sets {each}, which is the agent's own mark" for each in sorted(MARKS & names)),
         *_program_breaches(template),
     )
@@ -175,6 +179,8 @@ def _key_breaches(name: str, table: TemplateTable, given: Collection[str]) -> It
     """What is wrong with a key that is right by itself. ``given`` are the keys that are written, rightly or wrongly."""
     if not is_name(name):
         yield f"its name must have 1 to {TOML_NAME_CHARS_MAX} characters, none of them zero"
+    if is_pattern(name):
+        yield f"its name {name!r} is a pattern, and a template has one name"
     try:
         if table.user is not None:
             account(table.user)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any
 
+from headway.agent.config.commands.queue_arguments import fills_queues
 from headway.agent.config.commands.queue_orders import queue_order_of
 from headway.agent.config.commands.references import reference_to
 from headway.agent.config.commands.worker_commands import leaves_due_jobs
@@ -120,6 +121,13 @@ class Template:
     labels: Mapping[str, str] = field(default_factory=dict)
     isolation_drain_after_s: float | None = None
     reporter: Reporter = Reporter.NONE
+    queues_allowed: tuple[str, ...] = ()
+    """Patterns of the queues whose names may stand in the place of ``$(HEADWAY_QUEUES)`` in ``argv``."""
+
+    @property
+    def fills_queues(self) -> bool:
+        """Whether a worker is started with the names of its pool's queues."""
+        return fills_queues(self.argv)
 
     @property
     def content_hash(self) -> str:
@@ -168,7 +176,7 @@ class Template:
             self.stop,
             leaves_due_jobs=leaves_due_jobs(self.argv),
             queue_order=order,
-            strict_queues=strict_queues,
+            strict_queues=() if self.fills_queues else strict_queues,  # then their order is the pool's
             **limit,
         )
 

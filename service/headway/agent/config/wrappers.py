@@ -121,6 +121,11 @@ def _has_own_groups(argv: Sequence[str]) -> bool:
     return bool(names & _RQ) and names.isdisjoint({*others, *_RQ_IN_ONE_GROUP})
 
 
+def has_shell(argv: Sequence[str]) -> bool:
+    """Whether a word of ``argv`` names a shell, which may read the words behind it as commands."""
+    return any(PurePath(word).name in _SHELLS for word in argv)
+
+
 def shell_text(argv: Sequence[str]) -> str | None:
     """The commands that ``sh -c`` is given in ``argv``; ``None`` if it starts no shell, or a shell with a script."""
     if not argv or PurePath(argv[0]).name not in _SHELLS:

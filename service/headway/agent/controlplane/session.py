@@ -8,7 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headway.agent.controlplane.client import ControlClient, HostUpdate, PollAnswer
 from headway.agent.controlplane.enrolment import Membership
@@ -243,6 +243,10 @@ class ControlSession:
                     revision=answer.revision,
                     assignments=answer.assignments,
                 )
+            if is_newer or orders.are_confirmed_by(epoch=answer.epoch, revision=answer.revision):
+                queues = {each.pool: each.queues for each in answer.pools}
+                is_newer |= queues != orders.queues
+                orders = orders if queues == orders.queues else replace(orders, queues=queues)
             self._received = ReceivedState(orders=orders, hints=answer.hints, pools=answer.pools, kills=answer.kills)
         if is_newer or answer.kills:
             self._wake()

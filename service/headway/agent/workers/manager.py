@@ -28,6 +28,7 @@ from headway.agent.workers.journal import WorkerJournal
 from headway.agent.workers.managed_worker import LATER_S, ManagedWorker
 from headway.agent.workers.reaper import Reaper
 from headway.agent.workers.recovery import left_behind
+from headway.agent.workers.starts.queue_lists import QueueLists
 from headway.agent.workers.starts.spawner import Spawner
 from headway.agent.workers.starts.start_gate import StartGate
 from headway.agent.workers.starts.start_log import StartLog
@@ -81,6 +82,7 @@ class WorkerManager:
 
         self.done_jobs = DoneJobs()
         self.suspended_starts = SuspendedStarts()
+        self.queue_lists = QueueLists()
         self._gate = StartGate(self._table, self.remains, self.done_jobs)
         self.start_watch = StartWatch(self._gate.failures, self.reporters, self.output)
         self._spawner = Spawner(
@@ -185,6 +187,11 @@ class WorkerManager:
         if (orders.cluster_id, orders.epoch, orders.revision) != (before.cluster_id, before.epoch, before.revision):
             self.ends.spent = {}
         self.orders = orders
+        if self.queue_lists.take(orders.queues):
+            for held in self._table:
+                template = self._host_file.templates.get(held.record.template)
+                if held.state is WorkerState.BACKING_OFF and template is not None and template.fills_queues:
+                    self._gate.forget_failures(held.record.kind)
 
     def use(self, host_file: HostFile) -> None:
         """Go by ``host_file`` from now on. Earlier failures do not count for what is started otherwise now."""
@@ -233,14 +240,24 @@ class WorkerManager:
                     to_stop.append(held)
             else:
                 template = self._host_file.templates.get(action.template)
-                own_gpus, number = self.free_gpus(), self.free_number(action.template)
-                fresh.append(self._spawner.place(action, template, own_gpus=own_gpus, number=number, now_s=now_s))
+                fresh.append(
+                    self._spawner.place(
+                        action,
+                        template,
+                        own_gpus=self.free_gpus(),
+                        number=self.free_number(action.template),
+                        queues=self.queue_lists.names(action.pool, template),
+                        now_s=now_s,
+                    )
+                )
         self._request_stops(to_stop)
         to_spawn = [held for held in fresh if held.record.life.is_alive]
         if to_spawn:
             self.save()  # first: an agent that dies while it starts them leaves a record of what to search for
         for held in to_spawn:
-            self._spawner.spawn(held, self._host_file.templates[held.record.template], now_s=now_s)
+            template = self._host_file.templates[held.record.template]
+            queues = self.queue_lists.names(held.record.pool, template)
+            self._spawner.spawn(held, template, queues=queues, now_s=now_s)
         self.save()
 
     def note_mains(self) -> None:
@@ -307,6 +324,7 @@ class WorkerManager:
         """Go on where the last agent of this folder ended: its orders, and every worker of its that still runs."""
         ledger = left_behind(self._folder, self._agent_id, self.output, self._starts, self._host_file)
         self.orders, self._gate.backoff = ledger.orders, Backoff(ledger.pauses)
+        self.queue_lists.take(self.orders.queues)
         self.ends.resume(spent=ledger.spent, worker_ids=ledger.ended)
         self.remains.left, self.unrecorded.found = list(ledger.remains), list(ledger.unrecorded)
         now_s = self._clock()

@@ -9,10 +9,11 @@ import os
 import select
 import signal
 import subprocess
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from headway.agent.config.commands.queue_arguments import with_queues
 from headway.agent.config.commands.references import filled
 from headway.agent.config.environment_file import variables_of
 from headway.agent.config.templates import REFERENCES, Template
@@ -136,8 +137,11 @@ def spawn(
     log: Callable[[], int],
     is_burst: bool,
     loading: Loading | None = None,
+    queues: Sequence[str] = (),
 ) -> Process:
     """A new process of ``template``, its output in what ``log`` opens; with ``loading`` it reports what it does.
+
+    ``queues`` are the names that the template allows, where it has a place for them.
 
     Raises:
         NoOutput: ``log`` cannot open it.
@@ -147,7 +151,8 @@ def spawn(
     values = {name: value for name, value in marks.items() if name in REFERENCES}
     words = [*template.argv, *(template.burst_arguments if is_burst else ())]
     words = list(loading.argv(words)) if loading else words
-    argv = [filled(word, values) for word in words]
+    # Names of queues last: what a name holds is no place for anything else.
+    argv = with_queues([filled(word, values) for word in words], queues)
     own = variables_of(template) | {name: filled(value, values) for name, value in template.environment.items()}
     inherited = {name: value for name, value in environment.items() if not name.startswith(OWN_VARIABLES)}
     try:

@@ -3,6 +3,7 @@
 A worker's record holds all that is needed to end it, whatever ``host.toml`` holds by then.
 """
 
+import hashlib
 import logging
 import re
 import signal
@@ -71,6 +72,8 @@ class Record:
     """Its number among the workers of its template; ``None``: an earlier version started it, without one."""
     mains: tuple[MainProcess, ...] = ()
     """The main processes of its library when they were last searched for: what to ask where a wrapper leaves one."""
+    queues_hash: str = ""
+    """Of the names of queues that stand in its command line; empty: its template has no place for them."""
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -113,9 +116,15 @@ class OrphanRecord:
 
 
 def placed(
-    start: Start, template: Template | None, *, life: Life, own_gpus: Sequence[int], number: int | None = None
+    start: Start,
+    template: Template | None,
+    *,
+    life: Life,
+    own_gpus: Sequence[int],
+    number: int | None = None,
+    queues: Sequence[str] = (),
 ) -> Record:
-    """A new worker of ``template``, with as many as it needs of the GPUs that no other has, and its number."""
+    """A new worker of ``template`` for ``queues``, its number, and as many GPUs as it needs that no other has."""
     return Record(
         worker_id=uuid4().hex,
         pool=start.pool,
@@ -128,7 +137,13 @@ def placed(
         gpus=tuple(own_gpus[: template.gpus]) if template else (),
         uid=uid_of(template) if template else None,
         number=number,
+        queues_hash=queues_hash(queues) if template and template.fills_queues else "",
     )
+
+
+def queues_hash(names: Iterable[str]) -> str:
+    """The same for the same names in the same order: two thousand of them in each record would be too long."""
+    return hashlib.sha256("\0".join(names).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,10 +198,11 @@ def to_json(ledger: Ledger, *, boot_id: str) -> dict[str, Any]:
         "version": VERSION,
         DEADLINES: True,
         "boot_id": boot_id,
-        "orders": asdict(ledger.orders),
+        "orders": {key: value for key, value in asdict(ledger.orders).items() if key != "queues"},
+        "queues": dict(ledger.orders.queues),  # beside the orders, where earlier versions leave it unread
         "spent": dict(ledger.spent),
         "pauses": [[*kind, pause.failures, pause.until_s] for kind, pause in ledger.pauses.items()],
-        "workers": [asdict(record) for record in ledger.records],
+        "workers": [row_of(record) for record in ledger.records],
         "remains": [asdict(left) for left in ledger.remains],
         "ended": list(ledger.ended),
         "unrecorded": [asdict(each) for each in ledger.unrecorded],
@@ -206,7 +222,8 @@ def from_json(body: Mapping[str, Any], *, boot_id: str) -> Ledger:
     if body.get("version") != VERSION:
         raise ValueError(f"version {body.get('version')!r} is not {VERSION}")
     try:
-        orders = read_row(DesiredState, body["orders"])
+        queues = {str(pool): tuple(map(str, names)) for pool, names in body.get("queues", {}).items()}
+        orders = replace(read_row(DesiredState, body["orders"]), queues=queues)
         moved_s = procfs.moved_s(body["boot_id"], boot_id)
         if moved_s is None:
             before = tuple(each for each in _sound(partial(record_of, body), body["workers"]) if each.pid)
@@ -235,7 +252,7 @@ def from_json(body: Mapping[str, Any], *, boot_id: str) -> Ledger:
             processes_id=str(body.get("processes_id", "")),
             is_ending=body.get("is_ending") is True,
         )
-    except (KeyError, TypeError, Invalid) as error:
+    except (AttributeError, KeyError, TypeError, Invalid) as error:
         raise ValueError(f"it is not as this version writes it: {error}") from error
 
 
@@ -248,8 +265,16 @@ def _sound(read: Callable[[Mapping[str, Any]], _Row], rows: Iterable[Mapping[str
             log.warning("left out of the record of workers: %.200r (%s)", row, error)
 
 
+def row_of(record: Record) -> dict[str, Any]:
+    """The record as it is written. An earlier version leaves out a record with a key that it does not know."""
+    row = asdict(record)
+    if not record.queues_hash:
+        del row["queues_hash"]
+    return row
+
+
 def record_of(document: Mapping[str, Any], body: Any) -> Record:
-    """The record that ``asdict`` wrote, without the deadline that an earlier version gave to every worker.
+    """The record that ``row_of`` wrote, without the deadline that an earlier version gave to every worker.
 
     ``document`` is the ledger or the line that holds it. Raises ``Invalid`` for what no agent writes.
     """

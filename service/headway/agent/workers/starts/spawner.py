@@ -49,23 +49,26 @@ class Spawner:
         *,
         own_gpus: Sequence[int],
         number: int | None,
+        queues: Sequence[str] = (),
         now_s: float,
     ) -> ManagedWorker:
         """A place for one worker, in which it either is to be spawned or backs off.
 
         ``template`` is ``None`` if the host has none of that name; ``own_gpus`` are those that no worker has, and
-        ``number`` is the lowest that none of the template has, ``None`` if that is not known.
+        ``number`` is the lowest that none of the template has, ``None`` if that is not known. ``queues`` are the names
+        that the worker's command line is to hold.
         """
         kind = (start.pool, start.template)
-        why = _why_not(start, template, number)
+        why = _why_not(start, template, number, queues)
         if why is not None and not self.gate.backoff.holds(kind, now_s=now_s):
             self.gate.note_failure(kind, why, started_at_s=now_s, now_s=now_s)
         is_admitted = self.gate.admit(kind, now_s=now_s)
         begin = lifecycle.spawned if is_admitted and why is None else lifecycle.held_back
         life = begin(now_s=now_s, is_burst=start.is_burst)
-        return self.table.add(worker_record.placed(start, template, life=life, own_gpus=own_gpus, number=number))
+        record = worker_record.placed(start, template, life=life, own_gpus=own_gpus, number=number, queues=queues)
+        return self.table.add(record)
 
-    def spawn(self, worker: ManagedWorker, template: Template, *, now_s: float) -> None:
+    def spawn(self, worker: ManagedWorker, template: Template, *, queues: Sequence[str] = (), now_s: float) -> None:
         """Start the process of a worker whose place is written down; if it cannot be started, it backs off.
 
         The place is free again if the disk does not take what there is to write: nothing is started without a record.
@@ -75,7 +78,7 @@ class Spawner:
             return
         record = worker.record
         try:
-            process = self._process(worker, template)
+            process = self._process(worker, template, queues)
         except NoOutput as error:  # says nothing of the template
             self.reporters.end(record.worker_id)
             self.table.remove(worker)
@@ -101,7 +104,7 @@ class Spawner:
         with suppress(OSError):
             self.starts.renew(self.table.records())
 
-    def _process(self, worker: ManagedWorker, template: Template) -> Process:
+    def _process(self, worker: ManagedWorker, template: Template, queues: Sequence[str]) -> Process:
         record = worker.record
         return worker_process.spawn(
             template,
@@ -110,13 +113,16 @@ class Spawner:
             log=partial(self.output.create, record.worker_id),
             is_burst=record.life.is_burst,
             loading=self.reporters.prepare(record.worker_id, record.pool, template, uid=record.uid),
+            queues=queues,
         )
 
 
-def _why_not(start: Start, template: Template | None, number: int | None) -> str | None:
+def _why_not(start: Start, template: Template | None, number: int | None, queues: Sequence[str]) -> str | None:
     """Why none of the template can be started now; ``None``: one can."""
     if template is None:
         return f"host.toml has no template {start.template!r}"
     if number is None and template.is_numbered:
         return "a process of this template runs whose number is not known: see the workers that are unknown, and end it"
+    if template.fills_queues and not queues:
+        return f"no queue of the pool is one that queues_allowed of template {start.template!r} matches"
     return None

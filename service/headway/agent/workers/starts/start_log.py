@@ -7,7 +7,6 @@ the other file. It is the same record.
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict
 
 from headway.agent.state.state_dir import StateFolder
 from headway.agent.workers import worker_record
@@ -62,5 +61,5 @@ class StartLog:
         return found
 
     def _line(self, record: Record) -> str:
-        body = {"boot_id": self._boot_id, worker_record.DEADLINES: True, "worker": asdict(record)}
+        body = {"boot_id": self._boot_id, worker_record.DEADLINES: True, "worker": worker_record.row_of(record)}
         return json.dumps(body, separators=(",", ":")) + os.linesep
