@@ -110,6 +110,30 @@ def test_a_members_objective_takes_the_rest_from_the_pools() -> None:
     assert made.objective_of("redis/mail") == made.objective
 
 
+def test_a_pool_helps_with_queues_of_others_by_name() -> None:
+    made = profile_from_mapping("mail", {**SMALLEST, "helps": ["redis/news", "redis/bulk"]})
+    assert made.helps == ("redis/news", "redis/bulk")
+    assert profile_from_mapping("mail", profile_to_mapping(made)) == made
+
+
+def test_a_queue_that_a_pool_cannot_help_with_is_refused_by_name() -> None:
+    """Its own, one named twice, a pattern, the pool itself, and one that shares its own name with another."""
+    assert breaches(
+        {
+            "queues": ["redis/mail", "redis/news"],
+            "helps": ["redis/mail", "redis/bulk", "redis/bulk", "redis/shop-*", "mail", "bulk", "eu/news", "eu/bulk"],
+        }
+    ) == [
+        "helps: queue 'redis/mail' is among queues: the pool owns it and serves it anyway",
+        "helps names queue 'redis/bulk' twice",
+        "helps: 'redis/shop-*' is a pattern; name each queue, as the template's command line does",
+        "helps: 'mail' is this pool itself; name queues of other pools, as 'connection/queue'",
+        "helps: 'bulk' is no queue; name queues of other pools, as 'connection/queue'",
+        "helps: queue 'eu/news' has the name of 'redis/news': whose job a worker runs is unknown",
+        "helps names 2 queues called 'bulk': whose job a worker runs is unknown",
+    ]
+
+
 def test_every_mistake_is_reported_at_once() -> None:
     """Unknown keys, wrong types and contradictions in one answer, and no rule about a value that nobody wrote."""
     reported = breaches(

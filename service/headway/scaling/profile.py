@@ -107,6 +107,8 @@ class Profile:
     queues: tuple[str, ...]
     template: Text
     """The template of the hosts' host.toml that starts one worker."""
+    helps: tuple[str, ...] = ()
+    """Queues of other pools that the workers take from as well, as ``connection/queue``; no demand of this pool."""
     preset: str | None = None
     """Where the keys that were not given come from; ``None``: the defaults here."""
     mode: Mode = Mode.ACT

@@ -1,5 +1,6 @@
 """What a profile must keep to. Each rule names the keys it reads, so that one mistake is not reported twice."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from headway.scaling.profile_keys.presets import PRESETS
 
 NAME_LENGTH_MAX = 200
 PATH_NAME = f"1 to {NAME_LENGTH_MAX} printable characters without '/' or spaces around it"
+PATTERN_CHARS = frozenset("*?[")
 TIME_MAX_S = 1e11
 
 
@@ -51,6 +53,29 @@ def _names(given: Any) -> Breaches:
     for queue in given.member_objectives:
         if queue not in queues:
             yield "member_objectives queues", f"member_objectives: queue {queue!r} is not among queues"
+
+
+def _helps(given: Any) -> Breaches:
+    own = {queue.partition("/")[2]: queue for queue in given.queues}
+    for queue in dict.fromkeys(given.helps):
+        name = queue.partition("/")[2]
+        if queue == given.pool:
+            yield "helps", f"helps: {queue!r} is this pool itself; name queues of other pools, as 'connection/queue'"
+        elif not is_name(queue) or not name:
+            yield "helps", f"helps: {queue!r} is no queue; name queues of other pools, as 'connection/queue'"
+        elif PATTERN_CHARS & set(queue):
+            yield "helps", f"helps: {queue!r} is a pattern; name each queue, as the template's command line does"
+        elif queue in given.queues:
+            yield "helps queues", f"helps: queue {queue!r} is among queues: the pool owns it and serves it anyway"
+        elif name in own:
+            # A worker reports the own name of a job's queue, without the connection.
+            text = f"helps: queue {queue!r} has the name of {own[name]!r}: whose job a worker runs is unknown"
+            yield "helps queues", text
+        if given.helps.count(queue) > 1:
+            yield "helps", f"helps names queue {queue!r} twice"
+    for name, count in Counter(queue.partition("/")[2] for queue in dict.fromkeys(given.helps)).items():
+        if name and count > 1:
+            yield "helps", f"helps names {count} queues called {name!r}: whose job a worker runs is unknown"
 
 
 def _bounds(given: Any) -> Breaches:
@@ -135,7 +160,7 @@ def _budgets(given: Any) -> Breaches:
         yield "budget_time_zone", "budget_time_zone must name a time zone, as Europe/Berlin"
 
 
-RULES = (_names, _bounds, _counts, _activation, _fallback, _places, _budgets)
+RULES = (_names, _helps, _bounds, _counts, _activation, _fallback, _places, _budgets)
 
 
 def is_name(text: str) -> bool:

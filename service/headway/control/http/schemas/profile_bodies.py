@@ -110,6 +110,7 @@ def refuse_larger(pool: str, values: Mapping[str, Any], bounds: Bounds) -> None:
         f"profile {pool!r}: {name} has {len(given)} entries, at most {most} are taken: {cure}"
         for name, given, most, cure in (
             ("queues", values.get("queues"), of_queues, f"make several pools, or {raised}"),
+            ("helps", values.get("helps"), of_queues, raised),
             ("member_objectives", values.get("member_objectives"), of_queues, raised),
             ("schedules", values.get("schedules"), SCHEDULES_MAX, "have fewer"),
             ("strategy_options", values.get("strategy_options"), STRATEGY_OPTIONS_MAX, "have fewer"),
