@@ -87,9 +87,23 @@ pools:
   two: {queues: [redis/mail, mail], template: rq}
 """
     assert breaches(loaded, text) == [
-        "queue 'redis/mail' is in 2 pools; it belongs to exactly one",
+        "queue 'redis/mail' is in 2 pools; it belongs to exactly one: name it under helps of the others",
         "queue 'other/mail': no connection 'other' under brokers; there: redis",
         "queue 'mail' must be written as connection/queue",
+    ]
+
+
+def test_a_queue_that_a_pool_helps_with_is_read_and_not_excluded(loaded) -> None:
+    text = """
+brokers: {redis: "redis://127.0.0.1/0"}
+exclude: ["redis/rq-test-*"]
+pools:
+  one: {queues: [redis/mail], template: rq}
+  two: {queues: [redis/news], template: rq, helps: [redis/mail, other/bulk, redis/rq-test-1]}
+"""
+    assert breaches(loaded, text) == [
+        "queue 'other/bulk': no connection 'other' under brokers; there: redis",
+        "profile 'two': queue 'redis/rq-test-1' is excluded by 'redis/rq-test-*'",
     ]
 
 

@@ -260,6 +260,49 @@ def test_validate_names_a_queue_that_may_start_behind_one_with_a_longer_objectiv
     assert all("redis/urgent, whose jobs are to start within 5 s" in each and str(said) in each for each in notes)
 
 
+HELPED = """pools:
+  default: {queues: [shop/default], template: default}
+  images: {queues: [shop/images], helps: [shop/default, shop/bulk], template: images}
+"""
+
+
+def test_validate_names_a_queue_that_a_template_does_not_serve_and_its_pool_helps_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, program = profiles_file(tmp_path, HELPED), tmp_path / "rq"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    host = Path(file).parent / "host.toml"
+
+    def said(*queues: str) -> list[str]:
+        templates = {"default": ("default",), "images": queues}
+        rows = (
+            f"[templates.{name}]\nargv = {json.dumps([str(program), 'worker', '--with-scheduler', *named])}\n"
+            for name, named in templates.items()
+        )
+        host.write_text("".join(rows))
+        assert main(["validate", file]) == 0
+        return [line for line in capsys.readouterr().out.splitlines() if "help" in line or "first" in line]
+
+    unowned = "warning: profile 'images': helps names 'shop/bulk', which no pool here owns: its jobs have no objective"
+    lacking = "its command line names images, bulk only: add default, which pool 'images' helps with"
+    first = "note: pool 'images': its workers take jobs of shop/default first, which another pool owns"
+    (of_both,) = said("images", "default", "bulk")
+    assert of_both.startswith(unowned)
+    assert said("images", "bulk") == [of_both, f"warning: {host}: template images: {lacking}"]
+    assert said("default", "images", "bulk")[1].startswith(first)
+
+
+def test_apply_notes_a_queue_that_a_pool_helps_with_and_no_pool_owns(
+    served: Served, seed: Seed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed.host("a")
+    assert main(["apply", profiles_file(tmp_path, HELPED.replace("  default", "  standard"))]) == 0
+    notes = [line for line in capsys.readouterr().out.splitlines() if "helps" in line]
+    assert len(notes) == 1
+    assert "helps names 'shop/bulk', which no pool here owns" in notes[0]
+
+
 def test_apply_notes_a_deadline_that_is_shorter_than_the_jobs(
     served: Served, seed: Seed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,7 +51,7 @@ def load_profiles_file(
     exclude = (*_patterns(top.get("exclude"), breaches), *of_brokers)
     breaches += [
         *_queue_breaches(profiles, brokers),
-        *(breach for each in profiles for breach in excluded(each.pool, each.queues, exclude)),
+        *(breach for each in profiles for breach in excluded(each.pool, (*each.queues, *each.helps), exclude)),
     ]
     if breaches:
         raise Invalid(*(f"{path}: {breach}" for breach in breaches))
@@ -185,15 +185,15 @@ def _profile(pool: Any, values: Any, breaches: list[str]) -> Profile | None:
 
 
 def _queue_breaches(profiles: list[Profile], brokers: tuple[Connection, ...]) -> list[str]:
-    """Queues of two pools, and queues that no connection of ``brokers``, where there are any, reads."""
+    """Queues that two pools own, and queues that no connection of ``brokers``, where there are any, reads."""
     queues = Counter(queue for profile in profiles for queue in profile.queues)
     breaches = [
-        f"queue {queue!r} is in {count} pools; it belongs to exactly one"
+        f"queue {queue!r} is in {count} pools; it belongs to exactly one: name it under helps of the others"
         for queue, count in queues.items()
         if count > 1
     ]
     named = {each.name: each for each in brokers}
-    for queue in queues:
+    for queue in dict.fromkeys([*queues, *(queue for profile in profiles for queue in profile.helps)]):
         connection, separator, name = queue.partition("/")
         if not separator:
             breaches.append(f"queue {queue!r} must be written as connection/queue")

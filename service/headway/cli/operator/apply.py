@@ -15,7 +15,7 @@ import typer
 import yaml
 
 from headway.agent.config import host_file
-from headway.agent.config.commands.queue_orders import UNKNOWN, Taking, queue_order_of
+from headway.agent.config.commands.queue_orders import UNKNOWN, Taking, queue_order_of, queues_named
 from headway.agent.config.cut_warnings import cut_warnings
 from headway.agent.config.templates import Template
 from headway.cli.api_client import Api, connected, path_of
@@ -29,7 +29,7 @@ from headway.scaling.explanations.phrases import counted
 from headway.scaling.mapping import to_mapping
 from headway.scaling.planning.doubtful_percentiles import doubtful_percentiles
 from headway.scaling.planning.inexact_objectives import inexact_objectives
-from headway.scaling.planning.shared_pool import order_remarks
+from headway.scaling.planning.shared_pool import first_helped_remarks, order_remarks, unowned_remarks
 from headway.scaling.profile import Profile, profile_from_mapping, profile_to_mapping
 from headway.scaling.profile_changes import changes, shortest
 from headway.strategies import load_strategies, refuse_unknown
@@ -169,10 +169,14 @@ def validate(files: Files = None, more: MoreFiles = None) -> None:
         with suppress(HeadwayError):  # its own mistakes are the business of `headway agent check`
             templates[path] = host_file.load(path).templates
     doubts = (sentence for profile in wanted for sentence in doubtful_percentiles(profile))
-    for sentence in (*doubts, *_template_warnings(wanted, templates)):
+    owned = {queue for profile in wanted for queue in profile.queues}
+    unowned = (sentence for profile in wanted for sentence in unowned_remarks(profile, owned))
+    for sentence in (*doubts, *unowned, *_template_warnings(wanted, templates), *_unserved_helps(wanted, templates)):
         say(f"warning: {sentence}")
     for profile in wanted:
-        for sentence in (*inexact_objectives(profile), *order_remarks(profile, *_order(profile, templates.values()))):
+        order, strict_queues = _order(profile, templates.values())
+        remarks = (*order_remarks(profile, order, strict_queues), *first_helped_remarks(profile, strict_queues))
+        for sentence in (*inexact_objectives(profile), *remarks):
             say(f"note: {sentence}")
 
 
@@ -185,6 +189,19 @@ def _template_warnings(wanted: Iterable[Profile], hosts: Mapping[Path, Mapping[s
             yield f"profile {pool!r}: no template {name!r} in {where}: no worker of it can start on this host"
     for path, known in hosts.items():
         yield from (f"{path}: {each}" for each in cut_warnings(known[name] for name in known if name in names))
+
+
+def _unserved_helps(wanted: Iterable[Profile], hosts: Mapping[Path, Mapping[str, Template]]) -> Iterator[str]:
+    """A sentence for each profile that helps with queues which the command line of its template does not name."""
+    for profile in wanted:
+        for path, known in hosts.items():
+            named = queues_named(known[profile.template].argv) if profile.template in known else ()
+            missing = [name for queue in profile.helps if (name := queue.partition("/")[2]) not in named]
+            if named and missing:
+                yield (
+                    f"{path}: template {profile.template}: its command line names {', '.join(named)} only: add "
+                    f"{', '.join(missing)}, which pool {profile.pool!r} helps with"
+                )
 
 
 def _order(profile: Profile, hosts: Iterable[Mapping[str, Template]]) -> Taking:
@@ -302,7 +319,8 @@ def _profiles_of(files: Sequence[Path]) -> tuple[list[Profile], list[str]]:
             found[profile.pool] = profile, file
     for profile, file in found.values():
         others = [pattern for pattern, named_in in exclude.items() if named_in != file]
-        breaches += [f"{file}: {sentence}" for sentence in excluded(profile.pool, profile.queues, others)]
+        named = (*profile.queues, *profile.helps)
+        breaches += [f"{file}: {sentence}" for sentence in excluded(profile.pool, named, others)]
     if breaches:
         raise Invalid(*breaches)
     return [profile for profile, _ in found.values()], list(exclude)
@@ -323,7 +341,8 @@ def _applied(api: Api, wanted: list[Profile], *, is_dry_run: bool = False) -> tu
     """What became of each profile, and one sentence for each breach of those that were refused."""
     applied: dict[str, Applied] = {}
     refusals: list[str] = []
-    pending = wanted
+    # Owners first: a helper's answer says which queues that it helps with have none.
+    pending = sorted(wanted, key=lambda profile: bool(profile.helps))
     while pending:
         conflicts: list[tuple[Profile, str]] = []
         for profile in pending:

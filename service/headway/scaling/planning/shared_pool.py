@@ -3,6 +3,7 @@ their own, and a greater ``workers_max`` is the dearer cure.
 """
 
 import math
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from headway.scaling.demands.jobs_in_front import RANDOM_DEVIATIONS, jobs_in_front
@@ -39,6 +40,31 @@ def order_remarks(profile: Profile, order: QueueOrder | None, strict_queues: tup
         strict_queues=strict_queues,
     )
     return tuple(remark for member in view.queues if (remark := _remark(member, view)) is not None)
+
+
+def unowned_remarks(profile: Profile, owned: Collection[str]) -> tuple[str, ...]:
+    """A sentence for each queue that ``profile`` helps with and that is not among those which a pool owns."""
+    return tuple(
+        f"profile {profile.pool!r}: helps names {queue!r}, which no pool here owns: its jobs have no objective, and no "
+        "pool is sized for them"
+        for queue in profile.helps
+        if queue not in owned
+    )
+
+
+def first_helped_remarks(profile: Profile, strict_queues: Sequence[str]) -> tuple[str, ...]:
+    """A sentence for each queue of another pool that the workers of ``profile`` serve before a queue of its own.
+
+    ``strict_queues`` are the queues of its template, by the library's own names and in its order; none of other orders.
+    """
+    ranks = {name: rank for rank, name in enumerate(strict_queues)}
+    own_ranks = [ranks[name] for queue in profile.queues if (name := queue.partition("/")[2]) in ranks]
+    return tuple(
+        f"pool {profile.pool!r}: its workers take jobs of {queue} first, which another pool owns: name it last in the "
+        "template's command line"
+        for queue in profile.helps
+        if own_ranks and ranks.get(queue.partition("/")[2], math.inf) < max(own_ranks)
+    )
 
 
 def _remark(member: QueueMetrics, view: PoolView) -> str | None:

@@ -3,7 +3,7 @@
 A change and its line in the audit log are one transaction, and every change names the version it was made for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -115,6 +115,14 @@ async def put_profile(
     return await get_profile(conn, profile.pool), outcome
 
 
+async def read_owned(conn: AsyncConnection, queues: Collection[str]) -> frozenset[str]:
+    """Those of ``queues`` that a pool owns."""
+    if not queues:
+        return frozenset()
+    rows = await conn.execute(select(profile_queues.c.queue).where(profile_queues.c.queue.in_(queues)))
+    return frozenset(rows.scalars())
+
+
 async def delete_profile(conn: AsyncConnection, pool: str, *, expected: Expected, actor: str) -> None:
     """Remove a profile. Its workers are let go by the leader's next tick.
 
@@ -202,7 +210,8 @@ async def _check_queues_are_free(conn: AsyncConnection, profile: Profile) -> Non
         .order_by(profile_queues.c.queue)
     )
     breaches = [
-        f"queue {row.queue!r} belongs to pool {row.pool!r} and cannot be served by pool {profile.pool!r} as well"
+        f"queue {row.queue!r} belongs to pool {row.pool!r} and cannot be served by pool {profile.pool!r} as well: "
+        f"name it under helps of pool {profile.pool!r}, if its workers are to take from it, too"
         for row in taken
     ]
     if breaches:

@@ -39,6 +39,12 @@ def queue_order_of(argv: Sequence[str]) -> Taking:
     return UNKNOWN
 
 
+def queues_named(argv: Sequence[str]) -> tuple[str, ...]:
+    """The queues that the command line ``argv`` of a worker names; none if it names none, or is not understood."""
+    command = understood(argv)
+    return queue_order_of(argv)[1] if command is None else command.queues
+
+
 def _rq(command: WorkerCommand) -> Taking:
     name = command.worker_class or "rq.Worker"
     if not name.startswith(_RQ_PACKAGES):

@@ -7,13 +7,14 @@ from headway.scaling.model import NoteKind
 from headway.scaling.planning.doubtful_percentiles import doubtful_percentiles
 from headway.scaling.planning.early_cuts import early_cuts
 from headway.scaling.planning.feasibility import feasibility
+from headway.scaling.planning.shared_pool import unowned_remarks
 from headway.scaling.profile import Profile
 from headway.scaling.reading.pooled_queue import pooled
 from headway.store.engine import Connection
 from headway.store.hosts.template_counts import TemplateFacts, read_template_facts
 from headway.store.metrics.service_percentiles import read_service_p99_s
 from headway.store.pools.decisions import DecisionQuery, StoredDecision, latest_decisions, list_decisions
-from headway.store.pools.profiles import StoredProfile
+from headway.store.pools.profiles import StoredProfile, read_owned
 
 NOT_KNOWN = TemplateFacts(slots=1, start_up_s=None)
 
@@ -35,6 +36,7 @@ async def _shown(
 ) -> list[ProfileOut]:
     facts = await read_template_facts(conn, {stored.in_force_at(now_s).template for stored in every})
     service_p99_s = await _service_p99_s(conn, every, facts, now_s=now_s)
+    owned = await read_owned(conn, {queue for stored in every for queue in stored.profile.helps})
     made = []
     for stored in every:
         profile = stored.in_force_at(now_s)
@@ -46,7 +48,7 @@ async def _shown(
             job_limit_s=template.job_limit_s,
             job_limit=template.job_limit,
         )
-        notes = [*_notes(profile, template, newest.get(profile.pool)), *cuts]
+        notes = [*_notes(profile, template, newest.get(profile.pool)), *unowned_remarks(profile, owned), *cuts]
         made.append(ProfileOut.of(stored, now_s=now_s, notes=notes, early_cuts=cuts))
     return made
 
