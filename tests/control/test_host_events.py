@@ -26,7 +26,7 @@ from headway.scaling.model import (
 )
 from headway.store.access.credentials import Role
 from headway.store.engine import Engine, transaction
-from headway.store.hosts.host_assignments import read_standings
+from headway.store.hosts.host_assignments import read_queues, read_standings
 
 HOST = Caller(role=Role.HOST, name="web-1", host_id="h1", sha256="a" * 64)
 PROGRAM = Caller(role=Role.INGEST, name="shop", sha256="b" * 64)
@@ -174,6 +174,18 @@ async def test_a_poll_names_the_queues_of_the_pools_that_the_host_runs(ingest: I
     async with transaction(engine) as connection:
         standing = (await read_standings(connection, ["h1"]))["h1"]
     assert [(each.pool, each.queues) for each in standing.pools] == [("mail", ("celery/urgent", "celery/mail"))]
+
+
+async def test_a_host_may_report_jobs_of_queues_that_its_pools_help_with(ingest: Ingest, engine: Engine) -> None:
+    """Of the others as well: a list of queues that is no list gives none, and takes no poll down with it."""
+    async with transaction(engine) as connection:
+        for helps in ('["shop/bulk", "shop/later"]', '"shop/bulk"'):
+            body = f"update profiles set body = body || jsonb_build_object('helps', '{helps}'::jsonb)"
+            await connection.execute(text(f"{body} where pool = 'mail'"))
+            (pool,) = (await read_standings(connection, ["h1"]))["h1"].pools
+            own, helped = ("celery/urgent", "celery/mail"), ("shop/bulk", "shop/later")
+            assert pool.queues == (own + helped if helps.startswith("[") else (*own, "shop/bulk"))
+            assert await read_queues(connection, "h1") == frozenset(pool.queues)
 
 
 async def test_a_queues_name_cannot_forge_a_line_of_the_refusal(ingest: Ingest) -> None:

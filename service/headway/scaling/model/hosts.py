@@ -326,7 +326,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolQueues:
-    """The queues of one pool, in the profile's order."""
+    """The queues from which the workers of one pool take jobs, in the profile's order: its own, then helped ones."""
 
     pool: str
     queues: tuple[str, ...]

@@ -5,7 +5,19 @@ from dataclasses import dataclass, fields
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, CompoundSelect, Select, Text, bindparam, func, literal_column, select, union
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Select,
+    Text,
+    bindparam,
+    func,
+    literal_column,
+    select,
+    true,
+    union,
+    union_all,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -18,12 +30,14 @@ from headway.store.tables import (
     hosts,
     kill_orders,
     profile_queues,
+    profiles,
     released_assignments,
     seconds,
     worker_activities,
 )
 
 ASSIGNMENT_HINT_AGE_MAX_S = 30.0  # no agent has a use for older ones
+HELPED_RANK = 1_000_000  # behind all queues of the pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,17 +49,20 @@ class HostAssignments:
     assignments: tuple[Assignment, ...] = ()
     hints: tuple[Hint, ...] = ()
     pools: tuple[PoolQueues, ...] = ()
-    """The queues of each pool that the host runs, or whose last workers may still drain there."""
+    """The queues of each pool that the host runs, or whose last workers may still drain there, and behind them those
+    that it helps with.
+    """
     kills: tuple[KillOrder, ...] = ()
     """Workers of the host that people want to be killed."""
 
 
 async def read_queues(conn: AsyncConnection, host_id: str) -> frozenset[str]:
-    """The queues of which the host may report jobs: those of the pools that it runs, or ran until a while ago."""
-    rows = await conn.execute(
-        select(profile_queues.c.queue).where(profile_queues.c.pool.in_(_pools_of(bindparam("host_id")))),
-        {"host_id": host_id},
-    )
+    """The queues of which the host may report jobs: those of the pools that it runs, or ran until a while ago, and
+    those that these help with.
+    """
+    pools = _pools_of(bindparam("host_id"))
+    taken_from = union_all(*(each.with_only_columns(each.selected_columns.queue) for each in _queues_of(pools)))
+    rows = await conn.execute(taken_from, {"host_id": host_id})
     return frozenset(rows.scalars())
 
 
@@ -73,7 +90,28 @@ def unknown(host_id: str) -> NotFound:
 def _pools_of(host_id: ColumnElement[str]) -> CompoundSelect[Any]:
     """The pools that a host runs, and those that it ran."""
     return union(
-        *(select(table.c.pool).where(table.c.host_id == host_id) for table in (assignments, released_assignments))
+        *(
+            select(table.c.pool).where(table.c.host_id == host_id).correlate(hosts)
+            for table in (assignments, released_assignments)
+        )
+    )
+
+
+def _queues_of(pools: CompoundSelect[Any]) -> tuple[Select[Any], Select[Any]]:
+    """The queues from which workers of ``pools`` take jobs, by pool and rank: those of the pool, and behind them those
+    that it helps with.
+    """
+    own = select(profile_queues.c.pool, profile_queues.c.queue, profile_queues.c.rank)
+    named = func.jsonb_path_query_array(profiles.c.body, literal_column("'$.helps[*]'"))
+    helped = (
+        func.jsonb_array_elements_text(named)
+        .table_valued("value", with_ordinality="place")
+        .render_derived(name="helped")
+    )
+    helps = select(profiles.c.pool, helped.c.value.label("queue"), (HELPED_RANK + helped.c.place).label("rank"))
+    return (
+        own.where(profile_queues.c.pool.in_(pools)),
+        helps.select_from(profiles.join(helped, true())).where(profiles.c.pool.in_(pools), helped.c.value.is_not(None)),
     )
 
 
@@ -92,11 +130,10 @@ def _standings() -> Select[Any]:
         worker_activities.c.seen_at > func.now() - seconds(bindparam("hint_age_max_s", ASSIGNMENT_HINT_AGE_MAX_S)),
     )
     killed = select(kill_orders.c.worker_id, kill_orders.c.requested_by).where(kill_orders.c.host_id == hosts.c.host_id)
+    taken_from = union_all(*_queues_of(_pools_of(hosts.c.host_id))).subquery("taken_from")
     by_pool = (
-        select(profile_queues.c.pool, func.jsonb_agg(aggregate_order_by(profile_queues.c.queue, profile_queues.c.rank)))
-        .where(profile_queues.c.pool.in_(_pools_of(hosts.c.host_id)))
-        .group_by(profile_queues.c.pool)
-        .correlate(hosts)
+        select(taken_from.c.pool, func.jsonb_agg(aggregate_order_by(taken_from.c.queue, taken_from.c.rank)))
+        .group_by(taken_from.c.pool)
         .subquery("by_pool")
     )
     queues = func.coalesce(func.jsonb_object_agg(*by_pool.c), literal_column("'{}'::jsonb"))
