@@ -9,6 +9,7 @@ from headway.errors import Invalid
 from headway.scaling.arithmetic import workers_of
 from headway.scaling.decisions.metrics_notes import metrics_notes
 from headway.scaling.decisions.predicted_pickup import member_pickups, predicted_pickup_of
+from headway.scaling.decisions.shared_notes import shared_notes
 from headway.scaling.demands.unlimited_prefetch import arrivals_at_workers
 from headway.scaling.model import (
     MEMORY_VERSION,
@@ -242,6 +243,9 @@ def _decision(found: _Found) -> Decision:
         predicted_pickup_s=predicted_pickup_of(reading.queue, reading.estimated, target_workers=target.workers),
         member_pickups=member_pickups(reading.queue, reading.estimated, target_workers=target.workers),
         queue_order=view.queue_order,
+        helped=view.helped,
+        helping=view.helping,
+        helping_workers=view.helping_workers,
         day_budget=spent,
         notes=tuple(note.text for note in notes),
         note_facts=tuple(note.fact for note in notes),
@@ -262,6 +266,7 @@ def _notes(found: _Found, spent: DayBudget | None) -> tuple[Note, ...]:
             standing_workers=found.want.standing_workers,
         ),
         *separate_pools(reading.estimated),
+        *shared_notes(reading.view),
         *day_budget.notes(spent),
         *vanished_jobs.note(reading.backlog),
         *map(note_of, advice.notes),

@@ -6,6 +6,7 @@ from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.explanations.explanation import NO_STRATEGIES, Explanation, Worded, explanation_of, wording_of
 from headway.scaling.explanations.phrases import are, counted, duration, joined, number_text, sentence_of, words
 from headway.scaling.explanations.queue_phrases import queue_sentence
+from headway.scaling.explanations.shared_phrases import shared_sentences
 from headway.scaling.explanations.wording import Wording
 from headway.scaling.model import Decision, MemberPickup, Mode, is_suspended, order_text
 from headway.scaling.reading.pooled_queue import pooled
@@ -27,6 +28,7 @@ def explained(
         *_outcome(decision, previous_workers),
         *_suspension(decision),
         *_seen(decision),
+        *shared_sentences(decision),
         *_recalled(decision),
         *_demands(decision, wording_of(decision, strategies)),
         *_limits(reasons),

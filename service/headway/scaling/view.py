@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from headway.scaling.model import QueueMetrics, QueueOrder, QueueSample, StartFailure, Suspension
+from headway.scaling.model import QueueMetrics, QueueOrder, QueueSample, SharedJobs, StartFailure, Suspension
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.schedule import Zones
 
@@ -98,6 +98,15 @@ class PoolView:
     """
     do_workers_report: bool = False
     """Whether each running worker reports the jobs that it begins: where nobody reports a start, there was none."""
+    helped: tuple[SharedJobs, ...] = ()
+    """Jobs of its queues that workers of other pools run, per queue and pool that may help with it. Those that are
+    reported are not in ``in_flight_jobs``."""
+    helping: tuple[SharedJobs, ...] = ()
+    """Jobs of queues of other pools that its running workers report to run, by queue."""
+    helping_workers: int = 0
+    """Running workers that have one of these."""
+    helped_queues: tuple[QueueMetrics, ...] = ()
+    """The queues of other pools that its workers take from, in the profile's order."""
     recalled_jobs: float | None = None
     """Jobs that earlier days had at this time and today has not had yet; ``None`` without such days."""
     recalled_weeks: int | None = None
@@ -113,6 +122,16 @@ class PoolView:
     zones: Zones = field(default_factory=dict)
     """The time zones that the profile's schedules and its budget name."""
     tick_s: float = TICK_S
+
+    @property
+    def helping_slots(self) -> int:
+        """Slots of running workers that have jobs of queues of other pools: not free, and no demand of this pool."""
+        return sum([each.jobs for each in self.helping])
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether workers of other pools may run jobs of its queues, or its own those of others."""
+        return bool(self.helped or self.helped_queues)
 
 
 def copied(value: Value, **changes: Any) -> Value:

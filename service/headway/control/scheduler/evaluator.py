@@ -17,6 +17,7 @@ from headway.scaling.decide import decide
 from headway.scaling.decisions.finite_figures import non_finite_decided, non_finite_in
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.decisions.reuse import is_reusable
+from headway.scaling.metrics.shared_queues import NOTHING_SHARED, SharedQueues
 from headway.scaling.model import Assignment, Memory, Mode, is_suspended
 from headway.scaling.profile import Profile, profile_from_mapping
 from headway.scaling.strategies import BUILT_IN
@@ -38,6 +39,8 @@ class Evaluator:
         self._outcomes: dict[str, Outcome] = {}
         """By pool, as they were decided: before the others had their part."""
         self._failures: dict[str, str] = {}
+        self._shared: tuple[Mapping[str, Mapping[str, Any]], SharedQueues] = {}, NOTHING_SHARED
+        """The profiles that were read last while any pool helped another, and what they say of that."""
 
     def forget(self) -> None:
         """Read and decide everything anew: others may have led meanwhile, or the database is a restored one.
@@ -75,7 +78,8 @@ class Evaluator:
 
         A pool that could not be decided keeps what it has; so does one that only gets advice.
         """
-        views = ViewBuilder(gathered, self.recent, self.earlier, learning=self.learning, now_s=now_s)
+        sharing = self._sharing(gathered)
+        views = ViewBuilder(gathered, self.recent, self.earlier, learning=self.learning, sharing=sharing, now_s=now_s)
         outcomes: dict[str, Outcome] = {}
         for pool, body in gathered.profiles.items():
             outcome = self._decided(pool, body, gathered, views, now_s) if pool in due else self._last(pool, body)
@@ -87,6 +91,21 @@ class Evaluator:
         held = [row for row in gathered.assignments if row.pool in gathered.profiles and row.pool not in acting]
         left, rows = allocate(tuple(outcomes.values()), gathered.hosts, gathered.assignments, held=held)
         return left, rolled(tuple(self._marked((*held, *rows), outcomes)), gathered.hosts, gathered.restarts)
+
+    def _sharing(self, gathered: Gathered) -> SharedQueues:
+        """Which pools help with whose queues; those whose profiles cannot be read help with none."""
+        if not any(body.get("helps") for body in gathered.profiles.values()):
+            return NOTHING_SHARED
+        if gathered.profiles != self._shared[0]:
+            found = []
+            for pool, body in gathered.profiles.items():
+                try:
+                    known = self._profiles.get(pool)
+                    found.append(known[1] if known and known[0] == body else profile_from_mapping(pool, body))
+                except Exception:  # noqa: BLE001, S112 - deciding meets it as well, and reports it
+                    continue
+            self._shared = gathered.profiles, SharedQueues(found)
+        return self._shared[1]
 
     def _marked(self, rows: Iterable[Assignment], outcomes: Mapping[str, Outcome]) -> Iterator[Assignment]:
         """``rows``, those of pinned pools exclusive, and of suspended ones suspended.

@@ -4,15 +4,25 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from headway.scaling.metrics.sampling_instant import NOTHING_RECENT, SAMPLE_RECENT_S, RecentStarts, recent_of
+from headway.scaling.metrics.shared_queues import NOTHING_SHARED, SharedQueues, of_own_queues
 from headway.scaling.model import Host, StartFailure, Worker, WorkerState
 
 
 class PoolWorkers:
     """The workers of known hosts by pool, at one moment. Those that take no jobs count where that is said."""
 
-    def __init__(self, known: Iterable[Host], *, ahead_s: float, now_s: float) -> None:
-        """Count the workers of these hosts; ``ahead_s`` is what the clock of their states is behind ``now_s``."""
+    def __init__(
+        self, known: Iterable[Host], *, ahead_s: float, now_s: float, sharing: SharedQueues = NOTHING_SHARED
+    ) -> None:
+        """Count the workers of these hosts; ``ahead_s`` is what the clock of their states is behind ``now_s``.
+
+        Of ``sharing``, the jobs of other pools' queues count apart.
+        """
         workers = [worker for host in known for worker in host.workers]
+        self._helpers: dict[str, list[Worker]] = {}
+        if not sharing.is_empty:
+            self._helpers = _by_pool(worker for worker in workers if sharing.helped_by(worker.pool))
+            workers = [of_own_queues(worker, sharing.helped_by(worker.pool)) for worker in workers]
         able = [worker for worker in workers if worker.inability is None]
         self._ahead_s = ahead_s
         self._states = Counter((worker.pool, worker.state) for worker in able)
@@ -45,6 +55,10 @@ class PoolWorkers:
     def alive(self, pool: str) -> int:
         """How many workers of the pool have a process; the broker may list one that starts or drains."""
         return self._alive[pool]
+
+    def of_helper(self, pool: str) -> Sequence[Worker]:
+        """All workers of a pool that helps with queues of others, with whatever they report."""
+        return self._helpers.get(pool, ())
 
     def recent(self, pool: str) -> RecentStarts:
         """What the workers of the pool did in the last minute."""

@@ -19,8 +19,16 @@ from headway.scaling.metrics.newest_sample import (
     with_unlisted_workers,
 )
 from headway.scaling.metrics.sampling_instant import WorkersAtInstant, counted, instant_s
+from headway.scaling.metrics.shared_queues import (
+    NOTHING_SHARED,
+    SharedQueues,
+    helping_of,
+    samples_without_shared,
+    shared_jobs,
+    without_shared,
+)
 from headway.scaling.metrics.worker_evidence import LATEST, SampledInstant, WorkerEvidence, evidence_of
-from headway.scaling.model import ActivitySource, HostState, Mode, QueueMetrics, Suspension, WorkerState
+from headway.scaling.model import ActivitySource, HostState, Mode, QueueMetrics, SharedJobs, Suspension, WorkerState
 from headway.scaling.placement.host_capacity import is_open
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.profile import Profile
@@ -42,6 +50,7 @@ class ViewBuilder:
         earlier: HistoryCache | None = None,
         *,
         learning: Learning | None = None,
+        sharing: SharedQueues = NOTHING_SHARED,
         now_s: float,
     ) -> None:
         known = [host for host in gathered.hosts if host.is_known]
@@ -67,7 +76,8 @@ class ViewBuilder:
                     self._kept[row.pool] += row.workers
         self._ahead_s = now_s - gathered.at_s
         """What the clock of workers' states is behind."""
-        self._workers = PoolWorkers(known, ahead_s=self._ahead_s, now_s=now_s)
+        self._sharing = sharing
+        self._workers = PoolWorkers(known, ahead_s=self._ahead_s, now_s=now_s, sharing=sharing)
         self._unknown = unknown_workers(gathered.hosts, gathered.assignments)
 
     def of(self, profile: Profile) -> PoolView:
@@ -75,6 +85,10 @@ class ViewBuilder:
         pool, samples = profile.pool, self._gathered.direct
         template = self._templates.get(profile.template, UNREPORTED)
         queues = self._queues(profile)
+        helped = self._helped(profile, queues)
+        queues, samples = without_shared(queues, helped), samples_without_shared(samples, helped)
+        running = [each for each in self._workers.of_helper(pool) if each.state is WorkerState.RUNNING]
+        helping = helping_of(running, self._sharing)
         present, is_running_known = self._present(profile, queues, slots_per_worker=template.slots)
         view = view_of(
             profile,
@@ -85,7 +99,12 @@ class ViewBuilder:
             samples=samples,
             unknown_workers=self._unknown[pool],
             leaving_workers=self._leaving_of(profile),
+            listed_others=self._listed_others(profile),
+            helped=helped,
             now_s=self._now_s,
+            helping=helping.jobs,
+            helping_workers=helping.workers,
+            helped_queues=self._helped_queues(profile),
             host_cores=self._cores.get(profile.template),
             dispatch_overhead_s=self._learning.overhead_s(pool),
             capacity_workers=self._capacity(profile),
@@ -124,7 +143,52 @@ class ViewBuilder:
             direct,
             running_workers=len(self._workers.ready(profile.pool, by_s=listed_by_s)),
             now_s=self._now_s,
+            of_others=self._listed_others(profile),
         )
+
+    def _helped(self, profile: Profile, queues: Sequence[QueueMetrics]) -> tuple[SharedJobs, ...]:
+        """The jobs of ``queues`` that workers of other pools run at the instant of their samples."""
+        found = []
+        for helper in self._sharing.helpers_of(profile.pool):
+            workers, unknown_workers = self._workers.of_helper(helper), self._unknown[helper]
+            if not workers and not unknown_workers:
+                continue
+            names = self._sharing.helped_by(helper)
+            template = self._templates.get(self._sharing.template_of(helper), UNREPORTED)
+            found += [
+                shared_jobs(
+                    queue,
+                    helper,
+                    workers,
+                    names,
+                    slots_per_worker=template.slots,
+                    unknown_workers=unknown_workers,
+                    instant=self._instant(queues, [queue]),
+                )
+                for queue in queues
+                if queue.queue in names.values()
+            ]
+        return tuple(found)
+
+    def _helped_queues(self, profile: Profile) -> tuple[QueueMetrics, ...]:
+        """The queues of other pools that workers of the pool take from, with the jobs of all workers."""
+        direct = self._gathered.direct
+        return tuple(
+            with_newest(
+                self._recent.metrics(queue, now_s=self._now_s, objective=self._sharing.objective_of(queue)),
+                direct.get(queue),
+            )
+            for queue in self._sharing.helped_by(profile.pool).values()
+        )
+
+    def _listed_others(self, profile: Profile) -> int:
+        """Workers of other pools that the broker lists beside those of the pool."""
+        return sum(self._workers.alive(helper) for helper in self._sharing.helpers_of(profile.pool))
+
+    def _listed_workers(self, profile: Profile) -> int | None:
+        """How many workers of the pool the broker lists; ``None``: not known."""
+        others = self._listed_others(profile)
+        return listed_workers(profile.queues, self._gathered.direct, now_s=self._now_s, of_others=others)
 
     def _present(
         self, profile: Profile, queues: Sequence[QueueMetrics], *, slots_per_worker: int
@@ -157,16 +221,18 @@ class ViewBuilder:
 
     def _evidence(self, profile: Profile, queues: Sequence[QueueMetrics], *, running_workers: int) -> WorkerEvidence:
         """What ``running_workers`` do; of a pool that others scale, only what those do that agents report."""
-        at_s = instant_s(queues)
-        ready = self._workers.ready(profile.pool, by_s=at_s)
+        ready = self._workers.ready(profile.pool, by_s=instant_s(queues))
         if profile.mode is Mode.RECOMMEND:
             running_workers = min(running_workers, len(ready))
-        instant = LATEST
-        if at_s is not None:
-            known_s = (queue.service_time_s for queue in queues if queue.service_time_s is not None)
-            service_time_s = max(known_s, default=None)
-            instant = SampledInstant(at_s=at_s, ahead_s=self._ahead_s, service_time_s=service_time_s)
-        return evidence_of(ready, running_workers=running_workers, instant=instant)
+        return evidence_of(ready, running_workers=running_workers, instant=self._instant(queues, queues))
+
+    def _instant(self, queues: Sequence[QueueMetrics], timed: Sequence[QueueMetrics]) -> SampledInstant:
+        """The instant of the samples of ``queues``, for jobs of those in ``timed``."""
+        at_s = instant_s(queues)
+        if at_s is None:
+            return LATEST
+        known_s = (queue.service_time_s for queue in timed if queue.service_time_s is not None)
+        return SampledInstant(at_s=at_s, ahead_s=self._ahead_s, service_time_s=max(known_s, default=None))
 
     def _do_workers_report(self, profile: Profile) -> bool:
         """Whether each worker of the pool reports its jobs; where none runs, whether the broker lists none either.
@@ -176,12 +242,14 @@ class ViewBuilder:
         running = self._workers.all_running(profile.pool)
         if profile.mode is Mode.RECOMMEND:
             return False
-        listed = listed_workers(profile.queues, self._gathered.direct, now_s=self._now_s)
+        listed = self._listed_workers(profile)
         is_anybody_unseen = self._unknown[profile.pool] or (
             listed is not None and listed > self._workers.alive(profile.pool)
         )
         if is_anybody_unseen or (not running and listed != 0):
             return False
+        helpers = self._sharing.helpers_of(profile.pool)
+        running = [*running, *(worker for helper in helpers for worker in self._workers.all_running(helper))]
         return all(each.activity_source is ActivitySource.REPORTER for each in running)
 
     def _listed(self, profile: Profile, present: WorkersAtInstant) -> tuple[WorkersAtInstant, bool]:
@@ -190,7 +258,7 @@ class ViewBuilder:
         The broker lists every worker, those that agents report among them. Without its list, agents' reports count;
         where there are none either, deciding goes on as if its last recommendation had been followed.
         """
-        listed = listed_workers(profile.queues, self._gathered.direct, now_s=self._now_s)
+        listed = self._listed_workers(profile)
         if listed is not None:
             return WorkersAtInstant(running_workers=listed, starting_workers=0, taken_jobs=0), True
         state = self._gathered.states.get(profile.pool)

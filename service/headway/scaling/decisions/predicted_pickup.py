@@ -1,5 +1,7 @@
 """How long a job that arrives now will wait: only workers that will exist are counted on. It is scored afterwards."""
 
+from collections.abc import Sequence
+
 from headway.scaling.demands.jobs_in_front import jobs_in_front
 from headway.scaling.model import MemberPickup, QueueMetrics, is_suspended
 from headway.scaling.reading.busy_slots import busy
@@ -17,6 +19,11 @@ def predicted_pickup_of(queue: QueueMetrics, view: PoolView, *, target_workers: 
     slots = _slots(view, target_workers=target_workers)
     if queue.waiting_jobs is None or slots == 0:
         return None
+    if view.helped_queues:
+        # Of several queues of its own, each has a prediction with the jobs of other pools that are in front of it.
+        others = view.helped_queues if len(view.queues) == 1 else ()
+        taken_jobs = _taken_jobs(queue, view)
+        return _first_free_s(view) + _behind_others_s(queue, taken_jobs, queue, view, slots=slots, others=others)
     ahead_jobs = queue.waiting_jobs + _taken_jobs(queue, view) + 1 - slots
     return _first_free_s(view) + max(0, ahead_jobs) / slots * _cycle_s(queue, view)
 
@@ -29,12 +36,13 @@ def member_pickups(queue: QueueMetrics, view: PoolView, *, target_workers: int) 
     slots = _slots(view, target_workers=target_workers)
     if len(view.queues) < 2 or queue.waiting_jobs is None or slots == 0:
         return ()
-    taken_jobs = _taken_jobs(queue, view)
+    taken_jobs, others = _taken_jobs(queue, view), (*view.queues, *view.helped_queues)
     return tuple(
         MemberPickup(
             queue=member.queue,
             objective=view.profile.objective_of(member.queue),
-            predicted_pickup_s=_first_free_s(view) + _behind_others_s(member, taken_jobs, queue, view, slots=slots),
+            predicted_pickup_s=_first_free_s(view)
+            + _behind_others_s(member, taken_jobs, queue, view, slots=slots, others=others),
         )
         for member in view.queues
         if member.waiting_jobs is not None
@@ -42,12 +50,23 @@ def member_pickups(queue: QueueMetrics, view: PoolView, *, target_workers: int) 
 
 
 def _behind_others_s(
-    member: QueueMetrics, taken_jobs: int, together: QueueMetrics, view: PoolView, *, slots: int
+    member: QueueMetrics,
+    taken_jobs: int,
+    together: QueueMetrics,
+    view: PoolView,
+    *,
+    slots: int,
+    others: Sequence[QueueMetrics],
 ) -> float:
-    """How long ``slots`` take until a new job of ``member`` starts; each job before it keeps one for its mean time."""
+    """How long ``slots`` take until a new job of ``member`` starts; each job before it keeps one for its mean time.
+
+    Those that run jobs of other pools' queues are not free either.
+    """
     own_jobs = member.waiting_jobs or 0
     before: list[tuple[float, QueueMetrics]] = [(own_jobs, member), (taken_jobs, together)]
-    before += [(each.jobs, each.queue) for each in jobs_in_front(member, own_jobs + 1, view)]
+    before += [(each.jobs, each.queue) for each in jobs_in_front(member, own_jobs + 1, view, others=others)]
+    helped = {each.queue: each for each in view.helped_queues}
+    before += [(each.jobs, helped[each.queue]) for each in view.helping if each.queue in helped]
     jobs = sum(jobs for jobs, _ in before)
     if jobs + 1 <= slots:
         return 0.0

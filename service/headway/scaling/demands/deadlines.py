@@ -8,6 +8,7 @@ workers now.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from headway.scaling.demands.helping_slots import freed_slots_per_s
 from headway.scaling.demands.needs import NO_NEED, Coming, Need, Supply, greatest, need
 from headway.scaling.demands.trust import slow_start_s
 from headway.scaling.model import QueueMetrics
@@ -26,10 +27,12 @@ class Due:
 
 def supply(queue: QueueMetrics, view: PoolView, *, coming: Sequence[Coming], caution: float) -> Supply:
     """What will start jobs of ``queue`` without one more worker."""
-    busy_slots = occupied(queue, view)
+    busy_slots, slots = occupied(queue, view), view.running_workers * view.slots_per_worker
     return Supply(
         busy_slots=busy_slots,
-        idle_slots=max(0, view.running_workers * view.slots_per_worker - busy_slots),
+        idle_slots=max(0, slots - busy_slots - view.helping_slots),
+        helping_slots=view.helping_slots,
+        freed_per_s=freed_slots_per_s(view),
         coming=tuple(coming),
         completions_per_s=completions_per_s(queue, view, busy_slots),
         cycle_s=cycle_s(queue, view),
@@ -105,7 +108,7 @@ def _is_too_late_next(jobs: float, within_s: float, given: Supply, *, slots_max:
     if jobs <= slots_max:  # a slot each is always enough
         return False
     later = need(jobs, within_s - given.tick_s, given, start_up_s=given.start_up_s)
-    return given.busy_slots + later.slots > slots_max
+    return given.busy_slots + given.helping_slots + later.slots > slots_max
 
 
 def standing(

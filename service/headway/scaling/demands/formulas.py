@@ -66,11 +66,17 @@ def _in_use(terms: Terms) -> float:
     return terms["busy_slots"] + terms["coming_slots"]
 
 
+def _beside(new_slots: float, terms: Terms) -> float:
+    """The slots that run jobs of other pools' queues, beside which new ones come; 0 where none do."""
+    return terms.get("helping_slots", 0) if new_slots else 0
+
+
 def backlog_drain(terms: Terms) -> float:
     """Slots in use, and those that start the waiting jobs in time: no more new ones than still help."""
     kept_slots, new_slots = needed_slots(terms)
     room_slots = max(0.0, terms.get("helpful_slots", math.inf) - terms["coming_slots"])
-    drain_slots = max(kept_slots, terms["taking_slots"]) + min(new_slots, room_slots)
+    started_slots = min(new_slots, room_slots)
+    drain_slots = max(kept_slots, terms["taking_slots"]) + started_slots + _beside(started_slots, terms)
     return max(work_in_progress(terms), _in_use(terms) + drain_slots)
 
 
@@ -81,7 +87,9 @@ def wake(terms: Terms) -> float:
 
 def due_work(terms: Terms) -> float:
     """Slots in use, and those for jobs that are due later; one at least once the first is due soon."""
-    return max(work_in_progress(terms), _in_use(terms) + sum(needed_slots(terms)), terms["first_slots"])
+    kept_slots, new_slots = needed_slots(terms)
+    due_slots = kept_slots + new_slots + _beside(new_slots, terms)
+    return max(work_in_progress(terms), _in_use(terms) + due_slots, terms["first_slots"])
 
 
 def standing(terms: Terms) -> float:

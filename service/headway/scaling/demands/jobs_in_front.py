@@ -29,7 +29,14 @@ class InFront:
     jobs: float
 
 
-def jobs_in_front(member: QueueMetrics, jobs: float, view: PoolView, *, deviations: float = 0.0) -> tuple[InFront, ...]:
+def jobs_in_front(
+    member: QueueMetrics,
+    jobs: float,
+    view: PoolView,
+    *,
+    deviations: float = 0.0,
+    others: Sequence[QueueMetrics] | None = None,
+) -> tuple[InFront, ...]:
     """How many jobs of each other queue of the pool start before the ``jobs``-th next job of ``member``.
 
     Never falls as more jobs wait in another queue, or as ``jobs`` rises.
@@ -39,10 +46,11 @@ def jobs_in_front(member: QueueMetrics, jobs: float, view: PoolView, *, deviatio
         jobs: Of ``member``, those that start before included.
         view: With the order in which its workers take jobs.
         deviations: Of a random order, how many standard deviations above the mean.
+        others: The other queues; ``None``: those of ``view``.
     """
     return tuple(
         InFront(queue=other, jobs=found)
-        for other in view.queues
+        for other in (view.queues if others is None else others)
         if other.queue != member.queue
         and (found := min(other.waiting_least_jobs, _most(other, member, jobs, view, deviations=deviations))) > 0
     )

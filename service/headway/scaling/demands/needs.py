@@ -5,7 +5,7 @@ A deadline has all that this follows from, in numbers that a person can calculat
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from headway.scaling.arithmetic import ROUNDING
@@ -34,12 +34,22 @@ class Supply:
     """Of a slot, from one start to the next; infinite where nothing is known of how soon it is free again."""
     caution: float
     """How many standard deviations fewer completions than expected are assumed."""
+    helping_slots: int = 0
+    """Slots that run jobs of other pools' queues: neither busy nor idle."""
+    freed_per_s: float = 0.0
+    """How fast these get done, as far as they take a job of the pool itself next."""
     reserved_jobs: int = 0
     """Jobs that workers have taken and not begun: busy slots begin these first."""
     start_up_s: float = 0.0
     """Of one more worker."""
     tick_s: float = 0.0
     """From now to the next evaluation, which may ask for more."""
+
+    def with_helping_as_idle(self) -> "Supply":
+        """This supply with the slots that run jobs of other pools' queues among the idle ones."""
+        if not self.helping_slots:
+            return self
+        return replace(self, idle_slots=self.idle_slots + self.helping_slots, helping_slots=0, freed_per_s=0.0)
 
     @property
     def reaction_s(self) -> float:
@@ -67,7 +77,7 @@ class Supply:
             from_s,
             start_up_s,
             late_s,
-            self.completions_per_s,
+            self.completions_per_s + self.freed_per_s,
             self.reserved_jobs,
             self.caution,
             coming_jobs,

@@ -110,6 +110,10 @@ OWN = Wording(
             "Too few jobs wait to wake the pool from zero: none of {before} starts yet.", "too few jobs to wake for"
         ),
         "may_be_busy": LimitWording(_may_be_busy, "workers that may be busy"),
+        "helping": LimitWording(
+            "{fewer} would be enough, but workers that run jobs of other pools finish them first: {after} stay.",
+            "jobs of other pools",
+        ),
         "tolerance": LimitWording(
             "{fewer} would be right, which differs too little from {after} for a change.", "too small a change"
         ),

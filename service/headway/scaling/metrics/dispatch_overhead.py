@@ -125,7 +125,8 @@ def seen_of(view: PoolView, *, at_s: float) -> Seen:
     ]
     slots = view.running_workers * view.slots_per_worker
     at_work = sum(queue.running_jobs or 0 for queue in view.queues)
-    is_steady = not (view.starting_workers or view.leaving_workers or view.unknown_workers) and at_work <= slots
+    is_alone = not (view.starting_workers or view.leaving_workers or view.unknown_workers or view.is_shared)
+    is_steady = is_alone and at_work <= slots
     return Seen(
         sampled_at_s=at_s,
         oldest_age_s=max(0.0, at_s - min(waits, default=at_s)),

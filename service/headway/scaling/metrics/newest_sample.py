@@ -136,7 +136,9 @@ def _rates(queue: QueueMetrics, sample: QueueSample) -> dict[str, object]:
     return {**changes, "has_unknown_rates": has_unknown_rates}
 
 
-def listed_workers(queues: Iterable[str], samples: Mapping[str, QueueSample], *, now_s: float) -> int | None:
+def listed_workers(
+    queues: Iterable[str], samples: Mapping[str, QueueSample], *, now_s: float, of_others: int = 0
+) -> int | None:
     """How many workers serve ``queues``; ``None`` where that is not known of one of them, which is not zero.
 
     A pool's workers serve all of its queues, so the greatest of their counts is the pool's: the sum would count a
@@ -146,10 +148,11 @@ def listed_workers(queues: Iterable[str], samples: Mapping[str, QueueSample], *,
         queues: Of one pool.
         samples: The newest reading of each queue, by name.
         now_s: Unix seconds; a reading older than ``LISTED_GAP_S`` says nothing of now.
+        of_others: Workers of other pools that help with these queues, and are not counted.
     """
     counts = [_listed(samples.get(queue), now_s) for queue in queues]
     known = [count for count in counts if count is not None]
-    return max(known) if known and len(known) == len(counts) else None
+    return max(0, max(known) - of_others) if known and len(known) == len(counts) else None
 
 
 def useful_workers(queues: Sequence[str], samples: Mapping[str, QueueSample], *, now_s: float) -> int | None:
@@ -165,7 +168,12 @@ def useful_workers(queues: Sequence[str], samples: Mapping[str, QueueSample], *,
 
 
 def with_unlisted_workers(
-    queues: Sequence[QueueMetrics], samples: Mapping[str, QueueSample], *, running_workers: int, now_s: float
+    queues: Sequence[QueueMetrics],
+    samples: Mapping[str, QueueSample],
+    *,
+    running_workers: int,
+    now_s: float,
+    of_others: int = 0,
 ) -> tuple[QueueMetrics, ...]:
     """``queues`` with the jobs in flight as a lower bound where the broker lists fewer workers than run.
 
@@ -176,8 +184,9 @@ def with_unlisted_workers(
         samples: The newest reading of each queue, by name.
         running_workers: Workers of the pool that have run for long enough to be listed.
         now_s: Unix seconds.
+        of_others: As of ``listed_workers``.
     """
-    listed = listed_workers((queue.queue for queue in queues), samples, now_s=now_s)
+    listed = listed_workers((queue.queue for queue in queues), samples, now_s=now_s, of_others=of_others)
     if listed is None or listed >= running_workers:
         return tuple(queues)
     return tuple(

@@ -57,7 +57,9 @@ def evidence_of(workers: Iterable[Worker], *, running_workers: int, instant: Sam
             idle += 1
         elif worker.is_busy:
             busy += 1
-            jobs = max(1, worker.running_jobs or 0)
+            # By its own report it may have none of the pool's queues, and others of queues that the pool helps with.
+            has_only_others = worker.running_jobs == 0 and worker.activity_source is ActivitySource.REPORTER
+            jobs = 0 if has_only_others else max(1, worker.running_jobs or 0)
             uncounted += worker.running_jobs is None
             reported += 0 if worker.running_jobs is None else jobs
             certain += jobs if worker.busy_since_s is None else _certain_jobs(worker, jobs, instant)
@@ -81,18 +83,20 @@ def _certain_jobs(worker: Worker, jobs: int, instant: SampledInstant) -> int:
     """
     if worker.activity_source is not ActivitySource.REPORTER or worker.activity_known_at_s is None:
         return 0
-    known_at_s = worker.activity_known_at_s + instant.ahead_s
-    over_or_later = sum(not _is_running(job.started_at_s, known_at_s, instant) for job in worker.running)
+    over_or_later = sum(
+        not is_running_at(job.started_at_s, worker.activity_known_at_s, instant) for job in worker.running
+    )
     return max(0, jobs - over_or_later) if worker.running else 0
 
 
-def _is_running(started_at_s: float, known_at_s: float, instant: SampledInstant) -> bool:
-    """Whether a job that ran by the last word of its worker ran at the instant.
+def is_running_at(started_at_s: float, known_at_s: float | None, instant: SampledInstant) -> bool:
+    """Whether a job that ran by the last word of its worker, of ``known_at_s``, certainly ran at the instant.
 
     After that word it is taken to run on for as long as it had run by then, or as the jobs of its pool take: a word
     that is seconds old says nothing of jobs of milliseconds.
     """
-    if started_at_s > instant.at_s:
+    if started_at_s > instant.at_s or known_at_s is None:
         return False
+    known_at_s += instant.ahead_s
     lasts_s = math.inf if instant.service_time_s is None else max(instant.service_time_s, known_at_s - started_at_s)
     return instant.at_s - known_at_s <= lasts_s

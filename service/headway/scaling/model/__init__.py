@@ -58,6 +58,7 @@ from headway.scaling.model.memory import (
 from headway.scaling.model.queue_metrics import Arrivals, FailureLimit, Objective, QueueMetrics
 from headway.scaling.model.queue_order import STRICT_NAME_CHARS_MAX, STRICT_QUEUES_MAX, QueueOrder, order_text
 from headway.scaling.model.redelivery import Redelivery
+from headway.scaling.model.shared_jobs import SharedJobs
 from headway.scaling.model.start_failure import StartFailure
 from headway.scaling.model.suspension import Stoppage, Suspension, is_suspended
 from headway.scaling.model.telemetry import (
@@ -131,6 +132,7 @@ __all__ = [
     "Receipt",
     "Redelivery",
     "RunningJob",
+    "SharedJobs",
     "Sighting",
     "StartFailure",
     "StartUp",

@@ -7,6 +7,7 @@ from enum import StrEnum
 from headway.scaling.model.memory import Plateau
 from headway.scaling.model.queue_metrics import Objective, QueueMetrics
 from headway.scaling.model.queue_order import QueueOrder
+from headway.scaling.model.shared_jobs import SharedJobs
 from headway.scaling.model.suspension import Stoppage, Suspension
 
 
@@ -57,6 +58,8 @@ class NoteKind(StrEnum):
     FALLBACK = "fallback"
     INFEASIBLE = "infeasible"
     SEPARATE_POOLS = "separate_pools"
+    UNREPORTED_HELP = "unreported_help"
+    LONG_HELP = "long_help"
     UNKNOWN_DAY = "unknown_day"
     SPENT_DAY = "spent_day"
     VANISHED_JOBS = "vanished_jobs"
@@ -168,6 +171,12 @@ class Decision:
     """The same of each queue, by ``queue_order``; none where the pool has a single one, or nothing is known."""
     queue_order: QueueOrder | None = None
     """In what order workers take from the queues; ``None``: not known."""
+    helped: tuple[SharedJobs, ...] = ()
+    """Jobs of its queues that workers of other pools run; those that are reported are not in ``metrics``."""
+    helping: tuple[SharedJobs, ...] = ()
+    """Jobs of queues of other pools that its workers run, by queue."""
+    helping_workers: int = 0
+    """Its workers that have one of these."""
     day_budget: DayBudget | None = None
     """``None`` where the profile sets no budget of the day."""
     notes: tuple[str, ...] = ()

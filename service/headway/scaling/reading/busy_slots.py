@@ -41,7 +41,8 @@ def busy_by_workers(view: PoolView) -> int:
 
 def is_any_slot_idle(view: PoolView) -> bool:
     """Whether a slot of a running worker is known to have no job."""
-    return bool(view.idle_workers) or busy_by_workers(view) < view.running_workers * view.slots_per_worker
+    slots = view.running_workers * view.slots_per_worker
+    return bool(view.idle_workers) or busy_by_workers(view) + view.helping_slots < slots
 
 
 def with_unknown_as_idle(view: PoolView) -> PoolView:

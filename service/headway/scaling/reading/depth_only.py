@@ -157,10 +157,12 @@ def _steps(members: Sequence[QueueMetrics], before: PoolDepths | None, view: Poo
 
 
 def _busy_slots(view: PoolView) -> int:
-    """Slots that have a job, as far as that is known; others that run may have one."""
+    """Slots that have a job, as far as that is known; others that run may have one. What the queues lose, slots of
+    other pools that help with them lose as well.
+    """
     if _is_counted(view):
-        return sum(queue.running_jobs or 0 for queue in view.queues)
-    return busy_by_workers(view)
+        return sum(queue.running_jobs or 0 for queue in view.queues) + sum([each.jobs for each in view.helped])
+    return busy_by_workers(view) + sum([each.most_jobs for each in view.helped])
 
 
 def _is_counted(view: PoolView) -> bool:

@@ -10,7 +10,7 @@ from headway.scaling.history.weekly import Member, Season, recalled
 from headway.scaling.metrics.newest_sample import listed_workers, useful_workers
 from headway.scaling.metrics.sampling_instant import WorkersAtInstant
 from headway.scaling.metrics.worker_evidence import WorkerEvidence
-from headway.scaling.model import Mode, QueueMetrics, QueueSample, Template
+from headway.scaling.model import Mode, QueueMetrics, QueueSample, SharedJobs, Template
 from headway.scaling.profile import Profile
 from headway.scaling.reading.jobs_beyond_slots import with_reserved_beyond_slots
 from headway.scaling.reading.pool_times import exposed_members, exposed_s
@@ -30,6 +30,8 @@ def view_of(
     samples: Mapping[str, QueueSample] = NO_SAMPLES,
     unknown_workers: int = 0,
     leaving_workers: int = 0,
+    listed_others: int = 0,
+    helped: tuple[SharedJobs, ...] = (),
     now_s: float,
     **known: Any,
 ) -> PoolView:
@@ -44,19 +46,23 @@ def view_of(
         samples: The newest readings that came directly from the collectors, by queue.
         unknown_workers: On hosts that went silent.
         leaving_workers: On known hosts.
+        listed_others: Workers of pools that help with its queues: the broker lists them as well.
+        helped: The jobs of its queues that these run; those that are reported are not in ``queues`` and ``samples``.
         now_s: A reading that is too old by then says nothing of workers.
         known: The other values of a ``PoolView``, which are copied.
     """
     slots, running_workers = template.slots, present.running_workers
-    listed = listed_workers(profile.queues, samples, now_s=now_s)
+    listed = listed_workers(profile.queues, samples, now_s=now_s, of_others=listed_others)
     there = running_workers + unknown_workers + leaving_workers
     # Workers that are known to be idle have no job, where others have more than slots, nor have those that start.
     at_work = max(1, max(there, listed or 0) - activity.idle_workers) if there or listed else 0
+    # What workers of other pools may have is no more than slots of this one have.
+    slots_at_work = slots * at_work + sum([each.most_jobs - each.jobs for each in helped]) if at_work else 0
     # Where the source of a queue does not count the jobs in flight, what is known of workers stands in for it.
     is_uncounted = any(is_seen(queue) and queue.in_flight_jobs is None for queue in queues)
     return PoolView(
         profile=profile,
-        queues=with_reserved_beyond_slots(queues, samples, slots=slots * at_work),
+        queues=with_reserved_beyond_slots(queues, samples, slots=slots_at_work),
         direct=tuple([samples[queue] for queue in profile.queues if queue in samples]),
         slots_per_worker=slots,
         queue_order=template.queue_order,
@@ -77,7 +83,8 @@ def view_of(
         unknown_activity_workers=0 if profile.mode is Mode.RECOMMEND else activity.unknown_workers,
         unknown_workers=unknown_workers,
         leaving_workers=leaving_workers,
-        slots_at_work=slots * at_work,
+        slots_at_work=slots_at_work,
+        helped=helped,
         useful_workers=useful_workers(profile.queues, samples, now_s=now_s),
         **known,
     )

@@ -95,6 +95,7 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         # short jobs all the time seems idle if none happens to run just now.
         "serving_slots": int(view.running_workers > 0 and (queue.arrived_jobs or 0) * price_s > view.tick_s),
     }
+    helping = {"helping_slots": given.helping_slots} if given.helping_slots else {}
     drain = None if enough is None else _drain_of_wave(queue, given, view, slots=enough.slots)
     if drain is None:
         drain = _drain(queue, view, given, slots_max=slots_max)
@@ -104,7 +105,10 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     after = HybridState(asked=asked, blind=is_blind, guard=guard, periods=own_periods)
     demands = [
         demand(formulas.work_in_progress, in_use),
-        demand(formulas.backlog_drain, {**in_use, **_drain_terms(queue, given, calculated, helpful_slots=helpful)}),
+        demand(
+            formulas.backlog_drain,
+            {**in_use, **helping, **_drain_terms(queue, given, calculated, helpful_slots=helpful)},
+        ),
         demand(formulas.wake, _wake_terms(queue, view)),
     ]
     if queue.delayed:
@@ -112,14 +116,15 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         first_slots = int(is_due_soon(queue, given))
         # Where no worker moves them when they are due, something else does, or nobody: one worker is enough to see.
         due = NO_NEED if view.leaves_due_jobs else _due(queue, view, given, price_s=price_s)
-        demands.append(demand(formulas.due_work, {**in_use, "first_slots": first_slots, **terms_of(due)}))
+        demands.append(demand(formulas.due_work, {**in_use, **helping, "first_slots": first_slots, **terms_of(due)}))
     if enough is not None:
         demands.append(demand(formulas.rhythm, enough._asdict()))
     elif guard is not None:
         spare = spare_jobs(guard, exposed, view, now_s=now_s)
         # What is learned leaves retries out. They come all the same, and take a slot each.
         coming_jobs = guard.expected_jobs + (exposed.retry_rate_per_s or 0.0) * view.tick_s
-        left, taken_slots = _left_for(exposed, queue, given, view)
+        # A slot that runs a job of another pool's queue stands there as well: else each that stands would soon be such.
+        left, taken_slots = _left_for(exposed, queue, given.with_helping_as_idle(), view)
         stand = standing(
             left,
             waiting_jobs=exposed.waiting_least_jobs,

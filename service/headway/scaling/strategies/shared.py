@@ -45,7 +45,7 @@ def backlog_drain(queue: QueueMetrics, view: PoolView) -> Demand:
     terms = {
         "waiting_jobs": queue.waiting_least_jobs,
         "running_jobs": running_jobs,
-        "free_slots": max(0, view.running_workers * view.slots_per_worker - running_jobs),
+        "free_slots": max(0, view.running_workers * view.slots_per_worker - running_jobs - view.helping_slots),
         "left_s": view.profile.objective.target_s - (queue.oldest_age_s or 0.0) - MARGIN_S,
         "service_time_s": service_time_s(queue, view),
         "start_up_s": start_up_s(view),

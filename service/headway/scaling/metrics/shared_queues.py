@@ -1,0 +1,230 @@
+"""Which pools help with whose queues, and which of the jobs that workers run are of queues of other pools.
+
+A running job counts once: in the pool whose worker runs it. A worker's report says of which queue its job is. The jobs
+of a worker that reports nothing are bounds of the owner's figures.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from headway.scaling.metrics.worker_evidence import SampledInstant, is_running_at
+from headway.scaling.model import (
+    ActivitySource,
+    Objective,
+    QueueMetrics,
+    QueueSample,
+    RunningJob,
+    SharedJobs,
+    Worker,
+    WorkerState,
+)
+from headway.scaling.profile import Profile
+from headway.scaling.view import copied
+
+JOBLESS = frozenset({WorkerState.STARTING, WorkerState.BACKING_OFF, WorkerState.GONE})
+
+
+class SharedQueues:
+    """The owners of queues, and the pools that help with them; the same for any order of the profiles."""
+
+    def __init__(self, profiles: Iterable[Profile] = ()) -> None:
+        """Take the profiles of all pools."""
+        by_pool = {profile.pool: profile for profile in profiles}
+        self._owners = {queue: profile.pool for profile in by_pool.values() for queue in profile.queues}
+        self._objectives = {
+            queue: profile.objective_of(queue) for profile in by_pool.values() for queue in profile.queues
+        }
+        self._names = {
+            profile.pool: {
+                queue.partition("/")[2]: queue for queue in profile.helps if self._is_of_others(queue, profile)
+            }
+            for profile in by_pool.values()
+            if profile.helps
+        }
+        self._templates = {pool: by_pool[pool].template for pool in self._names}
+        self._helpers: dict[str, tuple[str, ...]] = {}
+        for pool in sorted(self._names):
+            owners = {self._owners.get(queue) for queue in self._names[pool].values()}
+            for owner in owners - {None}:
+                self._helpers[str(owner)] = (*self._helpers.get(str(owner), ()), pool)
+
+    def _is_of_others(self, queue: str, profile: Profile) -> bool:
+        return self._owners.get(queue) != profile.pool
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no pool helps with any queue."""
+        return not self._names
+
+    def objective_of(self, queue: str) -> Objective:
+        """The objective of the jobs of ``queue``: its owner's, or the default if no pool owns it."""
+        return self._objectives.get(queue, Objective())
+
+    def owner_of(self, queue: str) -> str | None:
+        """The pool that owns ``queue``; ``None``: none does."""
+        return self._owners.get(queue)
+
+    def helpers_of(self, pool: str) -> tuple[str, ...]:
+        """The pools that help with queues of ``pool``, by name."""
+        return self._helpers.get(pool, ())
+
+    def helped_by(self, pool: str) -> Mapping[str, str]:
+        """The queues that ``pool`` helps with, by the own name that workers report; empty where it helps with none."""
+        return self._names.get(pool, {})
+
+    def template_of(self, helper: str) -> str:
+        """The template of the workers of a pool that helps."""
+        return self._templates[helper]
+
+
+NOTHING_SHARED = SharedQueues()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelpingWorkers:
+    """What the running workers of one pool do for others."""
+
+    workers: int = 0
+    """Those that report a job of another pool's queue."""
+    jobs: tuple[SharedJobs, ...] = ()
+    """Such jobs, by queue."""
+
+
+def helped_jobs(worker: Worker, names: Mapping[str, str]) -> tuple[tuple[str, RunningJob], ...]:
+    """The jobs that ``worker`` reports of the queues in ``names``, each with the queue.
+
+    ``names`` are those of ``SharedQueues.helped_by`` its pool.
+    """
+    if worker.activity_source is not ActivitySource.REPORTER:
+        return ()
+    return tuple((names[job.queue], job) for job in worker.running if job.queue in names)
+
+
+def of_own_queues(worker: Worker, names: Mapping[str, str]) -> Worker:
+    """``worker`` with the jobs of its pool's own queues alone; the very ``worker`` where it reports no others.
+
+    It stays busy, whosever job it runs.
+    """
+    helped = helped_jobs(worker, names)
+    if not helped:
+        return worker
+    own = tuple(job for job in worker.running if job.queue not in names)
+    running_jobs = max(len(own), (worker.running_jobs or 0) - len(helped))
+    since_s = min((job.started_at_s for job in own), default=None if not running_jobs else worker.busy_since_s)
+    return copied(worker, running=own, running_jobs=running_jobs, busy_since_s=since_s)
+
+
+def helping_of(workers: Iterable[Worker], sharing: SharedQueues) -> HelpingWorkers:
+    """What ``workers`` of one pool do for others by their newest reports."""
+    jobs: Counter[str] = Counter()
+    helping_workers = 0
+    for worker in workers:
+        helped = helped_jobs(worker, sharing.helped_by(worker.pool))
+        helping_workers += bool(helped)
+        jobs.update(queue for queue, _ in helped)
+    return HelpingWorkers(
+        workers=helping_workers,
+        jobs=tuple(
+            SharedJobs(queue=queue, pool=sharing.owner_of(queue), jobs=count, most_jobs=count)
+            for queue, count in sorted(jobs.items())
+        ),
+    )
+
+
+def shared_jobs(
+    queue: QueueMetrics,
+    helper: str,
+    workers: Iterable[Worker],
+    names: Mapping[str, str],
+    *,
+    slots_per_worker: int,
+    unknown_workers: int,
+    instant: SampledInstant,
+) -> SharedJobs:
+    """The jobs of ``queue`` that workers of another pool run at the instant of its samples.
+
+    Args:
+        queue: As it was sampled, with the jobs of all workers.
+        helper: The other pool.
+        workers: Of it, on known hosts.
+        names: Those of ``SharedQueues.helped_by`` the other pool.
+        slots_per_worker: Of the other pool.
+        unknown_workers: Of the other pool, on hosts that went silent.
+        instant: A job that began later still waits in the sample; one whose worker was last heard of earlier than it
+            takes to end may have ended.
+    """
+    jobs, perhaps_jobs, is_reported = 0, unknown_workers * slots_per_worker, not unknown_workers
+    for worker in workers:
+        if worker.state is WorkerState.RUNNING and worker.activity_source is not ActivitySource.REPORTER:
+            is_reported = False
+        if worker.state in JOBLESS or worker.is_busy is False:
+            continue
+        named = [job for of, job in helped_jobs(worker, names) if of == queue.queue]
+        running_jobs = sum(is_running_at(job.started_at_s, worker.activity_known_at_s, instant) for job in named)
+        jobs += running_jobs
+        perhaps_jobs += sum(job.started_at_s <= instant.at_s for job in named) - running_jobs
+        perhaps_jobs += _unnamed_jobs(worker, slots_per_worker)
+    most_jobs = jobs + perhaps_jobs
+    if queue.in_flight_jobs is not None:
+        jobs, most_jobs = min(jobs, queue.running_jobs or 0), min(most_jobs, queue.running_jobs or 0)
+    return SharedJobs(queue=queue.queue, pool=helper, jobs=jobs, most_jobs=most_jobs, is_reported=is_reported)
+
+
+def _unnamed_jobs(worker: Worker, slots_per_worker: int) -> int:
+    """Jobs that a worker may have beside those that it names."""
+    if worker.activity_source is ActivitySource.REPORTER and worker.is_busy:
+        return max(0, (worker.running_jobs or 0) - len(worker.running))
+    if worker.activity_source is ActivitySource.BROKER and worker.running_jobs is not None:
+        return worker.running_jobs
+    return slots_per_worker
+
+
+def without_shared(queues: Sequence[QueueMetrics], shared: Iterable[SharedJobs]) -> tuple[QueueMetrics, ...]:
+    """``queues`` without the jobs in flight that workers of other pools report: the others are those of the owner.
+
+    Their mean over the window stays: it is compared with the ends of all workers.
+    """
+    jobs = _by_queue(shared)
+    if not jobs:
+        return tuple(queues)
+    return tuple(
+        copied(
+            queue,
+            in_flight_jobs=_less(queue.in_flight_jobs, jobs[queue.queue]),
+            in_flight_min_jobs=_less(queue.in_flight_min_jobs, jobs[queue.queue]),
+        )
+        if jobs[queue.queue]
+        else queue
+        for queue in queues
+    )
+
+
+def samples_without_shared(
+    samples: Mapping[str, QueueSample], shared: Iterable[SharedJobs]
+) -> Mapping[str, QueueSample]:
+    """The same of the newest reading of each queue, by name."""
+    jobs = _by_queue(shared)
+    if not jobs:
+        return samples
+    return {
+        name: copied(
+            sample,
+            in_flight_jobs=_less(sample.in_flight_jobs, jobs[name]),
+            in_flight_min_jobs=_less(sample.in_flight_min_jobs, jobs[name]),
+        )
+        if jobs[name]
+        else sample
+        for name, sample in samples.items()
+    }
+
+
+def _by_queue(shared: Iterable[SharedJobs]) -> Counter[str]:
+    jobs: Counter[str] = Counter()
+    for each in shared:
+        jobs[each.queue] += each.jobs
+    return +jobs
+
+
+def _less(count: int | None, jobs: int) -> int | None:
+    return None if count is None else max(0, count - jobs)
