@@ -623,7 +623,7 @@ MUTANTS = (
         ("_beside_leavers", "max(ground.view.assigned_workers, ceiling - ground.view.leaving_workers)", "min(ground.view.assigned_workers, ceiling - ground.view.leaving_workers)"),
         ("ceiling_of", "copied(ground.view, leaving_workers=0)", "ground.view"),
         ("capacity", "ground.last_workers if room is None else room", "0 if room is None else room"),
-        ("in_order", "(workers_max, pinned, suspended, rate_limit, budget, capacity)", "(workers_max, pinned, suspended, rate_limit, capacity)"),
+        ("in_order", "(workers_max, pinned, group, suspended, rate_limit, budget, capacity)", "(workers_max, pinned, group, suspended, rate_limit, capacity)"),
         ("in_order", "(fallback, pause, override, schedule, workers_min)", "(fallback, override, pause, schedule, workers_min)"),
     ),
     *_in(
@@ -668,8 +668,8 @@ MUTANTS = (
         "policy/limits.py",
         ("test_suspensions.py",),
         ("suspended", "min(count, ground.last_workers)", "min(count, 0)"),
-        ("in_order", "(workers_max, pinned, suspended, rate_limit, budget, capacity)", "(workers_max, pinned, rate_limit, budget, capacity)"),
-        ("ceiling_of", "(workers_max, pinned, suspended, rate_limit, budget)", "(workers_max, pinned, rate_limit, budget)"),
+        ("in_order", "(workers_max, pinned, group, suspended, rate_limit, budget, capacity)", "(workers_max, pinned, group, rate_limit, budget, capacity)"),
+        ("ceiling_of", "(workers_max, pinned, group, suspended, rate_limit, budget)", "(workers_max, pinned, group, rate_limit, budget)"),
     ),
     *_in(
         "reading/plateau.py",
@@ -875,7 +875,7 @@ MUTANTS = (
     *_in(
         "allocation/fair_share.py",
         SHARE,
-        ("shared", "-claim.priority", "claim.priority"),
+        ("ranked", "-claim.priority", "claim.priority"),
         ("_Filling.__init__", "min(claim.guaranteed_workers, claim.workers)", "claim.guaranteed_workers"),
         ("_Filling.__init__", "min(claim.guaranteed_workers, claim.workers)", "0"),
         ("pace_of", "rooms.part_of(kind) / (claim.weight * urgency_weight(claim.urgency))", "rooms.part_of(kind) * (claim.weight * urgency_weight(claim.urgency))"),
@@ -888,7 +888,7 @@ MUTANTS = (
         ("waited", "oldest_wait(profile, filter(is_seen, decision.metrics))", "worst_wait(decision, profile)"),
         ("_Filling.guarantee", "self.floors.add_all(missing)", "False"),
         ("shared", "not filling.is_guaranteed(ranks)", "False"),
-        ("_Filling.fill", "granted[pool] == wanted[pool]", "granted[pool] > wanted[pool]"),
+        ("fill", "granted[pool] == wanted[pool]", "granted[pool] > wanted[pool]"),
         ("urgency_weight", "max", "min"),
         ("urgency_weight", "urgency >= from_urgency", "urgency > from_urgency"),
         ("urgency", "worst_wait(decision, profile)", "oldest_wait(profile, decision.metrics)"),

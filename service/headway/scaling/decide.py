@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from headway.errors import Invalid
 from headway.scaling.arithmetic import workers_of
+from headway.scaling.decisions.group_uses import group_uses
 from headway.scaling.decisions.metrics_notes import metrics_notes
 from headway.scaling.decisions.predicted_pickup import member_pickups, predicted_pickup_of
 from headway.scaling.decisions.shared_notes import shared_notes
@@ -247,6 +248,7 @@ def _decision(found: _Found) -> Decision:
         helping=view.helping,
         helping_workers=view.helping_workers,
         day_budget=spent,
+        groups=group_uses(view, target.steps),
         notes=tuple(note.text for note in notes),
         note_facts=tuple(note.fact for note in notes),
     )

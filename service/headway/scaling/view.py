@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from headway.scaling.group import Group
 from headway.scaling.model import QueueMetrics, QueueOrder, QueueSample, SharedJobs, StartFailure, Suspension
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.schedule import Zones
@@ -119,6 +120,8 @@ class PoolView:
     """What the pool's workers have run since the budget's day began, where the memory has no count of its own;
     ``None`` where it is not known.
     """
+    groups: tuple[Group, ...] = ()
+    """The groups that the pool is in, by their names: their caps hold for all their pools together."""
     zones: Zones = field(default_factory=dict)
     """The time zones that the profile's schedules and its budget name."""
     tick_s: float = TICK_S

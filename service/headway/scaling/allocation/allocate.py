@@ -11,12 +11,16 @@ from operator import itemgetter
 from headway.scaling.allocation.failed_pools import failed_outcome, failures
 from headway.scaling.allocation.fair_share import Claim, urgency, waited
 from headway.scaling.allocation.grants import Allotment, allotted
+from headway.scaling.allocation.group_caps import GroupCaps
+from headway.scaling.allocation.group_share import GroupShares
 from headway.scaling.allocation.handover import startable
 from headway.scaling.allocation.host_drain import Leaving, elsewhere, leaving, staying
 from headway.scaling.allocation.refusals import Refusals
 from headway.scaling.allocation.unreachable_hosts import kept_rows
+from headway.scaling.decisions.group_uses import GROUP_SHARE, use_of
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.decisions.predicted_pickup import member_pickups, predicted_pickup_of
+from headway.scaling.group import Group
 from headway.scaling.model import Assignment, Host, LastMove, Mode, Note, NoteKind, Step
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import PoolTarget
@@ -36,6 +40,7 @@ def allocate(
     current: Sequence[Assignment],
     *,
     held: Iterable[Assignment] = (),
+    groups: Sequence[Group] = (),
 ) -> tuple[tuple[Outcome, ...], tuple[Assignment, ...]]:
     """The outcomes with what ``share`` left each, and where every worker of theirs goes.
 
@@ -48,16 +53,18 @@ def allocate(
         hosts: all hosts.
         current: what is in place.
         held: rows of pools that were not decided and stay as they are; they are not returned.
+        groups: caps over several pools, each known by another name. Their pools share them before hosts are shared.
     """
     failed = failures(_acting(outcomes, current))
     if not failed:
-        return _allocated(outcomes, hosts, current, held=tuple(held))
+        return _allocated(outcomes, hosts, current, held=tuple(held), groups=groups)
     kept = tuple(row for row in current if row.pool in failed)
     left, rows = _allocated(
         [each for each in outcomes if each.decision.pool not in failed],
         hosts,
         [row for row in current if row.pool not in failed],
         held=(*held, *kept),
+        groups=groups,
     )
     others = iter(left)
     merged = (
@@ -68,12 +75,20 @@ def allocate(
 
 
 def _allocated(
-    outcomes: Sequence[Outcome], hosts: Sequence[Host], current: Sequence[Assignment], *, held: tuple[Assignment, ...]
+    outcomes: Sequence[Outcome],
+    hosts: Sequence[Host],
+    current: Sequence[Assignment],
+    *,
+    held: tuple[Assignment, ...],
+    groups: Sequence[Group],
 ) -> tuple[tuple[Outcome, ...], tuple[Assignment, ...]]:
     """The same of pools whose figures are finite."""
     outcomes = _unexchanged(outcomes, current)
+    caps = GroupCaps.of(groups, outcomes, hosts, (*current, *held)) if groups else None
+    if caps is not None:
+        outcomes = _within_caps(outcomes, current, caps)
     acting = _acting(outcomes, current)
-    moves = _moves(acting, hosts, current)
+    moves = _moves(acting, hosts, current, caps)
     # While no known host can run its template, a pool's target is held, and there is nothing to place or to share.
     placeable = [outcome for outcome in acting if outcome.view.capacity_workers is not None]
     targets = [_target(outcome, moves.get(outcome.decision.pool)) for outcome in placeable]
@@ -81,7 +96,7 @@ def _allocated(
         targets,
         hosts,
         current,
-        claims=lambda: [_claim(outcome, target) for outcome, target in zip(placeable, targets, strict=True)],
+        claims=lambda: [_claim(outcome, target.workers) for outcome, target in zip(placeable, targets, strict=True)],
         held=held,
     )
     if allotment.short:
@@ -91,7 +106,14 @@ def _allocated(
     outcomes = [_with_reasons(outcome, allotment, alone) for outcome in outcomes]
     pools = {outcome.decision.pool for outcome in acting}
     silent = kept_rows(hosts, (row for row in current if row.pool in pools))
-    now = startable(allotment.rows, hosts, current, free_of=_free_of(acting, hosts, current), held=held)
+    now = startable(
+        allotment.rows,
+        hosts,
+        current,
+        free_of=_free_of(acting, hosts, current),
+        held=held,
+        caps=None if caps is None else caps.startable(),
+    )
     rows = (*now.rows, *_waiting(moves, allotment.rows))
     late = {each.pool: 0 for each in targets if each.pool in moves or each.pool in now.put_off}
     if late:
@@ -150,17 +172,50 @@ class _Move:
         return elsewhere(self.target_workers, ceiling_workers=self.ceiling_workers, leaving=self.leaving)
 
 
-def _moves(acting: Iterable[Outcome], hosts: Sequence[Host], current: Sequence[Assignment]) -> dict[str, _Move]:
+def _moves(
+    acting: Iterable[Outcome], hosts: Sequence[Host], current: Sequence[Assignment], caps: GroupCaps | None
+) -> dict[str, _Move]:
     away = leaving(hosts, current)
+    moving = {outcome.decision.pool: outcome for outcome in acting if outcome.decision.pool in away}
+    if not moving:
+        return {}
+    ceilings = {pool: max(each.decision.target_workers, _ceiling_workers(each)) for pool, each in moving.items()}
+    if caps is not None:
+        targets = {outcome.decision.pool: outcome.decision.target_workers for outcome in acting}
+        existing = {pool: away[pool].existing_workers for pool in moving}
+        ceilings = caps.ceilings_while_moving(ceilings, targets, existing)
     return {
-        outcome.decision.pool: _Move(
-            target_workers=outcome.decision.target_workers,
-            ceiling_workers=max(outcome.decision.target_workers, _ceiling_workers(outcome)),
-            leaving=away[outcome.decision.pool],
-        )
-        for outcome in acting
-        if outcome.decision.pool in away
+        pool: _Move(target_workers=outcome.decision.target_workers, ceiling_workers=ceilings[pool], leaving=away[pool])
+        for pool, outcome in moving.items()
     }
+
+
+def _within_caps(outcomes: Sequence[Outcome], current: Iterable[Assignment], caps: GroupCaps) -> list[Outcome]:
+    """``outcomes`` with what the caps of their groups leave to each."""
+    acting = [outcome for outcome in _acting(outcomes, current) if caps.groups_of(outcome.decision.pool)]
+    claims = [_claim(outcome, outcome.decision.target_workers) for outcome in acting]
+    busy = {}
+    if caps.is_any_unknown:
+        busy = {each.decision.pool: min(each.decision.target_workers, busy_workers(_ground(each))) for each in acting}
+    shares = caps.shared(claims, busy=busy)
+    lost = {claim.pool: claim.workers - shares.granted[claim.pool] for claim in claims}
+    return [
+        _with_group_uses(_left(each, lost.get(each.decision.pool, 0), step=GROUP_SHARE), caps, shares)
+        if caps.groups_of(each.decision.pool)
+        else each
+        for each in outcomes
+    ]
+
+
+def _with_group_uses(outcome: Outcome, caps: GroupCaps, shares: GroupShares) -> Outcome:
+    """``outcome`` with its groups: what the other pools of each take, and which had no room for all that it claims."""
+    decision = outcome.decision
+    taken = caps.taken_by_others(decision.pool, shares.granted)
+    binding = shares.full.get(decision.pool) or {use.name for use in decision.groups if use.is_binding}
+    uses = tuple(
+        use_of(group, taken_by_others=taken[group.name], binding=binding) for group in caps.groups_of(decision.pool)
+    )
+    return replace(outcome, decision=replace(decision, groups=uses))
 
 
 def _ceiling_workers(outcome: Outcome) -> int:
@@ -234,12 +289,12 @@ def _target(outcome: Outcome, move: _Move | None) -> PoolTarget:
     )
 
 
-def _claim(outcome: Outcome, target: PoolTarget) -> Claim:
+def _claim(outcome: Outcome, workers: int) -> Claim:
     profile = outcome.view.profile
     return Claim(
         pool=profile.pool,
         template=profile.template,
-        workers=target.workers,
+        workers=workers,
         guaranteed_workers=_guarantee(outcome)[0],
         priority=profile.priority,
         weight=profile.weight,
@@ -275,8 +330,8 @@ def _last_workers(outcome: Outcome) -> int:
     return outcome.view.assigned_workers if before.target_workers is None else before.target_workers
 
 
-def _left(outcome: Outcome, lost: int) -> Outcome:
-    """``outcome`` without what it ``lost``: a step says so, and what is remembered and predicted is of what is left.
+def _left(outcome: Outcome, lost: int, *, step: str = "share") -> Outcome:
+    """``outcome`` without what it ``lost``: a ``step`` says so; what is remembered and predicted is of what is left.
 
     Burst workers are lost first: the base stays.
     """
@@ -292,8 +347,8 @@ def _left(outcome: Outcome, lost: int) -> Outcome:
             decision,
             target_workers=workers,
             burst_workers=max(0, decision.burst_workers - lost),
-            binding="share",
-            steps=(*decision.steps, Step(name="share", workers=workers)),
+            binding=step,
+            steps=(*decision.steps, Step(name=step, workers=workers)),
             predicted_pickup_s=predicted_pickup_of(queue, view, target_workers=workers),
             member_pickups=member_pickups(queue, view, target_workers=workers),
         ),

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Protocol
 
 from headway.errors import Invalid
 from headway.scaling.conditions.member_waits import oldest_wait
@@ -93,9 +94,9 @@ def shared(
         current: what is in place. It matters on hosts that keep what they have and get nothing new: nobody else could
             have these places, so who has them keeps them.
     """
-    ordered = sorted(claims, key=lambda claim: (-claim.priority, claim.pool))
     held, current = tuple(held), tuple(current)
-    ranks = [list(rank) for _, rank in groupby(ordered, key=lambda claim: claim.priority)]
+    ranks = ranked(claims)
+    ordered = [claim for rank in ranks for claim in rank]
     filling = _Filling(ordered, hosts, held, current)
     if not filling.is_guaranteed(ranks):
         filling = _Filling(ordered, hosts, held, current)
@@ -109,6 +110,12 @@ def shared(
         is_guaranteed=guaranteed == filling.wanted,
         floors=filling.floors,
     )
+
+
+def ranked(claims: Iterable[Claim]) -> list[list[Claim]]:
+    """The claims by their priority, the greatest first; those of one priority by their pools."""
+    ordered = sorted(claims, key=lambda claim: (-claim.priority, claim.pool))
+    return [list(rank) for _, rank in groupby(ordered, key=lambda claim: claim.priority)]
 
 
 class _Filling:
@@ -158,31 +165,58 @@ class _Filling:
         return {pool: min(wanted, self.granted[pool]) for pool, wanted in self.wanted.items()}
 
     def fill(self, rank: Sequence[Claim], wanted: Mapping[str, int], add: Callable[[str], object]) -> None:
-        """Grant up to ``wanted``: always one more worker to the pool that is furthest behind and has a place for it.
+        """Grant up to ``wanted`` of the hosts, with ``add`` to put one worker of a kind there."""
+        fill(rank, self.granted, wanted, rooms=self.rooms, kinds=self._kinds, add=add)
 
-        How far a pool is, is the part of all hosts that its workers take, by what they take most of, over its weight.
 
-        Source: A. Ghodsi et al., "Dominant Resource Fairness", NSDI 2011; for hosts that differ "Choosy", EuroSys 2013.
-        """
-        granted = self.granted
-        by_pool = {claim.pool: claim for claim in rank}
-        paces = {claim.pool: pace_of(claim, self.rooms, self._kinds[claim.pool]) for claim in rank}
-        behind = [
-            _turn(claim, granted[claim.pool], pace=paces[claim.pool])
-            for claim in rank
-            if granted[claim.pool] < wanted[claim.pool]
-        ]
-        heapq.heapify(behind)
-        while behind:
-            pool = behind[0][-1]
-            if not add(self._kinds[pool]):
-                heapq.heappop(behind)
-                continue
-            granted[pool] += 1
-            if granted[pool] == wanted[pool]:
-                heapq.heappop(behind)
-            else:
-                heapq.heapreplace(behind, _turn(by_pool[pool], granted[pool], pace=paces[pool]))
+class Divided(Protocol):
+    """What is shared out: all hosts, or the caps of groups."""
+
+    def part_of(self, kind: str) -> float:
+        """The part of all there is that one worker of ``kind`` takes, by what it takes most of."""
+
+
+def fill(
+    rank: Sequence[Claim],
+    granted: dict[str, int],
+    wanted: Mapping[str, int],
+    *,
+    rooms: Divided,
+    kinds: Mapping[str, str],
+    add: Callable[[str], object],
+) -> None:
+    """Grant up to ``wanted``: always one more worker to the pool that is furthest behind and has a place for it.
+
+    How far a pool is, is the part of all there is that its workers take, by what they take most of, over its weight.
+
+    Args:
+        rank: claims of one priority.
+        granted: pool -> workers; those that are granted here are added to it.
+        wanted: pool -> how far it is granted at most.
+        rooms: what is shared out.
+        kinds: pool -> the kind of its workers.
+        add: puts one worker of a kind into its place; false if there is none.
+
+    Source: A. Ghodsi et al., "Dominant Resource Fairness", NSDI 2011; for hosts that differ "Choosy", EuroSys 2013.
+    """
+    by_pool = {claim.pool: claim for claim in rank}
+    paces = {claim.pool: pace_of(claim, rooms, kinds[claim.pool]) for claim in rank}
+    behind = [
+        _turn(claim, granted[claim.pool], pace=paces[claim.pool])
+        for claim in rank
+        if granted[claim.pool] < wanted[claim.pool]
+    ]
+    heapq.heapify(behind)
+    while behind:
+        pool = behind[0][-1]
+        if not add(kinds[pool]):
+            heapq.heappop(behind)
+            continue
+        granted[pool] += 1
+        if granted[pool] == wanted[pool]:
+            heapq.heappop(behind)
+        else:
+            heapq.heapreplace(behind, _turn(by_pool[pool], granted[pool], pace=paces[pool]))
 
 
 def _turn(claim: Claim, granted_workers: int, *, pace: float) -> tuple[float, int, bool, float, str]:
@@ -202,7 +236,7 @@ def _doublings(waited: float) -> int:
     return 1 + math.floor(math.log2(min(waited, WAITED_MAX) / URGENCY_STEPS[0][0]))
 
 
-def pace_of(claim: Claim, rooms: HostCapacities, kind: str) -> float:
+def pace_of(claim: Claim, rooms: Divided, kind: str) -> float:
     """How far one worker more brings the pool."""
     return rooms.part_of(kind) / (claim.weight * urgency_weight(claim.urgency))
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from headway.scaling.allocation.group_share import CapRooms
 from headway.scaling.model import COUNTED, Assignment, Host, HostState, Worker, WorkerState
 from headway.scaling.placement.host_capacity import RemainingCapacity
 
@@ -32,6 +33,7 @@ def startable(
     *,
     free_of: Callable[[str], int],
     held: Iterable[Assignment] = (),
+    caps: CapRooms | None = None,
 ) -> Handover:
     """``rows`` without the starts that must wait.
 
@@ -41,6 +43,7 @@ def startable(
         current: what is in place.
         free_of: pool -> how many more of it may exist now, counting all that exist. Asked only where it matters.
         held: rows of other pools that stay as they are.
+        caps: what the caps of groups have left beside every worker that exists or may exist.
     """
     rows, held = tuple(rows), tuple(held)
     # Most rows are the very ones that are in place. They neither grow nor shrink, and nobody looks them up by name.
@@ -51,7 +54,7 @@ def startable(
     if not grown:
         return Handover(rows=rows, put_off={})
     after = {(row.pool, row.host_id): row.workers for row in (*rows, *held) if id(row) not in same}
-    off = _put_off(grown, before, after, current, serving, free_of)
+    off = _put_off(grown, before, after, current, serving, free_of, caps)
     if not off:
         return Handover(rows=rows, put_off={})
     by_pool: Counter[str] = Counter()
@@ -67,6 +70,7 @@ def _put_off(
     current: Iterable[Assignment],
     hosts: Mapping[str, Host],
     free_of: Callable[[str], int],
+    caps: CapRooms | None,
 ) -> Counter[Where]:
     """Where how many of the starts must wait; ``before`` and ``after`` need hold no row that stays as it is."""
     growing = {row.pool for row in grown}
@@ -86,6 +90,8 @@ def _put_off(
         room = rooms.get(row.host_id)
         if room is not None:
             allowed = room.keep(row.template, allowed)
+        if caps is not None:
+            allowed = caps.keep(row.pool, allowed)
         if row.pool in free:
             free[row.pool] -= allowed
         if allowed < workers:

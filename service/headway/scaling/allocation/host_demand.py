@@ -7,6 +7,7 @@ number is of this moment; for how long it has been so stands beside it, and who 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from headway.scaling.decisions.group_uses import GROUP_SHARE
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.model import Assignment, Decision, Host, Mode
 from headway.scaling.placement.host_capacity import HOST_PROCESSES_MAX, RemainingCapacity
@@ -93,7 +94,9 @@ def _lacking(decision: Decision, placed: int) -> int:
     wanted = decision.target_workers
     if decision.binding in CUTS:
         at = next(index for index, step in enumerate(decision.steps) if step.name in CUTS)
-        wanted = decision.steps[at - 1].workers
+        # What a group's cap took away, no host could bring back.
+        shares = [step.workers for step in decision.steps if step.name == GROUP_SHARE]
+        wanted = min([decision.steps[at - 1].workers, *shares])
     return max(0, wanted - placed)
 
 

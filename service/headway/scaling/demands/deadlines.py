@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from headway.scaling.demands.helping_slots import freed_slots_per_s
 from headway.scaling.demands.needs import NO_NEED, Coming, Need, Supply, greatest, need
 from headway.scaling.demands.trust import slow_start_s
+from headway.scaling.group import smallest
 from headway.scaling.model import QueueMetrics
 from headway.scaling.reading.busy_slots import occupied
 from headway.scaling.reading.pool_times import MARGIN_S, cycle_s, start_up_s
@@ -138,4 +139,6 @@ def ceiling_slots(view: PoolView, now_s: float) -> int:
     workers = view.profile.bounds_at(now_s, view.zones).workers_max
     if view.capacity_workers is not None:
         workers = min(workers, view.capacity_workers)
+    if view.groups:
+        workers = min(workers, smallest(view.groups, view.slots_per_worker).ceiling_workers(view.slots_per_worker))
     return workers * view.slots_per_worker

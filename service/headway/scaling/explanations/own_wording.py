@@ -2,7 +2,7 @@
 
 from headway.scaling.explanations.phrases import counted
 from headway.scaling.explanations.wording import DemandWording, Grounds, LimitWording, Wording
-from headway.scaling.model import Decision, NoteKind, Step
+from headway.scaling.model import Decision, GroupUse, NoteKind, Step
 from headway.scaling.reading.sample_age import UNREAD_S
 
 
@@ -23,15 +23,48 @@ def _hold_stale(before: Step, after: Step, decision: Decision) -> str:
 
 
 def _workers_max(before: Step, after: Step, decision: Decision) -> str:
+    if why := _also_counted(decision):
+        return f"The profile's ceiling leaves {after.workers} of {before.workers}, because {why}."
+    return f"The profile allows at most {after.workers}, so {before.workers} become {after.workers}."
+
+
+def _also_counted(decision: Decision) -> str:
+    """The workers that count against a ceiling beside the target; empty if there are none."""
     others = []
     if decision.unknown_workers:
         others.append(f"{counted(decision.unknown_workers, 'worker')} may still run on unreachable hosts")
     if decision.leaving_workers:
         others.append(f"{counted(decision.leaving_workers, 'worker')} asked to stop have not ended yet")
-    if others:
-        why = " and ".join(others)
-        return f"The profile's ceiling leaves {after.workers} of {before.workers}, because {why}."
-    return f"The profile allows at most {after.workers}, so {before.workers} become {after.workers}."
+    return " and ".join(others)
+
+
+def _group(before: Step, after: Step, decision: Decision) -> str:
+    why = _also_counted(decision)
+    reason = f" because {why}" if why else ""
+    return f"{_capping(decision)} for its pools together, so {before.workers} become {after.workers}{reason}."
+
+
+def _group_share(before: Step, after: Step, decision: Decision) -> str:
+    taken = next((each for each in decision.groups if each.is_binding and each.taken_by_others is not None), None)
+    others = ""
+    if taken is not None:
+        others = f", and its other pools take {counted(taken.taken_by_others or 0, _unit(taken))}"
+    return (
+        f"{_capping(decision)}{others}: the pool's share is {after.workers} of the {before.workers} that it asks for."
+    )
+
+
+def _capping(decision: Decision) -> str:
+    """Which groups allow how much, as the beginning of a sentence."""
+    caps = [
+        f"{'group' if index else 'Group'} {each.name} allows {counted(each.cap, _unit(each))}"
+        for index, each in enumerate(each for each in decision.groups if each.is_binding)
+    ]
+    return " and ".join(caps) or "A group of pools has a cap"
+
+
+def _unit(group: GroupUse) -> str:
+    return "slot" if group.is_in_slots else "worker"
 
 
 def _plateau(before: Step, after: Step, decision: Decision) -> str:
@@ -131,6 +164,8 @@ OWN = Wording(
         "workers_min": LimitWording("The profile keeps at least {after}.", "profile's minimum"),
         "workers_max": LimitWording(_workers_max, "profile's maximum"),
         "pinned": LimitWording("The pool is pinned to {after}."),
+        "group": LimitWording(_group, "cap of a group"),
+        "group_share": LimitWording(_group_share, "share of a group's cap"),
         "rate_limit": LimitWording(
             "The rate limit allows {after}; of {before}, the others would only wait for the service."
         ),

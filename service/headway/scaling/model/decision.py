@@ -121,6 +121,19 @@ class MemberPickup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupUse:
+    """A group of pools that the pool is in, and what its other pools take. Counts are workers, or slots."""
+
+    name: str
+    cap: int
+    is_in_slots: bool = False
+    taken_by_others: int | None = None
+    """What the other pools of the group should have, or have and do not give up; ``None``: not shared."""
+    is_binding: bool = False
+    """Its cap lowered the count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """How many workers a pool should have, and the whole story of why. The stored value is the only story."""
 
@@ -179,6 +192,8 @@ class Decision:
     """Its workers that have one of these."""
     day_budget: DayBudget | None = None
     """``None`` where the profile sets no budget of the day."""
+    groups: tuple[GroupUse, ...] = ()
+    """The groups that the pool is in, by their names."""
     notes: tuple[str, ...] = ()
     """Its circumstances, each a sentence without its full stop."""
     note_facts: tuple[NoteFact, ...] = ()

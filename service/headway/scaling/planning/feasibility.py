@@ -1,8 +1,10 @@
 """Whether an objective can be kept by reacting, and what stands in its way. Reported before a job is late."""
 
 import math
+from collections.abc import Sequence
 
 from headway.scaling.arithmetic import SHORTEST_S
+from headway.scaling.group import Group, smallest
 from headway.scaling.model import Memory, Note, NoteKind
 from headway.scaling.planning.queueing import slots_for_burst
 from headway.scaling.policy import fallback
@@ -30,12 +32,13 @@ def feasibility(
     service_time_s: float | None = None,
     burst_jobs: float | None = None,
     standing_workers: int = 0,
+    groups: Sequence[Group] = (),
 ) -> tuple[Note, ...]:
     """A note for each reason why ``profile`` cannot meet its objective; none where it can.
 
     What is not known is guessed (``start_up_s``, ``service_time_s``) or taken for very little (``arrival_rate_per_s``).
     ``burst_jobs`` come within a tick beyond what the rate brings (``Advice.burst_jobs``). ``standing_workers`` are
-    pre-warmed by the demand of a strategy; they serve like a floor.
+    pre-warmed by the demand of a strategy; they serve like a floor. ``groups`` are those that the pool is in.
     """
     service_s = service_time_s or profile.service_time_guess_s or SERVICE_TIME_GUESS_S
     busy_workers = (arrival_rate_per_s or 0.0) * service_s / slots_per_worker
@@ -55,6 +58,7 @@ def feasibility(
             standing_workers=standing_workers,
         ),
         _too_few(profile, busy_workers=busy_workers),
+        _too_small_group(groups, busy_workers=busy_workers, slots_per_worker=slots_per_worker),
         _too_slow(profile, arrival_rate_per_s=arrival_rate_per_s),
         _unpaid_floor(profile),
         in_vain(profile, start_up_s=start_up_s, tick_s=tick_s),
@@ -101,6 +105,7 @@ def circumstances(
             service_time_s=queue.service_time_s,
             burst_jobs=burst_jobs,
             standing_workers=standing_workers,
+            groups=view.groups,
         ),
     )
 
@@ -146,6 +151,17 @@ def _too_few(profile: Profile, *, busy_workers: float) -> Note | None:
         return None
     text = f"{name}={most} cannot keep up: what arrives keeps {busy_workers:.1f} workers busy"
     return _infeasible(text, f"{name}={most}")
+
+
+def _too_small_group(groups: Sequence[Group], *, busy_workers: float, slots_per_worker: int) -> Note | None:
+    """The pool alone fills its group. Whether the pools of a group fit together, shows where they share its cap."""
+    if not groups:
+        return None
+    group = smallest(groups, slots_per_worker)
+    if busy_workers <= group.ceiling_workers(slots_per_worker):
+        return None
+    cap = f"{group.key}={group.cap} of group {group.name!r}"
+    return _infeasible(f"{cap} cannot keep up: what arrives keeps {busy_workers:.1f} workers of this pool busy", cap)
 
 
 def _too_slow(profile: Profile, *, arrival_rate_per_s: float | None) -> Note | None:

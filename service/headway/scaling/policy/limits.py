@@ -11,6 +11,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from headway.scaling.arithmetic import ROUNDING, workers_of
+from headway.scaling.group import smallest
 from headway.scaling.model import is_suspended
 from headway.scaling.policy.day_budget import payable_workers
 from headway.scaling.policy.fallback import fallback, hold_stale
@@ -188,6 +189,16 @@ def pinned(count: int, ground: Ground) -> int:
     return count if exact is None else _beside_leavers(max(0, exact - ground.view.unknown_workers), ground)
 
 
+@limit(is_in_force=lambda ground: bool(ground.view.groups))
+def group(count: int, ground: Ground) -> int:
+    """Never above the smallest cap of the pool's groups, less the same, as if the pool were alone in each."""
+    view = ground.view
+    if not view.groups:
+        return count
+    cap = smallest(view.groups, view.slots_per_worker).ceiling_workers(view.slots_per_worker)
+    return min(count, _known(cap, ground))
+
+
 @limit(is_in_force=lambda ground: ground.view.profile.rate_limit_per_s is not None)
 def rate_limit(count: int, ground: Ground) -> int:
     """No more slots than the called service allows: rate times service time. One worker at least, else nobody calls."""
@@ -263,7 +274,7 @@ def ceiling_of(ground: Ground) -> int:
     if ground.view.leaving_workers:
         ground = replace(ground, view=copied(ground.view, leaving_workers=0))
     count = WORKERS_MAX
-    for each in (workers_max, pinned, suspended, rate_limit, budget):
+    for each in (workers_max, pinned, group, suspended, rate_limit, budget):
         count = each.rule(count, ground)
     return count
 
@@ -280,7 +291,7 @@ def in_order(come_down: Rule) -> tuple[Limit, ...]:
     taming = (useful_workers, hold_stale, tolerance, hold_up, *downs, step)
     of_workers = (crash_loop, plateau, activation, may_be_busy, helping)
     said = (fallback, pause, override, schedule, workers_min)
-    never_exceeded = (workers_max, pinned, suspended, rate_limit, budget, capacity)
+    never_exceeded = (workers_max, pinned, group, suspended, rate_limit, budget, capacity)
     return (*taming, *of_workers, *said, *never_exceeded)
 
 
