@@ -13,7 +13,8 @@ from headway.scaling.profile_keys.schedule import Schedule
 from headway.store.engine import Engine, snapshot, transaction
 from headway.store.pools.evaluation_io import _profiles
 from headway.store.pools.overrides import set_override, set_pause
-from headway.store.pools.profiles import Expected, StoredProfile, get_profile, put_profile
+from headway.store.pools.profiles import StoredProfile, get_profile, put_profile
+from headway.store.pools.versions import Expected
 from headway.store.tables import audit_log
 
 NOW_S = 1.6e9

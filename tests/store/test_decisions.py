@@ -20,7 +20,8 @@ from headway.store.pools.decisions import (
     latest_decisions,
     list_decisions,
 )
-from headway.store.pools.profiles import Expected, put_profile
+from headway.store.pools.profiles import put_profile
+from headway.store.pools.versions import Expected
 
 DECISION = Decision(
     pool="mail",

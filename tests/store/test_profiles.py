@@ -9,17 +9,8 @@ from sqlalchemy import select
 from headway.errors import Conflict, NotFound
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine, transaction
-from headway.store.pools.profiles import (
-    Expected,
-    Outcome,
-    StaleVersion,
-    StoredProfile,
-    VersionUnstated,
-    delete_profile,
-    get_profile,
-    list_profiles,
-    put_profile,
-)
+from headway.store.pools.profiles import Outcome, StoredProfile, delete_profile, get_profile, list_profiles, put_profile
+from headway.store.pools.versions import Expected, StaleVersion, VersionUnstated
 from headway.store.tables import audit_log, profile_queues
 
 

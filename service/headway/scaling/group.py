@@ -1,14 +1,15 @@
 """Caps over several pools: connections of a database, licences, processes that one service may have in all."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Annotated, Any
 
 from headway.errors import Invalid
 from headway.scaling.keys import Range
 from headway.scaling.mapping import Reading, range_breaches, to_mapping
+from headway.scaling.model import Host, WorkerState
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.rules import PATH_NAME, is_path_name
 from headway.scaling.profile_keys.schedule import WORKERS_MAX
@@ -52,6 +53,11 @@ class Group:
         """The key that sets the cap."""
         return "slots_max" if self.is_in_slots else "workers_max"
 
+    def among(self, pools: Container[str]) -> "Group | None":
+        """The group without the pools that are not among ``pools``; ``None`` if none is left."""
+        left = tuple(pool for pool in self.pools if pool in pools)
+        return replace(self, pools=left) if left else None
+
     def units(self, slots_per_worker: int) -> int:
         """The units that one worker of so many slots takes."""
         return slots_per_worker if self.is_in_slots else 1
@@ -89,6 +95,19 @@ def conflicts_of(group: Group, profiles: Mapping[str, Profile]) -> tuple[str, ..
     A cap in slots is compared as if each worker had one slot: only hosts know how many a worker has.
     """
     return tuple(_conflicts(group, profiles))
+
+
+def used_units(group: Group, hosts: Iterable[Host]) -> int:
+    """What the pools of ``group`` have of its cap, by the last reports of ``hosts``: every worker that is not gone."""
+    pools, used = frozenset(group.pools), 0
+    for host in hosts:
+        slots = {template.name: template.slots for template in host.templates}
+        used += sum(
+            group.units(slots.get(worker.template, 1))
+            for worker in host.workers
+            if worker.pool in pools and worker.state is not WorkerState.GONE
+        )
+    return used
 
 
 def memberships(groups: Iterable[Group]) -> dict[str, tuple[Group, ...]]:

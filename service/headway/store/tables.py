@@ -146,6 +146,16 @@ profile_queues = _table(
     Column("rank", Integer, nullable=False),
 )
 
+groups = _table(
+    "groups",
+    # Caps over several pools.
+    Column("name", Text, primary_key=True),
+    Column("version", BigInteger, nullable=False, server_default="1"),
+    Column("body", JSONB, nullable=False),
+    _stamp("created_at"),
+    _stamp("updated_at"),
+)
+
 # --- what happened ---------------------------------------------------------------------------------------------------
 
 event_files = _table(

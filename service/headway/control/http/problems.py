@@ -24,7 +24,7 @@ from headway.errors import (
     Unavailable,
     printable,
 )
-from headway.store.pools.profiles import StaleVersion, VersionUnstated
+from headway.store.pools.versions import StaleVersion, VersionUnstated
 
 _PARAMETER = re.compile(r"\{[^}]*\}")
 MEDIA_TYPE = "application/problem+json"

@@ -1,7 +1,7 @@
 """What becomes of every pool at a tick: decided where anything could have changed, then allocated beside all others."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from headway.scaling.decide import decide
 from headway.scaling.decisions.finite_figures import non_finite_decided, non_finite_in
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.decisions.reuse import is_reusable
+from headway.scaling.group import memberships
 from headway.scaling.metrics.shared_queues import NOTHING_SHARED, SharedQueues
 from headway.scaling.model import Assignment, Memory, Mode, is_suspended
 from headway.scaling.profile import Profile, profile_from_mapping
@@ -89,8 +90,11 @@ class Evaluator:
         self._profiles = {pool: self._profiles[pool] for pool in outcomes}
         acting = {pool for pool, outcome in outcomes.items() if outcome.decision.mode is not Mode.RECOMMEND}
         held = [row for row in gathered.assignments if row.pool in gathered.profiles and row.pool not in acting]
-        left, rows = allocate(tuple(outcomes.values()), gathered.hosts, gathered.assignments, held=held)
-        return left, rolled(tuple(self._marked((*held, *rows), outcomes)), gathered.hosts, gathered.restarts)
+        left, rows = allocate(
+            tuple(outcomes.values()), gathered.hosts, gathered.assignments, held=held, groups=gathered.groups
+        )
+        marked = self._marked((*held, *rows), outcomes, capped=memberships(gathered.groups))
+        return left, rolled(tuple(marked), gathered.hosts, gathered.restarts)
 
     def _sharing(self, gathered: Gathered) -> SharedQueues:
         """Which pools help with whose queues; those whose profiles cannot be read help with none."""
@@ -107,15 +111,18 @@ class Evaluator:
             self._shared = gathered.profiles, SharedQueues(found)
         return self._shared[1]
 
-    def _marked(self, rows: Iterable[Assignment], outcomes: Mapping[str, Outcome]) -> Iterator[Assignment]:
-        """``rows``, those of pinned pools exclusive, and of suspended ones suspended.
+    def _marked(
+        self, rows: Iterable[Assignment], outcomes: Mapping[str, Outcome], *, capped: Container[str]
+    ) -> Iterator[Assignment]:
+        """``rows``, those of pinned and of ``capped`` pools exclusive, and of suspended ones suspended.
 
-        Of a pool whose profile cannot be read they stay as they are.
+        A pool is capped by its groups: while a worker is replaced, the two must not exist at once. Rows of a pool whose
+        profile cannot be read stay as they are.
         """
         is_pinned = {pool: profile.pinned is not None for pool, (_, profile) in self._profiles.items()}
         are_suspended = {pool: is_suspended(outcome.decision.suspension) for pool, outcome in outcomes.items()}
         for row in rows:
-            is_exclusive = is_pinned.get(row.pool, row.is_exclusive)
+            is_exclusive = row.pool in capped or is_pinned.get(row.pool, row.is_exclusive)
             suspended = are_suspended.get(row.pool, row.is_suspended)
             is_same = (row.is_exclusive, row.is_suspended) == (is_exclusive, suspended)
             yield row if is_same else replace(row, is_exclusive=is_exclusive, is_suspended=suspended)

@@ -11,6 +11,7 @@ from headway.control.scheduler.pool_workers import PoolWorkers
 from headway.control.scheduler.reported_templates import UNREPORTED, cores_of, slowest_templates
 from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknown_workers
 from headway.scaling.arithmetic import MINUTE_S
+from headway.scaling.group import memberships
 from headway.scaling.history.daily import minute_of
 from headway.scaling.metrics.newest_sample import (
     LISTED_WITHIN_S,
@@ -78,6 +79,7 @@ class ViewBuilder:
         """What the clock of workers' states is behind."""
         self._sharing = sharing
         self._workers = PoolWorkers(known, ahead_s=self._ahead_s, now_s=now_s, sharing=sharing)
+        self._groups = memberships(gathered.groups)
         self._unknown = unknown_workers(gathered.hosts, gathered.assignments)
 
     def of(self, profile: Profile) -> PoolView:
@@ -115,6 +117,7 @@ class ViewBuilder:
             start_failure=self._workers.start_failure(pool),
             is_failing=self._is_anything_failing and self._rooms.does_fail(self._kind(profile)),
             lag_s=LAG_S,
+            groups=self._groups.get(pool, ()),
             worker_hours_today=self._gathered.worker_hours_today.get(pool),
             zones=zones_of(profile) if profile.schedules or profile.budget_per_day is not None else {},
         )

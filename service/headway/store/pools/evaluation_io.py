@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from headway.errors import Invalid
 from headway.scaling.allocation.host_demand import HostsWanted
 from headway.scaling.allocation.undecided_hosts import found_rows
+from headway.scaling.group import Group
 from headway.scaling.mapping import from_mapping
 from headway.scaling.measure import BucketRow
 from headway.scaling.model import MEMORY_VERSION, Assignment, Decision, Host, Memory, Mode, QueueSample
@@ -29,6 +30,7 @@ from headway.store.leadership import fence, notify_hosts
 from headway.store.overview import read_buckets, read_samples
 from headway.store.pools.behaviours import Learned, save_learned
 from headway.store.pools.decisions import decision_to_json, insert_decisions
+from headway.store.pools.groups import read_groups
 from headway.store.pools.host_demand import read_hosts_wanted, save_hosts_wanted
 from headway.store.pools.profiles import in_force
 from headway.store.pools.restarts import read_generations
@@ -66,6 +68,8 @@ class Gathered:
     worker_hours_today: Mapping[str, float]
     """Pool with a budget of the day that its memory has no count of -> what its workers have run on that day, where it
     is known."""
+    groups: tuple[Group, ...] = ()
+    """Caps over several pools."""
     restarts: Mapping[str, int] = field(default_factory=dict)
     """Pool -> the restart generation that its workers are to be of, where it was ever restarted."""
     wanted: tuple[HostsWanted, ...] = ()
@@ -147,6 +151,7 @@ async def gather(
             stored=stored,
             undecided=undecided,
             wanted=await read_hosts_wanted(connection),
+            groups=await read_groups(connection),
             restarts=await read_generations(connection),
             direct=await read_samples(connection, in_pools=True),
             worker_hours_today=await _worker_hours_today(connection, uncounted, wanted, at_s=decided_s)

@@ -3,6 +3,7 @@
 Setting them changes no version of the profile, and each is a line of the audit log.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import update
@@ -12,7 +13,14 @@ from headway.errors import Invalid
 from headway.scaling.mapping import to_mapping
 from headway.scaling.model import Mode
 from headway.scaling.profile import Override, Pause, Profile
-from headway.store.pools.profiles import StoredProfile, get_profile, one_change_at_a_time, record_change
+from headway.store.pools.groups import require_within_caps
+from headway.store.pools.profiles import (
+    StoredProfile,
+    get_profile,
+    list_profiles,
+    one_change_at_a_time,
+    record_change,
+)
 from headway.store.tables import profiles
 
 
@@ -22,11 +30,15 @@ async def set_override(conn: AsyncConnection, pool: str, override: Override | No
     Raises:
         NotFound: there is no such profile.
         Invalid: the profile's bounds would not let the count be.
+        Conflict: a group of the pool would not.
     """
     await one_change_at_a_time(conn)
     before = await get_profile(conn, pool)
-    if override is not None and (breaches := _out_of_reach(before.profile, override)):
-        raise Invalid(*breaches)
+    if override is not None:
+        if breaches := _out_of_reach(before.profile, override):
+            raise Invalid(*breaches)
+        others = {each.profile.pool: each.profile for each in await list_profiles(conn)}
+        await require_within_caps(conn, replace(before.profile, override=override), others)
     action = "override ended" if override is None else "override set"
     was, value = to_mapping(before.override), to_mapping(override)
     return await _set(conn, pool, {"override": was}, {"override": value}, actor=actor, action=action)

@@ -10,22 +10,16 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, Row, delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from headway.errors import Conflict, NotFound, Refused
+from headway.errors import Conflict, NotFound
 from headway.scaling.model import Mode
 from headway.scaling.profile import Override, Pause, Profile, profile_from_mapping, profile_to_mapping
 from headway.store.audit import record_act
 from headway.store.engine import notify_viewers
+from headway.store.pools.groups import require_within_caps
+from headway.store.pools.versions import Expected, require_version
 from headway.store.tables import epoch_s, profile_queues, profiles
 
 Outcome = Literal["created", "updated", "unchanged"]
-
-
-class StaleVersion(Conflict):
-    """The profile is not as the change was made for: it has another version, or exists where it should not."""
-
-
-class VersionUnstated(Refused):
-    """The profile exists, and the change does not name the version that it is based on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +53,6 @@ class StoredProfile:
         return None if self.pause is None or self.pause.is_over(now_s) else self.pause
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
-    """What a change takes for granted: that the profile is absent, or that it has this version. Neither: nothing."""
-
-    is_absent: bool = False
-    version: int | None = None
-
-
 async def list_profiles(conn: AsyncConnection) -> list[StoredProfile]:
     """Every profile, by pool."""
     rows = await conn.execute(select(profiles, _UPDATED_AT_S).order_by(profiles.c.pool))
@@ -89,14 +75,15 @@ async def put_profile(
     Raises:
         StaleVersion: the stored profile is not as ``expected``.
         VersionUnstated: it exists, and ``expected`` is not given.
-        Conflict: one of its queues belongs to another pool.
+        Conflict: one of its queues belongs to another pool, or it guarantees more than a group of its pool allows.
     """
     await one_change_at_a_time(conn)
     stored = await find_profile(conn, profile.pool)
-    _check(profile.pool, stored, expected)
+    require_version(f"profile {profile.pool!r}", None if stored is None else stored.version, expected)
     if stored is not None and stored.profile == profile:
         return stored, "unchanged"
     await _check_queues_are_free(conn, profile)
+    await require_within_caps(conn, profile, {each.profile.pool: each.profile for each in await list_profiles(conn)})
     body = profile_to_mapping(profile)
     if stored is None:
         await conn.execute(insert(profiles).values(pool=profile.pool, body=body))
@@ -133,7 +120,7 @@ async def delete_profile(conn: AsyncConnection, pool: str, *, expected: Expected
     """
     await one_change_at_a_time(conn)
     stored = await get_profile(conn, pool)
-    _check(pool, stored, expected)
+    require_version(f"profile {pool!r}", stored.version, expected)
     await conn.execute(delete(profiles).where(profiles.c.pool == pool))
     before = profile_to_mapping(stored.profile)
     await record_change(conn, actor=actor, action="profile deleted", pool=pool, before=before, after=None)
@@ -175,22 +162,6 @@ def _stored(row: Row[Any]) -> StoredProfile:
         override=Override(**row.override) if row.override else None,
         pause=Pause(**{**pause, "mode": Mode(row.pause)}) if (pause := _pause_of(row)) else None,
     )
-
-
-def _check(pool: str, stored: StoredProfile | None, expected: Expected) -> None:
-    if stored is None:
-        if expected.version is not None:
-            raise StaleVersion(f"profile {pool!r} does not exist: it cannot be changed from version {expected.version}")
-        return
-    if expected.is_absent:
-        raise StaleVersion(f"profile {pool!r} exists already, at version {stored.version}: read it and change that")
-    if expected.version is None:
-        raise VersionUnstated(f"profile {pool!r} exists, at version {stored.version}: say which version you change")
-    if expected.version != stored.version:
-        raise StaleVersion(
-            f"profile {pool!r} is at version {stored.version}, not {expected.version}: "
-            "somebody changed it since you read it; read it again"
-        )
 
 
 _LOCK_QUEUES = text("lock table profile_queues in share row exclusive mode")

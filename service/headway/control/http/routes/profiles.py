@@ -19,7 +19,7 @@ from headway.scaling.profile import Profile, profile_from_mapping
 from headway.scaling.profile_changes import changes
 from headway.store.engine import transaction
 from headway.store.pools import profiles
-from headway.store.pools.profiles import Expected, StaleVersion, VersionUnstated
+from headway.store.pools.versions import Expected, StaleVersion, VersionUnstated
 from headway.strategies import refuse_unknown, refuse_unread_forecast
 from headway.zones import refuse_unknown_zones
 
