@@ -24,6 +24,7 @@ from headway.control.http.problems import Problem, install
 from headway.control.http.prometheus import exposition
 from headway.control.http.routes import (
     audit_log,
+    groups,
     health,
     hosts,
     overrides,
@@ -138,6 +139,7 @@ def routed() -> App:
     for module in (
         health,
         profiles,
+        groups,
         overrides,
         hosts,
         queries,

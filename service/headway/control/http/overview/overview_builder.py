@@ -36,6 +36,7 @@ from headway.scaling.conditions.job_troubles import CutRow, PoisonRow
 from headway.scaling.conditions.noticed_workers import OVERDUE_LEAST_S, NoticedWorker, noticed_workers
 from headway.scaling.conditions.pool_facts import WorkerCounts
 from headway.scaling.fields import taken_from
+from headway.scaling.group import Group, memberships, used_units
 from headway.scaling.measure import BucketRow
 from headway.scaling.metrics.attainment import DayAttained
 from headway.scaling.metrics.flush_detection import RecentWorkers
@@ -58,6 +59,7 @@ from headway.store.overview import (
     read_targets,
 )
 from headway.store.pools.decisions import StoredDecision, latest_decisions, list_decisions
+from headway.store.pools.groups import read_groups
 from headway.store.pools.host_demand import read_hosts_wanted
 from headway.store.pools.profiles import StoredProfile, list_profiles
 
@@ -93,6 +95,7 @@ class OverviewRows(QueueRows):
     decisions: Sequence[StoredDecision]
     hosts: Sequence[HostRow]
     health: HealthOut
+    groups: Sequence[Group] = ()
     hosts_wanted: Sequence[HostsWanted] = ()
     noticed: Mapping[str, Sequence[NoticedWorker]] = field(default_factory=dict)
     """Pool -> workers of it that drain, fail to start, take no jobs, or run in the background."""
@@ -130,8 +133,19 @@ class OverviewRows(QueueRows):
             service_p99_s=self.service_p99_s.get(pool),
             unheld=unheld,
             day_attained=self.day_attained.get(pool),
+            groups=[(group, self.used[group.name]) for group in self.groups_of.get(pool, ())],
             have_workers_run=have_workers_run,
         )
+
+    @cached_property
+    def groups_of(self) -> Mapping[str, Sequence[Group]]:
+        """Pool -> the groups that it is in."""
+        return memberships(self.groups)
+
+    @cached_property
+    def used(self) -> Mapping[str, int]:
+        """Group -> what its pools have of its cap."""
+        return {group.name: used_units(group, [row.host for row in self.hosts]) for group in self.groups}
 
     def counts(self, pool: str) -> WorkerCounts:
         """The workers of ``pool``, as agents last reported them."""
@@ -300,6 +314,7 @@ class OverviewBuilder:
                 hosts=hosts,
                 noticed=noticed,
                 service_p99_s=await read_service_p99_s(conn, _draining_long(noticed, now_s=now_s), now_s=now_s),
+                groups=await read_groups(conn),
                 hosts_wanted=await read_hosts_wanted(conn),
                 health=self._health(health),
                 cuts=await list_cuts(conn, within_s=CUTS_SHOWN_S),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from headway.control.http.overview.pool_places import Places, able_hosts, why_no_host
 from headway.control.http.overview.queue_summary import Trouble
 from headway.control.http.overview.unheld_counter import Unheld
-from headway.control.http.schemas.responses import FailuresOut, PoolOut, QueueOut
+from headway.control.http.schemas.responses import FailuresOut, PoolGroupOut, PoolOut, QueueOut
 from headway.control.http.schemas.worker_responses import PoisonJobOut
 from headway.scaling.conditions.causes import causes_of, state_of
 from headway.scaling.conditions.job_troubles import CutRow, PoisonRow
@@ -16,6 +16,7 @@ from headway.scaling.conditions.pool_facts import PoolFacts, WorkerCounts
 from headway.scaling.decisions.bottlenecks import bottlenecks_of
 from headway.scaling.explanations.explanation import binding_label
 from headway.scaling.fields import taken_from
+from headway.scaling.group import Group
 from headway.scaling.metrics.attainment import DayAttained, error_budget
 from headway.scaling.model import Decision, Mode, NoteKind, QueueMetrics, is_suspended
 from headway.scaling.profile import Profile
@@ -52,6 +53,8 @@ class PoolRows:
     """Its jobs that no worker has."""
     day_attained: DayAttained | None
     """Its jobs of today and yesterday; ``None``: none has started today, as far as is counted."""
+    groups: Sequence[tuple[Group, int]] = ()
+    """The groups that it is in, each with what all its pools have of the cap."""
     have_workers_run: bool
     """Whether workers of it have run in the last minutes, or may have: they drop expired jobs."""
 
@@ -110,9 +113,24 @@ def pool_now(pool: PoolRows, facts: PoolFacts, strategies: Mapping[str, Strategy
         awaited=awaited_sentence(pool.noticed, now_s=now_s),
         overdue=texts.get("drain_overdue"),
         overdue_workers=len(facts.overdue),
+        groups=_groups_of(pool),
         notes=list(decision.notes) if decision else [],
         separate_pools=decision.note_of(NoteKind.SEPARATE_POOLS) if decision else None,
     )
+
+
+def _groups_of(pool: PoolRows) -> list[PoolGroupOut]:
+    binding = {each.name for each in pool.decision.groups if each.is_binding} if pool.decision else set()
+    return [
+        PoolGroupOut(
+            name=group.name,
+            cap=group.cap,
+            is_in_slots=group.is_in_slots,
+            used=used,
+            is_binding=group.name in binding,
+        )
+        for group, used in pool.groups
+    ]
 
 
 def facts_of(

@@ -1,14 +1,13 @@
 """Profiles: what people want of pools. A change names the version it was made for (If-Match, If-None-Match)."""
 
-import re
 from functools import partial
-from typing import Annotated
 
-from fastapi import Header, Query, Request, Response, status
+from fastapi import Request, Response, status
 
 from headway.control.bounds import Bounds
 from headway.control.http.dependencies import PoolPath, WithContext, body_of, mapping_of, operations, takes
 from headway.control.http.overview.profile_views import all_shown, shown
+from headway.control.http.preconditions import ETAG, DryRun, IfMatch, IfNoneMatch, etag_of, expected_of
 from headway.control.http.problems import TooLarge, declared
 from headway.control.http.schemas.profile_bodies import ProfileBody, refuse_larger
 from headway.control.http.schemas.responses import ProfileChangeOut, ProfileOut, ProfilesOut
@@ -19,17 +18,11 @@ from headway.scaling.profile import Profile, profile_from_mapping
 from headway.scaling.profile_changes import changes
 from headway.store.engine import transaction
 from headway.store.pools import profiles
-from headway.store.pools.versions import Expected, StaleVersion, VersionUnstated
+from headway.store.pools.versions import StaleVersion, VersionUnstated
 from headway.strategies import refuse_unknown, refuse_unread_forecast
 from headway.zones import refuse_unknown_zones
 
 router = operations(prefix="/v1/profiles", tags=["profiles"])
-
-ETAG = {"ETag": {"description": "The version, in quotes.", "schema": {"type": "string"}}}
-
-IfMatch = Annotated[str | None, Header(description='The version that the change was made for: its ETag, as `"3"`.')]
-DryRun = Annotated[bool, Query(description="Change nothing, and answer what would change.")]
-IfNoneMatch = Annotated[str | None, Header(description="`*`: create it, and refuse where it exists.")]
 
 
 @router.get("", summary="List profiles", responses=declared())
@@ -48,7 +41,7 @@ async def get_profile(pool: PoolPath, context: WithContext, response: Response) 
     """The profile of a pool. Its version is the ETag."""
     async with transaction(context.engine) as conn:
         answer = await shown(conn, await profiles.get_profile(conn, pool), now_s=context.clock())
-    response.headers["ETag"] = _etag(answer.version)
+    response.headers["ETag"] = etag_of(answer.version)
     return answer
 
 
@@ -77,7 +70,7 @@ async def put_profile(
     Updating needs If-Match. The same profile again changes nothing and keeps its version. A dry run answers as the same
     request would, with the keys that it would change, and changes nothing.
     """
-    expected = _expected(if_match, if_none_match)
+    expected = expected_of(if_match, if_none_match, what="profile")
     profile = await body_of(request, partial(_profile, pool, context.bounds))
     if context.recommends_only and profile.mode is not Mode.RECOMMEND:
         raise Conflict(
@@ -95,7 +88,7 @@ async def put_profile(
             await conn.rollback()
     if before is not None:
         answer.changes = [ProfileChangeOut(**to_mapping(change)) for change in changes(before.profile, profile)]
-    response.headers["ETag"] = _etag(answer.version)
+    response.headers["ETag"] = etag_of(answer.version)
     if outcome == "created":
         response.status_code = status.HTTP_201_CREATED
     return answer
@@ -110,29 +103,12 @@ async def put_profile(
 async def delete_profile(pool: PoolPath, context: WithContext, if_match: IfMatch = None) -> None:
     """Remove the profile of a pool. Its workers are drained; its queues are seen on."""
     async with transaction(context.engine) as conn:
-        await profiles.delete_profile(conn, pool, expected=_expected(if_match, None), actor=context.actor)
+        await profiles.delete_profile(
+            conn, pool, expected=expected_of(if_match, None, what="profile"), actor=context.actor
+        )
 
 
 def _profile(pool: str, bounds: Bounds, body: bytes) -> Profile:
     values = mapping_of(body)
     refuse_larger(pool, values, bounds)
     return profile_from_mapping(pool, values)
-
-
-def _etag(version: int) -> str:
-    return f'"{version}"'
-
-
-def _expected(if_match: str | None, if_none_match: str | None) -> Expected:
-    if if_match is not None and if_none_match is not None:
-        raise Invalid("If-Match and If-None-Match contradict each other: send one")
-    if if_none_match is not None:
-        if if_none_match.strip() != "*":
-            raise Invalid(f"If-None-Match={if_none_match!r}: only * is taken, to create a profile that does not exist")
-        return Expected(is_absent=True)
-    if if_match is None:
-        return Expected()
-    version = re.fullmatch(r'\s*"(\d{1,18})"\s*', if_match)
-    if version is None:
-        raise Invalid(f'If-Match={if_match!r}: expected the ETag of a profile, as "3" with its quotes')
-    return Expected(version=int(version[1]))

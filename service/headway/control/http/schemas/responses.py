@@ -459,6 +459,18 @@ CauseKind = Annotated[str, Field(json_schema_extra={"enum": list(CAUSES)})]
 PoolState = Annotated[str, Field(json_schema_extra={"enum": list(STATES)})]
 
 
+class PoolGroupOut(Given):
+    """A group that a pool is in, and what its pools have of its cap, in workers or in slots."""
+
+    name: str
+    cap: int
+    is_in_slots: bool
+    used: int
+    """By the last reports of all hosts: what starts, drains, or may still run on unreachable hosts included."""
+    is_binding: bool
+    """Whether its cap lowered the newest decision."""
+
+
 class PoolOut(Given):
     """A pool at this moment. What is measured is that of all its queues together."""
 
@@ -550,6 +562,8 @@ class PoolOut(Given):
     predicted_pickup_s: float | None
     day_budget: DayBudget | None
     """Of the newest stored decision; null where the profile sets no budget of the day."""
+    groups: list[PoolGroupOut]
+    """The groups that it is in, by name."""
     notes: list[str]
     separate_pools: str | None
     """Which of its queues needs a pool of its own, and why; null: none does."""
