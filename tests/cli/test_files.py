@@ -118,6 +118,51 @@ pools:
     assert breaches(loaded, "exclude: redis/*\n") == ['exclude: expected a list of patterns, as ["redis/test-*"]']
 
 
+def test_patterns_are_taken_and_what_crosses_or_means_nothing_is_reported(loaded) -> None:
+    sound = """
+exclude: ["redis/test-*"]
+brokers: {redis: {url: "redis://127.0.0.1/0", queues: ["tenant-*"], exclude: [tenant-test-*]}}
+pools:
+  tenants: {queues: [redis/tenant-vip, redis/tenant-*], template: rq}
+  big: {queues: [redis/tenant-big-*], template: rq}
+"""
+    assert [each.queues for each in loaded(sound).profiles] == [
+        ("redis/tenant-vip", "redis/tenant-*"),
+        ("redis/tenant-big-*",),
+    ]
+    wrong = """
+exclude: ["redis/tenant-test-?", "redis/old-*"]
+pools:
+  tenants: {queues: ["redis/tenant-*", "redis/old-1*"], template: rq}
+  mail: {queues: ["redis/*-mail", "*/mail"], template: "rq*"}
+"""
+    assert breaches(loaded, wrong) == [
+        "profile 'mail': queues: '*/mail' must name its connection, as in 'redis/tenant-*'",
+        "profile 'mail': template: 'rq*' is a pattern, which only queues may hold: name one",
+        (
+            "profile 'tenants': 'redis/tenant-*' may match what is excluded by 'redis/tenant-test-?': write that under "
+            "`exclude` of the connection, whose collector then reads no such queue, or narrow one of them"
+        ),
+        "profile 'tenants': queue 'redis/old-1*' is excluded by 'redis/old-*'",
+    ]
+    crossing = """
+pools:
+  tenants: {queues: ["redis/tenant-*", "redis/all-*"], template: rq}
+  mail: {queues: ["redis/*-mail", "redis/all-*"], template: rq}
+"""
+    assert breaches(loaded, crossing) == [
+        "queue 'redis/all-*' is in 2 pools; it belongs to exactly one",
+        (
+            "queues 'redis/*-mail' of pool 'mail' and 'redis/tenant-*' of pool 'tenants' stand for the same queues, "
+            "and neither lies within the other: a queue belongs to exactly one pool, so narrow one of them"
+        ),
+        (
+            "queues 'redis/*-mail' of pool 'mail' and 'redis/all-*' of pool 'tenants' stand for the same queues, and "
+            "neither lies within the other: a queue belongs to exactly one pool, so narrow one of them"
+        ),
+    ]
+
+
 def test_words_and_times_need_no_quotes(loaded) -> None:
     """YAML 1.1 would make false of `off`, 1080 of 18:00 and a date without its zone of the last."""
     text = """

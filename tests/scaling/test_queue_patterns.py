@@ -2,11 +2,15 @@
 
 from fnmatch import fnmatchcase
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headway.errors import Invalid
+from headway.scaling.model import Objective
+from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.pattern_resolution import MATCHED_QUEUES_MAX, OwnedQueue, WrittenQueues, resolve
 from headway.scaling.profile_keys.queue_patterns import (
     PATTERNS_MAX,
@@ -16,7 +20,7 @@ from headway.scaling.profile_keys.queue_patterns import (
     is_pattern,
     is_within,
     narrowness,
-    pattern_breaches,
+    refuse_unsound_patterns,
 )
 
 SEARCH = settings(max_examples=max(60, 2 * settings.default.max_examples))
@@ -162,29 +166,35 @@ def test_a_further_discovery_moves_no_queue(pools, queues, more, queues_max) -> 
 
 
 @pytest.mark.parametrize(
-    ("queues", "elsewhere", "sentence"),
+    ("queues", "others", "sentence"),
     [
         (["*/mail"], {}, "queues: '*/mail' must name its connection, as in 'redis/tenant-*'"),
         (["r*/mail"], {}, "queues: 'r*/mail' must name its connection, as in 'redis/tenant-*'"),
         (["*"], {}, "queues: '*' must name its connection, as in 'redis/tenant-*'"),
         (["r/" + "a*" * 9], {}, "queues: 'r/a*a*a*a*a*a*a*a*a*' has more than 8 '*'"),
         ([f"r/{n}-*" for n in range(PATTERNS_MAX + 1)], {}, "queues has 21 patterns; at most 20 fit"),
-        (["r/a"], {"template": ["rq-*"]}, "template: 'rq-*' is a pattern, which only queues may hold: name one"),
+        (["r/a"], {"template": "rq-*"}, "template: 'rq-*' is a pattern, which only queues may hold: name one"),
         (
             ["r/a-*"],
-            {"member_objectives": ["r/a-*"]},
+            {"member_objectives": {"r/a-*": Objective()}},
             "member_objectives: 'r/a-*' is a pattern, which only queues may hold: name one",
         ),
     ],
 )
-def test_a_pattern_that_means_nothing_is_refused(queues: list[str], elsewhere, sentence: str) -> None:
-    assert pattern_breaches("mail", queues, elsewhere=elsewhere) == [f"profile 'mail': {sentence}"]
+def test_a_pattern_that_means_nothing_is_refused(queues: list[str], others: dict[str, Any], sentence: str) -> None:
+    profile = Profile(pool="mail", queues=tuple(queues), **{"template": "rq", **others})
+    with pytest.raises(Invalid) as refused:
+        refuse_unsound_patterns(profile)
+    assert refused.value.breaches == (f"profile 'mail': {sentence}",)
 
 
 def test_a_pool_is_named_without_a_star() -> None:
-    assert pattern_breaches("mail-*", ["r/a"], elsewhere={}) == [
-        "profile 'mail-*': pool: 'mail-*' is a pattern, which only queues may hold: name one"
-    ]
+    with pytest.raises(Invalid, match="pool: 'mail-\\*' is a pattern, which only queues may hold"):
+        refuse_unsound_patterns(Profile(pool="mail-*", queues=("r/a",), template="rq"))
+
+
+def test_what_is_sound_is_taken() -> None:
+    refuse_unsound_patterns(Profile(pool="mail", queues=("r/a", "r/tenant-*", "s/*"), template="rq"))
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ TEMPLATES = st.builds(
     drain_timeout_s=st.none() | NUMBERS,
     queue_order=st.none() | st.sampled_from(QueueOrder),
     strict_queues=st.lists(TEXTS, max_size=3).map(tuple),
+    queues_allowed=st.lists(TEXTS, max_size=3).map(tuple),
 )
 CAPACITIES = st.builds(
     HostCapacity,

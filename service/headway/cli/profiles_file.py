@@ -1,5 +1,6 @@
 """``profiles.yaml``: brokers by connection name, and the profile of each pool. All mistakes are reported together."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from headway.connections import Connection
 from headway.errors import Invalid, Misconfigured
 from headway.scaling.mapping import near
 from headway.scaling.profile import Profile, profile_from_mapping
+from headway.scaling.profile_keys.queue_patterns import ANY, conflicts, do_overlap, is_pattern, refuse_unsound_patterns
 from headway.strategies import refuse_unread_forecast
 
 KEYS_MAX = 10_000  # of one mapping: more than any list of pools has
@@ -48,9 +50,11 @@ def load_profiles_file(
     pools = mapping_of(top.get("pools"), "pools", breaches)
     profiles = [profile for pool, values in pools.items() if (profile := _profile(pool, values, breaches)) is not None]
     of_brokers = tuple(f"{each.name}/{pattern}" for each in brokers for pattern in each.exclude)
-    exclude = (*_patterns(top.get("exclude"), breaches), *of_brokers)
+    everywhere = _patterns(top.get("exclude"), breaches)
+    exclude = (*everywhere, *of_brokers)
     breaches += [
         *_queue_breaches(profiles, brokers),
+        *_exclude_breaches(profiles, everywhere),
         *(breach for each in profiles for breach in excluded(each.pool, (*each.queues, *each.helps), exclude)),
     ]
     if breaches:
@@ -168,6 +172,23 @@ def excluded(pool: str, queues: Iterable[str], exclude: Iterable[str]) -> list[s
     ]
 
 
+def _exclude_breaches(profiles: Iterable[Profile], exclude: Iterable[str]) -> list[str]:
+    """Patterns of pools that may match what the file excludes: a control plane does not know what a file excludes."""
+    return [
+        f"profile {each.pool!r}: {queue!r} may match what is excluded by {pattern!r}: write that under `exclude` of "
+        "the connection, whose collector then reads no such queue, or narrow one of them"
+        for each in profiles
+        for queue in each.queues
+        for pattern in exclude
+        if is_pattern(queue) and not fnmatchcase(queue, pattern) and do_overlap(queue, _widened(pattern))
+    ]
+
+
+def _widened(pattern: str) -> str:
+    """A pattern that matches what ``pattern`` does, with no other special character than the star."""
+    return re.sub(r"\[[^]]+\]|\?", ANY, pattern)
+
+
 def _profile(pool: Any, values: Any, breaches: list[str]) -> Profile | None:
     if not isinstance(pool, str):
         breaches.append(f"pools: {pool!r} must be a name; put it in quotes")
@@ -178,6 +199,7 @@ def _profile(pool: Any, values: Any, breaches: list[str]) -> Profile | None:
     try:
         profile = profile_from_mapping(pool, values)
         refuse_unread_forecast(profile)
+        refuse_unsound_patterns(profile)
         return profile
     except Invalid as error:
         breaches += error.breaches
@@ -192,6 +214,10 @@ def _queue_breaches(profiles: list[Profile], brokers: tuple[Connection, ...]) ->
         for queue, count in queues.items()
         if count > 1
     ]
+    for at, each in enumerate(profiles):
+        # One that stands in both is reported already.
+        own = [queue for queue in each.queues if queues[queue] == 1]
+        breaches += conflicts(each.pool, own, {other.pool: other.queues for other in profiles[:at]})
     named = {each.name: each for each in brokers}
     for queue in dict.fromkeys([*queues, *(queue for profile in profiles for queue in profile.helps)]):
         connection, separator, name = queue.partition("/")
@@ -199,7 +225,9 @@ def _queue_breaches(profiles: list[Profile], brokers: tuple[Connection, ...]) ->
             breaches.append(f"queue {queue!r} must be written as connection/queue")
         elif brokers and connection not in named:
             breaches.append(f"queue {queue!r}: no connection {connection!r} under brokers; there: {', '.join(named)}")
-        elif brokers and named[connection].queues and not replace(named[connection], exclude=()).reads(name):
+        elif not brokers or is_pattern(name):
+            continue
+        elif named[connection].queues and not replace(named[connection], exclude=()).reads(name):
             breaches.append(
                 f"queue {queue!r}: connection {connection!r} reads {', '.join(named[connection].queues)} only"
             )

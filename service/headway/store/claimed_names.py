@@ -121,13 +121,16 @@ async def forget_queues(conn: AsyncConnection, names: Sequence[str], *, actor: s
         Conflict: a profile names one of them; then none is forgotten.
     """
     asked = sorted(set(names))
-    named = (await conn.execute(select(profile_queues).where(profile_queues.c.queue.in_(asked)))).all()
+    is_asked = profile_queues.c.queue.in_(asked)
+    named = (await conn.execute(select(profile_queues).where(is_asked, profile_queues.c.pattern.is_(None)))).all()
     if named:
         raise Conflict(
             "; ".join(
                 f"queue {row.queue!r} belongs to pool {row.pool!r}: take it out of that profile first" for row in named
             )
         )
+    # What a pattern has matched leaves its pool, and comes back if it sends again.
+    await conn.execute(delete(profile_queues).where(is_asked))
     rows: Counter[str] = Counter()
     for table in OF_A_QUEUE:
         gone = delete(table).where(table.c.queue.in_(asked)).returning(table.c.queue).cte("gone")

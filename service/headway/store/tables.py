@@ -143,8 +143,13 @@ profile_queues = _table(
     # A queue belongs to exactly one pool: the primary key says so.
     Column("queue", Text, primary_key=True),
     Column("pool", Text, ForeignKey("profiles.pool", ondelete="CASCADE"), nullable=False, index=True),
+    # The place of its name or its pattern in the profile; queues of one rank go by name.
     Column("rank", Integer, nullable=False),
+    # What matched it; null: the profile names it.
+    Column("pattern", Text),
 )
+QUEUE_ORDER = (profile_queues.c.rank, profile_queues.c.queue.collate("C"))
+"""The order of the queues of one pool."""
 
 groups = _table(
     "groups",

@@ -267,6 +267,7 @@ def template_from_message(message: agent_pb2.Template) -> Template:
         labels=dict(message.labels),
         queue_order=_known_word(QueueOrder, message.queue_order),
         strict_queues=tuple(message.strict_queues),
+        queues_allowed=tuple(message.queues_allowed),
     )
 
 

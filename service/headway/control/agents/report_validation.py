@@ -15,6 +15,7 @@ from headway.store.hosts.host_reports import HostReport
 GPUS_MAX = 2**31 - 1  # its integer
 CORES_MAX = 1e6
 ERRNO_MAX = 4095  # Linux's
+QUEUES_ALLOWED_MAX = 100  # patterns of one template: as many as its host file may have
 PRESSURE_MAX = 1.1  # what a kernel rounds up is no reason to lose a host
 DURATION_MAX_S = 1e10  # three hundred years: no process is older
 
@@ -128,6 +129,8 @@ def _template_breaches(template: Template) -> Iterator[str]:
         yield f"{what}: its name or hash is too long or holds what is no text"
     if len(template.strict_queues) > STRICT_QUEUES_MAX or not all(map(_is_name, template.strict_queues)):
         yield f"{what}: strict_queues has more than {STRICT_QUEUES_MAX} names, or one that is too long or no text"
+    if len(template.queues_allowed) > QUEUES_ALLOWED_MAX or not all(map(_is_name, template.queues_allowed)):
+        yield f"{what}: queues_allowed has more than {QUEUES_ALLOWED_MAX} patterns, or one that is too long or no text"
     yield from _resource_breaches(what, template)
     yield from _label_breaches(what, template.labels)
     for name in ("isolation_drain_after_s", "drain_timeout_s", "job_limit_s"):

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from headway.scaling.model import Host, Template
+from headway.scaling.model import Host, QueueOrder, Template
 from headway.scaling.placement.host_capacity import is_open
+from headway.scaling.profile import Profile
 
 UNREPORTED = Template(name="", content_hash="")
 
@@ -30,6 +31,13 @@ def cores_of(known: Iterable[Host]) -> dict[str, float]:
     return cores
 
 
+def with_queues_of(profile: Profile, template: Template) -> Template:
+    """``template`` with the pool's order where its workers take the queues strictly, and take their names from it."""
+    if not template.queues_allowed or template.queue_order is not QueueOrder.STRICT:
+        return template
+    return replace(template, strict_queues=tuple(queue.partition("/")[2] for queue in profile.queues))
+
+
 def _slowest(templates: Sequence[Template]) -> Template:
     # A host may know the order only once a worker of it has run: until then that of the others stands for it.
     orders = {(each.queue_order, each.strict_queues) for each in templates if each.queue_order is not None}
@@ -38,6 +46,7 @@ def _slowest(templates: Sequence[Template]) -> Template:
         templates[0],
         queue_order=order,
         strict_queues=strict_queues,
+        queues_allowed=templates[0].queues_allowed if all(each.queues_allowed for each in templates) else (),
         slots=min(each.slots for each in templates),
         start_up_s=_greatest(each.start_up_s for each in templates),
         start_up_p95_s=_greatest(each.start_up_p95_s for each in templates),

@@ -17,6 +17,7 @@ from headway.control.scheduler.bucket_cache import CACHED_S
 from headway.control.scheduler.evaluator import Evaluator
 from headway.control.scheduler.leader import Leadership
 from headway.control.scheduler.maintenance import prepare
+from headway.control.scheduler.queue_discovery import QueueDiscovery
 from headway.errors import Unavailable
 from headway.scaling.allocation.host_demand import HostsWanted, hosts_wanted
 from headway.scaling.decisions.change_detection import is_new
@@ -56,6 +57,7 @@ class Ticker:
         self._evaluated_until_s: float | None = None
         """By Postgres's clock, the end of the last tick; ``None`` before the first of this lead."""
         self._filling = BucketBackfill()
+        self._discovery = QueueDiscovery()
         self._stored: dict[str, Decision] = {}
         self._wake = asyncio.Event()
         self._is_all_due = True
@@ -121,6 +123,8 @@ class Ticker:
         recent = self._evaluation.recent
         # Minutes of everything may take longer than the lease to read. Later evaluations are through when they are.
         await self._filling.keep_up(self._engine, recent, now_s=now_s, on_part=self._leadership.progressed)
+        if is_all_due:
+            await self._discovery.keep_up(self._engine, epoch=epoch)
         now_s = self._clock()
         gathered = await self._gathered(epoch=epoch, now_s=now_s, began_at_s=began_at_s)
         recent.forget(now_s=now_s)

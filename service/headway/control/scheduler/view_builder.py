@@ -8,7 +8,7 @@ from headway.control.scheduler.bucket_cache import BucketCache
 from headway.control.scheduler.history_cache import HistoryCache
 from headway.control.scheduler.learning import Learning
 from headway.control.scheduler.pool_workers import PoolWorkers
-from headway.control.scheduler.reported_templates import UNREPORTED, cores_of, slowest_templates
+from headway.control.scheduler.reported_templates import UNREPORTED, cores_of, slowest_templates, with_queues_of
 from headway.scaling.allocation.unreachable_hosts import leaving_workers, unknown_workers
 from headway.scaling.arithmetic import MINUTE_S
 from headway.scaling.group import memberships
@@ -85,7 +85,7 @@ class ViewBuilder:
     def of(self, profile: Profile) -> PoolView:
         """The view of the pool of ``profile``."""
         pool, samples = profile.pool, self._gathered.direct
-        template = self._templates.get(profile.template, UNREPORTED)
+        template = with_queues_of(profile, self._templates.get(profile.template, UNREPORTED))
         queues = self._queues(profile)
         helped = self._helped(profile, queues)
         queues, samples = without_shared(queues, helped), samples_without_shared(samples, helped)

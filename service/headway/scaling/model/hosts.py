@@ -125,6 +125,9 @@ class Template:
     """In what order one of its workers takes from its queues; ``None``: not known."""
     strict_queues: tuple[str, ...] = ()
     """Of ``STRICT``: its queues from the first to the last, by the library's own names."""
+    queues_allowed: tuple[str, ...] = ()
+    """Patterns of the queues whose names its workers' command lines take from the control plane; empty: they name
+    their queues themselves."""
     start_up_s: float | None = None
     """Measured time from spawn to ready on that host."""
     start_up_p95_s: float | None = None

@@ -5,6 +5,9 @@ Only ``*`` is special: it stands for any characters, also for none. The connecti
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
+from typing import Any
+
+from headway.errors import Invalid
 
 ANY = "*"
 PATTERNS_MAX = 20  # per pool: each is compared with each queue that no pool names
@@ -56,23 +59,31 @@ def narrowness(pattern: str) -> tuple[int, int]:
     return -len(pattern.replace(ANY, "")), stars
 
 
-def pattern_breaches(pool: str, queues: Iterable[str], *, elsewhere: Mapping[str, Iterable[str]]) -> list[str]:
-    """A sentence for each pattern of a profile that is no sound one, or stands where it means nothing.
+def refuse_unsound_patterns(profile: Any) -> None:
+    """Refuse a profile with a pattern that is no sound one, or that stands where it means nothing.
 
-    Args:
-        pool: the profile's pool.
-        queues: its queues, as they are written.
-        elsewhere: key of the profile -> the names that are written there.
+    It is asked of what people apply. What an earlier version has stored took each star for a letter, and goes on.
+
+    Raises:
+        Invalid: with a sentence for each such pattern.
     """
-    patterns = [queue for queue in queues if is_pattern(queue)]
+    patterns = [queue for queue in profile.queues if is_pattern(queue)]
     breaches = [text for pattern in patterns for text in _wrong_with(pattern)]
     if len(patterns) > PATTERNS_MAX:
         breaches.append(f"queues has {len(patterns)} patterns; at most {PATTERNS_MAX} fit")
-    for key, names in {"pool": (pool,), **elsewhere}.items():
-        breaches += [
-            f"{key}: {name!r} is a pattern, which only queues may hold: name one" for name in names if is_pattern(name)
-        ]
-    return [f"profile {pool!r}: {text}" for text in breaches]
+    elsewhere = {
+        "pool": (profile.pool,),
+        "template": (profile.template,),
+        "member_objectives": profile.member_objectives,
+    }
+    breaches += [
+        f"{key}: {name!r} is a pattern, which only queues may hold: name one"
+        for key, names in elsewhere.items()
+        for name in names
+        if is_pattern(name)
+    ]
+    if breaches:
+        raise Invalid(*(f"profile {profile.pool!r}: {text}" for text in breaches))
 
 
 def conflicts(pool: str, queues: Iterable[str], others: Mapping[str, Iterable[str]]) -> list[str]:

@@ -131,8 +131,9 @@ def _standings() -> Select[Any]:
     )
     killed = select(kill_orders.c.worker_id, kill_orders.c.requested_by).where(kill_orders.c.host_id == hosts.c.host_id)
     taken_from = union_all(*_queues_of(_pools_of(hosts.c.host_id))).subquery("taken_from")
+    order = taken_from.c.rank, taken_from.c.queue.collate("C")  # as QUEUE_ORDER
     by_pool = (
-        select(taken_from.c.pool, func.jsonb_agg(aggregate_order_by(taken_from.c.queue, taken_from.c.rank)))
+        select(taken_from.c.pool, func.jsonb_agg(aggregate_order_by(taken_from.c.queue, *order)))
         .group_by(taken_from.c.pool)
         .subquery("by_pool")
     )

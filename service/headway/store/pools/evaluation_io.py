@@ -33,6 +33,7 @@ from headway.store.pools.decisions import decision_to_json, insert_decisions
 from headway.store.pools.groups import read_groups
 from headway.store.pools.host_demand import read_hosts_wanted, save_hosts_wanted
 from headway.store.pools.profiles import in_force
+from headway.store.pools.queue_ownership import OWNED
 from headway.store.pools.restarts import read_generations
 from headway.store.tables import assignments, hosts, pool_states, profiles
 from headway.zones import zone_of
@@ -224,8 +225,9 @@ async def _worker_hours_today(
 
 
 async def _profiles(connection: AsyncConnection, *, at_s: float) -> dict[str, Mapping[str, Any]]:
-    rows = await connection.execute(select(profiles).order_by(profiles.c.pool))
-    return {row.pool: in_force(row, at_s=at_s) for row in rows}
+    rows = await connection.execute(select(profiles, OWNED).order_by(profiles.c.pool))
+    bodies = {row.pool: in_force(row, at_s=at_s) for row in rows}
+    return {pool: body for pool, body in bodies.items() if body is not None}
 
 
 def _recommended(body: Mapping[str, Any]) -> Mapping[str, Any]:

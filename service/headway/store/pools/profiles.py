@@ -3,19 +3,22 @@
 A change and its line in the audit log are one transaction, and every change names the version it was made for.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Row, delete, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Row, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, NotFound
 from headway.scaling.model import Mode
 from headway.scaling.profile import Override, Pause, Profile, profile_from_mapping, profile_to_mapping
+from headway.scaling.profile_keys.pattern_resolution import WrittenQueues
+from headway.scaling.profile_keys.queue_patterns import conflicts, is_pattern
 from headway.store.audit import record_act
 from headway.store.engine import notify_viewers
 from headway.store.pools.groups import require_within_caps
+from headway.store.pools.queue_ownership import LOCK_QUEUES, OWNED, name_queues, read_written
 from headway.store.pools.versions import Expected, require_version
 from headway.store.tables import epoch_s, profile_queues, profiles
 
@@ -27,8 +30,13 @@ class StoredProfile:
     """A profile as it is stored. The version grows by one with each change."""
 
     profile: Profile
+    """With the queues that its patterns match by name. One whose patterns match none yet has the patterns, and
+    ``has_queues`` is false."""
+    written: Profile
+    """As it was applied, with its patterns."""
     version: int
     updated_at_s: float
+    has_queues: bool = True
     override: Override | None = None
     """Set by hand beside the profile."""
     pause: Pause | None = None
@@ -55,7 +63,7 @@ class StoredProfile:
 
 async def list_profiles(conn: AsyncConnection) -> list[StoredProfile]:
     """Every profile, by pool."""
-    rows = await conn.execute(select(profiles, _UPDATED_AT_S).order_by(profiles.c.pool))
+    rows = await conn.execute(select(profiles, _UPDATED_AT_S, OWNED).order_by(profiles.c.pool))
     return [_stored(row) for row in rows]
 
 
@@ -75,14 +83,18 @@ async def put_profile(
     Raises:
         StaleVersion: the stored profile is not as ``expected``.
         VersionUnstated: it exists, and ``expected`` is not given.
-        Conflict: one of its queues belongs to another pool, or it guarantees more than a group of its pool allows.
+        Conflict: one of its queues belongs to another pool, one of its patterns crosses another pool's, or it
+            guarantees more than a group of its pool allows.
     """
     await one_change_at_a_time(conn)
     stored = await find_profile(conn, profile.pool)
     require_version(f"profile {profile.pool!r}", None if stored is None else stored.version, expected)
-    if stored is not None and stored.profile == profile:
+    others = await read_written(conn) if any(map(is_pattern, profile.queues)) else ()
+    has_names_with_stars = any(each.literal for each in others if each.pool == profile.pool)
+    if stored is not None and stored.written == profile and not has_names_with_stars:
         return stored, "unchanged"
     await _check_queues_are_free(conn, profile)
+    _check_patterns(profile, others)
     await require_within_caps(conn, profile, {each.profile.pool: each.profile for each in await list_profiles(conn)})
     body = profile_to_mapping(profile)
     if stored is None:
@@ -93,11 +105,9 @@ async def put_profile(
             .where(profiles.c.pool == profile.pool)
             .values(body=body, version=profiles.c.version + 1, updated_at=func.now())
         )
-    await conn.execute(delete(profile_queues).where(profile_queues.c.pool == profile.pool))
-    rows = [{"queue": queue, "pool": profile.pool, "rank": rank} for rank, queue in enumerate(profile.queues)]
-    await conn.execute(insert(profile_queues), rows)
+    await name_queues(conn, profile)
     outcome: Outcome = "created" if stored is None else "updated"
-    before = None if stored is None else profile_to_mapping(stored.profile)
+    before = None if stored is None else profile_to_mapping(stored.written)
     await record_change(conn, actor=actor, action=f"profile {outcome}", pool=profile.pool, before=before, after=body)
     return await get_profile(conn, profile.pool), outcome
 
@@ -122,18 +132,23 @@ async def delete_profile(conn: AsyncConnection, pool: str, *, expected: Expected
     stored = await get_profile(conn, pool)
     require_version(f"profile {pool!r}", stored.version, expected)
     await conn.execute(delete(profiles).where(profiles.c.pool == pool))
-    before = profile_to_mapping(stored.profile)
+    before = profile_to_mapping(stored.written)
     await record_change(conn, actor=actor, action="profile deleted", pool=pool, before=before, after=None)
 
 
-def in_force(row: Row[Any], *, at_s: float) -> Mapping[str, Any]:
-    """The keys of a profile's ``row`` with what was set by hand in the place of its own, until it expires.
+def in_force(row: Row[Any], *, at_s: float) -> Mapping[str, Any] | None:
+    """The keys of a profile's ``row`` with what was set by hand in the place of its own, until it expires, and with its
+    queues by name. ``None``: its patterns match no queue.
 
     They may make no profile. A pause does not end ``recommend``, as in ``StoredProfile``.
     """
     pause = None if row.body.get("mode") == Mode.RECOMMEND else _pause_of(row)
     by_hand = {"override": row.override, "pause": pause}
-    return {**row.body, **{key: value for key, value in by_hand.items() if value and not _is_over(value, at_s)}}
+    if row.owned == []:
+        return None
+    queues = {} if row.owned is None else {"queues": row.owned}
+    held = {key: value for key, value in by_hand.items() if value and not _is_over(value, at_s)}
+    return {**row.body, **queues, **held}
 
 
 def _pause_of(row: Row[Any]) -> dict[str, Any] | None:
@@ -150,13 +165,17 @@ _UPDATED_AT_S: ColumnElement[Any] = epoch_s(profiles.c.updated_at).label("update
 
 async def find_profile(conn: AsyncConnection, pool: str) -> StoredProfile | None:
     """The profile of ``pool``; ``None`` where there is none."""
-    row = (await conn.execute(select(profiles, _UPDATED_AT_S).where(profiles.c.pool == pool))).one_or_none()
+    query = select(profiles, _UPDATED_AT_S, OWNED).where(profiles.c.pool == pool)
+    row = (await conn.execute(query)).one_or_none()
     return None if row is None else _stored(row)
 
 
 def _stored(row: Row[Any]) -> StoredProfile:
+    written = profile_from_mapping(row.pool, row.body)
     return StoredProfile(
-        profile=profile_from_mapping(row.pool, row.body),
+        profile=replace(written, queues=tuple(row.owned)) if row.owned else written,
+        written=written,
+        has_queues=row.owned != [],
         version=row.version,
         updated_at_s=row.updated_at_s,
         override=Override(**row.override) if row.override else None,
@@ -164,20 +183,21 @@ def _stored(row: Row[Any]) -> StoredProfile:
     )
 
 
-_LOCK_QUEUES = text("lock table profile_queues in share row exclusive mode")
-
-
 async def one_change_at_a_time(conn: AsyncConnection) -> None:
     """Make changes of profiles wait for each other until this transaction ends."""
     # People change profiles rarely. One at a time, a check made here still holds when its write follows; readers, and
     # the tick among them, do not wait for this lock.
-    await conn.execute(_LOCK_QUEUES)
+    await conn.execute(LOCK_QUEUES)
 
 
 async def _check_queues_are_free(conn: AsyncConnection, profile: Profile) -> None:
     taken = await conn.execute(
         select(profile_queues.c.queue, profile_queues.c.pool)
-        .where(profile_queues.c.queue.in_(profile.queues), profile_queues.c.pool != profile.pool)
+        .where(
+            profile_queues.c.queue.in_(profile.queues),
+            profile_queues.c.pool != profile.pool,
+            profile_queues.c.pattern.is_(None),  # what a pattern has matched goes to the pool that names it
+        )
         .order_by(profile_queues.c.queue)
     )
     breaches = [
@@ -186,6 +206,12 @@ async def _check_queues_are_free(conn: AsyncConnection, profile: Profile) -> Non
         for row in taken
     ]
     if breaches:
+        raise Conflict("; ".join(breaches))
+
+
+def _check_patterns(profile: Profile, others: Iterable[WrittenQueues]) -> None:
+    patterns = {each.pool: [queue for queue in each.queues if each.is_pattern(queue)] for each in others}
+    if breaches := conflicts(profile.pool, profile.queues, patterns):
         raise Conflict("; ".join(breaches))
 
 

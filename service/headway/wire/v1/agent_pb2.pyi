@@ -222,7 +222,7 @@ class HostCapacity(_message.Message):
     def __init__(self, cpu_cores: _Optional[float] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., cpu_pressure: _Optional[float] = ..., memory_pressure: _Optional[float] = ...) -> None: ...
 
 class Template(_message.Message):
-    __slots__ = ("name", "content_hash", "slots", "cpu_cores", "memory_bytes", "gpus", "labels", "isolation_drain_after_s", "drain_timeout_s", "job_limit_s", "job_limit", "leaves_due_jobs", "queue_order", "strict_queues", "written_slots")
+    __slots__ = ("name", "content_hash", "slots", "cpu_cores", "memory_bytes", "gpus", "labels", "isolation_drain_after_s", "drain_timeout_s", "job_limit_s", "job_limit", "leaves_due_jobs", "queue_order", "strict_queues", "written_slots", "queues_allowed")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -245,6 +245,7 @@ class Template(_message.Message):
     QUEUE_ORDER_FIELD_NUMBER: _ClassVar[int]
     STRICT_QUEUES_FIELD_NUMBER: _ClassVar[int]
     WRITTEN_SLOTS_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_ALLOWED_FIELD_NUMBER: _ClassVar[int]
     name: str
     content_hash: str
     slots: int
@@ -260,7 +261,8 @@ class Template(_message.Message):
     queue_order: str
     strict_queues: _containers.RepeatedScalarFieldContainer[str]
     written_slots: int
-    def __init__(self, name: _Optional[str] = ..., content_hash: _Optional[str] = ..., slots: _Optional[int] = ..., cpu_cores: _Optional[float] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ..., isolation_drain_after_s: _Optional[float] = ..., drain_timeout_s: _Optional[float] = ..., job_limit_s: _Optional[float] = ..., job_limit: _Optional[str] = ..., leaves_due_jobs: bool = ..., queue_order: _Optional[str] = ..., strict_queues: _Optional[_Iterable[str]] = ..., written_slots: _Optional[int] = ...) -> None: ...
+    queues_allowed: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., content_hash: _Optional[str] = ..., slots: _Optional[int] = ..., cpu_cores: _Optional[float] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., labels: _Optional[_Mapping[str, str]] = ..., isolation_drain_after_s: _Optional[float] = ..., drain_timeout_s: _Optional[float] = ..., job_limit_s: _Optional[float] = ..., job_limit: _Optional[str] = ..., leaves_due_jobs: bool = ..., queue_order: _Optional[str] = ..., strict_queues: _Optional[_Iterable[str]] = ..., written_slots: _Optional[int] = ..., queues_allowed: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Worker(_message.Message):
     __slots__ = ("worker_id", "pool", "template", "pid", "state", "age_s", "is_burst", "is_busy", "restart_generation", "exit_code", "template_hash", "memory_bytes", "is_forced", "state_age_s", "is_unrecorded", "activity_source", "activity_age_s", "running_jobs", "running", "is_left_behind", "inability", "goes_to_background", "start_failure", "moves_due_jobs")

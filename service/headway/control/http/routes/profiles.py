@@ -16,6 +16,7 @@ from headway.scaling.mapping import to_mapping
 from headway.scaling.model import Mode
 from headway.scaling.profile import Profile, profile_from_mapping
 from headway.scaling.profile_changes import changes
+from headway.scaling.profile_keys.queue_patterns import refuse_unsound_patterns
 from headway.store.engine import transaction
 from headway.store.pools import profiles
 from headway.store.pools.versions import StaleVersion, VersionUnstated
@@ -79,6 +80,7 @@ async def put_profile(
         )
     refuse_unknown(profile, context.strategies)
     refuse_unread_forecast(profile)
+    refuse_unsound_patterns(profile)
     refuse_unknown_zones(profile)
     async with transaction(context.engine) as conn:
         before = await profiles.find_profile(conn, pool)
@@ -87,7 +89,7 @@ async def put_profile(
         if dry_run:
             await conn.rollback()
     if before is not None:
-        answer.changes = [ProfileChangeOut(**to_mapping(change)) for change in changes(before.profile, profile)]
+        answer.changes = [ProfileChangeOut(**to_mapping(change)) for change in changes(before.written, profile)]
     response.headers["ETag"] = etag_of(answer.version)
     if outcome == "created":
         response.status_code = status.HTTP_201_CREATED

@@ -66,8 +66,9 @@ class ProfileBody(Taken):
     """
 
     queues: list[str] = Field(min_length=1)
-    """The queues that the pool serves, each as `connection/queue`. A queue belongs to one pool. In what order workers
-    take from several is set by their library and its options."""
+    """The queues that the pool serves, each as `connection/queue`. One with `*` is a pattern, which stands for all
+    queues that it matches. A queue belongs to one pool. In what order workers take from several is set by their library
+    and its options."""
     preset: Literal["critical", "high_volume", "balanced", "bursty", "background", "exclusive"] | None = None
     """Where keys that are not given come from. A key that is given takes the preset's place."""
     schedules: list[ScheduleBody] = Field(default=[], max_length=SCHEDULES_MAX)

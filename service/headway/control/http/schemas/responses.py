@@ -98,7 +98,7 @@ class ProfileOut(Given):
         return cls.taken_from(
             stored,
             pool=stored.profile.pool,
-            profile=ProfileBody.model_validate(profile_to_mapping(stored.profile), strict=False),
+            profile=ProfileBody.model_validate(profile_to_mapping(stored.written), strict=False),
             override=None if override is None else OverrideBody.model_validate(to_mapping(override)),
             pause=None if pause is None else pause.mode,
             pause_reason=None if pause is None else pause.reason,

@@ -1,0 +1,191 @@
+"""Which pool owns each queue, in ``profile_queues``: those that profiles name, and those that their patterns match.
+
+Everything that reads the queues of a pool reads them there, by name. Only this module turns patterns into names.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from sqlalchemy import ColumnElement, Text, bindparam, case, cast, delete, func, insert, select, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, aggregate_order_by
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from headway.scaling.profile import Profile
+from headway.scaling.profile_keys.pattern_resolution import OwnedQueue, PatternResolution, WrittenQueues, resolve
+from headway.scaling.profile_keys.queue_patterns import ANY, is_pattern
+from headway.store.leadership import notify_hosts
+from headway.store.tables import QUEUE_ORDER, profile_queues, profiles
+
+QUEUE_GONE_AFTER_S = 3600.0  # of a queue that its collectors no longer see, while they see others of its connection
+
+_HAS_STAR = cast(profiles.c.body["queues"], Text).contains(ANY)
+_MATCHED = select(profile_queues.c.queue).where(profile_queues.c.pattern.is_not(None))
+_OWNED = (
+    select(func.array_agg(aggregate_order_by(profile_queues.c.queue, *QUEUE_ORDER)))
+    .where(profile_queues.c.pool == profiles.c.pool)
+    .correlate(profiles)
+    .scalar_subquery()
+)
+OWNED: ColumnElement[list[str] | None] = case(
+    (_HAS_STAR, func.coalesce(_OWNED, cast([], ARRAY(Text)))), else_=None
+).label("owned")
+"""Beside a row of ``profiles``: the queues of one with patterns, in its order; null where it names them all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueNews:
+    """What may change who owns a queue."""
+
+    patterns: frozenset[tuple[str, str]] = frozenset()
+    """Pool and what its profile writes, of each name with a star."""
+    unowned: frozenset[str] = frozenset()
+    """Queues that were seen and that no pool owns."""
+    gone: frozenset[str] = frozenset()
+    """Queues that a pattern matched and that nobody sees any more."""
+
+
+async def read_queue_news(conn: AsyncConnection) -> QueueNews:
+    """What speaks for a change. Without a pattern in any profile it is nothing, after one look."""
+    rows = await conn.execute(_STARRED)
+    patterns = frozenset((row.pool, row.queue) for row in rows)
+    if not patterns:
+        return QueueNews()
+    found = (await conn.execute(_NEWS, {"gone_s": QUEUE_GONE_AFTER_S})).all()
+    return QueueNews(
+        patterns=patterns,
+        unowned=frozenset(row.queue for row in found if not row.is_owned),
+        gone=frozenset(row.queue for row in found if row.is_owned),
+    )
+
+
+async def settle_queues(conn: AsyncConnection) -> frozenset[str]:
+    """Give each queue that was seen to the pool whose pattern matches it, and take those back that are gone.
+
+    Hosts that run a pool with other queues now receive them. Returns these pools. Changes of profiles wait meanwhile.
+    """
+    await conn.execute(LOCK_QUEUES)
+    return await _settle(conn, await _owned(conn))
+
+
+async def name_queues(conn: AsyncConnection, profile: Profile) -> None:
+    """Write down the queues of a profile that was stored just now, in the place of those before.
+
+    A queue that a pattern of another pool has matched goes over to the pool that names it.
+    """
+    has_patterns = any(map(is_pattern, profile.queues))
+    if has_patterns or (await conn.execute(select(_MATCHED.exists()))).scalar():
+        owned = await _owned(conn)
+        # What it calls a pattern from now on, an earlier version may have stored as a name.
+        before = {queue: each for queue, each in owned.items() if each.pool != profile.pool or not is_pattern(queue)}
+        await _settle(conn, owned, known=before)
+        return
+    await conn.execute(delete(profile_queues).where(profile_queues.c.pool == profile.pool))
+    rows = [{"queue": queue, "pool": profile.pool, "rank": rank} for rank, queue in enumerate(profile.queues)]
+    await conn.execute(insert(profile_queues), rows)
+
+
+async def read_written(
+    conn: AsyncConnection, owned: Mapping[str, OwnedQueue] | None = None
+) -> tuple[WrittenQueues, ...]:
+    """The queues of every profile as it writes them. ``owned`` is what ``profile_queues`` holds, where it is known."""
+    rows = (await conn.execute(select(profiles.c.pool, profiles.c.body["queues"].label("queues")))).all()
+    held = await _owned(conn, profile_queues.c.queue.contains(ANY)) if owned is None else owned
+    literal: dict[str, set[str]] = defaultdict(set)
+    for each in held.values():
+        if each.pattern is None and is_pattern(each.queue):
+            literal[each.pool].add(each.queue)
+    return tuple(
+        WrittenQueues(pool=row.pool, queues=tuple(row.queues), literal=frozenset(literal.get(row.pool, ())))
+        for row in rows
+    )
+
+
+async def _owned(conn: AsyncConnection, *conditions: ColumnElement[bool]) -> dict[str, OwnedQueue]:
+    rows = await conn.execute(select(profile_queues).where(*conditions))
+    return {row["queue"]: OwnedQueue(**row) for row in rows.mappings()}
+
+
+async def _settle(
+    conn: AsyncConnection, owned: Mapping[str, OwnedQueue], *, known: Mapping[str, OwnedQueue] | None = None
+) -> frozenset[str]:
+    """Turn what ``profile_queues`` holds into what it shall hold; ``known`` of it says what is a name with a star."""
+    pools = await read_written(conn, owned if known is None else known)
+    seen = frozenset((await conn.execute(_SEEN, {"gone_s": QUEUE_GONE_AFTER_S})).scalars())
+    before = {queue: each.pool for queue, each in owned.items()}
+    # Ten thousand queues and patterns take longer than any call should wait.
+    resolution = await asyncio.to_thread(resolve, pools, seen, before=before)
+    return await _write(conn, owned, resolution)
+
+
+async def _write(
+    conn: AsyncConnection, before: Mapping[str, OwnedQueue], resolution: PatternResolution
+) -> frozenset[str]:
+    after = {each.queue: each for each in resolution.owned}
+    gone = [each for queue, each in before.items() if queue not in after]
+    changed = [each for queue, each in after.items() if before.get(queue) != each]
+    moved = [before[each.queue].pool for each in changed if each.queue in before]
+    pools = frozenset({*(each.pool for each in (*gone, *changed)), *moved})
+    if not pools:
+        return pools
+    await conn.execute(delete(profile_queues).where(profile_queues.c.queue.in_([each.queue for each in gone])))
+    await conn.execute(_OWN, {"rows": [asdict(each) for each in changed]})
+    hosts = (await conn.execute(_TELL, {"pools": sorted(pools)})).scalars().all()
+    await notify_hosts(conn, sorted(hosts))
+    return pools
+
+
+LOCK_QUEUES = text("lock table profile_queues in share row exclusive mode")
+_STARRED = text(
+    """
+    select pool, queue from profiles, jsonb_array_elements_text(body -> 'queues') as queue
+    where cast(body -> 'queues' as text) like '%*%' and queue like '%*%'
+    """
+)
+_FRESH = """
+    select queue from queue_samples join (
+        select split_part(queue, '/', 1) as connection, max(received_at) as newest_at
+        from queue_samples group by split_part(queue, '/', 1)
+    ) as newest on split_part(queue, '/', 1) = connection
+    where received_at > newest_at - make_interval(secs => :gone_s)
+    union
+    select queue from queues
+    where not exists (select from queue_samples where queue_samples.queue = queues.queue)
+    and exists (select from queue_buckets where queue_buckets.queue = queues.queue)
+"""
+"""Queues that their collectors still see, as far as collectors see anything of the connection at all, and queues of
+which only events tell: those leave no pool, for nobody knows whether a queue without events is gone."""
+_SEEN = text(
+    f"""
+    select queue from ({_FRESH}) as seen union
+    select queue from profile_queues where pattern is not null
+    and not exists (select from queue_samples where queue_samples.queue = profile_queues.queue)
+    """  # noqa: S608 - a constant
+)
+_NEWS = text(
+    f"""
+    with seen as ({_FRESH})
+    select queue, false as is_owned from seen
+    where not exists (select from profile_queues where profile_queues.queue = seen.queue)
+    union all
+    select queue, true from profile_queues where pattern is not null
+    and exists (select from queue_samples where queue_samples.queue = profile_queues.queue)
+    and not exists (select from seen where seen.queue = profile_queues.queue)
+    """  # noqa: S608 - a constant
+)
+_OWN = text(
+    """
+    insert into profile_queues (queue, pool, rank, pattern)
+    select queue, pool, rank, pattern from jsonb_to_recordset(:rows)
+        as given(queue text, pool text, rank integer, pattern text)
+    on conflict (queue) do update set pool = excluded.pool, rank = excluded.rank, pattern = excluded.pattern
+    """
+).bindparams(bindparam("rows", type_=JSONB))
+_TELL = text(
+    """
+    update hosts set assignment_revision = assignment_revision + 1
+    where host_id in (select host_id from assignments where pool = any(cast(:pools as text[])))
+    returning host_id
+    """
+)
