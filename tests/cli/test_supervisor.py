@@ -446,6 +446,23 @@ def test_a_data_folder_has_one_parent(tmp_path):
         pass
 
 
+def test_a_parent_keeps_its_data_folder_and_its_children_when_its_files_are_deleted(stage):
+    """Its lock alone, or with the record of its children: the next parent would end these as an earlier run's."""
+    layout = stage.layout
+    layout.create()
+    with process_orphans.only_parent(layout):
+        stage.supervisor.start(stage.child("pipeline", "import time; time.sleep(60)"))
+        for deleted, process in ((layout.lock, str(os.getpid())), (layout.children, "unknown")):
+            deleted.unlink()
+            with (
+                pytest.raises(Refused, match=rf"another headway \(process {process}\) uses the data folder"),
+                process_orphans.only_parent(layout),
+            ):
+                pytest.fail("two parents")
+        assert stage.supervisor.pid("pipeline") is not None
+    stage.supervisor.stop_children()
+
+
 def _fields(started: process_orphans.Started) -> dict:
     return {name: getattr(started, name) for name in ("name", "pid", "created_at_s", "argv", "stop_within_s")}
 

@@ -19,7 +19,7 @@ from headway.cli.local.data_dir import DataDir
 from headway.cli.process.shutdown import Stopping
 from headway.errors import Misconfigured, Refused
 from headway.local.files import write_whole
-from headway.local.locks import only_process
+from headway.local.locks import only_process, try_lock
 
 TERM_END_S = 2.0
 KILL_END_S = 5.0
@@ -41,19 +41,50 @@ class Started:
 def only_parent(layout: DataDir) -> Iterator[None]:
     """Hold the data folder for the block.
 
+    The folder itself is locked beside its file, which somebody may delete: what a parent that lives has started would
+    be taken for what an earlier one has left.
+
     Raises:
         Refused: another parent holds it.
     """
-    with only_process(
-        layout.lock,
-        held_by=lambda pid: Refused(
-            f"another headway (process {pid or 'unknown'}) uses the data folder {layout.root}: "
-            "end it first, or give this one a folder of its own with --data-dir"
+    with (
+        only_process(
+            layout.lock,
+            held_by=lambda pid: _used(layout, pid),
+            unusable=lambda why: Misconfigured(f"data folder {layout.root} cannot be used: {why}; name another"),
+            may_be_foreign=True,  # root serves a folder of another user as that user
         ),
-        unusable=lambda why: Misconfigured(f"data folder {layout.root} cannot be used: {why}; name another"),
-        may_be_foreign=True,  # root serves a folder of another user as that user
+        _locked_folder(layout),
     ):
         yield
+
+
+@contextmanager
+def _locked_folder(layout: DataDir) -> Iterator[None]:
+    folder = os.open(layout.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        is_free = True
+        with suppress(OSError):  # NFS locks no folder: there the file alone counts
+            is_free = try_lock(folder)
+        if not is_free:
+            raise _used(layout, _parent_of(_recorded(layout.children)))
+        yield
+    finally:
+        os.close(folder)
+
+
+def _used(layout: DataDir, pid: int | None) -> Refused:
+    return Refused(
+        f"another headway (process {pid or 'unknown'}) uses the data folder {layout.root}: "
+        "end it first, or give this one a folder of its own with --data-dir"
+    )
+
+
+def _parent_of(started: list[Started]) -> int | None:
+    """The process that has started these and lives; ``None``: none of them runs."""
+    with suppress(psutil.Error):
+        return next((psutil.Process(each.pid).ppid() for each in started if _is_running(each)), None)
+    return None
 
 
 def record(path: Path, started: list[Started]) -> None:
