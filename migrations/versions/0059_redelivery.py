@@ -10,6 +10,4 @@ down_revision = "0056"
 def upgrade() -> None:
     op.execute("set local lock_timeout = '5s'")
     op.add_column("queue_samples", sa.Column("redelivery", sa.Text(), nullable=True))
-    op.add_column(
-        "rollup_progress", sa.Column("attained_until_s", sa.Double(), nullable=False, server_default=sa.text("0"))
-    )
+    op.add_column("rollup_progress", sa.Column("attained_until_s", sa.Double(), nullable=False, server_default="0"))

@@ -57,7 +57,7 @@ async def test_a_pool_is_decided_from_the_first_queue_that_its_pattern_matches(
     assert await pool_queues(migrated_url) == {"tenants": ("redis/tenant-a",)}
 
 
-async def test_hosts_that_run_a_pool_hear_of_a_new_queue_with_the_next_tick(
+async def test_hosts_that_run_a_pool_receive_a_new_queue_with_the_next_tick(
     migrated_url: str, database: Database
 ) -> None:
     pattern_pool(database, "redis/urgent-*", "redis/tenant-*", workers_min=1)

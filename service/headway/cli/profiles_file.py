@@ -210,7 +210,8 @@ def _queue_breaches(profiles: list[Profile], brokers: tuple[Connection, ...]) ->
     """Queues that two pools own, and queues that no connection of ``brokers``, where there are any, reads."""
     queues = Counter(queue for profile in profiles for queue in profile.queues)
     breaches = [
-        f"queue {queue!r} is in {count} pools; it belongs to exactly one: name it under helps of the others"
+        f"queue {queue!r} is in {count} pools; it belongs to exactly one"
+        + ("" if is_pattern(queue) else ": name it under helps of the others")
         for queue, count in queues.items()
         if count > 1
     ]

@@ -151,7 +151,7 @@ def shared_jobs(
         names: Those of ``SharedQueues.helped_by`` the other pool.
         slots_per_worker: Of the other pool.
         unknown_workers: Of the other pool, on hosts that went silent.
-        instant: A job that began later still waits in the sample; one whose worker was last heard of earlier than it
+        instant: A job that began later still waits in the sample; one whose worker last reported earlier than it
             takes to end may have ended.
     """
     jobs, perhaps_jobs, is_reported = 0, unknown_workers * slots_per_worker, not unknown_workers

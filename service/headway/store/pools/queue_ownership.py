@@ -47,7 +47,7 @@ class QueueNews:
 
 
 async def read_queue_news(conn: AsyncConnection) -> QueueNews:
-    """What speaks for a change. Without a pattern in any profile it is nothing, after one look."""
+    """What may change who owns a queue. Without a pattern in any profile it is nothing, after one statement."""
     rows = await conn.execute(_STARRED)
     patterns = frozenset((row.pool, row.queue) for row in rows)
     if not patterns:
@@ -131,7 +131,7 @@ async def _write(
         return pools
     await conn.execute(delete(profile_queues).where(profile_queues.c.queue.in_([each.queue for each in gone])))
     await conn.execute(_OWN, {"rows": [asdict(each) for each in changed]})
-    hosts = (await conn.execute(_TELL, {"pools": sorted(pools)})).scalars().all()
+    hosts = (await conn.execute(_RAISE_REVISIONS, {"pools": sorted(pools)})).scalars().all()
     await notify_hosts(conn, sorted(hosts))
     return pools
 
@@ -143,7 +143,8 @@ _STARRED = text(
     where cast(body -> 'queues' as text) like '%*%' and queue like '%*%'
     """
 )
-_FRESH = """
+_SEEN = text(
+    """
     select queue from queue_samples join (
         select split_part(queue, '/', 1) as connection, max(received_at) as newest_at
         from queue_samples group by split_part(queue, '/', 1)
@@ -153,27 +154,36 @@ _FRESH = """
     select queue from queues
     where not exists (select from queue_samples where queue_samples.queue = queues.queue)
     and exists (select from queue_buckets where queue_buckets.queue = queues.queue)
-"""
-"""Queues that their collectors still see, as far as collectors see anything of the connection at all, and queues of
-which only events tell: those leave no pool, for nobody knows whether a queue without events is gone."""
-_SEEN = text(
-    f"""
-    select queue from ({_FRESH}) as seen union
+    union
     select queue from profile_queues where pattern is not null
     and not exists (select from queue_samples where queue_samples.queue = profile_queues.queue)
-    """  # noqa: S608 - a constant
+    """
 )
+"""Queues that their collectors still see, as far as collectors see anything of the connection at all; queues of which
+only events speak, and those that a pattern matched before: they leave no pool, for without samples nobody knows whether
+they are gone."""
 _NEWS = text(
-    f"""
-    with seen as ({_FRESH})
+    """
+    with seen as (
+        select queue from queue_samples join (
+            select split_part(queue, '/', 1) as connection, max(received_at) as newest_at
+            from queue_samples group by split_part(queue, '/', 1)
+        ) as newest on split_part(queue, '/', 1) = connection
+        where received_at > newest_at - make_interval(secs => :gone_s)
+        union
+        select queue from queues
+        where not exists (select from queue_samples where queue_samples.queue = queues.queue)
+        and exists (select from queue_buckets where queue_buckets.queue = queues.queue)
+    )
     select queue, false as is_owned from seen
     where not exists (select from profile_queues where profile_queues.queue = seen.queue)
     union all
     select queue, true from profile_queues where pattern is not null
     and exists (select from queue_samples where queue_samples.queue = profile_queues.queue)
     and not exists (select from seen where seen.queue = profile_queues.queue)
-    """  # noqa: S608 - a constant
+    """
 )
+"""Queues that were seen and have no owner, and matched ones that are no longer seen."""
 _OWN = text(
     """
     insert into profile_queues (queue, pool, rank, pattern)
@@ -182,7 +192,7 @@ _OWN = text(
     on conflict (queue) do update set pool = excluded.pool, rank = excluded.rank, pattern = excluded.pattern
     """
 ).bindparams(bindparam("rows", type_=JSONB))
-_TELL = text(
+_RAISE_REVISIONS = text(
     """
     update hosts set assignment_revision = assignment_revision + 1
     where host_id in (select host_id from assignments where pool = any(cast(:pools as text[])))
