@@ -36,6 +36,7 @@ def mail(seed: Seed) -> None:
         oldest_age_s=12.0,
         pickups_s=[2.0],
     )
+    seed.bucket("redis/mail", at_s=now_s - 7000)
     seed.sample("redis/news", at_s=now_s, waiting_jobs=3, oldest_age_s=1.0, in_flight_jobs=2)
     seed.host("a")
     seed.worker("a", "mail", 1)
@@ -68,6 +69,21 @@ def test_a_queue_has_its_depths_and_four_windows(capsys: pytest.CaptureFixture[s
     assert found["arriving"] == ["arriving", "5.0/s", "1.0/s", "0.3/s", "0.1/s"]
     assert found["service"] == ["service", "p99", *["unknown"] * 4]
     assert found["measured"][:2] == ["measured", "until"]
+
+
+def test_what_was_not_measured_and_what_runs_now_is_said_below_the_windows(
+    seed: Seed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An installation that began minutes ago, a worker that runs a job, and one of which nobody knows."""
+    assert main(["describe", "pool", "mail"]) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert "1 of 2 slots have a job now, and what 1 worker does is unknown" in output
+    assert "nothing was measured before" not in output
+    seed.execute("delete from queue_buckets where arrived_jobs = 0")
+    seed.bucket("redis/mail", at_s=time.time() - 600)
+    assert main(["describe", "pool", "mail"]) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert "nothing was measured before 10 min ago, and rates are of the time since" in output
 
 
 def test_who_reports_the_events_of_a_queue_and_who_stands_by_is_shown(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headway.scaling.measure import BucketRow, merged, rolled_up, sketch_index
 from headway.scaling.metrics.newest_sample import RATES
 from headway.scaling.metrics.unreported import unreported
-from headway.scaling.metrics.windows import COUNTED, WINDOWS_S, WindowMetrics, window_metrics
+from headway.scaling.metrics.windows import COUNTED, WINDOWS_S, RunningTime, WindowMetrics, window_metrics
 from headway.scaling.model import EventKind, JobEvent, QueueSample
 from support.defined_rows import bucket_rows
 
@@ -50,6 +50,35 @@ def test_a_minute_by_hand() -> None:
     assert seen.busy_slots == pytest.approx(1.0)  # 60 s of service in 60 s
     assert seen.utilization == pytest.approx(0.5)
     assert seen.pickup_max_s == pytest.approx(4.0)
+
+
+def test_rates_are_of_the_time_that_was_measured() -> None:
+    """A queue that was first read 20 s ago: nobody knows what it did before."""
+    rows = [bucket(20.0, arrived_jobs=10, started_jobs=8), bucket(5.0, finished_jobs=4, service_sum_s=10.0)]
+    rows[1] = replace(rows[1], service_sketch={56: 4})
+    seen = window_metrics(rows, until_s=UNTIL_S, window_s=3600.0, since_s=UNTIL_S - 20.0)
+    assert (seen.measured_s, seen.from_s) == (20.0, UNTIL_S - 3600.0)
+    assert (seen.arrival_rate_per_s, seen.start_rate_per_s, seen.completion_rate_per_s) == (0.5, 0.4, 0.2)
+    assert (seen.arrived_jobs, seen.busy_slots) == (10.0, 0.5)
+    for since_s in (None, UNTIL_S - 7200.0):
+        seen = window_metrics(rows, until_s=UNTIL_S, window_s=3600.0, since_s=since_s)
+        assert (seen.measured_s, seen.arrival_rate_per_s) == (3600.0, 10 / 3600)
+
+
+@pytest.mark.parametrize(
+    ("running", "busy_slots"),
+    [
+        ([], 0.0),
+        ([RunningTime(started_at_s=UNTIL_S - 1800.0, known_at_s=UNTIL_S)], 1.0),  # for the whole minute
+        ([RunningTime(started_at_s=UNTIL_S - 30.0, known_at_s=UNTIL_S)], 0.5),
+        ([RunningTime(started_at_s=UNTIL_S - 30.0, known_at_s=UNTIL_S - 15.0)], 0.25),  # it may have ended since
+        ([RunningTime(started_at_s=UNTIL_S - 1800.0, known_at_s=UNTIL_S + 5.0, jobs=3)], 3.0),
+        ([RunningTime(started_at_s=UNTIL_S + 1.0, known_at_s=UNTIL_S + 5.0)], 0.0),
+    ],
+)
+def test_a_job_that_runs_keeps_its_slot_busy_before_it_ends(running: list[RunningTime], busy_slots: float) -> None:
+    seen = window_metrics([], until_s=UNTIL_S, window_s=60.0, running_slots=4.0, running=running)
+    assert (seen.busy_slots, seen.utilization) == (busy_slots, busy_slots / 4.0)
 
 
 def test_attempts_that_are_tried_again_free_a_slot_and_are_no_failures_of_jobs() -> None:

@@ -75,6 +75,7 @@ async def test_a_pool_adds_its_queues_and_knows_how_busy_its_slots_were(client: 
             queue, at_s=NOW_S - 20, arrived_jobs=4, finished_jobs=5, service_sum_s=15.0, service_sketch='{"56": 5}'
         )
     seed.bucket("redis/news", at_s=NOW_S - 1)
+    seed.bucket("redis/news", at_s=NOW_S - 3600)
     answer = (await client.get("/v1/pools/mail/metrics")).json()
     first = answer["windows"][0]
     assert (answer["running_slots"], first["arrived_jobs"]) == (2.0, 8)
@@ -82,6 +83,34 @@ async def test_a_pool_adds_its_queues_and_knows_how_busy_its_slots_were(client: 
     assert first["utilization"] == pytest.approx(0.25)
     of_member = (await client.get("/v1/queues/redis/news/metrics")).json()
     assert of_member["running_slots"] is None  # it shares them
+
+
+async def test_a_long_job_that_runs_is_in_use_now_and_in_each_window(client: httpx.AsyncClient, seed: Seed) -> None:
+    """It has run for half an hour and ended nowhere; nobody knows what the third worker does."""
+    seed.profile(MAIL)
+    seed.host("a")
+    for number, is_busy in enumerate((True, False, None)):
+        seed.worker("a", "mail", number, is_busy=is_busy)
+    seed.execute(
+        "update workers set activity_source = 'reporter', activity_age_s = 0, running_jobs = 1, running = "
+        f"""'[{{"job_id": "1", "queue": "mail", "started_at_s": {NOW_S - 1800}}}]' where is_busy"""
+    )
+    seed.execute(f"update hosts set reported_at = to_timestamp({NOW_S})")
+    seed.bucket("redis/mail", at_s=NOW_S - 3600, oldest_age_s=0.0)
+    seed.bucket("redis/mail", at_s=NOW_S - 1, oldest_age_s=0.0)
+    for path in ("queues/redis/mail", "pools/mail"):
+        answer = (await client.get(f"/v1/{path}/metrics")).json()
+        assert (answer["busy_slots"], answer["unknown_workers"], answer["running_slots"]) == (1, 1, 3.0)
+        assert [each["busy_slots"] for each in answer["windows"]] == pytest.approx([1.0, 1.0, 1.0, 0.5])
+
+
+async def test_rates_of_a_new_queue_are_of_the_time_since_it_was_read(client: httpx.AsyncClient, seed: Seed) -> None:
+    seed.profile(MAIL)
+    seed.bucket("redis/mail", at_s=NOW_S - 100, arrived_jobs=50, pickups_s=[1.0])
+    seed.bucket("redis/mail", at_s=NOW_S - 1)
+    windows = (await client.get("/v1/pools/mail/metrics")).json()["windows"]
+    assert [each["measured_s"] for each in windows] == [60.0, 100.0, 100.0, 100.0]
+    assert windows[3]["arrival_rate_per_s"] == pytest.approx(0.5)
 
 
 async def test_arrivals_that_nobody_reports_are_null_in_windows_and_in_the_history(

@@ -39,6 +39,7 @@ from headway.cli.terminal.printing import say_json
 from headway.cli.terminal.screen import Text, output, paragraph
 from headway.cli.typer_app import main_of
 from headway.errors import NotFound
+from headway.scaling.explanations.phrases import counted
 from headway.scaling.metrics.windows import WINDOWS_S
 
 DESCRIBE_COLUMNS = 100  # sentences wider than this are hard to read
@@ -187,7 +188,7 @@ def _of_queues(queues: Sequence[Body], metrics: Body) -> Iterator[Part]:
         ((name, *(written(window[figure]) for window in windows)) for name, (figure, written) in FIGURES.items()),
         empty="nothing has been measured",
     )
-    yield Text(f"measured until {ago(metrics['until_s'])}", style="dim")
+    yield Text(f"measured until {ago(metrics['until_s'])}{_slots_now(metrics)}{_part_measured(windows)}", style="dim")
     if any((window["utilization"] or 0.0) > 1 for window in windows):
         yield paragraph(
             "* above 100 %: a job counts in the window in which it ends with all the time that it ran, and slots "
@@ -196,6 +197,28 @@ def _of_queues(queues: Sequence[Body], metrics: Body) -> Iterator[Part]:
         )
     if metrics["job_classes"]:
         yield listed(JOB_CLASSES, metrics["job_classes"], empty="")
+
+
+def _slots_now(metrics: Body) -> str:
+    """How many slots have a job at this moment."""
+    busy = metrics.get("busy_slots")  # a control plane of an earlier version does not say
+    if busy is None:
+        return ""
+    unknown = (
+        f", and what {counted(unseen, 'worker')} {'does' if unseen == 1 else 'do'} is unknown"
+        if (unseen := metrics["unknown_workers"])
+        else ""
+    )
+    return f"; {busy:g} of {metrics['running_slots']:g} slots have a job now{unknown}"
+
+
+def _part_measured(windows: Sequence[Body]) -> str:
+    """How much of the longer windows was measured, where that is not all: rates are of that part."""
+    longest = windows[-1]
+    measured_s = longest.get("measured_s")
+    if measured_s is None or measured_s >= longest["until_s"] - longest["from_s"]:
+        return ""
+    return f"; nothing was measured before {ago(longest['until_s'] - measured_s)}, and rates are of the time since"
 
 
 def _share(value: float | None) -> str:

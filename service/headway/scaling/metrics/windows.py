@@ -10,11 +10,25 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from headway.scaling.measure import BucketRow, merged, quantiles_s, sketch_value_s
+from headway.scaling.measure import BUCKET_S, BucketRow, merged, quantiles_s, sketch_value_s
 from headway.scaling.metrics.unreported import NOTHING
 from headway.scaling.view import copied
 
 WINDOWS_S = (60.0, 300.0, 900.0, 3600.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningTime:
+    """How long jobs that have not ended have run, as far as their worker has said. Times are Unix seconds."""
+
+    started_at_s: float
+    known_at_s: float
+    """Since then they may have ended."""
+    jobs: int = 1
+
+    def within_s(self, *, from_s: float, until_s: float) -> float:
+        """What of that is between these times, of all jobs together."""
+        return self.jobs * max(0.0, min(until_s, self.known_at_s) - max(from_s, self.started_at_s))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +37,8 @@ class WindowMetrics:
 
     from_s: float
     until_s: float
+    measured_s: float
+    """Of it, the part since its queues were first read or reported: all, but for new queues. Rates are of this part."""
     span_s: float
     """How long the buckets are that ``arrivals`` counts by."""
     arrived_jobs: float | None
@@ -54,7 +70,8 @@ class WindowMetrics:
     pickup_p99_s: float | None
     pickup_max_s: float | None
     busy_slots: float | None
-    """Busy on average: the service time of the jobs that ended, a second. ``None`` where none is known."""
+    """Busy on average: the service time of the jobs that ended, and how long those have run that run, a second.
+    ``None`` where none is known."""
     utilization: float | None
     """Of the slots that ran. ``None`` where they are not known."""
     arrival_trend_per_s2: float | None
@@ -95,7 +112,9 @@ def window_metrics(
     *,
     until_s: float,
     window_s: float,
+    since_s: float | None = None,
     running_slots: float | None = None,
+    running: Sequence[RunningTime] = (),
     unknown: Collection[str] = NOTHING,
 ) -> WindowMetrics:
     """What ``rows`` of one queue, or of one job class, say of (until - window, until].
@@ -108,10 +127,13 @@ def window_metrics(
         rows: Those of the window, and any others.
         until_s: Unix seconds: now, or where a span of the rows ends.
         window_s: Its length.
+        since_s: When the first of its queues was read or reported first; ``None``: long before.
         running_slots: How many slots ran on average, where that is known.
+        running: The jobs that run, where they are known: those that ended are in ``rows``.
         unknown: Which events are not reported, as ``unreported`` has them.
     """
     from_s = until_s - window_s
+    measured_s = window_s if since_s is None else min(window_s, max(BUCKET_S, until_s - since_s))
     inside = [row for row in rows if row.bucket_s < until_s and row.bucket_s + row.span_s > from_s]
     shares = [(row, min(1.0, (row.bucket_s + row.span_s - from_s) / row.span_s)) for row in inside]
 
@@ -123,7 +145,10 @@ def window_metrics(
     services = merged(row.service_sketch for row in inside)
     pickups = merged(row.pickup_sketch for row in inside)
     service_s, variance_s2 = _service_moments(inside, services)
-    busy_slots = jobs("service_sum_s") / window_s if services or not ended else None
+    busy_slots = None
+    if services or not ended:
+        busy_s = jobs("service_sum_s") + math.fsum(each.within_s(from_s=from_s, until_s=until_s) for each in running)
+        busy_slots = busy_s / measured_s
     service_p50_s, service_p95_s, service_p99_s = quantiles_s(services, (50, 95, 99))
     pickup_p50_s, pickup_p95_s, pickup_p99_s = quantiles_s(pickups, (50, 95, 99))
     span_s = max((row.span_s for row in inside), default=window_s)
@@ -131,6 +156,7 @@ def window_metrics(
     seen = WindowMetrics(
         from_s=from_s,
         until_s=until_s,
+        measured_s=measured_s,
         span_s=span_s,
         arrived_jobs=jobs("arrived_jobs"),
         started_jobs=started,
@@ -138,9 +164,9 @@ def window_metrics(
         failed_jobs=failed,
         retried_attempts=jobs("retried_attempts"),
         retried_jobs=retried,
-        arrival_rate_per_s=jobs("arrived_jobs") / window_s,
-        start_rate_per_s=started / window_s,
-        completion_rate_per_s=ended / window_s,
+        arrival_rate_per_s=jobs("arrived_jobs") / measured_s,
+        start_rate_per_s=started / measured_s,
+        completion_rate_per_s=ended / measured_s,
         failure_share=_ratio(failed, finished + failed),
         retry_share=_ratio(retried, started),
         service_time_s=service_s,

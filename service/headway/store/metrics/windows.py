@@ -16,6 +16,8 @@ class WindowRows:
     """What is known of some queues up to a moment."""
 
     until_s: float
+    since_s: float | None
+    """When the first of them was read or reported first, as far as rows are kept; ``None``: never."""
     buckets: tuple[BucketRow, ...]
     """Of 5 s, for windows that begin at ``fine_from_s`` or later."""
     minutes: tuple[BucketRow, ...]
@@ -49,8 +51,13 @@ async def read_window_rows(
         .order_by(table.job_class, table.bucket_s)
     )
     minutes = [bucket_row(row, span_s=CLASS_BUCKET_S) for row in rows.mappings()]
+    first = (
+        select(func.min(each.c.bucket_s)).where(each.c.queue.in_(queues)) for each in (queue_buckets, rollup_minutes)
+    )
+    since_s = [float(at_s) for query in first if (at_s := (await conn.execute(query)).scalar()) is not None]
     return WindowRows(
         until_s=until_s,
+        since_s=min(since_s, default=None),
         buckets=tuple(row for row in found if row.bucket_s > fine_from_s - BUCKET_S),
         minutes=(
             *(row for row in minutes if row.job_class is None and row.bucket_s < rolled_s),

@@ -1,17 +1,19 @@
 """What queues and pools did over 1, 5, 15 and 60 minutes, and each job class of a queue over an hour."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from headway.control.http.dependencies import PoolPath, QueuePath, WithContext, operations
 from headway.control.http.problems import declared
 from headway.control.http.schemas.queue_names import IN_PATH
 from headway.control.http.schemas.schema_base import Given
 from headway.errors import Invalid, NotFound
-from headway.scaling.measure import BucketRow
+from headway.scaling.measure import BUCKET_S, BucketRow
 from headway.scaling.metrics.unreported import unreported
-from headway.scaling.metrics.windows import WINDOWS_S, WindowMetrics, window_metrics
+from headway.scaling.metrics.windows import WINDOWS_S, RunningTime, WindowMetrics, window_metrics
+from headway.scaling.model import Worker, WorkerState
 from headway.store.engine import Connection, transaction
+from headway.store.hosts.hosts import list_workers
 from headway.store.hosts.template_counts import read_template_facts, reported_workers
 from headway.store.metrics.windows import WindowRows, measured_until_s, read_window_rows
 from headway.store.overview import TargetRow, read_queues, read_samples, read_target_history
@@ -19,6 +21,7 @@ from headway.store.pools.profiles import get_profile
 
 WINDOW_FINE_S = 300.0  # windows so long or shorter are of buckets of 5 s, longer ones of minutes
 HOUR_S = max(WINDOWS_S)
+WORKERS_MAX = 2_000  # of a pool; of more, what their jobs have run so far is of the first
 
 router = operations(prefix="/v1")
 
@@ -37,6 +40,10 @@ class WindowsOut(Given):
     """Now, or where the pipeline has come to, if that is earlier: of what came since, nothing is known."""
     running_slots: float | None
     """What the pool's workers can run at once, at present; null where no host says how many slots they have."""
+    busy_slots: int | None
+    """Of these, the ones that have a job now, as workers or their broker last said; null as `running_slots`."""
+    unknown_workers: int | None
+    """Workers of which nobody knows whether they have a job: they are in no count of busy slots."""
     windows: list[WindowMetrics]
     job_classes: list[JobClassWindow]
 
@@ -61,9 +68,10 @@ async def get_queue_metrics(queue: QueuePath, context: WithContext) -> WindowsOu
         pool = queues[queue]
         has_pool_alone = pool is not None and sum(owner == pool for owner in queues.values()) == 1
         slots = await _slots(conn, pool, now_s=now_s) if pool is not None and has_pool_alone else None
+        workers = await _workers(conn, pool) if pool is not None and has_pool_alone else ()
         rows = await _rows(conn, [queue], now_s=now_s)
         samples = await read_samples(conn, queues=[queue])
-    return _windows(rows, slots, unreported(rows.minutes, samples, [queue]))
+    return _windows(rows, slots, workers, unreported(rows.minutes, samples, [queue]))
 
 
 @router.get(
@@ -78,9 +86,10 @@ async def get_pool_metrics(pool: PoolPath, context: WithContext) -> WindowsOut:
     async with transaction(context.engine) as conn:
         queues = (await get_profile(conn, pool)).profile.queues
         slots = await _slots(conn, pool, now_s=now_s)
+        workers = await _workers(conn, pool)
         rows = await _rows(conn, queues, now_s=now_s)
         samples = await read_samples(conn, queues=queues)
-    return _windows(rows, slots, unreported(rows.minutes, samples, queues))
+    return _windows(rows, slots, workers, unreported(rows.minutes, samples, queues))
 
 
 class _Slots:
@@ -116,6 +125,24 @@ async def _slots(conn: Connection, pool: str, *, now_s: float) -> _Slots | None:
     return _Slots(history, facts.slots, running_workers)
 
 
+async def _workers(conn: Connection, pool: str) -> Sequence[Worker]:
+    """The workers of ``pool`` that run or drain, on hosts that report."""
+    found = await list_workers(conn, pool=pool, limit=WORKERS_MAX)
+    at_work = {WorkerState.RUNNING, WorkerState.DRAINING}
+    return [each.worker for each in found if each.is_reachable and each.worker.state in at_work]
+
+
+def _running(workers: Sequence[Worker]) -> Iterator[RunningTime]:
+    """How long their jobs have run so far, where that is known."""
+    for worker in workers:
+        if not worker.is_busy or worker.activity_known_at_s is None:
+            continue
+        known_at_s, unnamed_jobs = worker.activity_known_at_s, max(1, worker.running_jobs or 0) - len(worker.running)
+        yield from (RunningTime(started_at_s=job.started_at_s, known_at_s=known_at_s) for job in worker.running)
+        if unnamed_jobs > 0 and worker.busy_since_s is not None:
+            yield RunningTime(started_at_s=worker.busy_since_s, known_at_s=known_at_s, jobs=unnamed_jobs)
+
+
 async def _rows(conn: Connection, queues: Sequence[str], *, now_s: float) -> WindowRows:
     measured_s = await measured_until_s(conn)
     until_s = now_s if measured_s is None else min(now_s, measured_s)
@@ -124,20 +151,29 @@ async def _rows(conn: Connection, queues: Sequence[str], *, now_s: float) -> Win
     )
 
 
-def _windows(rows: WindowRows, slots: _Slots | None, unknown: frozenset[str]) -> WindowsOut:
-    until_s = rows.until_s
+def _windows(rows: WindowRows, slots: _Slots | None, workers: Sequence[Worker], unknown: frozenset[str]) -> WindowsOut:
+    until_s, since_s = rows.until_s, rows.since_s
+    running = tuple(_running(workers))
     classes: dict[str, list[BucketRow]] = defaultdict(list)
     for row in rows.classes:
         classes[row.job_class or ""].append(row)
     return WindowsOut(
         until_s=until_s,
         running_slots=None if slots is None else slots.now,
+        busy_slots=None if slots is None else sum(max(1, each.running_jobs or 0) for each in workers if each.is_busy),
+        unknown_workers=None if slots is None else sum(each.is_busy is None for each in workers),
         windows=[
             window_metrics(
                 rows.buckets if window_s <= WINDOW_FINE_S else rows.minutes,
                 until_s=until_s,
                 window_s=window_s,
-                running_slots=None if slots is None else slots.mean(from_s=until_s - window_s, until_s=until_s),
+                since_s=since_s,
+                running_slots=None
+                if slots is None
+                else slots.mean(
+                    from_s=max(until_s - window_s, min(since_s or 0.0, until_s - BUCKET_S)), until_s=until_s
+                ),
+                running=running,
                 unknown=unknown,
             )
             for window_s in WINDOWS_S
@@ -145,7 +181,9 @@ def _windows(rows: WindowRows, slots: _Slots | None, unknown: frozenset[str]) ->
         job_classes=[
             JobClassWindow(
                 job_class=name,
-                window=window_metrics(classes[name], until_s=until_s, window_s=HOUR_S, unknown=unknown),
+                window=window_metrics(
+                    classes[name], until_s=until_s, window_s=HOUR_S, since_s=since_s, unknown=unknown
+                ),
             )
             for name in sorted(classes)
         ],
