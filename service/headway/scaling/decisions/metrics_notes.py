@@ -49,7 +49,7 @@ def metrics_notes(reading: PoolReading) -> tuple[Note, ...]:
             about=(view.profile.template, queue.queue),
         )
         for queue in seen.queues
-        if view.leaves_due_jobs and _may_be_unmoved(queue, idle_workers=view.idle_workers)
+        if view.leaves_due_jobs and (queue.delayed_jobs or queue.overdue_jobs)
     ]
     if view.is_failing:
         text = (
@@ -75,11 +75,6 @@ def _reserved_note(queue: QueueMetrics, *, is_any_idle: bool) -> Note:
             "set a prefetch (basic.qos; Celery's worker_prefetch_multiplier)"
         )
     return Note(kind=NoteKind.RESERVED_JOBS, text=text, about=(queue.queue, "idle" if is_any_idle else "busy"))
-
-
-def _may_be_unmoved(queue: QueueMetrics, *, idle_workers: int | None) -> bool:
-    """Whether jobs are due later or were due, or wait beside idle workers, as those do that nobody moved."""
-    return bool(queue.delayed_jobs or queue.overdue_jobs or (queue.waiting_jobs and idle_workers))
 
 
 def _asked_of_hosts(profile: Profile) -> str:
