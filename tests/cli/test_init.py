@@ -80,13 +80,16 @@ def test_what_it_writes_is_read_by_up_and_by_the_agent(
         f"  bounded: starts, to {SEEN.bound}; {SEEN.remedy}\n"
         f"  bounded: ends, to {SEEN.bound}; {SEEN.remedy}\n"
         f"wrote {tmp_path}/profiles.yaml and {tmp_path}/host.toml\n"
+        f"host.toml starts {emails.argv[0]}, of Headway's own environment, because this folder has no other virtualenv "
+        "(.venv, venv, env) with that program: if it lacks your application's packages, put the whole path of your "
+        "application's program there\n"
         "next: check both files, then type\n"
         f"  headway up --profiles {tmp_path}/profiles.yaml --host-file {tmp_path}/host.toml\n"
     )
 
 
 def test_an_rq_that_is_installed_elsewhere_is_started_as_its_own(
-    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its Python may not have Headway's worker class."""
     elsewhere = tmp_path / "bin" / "rq"
@@ -94,6 +97,7 @@ def test_an_rq_that_is_installed_elsewhere_is_started_as_its_own(
     elsewhere.touch(mode=0o755)
     monkeypatch.setenv("PATH", str(elsewhere.parent))
     assert initialised(broker, tmp_path) == 0
+    assert "own environment" not in capsys.readouterr().out
     assert host_file.load(tmp_path / "host.toml").templates["emails"].argv == (
         *(str(elsewhere), "worker"),
         *("--with-scheduler", "--url", broker, "emails"),

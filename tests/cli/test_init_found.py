@@ -157,7 +157,7 @@ def test_two_brokers_two_libraries_and_four_workers_become_two_files(
     for line in (
         "  celery/reports  waiting jobs: 1  workers here: 0  unserved",
         "  celery/mail  waiting jobs: 0  workers here: 2",
-        "  unseen: starts; start workers with --include headway.emit.celery",
+        "  not shown by the broker: starts; workers that Headway starts report them; start others with --include",
         "RABBITMQ_URL in .env is made of other variables",
         "TOKEN of its environment is left out",
         f"processes {pids[0]}, {pids[1]}  Celery  celery: mail",

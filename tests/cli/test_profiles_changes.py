@@ -163,6 +163,34 @@ def test_validate_names_a_template_that_the_host_file_beside_it_lacks(
     )
 
 
+def test_validate_names_every_pool_whose_template_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    profiles_file(tmp_path, f"{TEXT}  news: {{queues: [redis/news], template: rq}}\n")
+    (tmp_path / "host.toml").write_text('[templates.rp]\nargv = ["/bin/sh", "-c", "exec true"]\n')
+    assert main(["validate"]) == 0
+    assert "profiles 'mail', 'news': no template 'rq' in host.toml: no worker of them can" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("is_polled", [True, False])
+def test_validate_names_a_queue_that_the_control_plane_has_never_found(
+    served: Served, seed: Seed, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_polled: bool
+) -> None:
+    """Only where its collectors poll the broker: else the queue may well be there."""
+    seed.sample("redis/mail", at_s=time.time())
+    seed.sample("redis/images", at_s=time.time())
+    if is_polled:
+        seed.execute("insert into collectors (connection, producer, began_at) values ('redis', 'collect-a', now())")
+    text = f"{TEXT}  pictures: {{queues: [redis/image, rabbit/new], template: rq}}\n"
+    assert main(["validate", profiles_file(tmp_path, text)]) == 0
+    warning = (
+        f"warning: profile 'pictures': the control plane at {served.url} has never found queue 'redis/image' in its "
+        "broker: it has had no job yet, or is misspelt; did you mean 'redis/images'?"
+    )
+    assert [line for line in capsys.readouterr().out.splitlines() if "never found" in line] == [warning] * is_polled
+
+
 def test_validate_names_objectives_that_are_no_edge_of_the_sketches(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

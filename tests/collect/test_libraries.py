@@ -162,7 +162,7 @@ def test_check_prints_the_queues_and_how_good_each_figure_is(table: Table, capsy
         f"queues of Acme's queue in {table.connection.url}: 1",
         "  shop/mail  waiting jobs: 2  workers: not shown by the broker",
         "  exact: waiting, in flight, delayed, oldest age, entries, starts, ends",
-        "  unseen: busy workers; write each worker's host and process id into a table",
+        "  not shown by the broker: busy workers; write each worker's host and process id into a table",
     ]
 
 

@@ -20,23 +20,26 @@ from headway.agent.config.cut_warnings import cut_warnings
 from headway.agent.config.templates import Template
 from headway.cli.api_client import Api, connected, path_of
 from headway.cli.operator.completion import names
+from headway.cli.operator.queue import queues_of
 from headway.cli.profiles_file import excluded, load_profiles_file
 from headway.cli.terminal.printing import say, say_text
 from headway.cli.typer_app import called
 from headway.environment import ClientTls
 from headway.errors import Conflict, HeadwayError, Invalid, NotFound, Refused, printable
 from headway.scaling.explanations.phrases import counted
-from headway.scaling.mapping import to_mapping
+from headway.scaling.mapping import near, to_mapping
 from headway.scaling.planning.doubtful_percentiles import doubtful_percentiles
 from headway.scaling.planning.inexact_objectives import inexact_objectives
 from headway.scaling.planning.shared_pool import first_helped_remarks, order_remarks, unowned_remarks
 from headway.scaling.profile import Profile, profile_from_mapping, profile_to_mapping
 from headway.scaling.profile_changes import changes, shortest
+from headway.scaling.profile_keys.queue_patterns import is_pattern
 from headway.strategies import load_strategies, refuse_unknown
 from headway.zones import refuse_unknown_zones
 
 HOST_FILE = "host.toml"
 PROFILES_FILE = Path("profiles.yaml")
+ASKED_S = 3.0  # for what a validation can do without
 DIFFERS = 1  # the exit status of `diff`, as of diff(1)
 
 Outcome = Literal["created", "updated", "unchanged"]
@@ -150,7 +153,10 @@ def diff(files: Files = None, more: MoreFiles = None) -> None:
 
 @app.command("validate")
 def validate(files: Files = None, more: MoreFiles = None) -> None:
-    """Find every mistake in the files, without a control plane: in ./profiles.yaml where no file is named."""
+    """Find every mistake in the files, without a control plane: in ./profiles.yaml where no file is named.
+
+    If a control plane answers, queues that it has never found in their broker are a warning.
+    """
     named = _named_or_here("validate", files, more)
     wanted, _ = _profiles_of(named)
     breaches: list[str] = []
@@ -171,7 +177,13 @@ def validate(files: Files = None, more: MoreFiles = None) -> None:
     doubts = (sentence for profile in wanted for sentence in doubtful_percentiles(profile))
     owned = {queue for profile in wanted for queue in profile.queues}
     unowned = (sentence for profile in wanted for sentence in unowned_remarks(profile, owned))
-    for sentence in (*doubts, *unowned, *_template_warnings(wanted, templates), *_unserved_helps(wanted, templates)):
+    for sentence in (
+        *doubts,
+        *unowned,
+        *_template_warnings(wanted, templates),
+        *_unserved_helps(wanted, templates),
+        *_queue_warnings(wanted),
+    ):
         say(f"warning: {sentence}")
     for profile in wanted:
         order, strict_queues = _order(profile, templates.values())
@@ -182,11 +194,15 @@ def validate(files: Files = None, more: MoreFiles = None) -> None:
 
 def _template_warnings(wanted: Iterable[Profile], hosts: Mapping[Path, Mapping[str, Template]]) -> Iterator[str]:
     """What is wrong with the templates of the profiles in the host files beside them, a sentence each."""
-    names = {each.template: each.pool for each in wanted}
+    names: dict[str, list[str]] = {}
+    for each in wanted:
+        names.setdefault(each.template, []).append(each.pool)
     where = " and ".join(map(str, hosts))
-    for name, pool in names.items():
+    for name, pools in names.items():
         if where and not any(name in known for known in hosts.values()):
-            yield f"profile {pool!r}: no template {name!r} in {where}: no worker of it can start on this host"
+            which, of = "profile" if len(pools) == 1 else "profiles", "it" if len(pools) == 1 else "them"
+            lacking = f"{which} {', '.join(map(repr, pools))}: no template {name!r} in {where}"
+            yield f"{lacking}: no worker of {of} can start on this host"
     for path, known in hosts.items():
         yield from (f"{path}: {each}" for each in cut_warnings(known[name] for name in known if name in names))
 
@@ -202,6 +218,25 @@ def _unserved_helps(wanted: Iterable[Profile], hosts: Mapping[Path, Mapping[str,
                     f"{path}: template {profile.template}: its command line names {', '.join(named)} only: add "
                     f"{', '.join(missing)}, which pool {profile.pool!r} helps with"
                 )
+
+
+def _queue_warnings(wanted: Sequence[Profile]) -> list[str]:
+    """Queues that were never found in their broker, by a control plane that answers and whose collectors poll it."""
+    try:
+        with connected(timeout_s=ASKED_S) as api:
+            rows, where = queues_of(api)["queues"], api.url
+    except HeadwayError:
+        return []  # nobody to ask: a file is validated where it is written
+    found = {row["queue"] for row in rows if row["sample_age_s"] is not None or row["event_sources"]}
+    polled = {row["queue"].partition("/")[0] for row in rows if row["collectors"]}
+    served = {queue for profile in wanted for queue in profile.queues}
+    return [
+        f"profile {profile.pool!r}: the control plane at {where} has never found queue {queue!r} in its broker: it has "
+        f"had no job yet, or is misspelt;{near(queue, sorted(found - served))}".rstrip(";")
+        for profile in wanted
+        for queue in profile.queues
+        if not is_pattern(queue) and queue not in found and queue.partition("/")[0] in polled
+    ]
 
 
 def _order(profile: Profile, hosts: Iterable[Mapping[str, Template]]) -> Taking:

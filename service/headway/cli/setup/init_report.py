@@ -1,5 +1,6 @@
 """What `headway init` says of what it found, what it could not see and what it wrote. No password is in it."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from headway.cli.setup.ownership import MachineWorkers, Stranger
 from headway.cli.setup.running_workers import RunningWorker
 from headway.cli.setup.scaffold import Draft
 from headway.cli.setup.worker_environment import is_secret
-from headway.cli.setup.worker_templates import NO_APP
+from headway.cli.setup.worker_templates import ENVIRONMENTS, NO_APP
 from headway.cli.terminal.figure_accuracy import accuracy_lines
 from headway.connections import shown
 
@@ -150,6 +151,12 @@ def _file_lines(findings: Findings) -> Iterator[str]:
     programs = {pool.template.argv[0] for pool in draft.pools}
     for name in sorted(programs & {"celery", "rq"}):
         yield f"no program `{name}` was found: put its whole path into host.toml"
+    if own := sorted(_own_programs(programs) - _running_programs(findings)):
+        why = f"because this folder has no other virtualenv ({', '.join(ENVIRONMENTS)}) with that program"
+        yield (
+            f"host.toml starts {', '.join(own)}, of Headway's own environment, {why}: if it lacks your application's "
+            "packages, put the whole path of your application's program there"
+        )
     if any(NO_APP in pool.template.argv for pool in draft.pools):
         yield f"no Celery application was found here: put its module in the place of {NO_APP} in host.toml"
     yield from (f"host.toml: {each}" for each in _by_process(findings.left_out))
@@ -160,3 +167,13 @@ def _file_lines(findings: Findings) -> Iterator[str]:
         yield "workers that run already go on beside Headway's: end them when Headway's do the work"
     if draft.is_example:
         yield "a queue is known when its first job enters it; until then both files hold a commented example"
+
+
+def _own_programs(programs: Iterable[str]) -> set[str]:
+    """Those in the environment that this program runs in."""
+    return {each for each in programs if Path(each).parent == Path(sys.executable).absolute().parent}
+
+
+def _running_programs(findings: Findings) -> set[str]:
+    """Those of workers that run here: they have the application's packages."""
+    return {worker.command.program[0] for connection in findings.connections for worker in connection.workers}

@@ -14,6 +14,6 @@ def accuracy_lines(library: Library) -> Iterator[str]:
     for figure, accuracy in each.items():
         better = f"; {accuracy.remedy}" if accuracy.remedy else ""
         if not accuracy.is_seen:
-            yield f"  unseen: {figure}{better}"
+            yield f"  not shown by the broker: {figure}{better}"
         elif accuracy.bound:
             yield f"  bounded: {figure}, to {accuracy.bound}{better}"

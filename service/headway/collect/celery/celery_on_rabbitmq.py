@@ -116,7 +116,7 @@ class CeleryOnRabbitmq(RabbitmqSource):
         return UNKNOWN if due is None else DelayedCount(jobs=sum(counts.values()), due=due)
 
 
-REMEDY = "start workers with --include headway.emit.celery"
+REMEDY = "workers that Headway starts report them; start others with --include headway.emit.celery"
 CELERY_ON_RABBITMQ = Library(
     name="celery",
     title="Celery on RabbitMQ",

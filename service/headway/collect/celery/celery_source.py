@@ -495,6 +495,7 @@ def _place(key: str, mark: str) -> Prepared:
 
 
 READ_BEFORE = "a lower bound while a list of thousands of messages is first read, 4 MB a poll"
+REMEDY = "workers that Headway starts report them; start others with --include headway.emit.celery"
 CELERY = Library(
     name="celery",
     title="Celery",
@@ -514,8 +515,8 @@ CELERY = Library(
         ),
         Figure.OLDEST_AGE: bounded("one poll, or 4 % of the age"),
         Figure.ENTRIES: unseen(remedy="import headway.emit.celery where tasks are sent"),
-        Figure.STARTS: unseen(remedy="start workers with --include headway.emit.celery"),
-        Figure.ENDS: unseen(remedy="start workers with --include headway.emit.celery"),
+        Figure.STARTS: unseen(remedy=REMEDY),
+        Figure.ENDS: unseen(remedy=REMEDY),
         Figure.BUSY_WORKERS: bounded("2 s, from one heartbeat to the next"),
     },
 )
