@@ -287,6 +287,18 @@ def test_what_follows_only_from_a_key_that_is_misspelt_is_no_mistake_more(tmp_pa
     ]
 
 
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [("cpus", "cores are detected"), ("cpu_cores", "cores are detected"), ("memory", "memory is detected")],
+)
+def test_what_is_detected_of_a_host_is_no_key_and_its_limit_is_named(tmp_path: Path, key: str, says: str) -> None:
+    """The letters of cpus are near those of gpus, which would give workers GPUs."""
+    (reported,) = breaches(tmp_path, f'[host]\n{key} = 4\n[templates.a]\nargv = ["sh"]\n')
+    assert reported.startswith(f"[host]: unknown key '{key}'; {says}, and ")
+    assert "did you mean" not in reported
+    assert "reserve_" in reported
+
+
 def test_the_value_of_a_variable_is_in_no_message(tmp_path: Path) -> None:
     reported = breaches(tmp_path, '[templates.a]\nargv = ["sh"]\nenvironment = { "A=B" = "s3cret", "C" = 123456 }\n')
     assert len(reported) == 2

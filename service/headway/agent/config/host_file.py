@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from headway.agent.config import host_file_values as values
@@ -27,6 +28,22 @@ HOST_WORKERS_MAX = 1_000  # on one host: far more than have a use for its cores,
 # The control plane refuses more than these, and with them the whole report of the host.
 HOST_CORES_MAX = 10**6
 DURATION_MAX_S = 10**10
+
+_CORES = (
+    "cores are detected, and are those of the agent's cgroup if these are fewer: `reserve_cpu_cores` keeps some free, "
+    "systemd's CPUQuota= or docker's --cpus limits the agent with its workers"
+)
+_MEMORY = (
+    "memory is detected, and is that of the agent's cgroup if this is less: `reserve_memory` keeps some free, and "
+    "systemd's MemoryMax= or docker's --memory limits the agent with its workers"
+)
+DETECTED: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("cpu", "cpus", "cores", "cpu_count", "cpu_cores", "cpus_max"), _CORES),
+        **dict.fromkeys(("memory", "memory_bytes", "memory_max", "ram"), _MEMORY),
+    }
+)
+"""Key that people look for in ``[host]`` -> what to do in its place."""
 
 Gpus = Annotated[int, Range(0, 1_000)]
 
@@ -133,7 +150,10 @@ def host_file_of(document: Mapping[str, Any], *, folder: Path, breaches: list[st
     """What ``document`` says, with the mistakes in ``breaches``; relative paths begin in ``folder``."""
     reading = Reading(breaches)
     top, _ = reading.fields_of(FileTables, document, where="the file")
-    host, _ = reading.fields_of(HostFile, top.get("host", {}), where="[host]", left_out=("templates",))
+    given = top.get("host", {})
+    breaches += [f"[host]: unknown key {key!r}; {DETECTED[key]}" for key in given if key in DETECTED]
+    given = {key: value for key, value in given.items() if key not in DETECTED}
+    host, _ = reading.fields_of(HostFile, given, where="[host]", left_out=("templates",))
     if host.get("name") is not None and not is_name(host["name"]):
         breaches.append(f"[host]: name has more than {TOML_NAME_CHARS_MAX} characters")
     found = {
