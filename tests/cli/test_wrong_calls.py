@@ -19,14 +19,15 @@ from headway.__main__ import main
         (
             ["describe", "cat", "tom"],
             (
-                "describe: invalid value for 'kind': 'cat' is not one of 'pool', 'queue', 'host'; "
+                "describe: invalid value for 'kind': 'cat' is not one of 'pool', 'queue', 'host', 'group'; "
                 "`headway describe --help` lists its options"
             ),
         ),
         (
             ["describe", "pol", "mail"],
             (
-                "describe: invalid value for 'kind': 'pol' is not one of 'pool', 'queue', 'host'; did you mean 'pool'? "
+                "describe: invalid value for 'kind': 'pol' is not one of 'pool', 'queue', 'host', 'group'; "
+                "did you mean 'pool'? "
                 "`headway describe --help` lists its options"
             ),
         ),

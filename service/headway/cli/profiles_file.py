@@ -13,13 +13,14 @@ import yaml
 from headway.connection_tables import connections_from
 from headway.connections import Connection
 from headway.errors import Invalid, Misconfigured
+from headway.scaling.group import Group, conflicts_of, group_from_mapping
 from headway.scaling.mapping import near
 from headway.scaling.profile import Profile, profile_from_mapping
 from headway.scaling.profile_keys.queue_patterns import ANY, conflicts, do_overlap, is_pattern, refuse_unsound_patterns
 from headway.strategies import refuse_unread_forecast
 
 KEYS_MAX = 10_000  # of one mapping: more than any list of pools has
-KNOWN = ("brokers", "exclude", "pools")
+KNOWN = ("brokers", "exclude", "groups", "pools")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +32,16 @@ class ProfilesFile:
     exclude: tuple[str, ...] = ()
     """Patterns of queues that no pool may serve, in this file, in others or in the control plane: those of connections,
     too."""
+    groups: tuple[Group, ...] = ()
+    """Caps over several pools."""
 
 
 def load_profiles_file(
-    path: Path, *, check: Callable[[Iterable[Connection]], list[str]] = lambda _: []
+    path: Path, *, check: Callable[[Iterable[Connection]], list[str]] = lambda _: [], is_whole: bool = True
 ) -> ProfilesFile:
-    """The brokers and profiles in the file at ``path``. ``check`` says what else is wrong with brokers.
+    """The brokers, profiles and groups in the file at ``path``. ``check`` says what else is wrong with brokers.
+
+    If ``is_whole`` is false, other files may name the pools of groups: the caller compares groups with profiles.
 
     Raises:
         Misconfigured: it cannot be read.
@@ -57,9 +62,23 @@ def load_profiles_file(
         *_exclude_breaches(profiles, everywhere),
         *(breach for each in profiles for breach in excluded(each.pool, (*each.queues, *each.helps), exclude)),
     ]
+    groups = _groups(top.get("groups"), breaches)
+    if is_whole:
+        # A pool whose profile has mistakes of its own is known all the same.
+        unread = {pool for pool in pools if isinstance(pool, str)} - {profile.pool for profile in profiles}
+        breaches += group_breaches(groups, profiles, unread=unread)
     if breaches:
         raise Invalid(*(f"{path}: {breach}" for breach in breaches))
-    return ProfilesFile(brokers=brokers, profiles=tuple(profiles), exclude=exclude)
+    return ProfilesFile(brokers=brokers, profiles=tuple(profiles), exclude=exclude, groups=tuple(groups))
+
+
+def group_breaches(
+    groups: Iterable[Group], profiles: Iterable[Profile], *, unread: Collection[str] = frozenset()
+) -> list[str]:
+    """A sentence for each way in which ``groups`` contradict ``profiles``; of ``unread`` pools nothing is known."""
+    known = {profile.pool: profile for profile in profiles}
+    sure = (group.without(unread) for group in groups)
+    return [breach for group in sure if group is not None for breach in conflicts_of(group, known)]
 
 
 def unknown_keys(given: Iterable[Any], known: Collection[str]) -> list[str]:
@@ -204,6 +223,19 @@ def _profile(pool: Any, values: Any, breaches: list[str]) -> Profile | None:
     except Invalid as error:
         breaches += error.breaches
         return None
+
+
+def _groups(value: Any, breaches: list[str]) -> list[Group]:
+    groups = []
+    for name, values in mapping_of(value, "groups", breaches).items():
+        if not isinstance(name, str):
+            breaches.append(f"groups: {name!r} must be a name; put it in quotes")
+            continue
+        try:
+            groups.append(group_from_mapping(name, values))
+        except Invalid as error:
+            breaches += error.breaches
+    return groups
 
 
 def _queue_breaches(profiles: list[Profile], brokers: tuple[Connection, ...]) -> list[str]:

@@ -54,8 +54,12 @@ class Group:
         return "slots_max" if self.is_in_slots else "workers_max"
 
     def among(self, pools: Container[str]) -> "Group | None":
-        """The group without the pools that are not among ``pools``; ``None`` if none is left."""
-        left = tuple(pool for pool in self.pools if pool in pools)
+        """The group with those of its pools that are among ``pools``; ``None`` if none is left."""
+        return self.without({pool for pool in self.pools if pool not in pools})
+
+    def without(self, pools: Container[str]) -> "Group | None":
+        """The group without ``pools``; ``None`` if none is left."""
+        left = tuple(pool for pool in self.pools if pool not in pools)
         return replace(self, pools=left) if left else None
 
     def units(self, slots_per_worker: int) -> int:

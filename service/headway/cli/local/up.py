@@ -82,7 +82,7 @@ def _run(options: argparse.Namespace, layout: DataDir, *, stopping: Stopping, te
     machine = Stack(plan, stopping=stopping, terminal=terminal)
     keep_private(terminal.say)
     try:
-        apply = partial(apply_profiles, exclude=file.exclude, warn=terminal.say, tls=plan.tls)
+        apply = partial(apply_profiles, groups=file.groups, exclude=file.exclude, warn=terminal.say, tls=plan.tls)
         machine.start(brokers=brokers, apply_profiles=lambda: apply(plan.url, plan.token, file.profiles))
         for line in address_lines(plan):
             terminal.say(line)

@@ -1,4 +1,4 @@
-"""Profiles between files and the control plane: `headway apply`, `diff`, `validate`, `export` and `delete`."""
+"""Profiles and groups between files and the control plane: `headway apply`, `diff`, `validate`, `export`, `delete`."""
 
 import json
 import sys
@@ -21,12 +21,13 @@ from headway.agent.config.templates import Template
 from headway.cli.api_client import Api, connected, path_of
 from headway.cli.operator.completion import names
 from headway.cli.operator.queue import queues_of
-from headway.cli.profiles_file import excluded, load_profiles_file
+from headway.cli.profiles_file import excluded, group_breaches, load_profiles_file
 from headway.cli.terminal.printing import say, say_text
 from headway.cli.typer_app import called
 from headway.environment import ClientTls
 from headway.errors import Conflict, HeadwayError, Invalid, NotFound, Refused, printable
 from headway.scaling.explanations.phrases import counted
+from headway.scaling.group import Group, conflicts_of, group_from_mapping, group_to_mapping
 from headway.scaling.mapping import near, to_mapping
 from headway.scaling.planning.doubtful_percentiles import doubtful_percentiles
 from headway.scaling.planning.inexact_objectives import inexact_objectives
@@ -43,6 +44,8 @@ ASKED_S = 3.0  # for what a validation can do without
 DIFFERS = 1  # the exit status of `diff`, as of diff(1)
 
 Outcome = Literal["created", "updated", "unchanged"]
+Place = tuple[Literal["profiles", "groups"], str]
+"""Where the API has a profile or a group: the kind, and the name of the pool or the group."""
 Files = Annotated[
     list[Path] | None, typer.Argument(metavar="FILE…", help="Files like profiles.yaml.", show_default=False)
 ]
@@ -53,9 +56,10 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help="Talk to a co
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What became of one profile."""
+    """What became of one profile or group."""
 
-    pool: str
+    name: str
+    """Of the pool, or ``group`` and the name of the group."""
     outcome: Outcome
     notes: tuple[str, ...]
     """What it cannot keep."""
@@ -73,11 +77,12 @@ def apply_profiles(
     token: str | None,
     profiles: Iterable[Profile],
     *,
+    groups: Iterable[Group] = (),
     exclude: Sequence[str] = (),
     warn: Callable[[str], None] = lambda _: None,
     tls: ClientTls | None = None,
 ) -> list[tuple[str, Outcome]]:
-    """Make the control plane at ``url`` hold ``profiles``. What became of each, by pool, in their order.
+    """Make the control plane at ``url`` hold ``profiles`` and ``groups``. What became of each, by name, in their order.
 
     ``warn`` receives a sentence for each queue that a pattern of ``exclude`` matches and that another pool serves which
     the control plane holds: that pool goes on until somebody changes it.
@@ -86,12 +91,12 @@ def apply_profiles(
         HeadwayError: it does not answer, or refuses any; the others are applied all the same.
     """
     with Api(url, token, tls=tls) as api:
-        applied, refusals = _applied(api, list(profiles))
+        applied, refusals = _applied(api, [*profiles, *groups])
         for sentence in _excluded_elsewhere(api, exclude):
             warn(sentence)
     if refusals:
         raise Invalid(*refusals)
-    return [(each.pool, each.outcome) for each in applied]
+    return [(each.name, each.outcome) for each in applied]
 
 
 @app.command("apply")
@@ -100,22 +105,24 @@ def apply_files(
     more: MoreFiles = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
-    prune: Annotated[bool, typer.Option("--prune", help="Delete the profiles that no file names. It asks.")] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Delete the profiles and groups that no file names. It asks.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Send profiles to the control plane; profiles that the files do not name are left alone."""
+    """Send profiles and groups to the control plane; those that the files do not name are left alone."""
     named = _named(files, more)
-    wanted, exclude = _profiles_of(named)
+    wanted, groups, exclude = _contents_of(named)
     if not (wanted or exclude) or (prune and not wanted):
         raise Refused(
             f"{', '.join(map(str, named))}: no pool is named under `pools`, nothing was applied; "
             "`headway delete` takes pools away"
         )
     with connected() as api:
-        surplus = _surplus(api, wanted) if prune else {}
+        surplus = _surplus(api, wanted, groups) if prune else {}
         if surplus and not (dry_run or yes):
-            _confirm(f"delete {', '.join(surplus)} at {api.url}?")
-        applied, refusals = _applied(api, wanted, is_dry_run=dry_run)
+            _confirm(f"delete {', '.join(map(_named_as, surplus))} at {api.url}?")
+        applied, refusals = _applied(api, [*wanted, *groups], is_dry_run=dry_run)
         refusals += _excluded_elsewhere(api, exclude)
         for each in applied:
             _say_applied(each, api.url, is_dry_run=dry_run)
@@ -131,22 +138,22 @@ def diff(files: Files = None, more: MoreFiles = None) -> None:
 
     The exit status is 1 if it would change anything.
     """
-    wanted, exclude = _profiles_of(_named_or_here("diff", files, more))
+    wanted, groups, exclude = _contents_of(_named_or_here("diff", files, more))
     with connected() as api:
-        applied, refusals = _applied(api, wanted, is_dry_run=True)
+        applied, refusals = _applied(api, [*wanted, *groups], is_dry_run=True)
         refusals += _excluded_elsewhere(api, exclude)
         for each in applied:
             if each.outcome != "unchanged" or each.notes:
                 _say_applied(each, api.url, is_dry_run=True)
-        for pool in _surplus(api, wanted):
-            say(f"only at {api.url}: {pool}; `headway apply --prune` deletes it")
+        for path in _surplus(api, wanted, groups):
+            say(f"only at {api.url}: {_named_as(path)}; `headway apply --prune` deletes it")
     if refusals:
         raise Invalid(*refusals)
     if not applied:
         say("the files name no profile: `headway apply` would change nothing")
         return
     changed = sum(each.outcome != "unchanged" for each in applied)
-    say(f"{changed} of {counted(len(applied), 'profile')} would change")
+    say(f"{changed} of {_counted(len(wanted), len(groups))} would change")
     if changed:
         raise typer.Exit(DIFFERS)
 
@@ -158,7 +165,7 @@ def validate(files: Files = None, more: MoreFiles = None) -> None:
     If a control plane answers, queues that it has never found in their broker are a warning.
     """
     named = _named_or_here("validate", files, more)
-    wanted, _ = _profiles_of(named)
+    wanted, groups, _ = _contents_of(named)
     breaches: list[str] = []
     strategies = load_strategies()
     for profile in wanted:
@@ -169,7 +176,7 @@ def validate(files: Files = None, more: MoreFiles = None) -> None:
                 breaches += error.breaches
     if breaches:
         raise Invalid(*breaches)
-    say(f"{', '.join(map(str, named))}: {counted(len(wanted), 'profile')}, no mistake")
+    say(f"{', '.join(map(str, named))}: {_counted(len(wanted), len(groups))}, no mistake")
     templates = {}
     for path in sorted({file.parent / HOST_FILE for file in named}):
         with suppress(HeadwayError):  # its own mistakes are the business of `headway agent check`
@@ -251,9 +258,12 @@ def export(
         list[str] | None, typer.Argument(metavar="[POOL]…", help="Only these.", show_default=False)
     ] = None,
 ) -> None:
-    """Print the profiles of the control plane as a profiles.yaml, which `headway apply` takes."""
+    """Print the profiles of the control plane as a profiles.yaml, which `headway apply` takes; the groups, too, where
+    no pool is named.
+    """
     with connected() as api:
         rows = api.get("/v1/profiles")["profiles"]
+        groups = [] if pools else api.get("/v1/groups")["groups"]
         where = api.url
     unknown = set(pools or ()) - {row["pool"] for row in rows}
     if unknown:
@@ -264,30 +274,57 @@ def export(
         if not pools or row["pool"] in pools
     }
     say(f"# What {where} holds. Connections are in the file of `headway up`, or in HEADWAY_BROKERS.")
-    say_text(yaml.safe_dump({"pools": chosen}, sort_keys=False, allow_unicode=True, width=120))
+    exported: dict[str, Any] = {"pools": chosen}
+    if groups:
+        exported["groups"] = {
+            row["name"]: group_to_mapping(group_from_mapping(row["name"], row["group"])) for row in groups
+        }
+    say_text(yaml.safe_dump(exported, sort_keys=False, allow_unicode=True, width=120))
 
 
 @app.command("delete")
 def delete(
     pools: Annotated[
-        list[str], typer.Argument(metavar="POOL…", help="The pools whose profiles go.", autocompletion=names.pools)
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="POOL…", help="The pools whose profiles go.", autocompletion=names.pools, show_default=False
+        ),
+    ] = None,
+    *,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option("--group", help="A group that goes.", autocompletion=names.groups, show_default=False),
+    ] = None,
 ) -> None:
     """Delete the profiles of pools. Their workers finish what they do and leave; their queues are seen on.
 
-    `headway apply` with the file that names a pool brings it back.
+    `headway apply` with the file that names a pool brings it back. With --group, delete groups: their pools stay.
     """
+    named: list[Place] = [*(("profiles", pool) for pool in pools or ()), *(("groups", name) for name in groups or ())]
+    if not named:
+        raise Refused("no pool is named: `headway delete POOL`, or --group NAME")
     with connected() as api:
         # All are looked up before one is deleted: a name that is mistyped leaves the others alone.
-        _delete(api, {pool: api.send("GET", path_of("profiles", pool)).headers["ETag"] for pool in pools})
+        _delete(api, {place: api.send("GET", path_of(*place)).headers["ETag"] for place in named})
 
 
-def _delete(api: Api, etags: Mapping[str, str], *, is_dry_run: bool = False) -> None:
-    """Delete profiles, each of the version that was read."""
-    for pool, etag in etags.items():
+def _delete(api: Api, etags: Mapping[Place, str], *, is_dry_run: bool = False) -> None:
+    """Delete profiles and groups, each of the version that was read."""
+    for place, etag in etags.items():
         if not is_dry_run:
-            api.send("DELETE", path_of("profiles", pool), headers={"If-Match": etag})
-        say(f"{'would be deleted:' if is_dry_run else 'deleted'} {pool} at {api.url}")
+            api.send("DELETE", path_of(*place), headers={"If-Match": etag})
+        say(f"{'would be deleted:' if is_dry_run else 'deleted'} {_named_as(place)} at {api.url}")
+
+
+def _named_as(place: Place) -> str:
+    """A profile by its pool, and a group as one."""
+    kind, name = place
+    return f"group {name}" if kind == "groups" else name
+
+
+def _counted(profiles: int, groups: int) -> str:
+    said = counted(profiles, "profile")
+    return f"{said} and {counted(groups, 'group')}" if groups else said
 
 
 def _named(files: Sequence[Path] | None, more: Sequence[Path] | None) -> list[Path]:
@@ -306,11 +343,12 @@ def _named_or_here(command: str, files: Sequence[Path] | None, more: Sequence[Pa
     return [PROFILES_FILE]
 
 
-def _surplus(api: Api, wanted: Sequence[Profile]) -> dict[str, str]:
-    """The profiles of the control plane that ``wanted`` does not name, with the versions that were read."""
-    pools = {profile.pool for profile in wanted}
-    rows = api.get("/v1/profiles")["profiles"]
-    return {row["pool"]: f'"{row["version"]}"' for row in rows if row["pool"] not in pools}
+def _surplus(api: Api, wanted: Sequence[Profile], groups: Sequence[Group]) -> dict[Place, str]:
+    """What the control plane holds and the files do not name, with the versions that were read; groups first."""
+    kept = {*map(_place_of, wanted), *map(_place_of, groups)}
+    held: dict[Place, str] = {("groups", row["name"]): f'"{row["version"]}"' for row in api.get("/v1/groups")["groups"]}
+    held |= {("profiles", row["pool"]): f'"{row["version"]}"' for row in api.get("/v1/profiles")["profiles"]}
+    return {place: etag for place, etag in held.items() if place not in kept}
 
 
 def _confirm(question: str) -> None:
@@ -323,7 +361,7 @@ def _confirm(question: str) -> None:
 
 def _say_applied(applied: Applied, where: str, *, is_dry_run: bool) -> None:
     would = "would be " if is_dry_run and applied.outcome != "unchanged" else ""
-    say(f"{would}{applied.outcome}{':' if would else ''} {applied.pool} at {where}")
+    say(f"{would}{applied.outcome}{':' if would else ''} {applied.name} at {where}")
     if is_dry_run:
         for change in applied.changes:
             say(f"  {change['key']}: {_value(change['before'])} → {_value(change['after'])}")
@@ -336,14 +374,19 @@ def _value(value: Any) -> str:
     return "not set" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _profiles_of(files: Sequence[Path]) -> tuple[list[Profile], list[str]]:
-    """The profiles of all files, and what the files exclude. Raises ``Invalid`` with what is wrong in any of them."""
+def _contents_of(files: Sequence[Path]) -> tuple[list[Profile], list[Group], list[str]]:
+    """The profiles and groups of all files, and what the files exclude.
+
+    Raises:
+        Invalid: with what is wrong in any of them.
+    """
     breaches: list[str] = []
     exclude: dict[str, Path] = {}
     found: dict[str, tuple[Profile, Path]] = {}
+    groups: dict[str, tuple[Group, Path]] = {}
     for file in files:
         try:
-            loaded = load_profiles_file(file)
+            loaded = load_profiles_file(file, is_whole=len(files) == 1)
         except Invalid as error:
             breaches += error.breaches
             continue
@@ -352,13 +395,20 @@ def _profiles_of(files: Sequence[Path]) -> tuple[list[Profile], list[str]]:
             if profile.pool in found:
                 breaches.append(f"{file}: pool {profile.pool!r} is in {found[profile.pool][1]} already")
             found[profile.pool] = profile, file
+        for group in loaded.groups:
+            if group.name in groups:
+                breaches.append(f"{file}: group {group.name!r} is in {groups[group.name][1]} already")
+            groups[group.name] = group, file
+    if len(files) > 1 and not breaches:  # a profile that could not be read is not missing
+        profiles = [profile for profile, _ in found.values()]
+        breaches += [f"{file}: {each}" for group, file in groups.values() for each in group_breaches([group], profiles)]
     for profile, file in found.values():
         others = [pattern for pattern, named_in in exclude.items() if named_in != file]
         named = (*profile.queues, *profile.helps)
         breaches += [f"{file}: {sentence}" for sentence in excluded(profile.pool, named, others)]
     if breaches:
         raise Invalid(*breaches)
-    return [profile for profile, _ in found.values()], list(exclude)
+    return [profile for profile, _ in found.values()], [group for group, _ in groups.values()], list(exclude)
 
 
 def _excluded_elsewhere(api: Api, exclude: Sequence[str]) -> list[str]:
@@ -372,33 +422,44 @@ def _excluded_elsewhere(api: Api, exclude: Sequence[str]) -> list[str]:
     ]
 
 
-def _applied(api: Api, wanted: list[Profile], *, is_dry_run: bool = False) -> tuple[list[Applied], list[str]]:
-    """What became of each profile, and one sentence for each breach of those that were refused."""
-    applied: dict[str, Applied] = {}
+def _applied(
+    api: Api, wanted: Sequence[Profile | Group], *, is_dry_run: bool = False
+) -> tuple[list[Applied], list[str]]:
+    """What became of each profile and group, and one sentence for each breach of those that were refused."""
+    applied: dict[Place, Applied] = {}
     refusals: list[str] = []
     # Owners first: a helper's answer says which queues that it helps with have none.
     pending = sorted(wanted, key=lambda profile: bool(profile.helps))
     while pending:
-        conflicts: list[tuple[Profile, str]] = []
-        for profile in pending:
+        conflicts: list[tuple[Profile | Group, str]] = []
+        for each in pending:
             try:
-                applied[profile.pool] = _put(api, profile, is_dry_run=is_dry_run)
+                applied[_place_of(each)] = _put(api, each, is_dry_run=is_dry_run)
             except Conflict as error:
-                conflicts.append((profile, str(error)))
+                conflicts.append((each, str(error)))
             except Invalid as error:
                 refusals += error.breaches
         if len(conflicts) == len(pending):
             moving = _moving(api, wanted) if is_dry_run else frozenset()
-            applied |= {each.pool: _moved(api, each) for each, _ in conflicts if each.pool in moving}
-            refusals += [sentence for each, sentence in conflicts if each.pool not in moving]
+            applied |= {place: _moved(api, each) for each, _ in conflicts if (place := _place_of(each)) in moving}
+            refusals += [sentence for each, sentence in conflicts if _place_of(each) not in moving]
             break
-        # A queue may be on its way from one of these pools to another: what was in the way may be gone by now.
-        pending = [profile for profile, _ in conflicts]
-    return [applied[profile.pool] for profile in wanted if profile.pool in applied], refusals
+        # A queue may be on its way from one of these pools to another, or a cap and a floor may change together: what
+        # was in the way may be gone by now.
+        pending = [each for each, _ in conflicts]
+    return [applied[place] for each in wanted if (place := _place_of(each)) in applied], refusals
 
 
-def _put(api: Api, profile: Profile, *, is_dry_run: bool) -> Applied:
-    path = path_of("profiles", profile.pool)
+def _place_of(wanted: Profile | Group) -> Place:
+    return ("groups", wanted.name) if isinstance(wanted, Group) else ("profiles", wanted.pool)
+
+
+def _body_of(wanted: Profile | Group) -> dict[str, Any]:
+    return group_to_mapping(wanted) if isinstance(wanted, Group) else profile_to_mapping(wanted)
+
+
+def _put(api: Api, wanted: Profile | Group, *, is_dry_run: bool) -> Applied:
+    path = path_of(*_place_of(wanted))
     try:
         found = api.send("GET", path)
         api.body(found)  # or what answers is no Headway, and gets no profile
@@ -407,30 +468,59 @@ def _put(api: Api, profile: Profile, *, is_dry_run: bool) -> Applied:
         etag = None
     condition = {"If-None-Match": "*"} if etag is None else {"If-Match": etag}
     parameters = {"dry_run": "true"} if is_dry_run else {}
-    answer = api.send("PUT", path, params=parameters, json=profile_to_mapping(profile), headers=condition)
+    answer = api.send("PUT", path, params=parameters, json=_body_of(wanted), headers=condition)
     outcome: Outcome = "unchanged" if answer.headers["ETag"] == etag else "updated"
     if answer.status_code == httpx.codes.CREATED:
         outcome = "created"
     body = api.body(answer)
     return Applied(
-        pool=profile.pool, outcome=outcome, notes=tuple(body["notes"]), changes=tuple(body.get("changes", ()))
+        name=_named_as(_place_of(wanted)),
+        outcome=outcome,
+        notes=tuple(body["notes"]),
+        changes=tuple(body.get("changes", ())),
     )
 
 
-def _moving(api: Api, wanted: Sequence[Profile]) -> frozenset[str]:
-    """The pools of ``wanted`` whose queues are all free once every profile of ``wanted`` is applied."""
-    rows = api.get("/v1/profiles")["profiles"]
-    after = {row["pool"]: row["profile"]["queues"] for row in rows}
-    after |= {profile.pool: profile.queues for profile in wanted}
-    uses = Counter(queue for queues in after.values() for queue in queues)
-    return frozenset(each.pool for each in wanted if all(uses[queue] == 1 for queue in each.queues))
+def _moving(api: Api, wanted: Sequence[Profile | Group]) -> frozenset[Place]:
+    """Those of ``wanted`` that nothing is in the way of once all of ``wanted`` is applied: no queue, and no cap."""
+    held = {
+        row["pool"]: profile_from_mapping(row["pool"], row["profile"]) for row in api.get("/v1/profiles")["profiles"]
+    }
+    groups = {row["name"]: group_from_mapping(row["name"], row["group"]) for row in api.get("/v1/groups")["groups"]}
+    for each in wanted:
+        if isinstance(each, Group):
+            groups[each.name] = each
+        else:
+            held[each.pool] = each
+    uses = Counter(queue for profile in held.values() for queue in profile.queues)
+    torn = {group.name: group for group in groups.values() if conflicts_of(group, held)}
+    capped = {pool for group in torn.values() for pool in group.pools}
+    return frozenset(
+        _place_of(each)
+        for each in wanted
+        if (
+            each.name not in torn
+            if isinstance(each, Group)
+            else each.pool not in capped and all(uses[queue] == 1 for queue in each.queues)
+        )
+    )
 
 
-def _moved(api: Api, profile: Profile) -> Applied:
-    """What would become of ``profile``, of which a dry run knows no more: another profile has its queue until then."""
+def _moved(api: Api, wanted: Profile | Group) -> Applied:
+    """What would become of ``wanted``, of which a dry run knows no more: another change must come before it."""
+    place = _place_of(wanted)
+    kind, name = place
     try:
-        body = api.get(path_of("profiles", profile.pool))["profile"]
+        body = api.get(path_of(*place))[kind.removesuffix("s")]
     except NotFound:
-        return Applied(pool=profile.pool, outcome="created", notes=())
-    found = changes(profile_from_mapping(profile.pool, body), profile)
-    return Applied(pool=profile.pool, outcome="updated", notes=(), changes=tuple(map(to_mapping, found)))
+        return Applied(name=_named_as(place), outcome="created", notes=())
+    if isinstance(wanted, Group):
+        before, after = group_to_mapping(group_from_mapping(name, body)), group_to_mapping(wanted)
+        found = [
+            {"key": key, "before": before.get(key), "after": after.get(key)}
+            for key in dict.fromkeys([*after, *before])
+            if before.get(key) != after.get(key)
+        ]
+    else:
+        found = [to_mapping(each) for each in changes(profile_from_mapping(name, body), wanted)]
+    return Applied(name=_named_as(place), outcome="updated", notes=(), changes=tuple(found))

@@ -1,4 +1,4 @@
-"""`headway describe`: all that is known of one pool, queue or host."""
+"""`headway describe`: all that is known of one pool, queue, host or group."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,10 +23,12 @@ from headway.cli.terminal.cells import (
     evidence,
     failed,
     figure,
+    group_use,
     in_flight,
     listed,
     longest_wait,
     mib,
+    pool_group_use,
     rate,
     table,
     waiting,
@@ -57,6 +59,7 @@ class Kind(StrEnum):
     POOL = "pool"
     QUEUE = "queue"
     HOST = "host"
+    GROUP = "group"
 
 
 @app.command("describe")
@@ -66,7 +69,7 @@ def describe(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="The API's answers as they are.")] = False,
 ) -> None:
-    """Show all that is known of one pool, queue or host: windows of 1, 5, 15 and 60 minutes, job classes, workers."""
+    """Show all that is known of one pool, queue, host or group: windows of 1 to 60 minutes, job classes, workers."""
     with connected() as api:
         known = READERS[kind](api, name)
     if as_json:
@@ -104,6 +107,12 @@ def _host(api: Api, name: str) -> Body:
     return {"host": _named(api.get("/v1/hosts")["hosts"], "name", name, "host_id")}
 
 
+def _group(api: Api, name: str) -> Body:
+    group = api.get(path_of("groups", name))
+    pools = {row["pool"]: row for row in api.get("/v1/pools")["pools"]}
+    return {"group": group, "pools": [pools[pool] for pool in group["group"]["pools"] if pool in pools]}
+
+
 def _named(rows: Sequence[Body], key: str, name: str, *other_keys: str) -> Body:
     for row in rows:
         if name in {row[key], *(row[each] for each in other_keys)}:
@@ -119,6 +128,7 @@ def _of_pool(known: Body) -> Iterator[Part]:
         ("pool", row["pool"]),
         ("objective", f"{objective['percentile']:g} % within {duration(objective['target_s'])}"),
         ("workers", f"{profile['workers_min']}..{profile['workers_max']}, template {profile['template']}"),
+        ("groups", "; ".join(map(pool_group_use, (known["pool"] or {}).get("groups", ())))),
         ("mode", mode_of(row)),
         ("paused", paused(row)),
         ("budget", _day_budget(known["decision"])),
@@ -321,6 +331,33 @@ def _of_host(known: Body) -> Iterator[Part]:
     )
 
 
+def _of_group(known: Body) -> Iterator[Part]:
+    row = known["group"]
+    yield facts(
+        ("group", row["name"]),
+        ("used", group_use(row)),
+        ("pools", ", ".join(row["group"]["pools"])),
+        ("version", str(row["version"])),
+        ("changed", ago(row["updated_at_s"])),
+        ("notes", "; ".join(row["notes"])),
+    )
+    yield listed(
+        {
+            "pool": lambda pool: pool["pool"],
+            "workers": running_of,
+            "wanted": lambda pool: count(pool["target_workers"]),
+            "draining": lambda pool: count(pool["draining_workers"]),
+            "bounds": lambda pool: f"{pool['workers_min']}..{pool['workers_max']}",
+            "because": lambda pool: pool["binding_label"] or "-",
+            "capped": lambda pool: (
+                "yes" if any(each["is_binding"] for each in pool["groups"] if each["name"] == row["name"]) else "-"
+            ),
+        },
+        known["pools"],
+        empty="none of its pools has a profile",
+    )
+
+
 def _since(at_s: float) -> str:
     return duration(max(0.0, time.time() - at_s))
 
@@ -342,9 +379,15 @@ def facts(*rows: tuple[str, str]) -> Table:
     return shown
 
 
-READERS: Mapping[Kind, Callable[[Api, str], Body]] = {Kind.POOL: _pool, Kind.QUEUE: _queue, Kind.HOST: _host}
+READERS: Mapping[Kind, Callable[[Api, str], Body]] = {
+    Kind.POOL: _pool,
+    Kind.QUEUE: _queue,
+    Kind.HOST: _host,
+    Kind.GROUP: _group,
+}
 PICTURES: Mapping[Kind, Callable[[Body], Iterator[Part]]] = {
     Kind.POOL: _of_pool,
     Kind.QUEUE: _of_queue,
     Kind.HOST: _of_host,
+    Kind.GROUP: _of_group,
 }

@@ -18,7 +18,7 @@ from headway.cli.operator.completion import names
 from headway.cli.operator.pools_table import POOLS
 from headway.cli.operator.queue import queues_of
 from headway.cli.operator.report_tables import ALERTS, AUDIT, slo_table
-from headway.cli.operator.tables import DECISIONS, HOSTS, PROFILES, QUEUES, WORKERS, health, wanted
+from headway.cli.operator.tables import DECISIONS, GROUPS, HOSTS, PROFILES, QUEUES, WORKERS, health, wanted
 from headway.cli.terminal.cells import Listing, Row
 from headway.cli.terminal.live_behaviour import behaviour
 from headway.cli.terminal.printing import say_json, say_text
@@ -37,6 +37,7 @@ class What(StrEnum):
     """What can be listed."""
 
     PROFILES = "profiles"
+    GROUPS = "groups"
     POOLS = "pools"
     QUEUES = "queues"
     HOSTS = "hosts"
@@ -94,6 +95,7 @@ def get(
 
 LISTINGS: Mapping[What, Listing | Callable[[Row], Table | str]] = {
     What.PROFILES: PROFILES,
+    What.GROUPS: GROUPS,
     What.POOLS: POOLS,
     What.QUEUES: QUEUES,
     What.HOSTS: HOSTS,
@@ -110,6 +112,7 @@ LISTINGS: Mapping[What, Listing | Callable[[Row], Table | str]] = {
 # What is answered as it is, with nothing to choose by.
 WHOLE = {
     What.PROFILES: "/v1/profiles",
+    What.GROUPS: "/v1/groups",
     What.HOSTS: "/v1/hosts",
     What.WANTED: "/v1/hosts/wanted",
     What.HEALTH: "/v1/health",
@@ -174,12 +177,20 @@ def _asked(api: Api, what: What, *, pool: str | None, limit: int | None) -> dict
             return api.get("/v1/audit", limit=limit)
         case What.BEHAVIOUR:
             return api.get(path_of("pools", str(pool), "behaviour"))
-        case What.PROFILES if pool is not None:
-            return {"profiles": [api.get(path_of("profiles", pool))]}
+        case What.PROFILES | What.GROUPS if pool is not None:
+            return _concerning(api, what, pool)
         case What.POOLS:
             return _only(api.get("/v1/pools"), pool)
         case _:
             return api.get(WHOLE[what])
+
+
+def _concerning(api: Api, what: What, pool: str) -> dict[str, Any]:
+    """The profile of a pool, or the groups that it is in."""
+    if what is What.PROFILES:
+        return {"profiles": [api.get(path_of("profiles", pool))]}
+    rows = api.get("/v1/groups")["groups"]
+    return _of_pool(api, {"groups": [row for row in rows if pool in row["group"]["pools"]]}, "groups", pool)
 
 
 def _check(what: What, pool: str | None) -> None:

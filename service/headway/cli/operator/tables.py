@@ -16,6 +16,7 @@ from headway.cli.terminal.cells import (
     events_from,
     evidence,
     failed,
+    group_use,
     in_flight,
     listed,
     longest_wait,
@@ -59,6 +60,19 @@ PROFILES = Listing(
         "notes": lambda row: "; ".join([*_by_hand(row), *row["notes"]]),
     },
     empty="no profiles: write one and run `headway apply profiles.yaml`",
+)
+
+
+GROUPS = Listing(
+    rows="groups",
+    columns={
+        "group": lambda row: row["name"],
+        "used": group_use,
+        "pools": lambda row: ", ".join(row["group"]["pools"]),
+        "version": lambda row: str(row["version"]),
+        "notes": lambda row: "; ".join(row["notes"]),
+    },
+    empty="no groups: write `groups` into profiles.yaml and run `headway apply profiles.yaml`",
 )
 
 

@@ -17,6 +17,7 @@ from headway.agent.config.host_file_values import TEXTS_SCHEMA
 from headway.cli.argparse_base import Arguments
 from headway.cli.terminal.printing import say_json
 from headway.connections import Connection
+from headway.control.http.schemas.group_bodies import GroupBody
 from headway.control.http.schemas.profile_bodies import ProfileBody
 from headway.scaling.keys import Form, Range, Schema, key_of, parts_of
 
@@ -28,9 +29,11 @@ def profiles_schema() -> Schema:
     """Of profiles.yaml."""
     profile = ProfileBody.model_json_schema()
     definitions = profile.pop("$defs")
+    group = {**GroupBody.model_json_schema(), "oneOf": [{"required": ["workers_max"]}, {"required": ["slots_max"]}]}
     parts = {
         "brokers": _named({"anyOf": [{"type": "string", "pattern": "://"}, schema_of(Connection, left_out=("name",))]}),
         "exclude": {**TEXTS_SCHEMA, "description": "Patterns of queues that no pool may serve, as `redis/test-*`."},
+        "groups": _named(group),
         "pools": _named(profile),
     }
     maybe = {key: {"anyOf": [part, {"type": "null"}]} for key, part in parts.items()}

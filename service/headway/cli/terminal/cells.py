@@ -210,3 +210,21 @@ INABILITIES = {
     "consumers_cancelled": "it consumes no queue",
     "pool_shrunk": "it runs fewer at once than its template says",
 }
+
+
+def group_use(row: Row) -> str:
+    """What is used of a group's cap, as ``31 of 40 workers``."""
+    group = row["group"]
+    is_in_slots = group["workers_max"] is None
+    cap = group["slots_max"] if is_in_slots else group["workers_max"]
+    return _use(row["used"], cap, is_in_slots=is_in_slots)
+
+
+def pool_group_use(row: Row) -> str:
+    """The same of a group that a pool is in, after its name."""
+    binding = ", its cap binds" if row["is_binding"] else ""
+    return f"{row['name']}: {_use(row['used'], row['cap'], is_in_slots=row['is_in_slots'])}{binding}"
+
+
+def _use(used: int, cap: int, *, is_in_slots: bool) -> str:
+    return f"{used} of {cap} {'slot' if is_in_slots else 'worker'}{'' if cap == 1 else 's'}"

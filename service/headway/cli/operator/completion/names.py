@@ -27,6 +27,7 @@ def _names(path: str, rows: str, key: str, **query: int) -> Callable[[str], list
 
 pools = _names("/v1/profiles", "profiles", "pool")
 """Pools that a profile names and that begin so."""
+groups = _names("/v1/groups", "groups", "name")
 queues = _names("/v1/queues", "queues", "queue", limit=2_000)
 hosts = _names("/v1/hosts", "hosts", "name")
 workers = _names("/v1/workers", "workers", "worker_id", limit=2_000)
@@ -35,7 +36,7 @@ workers = _names("/v1/workers", "workers", "worker_id", limit=2_000)
 def of_kind(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of the kind that stands before, as in `describe host we`."""
     kind = ctx.params.get("kind")
-    found = {"pool": pools, "queue": queues, "host": hosts}.get(str(kind))
+    found = {"pool": pools, "queue": queues, "host": hosts, "group": groups}.get(str(kind))
     return found(incomplete) if found else []
 
 
