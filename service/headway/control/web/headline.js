@@ -35,6 +35,13 @@ export function running(pools) {
   return `${counted(known.reduce((one, other) => one + other, 0), "worker")}${isPart ? " or more" : ""} running`;
 }
 
+/** What is used of each group that a pool is in; with `isBinding`, of those whose cap lowered its count. */
+export function groupUses({ groups = [] }, { isBinding = false } = {}) {
+  return groups
+    .filter((group) => group.is_binding || !isBinding)
+    .map((group) => `group ${group.name}: ${group.used} of ${counted(group.cap, group.is_in_slots ? "slot" : "worker")}`);
+}
+
 /** How old what a headline rests on is, where that is out of the ordinary. */
 function agesOf(pools) {
   const ages = pools.flatMap((pool) => [pool.sample_age_s, pool.measured_age_s]).filter((age_s) => age_s !== null);

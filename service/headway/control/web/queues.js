@@ -3,6 +3,7 @@
 import { el, keep, mark, part, say } from "./dom.js";
 import { compared, entriesOf, namesOf, oldestOf, tally, usedOf } from "./entries.js";
 import { Finder } from "./find.js";
+import { groupUses } from "./headline.js";
 import { draw, sparkline } from "./sparkline.js";
 import { meaningOf, wordOf } from "./states.js";
 import { ago, count, counted, duration, inFlight, longestWait, percentile, slo, rate, waiting } from "./format.js";
@@ -275,13 +276,14 @@ function showWorkers(element, { kind, pool }) {
   // Why there are none, or jobs that fail, is read where the eye is, and not in a list elsewhere.
   const causes = pool.causes.filter((_, index) => pool.kinds[index] !== "breaching"); // the column of the longest wait says that
   const decided = target !== null && pool.binding ? [`${count(target)} by ${pool.binding_label}`] : [];
-  const text = [...causes, ...moving.map(([number, what]) => `${number} ${what}`), ...decided].join(", ");
+  const capped = groupUses(pool, { isBinding: true });
+  const text = [...causes, ...moving.map(([number, what]) => `${number} ${what}`), ...decided, ...capped].join(", ");
   say(part(element, "moving"), text);
   mark(element.querySelector(".reason"), "title", text);
   mark(part(element, "moving"), "data-bad", causes.length > 0 || pool.failing_workers > 0 || pool.unknown_workers > 0);
   const wanted = target === null ? "nothing decided yet" : `${count(target)} ${pool.mode === "recommend" ? "advised" : "desired"}`;
   const reported = pool.reported_age_s === null ? "no reachable host reports" : `reported ${ago(pool.reported_age_s)}`;
-  mark(part(element, "figures"), "title", `${there} running, ${wanted}, at most ${count(pool.workers_max)}; ${reported}`);
+  mark(part(element, "figures"), "title", `${there} running, ${wanted}, at most ${[count(pool.workers_max), ...groupUses(pool)].join(", ")}; ${reported}`);
   const scale = Math.max(pool.workers_max, running + starting, target ?? 0, 1);
   const [filled, coming, tick] = track.children;
   filled.style.width = `${(100 * running) / scale}%`;

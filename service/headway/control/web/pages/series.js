@@ -4,6 +4,7 @@ import { link } from "../address.js";
 import { DecisionList } from "../decisions.js";
 import { el, keep, mark, say } from "../dom.js";
 import { ago, count, counted, decimal, duration, rate, slo } from "../format.js";
+import { groupUses } from "../headline.js";
 import { Loading, number, table } from "../loading.js";
 import { isEmpty, shownOf } from "../panels.js";
 import { moment, Plots } from "../plots.js";
@@ -150,7 +151,7 @@ class SeriesPage {
     const desired = pool.target_workers === null ? "" : ` of ${count(pool.target_workers)} desired`;
     const others = this.#kind === "queue" ? `pool ${pool.pool}` : counted(pool.queues.length, "queue");
     const read = pool.metrics.sampled_at_s === null ? "never read" : `read ${ago(moment_s - pool.metrics.sampled_at_s)}`;
-    say(facts, `${slo(queue?.objective ?? pool.objective)} · ${pool.running_workers}${desired} running, at most ${pool.workers_max} · ${others} · ${read}`);
+    say(facts, `${slo(queue?.objective ?? pool.objective)} · ${pool.running_workers}${desired} running, at most ${[pool.workers_max, ...groupUses(pool)].join(", ")} · ${others} · ${read}`);
     keep(causes, pool.causes.map((cause, index) => [index, cause]), ([index]) => index, () => el("li"), (item, [, cause]) => say(item, cause));
   }
 
