@@ -11,7 +11,9 @@ from headway.scaling.decisions.group_uses import group_uses
 from headway.scaling.decisions.metrics_notes import metrics_notes
 from headway.scaling.decisions.predicted_pickup import member_pickups, predicted_pickup_of
 from headway.scaling.decisions.shared_notes import shared_notes
+from headway.scaling.demands.formulas import demand, less_help
 from headway.scaling.demands.unlimited_prefetch import arrivals_at_workers
+from headway.scaling.metrics.shared_queues import with_shared
 from headway.scaling.model import (
     MEMORY_VERSION,
     DayBudget,
@@ -21,6 +23,7 @@ from headway.scaling.model import (
     LastMove,
     Memory,
     Note,
+    QueueMetrics,
     Step,
     Wanted,
 )
@@ -37,6 +40,7 @@ from headway.scaling.reading.busy_slots import with_unknown_as_idle
 from headway.scaling.reading.plateau import bound_workers
 from headway.scaling.reading.pool_reading import PoolReading, reading_of
 from headway.scaling.reading.pool_times import start_up_s
+from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Advice, Strategy, note_of
 from headway.scaling.view import PoolView, copied
@@ -124,7 +128,9 @@ def _strategy(view: PoolView, strategies: Mapping[str, Strategy]) -> Strategy:
 
 def _want_of(strategy: Strategy, reading: PoolReading) -> _Want:
     """What the strategy and the jobs at workers ask for; the greatest of their demands counts."""
-    advice, most_workers = _advised(strategy, reading)
+    advice, most_workers = _advised(strategy, reading.queue, reading.estimated, reading)
+    if any(each.jobs for each in reading.view.helped):
+        advice = replace(advice, demands=(*advice.demands, _less_help(strategy, reading)))
     arrivals = arrivals_at_workers(reading.taken_jobs, reading.queue, reading.view)
     if arrivals is not None:
         advice = replace(advice, demands=(*advice.demands, arrivals))
@@ -141,14 +147,32 @@ def _want_of(strategy: Strategy, reading: PoolReading) -> _Want:
     )
 
 
-def _advised(strategy: Strategy, reading: PoolReading) -> tuple[Advice, int]:
+def _less_help(strategy: Strategy, reading: PoolReading) -> Demand:
+    """What is asked for if the pool runs all jobs in flight itself, less those that workers of other pools report.
+
+    Knowing that its own slots are free, the strategy may ask for a little less: what is measured of help is taken off,
+    and no more.
+    """
+    helped = reading.view.helped
+    view = copied(reading.estimated, queues=with_shared(reading.estimated.queues, helped))
+    queue, together = reading.queue, pooled(view.queues)
+    counts = {"in_flight_jobs": together.in_flight_jobs, "in_flight_min_jobs": together.in_flight_min_jobs}
+    advice, _ = _advised(strategy, copied(queue, **counts), view, reading)
+    terms = {
+        "alone_slots": max(demand.slots for demand in advice.demands),
+        "helped_jobs": sum(each.jobs for each in helped),
+    }
+    return demand(less_help, terms)
+
+
+def _advised(strategy: Strategy, queue: QueueMetrics, view: PoolView, reading: PoolReading) -> tuple[Advice, int]:
     """What the strategy asks for, with every worker of unknown activity taken to be busy.
 
     Where that asks for no more workers than there are, it is asked once more with these workers taken to be idle, and
     the first count comes along: the limit ``may_be_busy`` says how many leave. Otherwise a pool whose workers report
     nothing would never come down.
     """
-    queue, view, memory = reading.queue, reading.estimated, reading.memory
+    memory = reading.memory
     advice = strategy.advise(queue, view, memory.strategy_state, reading.now_s)
     if not view.unknown_activity_workers or queue.running_jobs is not None:
         return advice, 0

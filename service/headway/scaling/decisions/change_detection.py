@@ -17,5 +17,5 @@ def _reasons_of(decision: Decision) -> tuple[object, ...]:
     is_kept_from_jobs = decision.suspension, decision.stoppage
     # Whether workers help is news; how many jobs they run is measured each time.
     sharing = bool(decision.helping_workers), tuple(each.queue for each in decision.helped if each.jobs)
-    reasons = decision.target_workers, decision.binding, decision.mode, is_kept_from_jobs, sharing, decision.note_facts
-    return *reasons, bottlenecks_of(decision)
+    reasons = decision.target_workers, decision.binding, decision.mode, is_kept_from_jobs, decision.note_facts
+    return *reasons, sharing, bottlenecks_of(decision)

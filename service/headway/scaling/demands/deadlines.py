@@ -8,13 +8,13 @@ workers now.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from headway.scaling.demands.helping_slots import freed_slots_per_s
+from headway.scaling.demands.helping_slots import freed_slots, share_of_own
 from headway.scaling.demands.needs import NO_NEED, Coming, Need, Supply, greatest, need
 from headway.scaling.demands.trust import slow_start_s
 from headway.scaling.group import smallest
 from headway.scaling.model import QueueMetrics
 from headway.scaling.reading.busy_slots import occupied
-from headway.scaling.reading.pool_times import MARGIN_S, cycle_s, start_up_s
+from headway.scaling.reading.pool_times import MARGIN_S, cycle_s, dispatch_s, start_up_s
 from headway.scaling.view import PoolView
 
 
@@ -33,7 +33,7 @@ def supply(queue: QueueMetrics, view: PoolView, *, coming: Sequence[Coming], cau
         busy_slots=busy_slots,
         idle_slots=max(0, slots - busy_slots - view.helping_slots),
         helping_slots=view.helping_slots,
-        freed_per_s=freed_slots_per_s(view),
+        freed=_freed(view) if view.helping else (),
         coming=tuple(coming),
         completions_per_s=completions_per_s(queue, view, busy_slots),
         cycle_s=cycle_s(queue, view),
@@ -42,6 +42,12 @@ def supply(queue: QueueMetrics, view: PoolView, *, coming: Sequence[Coming], cau
         start_up_s=start_up_s(view),
         tick_s=view.tick_s,
     )
+
+
+def _freed(view: PoolView) -> tuple[Coming, ...]:
+    """When slots get done with jobs of other pools' queues and take one of the pool's own."""
+    own_share = share_of_own(view.queues, view.helped_queues, order=view.queue_order, strict_queues=view.strict_queues)
+    return freed_slots(view.helping, view.helped_queues, dispatch_s=dispatch_s(view), own_share=own_share)
 
 
 def completions_per_s(queue: QueueMetrics, view: PoolView, busy_slots: int) -> float:
@@ -109,7 +115,7 @@ def _is_too_late_next(jobs: float, within_s: float, given: Supply, *, slots_max:
     if jobs <= slots_max:  # a slot each is always enough
         return False
     later = need(jobs, within_s - given.tick_s, given, start_up_s=given.start_up_s)
-    return given.busy_slots + given.helping_slots + later.slots > slots_max
+    return given.busy_slots + later.slots + given.helping_slots > slots_max
 
 
 def standing(

@@ -107,6 +107,11 @@ def steady_state(terms: Terms) -> float:
     return terms["present_slots"] + terms["arrival_rate_per_s"] * terms["service_time_s"]
 
 
+def less_help(terms: Terms) -> float:
+    """Slots as if the pool ran all jobs in flight, less those jobs that workers of other pools run."""
+    return max(0.0, terms["alone_slots"] - terms["helped_jobs"])
+
+
 def named(*formulas: Formula) -> Mapping[str, Formula]:
     """Each formula by its name, which is that of its demand."""
     return MappingProxyType({each.__name__: each for each in formulas})

@@ -36,8 +36,8 @@ class Supply:
     """How many standard deviations fewer completions than expected are assumed."""
     helping_slots: int = 0
     """Slots that run jobs of other pools' queues: neither busy nor idle."""
-    freed_per_s: float = 0.0
-    """How fast these get done, as far as they take a job of the pool itself next."""
+    freed: tuple[Coming, ...] = ()
+    """Those of them that take a job of the pool itself next."""
     reserved_jobs: int = 0
     """Jobs that workers have taken and not begun: busy slots begin these first."""
     start_up_s: float = 0.0
@@ -49,7 +49,7 @@ class Supply:
         """This supply with the slots that run jobs of other pools' queues among the idle ones."""
         if not self.helping_slots:
             return self
-        return replace(self, idle_slots=self.idle_slots + self.helping_slots, helping_slots=0, freed_per_s=0.0)
+        return replace(self, idle_slots=self.idle_slots + self.helping_slots, helping_slots=0, freed=())
 
     @property
     def reaction_s(self) -> float:
@@ -67,7 +67,7 @@ class Supply:
         """``jobs`` that must start within ``within_s`` from now and not before ``from_s``, beside this supply."""
         left_s = max(within_s, start_up_s)
         coming_jobs = 0.0
-        for coming in self.coming:
+        for coming in (*self.coming, *self.freed):
             if coming.ready_in_s <= left_s:
                 per_slot = 1.0 + max(0.0, left_s - max(from_s, coming.ready_in_s)) / self.cycle_s
                 coming_jobs += coming.slots * per_slot
@@ -77,7 +77,7 @@ class Supply:
             from_s,
             start_up_s,
             late_s,
-            self.completions_per_s + self.freed_per_s,
+            self.completions_per_s,
             self.reserved_jobs,
             self.caution,
             coming_jobs,

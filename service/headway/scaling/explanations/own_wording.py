@@ -120,6 +120,9 @@ OWN = Wording(
         "due_work": DemandWording(
             "jobs are due soon, and starting them in time takes {slots}", "jobs that are due soon"
         ),
+        "less_help": DemandWording(
+            "all its jobs in flight, less those that other pools run, take {slots}", "jobs less help", Grounds.DEPTHS
+        ),
         "standing": DemandWording(
             "workers start too slowly to react in time, so {slots} must be pre-warmed", "pre-warmed workers"
         ),

@@ -4,6 +4,7 @@ A running job counts once: in the pool whose worker runs it. A worker's report s
 of a worker that reports nothing are bounds of the owner's figures.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -151,8 +152,8 @@ def shared_jobs(
         names: Those of ``SharedQueues.helped_by`` the other pool.
         slots_per_worker: Of the other pool.
         unknown_workers: Of the other pool, on hosts that went silent.
-        instant: A job that began later still waits in the sample; one whose worker last reported earlier than it
-            takes to end may have ended.
+        instant: A job that began later still waits in the sample; one whose worker reported last before it
+            could have ended may have ended.
     """
     jobs, perhaps_jobs, is_reported = 0, unknown_workers * slots_per_worker, not unknown_workers
     for worker in workers:
@@ -161,7 +162,8 @@ def shared_jobs(
         if worker.state in JOBLESS or worker.is_busy is False:
             continue
         named = [job for of, job in helped_jobs(worker, names) if of == queue.queue]
-        running_jobs = sum(is_running_at(job.started_at_s, worker.activity_known_at_s, instant) for job in named)
+        known_at_s = math.inf if worker.activity_known_at_s is None else worker.activity_known_at_s + instant.ahead_s
+        running_jobs = sum(is_running_at(job.started_at_s, known_at_s, instant) for job in named)
         jobs += running_jobs
         perhaps_jobs += sum(job.started_at_s <= instant.at_s for job in named) - running_jobs
         perhaps_jobs += _unnamed_jobs(worker, slots_per_worker)
@@ -188,16 +190,18 @@ def without_shared(queues: Sequence[QueueMetrics], shared: Iterable[SharedJobs])
     jobs = _by_queue(shared)
     if not jobs:
         return tuple(queues)
-    return tuple(
-        copied(
-            queue,
-            in_flight_jobs=_less(queue.in_flight_jobs, jobs[queue.queue]),
-            in_flight_min_jobs=_less(queue.in_flight_min_jobs, jobs[queue.queue]),
-        )
-        if jobs[queue.queue]
-        else queue
-        for queue in queues
-    )
+    return tuple(_with_in_flight(queue, -jobs[queue.queue]) if jobs[queue.queue] else queue for queue in queues)
+
+
+def with_shared(queues: Sequence[QueueMetrics], shared: Iterable[SharedJobs]) -> tuple[QueueMetrics, ...]:
+    """``queues`` with the jobs in flight that workers of other pools report: what ``without_shared`` has taken off."""
+    jobs = _by_queue(shared)
+    return tuple(_with_in_flight(queue, jobs[queue.queue]) if jobs[queue.queue] else queue for queue in queues)
+
+
+def _with_in_flight(queue: QueueMetrics, jobs: int) -> QueueMetrics:
+    in_flight_jobs, least_jobs = _less(queue.in_flight_jobs, -jobs), _less(queue.in_flight_min_jobs, -jobs)
+    return copied(queue, in_flight_jobs=in_flight_jobs, in_flight_min_jobs=least_jobs)
 
 
 def samples_without_shared(

@@ -83,20 +83,18 @@ def _certain_jobs(worker: Worker, jobs: int, instant: SampledInstant) -> int:
     """
     if worker.activity_source is not ActivitySource.REPORTER or worker.activity_known_at_s is None:
         return 0
-    over_or_later = sum(
-        not is_running_at(job.started_at_s, worker.activity_known_at_s, instant) for job in worker.running
-    )
+    known_at_s = worker.activity_known_at_s + instant.ahead_s
+    over_or_later = sum(not is_running_at(job.started_at_s, known_at_s, instant) for job in worker.running)
     return max(0, jobs - over_or_later) if worker.running else 0
 
 
-def is_running_at(started_at_s: float, known_at_s: float | None, instant: SampledInstant) -> bool:
-    """Whether a job that ran by the last word of its worker, of ``known_at_s``, certainly ran at the instant.
+def is_running_at(started_at_s: float, known_at_s: float, instant: SampledInstant) -> bool:
+    """Whether a job that ran by the last word of its worker ran at the instant, all by the clock that dates jobs.
 
     After that word it is taken to run on for as long as it had run by then, or as the jobs of its pool take: a word
     that is seconds old says nothing of jobs of milliseconds.
     """
-    if started_at_s > instant.at_s or known_at_s is None:
+    if started_at_s > instant.at_s:
         return False
-    known_at_s += instant.ahead_s
     lasts_s = math.inf if instant.service_time_s is None else max(instant.service_time_s, known_at_s - started_at_s)
     return instant.at_s - known_at_s <= lasts_s

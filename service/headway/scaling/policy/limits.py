@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 
-from headway.scaling.arithmetic import ROUNDING, workers_of
+from headway.scaling.arithmetic import ROUNDING
 from headway.scaling.group import smallest
 from headway.scaling.model import is_suspended
 from headway.scaling.policy.day_budget import payable_workers
@@ -21,7 +21,6 @@ from headway.scaling.policy.stabilization import hold_down, hold_overdue, hold_u
 from headway.scaling.profile import WORKERS_MAX, Profile
 from headway.scaling.profile_keys.pauses import PAUSES, begun, kept
 from headway.scaling.profile_keys.schedule import Bounds
-from headway.scaling.reading.busy_slots import busy
 from headway.scaling.reading.pool_times import service_time_s
 from headway.scaling.view import copied
 
@@ -91,10 +90,12 @@ def may_be_busy(count: int, ground: Ground) -> int:
 
 @limit(is_in_force=lambda ground: ground.view.helping_workers > 0)
 def helping(count: int, ground: Ground) -> int:
-    """Down only by workers that run no job of another pool's queue, as far as the last target had them."""
+    """Down only by workers that run no job of another pool's queue: these stay beside what the pool itself needs, as
+    far as the last target had them.
+    """
     view = ground.view
-    own_workers = workers_of(busy(ground.queue, view), slots_per_worker=view.slots_per_worker)
-    return max(count, min(ground.last_workers, own_workers + view.helping_workers))
+    there = min(ground.last_workers, view.running_workers + view.starting_workers)
+    return max(count, min(there, count + view.helping_workers))
 
 
 def _has_steps(profile: Profile) -> bool:
@@ -289,10 +290,10 @@ def in_order(come_down: Rule) -> tuple[Limit, ...]:
     # A strategy with a way down of its own answers for it.
     downs = (hold_overdue, hold_down) if come_down is hold_down else (limit_of(come_down),)
     taming = (useful_workers, hold_stale, tolerance, hold_up, *downs, step)
-    of_workers = (crash_loop, plateau, activation, may_be_busy, helping)
+    of_workers = (crash_loop, plateau, activation, may_be_busy)
     said = (fallback, pause, override, schedule, workers_min)
     never_exceeded = (workers_max, pinned, group, suspended, rate_limit, budget, capacity)
-    return (*taming, *of_workers, *said, *never_exceeded)
+    return (*taming, *of_workers, helping, *said, *never_exceeded)
 
 
 @lru_cache(maxsize=256)  # one per strategy

@@ -119,7 +119,7 @@ def do_jobs_wait_beside_idle_slots(queue: QueueMetrics, view: PoolView) -> bool:
 def _idle_slots(queue: QueueMetrics, view: PoolView, *, slots: int) -> int | None:
     """Running slots that certainly have no job; ``None``: nobody knows of any."""
     if queue.running_jobs is not None:
-        return max(0, slots - busy(queue, view) - view.helping_slots - view.taken_jobs)
+        return max(0, slots - busy(queue, view) - view.taken_jobs - view.helping_slots)
     if view.idle_workers is not None:
         return max(0, view.idle_workers * view.slots_per_worker - view.taken_jobs)
     return None

@@ -107,7 +107,7 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
         demand(formulas.work_in_progress, in_use),
         demand(
             formulas.backlog_drain,
-            {**in_use, **helping, **_drain_terms(queue, given, calculated, helpful_slots=helpful)},
+            {**in_use, **helping, **_drain_terms(queue, given, calculated, drain, helpful_slots=helpful)},
         ),
         demand(formulas.wake, _wake_terms(queue, view)),
     ]
@@ -144,14 +144,18 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     )
 
 
-def _drain_terms(queue: QueueMetrics, given: Supply, drain: Need, *, helpful_slots: float) -> dict[str, float]:
+def _drain_terms(
+    queue: QueueMetrics, given: Supply, calculated: Need, drain: Need, *, helpful_slots: float
+) -> dict[str, float]:
+    # Where nobody is started for them, waiting jobs are taken by slots that run jobs of other pools until then, too.
+    takers = given if drain.new_slots else given.with_helping_as_idle()
     terms: dict[str, float] = {
         "waiting_jobs": queue.waiting_least_jobs,
-        "taking_slots": taking(queue, given).kept_slots,
+        "taking_slots": taking(queue, takers).kept_slots,
     }
-    if drain.new_slots and not math.isinf(helpful_slots):
+    if calculated.new_slots and not math.isinf(helpful_slots):
         terms["helpful_slots"] = helpful_slots
-    return {**terms, **terms_of(drain)}
+    return {**terms, **terms_of(calculated)}
 
 
 def _wake_terms(queue: QueueMetrics, view: PoolView) -> dict[str, float]:
