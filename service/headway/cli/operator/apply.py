@@ -429,7 +429,7 @@ def _applied(
     applied: dict[Place, Applied] = {}
     refusals: list[str] = []
     # Owners first: a helper's answer says which queues that it helps with have none.
-    pending = sorted(wanted, key=lambda profile: bool(profile.helps))
+    pending = sorted(wanted, key=lambda each: isinstance(each, Profile) and bool(each.helps))
     while pending:
         conflicts: list[tuple[Profile | Group, str]] = []
         for each in pending:
