@@ -3,6 +3,7 @@
 import pytest
 
 from headway.errors import Invalid
+from headway.scaling.group import Group
 from headway.scaling.model import Host, Objective
 from headway.scaling.profile import Placement, Profile
 from headway.simulate.engine.faults import HostOutage, Stretch
@@ -128,3 +129,17 @@ def test_wherever_it_runs_the_same_comes_out() -> None:
     hosts = [host(name, cores=5) for name in "xyz"]
     first, second = (rehearse_beside(loads, hosts, Setting(start_up_spread=0.5, seed=3)) for _ in range(2))
     assert first == second
+
+
+def test_pools_of_a_group_share_its_cap_and_lack_no_place_for_it() -> None:
+    loads = [load("a", CROWD), load("b", CROWD)]
+    hosts, setting = [host("x", cores=64)], Setting()
+    group = Group(name="database", workers_max=9, pools=("a", "b"))
+    apart = {each.pool: each for each in rehearse_beside(loads, hosts, setting)}
+    capped = {each.pool: each for each in rehearse_beside(loads, hosts, setting, groups=[group])}
+    assert sum(each.worker_hours for each in capped.values()) < sum(each.worker_hours for each in apart.values())
+    assert all(each.unplaced is None for each in capped.values())
+    assert all(each.unserved_jobs == 0 for each in capped.values())
+    by_tick = list(zip(*(each.points for each in capped.values()), strict=True))
+    assert max(sum(each.target_workers for each in points) for points in by_tick) == 9
+    assert max(sum(each.present_workers for each in points) for points in by_tick) <= 9

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.decisions.reuse import is_lasting
+from headway.scaling.group import Group
 from headway.scaling.history.daily import Recall
 from headway.scaling.history.weekly import Weeks
 from headway.scaling.measure import BucketRow
@@ -55,6 +56,7 @@ class Controller:
         recalls_weeks: bool = True,
         behaviour: Behaviour | None = None,
         host_cores: float | None = None,
+        groups: tuple[Group, ...] = (),
     ) -> None:
         self.profile = profile or Profile(
             pool="simulated",
@@ -86,6 +88,7 @@ class Controller:
             exit_s=None if measured.exit is None else mean_s(measured.exit),
         )
         self._host_cores = host_cores
+        self._groups = groups
         self._lag_s = 0.0 if behaviour is None else LAG_S
         self._ceiling_workers = ceiling_workers(self.profile)
         self._recall = Recall()
@@ -195,6 +198,7 @@ class Controller:
             capacity_workers=self._ceiling_workers if seen.capacity_workers is None else seen.capacity_workers,
             assigned_workers=seen.workers,
             worker_hours_today=0.0,
+            groups=self._groups,
             zones=self._zones,
             options=self._options,
             tick_s=self._tick_s,

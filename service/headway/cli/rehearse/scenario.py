@@ -18,6 +18,7 @@ from headway.cli.rehearse.trace_files import Columns, Workload, read_trace
 from headway.cli.rehearse.workload_options import drawn
 from headway.cli.terminal.units import bytes_, count, seconds
 from headway.errors import Invalid
+from headway.scaling.group import Group
 from headway.scaling.model import Host, HostCapacity, Template
 from headway.scaling.profile import Profile
 from headway.simulate.studies.pool_group import PoolLoad
@@ -36,6 +37,8 @@ class Scenario:
     loads: tuple[PoolLoad, ...]
     """In the file's order."""
     begins_at_s: float
+    groups: tuple[Group, ...] = ()
+    """Caps over its pools."""
 
 
 def load_scenario(path: Path, columns: Columns) -> Scenario:
@@ -56,11 +59,12 @@ def load_scenario(path: Path, columns: Columns) -> Scenario:
     names = Counter(host.name for host in hosts)
     breaches += [f"hosts: {times} are called {name!r}" for name, times in names.items() if times > 1]
     workloads = {pool: _workload(pool, text, path, columns, breaches) for pool, text in given["workloads"].items()}
-    profiles = _profiles(path, top.get("profiles"), breaches)
+    policies = _policies(path, top.get("profiles"), breaches)
+    profiles = None if policies is None else policies[0]
     missing = {"hosts": not given["hosts"], "templates": not kinds, "workloads": not workloads}
     breaches += [f"{key}: name at least one" for key, is_missing in missing.items() if is_missing]
     breaches += _unknown(workloads, profiles, kinds) if profiles is not None else ()
-    if breaches or profiles is None:
+    if breaches or policies is None or profiles is None:
         raise Invalid(*(f"{path}: {breach}" for breach in breaches))
     found = {pool: workload for pool, workload in workloads.items() if workload is not None}
     begins_at_s = min((each.begins_at_s for each in found.values() if each.begins_at_s), default=0.0)
@@ -70,6 +74,7 @@ def load_scenario(path: Path, columns: Columns) -> Scenario:
             _load(profiles[pool], workload, kinds, begins_at_s=begins_at_s) for pool, workload in found.items()
         ),
         begins_at_s=begins_at_s,
+        groups=tuple(each for group in policies[1] if (each := group.among(found)) is not None),
     )
 
 
@@ -205,19 +210,19 @@ def _workload(pool: str, text: Any, path: Path, columns: Columns, breaches: list
         return None
 
 
-def _profiles(path: Path, name: Any, breaches: list[str]) -> dict[str, Profile] | None:
+def _policies(path: Path, name: Any, breaches: list[str]) -> tuple[dict[str, Profile], tuple[Group, ...]] | None:
     if not isinstance(name, str):
         breaches.append("profiles: expected the file of the policies, as profiles.yaml")
         return None
     try:
-        found = load_profiles_file(path.parent / name).profiles
-        for profile in found:
+        file = load_profiles_file(path.parent / name)
+        for profile in file.profiles:
             refuse_unknown_zones(profile)
     except Invalid as error:
         breaches += error.breaches
         return None
     # As anywhere in rehearsals: what is paused, advised or overridden is rehearsed as if it were let act.
-    return {profile.pool: base_profile(profile) for profile in found}
+    return {profile.pool: base_profile(profile) for profile in file.profiles}, file.groups
 
 
 def _unknown(

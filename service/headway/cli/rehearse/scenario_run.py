@@ -54,6 +54,7 @@ class ScenarioRehearsal:
             scenario.loads,
             scenario.hosts,
             setting,
+            groups=scenario.groups,
             begins_at_s=scenario.begins_at_s,
             strategies=strategies,
             on_tick=on_tick,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from headway.scaling.allocation.allocate import allocate
+from headway.scaling.group import Group
 from headway.scaling.model import Assignment, Host, WorkerState
 from headway.scaling.model import Worker as Reported
 from headway.scaling.placement.host_choice import HostCapacities
@@ -16,7 +17,7 @@ from headway.simulate.engine.faults import HostOutage
 from headway.simulate.engine.pool_lane import Lane
 from headway.simulate.engine.simulated_pool import RunningPool
 from headway.simulate.engine.simulated_workers import Crew, Worker
-from headway.simulate.engine.unplaced import asked_workers, is_in_pieces
+from headway.simulate.engine.unplaced import asked_workers, is_in_pieces, within_caps
 
 KINDS = (False, True)  # base, burst
 
@@ -24,9 +25,10 @@ KINDS = (False, True)  # base, burst
 class Hosts:
     """Where the workers of all pools are. Workers that are leaving keep their room until they are gone."""
 
-    def __init__(self, hosts: Sequence[Host], outages: Sequence[HostOutage]) -> None:
+    def __init__(self, hosts: Sequence[Host], outages: Sequence[HostOutage], groups: Sequence[Group] = ()) -> None:
         self._hosts = tuple(hosts)
         self._outages = tuple(outages)
+        self._groups = tuple(groups)
         self._gone: frozenset[str] = frozenset()
         self._rooms = HostCapacities(self._hosts)
         """Empty ones, of the hosts that are not gone."""
@@ -57,13 +59,15 @@ class Hosts:
         ]
         rows = [row for lane in lanes for row in self._rows(lane)]
         alone = [lane.outcome(now_s) for lane in lanes]
-        outcomes, placed = allocate(alone, hosts, rows)
+        outcomes, placed = allocate(alone, hosts, rows, groups=self._groups)
         left = _Left(hosts, placed)
         for lane, before, outcome in zip(lanes, alone, outcomes, strict=True):
             lane.take(outcome)
             lane.unplaced.take(
                 now_s,
-                asked_workers=min(asked_workers(before.decision), lane.pool.plan.workers_max),
+                asked_workers=min(
+                    within_caps(asked_workers(before.decision), outcome.decision), lane.pool.plan.workers_max
+                ),
                 alone=before.decision,
                 allocated=outcome.decision,
                 is_in_pieces=partial(left.is_in_pieces, lane.profile),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from headway.errors import Invalid
+from headway.scaling.group import Group
 from headway.scaling.metrics.behaviour import Behaviour
 from headway.scaling.model import Host
 from headway.scaling.view import TICK_S
@@ -39,6 +40,8 @@ class Rehearsal:
     hosts: tuple[Host, ...] = ()
     """Where workers are placed; without any there is room for all."""
     host_outages: tuple[HostOutage, ...] = ()
+    groups: tuple[Group, ...] = ()
+    """Caps over several pools, where there are hosts."""
     control_outages: tuple[Stretch, ...] = ()
     """When nobody decides: workers go on with what they have."""
     tick_phase_s: float = 0.0
@@ -83,7 +86,7 @@ class _Run:
         """Everything has happened up to then."""
         self._rehearsal = rehearsal
         self._outages = rehearsal.control_outages
-        self._hosts = Hosts(rehearsal.hosts, rehearsal.host_outages) if rehearsal.hosts else None
+        self._hosts = Hosts(rehearsal.hosts, rehearsal.host_outages, rehearsal.groups) if rehearsal.hosts else None
         self._times = Evaluations.of(
             rehearsal.behaviour, tick_s=rehearsal.tick_s, phase_s=rehearsal.tick_phase_s, seed=rehearsal.seed
         )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headway.scaling.allocation.allocate import CUT_FOR_ROOM
+from headway.scaling.decisions.group_uses import GROUP_SHARE
 from headway.scaling.model import Decision, NoteFact
 from headway.scaling.placement.host_choice import HostCapacities
 
@@ -101,6 +102,11 @@ def asked_workers(decision: Decision) -> int:
             return max(before, decision.target_workers)
         before = step.workers
     return decision.target_workers
+
+
+def within_caps(asked_workers: int, allocated: Decision) -> int:
+    """``asked_workers`` less those beyond the caps of groups: no host could have placed them."""
+    return min([asked_workers, *(step.workers for step in allocated.steps if step.name == GROUP_SHARE)])
 
 
 def is_in_pieces(rooms: HostCapacities, kind: str) -> bool:

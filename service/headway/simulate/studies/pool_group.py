@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from headway.errors import Invalid
+from headway.scaling.group import Group, memberships
 from headway.scaling.model import Host
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.schedule import Zones
@@ -34,13 +35,14 @@ def rehearse_beside(
     hosts: Sequence[Host],
     setting: Setting,
     *,
+    groups: Sequence[Group] = (),
     begins_at_s: float = 0.0,
     strategies: Mapping[str, Strategy] = BUILT_IN,
     on_tick: Callable[[float], None] | None = None,
 ) -> tuple[Result, ...]:
     """What came of each of ``loads``, each judged by its own objective; what had no place is in ``Result.unplaced``.
 
-    Wherever it runs, the same arguments give the same results.
+    ``groups`` cap pools of ``loads`` together. Wherever it runs, the same arguments give the same results.
 
     Raises:
         Invalid: two of the pools have the same name: their workers could not be distinguished.
@@ -50,11 +52,22 @@ def rehearse_beside(
         raise Invalid(f"pool {min(twice)!r} is rehearsed twice: give each pool of a rehearsal a name of its own")
     settings = [_of(load, setting) for load in loads]
     pairs = tuple(zip(loads, settings, strict=True))
+    of_pool = memberships(groups)
     return simulate(
         [plan_of(load.jobs, load.profile, own) for load, own in pairs],
-        [controller_of(load.profile, own, strategies=strategies, zones=load.zones) for load, own in pairs],
+        [
+            controller_of(
+                load.profile,
+                own,
+                strategies=strategies,
+                zones=load.zones,
+                groups=of_pool.get(load.profile.pool, ()),
+            )
+            for load, own in pairs
+        ],
         rehearsal=replace(
             rehearsal_of(setting, hosts=tuple(hosts), begins_at_s=begins_at_s),
+            groups=tuple(groups),
             is_paid_to_end=True,
             stalled_s=GROUP_STALLED_S,
         ),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from headway.errors import Invalid
 from headway.scaling.fields import taken_from
+from headway.scaling.group import Group
 from headway.scaling.metrics.behaviour import Behaviour, alone
 from headway.scaling.model import Host, HostCapacity, Template
 from headway.scaling.profile import Profile
@@ -123,7 +124,12 @@ def rehearsal_of(setting: Setting, *, hosts: tuple[Host, ...], begins_at_s: floa
 
 
 def controller_of(
-    profile: Profile, setting: Setting, *, strategies: Mapping[str, Strategy] = BUILT_IN, zones: Zones | None = None
+    profile: Profile,
+    setting: Setting,
+    *,
+    strategies: Mapping[str, Strategy] = BUILT_IN,
+    zones: Zones | None = None,
+    groups: tuple[Group, ...] = (),
 ) -> Controller:
     """Who decides for the pool of ``profile``, with what the live loop would know from the beginning."""
     known = setting.behaviour
@@ -139,6 +145,7 @@ def controller_of(
         recalls_weeks=setting.recalls_weeks,
         behaviour=known,
         host_cores=None if setting.host_cores is None else setting.host_cores * max(1, setting.hosts),
+        groups=groups,
     )
 
 
