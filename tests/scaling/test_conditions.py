@@ -15,11 +15,12 @@ from headway.scaling.conditions.installation_table import OF_INSTALLATION
 from headway.scaling.conditions.pool_facts import NoHost
 from headway.scaling.conditions.pool_table import OF_POOLS
 from headway.scaling.conditions.series_table import OF_SERIES
-from headway.scaling.model import Host, HostCapacity, HostProblem, HostProblemKind, Suspension
+from headway.scaling.model import GroupUse, Host, HostCapacity, HostProblem, HostProblemKind, Suspension
 from support.known_pool import ALL_FAIL, MEASURED, known_pool
 
 LATE = {"waiting_jobs": 1, "oldest_age_s": 50.0}
 NEVER_SEEN = {"sampled_at_s": None, "waiting_jobs": None}
+DATABASE = GroupUse(name="database", cap=40, is_binding=True)
 FULL = HostRow(
     host=Host(
         host_id="a",
@@ -93,6 +94,8 @@ def test_pools_are_counted_by_the_worst_first_and_only_by_a_state() -> None:
         # A worse condition hides no other.
         ({**MEASURED, **LATE}, {"failures": (ALL_FAIL,)}, ["breaching", "failing"]),
         ({**MEASURED, **LATE}, {"target_workers": 20}, ["breaching", "at_ceiling"]),
+        ({**MEASURED, **LATE}, {"target_workers": 3, "capped_by": (DATABASE,)}, ["breaching", "at_ceiling"]),
+        (MEASURED, {"target_workers": 3, "capped_by": (DATABASE,)}, []),
         ({**MEASURED, **LATE}, {"measured_age_s": 60.0}, ["breaching", "stale"]),
         # Nobody can start a job then: that is no lateness.
         ({**MEASURED, **LATE}, {"suspension": Suspension.LIBRARY}, ["suspended"]),
@@ -111,3 +114,9 @@ def test_each_condition_is_judged_for_itself(metrics: dict[str, Any], values: di
     assert [each.kind for each in causes_of(pool)] == kinds
     own = [kind for kind in kinds if CONDITIONS[kind].word]
     assert not own or state_of(pool) == own[0]
+
+
+def test_who_is_late_under_the_cap_of_a_group_reads_which() -> None:
+    pool = known_pool({**MEASURED, **LATE}, capped_by=(DATABASE,))
+    (sentence,) = [each.text for each in causes_of(pool) if each.kind == "at_ceiling"]
+    assert sentence == "group database allows no more workers: 40 workers for all its pools"

@@ -3,13 +3,23 @@
 from typing import Any
 
 import httpx
+import pytest
 
 from control.http.conftest import NOW_S
+from headway.control.http.overview.alerting import conditions_of
+from headway.control.http.overview.overview_builder import OverviewBuilder
+from headway.scaling.conditions.incident_rules import IncidentKey
 from headway.scaling.model import Decision, GroupUse
 from headway.scaling.profile import Profile
+from headway.store.engine import Engine
 from support.seed import Seed
 
 BODY = {"workers_max": 4, "pools": ["news", "mail"]}
+
+
+@pytest.fixture
+def overviews(engine: Engine) -> OverviewBuilder:
+    return OverviewBuilder(engine=engine, clock=lambda: NOW_S)
 
 
 def pools(seed: Seed) -> None:
@@ -76,3 +86,18 @@ async def test_a_pool_is_shown_with_its_groups_and_what_is_used_of_them(client: 
     groups = {each["pool"]: each["groups"] for each in answer["pools"]}
     shown = {"name": "database", "cap": 4, "is_in_slots": False, "used": 2}
     assert groups == {"mail": [{**shown, "is_binding": True}], "news": [{**shown, "is_binding": False}]}
+
+
+async def test_an_incident_of_a_late_pool_that_its_group_caps_names_the_cap_to_raise(
+    overviews: OverviewBuilder, seed: Seed, client: httpx.AsyncClient
+) -> None:
+    pools(seed)
+    await put(client)
+    seed.leader()
+    seed.sample("redis/mail", at_s=NOW_S - 1, waiting_jobs=9, oldest_age_s=60.0)
+    use = GroupUse(name="database", cap=4, is_binding=True)
+    decision = Decision(pool="mail", at_s=NOW_S, target_workers=1, binding="group_share", groups=(use,))
+    seed.decision(decision)
+    found = conditions_of(await overviews.of_pools())[IncidentKey(rule="pool_at_ceiling", pool="mail")]
+    assert "group database allows no more workers: 4 workers for all its pools" in found.summary
+    assert found.action == "Raise the cap of group database, or the pool's priority or weight in it."

@@ -11,7 +11,16 @@ from headway.scaling.conditions.noticed_workers import NoticedWorker, overdue, s
 from headway.scaling.metrics.attainment import DayAttained
 from headway.scaling.metrics.job_failures import Failures, is_failing, together
 from headway.scaling.metrics.unheld_jobs import UnheldJobs
-from headway.scaling.model import DayBudget, Mode, QueueMetrics, StartFailure, Stoppage, Suspension, is_suspended
+from headway.scaling.model import (
+    DayBudget,
+    GroupUse,
+    Mode,
+    QueueMetrics,
+    StartFailure,
+    Stoppage,
+    Suspension,
+    is_suspended,
+)
 from headway.scaling.profile import Profile
 from headway.scaling.reading.sample_age import aged
 
@@ -63,6 +72,8 @@ class PoolFacts:
     is_crash_looping: bool
     is_short_of_room: bool = False
     """Whether hosts have no room for all the workers that are wanted."""
+    capped_by: Sequence[GroupUse] = ()
+    """Groups whose caps lowered its newest decision."""
     unstarted_workers: int = 0
     """That were asked for a while ago, and that no host has got to start."""
     noticed: Sequence[NoticedWorker] = ()
@@ -196,8 +207,10 @@ class PoolFacts:
 
     @property
     def is_at_ceiling(self) -> bool:
-        """Whether a job of it is late and its profile allows no more workers."""
-        return self.is_late and self.target_workers is not None and self.target_workers >= self.profile.workers_max
+        """Whether a job of it is late and its profile, or a group that it is in, allows no more workers."""
+        if not self.is_late or self.target_workers is None:
+            return False
+        return bool(self.capped_by) or self.target_workers >= self.profile.workers_max
 
     @property
     def has_spent_budget(self) -> bool:

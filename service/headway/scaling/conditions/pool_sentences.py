@@ -110,6 +110,15 @@ def unstarted(pool: PoolFacts) -> Iterator[str]:
     yield f"{asked} {'does' if number == 1 else 'do'} not run, and {why}: see the agent's log"
 
 
+def at_ceiling(pool: PoolFacts) -> Iterator[str]:
+    """What allows no more workers: the caps of its groups, or else its profile."""
+    for group in pool.capped_by:
+        unit = "slot" if group.is_in_slots else "worker"
+        yield f"group {group.name} allows no more workers: {counted(group.cap, unit)} for all its pools"
+    if not pool.capped_by:
+        yield f"its workers_max={pool.profile.workers_max} allows no more workers"
+
+
 def _readers(profile: Profile) -> str:
     """Who brings what is known of its queues."""
     connections = sorted({queue.partition("/")[0] for queue in profile.queues})

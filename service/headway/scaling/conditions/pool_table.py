@@ -349,7 +349,7 @@ OF_POOLS: Sequence[Condition] = (
     ),
     _page_is(
         name="at_ceiling",
-        what="late, and its `workers_max` allows no more workers",
+        what="late, and its `workers_max`, or the cap of a group that it is in, allows no more workers",
         cure="raise workers_max of pool POOL, or add hosts",
         own_rule="pool_at_ceiling",
         is_measured=True,
@@ -361,7 +361,7 @@ OF_POOLS: Sequence[Condition] = (
             is_composed=True,
         ),
         is_true=lambda pool: pool.is_at_ceiling and not pool.is_suspended,
-        says=lambda pool: [f"its workers_max={pool.profile.workers_max} allows no more workers"],
+        says=says.at_ceiling,
     ),
     _ticket_has(
         name="budget_reached",

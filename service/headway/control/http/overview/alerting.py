@@ -126,11 +126,17 @@ def _of_pool(pool: PoolOut, *, at_s: float) -> Mapping[IncidentKey, IncidentCond
             action=condition.cure_for(pool.pool),
         )
     ceiling, bottleneck = (IncidentKey(rule=rule, pool=pool.pool) for rule in ("pool_at_ceiling", "pool_bottleneck"))
-    if ceiling in found and (cure := pool.separate_pools or "; ".join(pool.bottlenecks)):
+    if ceiling in found and (cure := pool.separate_pools or "; ".join(pool.bottlenecks) or _cap_to_raise(pool)):
         found[ceiling] = replace(found[ceiling], action=f"{cure[0].upper()}{cure[1:]}.")
     if bottleneck in found:
         found[bottleneck] = replace(found[bottleneck], summary="; ".join(pool.bottlenecks))
     return found
+
+
+def _cap_to_raise(pool: PoolOut) -> str:
+    """What helps a pool that groups have capped; empty if none has."""
+    names = [group.name for group in pool.groups if group.is_binding]
+    return f"raise the cap of group {' and '.join(names)}, or the pool's priority or weight in it" if names else ""
 
 
 def _unknown(seen: Overview, going_on: Collection[IncidentKey]) -> frozenset[IncidentKey]:

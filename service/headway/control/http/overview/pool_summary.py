@@ -177,6 +177,7 @@ def facts_of(
         is_crash_looping=not (is_kept_from_jobs or (has_start_failure and counts.running and not is_failing))
         and _is_crash_looping(profile, counts, pool.latest, places),
         is_short_of_room=not pool.is_advised and decision is not None and decision.binding == "capacity",
+        capped_by=() if decision is None else [each for each in decision.groups if each.is_binding],
         unstarted_workers=0
         if is_kept_from_jobs or has_start_failure
         else _unstarted_workers(
