@@ -9,6 +9,7 @@ from dataclasses import dataclass
 DEMAND = ("test_demand.py", "test_capacity_of_a_slot.py", "test_percentile.py", "test_hybrid.py")
 HYBRID = ("test_hybrid.py", "test_capacity_of_a_slot.py", "test_percentile.py", "test_decide.py")
 HANDOVER = ("test_handover.py", "test_never_above_the_ceiling.py", "test_allocate.py")
+GROUPS = ("test_group_share.py", "test_never_above_the_cap.py", "test_group.py")
 INSTANT = ("test_instant.py",)
 LIMITS = ("test_limits.py", "test_limit_laws.py", "laws/test_law_06_bounds_hold.py")
 PAUSES = ("test_pause.py", "test_limits.py")
@@ -575,6 +576,46 @@ MUTANTS = (
         ("error_of", "map(abs, errors_s)", "errors_s"),
     ),
     *_in(
+        "group.py",
+        GROUPS,
+        ("Group.ceiling_workers", "self.units(slots_per_worker)", "1"),
+        ("_conflicts", "workers > group.cap", "workers >= group.cap"),
+        ("_conflicts", "together > group.cap", "together >= group.cap"),
+        ("smallest", "min", "max"),
+        ("used_units", "worker.state is not WorkerState.GONE", "worker.state is WorkerState.RUNNING"),
+    ),
+    *_in(
+        "allocation/group_share.py",
+        GROUPS,
+        ("CapRooms.fitting", "min(rooms)", "max(rooms)"),
+        ("CapRooms.units", "group.units(self._slots.get(pool, 1)) * workers", "workers"),
+        ("shared_caps", "(guaranteed, claimed)", "(claimed,)"),
+        ("Existing.of", "self.leaving.get(pool, 0)", "0"),
+        ("Existing.of", "self.unknown.get(pool, 0)", "0"),
+        ("existing", "row.host_id in known", "True"),
+    ),
+    *_in(
+        "allocation/group_caps.py",
+        GROUPS,
+        ("GroupCaps.shared", "rooms.take(pool, self.there.unknown.get(pool, 0))", "pass"),
+        ("GroupCaps.shared", "rooms.take(pool, self._existing(pool))", "pass"),
+        ("GroupCaps.shared", "max(rooms.left[group.name], min(within[group.name], at_work))", "rooms.left[group.name]"),
+        ("GroupCaps.ceilings_while_moving", "targets[pool] + rooms.keep(pool, more)", "targets[pool] + more"),
+        ("GroupCaps.startable", "rooms.take(pool, self._existing(pool))", "pass"),
+        ("GroupCaps.startable", "self.is_any_unconfirmed", "False"),
+        ("GroupCaps._existing", "max(self.there.of(pool), self.listed.get(pool, 0))", "self.there.of(pool)"),
+    ),
+    *_in(
+        "allocation/handover.py",
+        (*HANDOVER, *GROUPS),
+        ("_put_off", "allowed = caps.keep(row.pool, allowed)", "pass"),
+    ),
+    *_in(
+        "allocation/host_demand.py",
+        ("test_hosts_wanted.py",),
+        ("_lacking", "min([decision.steps[at - 1].workers, *shares])", "decision.steps[at - 1].workers"),
+    ),
+    *_in(
         "allocation/handover.py",
         HANDOVER,
         ("_put_off", "free[row.pool] -= allowed", "free[row.pool] += allowed"),
@@ -612,6 +653,8 @@ MUTANTS = (
         ("_step", "max(1, workers or 0, math.floor((fraction or 0.0) * last_workers + ROUNDING))", "max(0, workers or 0, math.floor((fraction or 0.0) * last_workers + ROUNDING))"),
         ("workers_min", "max(count, bounds_of(ground).workers_min)", "min(count, bounds_of(ground).workers_min)"),
         ("workers_max", "_known(bounds_of(ground).workers_max, ground)", "bounds_of(ground).workers_max"),
+        ("group", "min(count, _known(cap, ground))", "min(count, cap)"),
+        ("in_order", "(workers_max, pinned, group, suspended, rate_limit, budget, capacity)", "(workers_max, pinned, suspended, rate_limit, budget, capacity)"),
         ("rate_limit", "rate_per_s * service_time_s(ground.queue, ground.view)", "rate_per_s / service_time_s(ground.queue, ground.view)"),
         ("rate_limit", "min(count, _known(ceiling, ground))", "max(count, _known(ceiling, ground))"),
         ("budget", "profile.budget_per_hour / profile.cost_per_worker_hour", "profile.budget_per_hour * profile.cost_per_worker_hour"),

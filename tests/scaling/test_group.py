@@ -3,10 +3,19 @@ from typing import Any
 import pytest
 
 from headway.errors import Invalid
-from headway.scaling.group import Group, conflicts_of, group_from_mapping, group_to_mapping, memberships
-from headway.scaling.model import Objective
+from headway.scaling.group import (
+    Group,
+    conflicts_of,
+    group_from_mapping,
+    group_to_mapping,
+    memberships,
+    smallest,
+    used_units,
+)
+from headway.scaling.model import Objective, Template, Worker, WorkerState
 from headway.scaling.profile import Override
 from headway.scaling.profile_keys.schedule import Schedule
+from support.hosts import any_host
 from support.pools import profile
 
 DATABASE = Group(name="database", workers_max=10, pools=("mail", "news"))
@@ -96,3 +105,33 @@ def test_a_cap_in_slots_is_taken_whole_workers_at_a_time() -> None:
 def test_a_pool_may_be_in_several_groups() -> None:
     licences = Group(name="a licence", slots_max=3, pools=("mail",))
     assert memberships([DATABASE, licences]) == {"mail": (licences, DATABASE), "news": (DATABASE,)}
+
+
+def test_a_floor_that_is_the_cap_is_no_conflict() -> None:
+    alone = Group(name="database", workers_max=10, pools=("mail",))
+    assert conflicts_of(alone, {"mail": profile(workers_min=10)}) == ()
+
+
+def test_of_several_groups_the_smallest_cap_counts() -> None:
+    threads = Group(name="threads", slots_max=12, pools=("mail",))
+    assert smallest([DATABASE, threads], 1) is DATABASE
+    assert smallest([DATABASE, threads], 4) is threads
+
+
+def test_a_group_without_some_of_its_pools_is_none_without_all() -> None:
+    assert DATABASE.among({"mail"}) == Group(name="database", workers_max=10, pools=("mail",))
+    assert DATABASE.without({"mail", "news"}) is None
+
+
+def test_every_worker_that_is_not_gone_is_used_and_those_of_unreachable_hosts_too() -> None:
+    def worker(pool: str, state: WorkerState) -> Worker:
+        return Worker(worker_id="w", pool=pool, template="rq", pid=1, state=state, started_at_s=0.0)
+
+    templates = (Template(name="rq", content_hash="1", slots=4),)
+    near = any_host("a", *(worker("mail", state) for state in WorkerState), templates=templates)
+    far = any_host("b", worker("news", WorkerState.RUNNING), templates=templates, is_known=False)
+    other = any_host("c", worker("video", WorkerState.RUNNING))
+    there = len(WorkerState) - 1 + 1
+    assert used_units(DATABASE, [near, far, other]) == there
+    threads = Group(name="threads", slots_max=12, pools=("mail", "news"))
+    assert used_units(threads, [near, far, other]) == 4 * there

@@ -244,3 +244,35 @@ def test_a_lowered_cap_takes_no_more_than_it_must_and_starts_nothing() -> None:
     left, rows = allocate(outcomes, [ROOMY], current, groups=groups)
     assert sum(each.decision.target_workers for each in left) == 3
     assert all(each.workers <= {"mail": 3, "news": 2}[each.pool] for each in rows)
+
+
+def test_workers_on_unreachable_hosts_count_against_the_cap_of_a_pool_alone() -> None:
+    decision = decided("mail", 9, [group(6, "mail")], unknown_workers=2).decision
+    assert decision.target_workers == 4
+    sentence = (
+        "Group database allows 6 workers for its pools together, so 9 become 4 because 2 workers may still run on "
+        "unreachable hosts."
+    )
+    assert sentence in explained(decision)
+
+
+def test_nothing_starts_in_a_group_while_a_host_may_run_what_is_not_known() -> None:
+    groups = [group(4, "mail")]
+    outcome = decided("mail", 3, groups)
+    restored = replace(ROOMY, is_confirmed=False)
+    _, rows = allocate([outcome], [restored], (), groups=groups)
+    assert rows == ()
+    _, rows = allocate([outcome], [ROOMY], (), groups=groups)
+    assert [each.workers for each in rows] == [3]
+
+
+def test_a_cap_that_cannot_keep_up_is_named_before_a_job_is_late() -> None:
+    seen = view(
+        queue(arrival_rate_per_s=10.0, service_time_s=1.0),
+        groups=(group(4, "mail"),),
+        running_workers=4,
+        idle_workers=0,
+    )
+    decision, _ = decide(seen, Memory(), now_s=NOW_S)
+    said = "workers_max=4 of group 'database' cannot keep up: what arrives keeps 10.0 workers of this pool busy"
+    assert said in decision.notes

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from headway.scaling.allocation.allocate import allocate
 from headway.scaling.allocation.host_demand import HostsWanted, hosts_wanted
 from headway.scaling.decisions.outcome import Outcome
+from headway.scaling.group import Group
 from headway.scaling.model import Decision, Host, Memory, Mode, Step, Template
 from headway.scaling.profile import Placement
 from support.hosts import any_host
@@ -60,6 +61,14 @@ def test_the_typical_host_is_the_median_of_those_that_could_hold_a_worker() -> N
     assert (wanted.hosts, wanted.workers) == (3, 9)  # 81 - 4 - 4 - 64
     (wanted,) = wanted_hosts([host("a"), host("c", 64)], outcome("mail", 77))
     assert (wanted.hosts, wanted.workers) == (3, 9)
+
+
+def test_no_host_is_missing_for_workers_beyond_the_cap_of_a_group() -> None:
+    hosts, pools = [host("a")], [outcome("mail", 9), outcome("news", 9)]
+    group = Group(name="database", workers_max=6, pools=("mail", "news"))
+    outcomes, rows = allocate(pools, hosts, [], groups=[group])
+    (wanted,) = hosts_wanted(outcomes, rows, hosts, now_s=NOW_S)
+    assert wanted.workers == 2  # of the six, four have a place
 
 
 def test_missing_hosts_are_filled_with_the_largest_workers_first() -> None:
