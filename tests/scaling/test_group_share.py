@@ -124,9 +124,10 @@ def test_no_order_of_pools_or_groups_changes_a_share(
 def decided(pool: str, workers: int, groups: Sequence[Group], **values: Any) -> Outcome:
     """A pool that wants so many workers by its floor."""
     given = {"template": "one", "workers_min": workers, **values}
+    rate_per_s = given.pop("arrival_rate_per_s", 0.0)
     about = {key: given.pop(key) for key in tuple(given) if key.endswith("_workers") and key != "fallback_workers"}
     seen = view(
-        queue(queue=f"redis/{pool}"),
+        queue(queue=f"redis/{pool}", arrival_rate_per_s=rate_per_s),
         profile=profile(pool=pool, queues=(f"redis/{pool}",), **given),
         groups=memberships(groups).get(pool, ()),
         **about,
@@ -276,3 +277,27 @@ def test_a_cap_that_cannot_keep_up_is_named_before_a_job_is_late() -> None:
     decision, _ = decide(seen, Memory(), now_s=NOW_S)
     said = "workers_max=4 of group 'database' cannot keep up: what arrives keeps 10.0 workers of this pool busy"
     assert said in decision.notes
+
+
+@pytest.mark.parametrize(
+    ("rates", "said"),
+    [
+        (
+            (3.0, 3.0),
+            "workers_max=5 of group 'database' cannot keep up: what arrives in its pools keeps 6.0 workers busy",
+        ),
+        ((2.0, 3.0), None),  # both fit
+        ((6.0, 1.0), None),  # the first is too much alone, and says so itself
+    ],
+)
+def test_a_cap_that_is_too_small_for_all_its_pools_together_is_named(
+    rates: tuple[float, float], said: str | None
+) -> None:
+    groups = [group(5, "mail", "news")]
+    outcomes = [
+        decided(pool, 1, groups, arrival_rate_per_s=rate) for pool, rate in zip(("mail", "news"), rates, strict=True)
+    ]
+    left, _ = allocate(outcomes, [ROOMY], (), groups=groups)
+    for each in left:
+        together = [note for note in each.decision.notes if "in its pools" in note]
+        assert together == ([] if said is None else [said])

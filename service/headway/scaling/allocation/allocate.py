@@ -24,6 +24,7 @@ from headway.scaling.group import Group
 from headway.scaling.model import Assignment, Host, LastMove, Mode, Note, NoteKind, Step
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import PoolTarget
+from headway.scaling.planning.feasibility import busy_slots_of, too_small_together
 from headway.scaling.policy.day_budget import account_of
 from headway.scaling.policy.ground import Ground
 from headway.scaling.policy.limits import busy_workers, ceiling_of, paused_workers
@@ -199,23 +200,38 @@ def _within_caps(outcomes: Sequence[Outcome], current: Iterable[Assignment], cap
         busy = {each.decision.pool: min(each.decision.target_workers, busy_workers(_ground(each))) for each in acting}
     shares = caps.shared(claims, busy=busy)
     lost = {claim.pool: claim.workers - shares.granted[claim.pool] for claim in claims}
+    short = _too_small(acting, caps)
     return [
-        _with_group_uses(_left(each, lost.get(each.decision.pool, 0), step=GROUP_SHARE), caps, shares)
+        _with_group_uses(_left(each, lost.get(each.decision.pool, 0), step=GROUP_SHARE), caps, shares, short)
         if caps.groups_of(each.decision.pool)
         else each
         for each in outcomes
     ]
 
 
-def _with_group_uses(outcome: Outcome, caps: GroupCaps, shares: GroupShares) -> Outcome:
-    """``outcome`` with its groups: what the other pools of each take, and which had no room for all that it claims."""
+def _too_small(acting: Sequence[Outcome], caps: GroupCaps) -> dict[str, Note]:
+    """Group -> that its cap is less than what arrives in its pools keeps busy, where it is."""
+    busy: dict[str, list[float]] = {group.name: [] for group in caps.groups}
+    for outcome in acting:
+        profile, slots = outcome.view.profile, busy_slots_of(pooled(outcome.view.queues), outcome.view.profile)
+        for group in caps.groups_of(profile.pool):
+            busy[group.name].append(slots if group.is_in_slots else slots / outcome.view.slots_per_worker)
+    found = {group.name: too_small_together(group, busy[group.name]) for group in caps.groups if busy[group.name]}
+    return {name: note for name, note in found.items() if note is not None}
+
+
+def _with_group_uses(outcome: Outcome, caps: GroupCaps, shares: GroupShares, short: Mapping[str, Note]) -> Outcome:
+    """``outcome`` with its groups: what the other pools of each take, which had no room for all that it claims, and
+    which are too small for what arrives.
+    """
     decision = outcome.decision
     taken = caps.taken_by_others(decision.pool, shares.granted)
     binding = shares.full.get(decision.pool) or {use.name for use in decision.groups if use.is_binding}
     uses = tuple(
         use_of(group, taken_by_others=taken[group.name], binding=binding) for group in caps.groups_of(decision.pool)
     )
-    return replace(outcome, decision=replace(decision, groups=uses))
+    notes = [short[use.name] for use in uses if use.name in short]
+    return replace(outcome, decision=replace(decision, groups=uses).with_notes(*notes))
 
 
 def _ceiling_workers(outcome: Outcome) -> int:

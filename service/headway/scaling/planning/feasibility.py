@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.group import Group, smallest
-from headway.scaling.model import Memory, Note, NoteKind
+from headway.scaling.model import Memory, Note, NoteKind, QueueMetrics
 from headway.scaling.planning.queueing import slots_for_burst
 from headway.scaling.policy import fallback
 from headway.scaling.policy.activation import in_vain
@@ -162,6 +162,26 @@ def _too_small_group(groups: Sequence[Group], *, busy_workers: float, slots_per_
         return None
     cap = f"{group.key}={group.cap} of group {group.name!r}"
     return _infeasible(f"{cap} cannot keep up: what arrives keeps {busy_workers:.1f} workers of this pool busy", cap)
+
+
+def too_small_together(group: Group, busy_units: Sequence[float]) -> Note | None:
+    """A note if what arrives in the pools of ``group`` keeps more busy than its cap allows; ``None`` if it does not.
+
+    ``busy_units`` are workers, or slots, that arrivals keep busy, of each of its pools. A pool that is too much alone
+    says so itself.
+    """
+    together = sum(busy_units)
+    if together <= group.cap or max(busy_units) > group.cap:
+        return None
+    cap = f"{group.key}={group.cap} of group {group.name!r}"
+    unit = "slots" if group.is_in_slots else "workers"
+    return _infeasible(f"{cap} cannot keep up: what arrives in its pools keeps {together:.1f} {unit} busy", cap)
+
+
+def busy_slots_of(queue: QueueMetrics, profile: Profile) -> float:
+    """The slots that what arrives in ``queue`` keeps busy on average, by the measured or else the guessed service."""
+    service_s = queue.service_time_s or profile.service_time_guess_s or SERVICE_TIME_GUESS_S
+    return (queue.arrival_rate_per_s or 0.0) * service_s
 
 
 def _too_slow(profile: Profile, *, arrival_rate_per_s: float | None) -> Note | None:
