@@ -13,7 +13,7 @@ from headway.control.ingest.reported_jobs import source_of
 from headway.errors import Unavailable
 from headway.scaling.metrics.behaviour import Behaviour, Spread
 from headway.scaling.metrics.prediction_error import PredictionError
-from headway.scaling.model import DayBudget, Decision, Demand, QueueMetrics, Step
+from headway.scaling.model import DayBudget, Decision, Demand, QueueMetrics, SharedJobs, Step
 from headway.scaling.profile import Profile
 from headway.store.pools.behaviours import Learned
 from support.seed import Seed
@@ -120,6 +120,18 @@ def test_a_pool_has_its_promise_its_reasons_and_its_queues(capsys: pytest.Captur
     assert "Pool mail should have 5 workers" in output
     assert "redis/news" in output
     assert "utilization" in output
+
+
+def test_jobs_that_other_pools_run_and_queues_that_a_pool_helps_with_are_said(
+    seed: Seed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed.profile(Profile(pool="bulk", queues=("redis/bulk",), template="rq", helps=("redis/mail",)))
+    now_s, shared = time.time(), SharedJobs(queue="redis/mail", pool="bulk", jobs=2, most_jobs=2)
+    seed.decision(Decision(pool="mail", at_s=now_s, target_workers=1, binding="workers_max", helped=(shared,)))
+    assert main(["describe", "pool", "mail"]) == 0
+    assert "2 more jobs of redis/mail run on workers of pool bulk." in " ".join(capsys.readouterr().out.split())
+    assert main(["describe", "pool", "bulk"]) == 0
+    assert re.search(r"helps with +redis/mail", capsys.readouterr().out)
 
 
 def test_what_of_the_days_budget_is_paid_is_said_with_its_overrun(

@@ -1,5 +1,6 @@
 """Windows over HTTP, on rows as the pipeline and the leader leave them."""
 
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -111,6 +112,25 @@ async def test_rates_of_a_new_queue_are_of_the_time_since_it_was_read(client: ht
     windows = (await client.get("/v1/pools/mail/metrics")).json()["windows"]
     assert [each["measured_s"] for each in windows] == [60.0, 100.0, 100.0, 100.0]
     assert windows[3]["arrival_rate_per_s"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("shared", [{"helps": ("redis/bulk",)}, {}])
+async def test_how_busy_slots_were_is_not_known_of_pools_that_share_queues(
+    client: httpx.AsyncClient, seed: Seed, shared: dict[str, Any]
+) -> None:
+    """Of the jobs that ended, nothing counts in whose slots they ran."""
+    other = Profile(pool="bulk", queues=("redis/bulk",), template="rq", helps=() if shared else ("redis/mail",))
+    seed.profile(replace(MAIL, **shared))
+    seed.profile(other)
+    seed.host("a")
+    seed.worker("a", "mail", 1)
+    seed.bucket("redis/mail", at_s=NOW_S - 3600)
+    seed.bucket("redis/mail", at_s=NOW_S - 1, finished_jobs=30, service_sum_s=30.0, service_sketch='{"0": 30}')
+    for path in ("pools/mail", "queues/redis/mail"):
+        answer = (await client.get(f"/v1/{path}/metrics")).json()
+        assert answer["running_slots"] is None
+        assert answer["windows"][0]["utilization"] is None
+        assert answer["windows"][0]["busy_slots"] == pytest.approx(0.5)
 
 
 async def test_arrivals_that_nobody_reports_are_null_in_windows_and_in_the_history(

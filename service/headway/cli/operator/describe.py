@@ -129,6 +129,7 @@ def _of_pool(known: Body) -> Iterator[Part]:
         ("objective", f"{objective['percentile']:g} % within {duration(objective['target_s'])}"),
         ("workers", f"{profile['workers_min']}..{profile['workers_max']}, template {profile['template']}"),
         ("groups", "; ".join(map(pool_group_use, (known["pool"] or {}).get("groups", ())))),
+        ("helps with", ", ".join(profile["helps"])),
         ("mode", mode_of(row)),
         ("paused", paused(row)),
         ("budget", _day_budget(known["decision"])),

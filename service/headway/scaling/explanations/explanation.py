@@ -8,6 +8,7 @@ from typing import Protocol
 from headway.scaling.explanations.own_wording import OWN
 from headway.scaling.explanations.phrases import sentence_of, words
 from headway.scaling.explanations.queue_phrases import arrivals, depths
+from headway.scaling.explanations.shared_phrases import shared_sentences
 from headway.scaling.explanations.wording import Grounds, Wording
 from headway.scaling.model import Decision, Demand, NoteKind, QueueMetrics, Step
 from headway.scaling.reading.pooled_queue import pooled
@@ -59,7 +60,8 @@ class Explanation:
     binding_label: str
     """A few words for the demand or limit that gave the number its last word."""
     why: str
-    """Its reason in few sentences: the greatest demand, each limit that changed the number, and the notes."""
+    """Its reason in few sentences: the greatest demand, jobs that other pools run, each limit that changed the number,
+    and the notes."""
     demands: tuple[DemandText, ...]
     """The greatest first."""
     steps: tuple[StepText, ...]
@@ -78,7 +80,7 @@ def explanation_of(
     wording = wording_of(decision, strategies)
     steps = _step_texts(decision, wording)
     said = [step.sentence for step in steps if step.sentence is not None]
-    why = (_reason(decision, wording), *said, *_unsaid_notes(decision, steps))
+    why = (_reason(decision, wording), *shared_sentences(decision), *said, *_unsaid_notes(decision, steps))
     return Explanation(
         change=_change(previous_workers, decision.target_workers),
         binding_label=wording.label(decision.binding),

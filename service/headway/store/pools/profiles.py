@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Row, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Row, Text, cast, delete, func, insert, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, array
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.errors import Conflict, NotFound
@@ -118,6 +119,13 @@ async def read_owned(conn: AsyncConnection, queues: Collection[str]) -> frozense
         return frozenset()
     rows = await conn.execute(select(profile_queues.c.queue).where(profile_queues.c.queue.in_(queues)))
     return frozenset(rows.scalars())
+
+
+async def is_shared(conn: AsyncConnection, profile: Profile) -> bool:
+    """Whether workers of ``profile``'s pool may run jobs of queues of others, or theirs those of its queues."""
+    named = cast(array(profile.queues), ARRAY(Text))
+    helpers = select(profiles.c.pool).where(profiles.c.body["helps"].has_any(named)).exists()
+    return bool(profile.helps) or bool((await conn.execute(select(helpers))).scalar_one())
 
 
 async def delete_profile(conn: AsyncConnection, pool: str, *, expected: Expected, actor: str) -> None:

@@ -17,7 +17,7 @@ from headway.store.hosts.hosts import list_workers
 from headway.store.hosts.template_counts import read_template_facts, reported_workers
 from headway.store.metrics.windows import WindowRows, measured_until_s, read_window_rows
 from headway.store.overview import TargetRow, read_queues, read_samples, read_target_history
-from headway.store.pools.profiles import get_profile
+from headway.store.pools.profiles import get_profile, is_shared
 
 WINDOW_FINE_S = 300.0  # windows so long or shorter are of buckets of 5 s, longer ones of minutes
 HOUR_S = max(WINDOWS_S)
@@ -39,7 +39,8 @@ class WindowsOut(Given):
     until_s: float
     """Now, or where the pipeline has come to, if that is earlier: of what came since, nothing is known."""
     running_slots: float | None
-    """What the pool's workers can run at once, at present; null where no host says how many slots they have."""
+    """What the pool's workers can run at once, at present; null where no host says how many slots they have, and where
+    workers of several pools take from its queues, or its own from those of others."""
     busy_slots: int | None
     """Of these, the ones that have a job now, as workers or their broker last said; null as `running_slots`."""
     unknown_workers: int | None
@@ -116,9 +117,12 @@ class _Slots:
 
 
 async def _slots(conn: Connection, pool: str, *, now_s: float) -> _Slots | None:
-    template = (await get_profile(conn, pool)).profile.template
-    facts = (await read_template_facts(conn, [template])).get(template)
-    if facts is None:
+    """The slots of a pool; ``None`` where no host has its template, and where its jobs may run in slots of others, or
+    others' in its own: nothing counts which.
+    """
+    profile = (await get_profile(conn, pool)).profile
+    facts = (await read_template_facts(conn, [profile.template])).get(profile.template)
+    if facts is None or await is_shared(conn, profile):
         return None
     history = await read_target_history(conn, pool=pool, from_s=now_s - HOUR_S)
     running_workers, _ = await reported_workers(conn, pool)
@@ -153,7 +157,7 @@ async def _rows(conn: Connection, queues: Sequence[str], *, now_s: float) -> Win
 
 def _windows(rows: WindowRows, slots: _Slots | None, workers: Sequence[Worker], unknown: frozenset[str]) -> WindowsOut:
     until_s, since_s = rows.until_s, rows.since_s
-    running = tuple(_running(workers))
+    running = () if slots is None else tuple(_running(workers))  # of a pool that shares queues, nothing says whose
     classes: dict[str, list[BucketRow]] = defaultdict(list)
     for row in rows.classes:
         classes[row.job_class or ""].append(row)
