@@ -32,26 +32,21 @@ class SharedQueues:
     def __init__(self, profiles: Iterable[Profile] = ()) -> None:
         """Take the profiles of all pools."""
         by_pool = {profile.pool: profile for profile in profiles}
-        self._owners = {queue: profile.pool for profile in by_pool.values() for queue in profile.queues}
-        self._objectives = {
-            queue: profile.objective_of(queue) for profile in by_pool.values() for queue in profile.queues
-        }
+        helping = [profile for profile in by_pool.values() if profile.helps]
+        owning = by_pool.values() if helping else ()  # of ten thousand pools that share nothing, nothing is kept
+        self._owners = {queue: profile for profile in owning for queue in profile.queues}
         self._names = {
             profile.pool: {
-                queue.partition("/")[2]: queue for queue in profile.helps if self._is_of_others(queue, profile)
+                queue.partition("/")[2]: queue for queue in profile.helps if self.owner_of(queue) != profile.pool
             }
-            for profile in by_pool.values()
-            if profile.helps
+            for profile in helping
         }
-        self._templates = {pool: by_pool[pool].template for pool in self._names}
+        self._templates = {profile.pool: profile.template for profile in helping}
         self._helpers: dict[str, tuple[str, ...]] = {}
         for pool in sorted(self._names):
-            owners = {self._owners.get(queue) for queue in self._names[pool].values()}
+            owners = {self.owner_of(queue) for queue in self._names[pool].values()}
             for owner in owners - {None}:
                 self._helpers[str(owner)] = (*self._helpers.get(str(owner), ()), pool)
-
-    def _is_of_others(self, queue: str, profile: Profile) -> bool:
-        return self._owners.get(queue) != profile.pool
 
     @property
     def is_empty(self) -> bool:
@@ -60,11 +55,13 @@ class SharedQueues:
 
     def objective_of(self, queue: str) -> Objective:
         """The objective of the jobs of ``queue``: its owner's, or the default if no pool owns it."""
-        return self._objectives.get(queue, Objective())
+        owner = self._owners.get(queue)
+        return Objective() if owner is None else owner.objective_of(queue)
 
     def owner_of(self, queue: str) -> str | None:
         """The pool that owns ``queue``; ``None``: none does."""
-        return self._owners.get(queue)
+        owner = self._owners.get(queue)
+        return None if owner is None else owner.pool
 
     def helpers_of(self, pool: str) -> tuple[str, ...]:
         """The pools that help with queues of ``pool``, by name."""

@@ -41,6 +41,7 @@ from headway.scaling.measure import BucketRow
 from headway.scaling.metrics.attainment import DayAttained
 from headway.scaling.metrics.flush_detection import RecentWorkers
 from headway.scaling.metrics.newest_sample import listed_workers
+from headway.scaling.metrics.shared_queues import SharedQueues
 from headway.scaling.model import Mode, QueueSample, WorkerState
 from headway.scaling.profile import Profile
 from headway.scaling.strategies import BUILT_IN
@@ -121,10 +122,12 @@ class OverviewRows(QueueRows):
     ) -> PoolRows:
         """What was read of one pool, whose profile is the one ``in_force`` now."""
         pool = stored.profile.pool
+        helpers = map(self.counts, self.sharing.helpers_of(pool))
+        of_others = sum(each.running + each.starting + each.draining for each in helpers)
         return PoolRows(
             profile=in_force,
             counts=self.counts(pool),
-            listed=listed_workers(stored.profile.queues, self.samples, now_s=now_s),
+            listed=listed_workers(stored.profile.queues, self.samples, now_s=now_s, of_others=of_others),
             target_workers=self.targets.get(pool),
             latest=self.latest.get(pool),
             cuts=self.cuts_of.get(pool, ()),
@@ -166,6 +169,11 @@ class OverviewRows(QueueRows):
         if counts.running or counts.draining or counts.unknown:
             return True
         return profile.mode is Mode.RECOMMEND if listed is None else listed > 0
+
+    @cached_property
+    def sharing(self) -> SharedQueues:
+        """Which pools help with whose queues: the broker lists their workers beside those of the owner."""
+        return SharedQueues(each.profile for each in self.profiles)
 
     @cached_property
     def workers(self) -> Counter[tuple[str, WorkerState | None]]:
