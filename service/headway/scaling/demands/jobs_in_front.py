@@ -51,7 +51,8 @@ def jobs_in_front(
     return tuple(
         InFront(queue=other, jobs=found)
         for other in (view.queues if others is None else others)
-        if other.queue != member.queue
+        if other.waiting_least_jobs  # first: of a thousand queues few have waiting jobs
+        and other.queue != member.queue
         and (found := min(other.waiting_least_jobs, _most(other, member, jobs, view, deviations=deviations))) > 0
     )
 
@@ -115,6 +116,8 @@ def slots_in_front(member: QueueMetrics, jobs: float, within_s: float, given: Su
 def _surely_started(other: QueueMetrics, within_s: float, given: Supply, view: PoolView) -> float:
     """Jobs that the slots which run jobs of ``other`` surely go on with."""
     running_slots = max(0, other.in_flight_least_jobs - (other.reserved_jobs or 0))
+    if not running_slots:
+        return 0.0
     expected = completions_per_s(other, view, running_slots) * max(0.0, within_s)
     return max(0.0, expected - given.caution * math.sqrt(expected))
 

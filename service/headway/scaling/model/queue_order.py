@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 
 from headway.scaling.model.queue_metrics import QueueMetrics
@@ -45,9 +46,31 @@ def order_text(order: QueueOrder | None) -> str:
 
 def is_earlier(other: QueueMetrics, member: QueueMetrics, ranked: Sequence[str]) -> bool:
     """Whether ``other`` comes before ``member`` in a strict order; also where the rank of one of both is not known."""
-    ranks = {name: rank for rank, name in enumerate(ranked)}
+    ranks = _ranks(_Names(ranked))
     ours, theirs = ranks.get(_own_name(member)), ranks.get(_own_name(other))
     return ours is None or theirs is None or theirs < ours
+
+
+class _Names:
+    """A list of names that is compared by what it is, and not by what it holds: a pool may have a thousand queues."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+
+    def __hash__(self) -> int:
+        """Return the hash of the very list."""
+        return id(self.names)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether it is the very list."""
+        return isinstance(other, _Names) and self.names is other.names
+
+
+@lru_cache(maxsize=64)  # asked for once for each two queues of a pool; the list stays alive with its entry
+def _ranks(ranked: _Names) -> Mapping[str, int]:
+    return {name: rank for rank, name in enumerate(ranked.names)}
 
 
 def _own_name(queue: QueueMetrics) -> str:
