@@ -12,7 +12,6 @@ from headway.scaling.allocation.failed_pools import failed_outcome, failures
 from headway.scaling.allocation.fair_share import Claim, urgency, waited
 from headway.scaling.allocation.grants import Allotment, allotted
 from headway.scaling.allocation.group_caps import GroupCaps
-from headway.scaling.allocation.group_share import GroupShares
 from headway.scaling.allocation.handover import startable
 from headway.scaling.allocation.host_drain import Leaving, elsewhere, leaving, staying
 from headway.scaling.allocation.refusals import Refusals
@@ -21,7 +20,7 @@ from headway.scaling.decisions.group_uses import GROUP_SHARE, use_of
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.decisions.predicted_pickup import member_pickups, predicted_pickup_of
 from headway.scaling.group import Group
-from headway.scaling.model import Assignment, Host, LastMove, Mode, Note, NoteKind, Step
+from headway.scaling.model import Assignment, GroupUse, Host, LastMove, Mode, Note, NoteKind, Step
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.placement.pool_parts import PoolTarget
 from headway.scaling.planning.feasibility import busy_slots_of, too_small_together
@@ -200,9 +199,19 @@ def _within_caps(outcomes: Sequence[Outcome], current: Iterable[Assignment], cap
         busy = {each.decision.pool: min(each.decision.target_workers, busy_workers(_ground(each))) for each in acting}
     shares = caps.shared(claims, busy=busy)
     lost = {claim.pool: claim.workers - shares.granted[claim.pool] for claim in claims}
-    short = _too_small(acting, caps)
+    short, taken = _too_small(acting, caps), caps.taken(shares.granted)
+    together = {name: sum(of_group.values()) for name, of_group in taken.items()}
+
+    def uses(outcome: Outcome) -> tuple[GroupUse, ...]:
+        pool = outcome.decision.pool
+        binding = shares.full.get(pool) or {use.name for use in outcome.decision.groups if use.is_binding}
+        return tuple(
+            use_of(group, taken_by_others=together[group.name] - taken[group.name][pool], binding=binding)
+            for group in caps.groups_of(pool)
+        )
+
     return [
-        _with_group_uses(_left(each, lost.get(each.decision.pool, 0), step=GROUP_SHARE), caps, shares, short)
+        _with_groups(_left(each, lost.get(each.decision.pool, 0), step=GROUP_SHARE), uses(each), short)
         if caps.groups_of(each.decision.pool)
         else each
         for each in outcomes
@@ -220,18 +229,10 @@ def _too_small(acting: Sequence[Outcome], caps: GroupCaps) -> dict[str, Note]:
     return {name: note for name, note in found.items() if note is not None}
 
 
-def _with_group_uses(outcome: Outcome, caps: GroupCaps, shares: GroupShares, short: Mapping[str, Note]) -> Outcome:
-    """``outcome`` with its groups: what the other pools of each take, which had no room for all that it claims, and
-    which are too small for what arrives.
-    """
-    decision = outcome.decision
-    taken = caps.taken_by_others(decision.pool, shares.granted)
-    binding = shares.full.get(decision.pool) or {use.name for use in decision.groups if use.is_binding}
-    uses = tuple(
-        use_of(group, taken_by_others=taken[group.name], binding=binding) for group in caps.groups_of(decision.pool)
-    )
+def _with_groups(outcome: Outcome, uses: tuple[GroupUse, ...], short: Mapping[str, Note]) -> Outcome:
+    """``outcome`` with the ``uses`` of its groups, and a note on each group that is too small for what arrives."""
     notes = [short[use.name] for use in uses if use.name in short]
-    return replace(outcome, decision=replace(decision, groups=uses).with_notes(*notes))
+    return replace(outcome, decision=replace(outcome.decision, groups=uses).with_notes(*notes))
 
 
 def _ceiling_workers(outcome: Outcome) -> int:

@@ -16,6 +16,8 @@ class GroupCaps:
     """The groups, and what exists or may exist of each pool."""
 
     groups: tuple[Group, ...]
+    of_pool: Mapping[str, tuple[Group, ...]]
+    """Pool -> the groups that it is in, by their names."""
     slots: Mapping[str, int]
     """Pool -> the slots of one of its workers, on the host where it has the most."""
     there: Existing
@@ -34,6 +36,7 @@ class GroupCaps:
         there, members = tuple(rows), [each for each in outcomes if each.decision.pool in pools]
         return cls(
             groups=ordered,
+            of_pool=pools,
             slots=_slots(members, hosts, there, pools) if any(group.is_in_slots for group in ordered) else {},
             there=existing(hosts, there),
             listed={
@@ -47,11 +50,11 @@ class GroupCaps:
     @property
     def is_any_unknown(self) -> bool:
         """Whether any worker of a group may run on an unreachable host."""
-        return any(self.there.unknown.get(pool, 0) for group in self.groups for pool in group.pools)
+        return any(self.there.unknown.get(pool, 0) for pool in self.of_pool)
 
     def groups_of(self, pool: str) -> Sequence[Group]:
         """The groups of ``pool``."""
-        return self._rooms().groups_of(pool)
+        return self.of_pool.get(pool, ())
 
     def shared(self, claims: Sequence[Claim], *, busy: Mapping[str, int]) -> GroupShares:
         """What each pool gets beside what may run on unreachable hosts and what others scale.
@@ -62,7 +65,7 @@ class GroupCaps:
         """
         claiming = {claim.pool for claim in claims}
         rooms = self._rooms()
-        for pool in self._pools():
+        for pool in self.of_pool:
             if pool not in claiming:
                 rooms.take(pool, self._existing(pool))
         within = dict(rooms.left)
@@ -73,20 +76,15 @@ class GroupCaps:
             rooms.left[group.name] = max(rooms.left[group.name], min(within[group.name], at_work))
         return shared_caps(claims, rooms)
 
-    def taken_by_others(self, pool: str, granted: Mapping[str, int]) -> dict[str, int]:
-        """Group of ``pool`` -> what its other pools take, in its unit: shares, what is unknown, what others scale."""
+    def taken(self, granted: Mapping[str, int]) -> dict[str, dict[str, int]]:
+        """Group -> what each of its pools takes, in its unit: its share, what is unknown, and what others scale."""
         rooms = self._rooms()
+        workers = {
+            pool: granted[pool] + self.there.unknown.get(pool, 0) if pool in granted else self._existing(pool)
+            for pool in self.of_pool
+        }
         return {
-            group.name: sum(
-                rooms.units(
-                    group,
-                    other,
-                    granted[other] + self.there.unknown.get(other, 0) if other in granted else self._existing(other),
-                )
-                for other in group.pools
-                if other != pool
-            )
-            for group in rooms.groups_of(pool)
+            group.name: {pool: rooms.units(group, pool, workers[pool]) for pool in group.pools} for group in self.groups
         }
 
     def ceilings_while_moving(
@@ -100,7 +98,7 @@ class GroupCaps:
             on_draining: the workers of each of these pools that exist on draining hosts.
         """
         rooms = self._rooms()
-        for pool in self._pools():
+        for pool in self.of_pool:
             beside = self.there.leaving.get(pool, 0) + self.there.unknown.get(pool, 0)
             rooms.take(pool, max(targets.get(pool, 0) + beside, self._existing(pool)))
         found = {}
@@ -112,7 +110,7 @@ class GroupCaps:
     def startable(self) -> CapRooms:
         """What the caps have left for starts now, beside every worker that exists or may exist."""
         rooms = self._rooms()
-        for pool in self._pools():
+        for pool in self.of_pool:
             rooms.take(pool, self._existing(pool))
         if self.is_any_unconfirmed:
             rooms.left = dict.fromkeys(rooms.left, 0)
@@ -120,9 +118,6 @@ class GroupCaps:
 
     def _rooms(self) -> CapRooms:
         return CapRooms(self.groups, self.slots)
-
-    def _pools(self) -> list[str]:
-        return sorted({pool for group in self.groups for pool in group.pools})
 
     def _existing(self, pool: str) -> int:
         return max(self.there.of(pool), self.listed.get(pool, 0))
