@@ -101,3 +101,11 @@ async def test_an_incident_of_a_late_pool_that_its_group_caps_names_the_cap_to_r
     found = conditions_of(await overviews.of_pools())[IncidentKey(rule="pool_at_ceiling", pool="mail")]
     assert "group database allows no more workers: 4 workers for all its pools" in found.summary
     assert found.action == "Raise the cap of group database, or the pool's priority or weight in it."
+
+
+async def test_the_cap_of_a_group_and_its_use_are_metrics(client: httpx.AsyncClient, seed: Seed) -> None:
+    pools(seed)
+    await put(client)
+    metrics = (await client.get("/metrics")).text
+    assert 'headway_group_cap{group="database",unit="workers"} 4.0' in metrics
+    assert 'headway_group_used{group="database",unit="workers"} 2.0' in metrics

@@ -31,6 +31,7 @@ from headway.control.http.schemas.responses import (
     HostsWantedOut,
     Overview,
     PipelineOut,
+    PoolGroupOut,
     PoolOut,
     QueueOut,
 )
@@ -100,6 +101,7 @@ class _Seen(Collector):
         yield from left.cut(_of_hosts(seen.hosts))
         yield from left.cut(_of_hosts_wanted(seen.hosts_wanted, now_s=seen.at_s))
         yield from left.cut(_of_pools(seen.pools, now_s=seen.at_s))
+        yield from left.cut(_of_groups(seen.pools))
         yield from left.cut([_forced(seen.hosts), _certificates(seen.hosts)])
         yield from left.cut(of_objectives(self.jobs, seen.pools))
         yield from left.cut(self.behaviours)
@@ -281,6 +283,20 @@ def _certificates(hosts: Iterable[HostOut]) -> GaugeMetricFamily:
         ("host",),
         [((host.name,), host.certificate_left_s) for host in hosts],
     )
+
+
+def _of_groups(pools: Sequence[PoolOut]) -> Iterator[GaugeMetricFamily]:
+    groups = {group.name: group for pool in pools for group in pool.groups}
+    rows = [((each.name, "slots" if each.is_in_slots else "workers"), each) for _, each in sorted(groups.items())]
+    figures: Figures[PoolGroupOut] = (
+        ("cap", "The most workers or slots of all pools of the group together.", lambda each: each.cap),
+        (
+            "used",
+            "Workers or slots of its pools, those that start, drain or are unknown included.",
+            lambda each: each.used,
+        ),
+    )
+    yield from gauges("headway_group", ("group", "unit"), rows, figures)
 
 
 def _of_hosts_wanted(wanted: Sequence[HostsWantedOut], *, now_s: float) -> Iterator[GaugeMetricFamily]:
