@@ -5,10 +5,12 @@ Nothing is started beside them beyond a bound; a busy worker that exists already
 """
 
 import math
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.scaling.group import Group
 from headway.scaling.model import Memory, Mode
 from headway.scaling.policy.limits import LIMITS, capacity
 from headway.scaling.view import PoolView
@@ -42,6 +44,16 @@ def test_no_target_exceeds_what_must_never_be_exceeded(view: PoolView, memory: M
         assert workers <= (last_of(seen, memory) if seen.capacity_workers is None else seen.capacity_workers)
         if profile.cost_per_worker_hour and profile.budget_per_hour:
             assert together * profile.cost_per_worker_hour <= profile.budget_per_hour * (1 + 1e-6)
+
+
+@LAW
+@given(view=views(), memory=MEMORIES, cap=st.integers(1, 100), is_in_slots=st.booleans())
+def test_no_target_exceeds_the_cap_of_a_group(view: PoolView, memory: Memory, cap: int, is_in_slots: bool) -> None:
+    group = Group(name="database", pools=("mail",), **{"slots_max" if is_in_slots else "workers_max": cap})
+    for seen in by_every_strategy(replace(view, groups=(group,))):
+        decision, _ = decide(seen, memory, now_s=NOW_S)
+        together = beside_unknown(seen, decision.target_workers)
+        assert together <= group.ceiling_workers(seen.slots_per_worker), seen.profile.strategy
 
 
 @LAW
