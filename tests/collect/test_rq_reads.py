@@ -228,6 +228,7 @@ def test_workers_are_reported_by_host_and_pid_with_what_they_do(rq: Rq, watch: W
         is_busy=True,
         busy_since_s=started_at[0].timestamp(),
         ended_jobs=0,
+        busy_queue="redis/mail",
     )
     assert watch.poll_once().activities == ()
     rq.redis.sadd("rq:workers", "rq:worker:gone")  # died without a goodbye: its key has expired

@@ -63,6 +63,12 @@ def worker(*queues: str, since_s: float = 30.0, **values: Any) -> Worker:
     return Worker(**{**plain, **values})
 
 
+def recorded(busy_queue: str | None) -> Worker:
+    """A busy worker of pool images by the record of its broker."""
+    broker: Any = {"activity_source": ActivitySource.BROKER, "running": (), "running_jobs": None}
+    return worker("images", busy_queue=busy_queue, **broker)
+
+
 def shared(*workers: Worker, in_flight_jobs: int | None = 9, unknown_workers: int = 0, slots: int = 1) -> SharedJobs:
     return shared_jobs(
         queue(queue="shop/default", in_flight_jobs=in_flight_jobs),
@@ -111,6 +117,14 @@ def test_a_workers_report_counts_its_jobs_by_their_queues() -> None:
     assert helping.jobs == (SharedJobs(queue="shop/default", pool="default", jobs=3, most_jobs=3),)
 
 
+def test_a_brokers_record_says_of_which_queue_the_job_of_a_worker_is() -> None:
+    names, other = SHARING.helped_by("images"), recorded("shop/default")
+    assert of_own_queues(recorded("shop/images"), names) == recorded("shop/images")
+    found = evidence_of([of_own_queues(other, names)], running_workers=1, instant=INSTANT)
+    assert (found.busy_workers, found.certain_jobs, found.most_slots(1)) == (1, 0, 0)
+    assert helping_of([other, recorded("shop/images"), recorded(None)], SHARING).workers == 1
+
+
 def test_a_worker_is_busy_since_the_first_job_of_its_own_queues() -> None:
     mixed = worker("default", "images")
     earlier = copied(mixed.running[0], started_at_s=NOW_S - 300.0)
@@ -131,7 +145,9 @@ def test_a_worker_is_busy_since_the_first_job_of_its_own_queues() -> None:
         ([worker(is_busy=None, activity_source=None)], 0, 1, False),
         ([worker(is_busy=True, running_jobs=None, activity_source=ActivitySource.CPU)], 0, 1, False),
         ([worker(is_busy=True, running_jobs=3, activity_source=ActivitySource.BROKER)], 0, 3, False),
-        ([worker(is_busy=False, activity_source=ActivitySource.BROKER)], 0, 0, False),
+        ([worker(is_busy=False, activity_source=ActivitySource.BROKER)], 0, 0, True),
+        ([recorded("shop/default")], 1, 1, True),
+        ([recorded("shop/images")], 0, 0, True),
         ([worker("default", running_jobs=4)], 1, 4, True),  # three that it cannot name
     ],
 )

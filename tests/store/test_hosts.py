@@ -375,6 +375,18 @@ async def test_what_the_broker_just_said_counts_more_than_the_agents_guess(
     assert (host.workers[0].busy_since_s is not None) is is_busy
 
 
+async def test_the_queue_of_a_busy_worker_is_known_while_its_broker_says_that_it_is_busy(conn: Connection) -> None:
+    host_id = await enrolled(conn)
+    await record_report(conn, report(host_id, workers=(worker(pid=7, is_busy=False),)))
+    await active(conn, 7)
+    await conn.execute(text("update worker_activities set busy_queue = 'redis/mail'"))
+    (host,) = await load_hosts(conn)
+    assert host.workers[0].busy_queue == "redis/mail"
+    await conn.execute(text("update worker_activities set seen_at = now() - interval '16 seconds'"))
+    (host,) = await load_hosts(conn)
+    assert host.workers[0].busy_queue is None
+
+
 async def test_what_was_said_of_a_pid_before_the_worker_started_was_said_of_another_process(conn: Connection) -> None:
     host_id = await enrolled(conn)
     await record_report(conn, report(host_id, workers=(worker(pid=7, started_at_s=NOW_S - 1.0, is_busy=None),)))

@@ -270,7 +270,7 @@ def test_a_hint_arrives_as_it_was_sent(hint: Hint) -> None:
 LEARNED_THERE = {"start_up_s", "start_up_p95_s", "start_up_cpu_s", "exit_s"}
 BY_AN_AGE = {"started_at_s", "state_since_s", "activity_known_at_s"}
 AGES = {"age_s", "state_age_s", "activity_age_s"}
-OF_THE_BROKER = {"busy_since_s", "state_reported_s"}
+OF_THE_BROKER = {"busy_queue", "busy_since_s", "other_jobs", "state_reported_s"}
 
 
 @pytest.mark.parametrize(

@@ -298,6 +298,7 @@ worker_activities = _table(
     Column("busy_since_s", Double),
     Column("ended_jobs", BigInteger),
     Column("running_jobs", BigInteger),
+    Column("busy_queue", Text),
     _stamp("seen_at"),
 )
 

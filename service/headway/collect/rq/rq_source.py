@@ -117,10 +117,10 @@ class RqSource:
             log_in_anew(self._client, self._connection, error)
             raise unavailable(self._connection, error) from error
 
-    def _started_s(self, jobs: Collection[str]) -> Iterator[float]:
-        """When those of ``jobs`` started that are known to run."""
+    def _started(self, jobs: Collection[str]) -> Iterator[tuple[str, float]]:
+        """The queues of those of ``jobs`` that are known to run, and when they started."""
         for tracked in self._queues.values() if jobs else ():
-            yield from (at_s for job in jobs if (at_s := tracked.jobs.started_at_s(job)) is not None)
+            yield from ((tracked.queue, at_s) for job in jobs if (at_s := tracked.jobs.started_at_s(job)) is not None)
 
     def close(self) -> None:
         """Let the broker go."""
@@ -162,7 +162,7 @@ class RqSource:
             events=tuple(events),
             # One that went in this poll has been read.
             samples=(*samples, *self._empty(self._gone.keys() - readings.keys(), listed, at_s=at_s)),
-            activities=activities_of(workers, self._started_s),
+            activities=activities_of(workers, self._started),
             has_more=any(_has_more(reading, asked[queue]) for queue, reading in readings.items()),
         )
 

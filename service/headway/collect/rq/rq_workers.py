@@ -33,11 +33,11 @@ def successes_of(fields: Sequence[str | None]) -> int:
     return _count(fields[FIELDS.index("successful_job_count")])
 
 
-StartsOf = Callable[[Collection[str]], Iterable[float]]
-"""When those of some jobs began that run."""
+StartsOf = Callable[[Collection[str]], Iterable[tuple[str, float]]]
+"""The queues of those of some jobs that run, and when they began."""
 
 
-def activities_of(workers: Iterable[tuple[Any, Any]], started_s: StartsOf) -> tuple[WorkerActivity, ...]:
+def activities_of(workers: Iterable[tuple[Any, Any]], started: StartsOf) -> tuple[WorkerActivity, ...]:
     """What the workers do by their fields and executions, which are ``None`` and an error where they cannot be read.
 
     RQ keeps the record of a worker that was killed for minutes, and a container that is started again has the same name
@@ -46,27 +46,27 @@ def activities_of(workers: Iterable[tuple[Any, Any]], started_s: StartsOf) -> tu
     readable = [(fields, jobs) for fields, jobs in workers if fields is not None and not isinstance(jobs, Exception)]
     # When each began, as a text that sorts by time; empty where its record does not say.
     readable.sort(key=lambda each: each[0][FIELDS.index("birth")] or "")
-    found = (activity_from(fields, jobs, started_s) for fields, jobs in readable)
+    found = (activity_from(fields, jobs, started) for fields, jobs in readable)
     return tuple({(each.host, each.pid): each for each in found if each is not None}.values())
 
 
-def activity_from(
-    fields: Sequence[str | None], executions: Iterable[Any], started_s: StartsOf
-) -> WorkerActivity | None:
-    """What a worker does; ``None`` of one that is gone. ``started_s`` says when those of some jobs began that run."""
+def activity_from(fields: Sequence[str | None], executions: Iterable[Any], started: StartsOf) -> WorkerActivity | None:
+    """What a worker does; ``None`` of one that is gone. ``started`` says which of some jobs run, and since when."""
     state, pid, host, job_id, _, _, *ended = fields
     if not host or not 0 < _count(pid) <= PID_MAX:
         return None  # gone without a goodbye: its key has expired, its name is still in the set
     is_busy = state == "busy"
     jobs = {job_of(member) for member in executions} | ({job_id} if job_id else set())
-    since_s = min(started_s(jobs), default=None)
+    starts = [*started(jobs)] if is_busy else []
+    queues = {queue for queue, _ in starts}
     return WorkerActivity(
         host=as_text(host),
         pid=_count(pid),
         is_busy=is_busy,
-        busy_since_s=since_s if is_busy else None,
+        busy_since_s=min((at_s for _, at_s in starts), default=None),
         # RQ writes a count with the first job of its kind.
         ended_jobs=sum(map(_count, ended)),
+        busy_queue=queues.pop() if len(queues) == 1 else None,
     )
 
 

@@ -120,6 +120,8 @@ def _sample_breaches(sample: QueueSample) -> Iterator[str]:
 def _activity_breaches(activity: WorkerActivity) -> Iterator[str]:
     if not _is_name(activity.host):
         yield f"worker activity: host {activity.host!r} is no name"
+    if activity.busy_queue is not None and not _is_name(activity.busy_queue):
+        yield f"worker activity on host {activity.host!r}: busy_queue={activity.busy_queue!r} is no name"
     if not 0 < activity.pid <= BIGINT_MAX:
         yield f"worker activity on host {activity.host!r}: pid={activity.pid} is no process"
     for name in ("ended_jobs", "running_jobs"):

@@ -1,13 +1,14 @@
 """Which pools help with whose queues, and which of the jobs that workers run are of queues of other pools.
 
-A running job counts once: in the pool whose worker runs it. A worker's report says of which queue its job is. The jobs
-of a worker that reports nothing are bounds of the owner's figures.
+A running job counts once: in the pool whose worker runs it. A worker's report, or its broker's record, says of which
+queue its job is. Other jobs are bounds of the owner's figures.
 """
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from headway.scaling.metrics.worker_evidence import SampledInstant, is_running_at
 from headway.scaling.model import (
@@ -15,7 +16,6 @@ from headway.scaling.model import (
     Objective,
     QueueMetrics,
     QueueSample,
-    RunningJob,
     SharedJobs,
     Worker,
     WorkerState,
@@ -79,6 +79,13 @@ class SharedQueues:
 NOTHING_SHARED = SharedQueues()
 
 
+class HelpedJob(NamedTuple):
+    """A running job of another pool's queue."""
+
+    queue: str
+    started_at_s: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelpingWorkers:
     """What the running workers of one pool do for others."""
@@ -89,28 +96,35 @@ class HelpingWorkers:
     """Such jobs, by queue."""
 
 
-def helped_jobs(worker: Worker, names: Mapping[str, str]) -> tuple[tuple[str, RunningJob], ...]:
-    """The jobs that ``worker`` reports of the queues in ``names``, each with the queue.
+def helped_jobs(worker: Worker, names: Mapping[str, str]) -> tuple[HelpedJob, ...]:
+    """The jobs that ``worker`` runs of the queues in ``names``, by its own report or its broker's record.
 
     ``names`` are those of ``SharedQueues.helped_by`` its pool.
     """
-    if worker.activity_source is not ActivitySource.REPORTER:
+    if worker.activity_source is ActivitySource.REPORTER:
+        return tuple(HelpedJob(names[job.queue], job.started_at_s) for job in worker.running if job.queue in names)
+    if worker.busy_queue is None or worker.busy_queue not in names.values():
         return ()
-    return tuple((names[job.queue], job) for job in worker.running if job.queue in names)
+    # A broker's record says since when the first of them runs.
+    since_s = -math.inf if worker.busy_since_s is None else worker.busy_since_s
+    return (HelpedJob(worker.busy_queue, since_s),) * max(1, worker.running_jobs or 0)
 
 
 def of_own_queues(worker: Worker, names: Mapping[str, str]) -> Worker:
-    """``worker`` with the jobs of its pool's own queues alone; the very ``worker`` where it reports no others.
+    """``worker`` with the jobs of its pool's own queues alone; the very ``worker`` where it is known to run no others.
 
     It stays busy, whosever job it runs.
     """
     helped = helped_jobs(worker, names)
     if not helped:
         return worker
-    own = tuple(job for job in worker.running if job.queue not in names)
+    is_named = worker.activity_source is ActivitySource.REPORTER
+    own = tuple(job for job in worker.running if is_named and job.queue not in names)
     running_jobs = max(len(own), (worker.running_jobs or 0) - len(helped))
-    since_s = min((job.started_at_s for job in own), default=None if not running_jobs else worker.busy_since_s)
-    return copied(worker, running=own, running_jobs=running_jobs, busy_since_s=since_s)
+    since_s = min((job.started_at_s for job in own), default=worker.busy_since_s if running_jobs else None)
+    return copied(
+        worker, running=own, running_jobs=running_jobs, busy_since_s=since_s, busy_queue=None, other_jobs=len(helped)
+    )
 
 
 def helping_of(workers: Iterable[Worker], sharing: SharedQueues) -> HelpingWorkers:
@@ -120,7 +134,7 @@ def helping_of(workers: Iterable[Worker], sharing: SharedQueues) -> HelpingWorke
     for worker in workers:
         helped = helped_jobs(worker, sharing.helped_by(worker.pool))
         helping_workers += bool(helped)
-        jobs.update(queue for queue, _ in helped)
+        jobs.update(each.queue for each in helped)
     return HelpingWorkers(
         workers=helping_workers,
         jobs=tuple(
@@ -154,26 +168,32 @@ def shared_jobs(
     """
     jobs, perhaps_jobs, is_reported = 0, unknown_workers * slots_per_worker, not unknown_workers
     for worker in workers:
-        if worker.state is WorkerState.RUNNING and worker.activity_source is not ActivitySource.REPORTER:
-            is_reported = False
         if worker.state in JOBLESS or worker.is_busy is False:
             continue
-        named = [job for of, job in helped_jobs(worker, names) if of == queue.queue]
+        named = [job for job in helped_jobs(worker, names) if job.queue == queue.queue]
         known_at_s = math.inf if worker.activity_known_at_s is None else worker.activity_known_at_s + instant.ahead_s
         running_jobs = sum(is_running_at(job.started_at_s, known_at_s, instant) for job in named)
         jobs += running_jobs
         perhaps_jobs += sum(job.started_at_s <= instant.at_s for job in named) - running_jobs
         perhaps_jobs += _unnamed_jobs(worker, slots_per_worker)
+        is_reported &= worker.state is not WorkerState.RUNNING or _is_reported(worker)
     most_jobs = jobs + perhaps_jobs
     if queue.in_flight_jobs is not None:
         jobs, most_jobs = min(jobs, queue.running_jobs or 0), min(most_jobs, queue.running_jobs or 0)
     return SharedJobs(queue=queue.queue, pool=helper, jobs=jobs, most_jobs=most_jobs, is_reported=is_reported)
 
 
+def _is_reported(worker: Worker) -> bool:
+    """Whether it is known of which queues the jobs of a busy worker are."""
+    return worker.activity_source is ActivitySource.REPORTER or worker.busy_queue is not None
+
+
 def _unnamed_jobs(worker: Worker, slots_per_worker: int) -> int:
-    """Jobs that a worker may have beside those that it names."""
+    """Jobs that a worker may have beside those of which the queue is known."""
     if worker.activity_source is ActivitySource.REPORTER and worker.is_busy:
         return max(0, (worker.running_jobs or 0) - len(worker.running))
+    if worker.busy_queue is not None:
+        return 0
     if worker.activity_source is ActivitySource.BROKER and worker.running_jobs is not None:
         return worker.running_jobs
     return slots_per_worker

@@ -57,9 +57,7 @@ def evidence_of(workers: Iterable[Worker], *, running_workers: int, instant: Sam
             idle += 1
         elif worker.is_busy:
             busy += 1
-            # By its own report it may have none of the pool's queues, and others of queues that the pool helps with.
-            has_only_others = worker.running_jobs == 0 and worker.activity_source is ActivitySource.REPORTER
-            jobs = 0 if has_only_others else max(1, worker.running_jobs or 0)
+            jobs = worker.running_jobs or 0 if worker.other_jobs else max(1, worker.running_jobs or 0)
             uncounted += worker.running_jobs is None
             reported += 0 if worker.running_jobs is None else jobs
             certain += jobs if worker.busy_since_s is None else _certain_jobs(worker, jobs, instant)

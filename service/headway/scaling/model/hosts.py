@@ -181,6 +181,10 @@ class Worker:
     """Jobs that it has begun and not ended, by its own report or its broker; ``None``: not known."""
     running: tuple[RunningJob, ...] = ()
     """Those of them that it named, at most ``RUNNING_JOBS_NAMED_MAX``."""
+    busy_queue: str | None = None
+    """The queue of its running jobs, by its broker's record; ``None``: not known."""
+    other_jobs: int = 0
+    """Jobs of queues of other pools that it runs, where they are in no other figure here."""
     activity_source: ActivitySource | None = None
     """Who says whether it is busy; ``None``: nobody does."""
     activity_known_at_s: float | None = None

@@ -192,6 +192,8 @@ class WorkerActivity:
     """Jobs that it has ended since it began; ``None`` where the broker does not count them."""
     running_jobs: int | None = None
     """Jobs that it has begun and not ended, without what it has reserved; ``None`` where the broker does not say."""
+    busy_queue: str | None = None
+    """The queue of its running jobs, where all of them are of one; ``None``: not known."""
     is_withdrawn: bool = False
     """The broker does not say this any more: from now on what the worker does is not known, whatever the rest says."""
 

@@ -178,17 +178,17 @@ async def save_counts(connection: Connection, counts: Mapping[tuple[str, str], C
 
 _UPSERT_ACTIVITIES = text(
     """
-    insert into worker_activities (host_name, pid, is_busy, busy_since_s, ended_jobs, running_jobs, seen_at)
-    select host, pid, is_busy, busy_since_s, ended_jobs, running_jobs,
+    insert into worker_activities (host_name, pid, is_busy, busy_since_s, ended_jobs, running_jobs, busy_queue, seen_at)
+    select host, pid, is_busy, busy_since_s, ended_jobs, running_jobs, busy_queue,
         case when is_withdrawn then '-infinity' else now() end
     from unnest(
         cast(:host as text[]), cast(:pid as bigint[]), cast(:is_busy as boolean[]),
         cast(:busy_since_s as double precision[]), cast(:ended_jobs as bigint[]), cast(:running_jobs as bigint[]),
-        cast(:is_withdrawn as boolean[])
-    ) as said (host, pid, is_busy, busy_since_s, ended_jobs, running_jobs, is_withdrawn)
+        cast(:busy_queue as text[]), cast(:is_withdrawn as boolean[])
+    ) as said (host, pid, is_busy, busy_since_s, ended_jobs, running_jobs, busy_queue, is_withdrawn)
     on conflict (host_name, pid) do update set
         is_busy = excluded.is_busy, busy_since_s = excluded.busy_since_s, ended_jobs = excluded.ended_jobs,
-        running_jobs = excluded.running_jobs, seen_at = excluded.seen_at
+        running_jobs = excluded.running_jobs, busy_queue = excluded.busy_queue, seen_at = excluded.seen_at
     """
 )
 
@@ -206,6 +206,15 @@ async def upsert_activities(connection: Connection, activities: Iterable[WorkerA
         _UPSERT_ACTIVITIES,
         {
             name: [getattr(activity, name) for activity in ordered]
-            for name in ("host", "pid", "is_busy", "busy_since_s", "ended_jobs", "running_jobs", "is_withdrawn")
+            for name in (
+                "host",
+                "pid",
+                "is_busy",
+                "busy_since_s",
+                "ended_jobs",
+                "running_jobs",
+                "busy_queue",
+                "is_withdrawn",
+            )
         },
     )

@@ -80,8 +80,9 @@ EVIDENCE = (
         (and_(_BY_BROKER, _SAYS_BUSY), worker_activities.c.busy_since_s),
         (workers.c.is_busy == true(), _OLDEST_STARTED_S),
     ).label("busy_since_s"),
+    case((and_(_BY_BROKER, _SAYS_BUSY), worker_activities.c.busy_queue)).label("busy_queue"),
     _counting("running_jobs", broker=worker_activities.c.running_jobs, agent=workers.c.running_jobs),
     _counting("activity_source", broker=ActivitySource.BROKER.value, agent=workers.c.activity_source),
     _counting("activity_known_at_s", broker=_SEEN_AT_S, agent=_REPORTED_KNOWN_S),
 )
-"""Columns of what counts: whether busy, since when, how many jobs, who says so, and when that was so."""
+"""Columns of what counts: whether busy, since when, of which queue, how many jobs, who says it and when it was so."""

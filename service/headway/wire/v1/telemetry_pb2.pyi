@@ -178,7 +178,7 @@ class QueueCounts(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., at_s: _Optional[float] = ..., epoch: _Optional[str] = ..., arrived_jobs: _Optional[int] = ..., started_jobs: _Optional[int] = ..., finished_jobs: _Optional[int] = ..., failed_jobs: _Optional[int] = ...) -> None: ...
 
 class WorkerActivity(_message.Message):
-    __slots__ = ("host", "pid", "is_busy", "busy_since_s", "ended_jobs", "running_jobs", "is_withdrawn")
+    __slots__ = ("host", "pid", "is_busy", "busy_since_s", "ended_jobs", "running_jobs", "is_withdrawn", "busy_queue")
     HOST_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
     IS_BUSY_FIELD_NUMBER: _ClassVar[int]
@@ -186,6 +186,7 @@ class WorkerActivity(_message.Message):
     ENDED_JOBS_FIELD_NUMBER: _ClassVar[int]
     RUNNING_JOBS_FIELD_NUMBER: _ClassVar[int]
     IS_WITHDRAWN_FIELD_NUMBER: _ClassVar[int]
+    BUSY_QUEUE_FIELD_NUMBER: _ClassVar[int]
     host: str
     pid: int
     is_busy: bool
@@ -193,7 +194,8 @@ class WorkerActivity(_message.Message):
     ended_jobs: int
     running_jobs: int
     is_withdrawn: bool
-    def __init__(self, host: _Optional[str] = ..., pid: _Optional[int] = ..., is_busy: bool = ..., busy_since_s: _Optional[float] = ..., ended_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., is_withdrawn: bool = ...) -> None: ...
+    busy_queue: str
+    def __init__(self, host: _Optional[str] = ..., pid: _Optional[int] = ..., is_busy: bool = ..., busy_since_s: _Optional[float] = ..., ended_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., is_withdrawn: bool = ..., busy_queue: _Optional[str] = ...) -> None: ...
 
 class BrokerPoll(_message.Message):
     __slots__ = ("connection", "at_s", "until_s", "after_s", "queues", "finds_all")

@@ -215,6 +215,8 @@ class ActivityBody(Taken):
     """Jobs that it has ended since it began."""
     running_jobs: Count | None = None
     """Jobs that it has begun and not ended: what it has reserved is not among them."""
+    busy_queue: Text | None = None
+    """The queue of its running jobs, as `connection/queue`, where all of them are of one."""
 
 
 class TelemetryBody(Taken):
