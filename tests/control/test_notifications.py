@@ -6,16 +6,15 @@ import json
 import os
 import re
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from control.hooks import SECRET, Hook, serving_hook
 from headway.control.notifications.messages import signature
 from headway.control.notifications.receivers import Receiver, read_receivers, receivers_of
 from headway.control.notifications.sender import GIVEN_UP_AFTER_S, PAUSE, NotificationSender
@@ -32,65 +31,13 @@ from support.waiting import eventually
 PAGE = (ROOT / "docs/how-to/alerts.md").read_text()
 (VERIFIES,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 NOW_S = 1_800_000_000.0
-SECRET = b"a secret of a test"
 PLANES_S = 90.0  # one leads, and tries again after a pause
-
-
-class Hook(ThreadingHTTPServer):
-    """A receiver: what it took, and what it answers for each pool."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.taken: list[tuple[str, str]] = []
-        self.heads: list[dict[str, str]] = []
-        self.bodies: list[bytes] = []
-        self.status: dict[str, int] = {}
-        self.tries = 0
-        self.hangs = threading.Event()
-        self.may_end = threading.Event()
-
-    def receiver(self, name: str = "oncall", template: str = "cloudevents") -> Receiver:
-        url = f"http://127.0.0.1:{self.server_port}/"
-        return Receiver(name=name, url=url, template=template, secret=SECRET, match={})
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Hook
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        self.server.tries += 1
-        if self.server.hangs.is_set():
-            self.server.may_end.wait(10)
-            return
-        event = json.loads(body)
-        data = event.get("data", {"pool": "", "phase": ""})
-        status = self.server.status.get(data["pool"], 204)
-        if status < 300:
-            self.server.taken.append((data["pool"], data["phase"]))
-            self.server.heads.append({name.lower(): value for name, value in self.headers.items()})
-            self.server.bodies.append(body)
-        self.send_response(status)
-        self.send_header("location", "/elsewhere")
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        """A test's output is no access log."""
 
 
 @pytest.fixture
 def hook() -> Iterator[Hook]:
-    server = Hook()
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield server
-    server.may_end.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving_hook() as server:
+        yield server
 
 
 class Leader:
@@ -177,10 +124,7 @@ async def test_a_failing_pool_holds_its_own_later_messages_only(leader: Leader, 
 
 
 async def test_a_receiver_that_hangs_is_tried_again_and_holds_no_other(leader: Leader, hook: Hook) -> None:
-    hangs = Hook()
-    thread = threading.Thread(target=hangs.serve_forever, args=(0.02,))
-    thread.start()
-    try:
+    with serving_hook() as hangs:
         hangs.hangs.set()
         slow, quick = hangs.receiver("slow"), hook.receiver("quick")
         await leader.change("mail", slow, quick)
@@ -190,11 +134,6 @@ async def test_a_receiver_that_hangs_is_tried_again_and_holds_no_other(leader: L
         leader.now_s += PAUSE.after_s(1)
         await leader.send(slow, quick)
         assert (hangs.taken, hook.taken) == ([("mail", "begin")], [("mail", "begin")])
-    finally:
-        hangs.may_end.set()
-        hangs.shutdown()
-        thread.join()
-        hangs.server_close()
 
 
 @pytest.mark.e2e
@@ -253,7 +192,7 @@ async def test_who_is_replaced_while_a_receiver_hangs_posts_no_more_to_it(leader
 
 
 async def test_a_receiver_is_sent_so_many_at_once(leader: Leader, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headway.store.notifications.DUE_MAX", 2, raising=False)
+    monkeypatch.setattr("headway.store.outbox.notifications.DUE_MAX", 2, raising=False)
     to = hook.receiver()
     for number in range(3):
         await leader.change(f"pool-{number}", to)

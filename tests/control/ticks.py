@@ -15,6 +15,7 @@ from headway.scaling.profile import profile_to_mapping
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.store.leadership import LeaderSession
+from headway.store.outbox.pool_events import Subscribers, no_subscribers
 from support.engines import engine_to
 from support.pools import NOW_S, profile
 
@@ -108,6 +109,7 @@ async def leading(
     now_s: float = NOW_S,
     strategies: Mapping[str, Strategy] = BUILT_IN,
     recommends_only: bool = False,
+    subscribers_of: Subscribers = no_subscribers,
 ) -> AsyncIterator[tuple[Ticker, int]]:
     """A ticker and the epoch it leads under, at ``now_s``."""
     engine, session = engine_to(url), await LeaderSession.open(url)
@@ -123,6 +125,7 @@ async def leading(
             clock=lambda: now_s,
             strategies=strategies,
             recommends_only=recommends_only,
+            subscribers_of=subscribers_of,
         )
         yield ticker, epoch
     finally:

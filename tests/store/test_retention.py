@@ -67,6 +67,13 @@ ROWS = {
         ),
         ("pool", "6 days", "8 days"),
     ),
+    "pool_events": (
+        (
+            "insert into pool_events (receiver, pool, number, event, at_s, from_workers, to_workers, why) "
+            "values ('{name}', 'p', 1, 'scaled', extract(epoch from now() - interval '{age}'), 0, 1, 'w')"
+        ),
+        ("receiver", "6 days", "8 days"),
+    ),
     "job_cuts": (
         (
             "insert into job_cuts (host_id, cut_id, host, pool, template, worker_id, cause, is_certain, cut_at, "

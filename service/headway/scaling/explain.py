@@ -159,7 +159,7 @@ def _prediction(decision: Decision) -> Sentences:
         return ("The wait of a new job is unknown.",)
     if decision.member_pickups:
         order = f"Its workers take jobs {order_text(decision.queue_order)}."
-        return (order, *map(_member_prediction, decision.member_pickups))
+        return (order, *map(member_prediction, decision.member_pickups))
     when = _when(seconds)
     if decision.objective is None:
         return (f"A job that arrives now should start {when}.",)
@@ -169,7 +169,8 @@ def _prediction(decision: Decision) -> Sentences:
     return (f"A job that arrives now should start {when}, {verdict}: {objective}.",)
 
 
-def _member_prediction(member: MemberPickup) -> str:
+def member_prediction(member: MemberPickup) -> str:
+    """When a job of the queue that arrives now should start, and whether that is in time."""
     target_s, percentile = member.objective.target_s, member.objective.percentile
     verdict = "in time" if member.predicted_pickup_s <= target_s else "too late"
     objective = f"{percentile:g} % are to start within {duration(target_s)}"

@@ -9,15 +9,21 @@ from sqlalchemy import delete, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from headway.errors import NotFound
+from headway.scaling.conditions.condition_table import CONDITIONS
 from headway.scaling.conditions.incident_rules import IncidentChange, IncidentKey, is_silenced
+from headway.scaling.explanations.phrases import duration
 from headway.scaling.fields import taken_from
+from headway.scaling.model import PoolEventKind
 from headway.store.audit import record_act
 from headway.store.cursors import cursor_of, page_of
 from headway.store.engine import Connection
 from headway.store.leadership import fence
-from headway.store.notifications import ReceiversOf, add_begin, add_end, nobody
+from headway.store.outbox.notifications import ReceiversOf, add_begin, add_end, nobody
+from headway.store.outbox.pool_events import Subscribers, add_events, incident_event, no_subscribers
 from headway.store.tables import alerts, silences
 
+LATE = CONDITIONS["breaching"].own_rule
+"""The rule of the incidents of pools whose jobs wait too long."""
 _KEY = (alerts.c.rule, alerts.c.pool, alerts.c.host, alerts.c.kind)
 
 
@@ -66,11 +72,18 @@ async def read_open(conn: Connection) -> frozenset[IncidentKey]:
 
 
 async def save_change(
-    conn: Connection, change: IncidentChange, *, now_s: float, epoch: int, receivers_of: ReceiversOf = nobody
+    conn: Connection,
+    change: IncidentChange,
+    *,
+    now_s: float,
+    epoch: int,
+    receivers_of: ReceiversOf = nobody,
+    subscribers_of: Subscribers = no_subscribers,
 ) -> None:
     """Open and close incidents, and keep what is to be posted of them. Done twice, it changes nothing.
 
-    Whom ``receivers_of`` names for the labels of an incident is notified, unless it is silenced as it begins.
+    Whom ``receivers_of`` names for the labels of an incident is notified, unless it is silenced as it begins. Receivers
+    that ``subscribers_of`` names get the breach of a pool and its end as events, silenced or not.
 
     Raises:
         Superseded: another process leads under a later epoch; nothing was written.
@@ -82,11 +95,24 @@ async def save_change(
         labels = {**asdict(key), "severity": condition.severity}
         if alert_id is not None and (receivers := receivers_of(labels)) and not await _is_silent(conn, labels, now_s):
             await add_begin(conn, alert_id, pool=key.pool, receivers=receivers, now_s=now_s)
+        if alert_id is not None and key.rule == LATE:
+            await _add_event(conn, PoolEventKind.BREACH, key.pool, subscribers_of, why=condition.summary, now_s=now_s)
     for key in change.closed:
         which = tuple_(*_KEY) == tuple_(key.rule, key.pool, key.host, key.kind)
         ended = update(alerts).where(which, alerts.c.until_s.is_(None)).values(until_s=now_s)
-        for alert_id in (await conn.scalars(ended.returning(alerts.c.alert_id))).all():
+        for alert_id, since_s in (await conn.execute(ended.returning(alerts.c.alert_id, alerts.c.since_s))).all():
             await add_end(conn, alert_id, now_s=now_s)
+            if key.rule == LATE:
+                why = f"The incident has ended after {duration(now_s - since_s)}."
+                await _add_event(conn, PoolEventKind.RECOVERED, key.pool, subscribers_of, why=why, now_s=now_s)
+
+
+async def _add_event(
+    conn: Connection, kind: PoolEventKind, pool: str, subscribers_of: Subscribers, *, why: str, now_s: float
+) -> None:
+    event = await incident_event(conn, kind, pool, why=why, now_s=now_s) if subscribers_of(kind, pool) else None
+    if event is not None:
+        await add_events(conn, [event], subscribers_of)
 
 
 async def _is_silent(conn: Connection, labels: Mapping[str, str], now_s: float) -> bool:

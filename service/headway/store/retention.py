@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, and_, column, delete, exists, func, select
+from sqlalchemy import ColumnElement, Table, and_, column, delete, exists, func, or_, select
 
 from headway.scaling.arithmetic import DAY_S
 from headway.store import tables
@@ -30,6 +30,7 @@ ALERTS_KEPT_S = HOURS_KEPT_S  # one that goes on stays
 SILENCES_KEPT_DAYS = 30  # that have ended; the audit log has them for good
 REFUSALS_KEPT_DAYS = 90  # programs can have them written at will; what people changed is kept for good
 CUTS_KEPT_DAYS = 30
+POOL_EVENTS_KEPT_DAYS = 7  # they are posted within a day or given up
 RELEASED_KEPT_DAYS = 7  # longer than a job takes that its draining worker still reports
 _FORGOTTEN_AT_ONCE = 10_000  # rows a transaction: short locks, and a stop is never far
 
@@ -55,6 +56,17 @@ _IS_UNREAD = and_(
 )
 _REPORTED_AT = func.greatest(
     tables.event_sources.c.arrivals_at, tables.event_sources.c.starts_at, tables.event_sources.c.ends_at
+)
+
+_LATER = tables.pool_events.alias("later")
+_HAS_LATER = (  # the newest says which number is next, for as long as there is such a pool
+    exists()
+    .where(
+        _LATER.c.receiver == tables.pool_events.c.receiver,
+        _LATER.c.pool == tables.pool_events.c.pool,
+        _LATER.c.number > tables.pool_events.c.number,
+    )
+    .correlate(tables.pool_events)
 )
 
 _SERVED: Mapping[Table, ColumnElement[bool]] = {
@@ -83,6 +95,10 @@ _SERVED: Mapping[Table, ColumnElement[bool]] = {
     ),
     tables.pool_attainment: tables.pool_attainment.c.from_s < _ago_s(ATTAINMENT_KEPT_DAYS * DAY_S),
     tables.alerts: tables.alerts.c.until_s < _ago_s(ALERTS_KEPT_S),
+    tables.pool_events: and_(
+        tables.pool_events.c.at_s < _ago_s(POOL_EVENTS_KEPT_DAYS * DAY_S),
+        or_(_HAS_LATER, ~exists().where(tables.profiles.c.pool == tables.pool_events.c.pool)),
+    ),
     tables.job_cuts: tables.job_cuts.c.recorded_at < _ago(days=CUTS_KEPT_DAYS),
     tables.silences: tables.silences.c.until_s < _ago_s(SILENCES_KEPT_DAYS * DAY_S),
     tables.audit_log: and_(

@@ -590,6 +590,8 @@ pool_states = _table(
     Column("memory", JSONB, nullable=False),
     Column("epoch", BigInteger, nullable=False),
     _stamp("decided_at"),
+    # When a breach was last predicted, to a minute: one that goes on is no news to who was told of it.
+    Column("breach_predicted_at_s", Double),
 )
 
 pool_behaviours = _table(
@@ -702,6 +704,27 @@ notifications = _table(
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("next_at_s", Double, nullable=False, server_default="0"),
     Index("ix_notifications_waiting", "receiver", "pool", "sequence", postgresql_where=text("state = 'waiting'")),
+)
+
+pool_events = _table(
+    "pool_events",
+    # Another outbox: what happened to a pool, for one receiver, in the order of its numbers. The newest of each pool
+    # stays, so that the next has the number after it.
+    Column("receiver", Text, primary_key=True),
+    Column("pool", Text, primary_key=True),
+    Column("number", BigInteger, primary_key=True),
+    Column("event_id", Uuid, nullable=False, server_default=func.gen_random_uuid()),
+    Column("event", Text, nullable=False),
+    Column("at_s", Double, nullable=False),
+    Column("from_workers", Integer, nullable=False),
+    Column("to_workers", Integer, nullable=False),
+    Column("why", Text, nullable=False),
+    # No foreign key: decisions go with their day.
+    Column("decision_id", Uuid),
+    Column("state", Text, nullable=False, server_default="waiting"),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("next_at_s", Double, nullable=False, server_default="0"),
+    Index("ix_pool_events_waiting", "receiver", "pool", "number", postgresql_where=text("state = 'waiting'")),
 )
 
 # --- who may call ----------------------------------------------------------------------------------------------------

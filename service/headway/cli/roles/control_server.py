@@ -35,7 +35,7 @@ from headway.control.http.overview.broadcaster import Feed
 from headway.control.ingest.backpressure import UnreadBound
 from headway.control.ingest.ingest import Ingest
 from headway.control.ingest.name_claims import NameClaims
-from headway.control.notifications.receivers import Receiver, read_receivers, receivers_of
+from headway.control.notifications.receivers import Receiver, read_receivers, receivers_of, subscribers_of
 from headway.control.rpc.agent_servicer import AgentServicer
 from headway.control.rpc.grpc_server import serve
 from headway.control.rpc.telemetry_servicer import TelemetryServicer
@@ -51,6 +51,7 @@ from headway.store.engine import CONTROL_IDLE_TRANSACTION_TIMEOUT_S, Engine, cre
 from headway.store.events.event_log import EventLog
 from headway.store.events.telemetry import SUSPENSIONS
 from headway.store.metrics.metrics_sink import wakes
+from headway.store.outbox.pool_events import Subscribers, no_subscribers
 from headway.strategies import load_strategies
 
 GIVE_BACK_S = 30.0  # a few milliseconds of a thread, in which who needs memory waits
@@ -97,12 +98,15 @@ async def _serve(
         leadership = Leadership(
             database_url=settings.database_url, name=f"{socket.gethostname()}:{os.getpid()}", clock=time.monotonic
         )
+        has_subscriber = any(each.events for each in receivers)
+        subscribers: Subscribers = partial(subscribers_of, receivers) if has_subscriber else no_subscribers
         ticker = Ticker(
             engine=engine,
             leadership=leadership,
             clock=time.time,
             strategies=strategies,
             recommends_only=settings.recommends_only,
+            subscribers_of=subscribers,
         )
         reports = AgentService(engine=engine, bounds=bounds, refused=ingest.names.refused)
         feed = Feed(bounds=bounds, ended_report=partial(_read, ended_report))
@@ -142,6 +146,7 @@ async def _serve(
             overviews=app.overviews,
             epoch=lambda: leadership.epoch,
             receivers_of=partial(receivers_of, receivers),
+            subscribers_of=subscribers,
         )
         http = HttpServer(
             app,

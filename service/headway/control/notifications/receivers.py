@@ -17,6 +17,7 @@ from headway.local.https import is_loopback
 from headway.local.ownership import why_foreign
 from headway.scaling.keys import Form, text
 from headway.scaling.mapping import Reading
+from headway.scaling.model import PoolEventKind
 
 RECEIVERS_MAX = 16  # each has a task and connections of its own
 LABELS = ("rule", "severity", "pool", "host", "kind")
@@ -27,6 +28,13 @@ def _match(value: Any) -> Mapping[str, str]:
     if not is_table or value.keys() - set(LABELS):
         raise TypeError(f"expected patterns of {', '.join(LABELS)}")
     return dict(value)
+
+
+def _events(value: Any) -> frozenset[PoolEventKind]:
+    words = [str(kind) for kind in PoolEventKind]
+    if not isinstance(value, list) or not set(map(str, value)) <= set(words):
+        raise TypeError(f"expected a list of {', '.join(words)}")
+    return frozenset(map(PoolEventKind, value))
 
 
 SecretText = Annotated[str, Form(read=text, is_secret=True)]
@@ -48,6 +56,8 @@ class ReceiverTable:
     template: Layout = Layout.CLOUDEVENTS
     match: Annotated[Mapping[str, str], Form(read=_match)] = field(default_factory=dict)
     allow_plain_http: bool = False
+    incidents: bool = True
+    events: Annotated[frozenset[PoolEventKind], Form(read=_events)] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +69,30 @@ class Receiver:
     template: str
     secret: bytes = field(repr=False)
     match: Mapping[str, str]
+    incidents: bool = True
+    """Whether it takes incidents."""
+    events: frozenset[PoolEventKind] = frozenset()
+    """The events of pools that it subscribes to."""
 
     def takes(self, labels: Mapping[str, str]) -> bool:
         """Whether an incident with these labels is for this receiver."""
-        return all(fnmatchcase(labels.get(label, ""), pattern) for label, pattern in self.match.items())
+        return self.incidents and all(
+            fnmatchcase(labels.get(label, ""), pattern) for label, pattern in self.match.items()
+        )
+
+    def is_subscribers_of(self, kind: PoolEventKind, pool: str) -> bool:
+        """Whether it gets such an event of this pool. Labels other than the pool's are of incidents only."""
+        return kind in self.events and fnmatchcase(pool, self.match.get("pool", "*"))
 
 
 def receivers_of(receivers: Collection[Receiver], labels: Mapping[str, str]) -> Collection[str]:
     """The names of those who are notified of an incident with these labels."""
     return [each.name for each in receivers if each.takes(labels)]
+
+
+def subscribers_of(receivers: Collection[Receiver], kind: PoolEventKind, pool: str) -> Collection[str]:
+    """The names of the receivers that subscribe to such an event of this pool."""
+    return [each.name for each in receivers if each.is_subscribers_of(kind, pool)]
 
 
 def read_receivers(file: Path | None) -> tuple[Receiver, ...]:
@@ -99,13 +124,23 @@ def _receiver(name: str, given: Any, reading: Reading, *, where: str) -> Receive
     if "url" not in wrong and not _is_safe(table.url, is_plain_allowed=table.allow_plain_http):
         rule = "url begins with https://, or names this machine, or allow_plain_http = true is set"
         reading.breaches.append(f"{where}: {rule}")
+    if not (table.incidents or table.events):
+        reading.breaches.append(f"{where}: incidents = false needs events: it would receive nothing")
     secret = b""
     if table.template is Layout.CLOUDEVENTS:
         try:
             secret = _secret(table.secret_file)
         except ValueError as error:
             reading.breaches.append(f"{where}: secret_file {error}")
-    return Receiver(name=name, url=table.url, template=table.template, secret=secret, match=table.match)
+    return Receiver(
+        name=name,
+        url=table.url,
+        template=table.template,
+        secret=secret,
+        match=table.match,
+        incidents=table.incidents,
+        events=table.events,
+    )
 
 
 def _is_safe(url: str, *, is_plain_allowed: bool) -> bool:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection
 
 import httpx
 
-from headway.control.notifications.messages import message_id, message_of
+from headway.control.notifications.messages import Posted, message_id, message_of
 from headway.control.notifications.receivers import Receiver
 from headway.errors import Unavailable
 from headway.local.backoff import DoublingPause
 from headway.store.engine import Engine, transaction
-from headway.store.notifications import GIVEN_UP, SENT, WAITING, Notification, read_due, save_attempt
+from headway.store.outbox.notifications import GIVEN_UP, SENT, WAITING, read_due, save_attempt
+from headway.store.outbox.pool_events import PostedEvent, read_due_events, save_event_attempt
 
 POLL_S = 1.0
 ATTEMPT_S = 10.0  # whole attempts: a receiver that sends a byte now and then holds none for longer
@@ -58,35 +59,40 @@ class NotificationSender:
             await asyncio.sleep(POLL_S)
 
     async def send_due(self, client: httpx.AsyncClient, to: Receiver) -> None:
-        """Try the oldest notification of each pool whose pause is over."""
+        """Try the oldest notification and the oldest event of each pool whose pause is over."""
         epoch = self._epoch()
         if epoch is None:
             return
         async with transaction(self._engine) as conn:
-            due = await read_due(conn, to.name, now_s=self._clock(), epoch=epoch)
+            incidents = await read_due(conn, to.name, now_s=self._clock(), epoch=epoch)
+            events = await read_due_events(conn, to.name, now_s=self._clock(), epoch=epoch)
+        due: tuple[Posted, ...] = (*incidents, *events)
         at_once = asyncio.Semaphore(AT_ONCE_MAX)
 
-        async def send(one: Notification) -> None:
+        async def send(one: Posted) -> None:
             async with at_once:
                 if self._epoch() == epoch:  # a receiver that hangs lasts longer than a leader may
                     await self._attempt(client, to, one, epoch)
 
         await asyncio.gather(*map(send, due))
 
-    async def _attempt(self, client: httpx.AsyncClient, to: Receiver, one: Notification, epoch: int) -> None:
+    async def _attempt(self, client: httpx.AsyncClient, to: Receiver, one: Posted, epoch: int) -> None:
         failure = await self._post(client, to, one)
         now_s, attempts = self._clock(), one.attempts + 1
         state = SENT if failure is None else GIVEN_UP if now_s - one.at_s >= GIVEN_UP_AFTER_S else WAITING
         next_at_s = now_s + PAUSE.after_s(attempts)
         async with transaction(self._engine) as conn:
-            await save_attempt(conn, one, state=state, next_at_s=next_at_s, epoch=epoch)
+            if isinstance(one, PostedEvent):
+                await save_event_attempt(conn, one, state=state, next_at_s=next_at_s, epoch=epoch)
+            else:
+                await save_attempt(conn, one, state=state, next_at_s=next_at_s, epoch=epoch)
         if failure is not None:
             did = "given up" if state == GIVEN_UP else "failed"
             log.warning(
                 "notification %s receiver=%s id=%s attempts=%d: %s", did, to.name, message_id(one), attempts, failure
             )
 
-    async def _post(self, client: httpx.AsyncClient, to: Receiver, one: Notification) -> str | None:
+    async def _post(self, client: httpx.AsyncClient, to: Receiver, one: Posted) -> str | None:
         """Why the receiver has not taken it; ``None`` where it has. The answer's body is not read."""
         body, headers = message_of(one, to, now_s=self._clock())
         try:

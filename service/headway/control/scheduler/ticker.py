@@ -22,12 +22,16 @@ from headway.errors import Unavailable
 from headway.scaling.allocation.host_demand import HostsWanted, hosts_wanted
 from headway.scaling.decisions.change_detection import is_new
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.model import Assignment, Decision, Suspension
+from headway.scaling.decisions.worst_wait import predicted_wait
+from headway.scaling.explain import member_prediction
+from headway.scaling.explanations.explanation import explanation_of
+from headway.scaling.model import Assignment, Decision, MemberPickup, PoolEventKind, Suspension
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.store.engine import Engine, transaction
 from headway.store.hosts.host_lease import EVALUATION_PAUSE_S
 from headway.store.leadership import Superseded
+from headway.store.outbox.pool_events import EventHooks, Subscribers, no_subscribers
 from headway.store.pools.behaviours import Learned, read_learned
 from headway.store.pools.evaluation_io import EvaluationResult, Gathered, PoolState, apply, gather, hold_hosts
 
@@ -47,8 +51,13 @@ class Ticker:
         clock: Callable[[], float],
         strategies: Mapping[str, Strategy] = BUILT_IN,
         recommends_only: bool = False,
+        subscribers_of: Subscribers = no_subscribers,
     ) -> None:
+        """Decide with ``strategies``. Receivers that ``subscribers_of`` names get the events that follow."""
         self._engine = engine
+        self._hooks: EventHooks | None = None
+        if subscribers_of is not no_subscribers:
+            self._hooks = EventHooks(subscribers_of=subscribers_of, why=partial(_why, strategies=strategies))
         self._recommends_only = recommends_only
         self._leadership = leadership
         self._clock = clock
@@ -147,7 +156,7 @@ class Ticker:
         _log_missing(wanted, gathered.wanted)
         learned = await self._learned(outcomes, assignments, gathered, now_s=now_s, is_whole=is_all_due)
         news = replace(self._news(outcomes, assignments, gathered), wanted=wanted, learned=learned)
-        await apply(self._engine, news, gathered, epoch=epoch, recommends_only=self._recommends_only)
+        await apply(self._engine, news, gathered, epoch=epoch, recommends_only=self._recommends_only, hooks=self._hooks)
         self._log_decisions(news.decisions, gathered)
         self._evaluated_until_s = gathered.at_s + (time.monotonic() - began_at_s)  # a long tick is no pause
 
@@ -212,6 +221,7 @@ class Ticker:
             ],
             decisions=[outcome.decision for outcome in outcomes if self._is_news(outcome.decision)],
             assignments=assignments,
+            predicted={} if self._hooks is None else _predicted_breaches(outcomes, self._hooks.subscribers_of),
         )
 
     def _is_news(self, decision: Decision) -> bool:
@@ -233,6 +243,22 @@ class Ticker:
                     decision.target_workers,
                     decision.binding,
                 )
+
+
+def _why(decision: Decision, previous_workers: int, *, strategies: Mapping[str, Strategy]) -> str:
+    return explanation_of(decision, previous_workers=previous_workers, strategies=strategies).why
+
+
+def _predicted_breaches(outcomes: Sequence[Outcome], subscribers_of: Subscribers) -> Mapping[str, tuple[Decision, str]]:
+    """Pool -> the decision that predicts a breach, and the sentence that says so, where a receiver subscribes to it."""
+    found = {}
+    for each in outcomes:
+        pool = each.decision.pool
+        wait = predicted_wait(each.decision, each.view.profile)
+        if wait is not None and wait.is_late and subscribers_of(PoolEventKind.BREACH_PREDICTED, pool):
+            member = MemberPickup(queue=wait.queue, objective=wait.objective, predicted_pickup_s=wait.wait_s)
+            found[pool] = each.decision, member_prediction(member)
+    return found
 
 
 def _asleep(gathered: Gathered, waiting: frozenset[str]) -> Mapping[str, Mapping[str, Any]]:

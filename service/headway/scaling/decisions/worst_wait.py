@@ -19,6 +19,14 @@ def worst_wait(decision: Decision, profile: Profile) -> MemberWait | None:
     return max((wait for wait in waits if wait is not None), key=lambda wait: wait.used, default=None)
 
 
+def predicted_wait(decision: Decision, profile: Profile) -> MemberWait | None:
+    """The predicted wait of a new job, of the queue where it takes the greatest part of the queue's objective.
+
+    ``None`` if none is predicted.
+    """
+    return max(_predicted(decision, profile), key=lambda wait: wait.used, default=None)
+
+
 def _predicted(decision: Decision, profile: Profile) -> Iterator[MemberWait]:
     """The predicted wait of a new job in each queue."""
     for each in decision.member_pickups:

@@ -56,6 +56,7 @@ from headway.scaling.model.memory import (
     TakenJobs,
     Wanted,
 )
+from headway.scaling.model.pool_event import PoolEvent, PoolEventKind
 from headway.scaling.model.queue_metrics import Arrivals, FailureLimit, Objective, QueueMetrics
 from headway.scaling.model.queue_order import STRICT_NAME_CHARS_MAX, STRICT_QUEUES_MAX, QueueOrder, order_text
 from headway.scaling.model.redelivery import Redelivery
@@ -124,6 +125,8 @@ __all__ = [
     "Plateau",
     "PolledQueue",
     "PoolDepths",
+    "PoolEvent",
+    "PoolEventKind",
     "PoolQueues",
     "QueueCounts",
     "QueueDepths",

@@ -2,9 +2,10 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -47,19 +48,40 @@ def decision_to_json(decision: Decision) -> dict[str, Any]:
 
 
 _COPY: LiteralString = "copy decisions (pool, epoch, target_workers, previous_workers, binding, body) from stdin"
+_COPY_NAMED: LiteralString = (
+    "copy decisions (pool, epoch, target_workers, previous_workers, binding, body, decision_id) from stdin"
+)
+_UNNAMED: Mapping[str, UUID] = MappingProxyType({})
 
 
-async def insert_decisions(conn: AsyncConnection, rows: Iterable[tuple[Decision, int, int | None]]) -> None:
-    """Store decisions, each with its epoch and the target it replaced. They date from the transaction's start."""
+async def insert_decisions(
+    conn: AsyncConnection, rows: Iterable[tuple[Decision, int, int | None]], *, ids: Mapping[str, UUID] = _UNNAMED
+) -> None:
+    """Store decisions, each with its epoch and the target it replaced. They date from the transaction's start.
+
+    That of a pool in ``ids`` gets the id there, every other one of its own.
+    """
+    known = list(rows)
+    await _copy(conn, _COPY, [row for row in known if row[0].pool not in ids])
+    await _copy(conn, _COPY_NAMED, [row for row in known if row[0].pool in ids], ids)
+
+
+async def _copy(
+    conn: AsyncConnection,
+    statement: LiteralString,
+    rows: Sequence[tuple[Decision, int, int | None]],
+    ids: Mapping[str, UUID] = _UNNAMED,
+) -> None:
+    if not rows:
+        return
     raw = (await conn.get_raw_connection()).driver_connection
     assert raw is not None
     # COPY takes a fifth of the time of inserts, and a tick has thousands of these at worst.
-    async with raw.cursor() as cursor, cursor.copy(_COPY) as copy:
+    async with raw.cursor() as cursor, cursor.copy(statement) as copy:
         for decision, epoch, previous_workers in rows:
             body = json.dumps(decision_to_json(decision), allow_nan=False)
-            await copy.write_row(
-                (decision.pool, epoch, decision.target_workers, previous_workers, decision.binding, body)
-            )
+            row = (decision.pool, epoch, decision.target_workers, previous_workers, decision.binding, body)
+            await copy.write_row((*row, ids[decision.pool]) if ids else row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,8 @@ from headway.scaling.conditions.incident_rules import (
 from headway.scaling.conditions.pool_table import ERROR_BUDGET_SPENT
 from headway.store.engine import Engine, transaction
 from headway.store.incidents import read_open, save_change
-from headway.store.notifications import ReceiversOf, nobody
+from headway.store.outbox.notifications import ReceiversOf, nobody
+from headway.store.outbox.pool_events import Subscribers, no_subscribers
 
 ALERTING_S = 10.0  # conditions must hold for a minute
 ALERTING_BUSY_FRACTION_MAX = 0.05  # an overview of ten thousand queues takes a second
@@ -44,9 +45,11 @@ class Alerting:
         overviews: OverviewBuilder,
         epoch: Callable[[], int | None],
         receivers_of: ReceiversOf = nobody,
+        subscribers_of: Subscribers = no_subscribers,
     ) -> None:
         self._engine = engine
         self._receivers_of = receivers_of
+        self._subscribers_of = subscribers_of
         self._overviews = overviews
         self._epoch = epoch
         self._pending: dict[IncidentKey, float] = {}
@@ -78,7 +81,14 @@ class Alerting:
             going_on = await read_open(conn)
             change = changed(found, self._pending, going_on, _unknown(seen, going_on), now_s=seen.at_s)
             if change.opened or change.closed:
-                await save_change(conn, change, now_s=seen.at_s, epoch=epoch, receivers_of=self._receivers_of)
+                await save_change(
+                    conn,
+                    change,
+                    now_s=seen.at_s,
+                    epoch=epoch,
+                    receivers_of=self._receivers_of,
+                    subscribers_of=self._subscribers_of,
+                )
         for key in change.opened:
             log.warning("alert opened rule=%s pool=%s host=%s kind=%s", key.rule, key.pool, key.host, key.kind)
         for key in change.closed:
