@@ -134,6 +134,27 @@ def test_jobs_that_other_pools_run_and_queues_that_a_pool_helps_with_are_said(
     assert re.search(r"helps with +redis/mail", capsys.readouterr().out)
 
 
+def test_a_pool_with_patterns_says_what_each_has_matched_and_each_queue_by_what(
+    seed: Seed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed.profile(Profile(pool="tenants", queues=("redis/first",), template="rq"))
+    seed.execute(
+        "update profiles set body = jsonb_set(body, '{queues}', '[\"redis/first\", \"redis/tenant-*\"]')"
+        " where pool = 'tenants'"
+    )
+    seed.execute(
+        "insert into profile_queues (queue, pool, rank, pattern)"
+        " values ('redis/tenant-a', 'tenants', 1, 'redis/tenant-*')"
+    )
+    assert main(["describe", "pool", "tenants"]) == 0
+    found = lines(capsys)
+    assert found["patterns"] == ["patterns", "redis/tenant-*", "(1", "queue)"]
+    assert found["redis/tenant-a"][-1] == "redis/tenant-*"
+    assert found["redis/first"][-2:] == ["its", "name"]
+    assert main(["describe", "pool", "mail"]) == 0
+    assert "patterns" not in lines(capsys)
+
+
 def test_what_of_the_days_budget_is_paid_is_said_with_its_overrun(
     seed: Seed, capsys: pytest.CaptureFixture[str]
 ) -> None:

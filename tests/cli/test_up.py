@@ -238,3 +238,10 @@ def test_queues_of_a_broker_that_no_pool_has_are_named(tmp_path):
     named = "redis/q0, redis/q1, redis/q2, redis/q3, redis/q4 and 2 more"
     assert line == f"unserved, because no pool has them: {named}; add them to pools, or to exclude"
     assert list(up._unserved(["redis/mail"], file)) == []
+
+
+def test_queues_that_a_pattern_matches_are_served(tmp_path):
+    (tmp_path / "profiles.yaml").write_text("pools: {tenants: {queues: [redis/tenant-*], template: rq}}\n")
+    file = load_profiles_file(tmp_path / "profiles.yaml")
+    (line,) = up._unserved(["redis/tenant-1", "redis/mail"], file)
+    assert line == "unserved, because no pool has them: redis/mail; add them to pools, or to exclude"

@@ -105,6 +105,7 @@ def test_pools_are_counted_by_the_worst_first_and_only_by_a_state() -> None:
         # A broker that is polled and does not list the queue is no broker that nobody reads.
         (NEVER_SEEN, {"measured_age_s": None}, ["unseen"]),
         (NEVER_SEEN, {"measured_age_s": None, "is_broker_polled": True}, ["unlisted"]),
+        (NEVER_SEEN, {"measured_age_s": None, "is_broker_polled": True, "has_queues": False}, ["unlisted"]),
         (NEVER_SEEN, {"is_broker_polled": True, "no_host": NoHost.NONE_ENROLLED}, ["no_host", "unlisted"]),
         (MEASURED, {"is_broker_polled": True, "measured_age_s": 60.0}, ["stale"]),
     ],

@@ -13,6 +13,7 @@ from headway.collect.libraries import Libraries, Uninstalled
 from headway.connections import Connection
 from headway.errors import HeadwayError, Invalid, Misconfigured
 from headway.scaling.mapping import near
+from headway.scaling.profile_keys.queue_patterns import is_pattern
 from headway.settings import CollectSettings, database_url_of
 
 ASKED_AT_ONCE = 8
@@ -82,7 +83,7 @@ def _cure(error: HeadwayError) -> str:
 def _misspelt(file: ProfilesFile | None, seen: set[str]) -> Iterator[Finding]:
     """Queues of profiles that no broker has and that look like one that no profile serves."""
     served = {queue for profile in (file.profiles if file else ()) for queue in profile.queues}
-    for queue in sorted(served - seen):
+    for queue in sorted(each for each in served - seen if not is_pattern(each)):
         if meant := near(queue, seen - served):
             text = f"queue {queue} is in no broker;{meant}"
             yield warning("queue", text, cure="correct the name in profiles.yaml and `headway apply` it")

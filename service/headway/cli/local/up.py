@@ -29,6 +29,7 @@ from headway.errors import HeadwayError, Invalid, Misconfigured
 from headway.scaling.mapping import near
 from headway.scaling.model import Mode
 from headway.scaling.planning.doubtful_percentiles import doubtful_percentiles
+from headway.scaling.profile_keys.queue_patterns import is_match, is_pattern
 from headway.settings import CollectSettings, ControlSettings, database_url_of
 from headway_spark.java import java_home
 
@@ -205,7 +206,14 @@ def _warnings(file: ProfilesFile, host: host_file.HostFile | None, host_path: Pa
 def _unserved(found: Iterable[str], file: ProfilesFile) -> Iterator[str]:
     """A line where queues are in no pool and nobody said that they shall not be."""
     served = {queue for profile in file.profiles for queue in profile.queues}
-    left = [each for each in found if each not in served and not excluded("", [each], file.exclude)]
+    patterns = [queue for queue in served if is_pattern(queue)]
+    left = [
+        each
+        for each in found
+        if each not in served
+        and not any(is_match(pattern, each) for pattern in patterns)
+        and not excluded("", [each], file.exclude)
+    ]
     if left:
         more = f" and {len(left) - UNSERVED_NAMED} more" if len(left) > UNSERVED_NAMED else ""
         named = f"{', '.join(left[:UNSERVED_NAMED])}{more}"

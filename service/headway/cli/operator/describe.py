@@ -1,6 +1,7 @@
 """`headway describe`: all that is known of one pool, queue, host or group."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
@@ -43,6 +44,7 @@ from headway.cli.typer_app import main_of
 from headway.errors import NotFound
 from headway.scaling.explanations.phrases import counted
 from headway.scaling.metrics.windows import WINDOWS_S
+from headway.scaling.profile_keys.queue_patterns import is_pattern
 
 DESCRIBE_COLUMNS = 100  # sentences wider than this are hard to read
 
@@ -127,6 +129,7 @@ def _of_pool(known: Body) -> Iterator[Part]:
     yield facts(
         ("pool", row["pool"]),
         ("objective", f"{objective['percentile']:g} % within {duration(objective['target_s'])}"),
+        ("patterns", _patterns(profile["queues"], known["queues"])),
         ("workers", f"{profile['workers_min']}..{profile['workers_max']}, template {profile['template']}"),
         ("groups", "; ".join(map(pool_group_use, (known["pool"] or {}).get("groups", ())))),
         ("helps with", ", ".join(profile["helps"])),
@@ -144,6 +147,12 @@ def _of_pool(known: Body) -> Iterator[Part]:
         yield paragraph(f"Decided {ago(decision['decided_at_s'])}: {sentences}", DESCRIBE_COLUMNS)
         yield paragraph(predicted(known["behaviour"]["prediction"]), DESCRIBE_COLUMNS)
     yield from _of_queues(known["queues"], known["metrics"])
+
+
+def _patterns(written: Sequence[str], queues: Sequence[Body]) -> str:
+    """Each pattern of the profile, with how many queues it has matched."""
+    matched = Counter(row["pattern"] for row in queues)
+    return ", ".join(f"{each} ({counted(matched[each], 'queue')})" for each in written if is_pattern(each))
 
 
 def _now(pool: Body | None) -> Iterator[tuple[str, str]]:
@@ -192,7 +201,8 @@ def _reported_by(sources: Sequence[Body], name: str) -> str:
 
 def _of_queues(queues: Sequence[Body], metrics: Body) -> Iterator[Part]:
     """How it stands in each queue, then each window and each job class."""
-    yield listed(QUEUES, queues, empty="none of its queues has been seen")
+    columns = {**QUEUES, **PATTERN} if any(row["pattern"] for row in queues) else QUEUES
+    yield listed(columns, queues, empty="none of its queues has been seen")
     windows = metrics["windows"]
     yield table(
         ("", *map(duration, WINDOWS_S)),
@@ -250,6 +260,7 @@ QUEUES: Columns = {
     "delayed": lambda row: count(row["metrics"]["delayed_jobs"]),
     "read": lambda row: age(row["sample_age_s"]),
 }
+PATTERN: Columns = {"matched by": lambda row: row["pattern"] or "its name"}
 FIGURES: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     "arriving": ("arrival_rate_per_s", rate),
     "started": ("start_rate_per_s", rate),

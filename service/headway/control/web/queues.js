@@ -117,7 +117,7 @@ export class QueueTable {
 function rowsOf(entry) {
   const { key, name, pool, metrics, isWaitKnown } = entry;
   const head = { key, kind: pool ? "pool" : "unmanaged", pool, name, single: pool?.queues.length === 1, metrics, isWaitKnown };
-  return [head, ...entry.members.map((queue) => ({ key: `queue ${queue.queue}`, kind: "member", pool, name: queue.queue, metrics: queue.metrics, isWaitKnown: queue.is_wait_known, objective: queue.objective }))];
+  return [head, ...entry.members.map((queue) => ({ key: `queue ${queue.queue}`, kind: "member", pool, name: queue.queue, metrics: queue.metrics, isWaitKnown: queue.is_wait_known, objective: queue.objective, pattern: queue.pattern }))];
 }
 
 /** Pool -> its workers that were ended by force, on all hosts. */
@@ -205,10 +205,11 @@ function judged(row, now_s) {
   return { oldest: oldest && { ...oldest, wait_s: oldest.wait_s + oldest_s - metrics.oldest_age_s }, started };
 }
 
-function subtitle({ kind, pool, single, name, metrics, objective: own }) {
+function subtitle({ kind, pool, single, name, metrics, objective: own, pattern }) {
   if (kind !== "pool") {
     const judgedBy = pool && name in pool.member_objectives ? [slo(own)] : [];
-    return [...judgedBy, ...(metrics.arrival_rate_per_s === null ? [] : [`jobs arrive at ${rate(metrics.arrival_rate_per_s)}`])].join(" · ");
+    const matchedBy = pattern ? [`matched by ${pattern}`] : [];
+    return [...judgedBy, ...matchedBy, ...(metrics.arrival_rate_per_s === null ? [] : [`jobs arrive at ${rate(metrics.arrival_rate_per_s)}`])].join(" · ");
   }
   const objective = slo(single ? pool.member_objectives[name] ?? pool.objective : pool.objective);
   if (!single) return `${objective} · ${pool.queues.length} queues${othersOf(pool)}`;

@@ -61,6 +61,8 @@ class PoolFacts:
     """Of its queues together."""
     members: Sequence[QueueMetrics]
     """Of each of its queues that is known."""
+    has_queues: bool = True
+    """Whether it owns a queue: one whose patterns match none yet owns none."""
     is_broker_polled: bool = False
     """Whether collectors poll the brokers of all its queues at this moment, whatever queues they find there."""
     measured_age_s: float | None

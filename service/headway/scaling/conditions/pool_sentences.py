@@ -77,6 +77,9 @@ def unseen(pool: PoolFacts) -> Iterator[str]:
 
 def unlisted(pool: PoolFacts) -> Iterator[str]:
     """Which queues it has, none of which its collector has found."""
+    if not pool.has_queues:
+        yield f"no queue that was seen matches {listed(pool.profile.queues)}"
+        return
     yield f"its collector has never found {listed(pool.profile.queues)} in the broker; {FIRST_JOB}"
 
 

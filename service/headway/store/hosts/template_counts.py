@@ -31,6 +31,15 @@ async def read_template_facts(conn: AsyncConnection, names: Collection[str]) -> 
     return {row.name: taken_from(TemplateFacts, row, job_limit=row.job_limit or "") for row in rows}
 
 
+async def read_queues_allowed(conn: AsyncConnection, names: Collection[str]) -> dict[str, dict[str, list[str]]]:
+    """Template -> known host that has it -> the patterns of queues whose names it takes there; none: it takes none."""
+    rows = await conn.execute(_ALLOWED, {"names": list(names)})
+    found: dict[str, dict[str, list[str]]] = {}
+    for row in rows:
+        found.setdefault(row.template, {})[row.host] = row.queues_allowed or []
+    return found
+
+
 async def reported_workers(conn: AsyncConnection, pool: str) -> tuple[int, int]:
     """Workers of ``pool`` that run, and that start, on known hosts, as their agents last reported."""
     running, starting = (
@@ -72,6 +81,13 @@ async def count_workers(conn: AsyncConnection, host_id: str) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
+_ALLOWED = text(
+    """
+    select each->>'name' as template, hosts.name as host, each->'queues_allowed' as queues_allowed
+    from hosts cross join lateral jsonb_array_elements(hosts.templates) as each
+    where hosts.lease_ends_at > now() and each->>'name' = any(:names)
+    """
+)
 _FACTS = text(
     """
     select each->>'name' as name, min((each->>'slots')::integer) as slots, max(known.start_up_s) as start_up_s,

@@ -5,7 +5,7 @@ Everything that reads the queues of a pool reads them there, by name. Only this 
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 from sqlalchemy import ColumnElement, Text, bindparam, case, cast, delete, func, insert, select, text
@@ -13,7 +13,13 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, aggregate_order_by
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headway.scaling.profile import Profile
-from headway.scaling.profile_keys.pattern_resolution import OwnedQueue, PatternResolution, WrittenQueues, resolve
+from headway.scaling.profile_keys.pattern_resolution import (
+    MATCHED_QUEUES_MAX,
+    OwnedQueue,
+    PatternResolution,
+    WrittenQueues,
+    resolve,
+)
 from headway.scaling.profile_keys.queue_patterns import ANY, is_pattern
 from headway.store.leadership import notify_hosts
 from headway.store.tables import QUEUE_ORDER, profile_queues, profiles
@@ -21,7 +27,8 @@ from headway.store.tables import QUEUE_ORDER, profile_queues, profiles
 QUEUE_GONE_AFTER_S = 3600.0  # of a queue that its collectors no longer see, while they see others of its connection
 
 _HAS_STAR = cast(profiles.c.body["queues"], Text).contains(ANY)
-_MATCHED = select(profile_queues.c.queue).where(profile_queues.c.pattern.is_not(None))
+_IS_MATCHED = profile_queues.c.pattern.is_not(None)
+_MATCHED = select(profile_queues.c.queue).where(_IS_MATCHED)
 _OWNED = (
     select(func.array_agg(aggregate_order_by(profile_queues.c.queue, *QUEUE_ORDER)))
     .where(profile_queues.c.pool == profiles.c.pool)
@@ -102,6 +109,31 @@ async def read_written(
     )
 
 
+async def read_patterns(conn: AsyncConnection) -> dict[str, str]:
+    """Queue -> the pattern of its pool's profile that matched it, of those that no profile names."""
+    rows = await conn.execute(select(profile_queues.c.queue, profile_queues.c.pattern).where(_IS_MATCHED))
+    return {row.queue: row.pattern for row in rows}
+
+
+async def read_unserved(conn: AsyncConnection) -> Mapping[str, tuple[str, ...]]:
+    """Pool -> queues that its patterns match beyond as many as a pool takes, of pools that are full."""
+    counted = select(func.count()).where(_IS_MATCHED).group_by(profile_queues.c.pool)
+    fullest = max((await conn.execute(counted)).scalars(), default=0)
+    if fullest < MATCHED_QUEUES_MAX:
+        return {}
+    owned = await _owned(conn)
+    return (await _resolved(conn, owned, await read_written(conn, owned))).unserved
+
+
+async def _resolved(
+    conn: AsyncConnection, owned: Mapping[str, OwnedQueue], pools: Iterable[WrittenQueues]
+) -> PatternResolution:
+    seen = frozenset((await conn.execute(_SEEN, {"gone_s": QUEUE_GONE_AFTER_S})).scalars())
+    before = {queue: each.pool for queue, each in owned.items()}
+    # Ten thousand queues and patterns take longer than any call should wait.
+    return await asyncio.to_thread(resolve, pools, seen, before=before)
+
+
 async def _owned(conn: AsyncConnection, *conditions: ColumnElement[bool]) -> dict[str, OwnedQueue]:
     rows = await conn.execute(select(profile_queues).where(*conditions))
     return {row["queue"]: OwnedQueue(**row) for row in rows.mappings()}
@@ -112,11 +144,7 @@ async def _settle(
 ) -> frozenset[str]:
     """Turn what ``profile_queues`` holds into what it shall hold; ``known`` of it says what is a name with a star."""
     pools = await read_written(conn, owned if known is None else known)
-    seen = frozenset((await conn.execute(_SEEN, {"gone_s": QUEUE_GONE_AFTER_S})).scalars())
-    before = {queue: each.pool for queue, each in owned.items()}
-    # Ten thousand queues and patterns take longer than any call should wait.
-    resolution = await asyncio.to_thread(resolve, pools, seen, before=before)
-    return await _write(conn, owned, resolution)
+    return await _write(conn, owned, await _resolved(conn, owned, pools))
 
 
 async def _write(

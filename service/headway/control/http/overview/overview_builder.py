@@ -63,6 +63,7 @@ from headway.store.pools.decisions import StoredDecision, latest_decisions, list
 from headway.store.pools.groups import read_groups
 from headway.store.pools.host_demand import read_hosts_wanted
 from headway.store.pools.profiles import StoredProfile, list_profiles
+from headway.store.pools.queue_ownership import read_patterns
 
 Shown = TypeVar("Shown")
 
@@ -81,6 +82,8 @@ class QueueRows:
     """Those that were written since the last."""
     revision: int
     queues: Mapping[str, str | None]
+    patterns: Mapping[str, str]
+    """Queue -> what matched it, of those that no profile names."""
     samples: Mapping[str, QueueSample]
     profiles: Sequence[StoredProfile]
     pipelines: Sequence[PipelineRow]
@@ -137,6 +140,7 @@ class OverviewRows(QueueRows):
             unheld=unheld,
             day_attained=self.day_attained.get(pool),
             groups=[(group, self.used[group.name]) for group in self.groups_of.get(pool, ())],
+            has_queues=stored.has_queues,
             have_workers_run=have_workers_run,
         )
 
@@ -339,6 +343,7 @@ class OverviewBuilder:
             buckets=buckets,
             revision=revision,
             queues=await read_queues(conn, in_pools=in_pools),
+            patterns=await read_patterns(conn),
             samples=await read_samples(conn, in_pools=in_pools),
             profiles=await list_profiles(conn),
             pipelines=pipelines,
@@ -389,6 +394,7 @@ class OverviewBuilder:
                 measured_age_s=age_s,
                 now_s=now_s,
                 reporters=seen.reporters,
+                patterns=seen.patterns,
             )
 
 

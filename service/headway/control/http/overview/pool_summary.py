@@ -55,6 +55,8 @@ class PoolRows:
     """Its jobs of today and yesterday; ``None``: none has started today, as far as is counted."""
     groups: Sequence[tuple[Group, int]] = ()
     """The groups that it is in, each with what all its pools have of the cap."""
+    has_queues: bool = True
+    """Whether its patterns match any queue; one that names its queues has them."""
     have_workers_run: bool
     """Whether workers of it have run in the last minutes, or may have: they drop expired jobs."""
 
@@ -161,7 +163,8 @@ def facts_of(
         pool,
         metrics=metrics,
         members=known,
-        is_broker_polled=bool(members) and all(member.collectors for member in members),
+        # What a pattern may match has no reading, and that is no failure of a collector.
+        is_broker_polled=not pool.has_queues or (bool(members) and all(member.collectors for member in members)),
         measured_age_s=max((m.measured_age_s for m in members if m.measured_age_s is not None), default=None),
         failures=[each.failures for each in befallen],
         lost_jobs=sum(each.lost_jobs for each in befallen if not (pool.have_workers_run and each.may_be_revoked)),

@@ -7,14 +7,17 @@ from headway.scaling.model import NoteKind
 from headway.scaling.planning.doubtful_percentiles import doubtful_percentiles
 from headway.scaling.planning.early_cuts import early_cuts
 from headway.scaling.planning.feasibility import feasibility
+from headway.scaling.planning.pattern_notes import pattern_notes
 from headway.scaling.planning.shared_pool import unowned_remarks
 from headway.scaling.profile import Profile
+from headway.scaling.profile_keys.queue_patterns import is_pattern
 from headway.scaling.reading.pooled_queue import pooled
 from headway.store.engine import Connection
-from headway.store.hosts.template_counts import TemplateFacts, read_template_facts
+from headway.store.hosts.template_counts import TemplateFacts, read_queues_allowed, read_template_facts
 from headway.store.metrics.service_percentiles import read_service_p99_s
 from headway.store.pools.decisions import DecisionQuery, StoredDecision, latest_decisions, list_decisions
 from headway.store.pools.profiles import StoredProfile, read_owned
+from headway.store.pools.queue_ownership import read_unserved, read_written
 
 NOT_KNOWN = TemplateFacts(slots=1, start_up_s=None)
 
@@ -37,6 +40,7 @@ async def _shown(
     facts = await read_template_facts(conn, {stored.in_force_at(now_s).template for stored in every})
     service_p99_s = await _service_p99_s(conn, every, facts, now_s=now_s)
     owned = await read_owned(conn, {queue for stored in every for queue in stored.profile.helps})
+    of_patterns = await _pattern_notes(conn, every)
     made = []
     for stored in every:
         profile = stored.in_force_at(now_s)
@@ -48,9 +52,36 @@ async def _shown(
             job_limit_s=template.job_limit_s,
             job_limit=template.job_limit,
         )
-        notes = [*_notes(profile, template, newest.get(profile.pool)), *unowned_remarks(profile, owned), *cuts]
+        notes = [
+            *of_patterns.get(profile.pool, ()),
+            *_notes(profile, template, newest.get(profile.pool)),
+            *unowned_remarks(profile, owned),
+            *cuts,
+        ]
         made.append(ProfileOut.of(stored, now_s=now_s, notes=notes, early_cuts=cuts))
     return made
+
+
+async def _pattern_notes(conn: Connection, every: Sequence[StoredProfile]) -> Mapping[str, Sequence[str]]:
+    """Pool -> what its patterns do not bring to a worker."""
+    starred = {each.written.pool: each for each in every if any(map(is_pattern, each.written.queues))}
+    if not starred:
+        return {}
+    allowed = await read_queues_allowed(conn, {each.written.template for each in starred.values()})
+    unserved = await read_unserved(conn)
+    return {
+        each.pool: tuple(
+            pattern_notes(
+                each,
+                stored.profile.queues if stored.has_queues else (),
+                unserved=unserved.get(each.pool, ()),
+                template=stored.written.template,
+                allowed=allowed.get(stored.written.template, {}),
+            )
+        )
+        for each in await read_written(conn)
+        if (stored := starred.get(each.pool)) is not None
+    }
 
 
 async def _service_p99_s(

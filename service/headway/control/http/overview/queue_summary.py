@@ -71,6 +71,7 @@ def queues_now(
     measured_age_s: float | None,
     now_s: float,
     reporters: Reporters,
+    patterns: Mapping[str, str],
 ) -> tuple[list[QueueOut], dict[str, Trouble]]:
     """Every queue with its newest depths, its failures, and rates and waits over the window of its pool's objective.
 
@@ -98,6 +99,7 @@ def queues_now(
             QueueOut(
                 queue=queue,
                 pool=pool,
+                pattern=patterns.get(queue),
                 objective=objectives.get(queue),
                 sample_age_s=None if metrics.sampled_at_s is None else max(0.0, now_s - metrics.sampled_at_s),
                 poll_interval_s=None if sample is None else sample.poll_interval_s,

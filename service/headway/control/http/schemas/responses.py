@@ -162,6 +162,8 @@ class QueueOut(Given):
     queue: str
     pool: str | None
     """The pool that serves it; null where no profile names it."""
+    pattern: str | None
+    """The pattern of the pool's profile that matched it; null where the profile names it, or no pool has it."""
     objective: Objective | None
     """Its own objective, else that of its pool; null where no profile names it."""
     sample_age_s: float | None
