@@ -1,6 +1,7 @@
 """Queues that workers of several pools take from: each job counts once, and each pool is sized for its own queues."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -351,6 +352,15 @@ def test_a_helper_is_sized_for_its_own_queues(
     assert alone <= helps <= max(alone, nobody.target_workers) + helping_jobs
     if not waiting_jobs:
         assert helps <= max(alone, last)
+
+
+def test_how_many_jobs_are_shared_is_news_every_half_minute() -> None:
+    before = decided(helper(1, running_workers=3), target_workers=3)
+    more = decided(helper(1, running_workers=3, helping_workers=2), target_workers=3)
+    same_count = replace(more, target_workers=before.target_workers, steps=before.steps)
+    assert not is_new(replace(same_count, at_s=before.at_s + 29.0), before)
+    assert is_new(replace(same_count, at_s=before.at_s + 30.0), before)
+    assert not is_new(replace(before, at_s=before.at_s + 60.0), before)
 
 
 # --- what is shown and learned ---------------------------------------------------------------------------------------
