@@ -163,6 +163,34 @@ pools:
     ]
 
 
+def test_sla_defaults_are_the_profile_of_each_queue_that_no_pool_names(loaded) -> None:
+    text = """
+brokers: {redis: "redis://127.0.0.1/0", shop: "redis://127.0.0.1/1"}
+sla_defaults: {template: rq, workers_max: 3}
+pools:
+  mail: {queues: [redis/mail], template: rq}
+"""
+    mail, defaults = loaded(text).profiles
+    assert mail.pool == "mail"
+    assert (defaults.pool, defaults.queues, defaults.workers_max, defaults.pools_max) == (
+        "sla_defaults",
+        ("redis/*", "shop/*"),
+        3,
+        50,
+    )
+    narrowed = text.replace("workers_max: 3", "queues: [shop/tenant-*], pools_max: 7")
+    (defaults,) = (each for each in loaded(narrowed).profiles if each.pool == "sla_defaults")
+    assert (defaults.queues, defaults.pools_max) == (("shop/tenant-*",), 7)
+    assert breaches(loaded, "sla_defaults: {template: rq}\n") == ["profile 'sla_defaults': queues is missing"]
+    assert breaches(loaded, "sla_defaults: {template: rq, queues: [redis/mail]}\n") == [
+        (
+            "profile 'sla_defaults': pools_max makes a pool of each queue that a pattern matches: queues may hold "
+            "patterns only"
+        )
+    ]
+    assert breaches(loaded, "sla_defaults: [rq]\n")[0] == "sla_defaults: expected keys and values, got list"
+
+
 def test_words_and_times_need_no_quotes(loaded) -> None:
     """YAML 1.1 would make false of `off`, 1080 of 18:00 and a date without its zone of the last."""
     text = """

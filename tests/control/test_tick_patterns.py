@@ -98,6 +98,24 @@ async def test_while_nobody_reads_the_broker_every_queue_stays(migrated_url: str
     assert database.assigned() == {("tenants", "a"): 1}
 
 
+async def test_each_queue_that_no_pool_names_has_a_pool_of_its_own_which_is_decided(
+    migrated_url: str, database: Database
+) -> None:
+    pattern_pool(database, "redis/*", pool="sla_defaults", workers_min=1, pools_max=2)
+    database.profile("mail")
+    database.host()
+    await read(migrated_url, "redis/mail", "redis/tenant-a", "redis/tenant-b")
+    async with leading(migrated_url) as (ticker, epoch):
+        await ticker.tick(epoch=epoch, is_all_due=True)
+        await read(migrated_url, "redis/tenant-c")
+        await ticker.tick(epoch=epoch, is_all_due=True)
+    assert database.assigned() == {("redis.tenant-a", "a"): 1, ("redis.tenant-b", "a"): 1}
+    assert await pool_queues(migrated_url) == {
+        "redis.tenant-a": ("redis/tenant-a",),
+        "redis.tenant-b": ("redis/tenant-b",),
+    }
+
+
 async def test_a_name_with_a_star_that_was_stored_before_is_decided_as_it_was(
     migrated_url: str, database: Database
 ) -> None:

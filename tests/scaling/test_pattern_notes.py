@@ -31,6 +31,30 @@ def test_a_name_with_a_star_of_an_earlier_version_is_said() -> None:
 
 
 @pytest.mark.parametrize(
+    ("queues", "unserved", "sentences"),
+    [
+        ([], [], ["no queue that was seen matches 'r/*': until one does, no pool is made of it"]),
+        (["r/a"], [], ["1 pool made of it, one for each queue that no pool names; at most 5 are"]),
+        (
+            ["r/a", "r/b"],
+            ["r/c"],
+            [
+                "2 pools made of it, one for each queue that no pool names; at most 5 are",
+                "no pool is made for 1 queue beyond, and no worker serves r/c: raise pools_max, or name them in a pool",
+            ],
+        ),
+    ],
+)
+def test_a_profile_of_which_pools_are_made_says_how_many(
+    queues: list[str], unserved: list[str], sentences: list[str]
+) -> None:
+    written = WrittenQueues(pool="sla_defaults", queues=("r/*",))
+    allowed = {"a": ["*"]}
+    found = pattern_notes(written, queues, unserved=unserved, template="rq", allowed=allowed, pools_max=5)
+    assert list(found) == sentences
+
+
+@pytest.mark.parametrize(
     ("queues", "more", "sentence"),
     [
         (

@@ -10,8 +10,16 @@ from headway.scaling.profile import Profile
 from headway.store.claimed_names import forget_queues
 from headway.store.engine import Engine, transaction
 from headway.store.hosts.host_assignments import read_standings
-from headway.store.pools.profiles import Expected, Outcome, StoredProfile, delete_profile, get_profile, put_profile
-from headway.store.pools.queue_ownership import read_queue_news, settle_queues
+from headway.store.pools.profiles import (
+    Expected,
+    Outcome,
+    StoredProfile,
+    delete_profile,
+    get_profile,
+    list_profiles,
+    put_profile,
+)
+from headway.store.pools.queue_ownership import read_queue_news, read_unserved, settle_queues
 from headway.store.tables import assignments, hosts, profile_queues, profiles, queue_samples
 
 
@@ -179,3 +187,60 @@ async def test_what_a_pool_cannot_take_more_stays_without_an_owner(engine: Engin
         owned = set((await conn.execute(select(profile_queues.c.queue))).scalars())
     assert len(owned) == 2_000
     assert not owned & {"r/02001", "r/02002", "r/02003"}
+
+
+async def made(engine: Engine) -> dict[str, tuple[str, ...]]:
+    """The pools that were made, with their queues."""
+    async with transaction(engine) as conn:
+        return {each.profile.pool: each.profile.queues for each in await list_profiles(conn) if each.made_of}
+
+
+async def test_each_queue_that_no_pool_names_becomes_a_pool_of_its_own(engine: Engine) -> None:
+    await put(engine, pool("mail", "r/mail"))
+    await put(engine, pool("big", "r/big-*"))
+    await see(engine, "r/mail", "r/big-1", "r/a", "r/b")
+    stored, _ = await put(engine, pool("sla_defaults", "r/*", pools_max=9, workers_max=7))
+    assert not stored.has_queues
+    assert await made(engine) == {"r.a": ("r/a",), "r.b": ("r/b",)}
+    async with transaction(engine) as conn:
+        own = await get_profile(conn, "r.a")
+    assert (own.profile.workers_max, own.profile.pools_max, own.made_of) == (7, None, "sla_defaults")
+    assert await queues_of(engine, "mail") == ("r/mail",)
+
+
+async def test_no_more_pools_are_made_than_allowed_and_the_others_are_named(engine: Engine) -> None:
+    await see(engine, "r/b", "r/c")
+    await put(engine, pool("sla_defaults", "r/*", pools_max=2))
+    await see(engine, "r/a")
+    await settle(engine)
+    assert await made(engine) == {"r.b": ("r/b",), "r.c": ("r/c",)}, "what has a pool keeps it"
+    async with transaction(engine) as conn:
+        assert await read_unserved(conn) == {"sla_defaults": ("r/a",)}
+
+
+async def test_a_pool_that_was_made_goes_when_another_names_its_queue_and_follows_its_profile(engine: Engine) -> None:
+    await see(engine, "r/a", "r/b")
+    await put(engine, pool("sla_defaults", "r/*", pools_max=9))
+    await put(engine, pool("own", "r/a"))
+    assert await made(engine) == {"r.b": ("r/b",)}
+    await put(engine, pool("sla_defaults", "r/*", pools_max=9, workers_max=3), version=1)
+    async with transaction(engine) as conn:
+        stored = await get_profile(conn, "r.b")
+    assert (stored.profile.workers_max, stored.version) == (3, 2)
+    async with transaction(engine) as conn:
+        with pytest.raises(Conflict, match=r"'r\.b' is made of profile 'sla_defaults' for queue 'r/b'"):
+            await delete_profile(conn, "r.b", expected=Expected(version=2), actor="local")
+    async with transaction(engine) as conn:
+        await delete_profile(conn, "sla_defaults", expected=Expected(version=2), actor="local")
+    assert await made(engine) == {}
+
+
+async def test_a_pool_that_is_written_is_never_taken_for_one_that_was_made(engine: Engine) -> None:
+    await put(engine, pool("r.a", "r/other"))
+    await see(engine, "r/a", "r/b")
+    await put(engine, pool("sla_defaults", "r/*", pools_max=9))
+    assert await made(engine) == {"r.b": ("r/b",)}
+    assert await queues_of(engine, "r.a") == ("r/other",)
+    await put(engine, pool("r.b", "r/b", workers_max=2), version=1)
+    assert await made(engine) == {}, "a person has taken it over"
+    assert await queues_of(engine, "r.b") == ("r/b",)

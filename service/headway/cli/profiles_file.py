@@ -20,7 +20,9 @@ from headway.scaling.profile_keys.queue_patterns import ANY, conflicts, do_overl
 from headway.strategies import refuse_unread_forecast
 
 KEYS_MAX = 10_000  # of one mapping: more than any list of pools has
-KNOWN = ("brokers", "exclude", "groups", "pools")
+SLA_DEFAULTS = "sla_defaults"
+POOLS_MADE = 50  # of sla_defaults, where it does not say how many
+KNOWN = ("brokers", "exclude", "groups", "pools", SLA_DEFAULTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,10 @@ def load_profiles_file(
     brokers = connections_from(mapping_of(top.get("brokers"), "brokers", breaches), breaches, where="brokers")
     breaches += check(brokers)
     pools = mapping_of(top.get("pools"), "pools", breaches)
+    if top.get(SLA_DEFAULTS) is not None:
+        if SLA_DEFAULTS in pools:
+            breaches.append(f"pool {SLA_DEFAULTS!r}: {SLA_DEFAULTS} beside pools is the profile of that name")
+        pools = {**pools, SLA_DEFAULTS: _defaults(top[SLA_DEFAULTS], brokers, breaches)}
     profiles = [profile for pool, values in pools.items() if (profile := _profile(pool, values, breaches)) is not None]
     of_brokers = tuple(f"{each.name}/{pattern}" for each in brokers for pattern in each.exclude)
     everywhere = _patterns(top.get("exclude"), breaches)
@@ -189,6 +195,13 @@ def excluded(pool: str, queues: Iterable[str], exclude: Iterable[str]) -> list[s
         for pattern in exclude
         if fnmatchcase(queue, pattern)
     ]
+
+
+def _defaults(value: Any, brokers: Iterable[Connection], breaches: list[str]) -> dict[Any, Any]:
+    """The profile of which a pool is made for each queue that no pool names: of every connection of the file."""
+    every = [f"{each.name}/{ANY}" for each in brokers]
+    given = {"pools_max": POOLS_MADE, **mapping_of(value, SLA_DEFAULTS, breaches)}
+    return {"queues": every, **given} if every else given
 
 
 def _exclude_breaches(profiles: Iterable[Profile], exclude: Iterable[str]) -> list[str]:

@@ -29,6 +29,7 @@ from headway.scaling.profile_keys.schedule import (
 ACTIVATION_JOBS_MAX = 1_000_000
 COST_MAX = 1e9
 EVALUATIONS_MAX = 17_280  # a day of them, 5 s apart
+POOLS_MADE_MAX = 1_000  # of one profile
 PRIORITY_MAX = 1_000_000
 RATE_MAX = 1e9
 RISK_MAX = 100.0
@@ -170,6 +171,9 @@ class Profile:
     """Until the end of the day no more than is left is spent; jobs that run are finished, and shown as overrun."""
     budget_time_zone: Text = UTC_NAME
     """By whose clock a day of the budget begins and ends."""
+    pools_max: Annotated[int, Range(1, POOLS_MADE_MAX)] | None = None
+    """Each queue that its patterns match becomes a pool of its own with this profile, at most so many; ``None``: all
+    are this pool's."""
     service_time_guess_s: Annotated[float, Range(0, DAY_S, "low", unit="seconds")] | None = None
     """Used until a job of the pool has finished; ``None``: each job that would be late gets a slot of its own."""
 

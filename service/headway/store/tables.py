@@ -136,6 +136,8 @@ profiles = _table(
     Column("pause_until_s", Double),
     # Raised by hand: workers of an older generation are replaced.
     Column("restart_generation", BigInteger, nullable=False, server_default="0"),
+    # The pool whose profile this one is a copy of, for one queue that its patterns match; null: people wrote it.
+    Column("made_of", Text),
 )
 
 profile_queues = _table(

@@ -262,7 +262,8 @@ def export(
     no pool is named.
     """
     with connected() as api:
-        rows = api.get("/v1/profiles")["profiles"]
+        # What is made of another profile is made again.
+        rows = [row for row in api.get("/v1/profiles")["profiles"] if row.get("made_of") is None]
         groups = [] if pools else api.get("/v1/groups")["groups"]
         where = api.url
     unknown = set(pools or ()) - {row["pool"] for row in rows}
@@ -347,7 +348,8 @@ def _surplus(api: Api, wanted: Sequence[Profile], groups: Sequence[Group]) -> di
     """What the control plane holds and the files do not name, with the versions that were read; groups first."""
     kept = {*map(_place_of, wanted), *map(_place_of, groups)}
     held: dict[Place, str] = {("groups", row["name"]): f'"{row["version"]}"' for row in api.get("/v1/groups")["groups"]}
-    held |= {("profiles", row["pool"]): f'"{row["version"]}"' for row in api.get("/v1/profiles")["profiles"]}
+    rows = [row for row in api.get("/v1/profiles")["profiles"] if row.get("made_of") is None]
+    held |= {("profiles", row["pool"]): f'"{row["version"]}"' for row in rows}
     return {place: etag for place, etag in held.items() if place not in kept}
 
 

@@ -35,6 +35,11 @@ def profiles_schema() -> Schema:
         "exclude": {**TEXTS_SCHEMA, "description": "Patterns of queues that no pool may serve, as `redis/test-*`."},
         "groups": _named(group),
         "pools": _named(profile),
+        "sla_defaults": {
+            **profile,
+            "required": ["template"],
+            "description": "The profile of which a pool is made for each queue that no pool names.",
+        },
     }
     maybe = {key: {"anyOf": [part, {"type": "null"}]} for key, part in parts.items()}
     return {"$schema": DRAFT, "title": "profiles.yaml of Headway", **_table(maybe), "$defs": definitions}

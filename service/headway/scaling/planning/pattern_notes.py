@@ -16,15 +16,17 @@ def pattern_notes(
     unserved: Sequence[str] = (),
     template: str,
     allowed: Mapping[str, Sequence[str]],
+    pools_max: int | None = None,
 ) -> Iterator[str]:
     """The sentences; none for a profile that names all its queues.
 
     Args:
         written: the queues as the profile writes them.
-        queues: those that the pool owns, by name.
-        unserved: those that its patterns match beyond as many as a pool takes.
+        queues: those that the pool owns, by name, or those of the pools that are made of it.
+        unserved: those that its patterns match beyond as many as a pool takes, or as many pools as are made of it.
         template: what starts its workers.
         allowed: host that has the template -> its ``queues_allowed`` there.
+        pools_max: so many pools are made of it at most; ``None``: none are.
     """
     for queue in sorted(written.literal):
         yield (
@@ -35,8 +37,17 @@ def pattern_notes(
         return
     if not queues:
         patterns = ", ".join(repr(each) for each in written.queues if written.is_pattern(each))
-        yield f"no queue that was seen matches {patterns}: until one does, the pool has no workers and no decision"
-    if unserved:
+        ends = "the pool has no workers and no decision" if pools_max is None else "no pool is made of it"
+        yield f"no queue that was seen matches {patterns}: until one does, {ends}"
+    if pools_max is not None and queues:
+        pools = counted(len(queues), "pool")
+        yield f"{pools} made of it, one for each queue that no pool names; at most {pools_max:,} are"
+    if unserved and pools_max is not None:
+        yield (
+            f"no pool is made for {counted(len(unserved), 'queue')} beyond, and no worker serves {named(unserved)}: "
+            "raise pools_max, or name them in a pool"
+        )
+    elif unserved:
         yield (
             f"{counted(len(unserved), 'queue')} beyond the {MATCHED_QUEUES_MAX:,} that a pool takes, and no worker "
             f"serves {named(unserved)}: write a narrower pattern into another pool"

@@ -4,9 +4,10 @@ All that follows (metrics, demands, feasibility, the order of queues) works on t
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headway.scaling.profile_keys.queue_patterns import is_match, is_pattern, narrowness
+from headway.scaling.profile_keys.rules import is_path_name
 
 MATCHED_QUEUES_MAX = 2_000  # per pool: a worker lists them all in its command line
 
@@ -57,6 +58,55 @@ class PatternResolution:
         return tuple(each.queue for each in sorted(mine, key=lambda each: (each.rank, each.queue)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadePool:
+    """The pool of one matched queue, made of a profile with ``pools_max``."""
+
+    pool: str
+    made_of: str
+    """The pool of that profile, which itself has no queue and no worker."""
+    queue: str
+
+
+def with_own_pools(
+    resolution: PatternResolution,
+    pools_max: Mapping[str, int],
+    *,
+    taken: Collection[str],
+    before: Mapping[str, str] | None = None,
+) -> tuple[PatternResolution, tuple[MadePool, ...]]:
+    """``resolution`` with a pool of its own for each matched queue of some pools, and these pools.
+
+    Args:
+        resolution: the owners by profiles as they are written.
+        pools_max: pool of which others are made -> at most so many; the queues beyond are served by none.
+        taken: names that pools have which are written.
+        before: queue -> the pool that was made for it: where the most are reached, it stays.
+    """
+    held = before or {}
+    matched: dict[str, list[OwnedQueue]] = {pool: [] for pool in pools_max}
+    owned: list[OwnedQueue] = []
+    for each in resolution.owned:
+        matched.get(each.pool, owned).append(each)
+    made: dict[str, MadePool] = {}
+    unserved = dict(resolution.unserved)
+    for pool, queues in sorted(matched.items()):
+        left: list[str] = []
+        queues.sort(key=lambda each: (each.queue not in held, each.rank, each.queue))
+        for at, each in enumerate(queues):
+            name = each.queue.replace("/", ".")
+            is_full = at - len(left) >= pools_max[pool]
+            if is_full or name in taken or name in made or not is_path_name(name):
+                left.append(each.queue)
+                continue
+            made[name] = MadePool(pool=name, made_of=pool, queue=each.queue)
+            owned.append(replace(each, pool=name, rank=0))
+        if left:
+            unserved[pool] = tuple(sorted((*unserved.get(pool, ()), *left)))
+    owned.sort(key=lambda each: each.queue)
+    return PatternResolution(owned=tuple(owned), unserved=unserved), tuple(made.values())
+
+
 def resolve(
     pools: Iterable[WrittenQueues],
     discovered: Iterable[str],
@@ -85,7 +135,10 @@ def resolve(
     patterns = _by_connection(pools)
     found: dict[str, list[OwnedQueue]] = {}
     for queue in discovered:
-        if queue not in named and (match := _match(queue, patterns.get(_connection(queue), ()))) is not None:
+        # A name with a star would be read as a pattern wherever it is written down.
+        if queue in named or is_pattern(queue):
+            continue
+        if (match := _match(queue, patterns.get(_connection(queue), ()))) is not None:
             found.setdefault(match.pool, []).append(match)
     held = before or {}
     owned, unserved = [*named.values()], {}

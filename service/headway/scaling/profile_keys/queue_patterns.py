@@ -68,6 +68,11 @@ def refuse_unsound_patterns(profile: Any) -> None:
         Invalid: with a sentence for each such pattern.
     """
     patterns = [queue for queue in profile.queues if is_pattern(queue)]
+    if profile.pools_max is not None and len(patterns) < len(profile.queues):
+        raise Invalid(
+            f"profile {profile.pool!r}: pools_max makes a pool of each queue that a pattern matches: queues may hold "
+            "patterns only"
+        )
     breaches = [text for pattern in patterns for text in _wrong_with(pattern)]
     if len(patterns) > PATTERNS_MAX:
         breaches.append(f"queues has {len(patterns)} patterns; at most {PATTERNS_MAX} fit")

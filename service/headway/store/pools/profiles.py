@@ -38,6 +38,8 @@ class StoredProfile:
     version: int
     updated_at_s: float
     has_queues: bool = True
+    made_of: str | None = None
+    """The pool whose profile this one is a copy of, for one queue; ``None``: people wrote it."""
     override: Override | None = None
     """Set by hand beside the profile."""
     pause: Pause | None = None
@@ -92,7 +94,8 @@ async def put_profile(
     require_version(f"profile {profile.pool!r}", None if stored is None else stored.version, expected)
     others = await read_written(conn) if any(map(is_pattern, profile.queues)) else ()
     has_names_with_stars = any(each.literal for each in others if each.pool == profile.pool)
-    if stored is not None and stored.written == profile and not has_names_with_stars:
+    is_as_written = stored is not None and stored.made_of is None and not has_names_with_stars
+    if stored is not None and is_as_written and stored.written == profile:
         return stored, "unchanged"
     await _check_queues_are_free(conn, profile)
     _check_patterns(profile, others)
@@ -104,7 +107,7 @@ async def put_profile(
         await conn.execute(
             update(profiles)
             .where(profiles.c.pool == profile.pool)
-            .values(body=body, version=profiles.c.version + 1, updated_at=func.now())
+            .values(body=body, made_of=None, version=profiles.c.version + 1, updated_at=func.now())
         )
     await name_queues(conn, profile)
     outcome: Outcome = "created" if stored is None else "updated"
@@ -133,13 +136,20 @@ async def delete_profile(conn: AsyncConnection, pool: str, *, expected: Expected
 
     Raises:
         NotFound: there is none.
+        Conflict: it was made of another one, which would make it again.
         StaleVersion: it has another version than ``expected``.
         VersionUnstated: ``expected`` names none.
     """
     await one_change_at_a_time(conn)
     stored = await get_profile(conn, pool)
     require_version(f"profile {pool!r}", stored.version, expected)
-    await conn.execute(delete(profiles).where(profiles.c.pool == pool))
+    if stored.made_of is not None:
+        raise Conflict(
+            f"profile {pool!r} is made of profile {stored.made_of!r} for queue {stored.written.queues[0]!r}: narrow "
+            "the patterns there, or name the queue in a pool"
+        )
+    is_of_it = (profiles.c.pool == pool) | (profiles.c.made_of == pool)
+    await conn.execute(delete(profiles).where(is_of_it))
     before = profile_to_mapping(stored.written)
     await record_change(conn, actor=actor, action="profile deleted", pool=pool, before=before, after=None)
 
@@ -184,6 +194,7 @@ def _stored(row: Row[Any]) -> StoredProfile:
         profile=replace(written, queues=tuple(row.owned)) if row.owned else written,
         written=written,
         has_queues=row.owned != [],
+        made_of=row.made_of,
         version=row.version,
         updated_at_s=row.updated_at_s,
         override=Override(**row.override) if row.override else None,

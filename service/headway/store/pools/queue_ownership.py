@@ -5,7 +5,7 @@ Everything that reads the queues of a pool reads them there, by name. Only this 
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from sqlalchemy import ColumnElement, Text, bindparam, case, cast, delete, func, insert, select, text
@@ -15,10 +15,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.pattern_resolution import (
     MATCHED_QUEUES_MAX,
+    MadePool,
     OwnedQueue,
     PatternResolution,
     WrittenQueues,
     resolve,
+    with_own_pools,
 )
 from headway.scaling.profile_keys.queue_patterns import ANY, is_pattern
 from headway.store.leadership import notify_hosts
@@ -96,8 +98,13 @@ async def name_queues(conn: AsyncConnection, profile: Profile) -> None:
 async def read_written(
     conn: AsyncConnection, owned: Mapping[str, OwnedQueue] | None = None
 ) -> tuple[WrittenQueues, ...]:
-    """The queues of every profile as it writes them. ``owned`` is what ``profile_queues`` holds, where it is known."""
-    rows = (await conn.execute(select(profiles.c.pool, profiles.c.body["queues"].label("queues")))).all()
+    """The queues of every profile that people wrote, as it writes them.
+
+    ``owned`` is what ``profile_queues`` holds, where it is known.
+    """
+    is_written = profiles.c.made_of.is_(None)
+    written = select(profiles.c.pool, profiles.c.body["queues"].label("queues")).where(is_written)
+    rows = (await conn.execute(written)).all()
     held = await _owned(conn, profile_queues.c.queue.contains(ANY)) if owned is None else owned
     literal: dict[str, set[str]] = defaultdict(set)
     for each in held.values():
@@ -115,23 +122,42 @@ async def read_patterns(conn: AsyncConnection) -> dict[str, str]:
     return {row.queue: row.pattern for row in rows}
 
 
+async def read_made(conn: AsyncConnection) -> dict[str, list[str]]:
+    """Pool -> the queues for which pools are made of its profile, by name."""
+    found: dict[str, list[str]] = defaultdict(list)
+    of_made = profile_queues.join(profiles).select().with_only_columns(profiles.c.made_of, profile_queues.c.queue)
+    for row in await conn.execute(of_made.where(profiles.c.made_of.is_not(None)).order_by(profile_queues.c.queue)):
+        found[row.made_of].append(row.queue)
+    return found
+
+
 async def read_unserved(conn: AsyncConnection) -> Mapping[str, tuple[str, ...]]:
-    """Pool -> queues that its patterns match beyond as many as a pool takes, of pools that are full."""
+    """Pool -> queues that its patterns match and that none serves: it takes no more, or no more are made of it."""
     counted = select(func.count()).where(_IS_MATCHED).group_by(profile_queues.c.pool)
     fullest = max((await conn.execute(counted)).scalars(), default=0)
-    if fullest < MATCHED_QUEUES_MAX:
+    if fullest < MATCHED_QUEUES_MAX and not await _read_pools_max(conn):
         return {}
     owned = await _owned(conn)
-    return (await _resolved(conn, owned, await read_written(conn, owned))).unserved
+    resolution, _ = await _resolved(conn, owned, await read_written(conn, owned))
+    return resolution.unserved
 
 
 async def _resolved(
-    conn: AsyncConnection, owned: Mapping[str, OwnedQueue], pools: Iterable[WrittenQueues]
-) -> PatternResolution:
+    conn: AsyncConnection, owned: Mapping[str, OwnedQueue], pools: Sequence[WrittenQueues]
+) -> tuple[PatternResolution, tuple[MadePool, ...]]:
+    """Who shall own each queue, and the pools that are made for single ones."""
     seen = frozenset((await conn.execute(_SEEN, {"gone_s": QUEUE_GONE_AFTER_S})).scalars())
-    before = {queue: each.pool for queue, each in owned.items()}
+    made_of = {row.pool: row.made_of for row in await conn.execute(_MADE)}
+    before = {queue: made_of.get(each.pool, each.pool) for queue, each in owned.items()}
     # Ten thousand queues and patterns take longer than any call should wait.
-    return await asyncio.to_thread(resolve, pools, seen, before=before)
+    resolution = await asyncio.to_thread(resolve, pools, seen, before=before)
+    made = {queue: each.pool for queue, each in owned.items() if each.pool in made_of}
+    pools_max = await _read_pools_max(conn)
+    return with_own_pools(resolution, pools_max, taken={each.pool for each in pools}, before=made)
+
+
+async def _read_pools_max(conn: AsyncConnection) -> dict[str, int]:
+    return {row.pool: int(row.pools_max) for row in await conn.execute(_POOLS_MAX)}
 
 
 async def _owned(conn: AsyncConnection, *conditions: ColumnElement[bool]) -> dict[str, OwnedQueue]:
@@ -144,7 +170,11 @@ async def _settle(
 ) -> frozenset[str]:
     """Turn what ``profile_queues`` holds into what it shall hold; ``known`` of it says what is a name with a star."""
     pools = await read_written(conn, owned if known is None else known)
-    return await _write(conn, owned, await _resolved(conn, owned, pools))
+    resolution, made = await _resolved(conn, owned, pools)
+    await conn.execute(_MAKE, {"rows": [asdict(each) for each in made]})
+    changed = await _write(conn, owned, resolution)
+    await conn.execute(_UNMAKE, {"pools": [each.pool for each in made]})
+    return changed
 
 
 async def _write(
@@ -171,6 +201,24 @@ _STARRED = text(
     where cast(body -> 'queues' as text) like '%*%' and queue like '%*%'
     """
 )
+_MADE = select(profiles.c.pool, profiles.c.made_of).where(profiles.c.made_of.is_not(None))
+_POOLS_MAX = text(
+    "select pool, body ->> 'pools_max' as pools_max from profiles"
+    " where made_of is null and body ->> 'pools_max' is not null"
+)
+_MAKE = text(
+    """
+    insert into profiles (pool, body, made_of)
+    select given.pool, (parent.body || jsonb_build_object('queues', jsonb_build_array(given.queue))) - 'pools_max',
+        given.made_of
+    from jsonb_to_recordset(:rows) as given(pool text, made_of text, queue text)
+    join profiles as parent on parent.pool = given.made_of
+    on conflict (pool) do update
+        set body = excluded.body, made_of = excluded.made_of, version = profiles.version + 1, updated_at = now()
+        where profiles.made_of is not null and profiles.body <> excluded.body
+    """
+).bindparams(bindparam("rows", type_=JSONB))
+_UNMAKE = text("delete from profiles where made_of is not null and pool <> all(cast(:pools as text[]))")
 _SEEN = text(
     """
     select queue from queue_samples join (

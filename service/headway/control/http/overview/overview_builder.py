@@ -345,7 +345,8 @@ class OverviewBuilder:
             queues=await read_queues(conn, in_pools=in_pools),
             patterns=await read_patterns(conn),
             samples=await read_samples(conn, in_pools=in_pools),
-            profiles=await list_profiles(conn),
+            # One of which pools are made has itself no queue, no worker and no state.
+            profiles=[each for each in await list_profiles(conn) if each.written.pools_max is None],
             pipelines=pipelines,
             reporters=await _reporters(conn),
         )

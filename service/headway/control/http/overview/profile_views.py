@@ -17,7 +17,7 @@ from headway.store.hosts.template_counts import TemplateFacts, read_queues_allow
 from headway.store.metrics.service_percentiles import read_service_p99_s
 from headway.store.pools.decisions import DecisionQuery, StoredDecision, latest_decisions, list_decisions
 from headway.store.pools.profiles import StoredProfile, read_owned
-from headway.store.pools.queue_ownership import read_unserved, read_written
+from headway.store.pools.queue_ownership import read_made, read_unserved, read_written
 
 NOT_KNOWN = TemplateFacts(slots=1, start_up_s=None)
 
@@ -68,15 +68,16 @@ async def _pattern_notes(conn: Connection, every: Sequence[StoredProfile]) -> Ma
     if not starred:
         return {}
     allowed = await read_queues_allowed(conn, {each.written.template for each in starred.values()})
-    unserved = await read_unserved(conn)
+    unserved, made = await read_unserved(conn), await read_made(conn)
     return {
         each.pool: tuple(
             pattern_notes(
                 each,
-                stored.profile.queues if stored.has_queues else (),
+                stored.profile.queues if stored.has_queues else made.get(each.pool, ()),
                 unserved=unserved.get(each.pool, ()),
                 template=stored.written.template,
                 allowed=allowed.get(stored.written.template, {}),
+                pools_max=stored.written.pools_max,
             )
         )
         for each in await read_written(conn)

@@ -82,6 +82,8 @@ class ProfileOut(Given):
     """Why it was set by hand; null where nobody said."""
     pause_until_s: float | None
     """When it is over; null: when somebody ends it."""
+    made_of: str | None = None
+    """The pool whose profile this one is a copy of, for one queue that its patterns match; null: people wrote it."""
     notes: list[str]
     """What the profile cannot keep, as far as is known: one sentence each."""
     early_cuts: list[str] = Field(default_factory=list)
