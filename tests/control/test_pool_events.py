@@ -20,11 +20,17 @@ from headway.control.notifications.receivers import Receiver, read_receivers, re
 from headway.control.notifications.sender import PAUSE, NotificationSender
 from headway.errors import Invalid
 from headway.scaling.conditions.incident_rules import IncidentChange, IncidentCondition, IncidentKey
-from headway.scaling.model import PoolEventKind
+from headway.scaling.model import Decision, PoolEventKind
 from headway.store.engine import Engine, transaction
 from headway.store.incidents import Silence, put_silence, save_change
 from headway.store.leadership import Superseded
-from headway.store.outbox.pool_events import PREDICTED_AGAIN_AFTER_S, PostedEvent
+from headway.store.outbox.pool_events import (
+    PREDICTED_AGAIN_AFTER_S,
+    PossibleEvents,
+    PostedEvent,
+    events_of,
+    note_predictions,
+)
 from headway.store.retention import forget_old
 from security.planes import serving
 from support.engines import engine_to
@@ -142,10 +148,12 @@ async def test_without_a_subscriber_nothing_is_written(migrated_url: str, databa
     assert (rows(database), len(database.decisions())) == ([], 1)
 
 
-async def test_a_predicted_breach_is_one_event_before_the_change_that_it_led_to(
-    migrated_url: str, database: Database
-) -> None:
-    """No host has room for all that are wanted, so that a new job waits too long whatever is decided."""
+class _DiedError(Exception):
+    """In the place of the end of a process."""
+
+
+def too_late(database: Database) -> None:
+    """A pool of which no host has room for all wanted workers: a new job waits too long whatever is decided."""
     database.profile()
     database.host(cpu_cores=0.2)
     for ago in range(12, -1, -1):
@@ -158,6 +166,12 @@ async def test_a_predicted_breach_is_one_event_before_the_change_that_it_led_to(
             finished_jobs=5,
             service_sum_s=5.0,
         )
+
+
+async def test_a_predicted_breach_is_one_event_before_the_change_that_it_led_to(
+    migrated_url: str, database: Database
+) -> None:
+    too_late(database)
     async with leading(migrated_url, subscribers_of=to_hook) as (ticker, epoch):
         for _ in range(3):
             await ticker.tick(epoch=epoch, is_all_due=True)
@@ -170,12 +184,51 @@ async def test_a_predicted_breach_is_one_event_before_the_change_that_it_led_to(
     async with leading(migrated_url, subscribers_of=to_hook) as (ticker, epoch):  # another leader knows of it
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert len(rows(database)) == 2
-    database.run(f"update pool_states set breach_predicted_at_s = breach_predicted_at_s - {PREDICTED_AGAIN_AFTER_S}")
+    database.run("update pool_states set breach_predicted_at_s = breach_predicted_at_s - 360")
     async with leading(migrated_url, subscribers_of=to_hook) as (ticker, epoch):
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert [row[2] for row in rows(database)] == ["breach_predicted", "scaled", "breach_predicted"]
     number = database.read("select count(*) from pool_events join decisions using (decision_id)")
     assert number == 3  # also of a decision that would not have been stored otherwise
+
+
+async def test_a_prediction_is_posted_though_the_evaluation_that_made_it_first_was_not_stored(
+    migrated_url: str, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    too_late(database)
+
+    async def dies(*_: Any, **__: Any) -> None:
+        raise _DiedError
+
+    async with leading(migrated_url, subscribers_of=only(PREDICTED)) as (ticker, epoch):
+        with monkeypatch.context() as patched:
+            patched.setattr("headway.store.pools.evaluation_io._save_assignments", dies)
+            with pytest.raises(_DiedError):
+                await ticker.tick(epoch=epoch, is_all_due=True)
+        for _ in range(2):
+            await ticker.tick(epoch=epoch, is_all_due=True)
+    assert [row[2] for row in rows(database)] == ["breach_predicted"]
+
+
+async def test_a_prediction_that_goes_on_or_comes_and_goes_is_one_event(engine: Engine, seed: Seed) -> None:
+    seed.execute("insert into profiles (pool, body) values ('mail', '{}')")
+    seed.execute("insert into pool_states (pool, target_workers, memory, epoch) values ('mail', 7, '{}', 1)")
+    decision = Decision(pool="mail", at_s=NOW_S, target_workers=7, binding="capacity")
+    possible = PossibleEvents(
+        subscribers_of=to_hook, predicted={"mail": decision}, reasons={(PREDICTED, "mail"): "Because."}
+    )
+
+    async def events_at(at_s: float) -> int:
+        async with transaction(engine) as conn:
+            found = await events_of(conn, [], possible, at_s=NOW_S + at_s)
+            await note_predictions(conn, ["mail"], at_s=NOW_S + at_s)
+        return len(found)
+
+    lasting = [await events_at(at_s) for at_s in range(0, 3600, 20)]
+    assert lasting == [1, *[0] * (len(lasting) - 1)]
+    assert [await events_at(3600 + at_s) for at_s in (280, 560, 840)] == [0, 0, 0]  # within five minutes
+    assert await events_at(3600 + 840 + PREDICTED_AGAIN_AFTER_S + 60) == 1
+    assert await events_at(0) == 1  # the clock was set back
 
 
 async def test_a_superseded_leader_writes_no_event(migrated_url: str, database: Database) -> None:
@@ -187,10 +240,6 @@ async def test_a_superseded_leader_writes_no_event(migrated_url: str, database: 
         with pytest.raises(Superseded):
             await ticker.tick(epoch=epoch, is_all_due=True)
     assert rows(database) == []
-
-
-class _DiedError(Exception):
-    """In the place of the end of a process."""
 
 
 async def test_a_tick_that_fails_after_its_events_leaves_none(

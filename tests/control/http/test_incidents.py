@@ -20,6 +20,7 @@ from headway.scaling.model import Decision, Stoppage, Suspension
 from headway.scaling.profile import Profile
 from headway.store.engine import Engine
 from headway.store.leadership import Superseded
+from headway.store.outbox.pool_events import Subscribers, no_subscribers
 from support.seed import Seed
 
 LATE = IncidentKey(rule="pool_late", pool="mail")
@@ -50,9 +51,9 @@ def alerting(engine: Engine, clock: Clock, seed: Seed) -> Callable[..., Alerting
     seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq"))
     epoch = int(seed.rows("select epoch from leader_epoch")[0][0])
 
-    def made(ahead: int = 0) -> Alerting:
+    def made(ahead: int = 0, subscribers_of: Subscribers = no_subscribers) -> Alerting:
         overviews = OverviewBuilder(engine=engine, clock=clock)
-        return Alerting(engine=engine, overviews=overviews, epoch=lambda: epoch + ahead)
+        return Alerting(engine=engine, overviews=overviews, epoch=lambda: epoch + ahead, subscribers_of=subscribers_of)
 
     return made
 
@@ -126,6 +127,25 @@ async def test_a_suspension_is_a_ticket_and_no_page(
     assert ("pool_suspended", "ticket") in await firing()
     await decided(Suspension.NONE, Stoppage(since_s=begun.since_s, until_s=clock.now_s + 120.0))
     assert {rule for rule, _ in await firing()} & {"pool_suspended", "pool_late"} == set()
+
+
+async def test_a_late_pool_is_one_event_of_a_breach_over_leaders_and_its_end_another(
+    alerting: Callable[..., Alerting], seed: Seed, clock: Clock
+) -> None:
+    """As often as it is evaluated, and not before the incident is confirmed."""
+    seed.decision(Decision(pool="mail", at_s=0, target_workers=2, binding="x"))
+    for oldest_age_s in (500.0, 0.0):
+        for leader in [alerting(subscribers_of=lambda *_: ["hook"]) for _ in range(2)]:
+            for _ in range(4):
+                late(seed, clock, oldest_age_s=oldest_age_s)
+                await leader.evaluate()
+                clock.now_s += 30.0
+    found = seed.rows(
+        "select event, from_workers, to_workers, decisions.target_workers, why from pool_events "
+        "join decisions using (decision_id) order by number"
+    )
+    assert [row[:4] for row in found] == [("breach", 2, 2, 2), ("recovered", 2, 2, 2)]
+    assert found[0][4].startswith("the oldest job had waited 8.3 min, longer than the objective's 10 s")
 
 
 async def of_mail(client: httpx.AsyncClient, state: str = "firing") -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from typing import Any
 from headway.control.scheduler.bucket_backfill import BucketBackfill
 from headway.control.scheduler.bucket_cache import CACHED_S
 from headway.control.scheduler.evaluator import Evaluator
+from headway.control.scheduler.event_reasons import EventReasons
 from headway.control.scheduler.leader import Leadership
 from headway.control.scheduler.maintenance import prepare
 from headway.control.scheduler.queue_discovery import QueueDiscovery
@@ -22,16 +23,13 @@ from headway.errors import Unavailable
 from headway.scaling.allocation.host_demand import HostsWanted, hosts_wanted
 from headway.scaling.decisions.change_detection import is_new
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.decisions.worst_wait import predicted_wait
-from headway.scaling.explain import member_prediction
-from headway.scaling.explanations.explanation import explanation_of
-from headway.scaling.model import Assignment, Decision, MemberPickup, PoolEventKind, Suspension
+from headway.scaling.model import Assignment, Decision, Suspension
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.store.engine import Engine, transaction
 from headway.store.hosts.host_lease import EVALUATION_PAUSE_S
 from headway.store.leadership import Superseded
-from headway.store.outbox.pool_events import EventHooks, Subscribers, no_subscribers
+from headway.store.outbox.pool_events import Subscribers, no_subscribers
 from headway.store.pools.behaviours import Learned, read_learned
 from headway.store.pools.evaluation_io import EvaluationResult, Gathered, PoolState, apply, gather, hold_hosts
 
@@ -55,9 +53,8 @@ class Ticker:
     ) -> None:
         """Decide with ``strategies``. Receivers that ``subscribers_of`` names get the events that follow."""
         self._engine = engine
-        self._hooks: EventHooks | None = None
-        if subscribers_of is not no_subscribers:
-            self._hooks = EventHooks(subscribers_of=subscribers_of, why=partial(_why, strategies=strategies))
+        has_subscribers = subscribers_of is not no_subscribers
+        self._reasons = EventReasons(subscribers_of, strategies) if has_subscribers else None
         self._recommends_only = recommends_only
         self._leadership = leadership
         self._clock = clock
@@ -125,6 +122,8 @@ class Ticker:
             self._evaluation.forget()
             self._epoch, self._filling = epoch, BucketBackfill()
             self._evaluated_until_s = None
+            if self._reasons is not None:
+                self._reasons.forget()
             self._stored.clear()  # others may have stored theirs meanwhile: ours must not pass for the last
             async with transaction(self._engine) as connection:
                 self._evaluation.learning.take(await read_learned(connection))
@@ -156,7 +155,13 @@ class Ticker:
         _log_missing(wanted, gathered.wanted)
         learned = await self._learned(outcomes, assignments, gathered, now_s=now_s, is_whole=is_all_due)
         news = replace(self._news(outcomes, assignments, gathered), wanted=wanted, learned=learned)
-        await apply(self._engine, news, gathered, epoch=epoch, recommends_only=self._recommends_only, hooks=self._hooks)
+        if self._reasons is not None:
+            targets = {pool: state.target_workers for pool, state in gathered.states.items()}
+            events = await asyncio.to_thread(self._reasons.of, outcomes, news.decisions, targets, now_s=now_s)
+            news = replace(news, events=events)
+        await apply(self._engine, news, gathered, epoch=epoch, recommends_only=self._recommends_only)
+        if self._reasons is not None and news.events is not None:
+            self._reasons.keep(news.events, gathered.profiles, now_s=now_s)
         self._log_decisions(news.decisions, gathered)
         self._evaluated_until_s = gathered.at_s + (time.monotonic() - began_at_s)  # a long tick is no pause
 
@@ -221,7 +226,6 @@ class Ticker:
             ],
             decisions=[outcome.decision for outcome in outcomes if self._is_news(outcome.decision)],
             assignments=assignments,
-            predicted={} if self._hooks is None else _predicted_breaches(outcomes, self._hooks.subscribers_of),
         )
 
     def _is_news(self, decision: Decision) -> bool:
@@ -243,22 +247,6 @@ class Ticker:
                     decision.target_workers,
                     decision.binding,
                 )
-
-
-def _why(decision: Decision, previous_workers: int, *, strategies: Mapping[str, Strategy]) -> str:
-    return explanation_of(decision, previous_workers=previous_workers, strategies=strategies).why
-
-
-def _predicted_breaches(outcomes: Sequence[Outcome], subscribers_of: Subscribers) -> Mapping[str, tuple[Decision, str]]:
-    """Pool -> the decision that predicts a breach, and the sentence that says so, where a receiver subscribes to it."""
-    found = {}
-    for each in outcomes:
-        pool = each.decision.pool
-        wait = predicted_wait(each.decision, each.view.profile)
-        if wait is not None and wait.is_late and subscribers_of(PoolEventKind.BREACH_PREDICTED, pool):
-            member = MemberPickup(queue=wait.queue, objective=wait.objective, predicted_pickup_s=wait.wait_s)
-            found[pool] = each.decision, member_prediction(member)
-    return found
 
 
 def _asleep(gathered: Gathered, waiting: frozenset[str]) -> Mapping[str, Mapping[str, Any]]:

@@ -12,7 +12,7 @@ from sqlalchemy import Text, bindparam, cast, func, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from headway.scaling.fields import taken_from
-from headway.scaling.model import Decision, Mode, PoolEvent, PoolEventKind
+from headway.scaling.model import Decision, PoolEvent, PoolEventKind
 from headway.store.engine import Connection
 from headway.store.leadership import fence
 from headway.store.outbox.notifications import DUE_MAX, WAITING
@@ -38,12 +38,14 @@ class PostedEvent(PoolEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventHooks:
-    """Which receivers get the events that follow from decisions, and in which words."""
+class PossibleEvents:
+    """What may follow from the decisions of one evaluation."""
 
     subscribers_of: Subscribers
-    why: Callable[[Decision, int], str]
-    """Why a decision is what it is, which replaced a target of so many workers."""
+    predicted: Mapping[str, Decision]
+    """Pool -> its decision, if that predicts a breach."""
+    reasons: Mapping[tuple[PoolEventKind, str], str]
+    """Event and pool -> why, of each event that may be news."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,32 +63,24 @@ def no_subscribers(kind: PoolEventKind, pool: str) -> Collection[str]:
 
 
 async def events_of(
-    conn: Connection,
-    decided: Sequence[Decision],
-    predicted: Mapping[str, tuple[Decision, str]],
-    hooks: EventHooks,
-    *,
-    at_s: float,
+    conn: Connection, decided: Sequence[Decision], possible: PossibleEvents, *, at_s: float
 ) -> list[PoolEvent]:
     """The events that follow from decisions whose states are not stored yet: a prediction before a changed target.
 
-    ``predicted`` are the decisions that predict a breach, each with the sentence that says so. A decision that is only
-    recommended scales nothing.
+    Of the ``possible`` ones these are news by what is stored, which another leader may have written.
     """
-    if not (decided or predicted):
+    if not possible.reasons:
         return []
-    known = await _known(conn, {each.pool for each in decided} | predicted.keys())
+    known = await _known(conn, {pool for _, pool in possible.reasons})
     events = []
-    for pool, (decision, sentence) in predicted.items():
-        if hooks.subscribers_of(PoolEventKind.BREACH_PREDICTED, pool) and _is_news(known.get(pool), at_s=at_s):
-            before = _before(known, decision)
-            why = f"{sentence} {hooks.why(decision, before)}"
-            events.append(_event(PoolEventKind.BREACH_PREDICTED, decision, before, why))
+    for pool, decision in possible.predicted.items():
+        why = possible.reasons.get((PoolEventKind.BREACH_PREDICTED, pool))
+        if why is not None and _is_news(known.get(pool), at_s=at_s):
+            events.append(_event(PoolEventKind.BREACH_PREDICTED, decision, _before(known, decision), why))
     for decision in decided:
-        before = _before(known, decision)
-        is_change = decision.mode is not Mode.RECOMMEND and before != decision.target_workers
-        if is_change and hooks.subscribers_of(PoolEventKind.SCALED, decision.pool):
-            events.append(_event(PoolEventKind.SCALED, decision, before, hooks.why(decision, before)))
+        why, before = possible.reasons.get((PoolEventKind.SCALED, decision.pool)), _before(known, decision)
+        if why is not None and before != decision.target_workers:
+            events.append(_event(PoolEventKind.SCALED, decision, before, why))
     ids = {each.pool: str(uuid4()) for each in events}
     return [replace(each, decision_id=ids[each.pool]) for each in events]
 
@@ -98,7 +92,7 @@ def _before(known: Mapping[str, _Known], decision: Decision) -> int:
 def _is_news(known: _Known | None, *, at_s: float) -> bool:
     """Whether the last prediction of a breach is so long ago that this is another, or the clock was set back."""
     last_s = None if known is None else known.breach_predicted_at_s
-    return last_s is None or not 0.0 <= at_s - last_s < PREDICTED_AGAIN_AFTER_S
+    return last_s is None or not 0.0 <= at_s - last_s < PREDICTED_AGAIN_AFTER_S + PREDICTED_NOTED_EVERY_S
 
 
 def _event(kind: PoolEventKind, decision: Decision, before: int, why: str) -> PoolEvent:

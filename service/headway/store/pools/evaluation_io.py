@@ -28,7 +28,7 @@ from headway.store.hosts.host_lease import pass_over
 from headway.store.hosts.hosts import load_hosts, now_s
 from headway.store.hosts.worker_hours import worker_hours_since
 from headway.store.leadership import fence, notify_hosts
-from headway.store.outbox.pool_events import EventHooks, add_events, events_of, note_predictions
+from headway.store.outbox.pool_events import PossibleEvents, add_events, events_of, note_predictions
 from headway.store.overview import read_buckets, read_samples
 from headway.store.pools.behaviours import Learned, save_learned
 from headway.store.pools.decisions import decision_to_json, insert_decisions
@@ -93,8 +93,8 @@ class EvaluationResult:
     wanted: tuple[HostsWanted, ...] = ()
     learned: Mapping[str, Learned] = field(default_factory=dict)
     """Pool -> what was learned of it, where that is to be written down now."""
-    predicted: Mapping[str, tuple[Decision, str]] = field(default_factory=dict)
-    """Pool -> the decision that predicts a breach, and the sentence that says so; none without a subscriber."""
+    events: PossibleEvents | None = None
+    """The events that may follow; ``None``: no receiver subscribes to any."""
 
 
 def require_storable(decision: Decision, memory: Memory) -> None:
@@ -183,11 +183,10 @@ async def apply(
     *,
     epoch: int,
     recommends_only: bool = False,
-    hooks: EventHooks | None = None,
 ) -> None:
     """Write what a tick decided, all or nothing, and notify the hosts and viewers concerned.
 
-    With ``hooks`` it also keeps the events that follow for receivers, and the decisions that the events name.
+    It also keeps the events that follow for receivers, and the decisions that the events name.
     Where this control plane ``recommends_only``, no assignment changes, whatever the tick asks for.
 
     Raises:
@@ -195,9 +194,10 @@ async def apply(
     """
     async with transaction(engine) as connection:
         await fence(connection, epoch=epoch)
+        possible = result.events
         events: list[PoolEvent] = []
-        if hooks is not None:
-            events = await events_of(connection, result.decisions, result.predicted, hooks, at_s=gathered.at_s)
+        if possible is not None:
+            events = await events_of(connection, result.decisions, possible, at_s=gathered.at_s)
         if result.remembered:
             states = [
                 {"pool": decision.pool, "target_workers": decision.target_workers, "memory": asdict(memory)}
@@ -206,16 +206,17 @@ async def apply(
             await connection.execute(_SAVE_STATES, {"rows": states, "epoch": epoch})
         ids = {each.pool: UUID(each.decision_id) for each in events if each.decision_id is not None}
         new = {each.pool for each in result.decisions}
-        decided = (*result.decisions, *(result.predicted[pool][0] for pool in ids if pool not in new))
+        predicted = {} if possible is None else possible.predicted
+        decided = (*result.decisions, *(predicted[pool] for pool in ids if pool not in new))
         if decided:
             previous = {pool: state.target_workers for pool, state in gathered.states.items()}
             rows = [(decision, epoch, previous.get(decision.pool)) for decision in decided]
             await insert_decisions(connection, rows, ids=ids)
             await notify_viewers(connection)
-        if hooks is not None:
-            await add_events(connection, events, hooks.subscribers_of)
-            if result.predicted:
-                await note_predictions(connection, result.predicted.keys(), at_s=gathered.at_s)
+        if possible is not None:
+            await add_events(connection, events, possible.subscribers_of)
+            if predicted:
+                await note_predictions(connection, predicted.keys(), at_s=gathered.at_s)
         await save_learned(connection, result.learned)
         if recommends_only:
             return
