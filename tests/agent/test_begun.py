@@ -87,6 +87,7 @@ def test_a_worker_is_taken_over_by_its_place_and_the_file_it_prints_to(stage: St
         assert (found.pid, found.worker_id, found.state) == (before.pid, before.worker_id, before.state)
         assert (found.pool, found.template, found.restart_generation) == ("mail", "py", 4)
         assert [each.stop.drain_timeout_s for each in fleet.running()] == [77.0]
+        assert [each.number for each in fleet.running()] == [0]
         fleet.act([Drain(worker_id=found.worker_id)])
         reconcile_until(fleet, lambda: not fleet.running())
     with stage.fleet(given) as fleet:
@@ -246,6 +247,8 @@ def test_a_killed_agent_leaves_no_worker_that_the_next_does_not_know(stage: Stag
         found = fleet.all_workers()
         assert [each.state for each in found] == [WorkerState.STARTING] * after
         assert len({each.pid for each in found}) == after
+        assert sorted(each.number for each in fleet.running()) == list(range(after))
+        assert fleet.free_number("py") == after  # the places without a process have none
 
 
 def test_hundreds_of_forged_marks_are_neither_taken_over_nor_logged_one_by_one(

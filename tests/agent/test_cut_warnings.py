@@ -206,3 +206,14 @@ def test_bounds_below_what_jobs_take_are_named(
 def test_a_host_reports_whether_workers_of_a_template_leave_due_jobs(line: str, are_left: bool) -> None:
     assert leaves_due_jobs(line.split()) is are_left
     assert replace(template(), argv=tuple(line.split())).reported().leaves_due_jobs is are_left
+
+
+def test_a_reference_that_is_not_replaced_is_named_where_it_looks_like_the_agents() -> None:
+    given = replace(
+        template(environment={"A": "$(HEADWAY_WORKER_NUM)"}), argv=("sh", "$(nproc)", "$(HEADWAY_WORKER_ID)")
+    )
+    (warning,) = cut_warnings([given])
+    assert warning == (
+        "template py: $(HEADWAY_WORKER_NUM) stays as it is: the agent replaces $(HEADWAY_WORKER_ID) and "
+        "$(HEADWAY_WORKER_NUMBER)"
+    )
