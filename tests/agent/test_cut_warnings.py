@@ -208,7 +208,7 @@ def test_a_host_reports_whether_workers_of_a_template_leave_due_jobs(line: str, 
     assert replace(template(), argv=tuple(line.split())).reported().leaves_due_jobs is are_left
 
 
-def test_a_reference_that_is_not_replaced_is_named_where_it_looks_like_the_agents() -> None:
+def test_a_reference_with_the_prefix_of_the_agents_that_is_not_replaced_is_named() -> None:
     given = replace(
         template(environment={"A": "$(HEADWAY_WORKER_NUM)"}), argv=("sh", "$(nproc)", "$(HEADWAY_WORKER_ID)")
     )

@@ -2,7 +2,8 @@
 
 It is read at each start of a worker, and nothing of its content is kept, logged or reported: a mistake is named by the
 number of its line. A line that systemd's ``EnvironmentFile`` and dotenv read differently is refused: a password with
-another meaning than its owner's would show at a login much later.
+another meaning than its owner's would show at a login much later. ``${`` is taken in single quotes alone, where shells
+and systemd leave it as it is.
 
     NAME=value          the rest of the line, without spaces at its ends; no quote, backslash, ` #` or ${ in it
     NAME='value'        the text between the quotes; no backslash in it
