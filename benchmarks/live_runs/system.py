@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +54,11 @@ class System:
                     return found[::-1]
                 query["before"] = page["next"]
 
+    def workers(self) -> list[tuple[str, str]]:
+        """The pool and state of each worker, by the last report."""
+        with Api(self.url, None) as api:
+            return [(worker["pool"], worker["state"]) for worker in api.get("/v1/workers")["workers"]]
+
     def behaviour(self, pool: str) -> dict[str, Any]:
         """How the pool behaves, as the control plane has learned it."""
         with Api(self.url, None) as api:
@@ -77,12 +82,31 @@ def _host_file(name: str, worker_class: str, broker_url: str, queues: Sequence[s
 @contextmanager
 def installation(folder: Path, *, template: str, worker_class: str, queues: Sequence[str]) -> Iterator[System]:
     """`headway up` in ``folder``, with one template whose workers serve ``queues``; all of it ends at the end."""
+    with installation_of(
+        folder,
+        host_file=lambda broker_url: _host_file(template, worker_class, broker_url, queues),
+        profiles=lambda broker_url: f"brokers: {{live: '{broker_url}'}}\npools: {{}}\n",
+    ) as system:
+        yield system
+
+
+@contextmanager
+def installation_of(
+    folder: Path, *, host_file: Callable[[str], str], profiles: Callable[[str], str]
+) -> Iterator[System]:
+    """`headway up` in ``folder``; all of it ends at the end.
+
+    Args:
+        folder: Made where it is missing.
+        host_file: The text of ``host.toml`` for workers of the broker with this URL.
+        profiles: That of ``profiles.yaml``.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     valkey = ensure_valkey(folder / "valkey", is_persistent=False)
     postgres = ensure_postgres(folder / "postgres")
     try:
-        (folder / "host.toml").write_text(_host_file(template, worker_class, valkey.url, queues))
-        (folder / "profiles.yaml").write_text(f"brokers: {{live: '{valkey.url}'}}\npools: {{}}\n")
+        (folder / "host.toml").write_text(host_file(valkey.url))
+        (folder / "profiles.yaml").write_text(profiles(valkey.url))
         http, grpc = (free_address(Address(host="127.0.0.1", port=0)) for _ in range(2))
         process = _up(folder, postgres.url, http=http, grpc=grpc)
         try:

@@ -31,6 +31,7 @@ from headway.scaling.profile_keys.presets import PRESETS
 from headway.scaling.profile_keys.schedule import Schedule
 from headway.scaling.strategies import hybrid
 from headway.scaling.view import PoolView
+from support.application_hosts import with_stand_ins
 from support.tree import ROOT, SERVICE, SPARK, modules
 
 DOCS = ROOT / "docs"
@@ -139,11 +140,18 @@ def receivers(file: Path) -> object:
     return read_receivers(file)
 
 
+def applications(file: Path) -> object:
+    """The templates of a host on which applications run that are not installed here."""
+    file.write_text(with_stand_ins(file.read_text(), file.parent))
+    return load_host_file(file).templates
+
+
 READERS: dict[str, Callable[[Path], object]] = {
     "yaml keda": scaled_object,
     "yaml": lambda file: load_profiles_file(file).profiles,
     "yaml candidates": read_candidates,
     "toml": lambda file: load_host_file(file).templates,
+    "toml applications": applications,
     "toml notifications": receivers,
     "toml brokers": lambda file: connections_from(tomllib.loads(file.read_text()), [], where="it"),
 }
@@ -153,7 +161,7 @@ def test_examples_of_files_are_ones_that_headway_takes(tmp_path: Path, monkeypat
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))  # where rq is
     for page in PAGES:
         for kind, example in re.findall(
-            r"```(yaml(?: candidates| keda)?|toml(?: brokers| notifications)?)\n(.*?)```",
+            r"```(yaml(?: candidates| keda)?|toml(?: applications| brokers| notifications)?)\n(.*?)```",
             page.read_text(),
             flags=re.DOTALL,
         ):

@@ -1,0 +1,1 @@
+"""The worker layouts of known applications, run with jobs that sleep."""
