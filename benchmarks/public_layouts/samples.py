@@ -50,7 +50,7 @@ class Samples:
             self.counts.append(counts)
             for template, workers in counts.items():
                 self.worker_s[template] += workers * (now_s - before_s)
-            self._look_at_queues(now_s)
+            self._poll_queues(now_s)
             before_s = now_s
 
     def _workers(self) -> Counter[str]:
@@ -75,7 +75,7 @@ class Samples:
                 )
         return self._template_of.get(process.pid)
 
-    def _look_at_queues(self, now_s: float) -> None:
+    def _poll_queues(self, now_s: float) -> None:
         with self._broker.pipeline(transaction=False) as pipe:
             for queue in self._queues:
                 pipe.llen(f"rq:queue:{queue}").scard(f"rq:workers:{queue}")
