@@ -8,8 +8,9 @@ Mastodon's jobs are Sidekiq's: there, too, the stand-ins are workers of RQ, five
 
 Printed per queue: the jobs, the part that started within the objective, the same with the original's fixed counts, and
 the longest time for which jobs waited and no worker listened. Printed per layout: the greatest use of each group's cap
-in any sample, and the seconds of slots of Headway and of the original. The original's waits are calculated, with no
-start-up and no time between two jobs. ``public_layouts/loads.py`` has the load. Each run is a line of the ledger.
+in any sample, and the slot-seconds of Headway, of the original's slots, and of the fewest that would keep every
+objective, were they always there. The waits of fixed slots are calculated, with no start-up and no time between two
+jobs. ``public_layouts/loads.py`` has the load. Each run is a line of the ledger.
 """
 
 import argparse
@@ -30,7 +31,7 @@ from live_runs.jobs import LiveJobs
 from live_runs.system import System, installation_of
 from options import positive_count
 from public_layouts.described import Described, described
-from public_layouts.fixed import fixed_waits_s
+from public_layouts.fixed import enough_slots, fixed_waits_s
 from public_layouts.loads import ORIGINALS
 from public_layouts.samples import Samples
 
@@ -109,7 +110,10 @@ def _figures(layout: Described, system: System, name: str, *, for_s: float) -> R
         "queues": rows,
         "groups": _groups(layout, samples.counts),
         "slot_s": round(sum(each * _slots(layout, template) for template, each in samples.worker_s.items())),
+        "original_slots": len(original.slots),
         "original_slot_s": round(len(original.slots) * took_s),
+        "enough_slots": len(enough := enough_slots(jobs, original.slots, {word: layout.target(word) for word in jobs})),
+        "enough_slot_s": round(len(enough) * took_s),
     }
 
 
@@ -193,8 +197,10 @@ def _text(row: Row) -> str:
         )
     for name, group in row["groups"].items():
         lines.append(f"  group {name}: at most {group['used_max']} of {group['unit']} {group['cap']}")
-    ratio = row["slot_s"] / row["original_slot_s"]
-    lines.append(f"  slot-seconds: {row['slot_s']}, original {row['original_slot_s']} (× {ratio:.2f})")
+    lines.append(
+        f"  slot-seconds: {row['slot_s']}; the original's {row['original_slots']} slots {row['original_slot_s']}; "
+        f"{row['enough_slots']} that keep every objective {row['enough_slot_s']}"
+    )
     return "\n".join(lines)
 
 

@@ -6,6 +6,36 @@ from collections.abc import Mapping, Sequence
 
 from headway.simulate.replay import RecordedJob
 
+ADDED_MAX = 200
+
+
+def enough_slots(
+    jobs: Mapping[str, Sequence[RecordedJob]],
+    slots: Sequence[Sequence[str]],
+    targets: Mapping[str, tuple[float, float]],
+) -> Sequence[Sequence[str]]:
+    """``slots`` and, where an objective is missed, as many more as keep all of them.
+
+    A further slot is a copy of the one that takes earliest from a queue that misses its objective.
+
+    Args:
+        jobs: Queue -> its jobs, ordered by arrival.
+        slots: For each slot, the queues from which it takes, in strict order.
+        targets: Queue -> seconds, and the fraction of its jobs that are to start within them.
+    """
+    for _ in range(ADDED_MAX):
+        waits_s = fixed_waits_s(jobs, slots)
+        late = [queue for queue in jobs if not _is_kept(waits_s[queue], *targets[queue])]
+        if not late:
+            return slots
+        serving = (slot for slot in slots if late[0] in slot)
+        slots = (*slots, min(serving, key=lambda slot: slot.index(late[0])))
+    raise ValueError(f"{ADDED_MAX} more slots do not keep the objectives")
+
+
+def _is_kept(waits_s: Sequence[float], target_s: float, fraction: float) -> bool:
+    return sum(wait_s <= target_s for wait_s in waits_s) >= fraction * len(waits_s)
+
 
 def fixed_waits_s(
     jobs: Mapping[str, Sequence[RecordedJob]], slots: Sequence[Sequence[str]]

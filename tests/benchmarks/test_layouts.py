@@ -70,3 +70,15 @@ def test_a_fixed_slot_takes_from_its_first_queue_that_has_jobs(
         "b": [RecordedJob(at_s=2.0, service_s=1.0)],
     }
     assert fixed_waits_s(jobs, slots) == waits_s
+
+
+def test_slots_are_added_where_a_queue_misses_its_objective() -> None:
+    from public_layouts.fixed import enough_slots
+
+    jobs = {
+        "a": [RecordedJob(at_s=0.0, service_s=10.0), RecordedJob(at_s=0.0, service_s=10.0)],
+        "b": [RecordedJob(at_s=0.0, service_s=10.0)],
+    }
+    in_time = {"a": (5.0, 1.0), "b": (5.0, 1.0)}
+    assert enough_slots(jobs, [["a"], ["b", "a"]], in_time) == ([*"a"], ["b", "a"], [*"a"])
+    assert enough_slots(jobs, [["a"], ["b"]], {"a": (10.0, 1.0), "b": (5.0, 1.0)}) == [["a"], ["b"]]
