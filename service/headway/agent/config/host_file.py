@@ -43,7 +43,7 @@ DETECTED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("memory", "memory_bytes", "memory_max", "ram"), _MEMORY),
     }
 )
-"""A key that ``[host]`` could be expected to have -> what to do in its place."""
+"""Key that people expect in ``[host]`` -> what to do in its place."""
 
 Gpus = Annotated[int, Range(0, 1_000)]
 
