@@ -452,6 +452,8 @@ def test_a_parent_keeps_its_data_folder_and_its_children_when_its_files_are_dele
     layout.create()
     with process_orphans.only_parent(layout):
         stage.supervisor.start(stage.child("pipeline", "import time; time.sleep(60)"))
+        child = psutil.Process(stage.supervisor.pid("pipeline"))
+        eventually(lambda: "sleep(60)" in child.cmdline()[-1])  # it is this program by then, and no copy of ours
         for deleted, process in ((layout.lock, str(os.getpid())), (layout.children, "unknown")):
             deleted.unlink()
             with (
