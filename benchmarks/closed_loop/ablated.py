@@ -14,8 +14,7 @@ from closed_loop.reference import BY_NAME, SCENARIOS, TICK_S, TRACES
 from closed_loop.terms import TERMS, Term
 from headway.scaling.model import Objective
 from headway.scaling.profile import Profile
-from headway.scaling.reading.pool_times import exposed_s
-from headway.scaling.view import PoolView
+from headway.scaling.reading.pool_times import PoolTimes, exposed_s
 
 STRATEGY = "hybrid"
 SLOW_S = 240.0  # of a cell: `--brief` leaves it out
@@ -58,7 +57,7 @@ class Workload:
             template="simulated",
             objective=Objective(target_s=self.objective_s, percentile=99.0),
         )
-        return exposed_s(PoolView(profile=profile, queues=(), start_up_s=self.start_up_s, tick_s=TICK_S)) > 0
+        return exposed_s(profile, PoolTimes(known_start_up_s=self.start_up_s, tick_s=TICK_S)) > 0
 
     def lasts_s(self, traces: Path) -> float:
         """When the last job arrives, in seconds from the beginning."""

@@ -8,9 +8,10 @@ from enum import StrEnum
 from closed_loop.patches import Patch
 from headway.scaling import decide, forecasts
 from headway.scaling.arithmetic import DAY_S, HOUR_S
-from headway.scaling.demands import deadlines, safety_stock, trust
+from headway.scaling.demands import deadlines, pool_work, safety_stock, trust
 from headway.scaling.demands.deadlines import Due, waiting
 from headway.scaling.demands.needs import Need, Supply, greatest, need
+from headway.scaling.demands.safety_stock import Exposed
 from headway.scaling.forecasts import earlier_days
 from headway.scaling.forecasts.arrival_forecast import ArrivalForecast
 from headway.scaling.forecasts.in_use import InUse
@@ -20,9 +21,8 @@ from headway.scaling.model import HoldCosts, QueueMetrics
 from headway.scaling.policy import stabilization
 from headway.scaling.policy.stabilization import HOLDS_TICKS
 from headway.scaling.profile import Forecast
-from headway.scaling.reading.pool_times import cycle_s
+from headway.scaling.reading.pool_times import PoolTimes
 from headway.scaling.strategies import hybrid
-from headway.scaling.view import PoolView
 from headway.simulate import controller
 
 # A workload goes on after its last job: the margin keeps a term that acts at the very end.
@@ -64,24 +64,24 @@ def without_deferral(due: Iterable[Due], given: Supply, *, slots_max: int) -> Ne
     return found
 
 
-def without_cohorts(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Due, ...]:
+def without_cohorts(queue: QueueMetrics, *, target_s: float, slow_start_s: float, tick_s: float) -> tuple[Due, ...]:
     """All waiting jobs as old as the oldest."""
-    return waiting(replace(queue, arrivals=()), view, target_s=target_s)
+    return waiting(replace(queue, arrivals=()), target_s=target_s, slow_start_s=slow_start_s, tick_s=tick_s)
 
 
-def mean_completions(queue: QueueMetrics, view: PoolView, busy_slots: int) -> float:
+def mean_completions(queue: QueueMetrics, times: PoolTimes, busy_slots: int) -> float:
     """Completions by the mean service time."""
-    return busy_slots / cycle_s(queue, view)
+    return busy_slots / times.cycle_s(queue)
 
 
-def no_wake(_queue: QueueMetrics, view: PoolView) -> dict[str, float]:
+def no_wake(_queue: QueueMetrics, running_workers: int, starting_workers: int) -> dict[str, float]:
     """The terms of a pool in which no job waits."""
-    return {"waiting_jobs": 0, "running_workers": view.running_workers, "starting_workers": view.starting_workers}
+    return {"waiting_jobs": 0, "running_workers": running_workers, "starting_workers": starting_workers}
 
 
-def is_week_recalled(view: PoolView) -> bool:
+def is_week_recalled(pool: Exposed) -> bool:
     """Whether weeks predict today: what earlier days predict is not known."""
-    return view.recalled_weeks is not None and view.profile.forecast is not Forecast.OFF
+    return pool.is_by_weeks and pool.profile.forecast is not Forecast.OFF
 
 
 def workers_kept_by_pool(costs: HoldCosts) -> int:
@@ -106,13 +106,13 @@ REACTIONS = (
         name="deferral",
         kind=Kind.REACTION,
         instead="every waiting job asks for its worker now",
-        patches=(Patch(hybrid, "backlog_drain", without_deferral),),
+        patches=(Patch(pool_work, "backlog_drain", without_deferral),),
     ),
     Term(
         name="age-of-cohorts",
         kind=Kind.REACTION,
         instead="every waiting job counts as old as the oldest",
-        patches=(Patch(hybrid, "waiting", without_cohorts),),
+        patches=(Patch(pool_work, "waiting", without_cohorts),),
     ),
     Term(
         name="caution",
@@ -125,7 +125,7 @@ REACTIONS = (
         kind=Kind.REACTION,
         instead="completions are expected by the mean service time",
         patches=(
-            Patch(hybrid, "completions_per_s", mean_completions),
+            Patch(pool_work, "completions_per_s", mean_completions),
             Patch(deadlines, "completions_per_s", mean_completions),
         ),
     ),
@@ -207,7 +207,7 @@ HOLDS = (
         name="hold-overdue",
         kind=Kind.HOLD,
         instead="workers may leave while a job is overdue",
-        patches=(Patch(stabilization, "is_overdue", lambda _view: False),),
+        patches=(Patch(stabilization, "is_overdue", lambda *_: False),),
     ),
 )
 GUARDS = (
@@ -215,7 +215,7 @@ GUARDS = (
         name="standing",
         kind=Kind.GUARD,
         instead="no worker is pre-warmed",
-        patches=(Patch(hybrid, "exposed_s", lambda _view: 0.0),),
+        patches=(Patch(hybrid, "exposed_s", lambda *_: 0.0),),
         is_of_exposed=True,
     ),
     Term(

@@ -9,8 +9,8 @@ from headway.scaling.demands.deadlines import Due, backlog_drain
 from headway.scaling.demands.needs import Need, Supply
 from headway.scaling.measure import BATCH_JOBS, batch_mean_s
 from headway.scaling.model import Memory, Objective
-from headway.scaling.reading.busy_slots import occupied
-from headway.scaling.reading.pool_times import DISPATCH_GUESS_S, batch_cycle_s, cycle_s
+from headway.scaling.reading.busy_slots import slots_of
+from headway.scaling.reading.pool_times import DISPATCH_GUESS_S, PoolTimes, times_of
 from support.pools import NOW_S, held, profile, queue, view
 
 TICK_S = 5.0
@@ -21,8 +21,8 @@ TICK_S = 5.0
 
 def test_a_slot_starts_one_job_a_cycle() -> None:
     instant = queue(service_time_s=0.002)
-    assert cycle_s(instant, view(instant, dispatch_overhead_s=0.034)) == pytest.approx(0.036)
-    assert cycle_s(instant, view(instant, dispatch_overhead_s=None)) == pytest.approx(0.002 + DISPATCH_GUESS_S)
+    assert PoolTimes(overhead_s=0.034).cycle_s(instant) == pytest.approx(0.036)
+    assert PoolTimes().cycle_s(instant) == pytest.approx(0.002 + DISPATCH_GUESS_S)
 
 
 def test_an_overdue_backlog_of_instant_jobs_never_lowers_the_target() -> None:
@@ -50,10 +50,10 @@ def test_slots_between_two_jobs_are_in_use() -> None:
     """Sixty jobs of 2 ms a second with 28 ms between two keep 1.8 slots in use, and samples show 0.12."""
     steady = queue(in_flight_jobs=0, service_time_s=0.002, start_rate_per_s=60.0, arrived_jobs=300)
     measured = view(steady, running_workers=2, dispatch_overhead_s=0.028)
-    assert occupied(steady, measured) == 2
-    assert occupied(steady, view(steady, dispatch_overhead_s=None)) == 0  # what is guessed keeps nobody
+    assert slots_of(measured).occupied(steady, times_of(measured)) == 2
+    assert slots_of(measured).occupied(steady, PoolTimes()) == 0  # what is guessed keeps nobody
     over = queue(in_flight_jobs=0, service_time_s=0.002, start_rate_per_s=60.0, arrived_jobs=0)
-    assert occupied(over, measured) == 0  # nothing comes any more
+    assert slots_of(measured).occupied(over, times_of(measured)) == 0  # nothing comes any more
     assert decide(measured, Memory(), now_s=NOW_S)[0].target_workers == 2
 
 
@@ -84,7 +84,7 @@ def test_the_mean_by_work_is_never_below_the_mean_of_the_same_jobs(ended: list[t
 
 def test_draining_counts_on_the_batch_and_not_on_the_mean() -> None:
     block = queue(waiting_jobs=40, oldest_age_s=6.5, service_time_s=1.0, service_batch_s=28.0)
-    assert batch_cycle_s(block, view(block)) == 28.0
+    assert PoolTimes(overhead_s=0.0).batch_cycle_s(block) == 28.0
     assert decide(view(block), Memory(), now_s=NOW_S)[0].target_workers == 40
     even = queue(waiting_jobs=40, oldest_age_s=6.5, service_time_s=1.0, service_batch_s=1.0)
     assert decide(view(even), Memory(), now_s=NOW_S)[0].target_workers == 14  # three each

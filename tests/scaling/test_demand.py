@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from headway.scaling.demands.deadlines import Due, backlog_drain, ceiling_slots, standing, supply, waiting
 from headway.scaling.demands.needs import LATE_S, Coming, Need, Supply, need
 from headway.scaling.model import Arrivals, Objective
-from headway.scaling.reading.pool_times import exposed_s
+from headway.scaling.reading.busy_slots import slots_of
+from headway.scaling.reading.pool_times import PoolTimes, exposed_s, times_of
 from support.pools import NOW_S, profile, queue, view
 
 
@@ -88,13 +89,13 @@ def test_late_jobs_that_take_longer_than_that_get_one_each() -> None:
 
 def test_waiting_jobs_are_the_newest_arrivals_and_the_oldest_come_first() -> None:
     came = (Arrivals(jobs=3, ended_ago_s=0.0), Arrivals(jobs=4, ended_ago_s=5.0), Arrivals(jobs=9, ended_ago_s=10.0))
-    due = waiting(queue(waiting_jobs=5, oldest_age_s=8.0, arrivals=came), view(start_up_s=1.0), target_s=10.0)
-    # margin 0.5 + 0.5 × 1 s: two of the four are left and are 8 s old, three are at most 5 s old
+    due = waiting(queue(waiting_jobs=5, oldest_age_s=8.0, arrivals=came), target_s=10.0, slow_start_s=0.5, tick_s=5.0)
+    # margin 0.5 + 0.5 s: two of the four are left and are 8 s old, three are at most 5 s old
     assert due == (Due(jobs=2, within_s=1.0), Due(jobs=3, within_s=4.0))
 
 
 def test_jobs_that_no_arrivals_explain_are_as_old_as_the_oldest() -> None:
-    due = waiting(queue(waiting_jobs=5, oldest_age_s=7.0), view(start_up_s=1.0), target_s=10.0)
+    due = waiting(queue(waiting_jobs=5, oldest_age_s=7.0), target_s=10.0, slow_start_s=0.5, tick_s=5.0)
     assert due == (Due(jobs=5, within_s=2.0),)
 
 
@@ -111,7 +112,12 @@ def test_completions_are_those_seen_or_those_the_mean_promises_whichever_is_less
     finished_per_s: float | None, in_flight_mean: float | None, per_s: float
 ) -> None:
     busy = queue(in_flight_jobs=4, completion_rate_per_s=finished_per_s, in_flight_mean_jobs=in_flight_mean)
-    assert supply(busy, view(running_workers=4), coming=(), caution=0.0).completions_per_s == per_s
+    assert (
+        supply(
+            busy, slots_of(view(running_workers=4)), PoolTimes(overhead_s=0.0), coming=(), caution=0.0
+        ).completions_per_s
+        == per_s
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,17 +132,17 @@ def test_only_jobs_that_reacting_comes_too_late_for_are_exposed(
     start_up_s: float, target_s: float, exposed: float
 ) -> None:
     pool = view(start_up_s=start_up_s, profile=profile(objective=Objective(target_s=target_s)))
-    assert exposed_s(pool) == pytest.approx(exposed)
+    assert exposed_s(pool.profile, times_of(pool)) == pytest.approx(exposed)
 
 
 def test_nothing_stands_where_reacting_is_soon_enough() -> None:
-    quick = exposed_s(view(start_up_s=2.0))
+    quick = exposed_s(view(start_up_s=2.0).profile, times_of(view(start_up_s=2.0)))
     rush = {"waiting_jobs": 0, "target_s": 10.0, "arrivals_per_tick": 50.0, "spare_jobs": 50.0}
     assert standing(given_supply(start_up_s=2.0), exposed_s=quick, **rush) == Need()
 
 
 def test_standing_slots_start_what_may_come_before_a_worker_could_be_up() -> None:
-    slow = exposed_s(view(start_up_s=8.0))
+    slow = exposed_s(view(start_up_s=8.0).profile, times_of(view(start_up_s=8.0)))
     long_jobs = given_supply(idle_slots=2, cycle_s=1000.0, start_up_s=8.0)
     rush = {"waiting_jobs": 0, "target_s": 10.0, "arrivals_per_tick": 10.0, "spare_jobs": 3.0}
     # 3.5 s of 5 s × 10 = 7 jobs and 3 to spare, one a slot

@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 
 from headway.cli.rehearse.trace_files import Columns, read_trace
 from headway.scaling.demands.deadlines import backlog_drain, ceiling_slots, supply, waiting
+from headway.scaling.demands.trust import slow_start_s
 from headway.scaling.explain import explained
 from headway.scaling.mapping import from_mapping
 from headway.scaling.measure import BucketRow, queue_metrics, read_again
 from headway.scaling.model import Decision, Memory, Objective, PoolDepths, QueueMetrics, QueueOrder
+from headway.scaling.reading.busy_slots import slots_of
 from headway.scaling.reading.depth_only import RATE_MEMORY_S, SIGHTINGS_MAX, learned, with_ages, with_rates
+from headway.scaling.reading.pool_times import times_of
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.view import PoolView
 from headway.simulate.controller import Controller
@@ -27,7 +30,7 @@ from headway.simulate.engine.simulated_pool import PoolPlan
 from headway.simulate.engine.simulation import Rehearsal, simulate
 from headway.simulate.workloads.jobs import Jobs
 from support.installed import INSTALLED, decide
-from support.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, ordered, profile, queue, view
 
 TICK_S = 5.0
 QUEUE = "redis/mail"
@@ -39,6 +42,17 @@ def depth(waiting_jobs: int, *, at_s: float = NOW_S, name: str = QUEUE, **known:
     return replace(queue_metrics([row], queue=name, now_s=at_s, objective=Objective()), **known)
 
 
+def learned_of(before: PoolDepths | None, seen: PoolView) -> PoolDepths | None:
+    """What is known after the samples of ``seen``."""
+    return learned(
+        before,
+        ordered(seen),
+        profile=seen.profile,
+        busy_by_workers=slots_of(seen).busy_by_workers,
+        tick_s=seen.tick_s,
+    )
+
+
 def followed(depths: list[int], *, slots: int | list[int], **values: Any) -> tuple[PoolDepths, PoolView]:
     """What is learned of ``depths``, one an evaluation, while so many slots are busy; and the last view."""
     known, seen = None, view()
@@ -47,7 +61,7 @@ def followed(depths: list[int], *, slots: int | list[int], **values: Any) -> tup
         seen = view(
             depth(waiting_jobs, at_s=NOW_S + TICK_S * number), running_workers=busy, busy_workers=busy, **values
         )
-        known = learned(known, seen)
+        known = learned_of(known, seen)
     assert known is not None
     return known, seen
 
@@ -167,7 +181,7 @@ def test_arrivals_are_the_change_of_depth_and_the_starts() -> None:
     known, seen = followed(depths, slots=10)
     assert known.cycle_s == pytest.approx(0.31, rel=0.02)  # 0.26 after the drain of 600, and 10 s of a minute since
     assert known.queues[0].arrived_jobs == pytest.approx(50 + 50 / 0.31, rel=0.02)
-    estimated = with_rates(seen, known, now_s=NOW_S + 25).queues[0]
+    estimated = with_rates(seen.queues, known, dispatch_s=0.0, now_s=NOW_S + 25)[0]
     assert estimated.service_time_s == pytest.approx(known.cycle_s)
     assert estimated.arrival_rate_per_s is not None
     assert 0 < estimated.arrival_rate_per_s < 50
@@ -176,8 +190,8 @@ def test_arrivals_are_the_change_of_depth_and_the_starts() -> None:
 @pytest.mark.parametrize(("passed_s", "arrived_jobs"), [(5.0, 30), (1.0, 30), (20.0, 8)])
 def test_what_arrives_is_given_by_the_evaluation_interval_and_no_job_twice(passed_s: float, arrived_jobs: int) -> None:
     """A pool at zero is evaluated more often, and one whose control plane was away more seldom."""
-    known = learned(None, view(depth(10)))
-    known = learned(known, view(depth(40, at_s=NOW_S + passed_s)))
+    known = learned_of(None, view(depth(10)))
+    known = learned_of(known, view(depth(40, at_s=NOW_S + passed_s)))
     assert known is not None
     assert known.queues[0].arrived_jobs == arrived_jobs
 
@@ -186,16 +200,16 @@ def test_a_pool_at_rest_that_works_again_is_followed_also_while_nothing_waits() 
     quiet, seen = followed([0, 0], slots=0)
     assert quiet.queues == ()
     at_work = replace(seen, queues=(depth(0, at_s=NOW_S + 10),), running_workers=3, busy_workers=3)
-    after = learned(quiet, at_work)
+    after = learned_of(quiet, at_work)
     assert after is not None
     assert (after.busy_slots, after.queues[0].arrived_jobs) == (3, 3)
 
 
 def test_ages_of_the_source_and_rates_that_it_reports_stay_as_they_are() -> None:
     seen = view(depth(8, oldest_age_s=3.0, start_rate_per_s=2.0, service_time_s=0.7), running_workers=2)
-    known = learned(None, seen)
-    assert with_ages(seen, known, now_s=NOW_S).queues == seen.queues
-    estimated = with_rates(seen, known, now_s=NOW_S).queues[0]
+    known = learned_of(None, seen)
+    assert with_ages(seen.queues, known, now_s=NOW_S) == seen.queues
+    estimated = with_rates(seen.queues, known, dispatch_s=0.0, now_s=NOW_S)[0]
     assert (estimated.start_rate_per_s, estimated.service_time_s, estimated.oldest_age_s) == (2.0, 0.7, 3.0)
     assert estimated.arrival_rate_per_s == 0.0
 
@@ -207,7 +221,7 @@ def test_starts_that_are_reported_give_the_arrivals_without_a_cycle() -> None:
     ]
     known = None
     for each in seen:
-        known = learned(known, each)
+        known = learned_of(known, each)
     assert known is not None
     assert known.queues[0].arrived_jobs == 10  # 2/s x 5 s started, and as many wait
     assert known.queues[0].sightings[-1].at_s == NOW_S + 2 * TICK_S
@@ -227,7 +241,7 @@ def test_jobs_are_late_by_their_age_or_else_by_their_first_sighting(
     known, jobs = None, 0.0
     for number, (waiting_jobs, age_s) in enumerate(zip([0, 300, 300, 200, 100], ages_s, strict=True)):
         one = depth(waiting_jobs, at_s=NOW_S + TICK_S * number, oldest_age_s=age_s)
-        known = learned(known, view(one, running_workers=9, busy_workers=9))
+        known = learned_of(known, view(one, running_workers=9, busy_workers=9))
         kept = math.exp(-TICK_S / RATE_MEMORY_S)
         if known is not None and known.queues:
             jobs = known.queues[0].late_rate_per_s / (1 - kept) * TICK_S
@@ -241,16 +255,16 @@ def test_a_member_whose_ends_are_reported_says_how_long_jobs_take() -> None:
         at_s = NOW_S + TICK_S * number
         reported = queue(queue="redis/slow", sampled_at_s=at_s, service_time_s=None)
         seen = view(reported, depth(waiting_jobs, at_s=at_s), running_workers=20, busy_workers=20)
-        known = learned(known, seen)
+        known = learned_of(known, seen)
     assert known is not None
     assert known.cycle_s is not None
-    assert with_rates(seen, known, now_s=NOW_S + 10).queues[1].service_time_s is None
-    assert with_rates(view(seen.queues[1]), known, now_s=NOW_S + 10).queues[0].service_time_s is not None
+    assert with_rates(seen.queues, known, dispatch_s=0.0, now_s=NOW_S + 10)[1].service_time_s is None
+    assert with_rates(seen.queues[1:], known, dispatch_s=0.0, now_s=NOW_S + 10)[0].service_time_s is not None
 
 
 def test_it_is_learned_what_was_late_while_jobs_only_start() -> None:
     known, seen = followed([0, 300, 300, 200, 100, 0], slots=9)
-    estimated = with_rates(seen, known, now_s=NOW_S + 25).queues[0]
+    estimated = with_rates(seen.queues, known, dispatch_s=0.0, now_s=NOW_S + 25)[0]
     assert estimated.arrived_jobs == 0
     assert estimated.arrived_until_s == NOW_S + 25
     assert estimated.late_rate_per_s is not None
@@ -263,7 +277,7 @@ def test_workers_that_leave_are_no_ends_of_jobs_and_jobs_in_flight_are() -> None
     known = None
     for number, in_flight_jobs in enumerate([30, 20, 10]):
         seen = view(depth(50, at_s=NOW_S + TICK_S * number, in_flight_jobs=in_flight_jobs), running_workers=30)
-        known = learned(known, seen)
+        known = learned_of(known, seen)
     assert known is not None
     assert known.cycle_s is not None
 
@@ -286,7 +300,7 @@ def test_starts_that_depths_do_not_show_are_shared_by_the_order(
         at_s = NOW_S + TICK_S * number
         members = depth(first, at_s=at_s, name="redis/a"), depth(second, at_s=at_s, name="redis/b")
         of_order = {"queue_order": order, "strict_queues": ("a", "b")}
-        known = learned(known, view(*members, running_workers=10, busy_workers=10, **of_order))
+        known = learned_of(known, view(*members, running_workers=10, busy_workers=10, **of_order))
     assert known is not None
     arrived_jobs = [each.arrived_jobs for each in known.queues]
     assert sum(arrived_jobs) >= 50 * sum(parts)
@@ -321,8 +335,8 @@ def test_what_is_remembered_is_bounded_and_nothing_is_where_nothing_happens() ->
     quiet, seen = followed([3, 0, *[0] * 60], slots=[1, 1, *[0] * 60])
     assert quiet.queues == ()
     later = replace(seen, queues=(depth(0, at_s=NOW_S + 9_000),))
-    assert learned(quiet, later) is quiet
-    assert learned(quiet, replace(seen, queues=(queue(),))) is None
+    assert learned_of(quiet, later) is quiet
+    assert learned_of(quiet, replace(seen, queues=(queue(),))) is None
 
 
 def test_a_stored_memory_goes_on_where_it_was() -> None:
@@ -362,16 +376,19 @@ def test_a_target_is_never_below_what_the_deadlines_of_the_depth_ask_for(
             assigned_workers=slots,
         )
         decision, memory = decide(seen, memory, now_s=at_s)
-        known = learned(known, seen)
-        estimated = with_rates(with_ages(seen, known, now_s=at_s), known, now_s=at_s)
-        one = estimated.queues[0]
-        due = waiting(one, estimated, target_s=target_s)
+        known = learned_of(known, seen)
+        estimated = with_rates(
+            with_ages(seen.queues, known, now_s=at_s), known, dispatch_s=times_of(seen).dispatch_s, now_s=at_s
+        )
+        one, times = estimated[0], times_of(seen)
+        slow_s = slow_start_s(policy, times)
+        due = waiting(one, target_s=target_s, slow_start_s=slow_s, tick_s=times.tick_s)
         assert sum(each.jobs for each in due) == waiting_jobs
         # The oldest has at most what is left since its first sighting.
         if known is not None and known.queues and known.queues[0].sightings:
             assert due[0].within_s <= target_s - (at_s - known.queues[0].sightings[0].at_s)
-        given_ = supply(one, estimated, coming=(), caution=1.0)
-        need = backlog_drain(due, given_, slots_max=ceiling_slots(estimated, at_s))
+        given_ = supply(one, slots_of(seen), times, coming=(), caution=1.0)
+        need = backlog_drain(due, given_, slots_max=ceiling_slots(seen, at_s))
         asked = min(100, given_.busy_slots + need.slots) if slots <= 100 else 100
         assert decision.target_workers >= asked
 

@@ -12,10 +12,12 @@ from headway.scaling.decide import decide
 from headway.scaling.decisions.bottlenecks import UNMOVED, bottlenecks_of
 from headway.scaling.demands.due_work import due_work
 from headway.scaling.demands.needs import Need, Supply, need
+from headway.scaling.demands.trust import slow_start_s
 from headway.scaling.model import DelayedJobs, Memory, Objective, QueueMetrics
 from headway.scaling.profile import Profile
+from headway.scaling.reading.busy_slots import slots_of
 from headway.scaling.reading.plateau import do_jobs_wait_beside_idle_slots
-from headway.scaling.reading.pool_times import start_up_s
+from headway.scaling.reading.pool_times import times_of
 from headway.scaling.view import PoolView
 
 NOW_S = 1000.0
@@ -192,8 +194,9 @@ SUPPLIES = st.builds(
 
 def slots(seen: PoolView, given_supply: Supply) -> int:
     target_s = seen.profile.objective.target_s
-    given_supply = replace(given_supply, start_up_s=start_up_s(seen), tick_s=seen.tick_s)
-    return due_work(seen.queues[0], given_supply, seen, target_s=target_s, price_s=36.0).slots
+    slow_s = slow_start_s(seen.profile, times_of(seen))
+    given_supply = replace(given_supply, start_up_s=times_of(seen).start_up_s, tick_s=seen.tick_s)
+    return due_work(seen.queues[0], given_supply, target_s=target_s, slow_start_s=slow_s, price_s=36.0).slots
 
 
 @given(COHORTS, VIEWS, SUPPLIES, st.integers(0, 5), st.integers(1, 50))
@@ -298,7 +301,7 @@ def test_late_jobs_that_no_worker_can_get_keep_none() -> None:
 def test_late_jobs_that_no_worker_can_get_are_no_plateau(leaves_due_jobs: bool, is_plateau: bool) -> None:
     idle = view(delayed=[], **LATE, leaves_due_jobs=leaves_due_jobs, running_workers=3, idle_workers=3)
     queue = replace(idle.queues[0], start_rate_per_s=0.0)
-    assert do_jobs_wait_beside_idle_slots(queue, idle) is is_plateau
+    assert do_jobs_wait_beside_idle_slots(queue, idle, slots_of(idle)) is is_plateau
 
 
 @pytest.mark.parametrize(

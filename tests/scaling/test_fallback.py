@@ -123,7 +123,7 @@ def test_one_fresh_evaluation_begins_the_count_anew() -> None:
 
 def test_the_fallback_misses_no_metrics_of_a_queue_that_was_never_seen() -> None:
     never = seen(QueueMetrics(queue="redis/mail"), fallback_workers=2, fallback_after_evaluations=1)
-    assert missed_evaluations(never.profile, held(6), freshness_of(never, now_s=NOW_S)) == 0
+    assert missed_evaluations(never.profile, held(6), freshness_of(never.queues, never.profile, now_s=NOW_S)) == 0
     assert target(never, held(6)) == 6
 
 

@@ -12,6 +12,7 @@ from headway.scaling.planning.feasibility import circumstances, feasibility
 from headway.scaling.profile import Override
 from headway.scaling.profile_keys.pauses import Pause
 from headway.scaling.profile_keys.schedule import Schedule
+from headway.scaling.reading.pool_reading import reading_of
 from headway.scaling.strategies.hybrid import HybridState
 from support.pools import NOW_S, profile, queue, view
 
@@ -183,20 +184,20 @@ def test_bursts_are_remembered_by_the_strategy_s_state_and_reported_between_them
     assert guard.burst_jobs(50.0) == pytest.approx(15.0, abs=0.1)
     assert SafetyStock(began_at_s=NOW_S, at_s=NOW_S).burst_jobs(99.0) is None
     quiet = replace(view(queue(sampled_at_s=at_s, service_time_s=0.4), start_up_s=8.0), profile=slow)
-    assert texts(circumstances(quiet, now_s=at_s, burst_jobs=burst_jobs)) == (
+    assert texts(circumstances(reading_of(quiet, Memory(), now_s=at_s), burst_jobs=burst_jobs)) == (
         "keep 2 workers warm (workers_min): start-up 8 s + tick 5 s > 10 s, and 30 jobs arrive together",
     )
-    (note,) = circumstances(quiet, now_s=at_s)
+    (note,) = circumstances(reading_of(quiet, Memory(), now_s=at_s))
     assert note.text == "keep 1 worker warm (workers_min): start-up 8 s + tick 5 s > 10 s"
 
 
 def test_workers_that_a_demand_pre_warms_are_not_asked_for_once_more() -> None:
     """One explanation once said "6 slots must be pre-warmed" and, by another sum, "keep 3 workers warm"."""
     slow = view(queue(service_time_s=0.7, arrival_rate_per_s=4.0), start_up_s=8.0)
-    (asked,) = circumstances(slow, now_s=NOW_S)
+    (asked,) = circumstances(reading_of(slow, Memory(), now_s=NOW_S))
     assert asked.text == "keep 3 workers warm (workers_min): start-up 8 s + tick 5 s > 10 s"
-    assert circumstances(slow, now_s=NOW_S, standing_workers=2) == (asked,)
-    assert circumstances(slow, now_s=NOW_S, standing_workers=3) == ()
+    assert circumstances(reading_of(slow, Memory(), now_s=NOW_S), standing_workers=2) == (asked,)
+    assert circumstances(reading_of(slow, Memory(), now_s=NOW_S), standing_workers=3) == ()
 
 
 def test_what_people_and_clocks_have_set_is_named_in_the_decision() -> None:
@@ -220,6 +221,6 @@ def test_what_people_and_clocks_have_set_is_named_in_the_decision() -> None:
 
 def test_a_fallback_is_reported_once_it_holds() -> None:
     seen = replace(view(queue(sampled_at_s=NOW_S - 400.0)), profile=profile(fallback_workers=4))
-    (note,) = circumstances(seen, now_s=NOW_S)
+    (note,) = circumstances(reading_of(seen, Memory(), now_s=NOW_S))
     assert note.text == "no metrics for more than 300 s: the profile falls back on 4 workers"
-    assert circumstances(seen, now_s=NOW_S - 200.0) == ()
+    assert circumstances(reading_of(seen, Memory(), now_s=NOW_S - 200.0)) == ()

@@ -25,7 +25,7 @@ from headway.scaling.model import Objective, QueueMetrics
 from headway.scaling.profile import Forecast
 from headway.scaling.view import PoolView
 from scaling.bands import changed, parts, reloaded
-from support.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, exposed_of, profile, queue, view
 
 TICK_S = 5.0
 WINDOW_S = 60.0
@@ -49,7 +49,7 @@ def after(
 ) -> SafetyStock:
     """What has been learned after so many evaluations."""
     for tick, values in enumerate(evaluations, start=first):
-        guard = learned(guard, evaluated(tick=tick, **values), at or pool(), now_s=NOW_S + TICK_S * tick)
+        guard = learned(guard, exposed_of(evaluated(tick=tick, **values), at or pool(), now_s=NOW_S + TICK_S * tick))
     assert guard is not None
     return guard
 
@@ -57,7 +57,7 @@ def after(
 def spare_now(guard: SafetyStock, *, at: PoolView | None = None, now_s: float | None = None, **values: Any) -> float:
     """The spare of a pool of which earlier days predict what ``guard`` has of them."""
     at = at or pool(recalled_jobs=parts(guard).recalled_jobs)
-    return spare_jobs(guard, queue(**values), at, now_s=guard.at_s if now_s is None else now_s)
+    return spare_jobs(guard, exposed_of(queue(**values), at, now_s=guard.at_s if now_s is None else now_s))
 
 
 def short(jobs: float, *, spans: int = 1, of_jobs: int = 1000, watched_s: float = TICK_S) -> Shortfalls:
@@ -99,7 +99,7 @@ def test_jobs_that_come_back_teach_nothing_of_what_will_come() -> None:
 
 def test_a_span_that_is_seen_twice_counts_once() -> None:
     once = after({"arrived_jobs": 3}, {"arrived_jobs": 4})
-    again = learned(once, evaluated(tick=1, arrived_jobs=4), pool(), now_s=NOW_S + 7.0)
+    again = learned(once, exposed_of(evaluated(tick=1, arrived_jobs=4), pool(), now_s=NOW_S + 7.0))
     assert again == once
     assert again.by_rate.jobs / again.by_rate.scale == pytest.approx(4 + 3 * math.exp(-TICK_S / STOCK_MEMORY_S))
 
@@ -108,7 +108,7 @@ def test_time_in_which_nothing_was_seen_is_counted_with_what_comes_next() -> Non
     guard = after({"arrived_jobs": 3})
     for tick in range(1, 10):
         quiet = queue(sampled_at_s=NOW_S + TICK_S * tick)  # nothing came within its window
-        assert learned(guard, quiet, pool(), now_s=NOW_S + TICK_S * tick) == guard
+        assert learned(guard, exposed_of(quiet, pool(), now_s=NOW_S + TICK_S * tick)) == guard
     woken = after({"arrived_jobs": 2}, guard=guard, first=10)
     assert woken.by_rate.time_s / woken.by_rate.scale == pytest.approx(50.0 + TICK_S * math.exp(-50.0 / STOCK_MEMORY_S))
 
@@ -116,7 +116,7 @@ def test_time_in_which_nothing_was_seen_is_counted_with_what_comes_next() -> Non
 def test_what_was_learned_fades_over_a_working_day() -> None:
     guard = after({"arrived_jobs": 100})
     next_day = replace(evaluated(), arrived_until_s=NOW_S + STOCK_MEMORY_S)
-    later = learned(guard, next_day, pool(), now_s=NOW_S + STOCK_MEMORY_S)
+    later = learned(guard, exposed_of(next_day, pool(), now_s=NOW_S + STOCK_MEMORY_S))
     assert later.by_rate.jobs / later.by_rate.scale == pytest.approx(100 / math.e)
 
 
@@ -159,7 +159,7 @@ def test_late_jobs_after_a_quiet_night_tighten_it_no_more_than_at_any_other_time
     """Rates cover their window, not all the time since the last evaluation that taught anything."""
     guard = after({"arrived_jobs": 1})
     morning = replace(evaluated(arrived_jobs=1, late_rate_per_s=1 / WINDOW_S), arrived_until_s=NOW_S + 28_800.0)
-    woken = learned(guard, morning, pool(), now_s=NOW_S + 28_800.0)
+    woken = learned(guard, exposed_of(morning, pool(), now_s=NOW_S + 28_800.0))
     assert woken.beyond_log >= guard.beyond_log - STOCK_LEARNING_STEP - 1e-9
 
 
@@ -235,7 +235,7 @@ def test_in_its_first_hour_what_earlier_days_predict_only_adds() -> None:
 def test_what_weeks_predict_has_been_judged_and_counts_also_where_standing_for_it_costs_more() -> None:
     guard = trained(recalled_jobs=20.0, mean_jobs=19.1)
     weekly = pool(recalled_jobs=20.0, recalled_weeks=3)
-    assert spare_jobs(guard, queue(), weekly, now_s=NOW_S) == pytest.approx(20.99)
+    assert spare_jobs(guard, exposed_of(queue(), weekly, now_s=NOW_S)) == pytest.approx(20.99)
 
 
 def test_what_earlier_days_predict_counts_beyond_the_rate() -> None:

@@ -11,7 +11,7 @@ from headway.scaling.forecasts.shortfalls import STOCK_BAND_TIME_S, Shortfalls
 from headway.scaling.model import Memory
 from headway.scaling.view import PoolView
 from scaling.bands import changed, parts, reloaded, watched
-from support.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, exposed_of, profile, queue, view
 
 TICK_S = 5.0
 
@@ -25,7 +25,7 @@ def spare(used_jobs: int | None, *by_use: Shortfalls, by_rate: float = 6.0) -> f
     guard = changed(
         SafetyStock(began_at_s=0.0, at_s=NOW_S, by_rate=watched(*[by_rate] * 20)), by_use=by_use, used_jobs=used_jobs
     )
-    return spare_jobs(guard, queue(), pool(), now_s=NOW_S)
+    return spare_jobs(guard, exposed_of(queue(), pool(), now_s=NOW_S))
 
 
 ALONE = watched(1.0, 1.0)  # one comes where none is
@@ -65,7 +65,7 @@ def test_a_span_teaches_the_band_in_which_it_began() -> None:
     for tick, (used, came) in enumerate([(0, 0), (2, 2), (2, 0), (0, 0)]):
         now_s = NOW_S + TICK_S * tick
         evaluated = queue(sampled_at_s=now_s, arrived_until_s=now_s, arrived_jobs=came, in_flight_jobs=used)
-        guard = learned(guard, evaluated, seen, now_s=now_s)
+        guard = learned(guard, exposed_of(evaluated, seen, now_s=now_s))
     assert guard is not None
     assert [round(band.jobs / band.scale) for band in parts(guard).by_use] == [2, 0, 0]  # two came where none was
     assert [round(band.time_s / band.scale) for band in parts(guard).by_use] == [5, 0, 10]
@@ -96,7 +96,7 @@ def test_jobs_there_and_jobs_to_be_ready_for_never_fall_as_jobs_rise(
     for jobs in (used, used + more):
         guard = SafetyStock(began_at_s=0.0, at_s=NOW_S, by_rate=watched(*[12.0] * 20), expected_jobs=rate)
         guard = changed(guard, by_use=tuple(bands), used_jobs=jobs)
-        totals.append(jobs + spare_jobs(guard, queue(), pool(), now_s=NOW_S))
+        totals.append(jobs + spare_jobs(guard, exposed_of(queue(), pool(), now_s=NOW_S)))
     assert totals[0] <= totals[1] + 1e-9
 
 

@@ -11,7 +11,7 @@ from headway.scaling.model import Memory
 from headway.scaling.profile import Forecast
 from headway.scaling.view import PoolView
 from scaling.bands import changed, parts, reloaded, watched
-from support.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, exposed_of, profile, queue, view
 
 TICK_S = 5.0
 EACH_TICKS = 24  # a burst each two minutes
@@ -30,7 +30,7 @@ def after(ticks: int, *, jobs: int = 20, missing: int | None = None) -> SafetySt
         came = jobs if tick % EACH_TICKS == 0 and tick // EACH_TICKS != missing else 0
         rate = jobs / 60.0 if tick % EACH_TICKS < 12 else 0.0
         seen = queue(sampled_at_s=now_s, arrived_until_s=now_s, arrived_jobs=came, arrival_rate_per_s=rate)
-        guard = learned(guard, seen, pool(), now_s=now_s)
+        guard = learned(guard, exposed_of(seen, pool(), now_s=now_s))
     assert guard is not None
     return guard
 
@@ -45,7 +45,7 @@ def ready_for(guard: SafetyStock, *, after_ticks: int, at: PoolView | None = Non
     """The jobs to be ready for, the expected ones and the spare, so many evaluations later, with nothing in use."""
     now_s = NOW_S + TICK_S * (15 * EACH_TICKS + after_ticks)
     guard = changed(guard, at_s=now_s, used_jobs=None, recalled_jobs=None)
-    return guard.expected_jobs * 3.5 / TICK_S + spare_jobs(guard, queue(), at or pool(), now_s=now_s)
+    return guard.expected_jobs * 3.5 / TICK_S + spare_jobs(guard, exposed_of(queue(), at or pool(), now_s=now_s))
 
 
 def test_workers_are_kept_for_a_burst_when_it_comes_and_not_between(known: SafetyStock) -> None:
@@ -81,7 +81,7 @@ def test_a_rhythm_that_ends_is_let_go() -> None:
     for _ in range(10 * EACH_TICKS):
         now_s = guard.at_s + TICK_S
         seen = queue(sampled_at_s=now_s, arrived_until_s=now_s, arrived_jobs=0)
-        guard = learned(guard, seen, pool(), now_s=now_s)
+        guard = learned(guard, exposed_of(seen, pool(), now_s=now_s))
     assert parts(guard).rhythmic_jobs is None
 
 

@@ -18,6 +18,7 @@ from headway.scaling.policy.stabilization import (
     start_cost_s,
     tried,
 )
+from headway.scaling.reading.pool_times import PoolTimes
 from support.pools import NOW_S, profile, queue, view
 
 TICK_S = 5.0
@@ -76,8 +77,10 @@ def test_each_band_pays_for_its_own_workers() -> None:
 
 
 def test_a_start_costs_its_time_and_its_processor_time() -> None:
-    assert start_cost_s(start_up_s=4.0) == HOLD_CORE_PRICE * START_CORE_S + HOLD_START_UP_SHARE * 4.0 == 34.0
-    assert start_cost_s(start_up_s=4.0, exit_s=2.0, core_s=1.0) == HOLD_CORE_PRICE + HOLD_START_UP_SHARE * 6.0 == 31.0
+    unmeasured = PoolTimes(known_start_up_s=4.0)
+    measured = PoolTimes(known_start_up_s=4.0, exit_s=2.0, start_up_cpu_s=1.0)
+    assert start_cost_s(unmeasured) == HOLD_CORE_PRICE * START_CORE_S + HOLD_START_UP_SHARE * 4.0 == 34.0
+    assert start_cost_s(measured) == HOLD_CORE_PRICE + HOLD_START_UP_SHARE * 6.0 == 31.0
 
 
 def test_newer_costs_weigh_more_and_no_weight_outgrows_its_bound() -> None:

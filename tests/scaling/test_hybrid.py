@@ -12,7 +12,7 @@ from headway.scaling.decide import decide
 from headway.scaling.demands.safety_stock import SafetyStock
 from headway.scaling.forecasts.shortfalls import Shortfalls
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics, QueueOrder
-from headway.scaling.reading.pool_times import exposed_s
+from headway.scaling.reading.pool_times import exposed_s, times_of
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.strategies.hybrid import HYBRID
 from headway.scaling.strategy import State
@@ -285,7 +285,7 @@ def test_a_pool_that_reacts_soon_enough_never_stands() -> None:
             profile=profile(objective=Objective(target_s=target_s)),
             recalled_jobs=1000.0,
         )
-        assert exposed_s(pool) == 0.0
+        assert exposed_s(pool.profile, times_of(pool)) == 0.0
         assert "standing" not in demanded(pool)
         assert "guard" not in state_after(pool)
 
@@ -381,8 +381,9 @@ def test_what_a_quiet_pool_keeps_does_not_change_from_evaluation_to_evaluation(p
     assert memories[4] != memories[3]
     rest = [each.strategy_state for each in memories[6:]]
     assert all(each == rest[-1] for each in rest)
-    assert rest[-1].keys() == ({"guard"} if exposed_s(pool) else {"periods"})  # forgotten when nothing came for long
-    if not exposed_s(pool):
+    is_exposed = exposed_s(pool.profile, times_of(pool)) > 0
+    assert rest[-1].keys() == ({"guard"} if is_exposed else {"periods"})  # forgotten when nothing came for long
+    if not is_exposed:
         assert all(each == memories[-1] for each in memories[6:])
 
 
@@ -438,7 +439,7 @@ def test_every_demand_is_a_number_and_none_forgets_what_is_at_work(pool: PoolVie
     assert slots["backlog_drain"] >= slots["work_in_progress"]
     assert slots.get("standing", math.inf) >= slots["work_in_progress"]
     assert slots["wake"] in {0.0, 1.0}
-    assert ("standing" in slots) == (exposed_s(pool) > 0)
+    assert ("standing" in slots) == (exposed_s(pool.profile, times_of(pool)) > 0)
 
 
 @given(pool=views(sampled_ago_s=st.floats(0, 20)))

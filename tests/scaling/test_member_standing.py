@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.model import Decision, Memory, Objective, QueueMetrics, QueueOrder
-from headway.scaling.reading.pool_times import exposed_members, exposed_s
+from headway.scaling.reading.pool_times import exposed_members, exposed_s, times_of
 from headway.scaling.view import TICK_S, PoolView
 from support.pools import NOW_S, profile, queue, view
 
@@ -61,8 +61,8 @@ ARRIVING = {"arrived_jobs": 2, "arrival_rate_per_s": 0.4, "start_rate_per_s": 0.
 
 def test_a_member_with_a_short_objective_pre_warms_the_pool_as_one_alone_does() -> None:
     pool = shared(urgent(**ARRIVING), bulk())
-    assert exposed_s(pool) == 5.0 + 4.0 + 0.5 - 5.0
-    assert [each.queue for each in exposed_members(pool)] == [URGENT]
+    assert exposed_s(pool.profile, times_of(pool)) == 5.0 + 4.0 + 0.5 - 5.0
+    assert [each.queue for each in exposed_members(pool.profile, pool.queues, times_of(pool))] == [URGENT]
     of_pool, of_member = after(20, pool), after(20, alone(urgent(**ARRIVING)))
     assert standing(of_pool) == standing(of_member) >= 1
     assert of_pool.target_workers == of_member.target_workers
@@ -76,7 +76,7 @@ def test_arrivals_of_other_members_pre_warm_nothing() -> None:
 
 def test_nothing_stands_where_reacting_is_soon_enough_for_every_member() -> None:
     pool = shared(urgent(**ARRIVING), bulk(), start_up_s=0.0, tick_s=1.0)
-    assert exposed_s(pool) == 0.0
+    assert exposed_s(pool.profile, times_of(pool)) == 0.0
     assert not any(each.name == "standing" for each in after(3, pool).demands)
 
 

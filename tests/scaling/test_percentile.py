@@ -18,7 +18,7 @@ from headway.simulate.studies.single_pool import Setting, rehearse
 from headway.simulate.workloads.jobs import Jobs
 from headway.simulate.workloads.synthetic import Poisson, Synthetic
 from scaling.bands import watched
-from support.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, exposed_of, profile, queue, view
 
 PERCENTILES = (1.0, 50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 
@@ -95,7 +95,7 @@ def test_a_generous_percentile_does_not_make_a_late_job_cheap() -> None:
     guard = SafetyStock(
         began_at_s=0.0, at_s=NOW_S, by_rate=watched(*[1.0] * 40, for_s=40 * 280.0), beyond_log=math.log(0.01)
     )
-    assert spare_jobs(guard, queue(), view(profile=promising(80.0), start_up_s=8.0), now_s=NOW_S) > 0.9
+    assert spare_jobs(guard, exposed_of(queue(), view(profile=promising(80.0), start_up_s=8.0), now_s=NOW_S)) > 0.9
 
 
 def test_late_jobs_tighten_the_guard_less_where_more_may_be_late() -> None:
@@ -103,9 +103,7 @@ def test_late_jobs_tighten_the_guard_less_where_more_may_be_late() -> None:
     logs = [
         learned(
             SafetyStock(began_at_s=0.0, at_s=NOW_S - 5),
-            late,
-            view(profile=promising(each), start_up_s=8.0),
-            now_s=NOW_S,
+            exposed_of(late, view(profile=promising(each), start_up_s=8.0)),
         )
         for each in (50.0, 99.0, 99.9)
     ]

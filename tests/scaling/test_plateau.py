@@ -13,6 +13,7 @@ from headway.scaling.decisions.change_detection import is_new
 from headway.scaling.explain import explained
 from headway.scaling.mapping import from_mapping, to_mapping
 from headway.scaling.model import Decision, Memory, Plateau, QueueMetrics, Suspension
+from headway.scaling.reading.busy_slots import slots_of
 from headway.scaling.reading.plateau import (
     AGAIN_LEAST_S,
     AGAIN_MOST_S,
@@ -68,7 +69,7 @@ def there(workers: int, **values: Any) -> PoolView:
     ],
 )
 def test_jobs_wait_beside_idle_slots(seen: QueueMetrics, pool: PoolView, is_so: bool) -> None:
-    assert do_jobs_wait_beside_idle_slots(seen, pool) == is_so
+    assert do_jobs_wait_beside_idle_slots(seen, pool, slots_of(pool)) == is_so
 
 
 # --- what is measured ------------------------------------------------------------------------------------------------
@@ -87,7 +88,8 @@ class Evaluations:
         while self.now_s < until_s:
             self.now_s += 5.0
             seen = metrics(starts_per_s, **values)
-            self.plateau = plateau_of(seen, there(workers), self.plateau, is_fresh=is_fresh, now_s=self.now_s)
+            pool = there(workers)
+            self.plateau = plateau_of(seen, pool, slots_of(pool), self.plateau, is_fresh=is_fresh, now_s=self.now_s)
         return bound_workers(self.plateau, now_s=self.now_s)
 
 

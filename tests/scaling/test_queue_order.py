@@ -13,10 +13,11 @@ from headway.scaling.demands.jobs_in_front import drain_behind, jobs_in_front, s
 from headway.scaling.demands.needs import Coming, Need, Supply
 from headway.scaling.explain import explained
 from headway.scaling.mapping import from_mapping, to_mapping
-from headway.scaling.model import Decision, Memory, NoteKind, Objective, QueueOrder
+from headway.scaling.model import Decision, Memory, Note, NoteKind, Objective, QueueMetrics, QueueOrder
 from headway.scaling.planning.shared_pool import order_remarks, separate_pools
+from headway.scaling.reading.pool_times import times_of
 from headway.scaling.view import PoolView
-from support.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, ordered, profile, queue, view
 
 STRICT, IN_TURN, RANDOM, BY_ARRIVAL = QueueOrder
 ORDERS = st.sampled_from([None, *QueueOrder])
@@ -62,13 +63,13 @@ def test_an_order_says_which_jobs_of_other_queues_start_first(
     order: QueueOrder | None, ranked: tuple[str, ...], jobs: int, in_front: dict[str, float]
 ) -> None:
     seen = pool(order, strict_queues=ranked)
-    found = jobs_in_front(seen.queues[0], jobs, seen)
+    found = jobs_in_front(seen.queues[0], jobs, ordered(seen))
     assert {each.queue.queue: each.jobs for each in found} == in_front
 
 
 def test_a_random_order_may_draw_another_queue_several_times() -> None:
     seen = pool(RANDOM)
-    (found,) = jobs_in_front(seen.queues[0], 8, seen, deviations=2.0)
+    (found,) = jobs_in_front(seen.queues[0], 8, ordered(seen), deviations=2.0)
     assert found.jobs == 8 + 2 * 4  # √(2 · 8) = 4
 
 
@@ -79,7 +80,7 @@ def test_no_known_order_has_more_jobs_in_front_than_an_unknown_one(
 ) -> None:
     def total(order: QueueOrder | None, *, jobs: int, bulk: int) -> float:
         seen = pool(order, bulk=bulk)
-        return sum(each.jobs for each in jobs_in_front(seen.queues[0], jobs, seen, deviations=2.3))
+        return sum(each.jobs for each in jobs_in_front(seen.queues[0], jobs, ordered(seen), deviations=2.3))
 
     found = total(order, jobs=jobs, bulk=bulk)
     assert found <= total(None, jobs=jobs, bulk=bulk) == bulk
@@ -114,18 +115,23 @@ def supplied(**values: Any) -> Supply:
     return Supply(**{**nothing, "cycle_s": 0.1, "caution": 0.0, "start_up_s": 1.0, "tick_s": 5.0, **values})
 
 
+def in_front_of(member: QueueMetrics, jobs: float, within_s: float, given: Supply, *, seen: PoolView) -> int:
+    """The slots that jobs of other queues of ``seen`` take."""
+    return slots_in_front(member, jobs, within_s, given, ordered(seen), times_of(seen))
+
+
 def test_slots_that_run_jobs_of_another_queue_go_on_with_those_in_front() -> None:
     seen = pool(IN_TURN)
     urgent, bulk = seen.queues
-    assert slots_in_front(urgent, 1, 4.0, supplied(), seen) == 2
+    assert in_front_of(urgent, 1, 4.0, supplied(), seen=seen) == 2
     running = replace(seen, queues=(urgent, replace(bulk, in_flight_jobs=3)))
-    assert slots_in_front(urgent, 1, 4.0, supplied(), running) == 0  # three slots end two jobs of 6 s in 4 s
-    assert slots_in_front(urgent, 1, 4.0, supplied(caution=1.0), running) == 2  # 2 − √2 surely
+    assert in_front_of(urgent, 1, 4.0, supplied(), seen=running) == 0  # three slots end two jobs of 6 s in 4 s
+    assert in_front_of(urgent, 1, 4.0, supplied(caution=1.0), seen=running) == 2  # 2 − √2 surely
 
 
 def test_new_slots_start_jobs_in_front_only_once_they_are_up() -> None:
     seen = pool(IN_TURN, bulk_s=1.0)
-    assert slots_in_front(seen.queues[0], 5, 4.0, supplied(), seen) == 3  # ten jobs; 1 + (4 − 1) a slot
+    assert in_front_of(seen.queues[0], 5, 4.0, supplied(), seen=seen) == 3  # ten jobs; 1 + (4 − 1) a slot
 
 
 @pytest.mark.parametrize(
@@ -142,7 +148,7 @@ def test_jobs_in_front_take_idle_slots_first_and_then_those_that_come(jobs: int,
     seen = pool(IN_TURN)
     there = supplied(idle_slots=3, coming=(Coming(slots=2, ready_in_s=0.5),))
     due = (Due(jobs=jobs, within_s=0.0),)
-    assert drain_behind(seen.queues[0], due, there, seen, slots_max=100) == need
+    assert drain_behind(seen.queues[0], due, there, ordered(seen), times_of(seen), slots_max=100) == need
 
 
 def test_a_slot_that_gets_done_takes_a_job_in_front_as_an_idle_one_does() -> None:
@@ -154,7 +160,8 @@ def test_a_slot_that_gets_done_takes_a_job_in_front_as_an_idle_one_does() -> Non
             seen.queues[0],
             due,
             supplied(idle_slots=idle_slots, busy_slots=2 - idle_slots, completions_per_s=10.0 * (2 - idle_slots)),
-            seen,
+            ordered(seen),
+            times_of(seen),
             slots_max=1_000,
         ).new_slots
         for idle_slots in (2, 1, 0)
@@ -233,8 +240,12 @@ def test_explain_says_the_order_and_judges_each_queue_by_its_own_objective() -> 
 # Separate pools
 
 
+def separated(seen: PoolView) -> tuple[Note, ...]:
+    return separate_pools(seen.profile, ordered(seen), times_of(seen), slots_per_worker=seen.slots_per_worker)
+
+
 def test_a_pool_that_cannot_keep_an_objective_for_its_order_is_to_be_separated() -> None:
-    (note,) = separate_pools(pool(IN_TURN))
+    (note,) = separated(pool(IN_TURN))
     assert note.text == (
         "separate pools: redis/urgent, whose jobs are to start within 5 s, shares its workers with redis/bulk (6 s a "
         "job), and they take jobs from the queues in turn: 50 of its jobs need 102 slots here and 2 in a pool of its "
@@ -257,14 +268,14 @@ def test_a_pool_that_cannot_keep_an_objective_for_its_order_is_to_be_separated()
     ],
 )
 def test_a_pool_stays_whole_where_separation_does_not_help(why: str, values: dict[str, Any]) -> None:
-    assert separate_pools(pool(**values)) == (), why
+    assert separated(pool(**values)) == (), why
 
 
 def test_jobs_that_another_objective_lets_wait_count_as_waiting() -> None:
     quiet = pool(IN_TURN, urgent=0, bulk=0)
     urgent, bulk = quiet.queues
     members = (replace(urgent, arrival_rate_per_s=4.0), replace(bulk, arrival_rate_per_s=1.0))
-    (note,) = separate_pools(replace(quiet, queues=members))  # 20 urgent ones in 5 s, and bulk may leave 600
+    (note,) = separated(replace(quiet, queues=members))  # 20 urgent ones in 5 s, and bulk may leave 600
     assert "20 of its jobs need 41 slots here and 1 in a pool of its own" in note.text
 
 

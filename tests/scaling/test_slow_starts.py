@@ -6,6 +6,7 @@ from headway.scaling.demands.trust import slow_start_s
 from headway.scaling.metrics.behaviour import spread_of
 from headway.scaling.model import Arrivals, Objective
 from headway.scaling.policy.activation import wait_s
+from headway.scaling.reading.pool_times import PoolTimes
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.strategies.hybrid import HYBRID
 from headway.store.hosts.start_timings import folded
@@ -65,13 +66,13 @@ def test_a_start_may_be_slow_and_its_job_still_in_time(
     percentile: float, start_up_s: float, p95_s: float | None, slow_s: float
 ) -> None:
     pool = profile(objective=Objective(target_s=10.0, percentile=percentile))
-    found_s = slow_start_s(pool, start_up_s=start_up_s, start_up_p95_s=p95_s)
+    found_s = slow_start_s(pool, PoolTimes(known_start_up_s=start_up_s, start_up_p95_s=p95_s))
     assert found_s == pytest.approx(slow_s, rel=2e-3, abs=5e-3)
 
 
 def test_a_pool_is_held_at_zero_no_longer_than_a_slow_start_lets_it() -> None:
     pool = profile(objective=OBJECTIVE)
     quick_s, slow_s = (
-        wait_s(pool, pool.queues[0], start_up_s=1.0, start_up_p95_s=p95_s, tick_s=5.0) for p95_s in (1.0, 1.9)
+        wait_s(pool, pool.queues[0], PoolTimes(known_start_up_s=1.0, start_up_p95_s=p95_s)) for p95_s in (1.0, 1.9)
     )
     assert quick_s - slow_s == pytest.approx(0.975 * 0.9 - 0.325, abs=2e-3)

@@ -11,6 +11,7 @@ from headway.scaling.demands.needs import Coming, Need, Supply
 from headway.scaling.demands.start_contention import helpful_starts, without_vain_starts
 from headway.scaling.explain import explained
 from headway.scaling.model import Memory
+from headway.scaling.reading.pool_times import times_of
 from headway.scaling.view import PoolView
 from support.pools import NOW_S, profile, queue, view
 
@@ -20,6 +21,13 @@ def burst(jobs: int = 150, *, service_s: float | None = 0.3, **values: object) -
     late = queue(waiting_jobs=jobs, oldest_age_s=9.0, service_time_s=service_s)
     plain = {"start_up_s": 3.0, "start_up_cpu_s": 1.5, "host_cores": 2.0, "profile": profile(workers_max=1_000)}
     return view(late, **{**plain, **values})
+
+
+def starts_of(pool: PoolView) -> float:
+    """The starts at once that help ``pool``."""
+    return helpful_starts(
+        pool.queues, times_of(pool), host_cores=pool.host_cores, slots_per_worker=pool.slots_per_worker
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,7 +44,7 @@ def burst(jobs: int = 150, *, service_s: float | None = 0.3, **values: object) -
     ],
 )
 def test_starts_help_until_they_delay_each_other_by_more_than_they_take_off(pool: PoolView, starts: float) -> None:
-    assert helpful_starts(pool) == starts
+    assert starts_of(pool) == starts
 
 
 @pytest.mark.parametrize(
@@ -53,7 +61,7 @@ def test_waiting_jobs_take_as_long_as_those_of_their_own_queue(
     """However many short jobs of another queue end meanwhile."""
     short = queue(queue="redis/short", service_time_s=0.2, completion_rate_per_s=completions_per_s)
     waiting = queue(waiting_jobs=20, service_time_s=service_s, completion_rate_per_s=0.01)
-    assert helpful_starts(view(short, waiting, start_up_cpu_s=1.5, host_cores=2.0)) == starts
+    assert starts_of(view(short, waiting, start_up_cpu_s=1.5, host_cores=2.0)) == starts
 
 
 def test_a_decision_says_in_one_sentence_that_more_starts_would_not_help() -> None:
@@ -90,7 +98,7 @@ def test_nothing_is_taken_away_that_could_start_jobs_in_time(
 
     pool = burst(jobs, service_s=service_s, start_up_cpu_s=cpu_s, host_cores=cores)
     nobody = Supply(busy_slots=0, idle_slots=0, coming=(), completions_per_s=0.0, cycle_s=service_s, caution=0.0)
-    left = without_vain_starts(Need(new_slots=starts), nobody, helpful_slots=helpful_starts(pool))
+    left = without_vain_starts(Need(new_slots=starts), nobody, helpful_slots=starts_of(pool))
     assert 1 <= left.new_slots <= starts
     assert last_start_s(left.new_slots) <= last_start_s(starts) * (1 + 1e-9)
 
@@ -116,4 +124,4 @@ def test_those_that_start_already_are_among_the_starts_that_help() -> None:
 def test_more_or_slower_jobs_never_leave_fewer(jobs: int, more: int, service_s: float, slower: float) -> None:
     fewer = burst(jobs, service_s=service_s)
     worse = burst(jobs + more, service_s=service_s * slower)
-    assert helpful_starts(worse) >= helpful_starts(fewer)
+    assert starts_of(worse) >= starts_of(fewer)

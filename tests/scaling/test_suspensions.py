@@ -37,7 +37,7 @@ from headway.scaling.reconcile import Drain, Start, Upkeep, reconcile
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.view import PoolView
 from scaling.bands import parts
-from support.pools import NOW_S, held, profile, queue, view
+from support.pools import NOW_S, exposed_of, held, profile, queue, view
 
 LIBRARY, NO_CONSUMERS, NONE = Suspension.LIBRARY, Suspension.NO_CONSUMERS, Suspension.NONE
 CANCELLED = Suspension.CONSUMERS_CANCELLED
@@ -283,12 +283,12 @@ def test_what_piled_up_raises_no_guard() -> None:
     """Jobs that start late after a stoppage, and those that came in it, leave the guard as it was."""
     slow = {"start_up_s": 12.0, "profile": profile()}
     calm = queue(arrived_jobs=2, arrived_until_s=NOW_S, arrival_rate_per_s=0.4, start_rate_per_s=0.4)
-    guard = safety_stock.learned(None, calm, view(calm, **slow), now_s=NOW_S)
+    guard = safety_stock.learned(None, exposed_of(calm, view(calm, **slow), now_s=NOW_S))
     rush = replace(
         calm, arrived_jobs=400, arrived_until_s=NOW_S + 5, start_rate_per_s=20.0, late_rate_per_s=20.0, waiting_jobs=400
     )
-    taught = safety_stock.learned(guard, rush, view(rush, **slow), now_s=NOW_S + 5)
-    untaught = safety_stock.learned(guard, rush, view(rush, is_teaching=False, **slow), now_s=NOW_S + 5)
+    taught = safety_stock.learned(guard, exposed_of(rush, view(rush, **slow), now_s=NOW_S + 5))
+    untaught = safety_stock.learned(guard, exposed_of(rush, view(rush, is_teaching=False, **slow), now_s=NOW_S + 5))
     assert (taught.by_rate, taught.beyond_log) != (guard.by_rate, guard.beyond_log)
     learned, kept = parts(guard), parts(untaught)
     assert (kept.by_rate, kept.by_use, kept.by_rhythm) == (learned.by_rate, learned.by_use, learned.by_rhythm)

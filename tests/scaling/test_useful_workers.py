@@ -8,13 +8,11 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.decisions.bottlenecks import bottlenecks_of
-from headway.scaling.decisions.predicted_pickup import predicted_pickup_of
 from headway.scaling.explain import explained
 from headway.scaling.mapping import from_mapping, to_mapping
 from headway.scaling.metrics.newest_sample import LISTED_GAP_S, useful_workers
 from headway.scaling.model import Decision, Memory, QueueSample
-from headway.scaling.reading.pooled_queue import pooled
-from support.pools import NOW_S, profile, queue, view
+from support.pools import NOW_S, predicted_pickup_s, profile, queue, view
 
 LATE = queue(waiting_jobs=50, oldest_age_s=60.0, service_time_s=10.0)
 
@@ -48,9 +46,7 @@ def test_it_is_said_why_and_what_cures_it() -> None:
 def test_nobody_counts_on_workers_that_only_wait() -> None:
     alone = view(LATE, profile=profile(), running_workers=1, useful_workers=1)
     both = view(LATE, profile=profile(), running_workers=8, useful_workers=1)
-    assert predicted_pickup_of(pooled(both.queues), both, target_workers=8) == predicted_pickup_of(
-        pooled(alone.queues), alone, target_workers=1
-    )
+    assert predicted_pickup_s(both, target_workers=8) == predicted_pickup_s(alone, target_workers=1)
 
 
 def sample(workers: int | None, name: str = "a") -> QueueSample:

@@ -85,7 +85,7 @@ def test_the_pace_that_depths_showed_before_is_known_again(service: MeasuredServ
         service=MeasuredService(time_s=0.01),
     )
     gone = seen(NOW_S + 5, 0, has_unknown_rates=True)
-    after = without_vanished(memory, backlog_of(gone, memory, now_s=NOW_S + 10), gone)
+    after = without_vanished(memory, backlog_of(gone, memory, now_s=NOW_S + 10), gone.queues)
     assert (after.depths, after.service) == (PoolDepths(cycle_s=4.0, busy_slots=2), service)
 
 

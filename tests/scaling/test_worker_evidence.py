@@ -7,13 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scaling.decisions.predicted_pickup import predicted_pickup_of
 from headway.scaling.metrics.newest_sample import LISTED_GAP_S, listed_workers, with_unlisted_workers
 from headway.scaling.metrics.worker_evidence import SampledInstant, WorkerEvidence, evidence_of
 from headway.scaling.model import ActivitySource, QueueMetrics, QueueSample, RunningJob, Worker, WorkerState
-from headway.scaling.reading.busy_slots import busy, with_unknown_as_idle
-from headway.scaling.reading.pooled_queue import pooled
-from support.pools import NOW_S, queue, view
+from headway.scaling.reading.busy_slots import slots_of, with_unknown_as_idle
+from support.pools import NOW_S, predicted_pickup_s, queue, view
 
 UNKNOWN, IDLE, BUSY = None, False, True
 TWO_JOBS = {"busy_workers": 1, "reported_jobs": 2, "certain_jobs": 2}
@@ -120,14 +118,14 @@ def at_least(in_flight_jobs: int, **values: Any) -> QueueMetrics:
 def test_work_in_progress_is_what_is_counted_else_the_most_that_can_run(
     known: QueueMetrics, pool: dict[str, Any], slots: int
 ) -> None:
-    assert busy(known, view(known, **pool)) == slots
+    assert slots_of(view(known, **pool)).busy(known) == slots
 
 
 def test_the_least_work_is_that_of_workers_that_are_known_to_be_busy() -> None:
     seen = view(
         at_least(0), running_workers=5, busy_workers=4, busy_slots=13, unknown_activity_workers=3, slots_per_worker=4
     )
-    least = with_unknown_as_idle(seen)
+    least = with_unknown_as_idle(seen, slots_of(seen))
     assert (least.busy_workers, least.busy_slots, least.unknown_activity_workers) == (1, 1, 0)
 
 
@@ -144,7 +142,7 @@ def test_least_figure_and_most_are_in_order(exact: int, least: int, running: int
         slots_per_worker=4,
     )
     (seen,) = bounded.queues
-    fewest, most = busy(seen, with_unknown_as_idle(bounded)), busy(seen, bounded)
+    fewest, most = (slots_of(each).busy(seen) for each in (with_unknown_as_idle(bounded, slots_of(bounded)), bounded))
     assert min(exact, least) <= fewest <= most
     assert most <= max(running * 4, min(exact, least))
 
@@ -152,9 +150,7 @@ def test_least_figure_and_most_are_in_order(exact: int, least: int, running: int
 def test_a_prediction_waits_for_the_most_that_may_run() -> None:
     known = at_least(0, service_time_s=6.0)
     seen = view(known, running_workers=2, busy_workers=2, busy_slots=2, unknown_activity_workers=2)
-    assert predicted_pickup_of(pooled(seen.queues), seen, target_workers=2) == pytest.approx(
-        3.0
-    )  # one of two slots, each busy for 6 s
+    assert predicted_pickup_s(seen, target_workers=2) == pytest.approx(3.0)  # one of two slots, each busy for 6 s
 
 
 def sample(listed_workers: int | None, *, ago_s: float = 1.0) -> dict[str, QueueSample]:

@@ -3,10 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
+from headway.scaling.decisions.predicted_pickup import pickups_of
+from headway.scaling.demands.deadlines import ceiling_slots
+from headway.scaling.demands.safety_stock import Exposed
 from headway.scaling.model import Memory, Objective, QueueMetrics
+from headway.scaling.model.queue_order import OrderedQueues
 from headway.scaling.policy.day_budget import account_of
 from headway.scaling.policy.ground import Ground
 from headway.scaling.profile import Profile
+from headway.scaling.reading.busy_slots import slots_of
+from headway.scaling.reading.pool_times import times_of
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.reading.sample_age import freshness_of
 from headway.scaling.view import PoolView
@@ -78,11 +84,36 @@ def ground_of(
         queue=together,
         memory=before,
         last_workers=last,
-        freshness=replace(freshness_of(seen, now_s=now_s), is_fresh=is_fresh),
+        freshness=replace(freshness_of(seen.queues, seen.profile, now_s=now_s), is_fresh=is_fresh),
         account=account_of(seen, together, before.day_paid, now_s=now_s),
         now_s=now_s,
         **found,
     )
+
+
+def exposed_of(queue: QueueMetrics, seen: PoolView, *, now_s: float = NOW_S) -> Exposed:
+    """The exposed pool of ``seen``, whose exposed members together are ``queue``."""
+    return Exposed(
+        queue=queue,
+        profile=seen.profile,
+        times=times_of(seen),
+        slots_max=ceiling_slots(seen, now_s),
+        now_s=now_s,
+        recalled_jobs=seen.recalled_jobs,
+        is_by_weeks=seen.recalled_weeks is not None,
+        is_teaching=seen.is_teaching,
+    )
+
+
+def ordered(seen: PoolView) -> OrderedQueues:
+    """The queues of ``seen`` with the order in which its workers take from them."""
+    return OrderedQueues(queues=seen.queues, order=seen.queue_order, strict_queues=seen.strict_queues)
+
+
+def predicted_pickup_s(seen: PoolView, *, target_workers: int) -> float | None:
+    """How long a job that arrives now in any queue of ``seen`` will wait."""
+    together, slots = pooled(seen.queues), slots_of(seen)
+    return pickups_of(together, seen, times_of(seen), slots, target_workers=target_workers).predicted_pickup_s
 
 
 def held(target_workers: int) -> Memory:

@@ -9,7 +9,7 @@ from headway.errors import Invalid
 from headway.scaling.arithmetic import workers_of
 from headway.scaling.decisions.group_uses import group_uses
 from headway.scaling.decisions.metrics_notes import metrics_notes
-from headway.scaling.decisions.predicted_pickup import member_pickups, predicted_pickup_of
+from headway.scaling.decisions.predicted_pickup import pickups_of
 from headway.scaling.decisions.shared_notes import shared_notes
 from headway.scaling.demands.formulas import demand, less_help
 from headway.scaling.demands.unlimited_prefetch import arrivals_at_workers
@@ -23,10 +23,10 @@ from headway.scaling.model import (
     LastMove,
     Memory,
     Note,
-    QueueMetrics,
     Step,
     Wanted,
 )
+from headway.scaling.model.queue_order import OrderedQueues
 from headway.scaling.planning.feasibility import circumstances
 from headway.scaling.planning.shared_pool import separate_pools
 from headway.scaling.policy import activation, day_budget, fallback
@@ -34,12 +34,12 @@ from headway.scaling.policy.ground import Ground
 from headway.scaling.policy.limit import Limit
 from headway.scaling.policy.limits import attainable, in_force, paused_workers
 from headway.scaling.policy.stabilization import HOLD_SLACK_S, is_overdue, kept_workers, longest_s, start_cost_s, tried
+from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.pauses import PAUSES, after
 from headway.scaling.reading import vanished_jobs
 from headway.scaling.reading.busy_slots import with_unknown_as_idle
 from headway.scaling.reading.plateau import bound_workers
 from headway.scaling.reading.pool_reading import PoolReading, reading_of
-from headway.scaling.reading.pool_times import start_up_s
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Advice, Strategy, note_of
@@ -57,7 +57,7 @@ def decide(
     Raises:
         Invalid: the profile names a strategy that is not among ``strategies``.
     """
-    strategy = _strategy(view, strategies)
+    strategy = _strategy(view.profile, strategies)
     if strategy.options or view.profile.strategy_options:
         view = replace(view, options={**strategy.options, **view.profile.strategy_options, **view.options})
     if memory.version != MEMORY_VERSION:
@@ -117,21 +117,23 @@ class _Found:
     target: _Target
 
 
-def _strategy(view: PoolView, strategies: Mapping[str, Strategy]) -> Strategy:
-    name = view.profile.strategy
+def _strategy(profile: Profile, strategies: Mapping[str, Strategy]) -> Strategy:
+    name = profile.strategy
     if name not in strategies:
         raise Invalid(
-            f"profile {view.profile.pool!r}: strategy {name!r} is not known; known: {', '.join(sorted(strategies))}"
+            f"profile {profile.pool!r}: strategy {name!r} is not known; known: {', '.join(sorted(strategies))}"
         )
     return strategies[name]
 
 
 def _want_of(strategy: Strategy, reading: PoolReading) -> _Want:
     """What the strategy and the jobs at workers ask for; the greatest of their demands counts."""
-    advice, most_workers = _advised(strategy, reading.queue, reading.estimated, reading)
+    advice, most_workers = _advised(strategy, reading)
     if any(each.jobs for each in reading.view.helped):
         advice = replace(advice, demands=(*advice.demands, _less_help(strategy, reading)))
-    arrivals = arrivals_at_workers(reading.taken_jobs, reading.queue, reading.view)
+    arrivals = arrivals_at_workers(
+        reading.taken_jobs, reading.queue, reading.times, running_slots=reading.slots.running_slots
+    )
     if arrivals is not None:
         advice = replace(advice, demands=(*advice.demands, arrivals))
     greatest = max(advice.demands, key=lambda demand: demand.slots)
@@ -154,10 +156,11 @@ def _less_help(strategy: Strategy, reading: PoolReading) -> Demand:
     and no more.
     """
     helped = reading.view.helped
-    view = copied(reading.estimated, queues=with_shared(reading.estimated.queues, helped))
-    queue, together = reading.queue, pooled(view.queues)
+    queues = with_shared(reading.estimated.queues, helped)
+    together = pooled(queues)
     counts = {"in_flight_jobs": together.in_flight_jobs, "in_flight_min_jobs": together.in_flight_min_jobs}
-    advice, _ = _advised(strategy, copied(queue, **counts), view, reading)
+    estimated, queue = copied(reading.estimated, queues=queues), copied(reading.queue, **counts)
+    advice, _ = _advised(strategy, copied(reading, estimated=estimated, queue=queue))
     terms = {
         "alone_slots": max(demand.slots for demand in advice.demands),
         "helped_jobs": sum(each.jobs for each in helped),
@@ -165,14 +168,14 @@ def _less_help(strategy: Strategy, reading: PoolReading) -> Demand:
     return demand(less_help, terms)
 
 
-def _advised(strategy: Strategy, queue: QueueMetrics, view: PoolView, reading: PoolReading) -> tuple[Advice, int]:
+def _advised(strategy: Strategy, reading: PoolReading) -> tuple[Advice, int]:
     """What the strategy asks for, with every worker of unknown activity taken to be busy.
 
     Where that asks for no more workers than there are, it is asked once more with these workers taken to be idle, and
     the first count comes along: the limit ``may_be_busy`` says how many leave. Otherwise a pool whose workers report
     nothing would never come down.
     """
-    memory = reading.memory
+    view, queue, memory = reading.estimated, reading.queue, reading.memory
     advice = strategy.advise(queue, view, memory.strategy_state, reading.now_s)
     if not view.unknown_activity_workers or queue.running_jobs is not None:
         return advice, 0
@@ -180,7 +183,7 @@ def _advised(strategy: Strategy, queue: QueueMetrics, view: PoolView, reading: P
     most_workers = workers_of(slots, slots_per_worker=view.slots_per_worker)
     if most_workers > view.running_workers + view.starting_workers:
         return advice, 0
-    least = strategy.advise(queue, with_unknown_as_idle(view), memory.strategy_state, reading.now_s)
+    least = strategy.advise(queue, with_unknown_as_idle(view, reading.slots), memory.strategy_state, reading.now_s)
     return replace(least, state=advice.state), most_workers
 
 
@@ -198,7 +201,7 @@ def _ground_of(reading: PoolReading, want: _Want) -> Ground:
         now_s=now_s,
         most_workers=want.most_workers,
         plateau_workers=bound_workers(reading.plateau, now_s=now_s),
-        is_overdue=is_overdue(reading.view),
+        is_overdue=is_overdue(reading.view.queues, reading.view.profile),
         is_held=want.workers > 0 and activation.is_held(reading, last_workers=last_workers),
     )
 
@@ -212,7 +215,7 @@ def _hold_of(reading: PoolReading, want: _Want, ground: Ground) -> _Hold:
     if want.advice.enough_slots is not None:
         enough_workers = workers_of(want.advice.enough_slots, slots_per_worker=reading.view.slots_per_worker)
         workers, wanted = min(workers, enough_workers), _at_most(reading.memory.wanted, enough_workers)
-    costs = _hold_costs(reading.view, reading.memory.hold_costs, wanted, workers=workers, now_s=ground.now_s)
+    costs = _hold_costs(reading, wanted, workers=workers)
     return _Hold(workers=workers, wanted=wanted, costs=costs)
 
 
@@ -236,6 +239,7 @@ def _decision(found: _Found) -> Decision:
     """The whole story of the target that was ``found``."""
     reading, want, target = found.reading, found.want, found.target
     view, advice, now_s, spent = reading.view, want.advice, reading.now_s, day_budget.spending(found.ground.account)
+    pickups = pickups_of(reading.queue, reading.estimated, reading.times, reading.slots, target_workers=target.workers)
     notes = _notes(found, spent)
     return Decision(
         pool=view.profile.pool,
@@ -249,7 +253,7 @@ def _decision(found: _Found) -> Decision:
         burst_workers=max(0, min(advice.burst_workers, target.workers - (want.workers - advice.burst_workers))),
         demands=advice.demands,
         steps=target.steps,
-        metrics=reading.shown.queues,
+        metrics=reading.shown,
         recalled_jobs=view.recalled_jobs,
         recalled_weeks=view.recalled_weeks,
         running_workers=view.running_workers,
@@ -265,14 +269,14 @@ def _decision(found: _Found) -> Decision:
         stoppage=reading.stoppage,
         leaves_due_jobs=view.leaves_due_jobs,
         plateau=None if found.ground.plateau_workers is None else reading.plateau,
-        predicted_pickup_s=predicted_pickup_of(reading.queue, reading.estimated, target_workers=target.workers),
-        member_pickups=member_pickups(reading.queue, reading.estimated, target_workers=target.workers),
+        predicted_pickup_s=pickups.predicted_pickup_s,
+        member_pickups=pickups.member_pickups,
         queue_order=view.queue_order,
         helped=view.helped,
         helping=view.helping,
         helping_workers=view.helping_workers,
         day_budget=spent,
-        groups=group_uses(view, target.steps),
+        groups=group_uses(view.groups, target.steps, slots_per_worker=view.slots_per_worker),
         notes=tuple(note.text for note in notes),
         note_facts=tuple(note.fact for note in notes),
     )
@@ -284,15 +288,18 @@ def _notes(found: _Found, spent: DayBudget | None) -> tuple[Note, ...]:
     return (
         *metrics_notes(reading),
         *((activation.note(reading),) if found.ground.is_held and not found.target.workers else ()),
-        *circumstances(
-            reading.view,
-            reading.memory,
-            now_s=reading.now_s,
-            burst_jobs=advice.burst_jobs,
-            standing_workers=found.want.standing_workers,
+        *circumstances(reading, burst_jobs=advice.burst_jobs, standing_workers=found.want.standing_workers),
+        *separate_pools(
+            reading.view.profile,
+            OrderedQueues(
+                queues=reading.estimated.queues,
+                order=reading.view.queue_order,
+                strict_queues=reading.view.strict_queues,
+            ),
+            reading.times,
+            slots_per_worker=reading.view.slots_per_worker,
         ),
-        *separate_pools(reading.estimated),
-        *shared_notes(reading.view),
+        *shared_notes(reading.view.helped, reading.view.helped_queues, target_s=reading.view.profile.shortest_target_s),
         *day_budget.notes(spent),
         *vanished_jobs.note(reading.backlog),
         *map(note_of, advice.notes),
@@ -315,7 +322,7 @@ def _remembered(found: _Found) -> Memory:
         target_workers=target.workers,
         paused_workers=_paused(target.steps, ground),
         wanted=(*kept, *newest),
-        lows=_lows(view, memory, last_workers=ground.last_workers, wanted_workers=hold.workers, now_s=now_s),
+        lows=_lows(reading, last_workers=ground.last_workers, wanted_workers=hold.workers),
         last_move=LastMove(at_s=now_s, is_up=moved > 0) if moved else memory.last_move,
         hold_costs=hold.costs,
         missed_evaluations=fallback.missed_evaluations(view.profile, memory, reading.freshness),
@@ -353,29 +360,27 @@ def _at_most(wanted: Sequence[Wanted], workers: int) -> tuple[Wanted, ...]:
     return tuple(replace(each, workers=min(workers, each.workers)) for each in wanted)
 
 
-def _hold_costs(
-    view: PoolView, before: HoldCosts | None, wanted: Sequence[Wanted], *, workers: int, now_s: float
-) -> HoldCosts | None:
+def _hold_costs(reading: PoolReading, wanted: Sequence[Wanted], *, workers: int) -> HoldCosts | None:
     """What each hold has cost the pool so far; ``None`` where the profile sets the hold, or nothing was ever wanted."""
-    if view.profile.hold_down_s is not None or (not workers and before is None):
+    before = reading.memory.hold_costs
+    if reading.view.profile.hold_down_s is not None or (not workers and before is None):
         return None
     return tried(
         before,
         wanted,
         workers=workers,
-        now_s=now_s,
-        tick_s=view.tick_s,
-        start_cost=start_cost_s(start_up_s=start_up_s(view), exit_s=view.exit_s or 0.0, core_s=view.start_up_cpu_s),
+        now_s=reading.now_s,
+        tick_s=reading.times.tick_s,
+        start_cost=start_cost_s(reading.times),
     )
 
 
-def _lows(
-    view: PoolView, memory: Memory, *, last_workers: int, wanted_workers: int, now_s: float
-) -> tuple[Wanted, ...]:
+def _lows(reading: PoolReading, *, last_workers: int, wanted_workers: int) -> tuple[Wanted, ...]:
     """Wants of the last ``hold_up_s`` that no later one was below. The first evaluation follows the last target."""
-    if not view.profile.hold_up_s:
+    hold_up_s, now_s = reading.view.profile.hold_up_s, reading.now_s
+    if not hold_up_s:
         return ()
-    since_s = now_s - view.profile.hold_up_s
-    before = memory.lows or (Wanted(at_s=now_s, workers=min(last_workers, wanted_workers)),)
+    since_s = now_s - hold_up_s
+    before = reading.memory.lows or (Wanted(at_s=now_s, workers=min(last_workers, wanted_workers)),)
     kept = tuple(low for low in before if since_s <= low.at_s and low.workers < wanted_workers)
     return (*kept, Wanted(at_s=now_s, workers=wanted_workers))

@@ -22,7 +22,7 @@ from headway.scaling.model import Decision, Memory, Objective, Template
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.schedule import Zones
 from headway.scaling.reading.gathered_view import PastArrivals, view_of, with_past
-from headway.scaling.reading.pool_times import LAG_S, exposed_s
+from headway.scaling.reading.pool_times import LAG_S, PoolTimes, exposed_s
 from headway.scaling.strategies import BUILT_IN
 from headway.scaling.strategy import Strategy
 from headway.scaling.view import PoolView, copied
@@ -93,10 +93,8 @@ class Controller:
         self._ceiling_workers = ceiling_workers(self.profile)
         self._recall = Recall()
         self._weeks = Weeks() if recalls_weeks else None
-        first = PoolView(
-            profile=self.profile, queues=(), start_up_s=self._template.start_up_s, tick_s=tick_s, lag_s=self._lag_s
-        )
-        self._is_exposed = exposed_s(first) > 0
+        times = PoolTimes(tick_s=tick_s, lag_s=self._lag_s, known_start_up_s=self._template.start_up_s)
+        self._is_exposed = exposed_s(self.profile, times) > 0
         self._memory = Memory()
         self._standing: tuple[int, Decision] | None = None
         """The decision of a pool in which nothing happens, and its workers; ``None`` while it could change."""

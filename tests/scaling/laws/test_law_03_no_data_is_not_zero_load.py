@@ -57,7 +57,7 @@ def test_old_metrics_are_reported_and_their_age_is_a_field(view: PoolView, memor
     for seen in by_every_strategy(view):
         decision, _ = decide(seen, memory, now_s=NOW_S)
         assert any("they lower nothing until fresh ones arrive" in note for note in decision.notes)
-        assert decision.metrics_age_s == freshness_of(seen, now_s=NOW_S).age_s
+        assert decision.metrics_age_s == freshness_of(seen.queues, seen.profile, now_s=NOW_S).age_s
 
 
 @LAW

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headway.scaling.decide import decide
 from headway.scaling.metrics.worker_evidence import SampledInstant, WorkerEvidence, evidence_of
 from headway.scaling.model import ActivitySource, Assignment, Memory, RunningJob, Worker, WorkerState
-from headway.scaling.reading.busy_slots import busy, with_unknown_as_idle
+from headway.scaling.reading.busy_slots import slots_of, with_unknown_as_idle
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.reconcile import Drain, reconcile
 from headway.scaling.strategies import BUILT_IN
@@ -175,7 +175,9 @@ def test_bounds_never_cross(
     slots, workers = fleet
     bounded = seen(slots, workers, known | {"in_flight_min_jobs": least}, pool)
     evidence = evidence_now(workers, known)
-    fewest, most = (busy(bounded.queues[0], each) for each in (with_unknown_as_idle(bounded), bounded))
+    fewest, most = (
+        slots_of(each).busy(bounded.queues[0]) for each in (with_unknown_as_idle(bounded, slots_of(bounded)), bounded)
+    )
     assert max(least, evidence.busy_workers) <= fewest <= most <= max(least, len(workers) * slots)
     assert (fewest == most) or evidence.unknown_workers
 
@@ -207,7 +209,7 @@ def test_no_fewer_jobs_are_counted_than_workers_certainly_ran_and_a_word_adds_no
         possible += sum(lasts_s is None or known_ago_s <= max(lasts_s, known_at_s - start_s) for start_s, _ in began)
         workers.append(_reporting(number, [start_s for start_s, _ in named], known_at_s))
     view_now = seen(4, workers, known | {"in_flight_jobs": exact}, NOTHING_ELSE)
-    assert max(exact, certain) <= busy(view_now.queues[0], view_now) <= max(exact, possible)
+    assert max(exact, certain) <= slots_of(view_now).busy(view_now.queues[0]) <= max(exact, possible)
 
 
 NOTHING_ELSE = {"starting_workers": 0, "leaving_workers": 0, "start_up_s": 1.0}

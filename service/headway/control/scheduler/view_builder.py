@@ -34,7 +34,7 @@ from headway.scaling.placement.host_capacity import is_open
 from headway.scaling.placement.host_choice import HostCapacities
 from headway.scaling.profile import Profile
 from headway.scaling.reading.gathered_view import view_of, with_past
-from headway.scaling.reading.pool_times import LAG_S, exposed_members, exposed_s
+from headway.scaling.reading.pool_times import LAG_S, PoolTimes, exposed_members, exposed_s, times_of
 from headway.scaling.reading.suspensions import suspension_of
 from headway.scaling.view import PoolView
 from headway.store.pools.evaluation_io import Gathered
@@ -126,7 +126,7 @@ class ViewBuilder:
             queue.queue: self._earlier.past(
                 queue.queue, arrived_jobs=self._recent.arrived_jobs(queue.queue, from_s=minute_s)
             )
-            for queue in exposed_members(view)
+            for queue in exposed_members(profile, view.queues, times_of(view))
         }
         return with_past(view, past, now_s=self._now_s) if past else view
 
@@ -272,7 +272,7 @@ class ViewBuilder:
     def exposed_s(self, profile: Profile) -> float:
         """For how long from now the pool of ``profile`` is exposed; often 0."""
         start_up_s = self._templates.get(profile.template, UNREPORTED).start_up_s
-        return exposed_s(PoolView(profile=profile, queues=(), start_up_s=start_up_s, lag_s=LAG_S))
+        return exposed_s(profile, PoolTimes(known_start_up_s=start_up_s, lag_s=LAG_S))
 
     @cached_property
     def _leaving(self) -> Counter[str]:

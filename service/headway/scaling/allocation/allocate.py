@@ -18,7 +18,7 @@ from headway.scaling.allocation.refusals import Refusals
 from headway.scaling.allocation.unreachable_hosts import kept_rows
 from headway.scaling.decisions.group_uses import GROUP_SHARE, use_of
 from headway.scaling.decisions.outcome import Outcome
-from headway.scaling.decisions.predicted_pickup import member_pickups, predicted_pickup_of
+from headway.scaling.decisions.predicted_pickup import pickups_of
 from headway.scaling.group import Group
 from headway.scaling.model import Assignment, GroupUse, Host, LastMove, Mode, Note, NoteKind, Step
 from headway.scaling.placement.host_choice import HostCapacities
@@ -28,6 +28,8 @@ from headway.scaling.policy.day_budget import account_of
 from headway.scaling.policy.ground import Ground
 from headway.scaling.policy.limits import busy_workers, ceiling_of, paused_workers
 from headway.scaling.profile_keys.pauses import NEVER_DOWN
+from headway.scaling.reading.busy_slots import slots_of
+from headway.scaling.reading.pool_times import times_of
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.reading.sample_age import freshness_of
 
@@ -247,7 +249,7 @@ def _ground(outcome: Outcome) -> Ground:
         queue=queue,
         memory=before,
         last_workers=_last_workers(outcome),
-        freshness=freshness_of(view, now_s=at_s),
+        freshness=freshness_of(view.queues, view.profile, now_s=at_s),
         account=account_of(view, queue, before.day_paid, now_s=at_s),
         now_s=at_s,
     )
@@ -358,6 +360,7 @@ def _left(outcome: Outcome, lost: int, *, step: str = "share") -> Outcome:
     workers = decision.target_workers - lost
     view, queue = replace(outcome.view, queues=decision.metrics), pooled(decision.metrics)
     moved = workers - _last_workers(outcome)
+    pickups = pickups_of(queue, view, times_of(view), slots_of(view), target_workers=workers)
     return replace(
         outcome,
         decision=replace(
@@ -366,8 +369,8 @@ def _left(outcome: Outcome, lost: int, *, step: str = "share") -> Outcome:
             burst_workers=max(0, decision.burst_workers - lost),
             binding=step,
             steps=(*decision.steps, Step(name=step, workers=workers)),
-            predicted_pickup_s=predicted_pickup_of(queue, view, target_workers=workers),
-            member_pickups=member_pickups(queue, view, target_workers=workers),
+            predicted_pickup_s=pickups.predicted_pickup_s,
+            member_pickups=pickups.member_pickups,
         ),
         memory=replace(
             outcome.memory,

@@ -5,7 +5,6 @@ from itertools import pairwise
 
 from headway.scaling.group import Group, smallest
 from headway.scaling.model import GroupUse, Step
-from headway.scaling.view import PoolView
 
 GROUP = "group"
 """The limit by which a group caps a pool as if the pool were alone in it."""
@@ -13,13 +12,13 @@ GROUP_SHARE = "group_share"
 """The step by which the pools of a group share its cap."""
 
 
-def group_uses(view: PoolView, steps: Sequence[Step]) -> tuple[GroupUse, ...]:
+def group_uses(groups: Sequence[Group], steps: Sequence[Step], *, slots_per_worker: int) -> tuple[GroupUse, ...]:
     """The groups of the pool, before their pools share the caps; the one is binding that lowered the count."""
-    if not view.groups:
+    if not groups:
         return ()
     has_moved = any(after.name == GROUP and after.workers != before.workers for before, after in pairwise(steps))
-    binding = {smallest(view.groups, view.slots_per_worker).name} if has_moved else set()
-    return tuple(use_of(group, binding=binding) for group in view.groups)
+    binding = {smallest(groups, slots_per_worker).name} if has_moved else set()
+    return tuple(use_of(group, binding=binding) for group in groups)
 
 
 def use_of(group: Group, *, taken_by_others: int | None = None, binding: Iterable[str] = ()) -> GroupUse:

@@ -3,7 +3,6 @@
 from headway.scaling.model import Note, NoteKind, QueueMetrics
 from headway.scaling.policy import fallback
 from headway.scaling.profile import Profile
-from headway.scaling.reading.busy_slots import is_any_slot_idle
 from headway.scaling.reading.pool_reading import PoolReading
 from headway.scaling.reading.sample_age import is_seen
 from headway.scaling.reading.taken_jobs import RESERVED_PER_SLOT
@@ -11,14 +10,14 @@ from headway.scaling.reading.taken_jobs import RESERVED_PER_SLOT
 
 def metrics_notes(reading: PoolReading) -> tuple[Note, ...]:
     """What people should know of the metrics and the template that a decision goes by."""
-    view, seen = reading.view, reading.shown
+    view, queues = reading.view, reading.shown
     notes = [
         Note(
             kind=NoteKind.UNSEEN_QUEUE,
             text=f"queue {queue.queue} has not been seen in its broker",
             about=(queue.queue,),
         )
-        for queue in seen.queues
+        for queue in queues
         if not is_seen(queue)
     ]
     notes += [
@@ -27,13 +26,13 @@ def metrics_notes(reading: PoolReading) -> tuple[Note, ...]:
             text=f"what arrives, starts and ends in {queue.queue} is not reported, and estimated from its depth",
             about=(queue.queue,),
         )
-        for queue in seen.queues
+        for queue in queues
         if queue.has_unknown_rates
     ]
     notes += [
-        _reserved_note(queue, is_any_idle=is_any_slot_idle(view))
-        for queue in seen.queues
-        if (queue.reserved_jobs or 0) > RESERVED_PER_SLOT * view.running_workers * view.slots_per_worker > 0
+        _reserved_note(queue, is_any_idle=reading.slots.is_any_idle)
+        for queue in queues
+        if (queue.reserved_jobs or 0) > RESERVED_PER_SLOT * reading.slots.running_slots > 0
     ]
     if not reading.freshness.is_fresh:
         notes += _stale_notes(reading)
@@ -48,7 +47,7 @@ def metrics_notes(reading: PoolReading) -> tuple[Note, ...]:
             "queue when they are due: add --with-scheduler to its argv",
             about=(view.profile.template, queue.queue),
         )
-        for queue in seen.queues
+        for queue in queues
         if view.leaves_due_jobs and (queue.delayed_jobs or queue.overdue_jobs)
     ]
     if view.is_failing:
@@ -92,7 +91,7 @@ def _stale_notes(reading: PoolReading) -> list[Note]:
         notes.append(Note(kind=NoteKind.STALE_METRICS, text=text, about=(after,)))
     direct = [
         ours.queue
-        for theirs, ours in zip(reading.view.queues, reading.shown.queues, strict=True)
+        for theirs, ours in zip(reading.view.queues, reading.shown, strict=True)
         if theirs.sampled_at_s != ours.sampled_at_s
     ]
     if direct:

@@ -74,7 +74,7 @@ def is_same(one: PoolView, other: PoolView) -> bool:
 
 def _is_quiet(outcome: Outcome, view: PoolView, *, now_s: float) -> bool:
     """Whether nothing ages: no job is held back, none waited beside idle slots, and the metrics were and are fresh."""
-    freshness = freshness_of(view, now_s=now_s)
+    freshness = freshness_of(view.queues, view.profile, now_s=now_s)
     return (
         _ages_nothing(outcome)
         and freshness.is_fresh
@@ -93,7 +93,7 @@ def _ages_nothing(outcome: Outcome) -> bool:
 
 
 def _was_unread(outcome: Outcome) -> bool:
-    return freshness_of(outcome.view, now_s=outcome.decision.at_s).is_unread
+    return freshness_of(outcome.view.queues, outcome.view.profile, now_s=outcome.decision.at_s).is_unread
 
 
 def _lowers_nothing(outcome: Outcome) -> bool:

@@ -8,13 +8,11 @@ workers now.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from headway.scaling.demands.helping_slots import freed_slots, share_of_own
 from headway.scaling.demands.needs import NO_NEED, Coming, Need, Supply, greatest, need
-from headway.scaling.demands.trust import slow_start_s
 from headway.scaling.group import smallest
 from headway.scaling.model import QueueMetrics
-from headway.scaling.reading.busy_slots import occupied
-from headway.scaling.reading.pool_times import MARGIN_S, cycle_s, dispatch_s, start_up_s
+from headway.scaling.reading.busy_slots import WorkerSlots
+from headway.scaling.reading.pool_times import MARGIN_S, PoolTimes
 from headway.scaling.view import PoolView
 
 
@@ -26,50 +24,55 @@ class Due:
     within_s: float
 
 
-def supply(queue: QueueMetrics, view: PoolView, *, coming: Sequence[Coming], caution: float) -> Supply:
-    """What will start jobs of ``queue`` without one more worker."""
-    busy_slots, slots = occupied(queue, view), view.running_workers * view.slots_per_worker
+def supply(
+    queue: QueueMetrics,
+    slots: WorkerSlots,
+    times: PoolTimes,
+    *,
+    coming: Sequence[Coming],
+    freed: Sequence[Coming] = (),
+    caution: float,
+) -> Supply:
+    """What will start jobs of ``queue`` without one more worker.
+
+    ``freed`` are those slots that get done with jobs of other pools' queues and take one of the pool's own.
+    """
+    busy_slots = slots.occupied(queue, times)
     return Supply(
         busy_slots=busy_slots,
-        idle_slots=max(0, slots - busy_slots - view.helping_slots),
-        helping_slots=view.helping_slots,
-        freed=_freed(view) if view.helping else (),
+        idle_slots=max(0, slots.running_slots - busy_slots - slots.helping_slots),
+        helping_slots=slots.helping_slots,
+        freed=tuple(freed),
         coming=tuple(coming),
-        completions_per_s=completions_per_s(queue, view, busy_slots),
-        cycle_s=cycle_s(queue, view),
+        completions_per_s=completions_per_s(queue, times, busy_slots),
+        cycle_s=times.cycle_s(queue),
         caution=caution,
         reserved_jobs=queue.reserved_jobs or 0,
-        start_up_s=start_up_s(view),
-        tick_s=view.tick_s,
+        start_up_s=times.start_up_s,
+        tick_s=times.tick_s,
     )
 
 
-def _freed(view: PoolView) -> tuple[Coming, ...]:
-    """When slots get done with jobs of other pools' queues and take one of the pool's own."""
-    own_share = share_of_own(view.queues, view.helped_queues, order=view.queue_order, strict_queues=view.strict_queues)
-    return freed_slots(view.helping, view.helped_queues, dispatch_s=dispatch_s(view), own_share=own_share)
-
-
-def completions_per_s(queue: QueueMetrics, view: PoolView, busy_slots: int) -> float:
+def completions_per_s(queue: QueueMetrics, times: PoolTimes, busy_slots: int) -> float:
     """How fast ``busy_slots`` get done: as they did of late, or by the mean service time, whichever is less.
 
     Where a few long jobs make the mean, most of the busy slots are busy for longer than it says.
     """
-    per_slot_s = 1.0 / cycle_s(queue, view)
+    per_slot_s = 1.0 / times.cycle_s(queue)
     if queue.in_flight_mean_jobs is not None and queue.completion_rate_per_s is not None:
-        mean_slots = queue.in_flight_mean_jobs + (view.dispatch_overhead_s or 0.0) * queue.completion_rate_per_s
+        mean_slots = queue.in_flight_mean_jobs + (times.overhead_s or 0.0) * queue.completion_rate_per_s
         of_late = queue.completion_rate_per_s / mean_slots if mean_slots > 0 else 0.0
         per_slot_s = min(per_slot_s, of_late)
     return busy_slots * per_slot_s
 
 
-def waiting(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Due, ...]:
-    """The jobs that wait, by how long they may still, the most urgent first.
+def waiting(queue: QueueMetrics, *, target_s: float, slow_start_s: float, tick_s: float) -> tuple[Due, ...]:
+    """The jobs that wait, by how long they may still, the most urgent first; a start may be late by ``slow_start_s``.
 
     Jobs start in the order in which they came, so those that wait are the newest arrivals. What the counts of arrivals
     do not explain has waited as long as the oldest.
     """
-    margin_s = MARGIN_S + slow_start_s(view.profile, start_up_s=start_up_s(view), start_up_p95_s=view.start_up_p95_s)
+    margin_s = MARGIN_S + slow_start_s
     waiting_jobs = queue.waiting_least_jobs
     oldest_s = queue.oldest_age_s if queue.oldest_age_max_s is None else queue.oldest_age_max_s
     found: list[Due] = []
@@ -78,7 +81,7 @@ def waiting(queue: QueueMetrics, view: PoolView, *, target_s: float) -> tuple[Du
         if left_jobs <= 0:
             break
         jobs = min(left_jobs, arrivals.jobs)
-        age_s = arrivals.ended_ago_s + view.tick_s  # that of the first: jobs of a span are not distinguished
+        age_s = arrivals.ended_ago_s + tick_s  # that of the first: jobs of a span are not distinguished
         waited_s = age_s if oldest_s is None else min(age_s, oldest_s)
         found.append(Due(jobs=jobs, within_s=target_s - waited_s - margin_s))
         left_jobs -= jobs

@@ -8,15 +8,13 @@ Periodic, Real-Time Tasks on One Processor", Real-Time Systems 2 (1990): in each
 due within it must not exceed what can be done in it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from headway.scaling.demands.deadlines import waiting
+from headway.scaling.demands.deadlines import Due, waiting
 from headway.scaling.demands.needs import Need, Supply, greatest, need
-from headway.scaling.demands.trust import slow_start_s
 from headway.scaling.model import QueueMetrics
 from headway.scaling.reading.pool_times import MARGIN_S
-from headway.scaling.view import PoolView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +26,7 @@ class _Interval:
     until_s: float
 
 
-def due_work(queue: QueueMetrics, given: Supply, view: PoolView, *, target_s: float, price_s: float) -> Need:
+def due_work(queue: QueueMetrics, given: Supply, *, target_s: float, slow_start_s: float, price_s: float) -> Need:
     """The slots that start each job within ``target_s`` of its due time.
 
     New ones are for jobs that are due before a worker that is asked for at the next evaluation would be up, and are
@@ -37,7 +35,7 @@ def due_work(queue: QueueMetrics, given: Supply, view: PoolView, *, target_s: fl
     worker-seconds, would cost more than their time.
     """
     ready_in_s, soon_s = given.start_up_s, given.reaction_s
-    slow_s = slow_start_s(view.profile, start_up_s=ready_in_s, start_up_p95_s=view.start_up_p95_s)
+    waits = waiting(queue, target_s=target_s, slow_start_s=slow_start_s, tick_s=given.tick_s)
 
     def needed(intervals: Iterable[_Interval], *, ready_in_s: float) -> Need:
         # What is known before it is due need not be late.
@@ -46,11 +44,11 @@ def due_work(queue: QueueMetrics, given: Supply, view: PoolView, *, target_s: fl
             for each in intervals
         )
 
-    kept = needed(_intervals(queue, view, target_s=target_s, before_s=soon_s + price_s), ready_in_s=ready_in_s)
-    soon = tuple(_intervals(queue, view, target_s=target_s, before_s=soon_s))
+    kept = needed(_intervals(queue, waits, target_s=target_s, before_s=soon_s + price_s), ready_in_s=ready_in_s)
+    soon = tuple(_intervals(queue, waits, target_s=target_s, before_s=soon_s))
     now = needed(soon, ready_in_s=ready_in_s)
     if needed(soon, ready_in_s=soon_s).new_slots == now.new_slots:
-        now = needed((each for each in soon if each.until_s < soon_s + slow_s), ready_in_s=ready_in_s)
+        now = needed((each for each in soon if each.until_s < soon_s + slow_start_s), ready_in_s=ready_in_s)
     return Need(kept_slots=kept.kept_slots, new_slots=now.new_slots, kept_for=kept.kept_for, new_for=now.new_for)
 
 
@@ -59,11 +57,10 @@ def is_due_soon(queue: QueueMetrics, given: Supply) -> bool:
     return bool(queue.delayed) and queue.delayed[0].due_in_s < given.reaction_s
 
 
-def _intervals(queue: QueueMetrics, view: PoolView, *, target_s: float, before_s: float) -> Iterator[_Interval]:
+def _intervals(queue: QueueMetrics, waits: Sequence[Due], *, target_s: float, before_s: float) -> Iterator[_Interval]:
     """Each interval that begins with a due time within ``before_s``, or now, and ends with the last moment of one."""
     soon = [each for each in queue.delayed if each.due_in_s < before_s]
     left_s = max(0.0, target_s - MARGIN_S)
-    waits = waiting(queue, view, target_s=target_s) if soon else ()
     for last in range(len(soon)):
         until_s = soon[last].due_in_s + left_s
         jobs = 0.0

@@ -14,9 +14,8 @@ from headway.scaling.arithmetic import ROUNDING
 from headway.scaling.demands.deadlines import Due, backlog_drain, completions_per_s
 from headway.scaling.demands.needs import LATE_S, Coming, Need, Supply, greatest
 from headway.scaling.model import QueueMetrics, QueueOrder
-from headway.scaling.model.queue_order import is_earlier
-from headway.scaling.reading.pool_times import cycle_s
-from headway.scaling.view import PoolView
+from headway.scaling.model.queue_order import OrderedQueues, is_earlier
+from headway.scaling.reading.pool_times import PoolTimes
 
 RANDOM_DEVIATIONS = 2.3  # standard deviations above the mean that 99 % of the draws stay below
 
@@ -30,38 +29,32 @@ class InFront:
 
 
 def jobs_in_front(
-    member: QueueMetrics,
-    jobs: float,
-    view: PoolView,
-    *,
-    deviations: float = 0.0,
-    others: Sequence[QueueMetrics] | None = None,
+    member: QueueMetrics, jobs: float, among: OrderedQueues, *, deviations: float = 0.0
 ) -> tuple[InFront, ...]:
     """How many jobs of each other queue of the pool start before the ``jobs``-th next job of ``member``.
 
     Never falls as more jobs wait in another queue, or as ``jobs`` rises.
 
     Args:
-        member: One of the queues of ``view``.
+        member: One of the queues.
         jobs: Of ``member``, those that start before included.
-        view: With the order in which its workers take jobs.
+        among: All queues from which workers of the pool take jobs.
         deviations: Of a random order, how many standard deviations above the mean.
-        others: The other queues; ``None``: those of ``view``.
     """
     return tuple(
         InFront(queue=other, jobs=found)
-        for other in (view.queues if others is None else others)
+        for other in among.queues
         if other.waiting_least_jobs  # first: of a thousand queues few have waiting jobs
         and other.queue != member.queue
-        and (found := min(other.waiting_least_jobs, _most(other, member, jobs, view, deviations=deviations))) > 0
+        and (found := min(other.waiting_least_jobs, _most(other, member, jobs, among, deviations=deviations))) > 0
     )
 
 
-def _most(other: QueueMetrics, member: QueueMetrics, jobs: float, view: PoolView, *, deviations: float) -> float:
+def _most(other: QueueMetrics, member: QueueMetrics, jobs: float, among: OrderedQueues, *, deviations: float) -> float:
     """How many jobs of ``other`` would start first if any number waited there."""
-    match view.queue_order:
+    match among.order:
         case QueueOrder.STRICT:
-            return math.inf if is_earlier(other, member, view.strict_queues) else 0.0
+            return math.inf if is_earlier(other, member, among.strict_queues) else 0.0
         case QueueOrder.IN_TURN:
             return jobs
         case QueueOrder.RANDOM:
@@ -71,20 +64,29 @@ def _most(other: QueueMetrics, member: QueueMetrics, jobs: float, view: PoolView
             return math.inf
 
 
-def drain_behind(member: QueueMetrics, due: Sequence[Due], given: Supply, view: PoolView, *, slots_max: int) -> Need:
+def drain_behind(
+    member: QueueMetrics,
+    due: Sequence[Due],
+    given: Supply,
+    among: OrderedQueues,
+    times: PoolTimes,
+    *,
+    slots_max: int,
+) -> Need:
     """The slots that start the waiting jobs of ``member`` in time, and before them those of other queues.
 
     Args:
-        member: One of the queues of ``view``.
+        member: One of the queues.
         due: Its waiting jobs, the most urgent first.
         given: What starts its jobs without one more worker.
-        view: With the order in which its workers take jobs.
+        among: All queues of the pool.
+        times: Of the pool.
         slots_max: The most that the pool may have.
     """
     needs, jobs = [], 0.0
     for each in due:
         jobs += each.jobs
-        taken_slots = slots_in_front(member, jobs, each.within_s, given, view)
+        taken_slots = slots_in_front(member, jobs, each.within_s, given, among, times)
         if not taken_slots:
             continue
         left, idle_slots = _without_free_slots(given, taken_slots)
@@ -98,27 +100,29 @@ def drain_behind(member: QueueMetrics, due: Sequence[Due], given: Supply, view: 
     return greatest(needs)
 
 
-def slots_in_front(member: QueueMetrics, jobs: float, within_s: float, given: Supply, view: PoolView) -> int:
+def slots_in_front(
+    member: QueueMetrics, jobs: float, within_s: float, given: Supply, among: OrderedQueues, times: PoolTimes
+) -> int:
     """The slots that jobs of other queues take from ``jobs`` of ``member`` that are to start ``within_s`` from now.
 
     A slot that has started a job of ``member`` takes one of another queue next, if the order says so. So of an order in
     turn twice as many count: those before, and those that the same slots go on with.
     """
     slots = 0
-    for each in jobs_in_front(member, 2 * jobs, view, deviations=RANDOM_DEVIATIONS):
-        left_jobs = each.jobs - _surely_started(each.queue, within_s, given, view)
+    for each in jobs_in_front(member, 2 * jobs, among, deviations=RANDOM_DEVIATIONS):
+        left_jobs = each.jobs - _surely_started(each.queue, within_s, given, times)
         if left_jobs > ROUNDING:
-            per_slot = 1 + math.floor(max(LATE_S, within_s - given.start_up_s) / cycle_s(each.queue, view))
+            per_slot = 1 + math.floor(max(LATE_S, within_s - given.start_up_s) / times.cycle_s(each.queue))
             slots += math.ceil(left_jobs / per_slot - ROUNDING)
     return slots
 
 
-def _surely_started(other: QueueMetrics, within_s: float, given: Supply, view: PoolView) -> float:
+def _surely_started(other: QueueMetrics, within_s: float, given: Supply, times: PoolTimes) -> float:
     """Jobs that the slots which run jobs of ``other`` surely go on with."""
     running_slots = max(0, other.in_flight_least_jobs - (other.reserved_jobs or 0))
     if not running_slots:
         return 0.0
-    expected = completions_per_s(other, view, running_slots) * max(0.0, within_s)
+    expected = completions_per_s(other, times, running_slots) * max(0.0, within_s)
     return max(0.0, expected - given.caution * math.sqrt(expected))
 
 

@@ -11,7 +11,6 @@ from functools import partial, reduce
 from typing import Any
 
 from headway.scaling.arithmetic import SHORTEST_S
-from headway.scaling.demands.deadlines import ceiling_slots
 from headway.scaling.demands.trust import late_percent, leeway
 from headway.scaling.forecasts import FORECASTS
 from headway.scaling.forecasts.arrival_forecast import (
@@ -24,9 +23,9 @@ from headway.scaling.forecasts.arrival_forecast import (
 from headway.scaling.forecasts.rhythm_detection import Periods, periods_of, seen
 from headway.scaling.forecasts.shortfalls import Shortfalls
 from headway.scaling.model import QueueMetrics
-from headway.scaling.profile import Forecast
-from headway.scaling.reading.pool_times import MARGIN_S, cycle_s, exposed_s, start_up_s
-from headway.scaling.view import PoolView, copied
+from headway.scaling.profile import Forecast, Profile
+from headway.scaling.reading.pool_times import MARGIN_S, PoolTimes, exposed_s
+from headway.scaling.view import copied
 
 STOCK_LATE_FRACTION = 0.001  # of all jobs may be late: a tenth of what an objective of 99 % allows
 STOCK_BEYOND_FIRST = 0.01  # of all jobs may come beyond the spare, until late jobs have taught better
@@ -38,6 +37,29 @@ STOCK_FIRST_DAY_WORKER_S = (
     3600.0  # until a day has been seen, what returns every day looks like chance and is paid less for
 )
 STOCK_FIRST_JOBS = 1.0  # the spare while nothing has been counted yet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exposed:
+    """An exposed pool at one evaluation, as far as a guard goes by it."""
+
+    queue: QueueMetrics
+    """Its exposed members as one."""
+    profile: Profile
+    times: PoolTimes
+    slots_max: int
+    """The most that the pool may have."""
+    now_s: float
+    recalled_jobs: float | None = None
+    """Jobs that the past predicts within ``ahead_s``; ``None``: nothing."""
+    is_by_weeks: bool = False
+    """Whether it predicts them by the hours of the week, and not by earlier days."""
+    is_teaching: bool = True
+
+    @property
+    def ahead_s(self) -> float:
+        """For how long from now arriving jobs are late for a worker that is asked for at the next evaluation."""
+        return exposed_s(self.profile, self.times)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,21 +104,22 @@ def _forecasts(stored: Mapping[str, Any]) -> tuple[ArrivalForecast, ...]:
     return tuple([kind.of(stored) for kind in FORECASTS])
 
 
-def learned(before: SafetyStock | None, queue: QueueMetrics, view: PoolView, *, now_s: float) -> SafetyStock:
+def learned(before: SafetyStock | None, pool: Exposed) -> SafetyStock:
     """``before`` with what came since, and with what is expected next. A span that is seen again counts once."""
-    guard = before or SafetyStock(began_at_s=now_s, at_s=now_s - view.tick_s)
-    until_s = queue.arrived_until_s
+    now_s, tick_s = pool.now_s, pool.times.tick_s
+    guard = before or SafetyStock(began_at_s=now_s, at_s=now_s - tick_s)
+    until_s = pool.queue.arrived_until_s
     # A quiet pool has nothing to learn: the time is counted with the next that comes.
     is_news = until_s is not None and (guard.seen_until_s is None or until_s > guard.seen_until_s)
-    span = _span(guard, queue, view, now_s=now_s) if is_news and view.is_teaching else None
+    span = _span(guard, pool) if is_news and pool.is_teaching else None
     if span is not None:
         guard = copied(
             guard,
             by_rate=span.counted(guard.by_rate, span.rate_jobs),
-            periods=seen(guard.periods, span.jobs, at_s=until_s, tick_s=view.tick_s),
-            beyond_log=_beyond_log(guard, queue, view, passed_s=span.lasts_s),
+            periods=seen(guard.periods, span.jobs, at_s=until_s, tick_s=tick_s),
+            beyond_log=_beyond_log(guard, pool, passed_s=span.lasts_s),
         )
-    moment = _moment(guard, queue, view, now_s=now_s)
+    moment = _moment(guard, pool)
     if is_news:
         guard = copied(guard, at_s=now_s, seen_until_s=until_s)
         # What taught nothing may have held the beat that was due.
@@ -105,56 +128,56 @@ def learned(before: SafetyStock | None, queue: QueueMetrics, view: PoolView, *, 
     return copied(guard, expected_jobs=moment.rate_jobs, forecasts=forecasts)
 
 
-def _span(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, now_s: float) -> Span:
+def _span(guard: SafetyStock, pool: Exposed) -> Span:
     """What came since ``guard`` was taught last."""
-    passed_s, arrived_jobs = max(0.0, now_s - guard.at_s), queue.fresh_jobs or 0
+    passed_s, arrived_jobs = max(0.0, pool.now_s - guard.at_s), pool.queue.fresh_jobs or 0
     return Span(
         jobs=arrived_jobs,
         lasts_s=passed_s,
         kept=math.exp(-passed_s / STOCK_MEMORY_S),
-        is_lost=_is_lost(arrived_jobs, queue, view, now_s=now_s),
+        is_lost=_is_lost(arrived_jobs, pool),
         rate_jobs=guard.expected_jobs,
     )
 
 
-def _moment(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, now_s: float) -> Moment:
+def _moment(guard: SafetyStock, pool: Exposed) -> Moment:
     """What forecasts may know of an exposed pool."""
-    ahead_s = exposed_s(view)
-    rate_jobs = (queue.fresh_rate_per_s or 0.0) * view.tick_s
+    queue, tick_s, ahead_s = pool.queue, pool.times.tick_s, pool.ahead_s
+    rate_jobs = (queue.fresh_rate_per_s or 0.0) * tick_s
     # Less what the rate predicts for the same time: of both together, more arrivals never ask for less.
-    beyond_jobs = max(0.0, (view.recalled_jobs or 0.0) - rate_jobs * min(1.0, ahead_s / view.tick_s))
+    beyond_jobs = max(0.0, (pool.recalled_jobs or 0.0) - rate_jobs * min(1.0, ahead_s / tick_s))
     return Moment(
-        now_s=now_s,
-        tick_s=view.tick_s,
+        now_s=pool.now_s,
+        tick_s=tick_s,
         ahead_s=ahead_s,
         rate_jobs=rate_jobs,
         used_jobs=None if queue.in_flight_jobs is None else queue.in_flight_jobs + (queue.waiting_jobs or 0),
-        periods=None if view.profile.forecast is Forecast.OFF else guard.periods,
-        recalled_jobs=beyond_jobs if _is_recall_known(view) else None,
-        is_by_weeks=view.recalled_weeks is not None,
+        periods=None if pool.profile.forecast is Forecast.OFF else guard.periods,
+        recalled_jobs=beyond_jobs if _is_recall_known(pool) else None,
+        is_by_weeks=pool.is_by_weeks,
     )
 
 
-def _is_lost(jobs: int, queue: QueueMetrics, view: PoolView, *, now_s: float) -> bool:
+def _is_lost(jobs: int, pool: Exposed) -> bool:
     """Whether the objective is lost for ``jobs`` that come at once, even with every slot that the pool may have there.
 
     Pre-warming for them would meet no objective, and would be paid for until they are forgotten. Before a job has
     ended, nobody knows what the slots can start; depths show it only once a burst is over: then one job a slot counts.
     """
-    slot_s, wait_s = cycle_s(queue, view), view.profile.shortest_target_s - MARGIN_S
-    if math.isinf(slot_s) and not queue.has_unknown_rates:
+    slot_s, wait_s = pool.times.cycle_s(pool.queue), pool.profile.shortest_target_s - MARGIN_S
+    if math.isinf(slot_s) and not pool.queue.has_unknown_rates:
         return False
-    startable_jobs = ceiling_slots(view, now_s) * (1.0 + wait_s / slot_s)
-    return jobs * (1.0 - late_percent(view.profile) / 100.0) > startable_jobs
+    startable_jobs = pool.slots_max * (1.0 + wait_s / slot_s)
+    return jobs * (1.0 - late_percent(pool.profile) / 100.0) > startable_jobs
 
 
-def _beyond_log(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, passed_s: float) -> float:
+def _beyond_log(guard: SafetyStock, pool: Exposed, *, passed_s: float) -> float:
     """The guard's tightness after the late jobs of late.
 
     Source: I. Gibbs, E. Candès, "Adaptive conformal inference under distribution shift", NeurIPS (2021): stepping
     against each miss brings the share of misses to the one wanted, whatever the arrivals do.
     """
-    room = leeway(view.profile)
+    queue, room = pool.queue, leeway(pool.profile)
     allowed_per_s = STOCK_LATE_FRACTION * room * (queue.start_rate_per_s or 0.0)
     covered_s = min(passed_s, queue.window_s)  # rates cover their window, however long nothing was learned before it
     step = STOCK_LEARNING_STEP * covered_s * (allowed_per_s - (queue.late_rate_per_s or 0.0))
@@ -162,30 +185,31 @@ def _beyond_log(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, pass
     return min(most, max(least, guard.beyond_log + step))
 
 
-def spare_jobs(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, now_s: float) -> float:
+def spare_jobs(guard: SafetyStock, pool: Exposed) -> float:
     """How many jobs beyond the recent rate the pool must be ready for now.
 
     Time in which nothing came makes pre-warmed workers dearer for each late job they avoid, also while nothing new is
     seen.
     """
+    queue, profile, times = pool.queue, pool.profile, pool.times
     if not guard.by_rate.jobs:
-        is_new = now_s - guard.began_at_s <= view.tick_s + start_up_s(view)
+        is_new = pool.now_s - guard.began_at_s <= times.tick_s + times.start_up_s
         return STOCK_FIRST_JOBS if is_new else 0.0
-    moment = _moment(guard, queue, view, now_s=now_s)
-    objective_s = max(0.0, view.profile.shortest_target_s - MARGIN_S)
+    moment = _moment(guard, pool)
+    objective_s = max(0.0, profile.shortest_target_s - MARGIN_S)
     worker_s = STOCK_FIRST_DAY_WORKER_S if moment.recalled_jobs is None else LATE_JOB_WORKER_S
     spare_of = partial(
         Shortfalls.spare,
         late_fraction=math.exp(guard.beyond_log),
         # A generous percentile makes no late job cheaper: only so many of them are allowed.
-        worker_s_per_late_job=worker_s / min(view.profile.risk, leeway(view.profile)),
+        worker_s_per_late_job=worker_s / min(profile.risk, leeway(profile)),
         jobs_per_worker=1.0
         if queue.service_time_s is None
         else 1.0 + objective_s / max(queue.service_time_s, SHORTEST_S),
     )
-    quiet_s = max(0.0, now_s - guard.at_s)
+    quiet_s = max(0.0, pool.now_s - guard.at_s)
     recent = RecentRate(
-        ahead_jobs=guard.expected_jobs * moment.ahead_s / view.tick_s,
+        ahead_jobs=guard.expected_jobs * moment.ahead_s / times.tick_s,
         spare_jobs=spare_of(guard.by_rate.seen(0.0, jobs=0, span_s=quiet_s)),
         quiet_s=quiet_s,
         spare_of=spare_of,
@@ -193,6 +217,6 @@ def spare_jobs(guard: SafetyStock, queue: QueueMetrics, view: PoolView, *, now_s
     return reduce(trusted, [each.outlook(moment, recent) for each in guard.forecasts], recent.spare_jobs)
 
 
-def _is_recall_known(view: PoolView) -> bool:
+def _is_recall_known(pool: Exposed) -> bool:
     """Whether earlier days predict today, and the profile lets them."""
-    return view.recalled_jobs is not None and view.profile.forecast is not Forecast.OFF
+    return pool.recalled_jobs is not None and pool.profile.forecast is not Forecast.OFF

@@ -8,29 +8,28 @@ Source: L. Kleinrock, "Queueing Systems", volume 2 (1976), chapter 4: processor 
 """
 
 import math
+from collections.abc import Iterable
 
 from headway.scaling.demands.needs import Need, Supply
-from headway.scaling.reading.pool_times import batch_cycle_s
-from headway.scaling.view import PoolView, copied
+from headway.scaling.model import QueueMetrics
+from headway.scaling.reading.pool_times import PoolTimes
+from headway.scaling.view import copied
 
 
-def helpful_starts(view: PoolView) -> float:
-    """The most workers whose start at once still helps the waiting jobs; infinite where that is not known.
+def helpful_starts(
+    queues: Iterable[QueueMetrics], times: PoolTimes, *, host_cores: float | None, slots_per_worker: int
+) -> float:
+    """The most workers whose start at once still helps the jobs that wait in ``queues``; infinite if that is unknown.
 
     Never below the number of cores, on which they do not delay each other.
     """
     # Each queue's own service time: the pool's mean is that of the jobs that end most often, not of those that wait.
-    waiting = [queue for queue in view.queues if queue.waiting_least_jobs]
-    slot_s = sum(queue.waiting_least_jobs * batch_cycle_s(queue, view) for queue in waiting)
-    work_s = slot_s / view.slots_per_worker
-    if not view.host_cores or not view.start_up_cpu_s or math.isinf(work_s):
+    waiting = [queue for queue in queues if queue.waiting_least_jobs]
+    slot_s = sum(queue.waiting_least_jobs * times.batch_cycle_s(queue) for queue in waiting)
+    work_s = slot_s / slots_per_worker
+    if not host_cores or not times.start_up_cpu_s or math.isinf(work_s):
         return math.inf
-    return math.ceil(max(view.host_cores, math.sqrt(work_s * view.host_cores / view.start_up_cpu_s)))
-
-
-def helpful_slots(view: PoolView) -> float:
-    """The slots of the most workers whose start at once still helps; infinite where that is not known."""
-    return helpful_starts(view) * view.slots_per_worker
+    return math.ceil(max(host_cores, math.sqrt(work_s * host_cores / times.start_up_cpu_s)))
 
 
 def without_vain_starts(drain: Need, given: Supply, *, helpful_slots: float) -> Need:
@@ -39,9 +38,9 @@ def without_vain_starts(drain: Need, given: Supply, *, helpful_slots: float) -> 
     return drain if drain.new_slots <= room_slots else copied(drain, new_slots=int(room_slots))
 
 
-def vain_starts_note(asked: Need, left: Need, view: PoolView) -> tuple[str, ...]:
+def vain_starts_note(asked: Need, left: Need, *, host_cores: float | None) -> tuple[str, ...]:
     """What was taken away and why, where anything was."""
     if asked.new_slots == left.new_slots:
         return ()
-    why = f"on {view.host_cores:g} cores, more starts at once would start the waiting jobs later, not sooner"
+    why = f"on {host_cores:g} cores, more starts at once would start the waiting jobs later, not sooner"
     return (f"{why}: {left.new_slots} of {asked.new_slots} new slots are requested",)

@@ -3,6 +3,7 @@
 import math
 
 from headway.scaling.profile import Profile
+from headway.scaling.reading.pool_times import PoolTimes
 
 START_UP_SPREAD = 0.5  # of the start-up: at p99, a start that takes half as long again is still in time
 SLOW_START_TRUST = 1.5  # times the confidence, at most 1: from p95 on the slow starts that were measured count whole
@@ -30,13 +31,14 @@ def confidence(profile: Profile) -> float:
     return max(0.0, 1.0 - math.log10(late_percent(profile) / PLAIN_LATE_PERCENT) / 2)
 
 
-def slow_start_s(profile: Profile, *, start_up_s: float, start_up_p95_s: float | None) -> float:
-    """How much longer than ``start_up_s`` a start may take for its job to be in time all the same.
+def slow_start_s(profile: Profile, times: PoolTimes) -> float:
+    """How much longer than the mean a start may take for its job to be in time all the same.
 
     Starts beside each other share cores. The mean follows the newest, so a lone quick start lowers it just before many
     start at once: 95 % of those measured must be in time as well. Those that take more than twice the mean are no rule:
     one cold start says nothing of the next ones.
     """
     trust = confidence(profile)
-    measured_s = 0.0 if start_up_p95_s is None else min(start_up_p95_s, 2 * start_up_s) - start_up_s
+    start_up_s, p95_s = times.start_up_s, times.start_up_p95_s
+    measured_s = 0.0 if p95_s is None else min(p95_s, 2 * start_up_s) - start_up_s
     return max(START_UP_SPREAD * trust * start_up_s, min(1.0, SLOW_START_TRUST * trust) * measured_s)

@@ -1,6 +1,7 @@
 """In what order a worker takes jobs from the queues that it serves. A library and its options set it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from types import MappingProxyType
@@ -42,6 +43,17 @@ UNKNOWN_ORDER = "from the queues in an unknown order, so that each job may start
 def order_text(order: QueueOrder | None) -> str:
     """How workers take jobs, to follow "workers take jobs"; of an unknown order, what is assumed."""
     return UNKNOWN_ORDER if order is None else order.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderedQueues:
+    """The queues of a pool, and in what order its workers take jobs from them."""
+
+    queues: tuple[QueueMetrics, ...]
+    order: QueueOrder | None
+    """``None``: not known, and a job may start behind all others."""
+    strict_queues: Sequence[str] = ()
+    """Of ``STRICT``: the queues from the first to the last, by the library's own names."""
 
 
 def is_earlier(other: QueueMetrics, member: QueueMetrics, ranked: Sequence[str]) -> bool:

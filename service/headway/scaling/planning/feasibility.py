@@ -5,19 +5,18 @@ from collections.abc import Sequence
 
 from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.group import Group, smallest
-from headway.scaling.model import Memory, Note, NoteKind, QueueMetrics
+from headway.scaling.model import Note, NoteKind, QueueMetrics
 from headway.scaling.planning.queueing import slots_for_burst
 from headway.scaling.policy import fallback
 from headway.scaling.policy.activation import in_vain
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.pauses import PAUSES, WORDS
 from headway.scaling.profile_keys.schedule import text_of
-from headway.scaling.reading.pool_times import MARGIN_S, SERVICE_TIME_GUESS_S, START_UP_GUESS_S
+from headway.scaling.reading.pool_reading import PoolReading
+from headway.scaling.reading.pool_times import MARGIN_S, SERVICE_TIME_GUESS_S, START_UP_GUESS_S, PoolTimes
 from headway.scaling.reading.pooled_queue import pooled
-from headway.scaling.reading.sample_age import freshness_of
-from headway.scaling.view import TICK_S, PoolView
+from headway.scaling.view import TICK_S
 
-BEGINNING = Memory()
 BURST_DIGITS = 2  # of what is remembered of bursts: older ones fade, and a note that changes is stored again
 START_UP_DIGITS = 3  # of what is measured of starts
 
@@ -61,24 +60,20 @@ def feasibility(
         _too_small_group(groups, busy_workers=busy_workers, slots_per_worker=slots_per_worker),
         _too_slow(profile, arrival_rate_per_s=arrival_rate_per_s),
         _unpaid_floor(profile),
-        in_vain(profile, start_up_s=start_up_s, tick_s=tick_s),
+        in_vain(profile, PoolTimes(known_start_up_s=start_up_s, tick_s=tick_s)),
     ]
     return tuple([note for note in notes if note])
 
 
 def circumstances(
-    view: PoolView,
-    memory: Memory = BEGINNING,
-    *,
-    now_s: float,
-    burst_jobs: float | None = None,
-    standing_workers: int = 0,
+    reading: PoolReading, *, burst_jobs: float | None = None, standing_workers: int = 0
 ) -> tuple[Note, ...]:
     """What else speaks in a decision: what a person or a clock has set, what is not known, and what cannot be kept.
 
-    ``memory`` is what the pool's last decision left. ``burst_jobs`` are those of its strategy's ``Advice``, and
+    ``burst_jobs`` are those of its strategy's ``Advice``, and
     ``standing_workers`` what the strategy pre-warms now.
     """
+    view, now_s = reading.view, reading.now_s
     profile, queue = view.profile, pooled(view.queues)
     notes = []
     if pause := profile.pause_at(now_s):
@@ -92,7 +87,7 @@ def circumstances(
     if bounds.schedules:
         text = f"workers {bounds.workers_min}..{bounds.workers_max} by schedule: {', '.join(bounds.schedules)}"
         notes.append(_exact(NoteKind.SCHEDULE, text))
-    if fallback.is_due(profile, memory, freshness_of(view, now_s=now_s)):
+    if fallback.is_due(profile, reading.memory, reading.freshness):
         notes.append(fallback.note(profile))
     return (
         *notes,

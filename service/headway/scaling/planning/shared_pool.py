@@ -9,23 +9,27 @@ from dataclasses import replace
 from headway.scaling.demands.jobs_in_front import RANDOM_DEVIATIONS, jobs_in_front
 from headway.scaling.explanations.phrases import duration
 from headway.scaling.model import Note, NoteKind, QueueMetrics, QueueOrder, order_text
+from headway.scaling.model.queue_order import OrderedQueues
 from headway.scaling.planning.queueing import slots_for_burst
 from headway.scaling.profile import Profile
-from headway.scaling.reading.pool_times import MARGIN_S, service_time_s
-from headway.scaling.view import PoolView
+from headway.scaling.reading.pool_times import MARGIN_S, PoolTimes
 
 
-def separate_pools(view: PoolView) -> tuple[Note, ...]:
-    """A note for each queue whose objective the pool cannot keep because of jobs of its other queues.
+def separate_pools(
+    profile: Profile, among: OrderedQueues, times: PoolTimes, *, slots_per_worker: int
+) -> tuple[Note, ...]:
+    """A note for each of the queues whose objective the pool cannot keep because of jobs of its other queues.
 
     Other queues have as many jobs in front as wait there, or as their own objectives let wait. None where the service
     times of a queue's neighbours are not known, or where separate pools would not help: the queue alone needs more
     workers than the pool may have, or all of them apart need as many as this pool does.
     """
-    if len(view.queues) < 2:
+    if len(among.queues) < 2:
         return ()
-    as_allowed = replace(view, queues=tuple(_as_allowed(queue, view) for queue in view.queues))
-    return tuple(note for member in view.queues if (note := _note(member, as_allowed)) is not None)
+    as_allowed = replace(among, queues=tuple(_as_allowed(queue, profile) for queue in among.queues))
+    most_slots = _most_workers(profile) * slots_per_worker
+    notes = (_note(member, profile, as_allowed, times, most_slots=most_slots) for member in among.queues)
+    return tuple(note for note in notes if note is not None)
 
 
 def order_remarks(profile: Profile, order: QueueOrder | None, strict_queues: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -33,13 +37,9 @@ def order_remarks(profile: Profile, order: QueueOrder | None, strict_queues: tup
 
     For a profile of which no load is known yet. ``order`` and ``strict_queues`` are those of the pool's template.
     """
-    view = PoolView(
-        profile=profile,
-        queues=tuple(QueueMetrics(queue=name, waiting_jobs=1) for name in profile.queues),
-        queue_order=order,
-        strict_queues=strict_queues,
-    )
-    return tuple(remark for member in view.queues if (remark := _remark(member, view)) is not None)
+    queues = tuple(QueueMetrics(queue=name, waiting_jobs=1) for name in profile.queues)
+    among = OrderedQueues(queues=queues, order=order, strict_queues=strict_queues)
+    return tuple(remark for member in queues if (remark := _remark(member, profile, among)) is not None)
 
 
 def unowned_remarks(profile: Profile, owned: Collection[str]) -> tuple[str, ...]:
@@ -67,39 +67,43 @@ def first_helped_remarks(profile: Profile, strict_queues: Sequence[str]) -> tupl
     )
 
 
-def _remark(member: QueueMetrics, view: PoolView) -> str | None:
-    target_s = view.profile.objective_of(member.queue).target_s
+def _remark(member: QueueMetrics, profile: Profile, among: OrderedQueues) -> str | None:
+    target_s = profile.objective_of(member.queue).target_s
     longer = [
         each.queue.queue
-        for each in jobs_in_front(member, 1, view)
-        if view.profile.objective_of(each.queue.queue).target_s > target_s
+        for each in jobs_in_front(member, 1, among)
+        if profile.objective_of(each.queue.queue).target_s > target_s
     ]
     if not longer:
         return None
     return (
-        f"pool {view.profile.pool!r}: {member.queue}, whose jobs are to start within {duration(target_s)}, shares its "
-        f"workers with {', '.join(longer)}, and they take jobs {order_text(view.queue_order)}: separate pools keep "
+        f"pool {profile.pool!r}: {member.queue}, whose jobs are to start within {duration(target_s)}, shares its "
+        f"workers with {', '.join(longer)}, and they take jobs {order_text(among.order)}: separate pools keep "
         f"long jobs away from it"
     )
 
 
-def _note(member: QueueMetrics, view: PoolView) -> Note | None:
-    objective = view.profile.objective_of(member.queue)
+def _most_workers(profile: Profile) -> int:
+    return profile.workers_max if profile.pinned is None else profile.pinned
+
+
+def _note(
+    member: QueueMetrics, profile: Profile, among: OrderedQueues, times: PoolTimes, *, most_slots: int
+) -> Note | None:
+    objective = profile.objective_of(member.queue)
     within_s = max(0.0, objective.target_s - MARGIN_S)
     jobs = max(1, member.waiting_least_jobs, math.ceil((member.arrival_rate_per_s or 0.0) * objective.target_s))
     # As in deciding: a slot that has started a job of the queue goes on with one of another.
-    in_front = jobs_in_front(member, 2.0 * jobs, view, deviations=RANDOM_DEVIATIONS)
-    if not in_front or any(_service_s(each.queue, view) is None for each in in_front):
+    in_front = jobs_in_front(member, 2.0 * jobs, among, deviations=RANDOM_DEVIATIONS)
+    if not in_front or any(math.isinf(times.known_service_s(each.queue)) for each in in_front):
         return None
-    alone_slots = _slots(jobs, member, view, within_s=within_s)
-    shared_slots = alone_slots + sum(_slots(each.jobs, each.queue, view, within_s=within_s) for each in in_front)
-    most = view.profile.workers_max if view.profile.pinned is None else view.profile.pinned
-    most_slots = most * view.slots_per_worker
-    apart_slots = alone_slots + sum(_own_slots(each.queue, view) for each in in_front)
+    alone_slots = _slots(jobs, member, times, within_s=within_s)
+    shared_slots = alone_slots + sum(_slots(each.jobs, each.queue, times, within_s=within_s) for each in in_front)
+    apart_slots = alone_slots + sum(_own_slots(each.queue, profile, times) for each in in_front)
     if shared_slots <= max(most_slots, apart_slots) or alone_slots > most_slots:
         return None
-    others = ", ".join(f"{each.queue.queue} ({duration(_shown_s(each.queue, view))} a job)" for each in in_front)
-    order = order_text(view.queue_order)
+    others = ", ".join(f"{each.queue.queue} ({duration(_shown_s(each.queue, times))} a job)" for each in in_front)
+    order, most = order_text(among.order), _most_workers(profile)
     text = (
         f"separate pools: {member.queue}, whose jobs are to start within {duration(objective.target_s)}, shares its "
         f"workers with {others}, and they take jobs {order}: {jobs:,} of its jobs need {shared_slots:,} slots here and "
@@ -109,26 +113,22 @@ def _note(member: QueueMetrics, view: PoolView) -> Note | None:
     return Note(kind=NoteKind.SEPARATE_POOLS, text=text, about=(member.queue, *neighbours, order, str(most)))
 
 
-def _as_allowed(queue: QueueMetrics, view: PoolView) -> QueueMetrics:
+def _as_allowed(queue: QueueMetrics, profile: Profile) -> QueueMetrics:
     """``queue`` with as many waiting jobs as its own objective lets wait, where fewer do."""
-    target_s = view.profile.objective_of(queue.queue).target_s
+    target_s = profile.objective_of(queue.queue).target_s
     allowed_jobs = math.floor((queue.arrival_rate_per_s or 0.0) * target_s)
     return replace(queue, waiting_jobs=max(queue.waiting_least_jobs, allowed_jobs), waiting_min_jobs=None)
 
 
-def _own_slots(queue: QueueMetrics, view: PoolView) -> int:
+def _own_slots(queue: QueueMetrics, profile: Profile, times: PoolTimes) -> int:
     """The slots that start all waiting jobs of ``queue`` within its own objective, in a pool of its own."""
-    target_s = view.profile.objective_of(queue.queue).target_s
-    return _slots(queue.waiting_least_jobs, queue, view, within_s=max(0.0, target_s - MARGIN_S))
+    target_s = profile.objective_of(queue.queue).target_s
+    return _slots(queue.waiting_least_jobs, queue, times, within_s=max(0.0, target_s - MARGIN_S))
 
 
-def _slots(jobs: float, queue: QueueMetrics, view: PoolView, *, within_s: float) -> int:
-    return slots_for_burst(jobs, service_time_s(queue, view), within_s)
+def _slots(jobs: float, queue: QueueMetrics, times: PoolTimes, *, within_s: float) -> int:
+    return slots_for_burst(jobs, times.service_time_s(queue), within_s)
 
 
-def _service_s(queue: QueueMetrics, view: PoolView) -> float | None:
-    return view.profile.service_time_guess_s if queue.service_time_s is None else queue.service_time_s
-
-
-def _shown_s(queue: QueueMetrics, view: PoolView) -> float:
-    return round(service_time_s(queue, view), 1 if service_time_s(queue, view) >= 1 else 3)
+def _shown_s(queue: QueueMetrics, times: PoolTimes) -> float:
+    return round(times.service_time_s(queue), 1 if times.service_time_s(queue) >= 1 else 3)

@@ -4,8 +4,7 @@ from headway.scaling.demands.trust import slow_start_s
 from headway.scaling.model import Note, NoteKind, QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.reading.pool_reading import PoolReading
-from headway.scaling.reading.pool_times import MARGIN_S, START_UP_GUESS_S
-from headway.scaling.view import PoolView
+from headway.scaling.reading.pool_times import MARGIN_S, PoolTimes
 
 
 def is_held(reading: PoolReading, *, last_workers: int) -> bool:
@@ -15,67 +14,60 @@ def is_held(reading: PoolReading, *, last_workers: int) -> bool:
     few, whatever is foreseen: otherwise a job that comes could lower the count. Where no time is left to wait, the
     profile holds nothing back.
     """
-    seen, memory = reading.shown, reading.memory
-    profile = seen.profile
-    is_anybody_there = seen.assigned_workers or seen.running_workers or seen.starting_workers
+    view, memory = reading.view, reading.memory
+    profile = view.profile
+    is_anybody_there = view.assigned_workers or view.running_workers or view.starting_workers
     if not profile.activation_jobs or last_workers or is_anybody_there:
         return False
-    if sum(map(_jobs, seen.queues)) > profile.activation_jobs:
+    if sum(map(_jobs, reading.shown)) > profile.activation_jobs:
         return False
     since_s = reading.now_s if memory.held_since_s is None else memory.held_since_s
     held_s = reading.now_s - since_s
-    return all(_waited_s(queue, unknown_s=held_s) < _wait_s(seen, queue.queue) for queue in seen.queues)
+    return all(
+        _waited_s(queue, unknown_s=held_s) < wait_s(profile, queue.queue, reading.times) for queue in reading.shown
+    )
 
 
 def held_since_s(reading: PoolReading, *, is_held: bool) -> float | None:
     """What to remember of when jobs that are there were first held back; ``None`` where none is."""
-    if not is_held or not any(map(_jobs, reading.shown.queues)):
+    if not is_held or not any(map(_jobs, reading.shown)):
         return None
     since_s = reading.memory.held_since_s
     return reading.now_s if since_s is None else since_s
 
 
-def wait_s(
-    profile: Profile, queue: str, *, start_up_s: float | None, start_up_p95_s: float | None = None, tick_s: float
-) -> float:
+def wait_s(profile: Profile, queue: str, times: PoolTimes) -> float:
     """How long a job of ``queue`` may wait at zero: as the profile says, else as long as its objective lets it."""
     if profile.activation_wait_s is not None:
         return profile.activation_wait_s
-    known_s = START_UP_GUESS_S if start_up_s is None else start_up_s
-    ready_s = known_s + slow_start_s(profile, start_up_s=known_s, start_up_p95_s=start_up_p95_s)
-    return max(0.0, profile.objective_of(queue).target_s - tick_s - ready_s - MARGIN_S - profile.hold_up_s)
+    ready_s = times.start_up_s + slow_start_s(profile, times)
+    return max(0.0, profile.objective_of(queue).target_s - times.tick_s - ready_s - MARGIN_S - profile.hold_up_s)
 
 
 def note(reading: PoolReading) -> Note:
     """What a decision says while it holds the pool at zero."""
-    view = reading.view
-    jobs = view.profile.activation_jobs
+    profile = reading.view.profile
+    jobs = profile.activation_jobs
     what = "job" if jobs == 1 else "jobs"
-    least_s = min(_wait_s(view, queue.queue) for queue in view.queues)
+    least_s = min(wait_s(profile, queue.queue, reading.times) for queue in reading.view.queues)
     text = f"at zero, the pool wakes for more than {jobs} {what}, or for one that has waited {least_s:.4g} s"
     return Note(kind=NoteKind.ACTIVATION, text=text)
 
 
-def in_vain(profile: Profile, *, start_up_s: float | None, tick_s: float) -> Note | None:
+def in_vain(profile: Profile, times: PoolTimes) -> Note | None:
     """What is wrong with the threshold of ``profile``; ``None`` where nothing is."""
     if not profile.activation_jobs:
         return None
     given_s = profile.activation_wait_s
     target_s = profile.shortest_target_s
     if given_s is None:
-        least_s = min(wait_s(profile, queue, start_up_s=start_up_s, tick_s=tick_s) for queue in profile.queues)
+        least_s = min(wait_s(profile, queue, times) for queue in profile.queues)
         void = f"activation_jobs={profile.activation_jobs} holds nothing back: {target_s:g} s leave no time to wait"
         return None if least_s else Note(kind=NoteKind.INFEASIBLE, text=void, about=(void,))
-    late_s = given_s + tick_s + (START_UP_GUESS_S if start_up_s is None else start_up_s) + profile.hold_up_s
+    late_s = given_s + times.tick_s + times.start_up_s + profile.hold_up_s
     late = f"activation_wait_s={given_s:g} lets a job at zero start after {late_s:g} s, of {target_s:g} s"
     about = (f"activation_wait_s={given_s:g}",)
     return Note(kind=NoteKind.INFEASIBLE, text=late, about=about) if late_s > target_s else None
-
-
-def _wait_s(view: PoolView, queue: str) -> float:
-    return wait_s(
-        view.profile, queue, start_up_s=view.start_up_s, start_up_p95_s=view.start_up_p95_s, tick_s=view.tick_s
-    )
 
 
 def _jobs(queue: QueueMetrics) -> int:

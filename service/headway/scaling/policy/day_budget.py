@@ -5,12 +5,14 @@ were there are paid. The live loop, rehearsals and the back-test share it. Docs:
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from headway.scaling.arithmetic import HOUR_S, ROUNDING
 from headway.scaling.model import DayBudget, DayPaid, Note, NoteKind, QueueMetrics
 from headway.scaling.profile_keys.schedule import Zone, day_of, span_s, zone_of
-from headway.scaling.reading.pool_times import known_service_s, start_up_s
+from headway.scaling.reading.pool_times import PoolTimes, times_of
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.view import PoolView
 
@@ -54,7 +56,15 @@ def account_of(view: PoolView, queue: QueueMetrics, before: DayPaid | None, *, n
     if profile.budget_per_day is None or profile.cost_per_worker_hour is None:
         return None
     zone = zone_of(profile.budget_time_zone, view.zones, key="budget_time_zone")
-    paid = _counted(view, before, zone=zone, measured_s=queue.service_time_s, now_s=now_s)
+    paid = _counted(
+        before,
+        workers=view.running_workers + view.starting_workers + view.unknown_workers + view.leaving_workers,
+        hours_today=view.worker_hours_today,
+        tick_s=view.tick_s,
+        zone=zone,
+        measured_s=queue.service_time_s,
+        now_s=now_s,
+    )
     began_s, ends_s = span_s(paid.day, zone)
     length_s = ends_s - began_s
     whole_worker_s = profile.budget_per_day / profile.cost_per_worker_hour * HOUR_S
@@ -92,8 +102,15 @@ def payable_workers(account: Account, view: PoolView, *, floor_workers: int, bus
         floor_workers: The floor of this moment.
         busy_workers: Assigned workers that have a job.
     """
+    costs = _costs(account, view.queues, times_of(view))
     beside, alone = (
-        _payable(account, view, floor_workers=floor_workers, busy_workers=busy_workers, unknown_workers=unknown)
+        _payable(
+            account,
+            costs,
+            floor_workers=floor_workers,
+            busy_workers=busy_workers,
+            anyhow_worker_s=view.leaving_workers * costs.rest_s + unknown * costs.start_s,
+        )
         for unknown in (view.unknown_workers, 0)
     )
     return max(beside, min(alone, busy_workers))
@@ -132,15 +149,24 @@ def notes(spent: DayBudget | None) -> tuple[Note, ...]:
     return tuple(found)
 
 
-def _counted(view: PoolView, before: DayPaid | None, *, zone: Zone, measured_s: float | None, now_s: float) -> DayPaid:
-    """``before`` brought to ``now_s``. A count of workers holds until the next one, over restarts and pauses as well.
+def _counted(
+    before: DayPaid | None,
+    *,
+    workers: int,
+    hours_today: float | None,
+    tick_s: float,
+    zone: Zone,
+    measured_s: float | None,
+    now_s: float,
+) -> DayPaid:
+    """``before`` brought to ``now_s``, where there are ``workers``. A count holds until the next one, over restarts and
+    pauses as well.
 
     A day never turns back: where the clock steps back over midnight, the later day goes on and nothing is paid twice.
     """
     today = day_of(now_s, zone)
-    workers = view.running_workers + view.starting_workers + view.unknown_workers + view.leaving_workers
     if before is None or before.at_s - now_s > BUDGET_AHEAD_S_MAX:
-        hours = view.worker_hours_today if before is None else None
+        hours = hours_today if before is None else None
         day, since_s = today, now_s if hours is None else span_s(today, zone)[0]
         paid_worker_s = (hours or 0.0) * HOUR_S
     else:
@@ -152,7 +178,7 @@ def _counted(view: PoolView, before: DayPaid | None, *, zone: Zone, measured_s: 
         passed_s = max(0.0, now_s - from_s)
         # Who is seen for the first time came after the last evaluation.
         came = max(0, workers - before.workers)
-        paid_worker_s += before.workers * passed_s + came * min(passed_s, view.tick_s)
+        paid_worker_s += before.workers * passed_s + came * min(passed_s, tick_s)
     return DayPaid(
         day=day,
         at_s=now_s,
@@ -169,9 +195,31 @@ def _measured_s(measured_s: float | None, before: DayPaid | None) -> float | Non
     return float(f"{measured_s:.{SERVICE_DIGITS}g}")
 
 
-def _payable(account: Account, view: PoolView, *, floor_workers: int, busy_workers: int, unknown_workers: int) -> int:
-    left_s, each_s, rest_s = account.left_of_day_s, _start_s(account, view), _rest_s(account, view)
-    anyhow_worker_s = view.leaving_workers * rest_s + unknown_workers * each_s
+class _Costs(NamedTuple):
+    """What one worker is expected to cost until midnight, in worker-seconds."""
+
+    start_s: float
+    """That is started, or kept, for one job."""
+    rest_s: float
+    """That has a job, seen at any moment of it: half of it on average."""
+    is_service_known: bool
+
+
+def _costs(account: Account, queues: Sequence[QueueMetrics], times: PoolTimes) -> _Costs:
+    service_s = _service_s(account, queues, times)
+    is_known, left_s = not math.isinf(service_s), account.left_of_day_s
+    # A worker that is kept until the next evaluation takes its next job just before it at worst. It is paid for an hour
+    # ahead at least: so the money never runs out between two evaluations.
+    job_s = times.start_up_s + times.tick_s + service_s + times.exit_s
+    return _Costs(
+        start_s=min(left_s, max(HOUR_S, job_s)),
+        rest_s=min(left_s, service_s if is_known else HOUR_S) / 2,
+        is_service_known=is_known,
+    )
+
+
+def _payable(account: Account, costs: _Costs, *, floor_workers: int, busy_workers: int, anyhow_worker_s: float) -> int:
+    left_s, each_s, rest_s = account.left_of_day_s, costs.start_s, costs.rest_s
     # Asking all who are busy to leave would cost the rest of their jobs: whoever is kept costs only what is more.
     free_worker_s = account.left_worker_s - anyhow_worker_s - busy_workers * rest_s
     workers = 0.0
@@ -182,33 +230,18 @@ def _payable(account: Account, view: PoolView, *, floor_workers: int, busy_worke
             break
         free_worker_s -= (upto - workers) * cost_s
         workers = upto
-    if math.isinf(_service_s(account, view)) and workers < 1:
+    if not costs.is_service_known and workers < 1:
         # Somebody must run the first job, else nobody ever learns how long jobs take.
         workers = float(account.left_worker_s - anyhow_worker_s >= min(left_s, HOUR_S))
     return math.floor(min(workers, 1e9) + ROUNDING)
 
 
-def _start_s(account: Account, view: PoolView) -> float:
-    """What a start is expected to cost until midnight, in worker-seconds."""
-    # A worker that is kept until the next evaluation takes its next job just before it at worst. It is paid for an hour
-    # ahead at least: so the money never runs out between two evaluations.
-    job_s = start_up_s(view) + view.tick_s + _service_s(account, view) + (view.exit_s or 0.0)
-    return min(account.left_of_day_s, max(HOUR_S, job_s))
-
-
-def _rest_s(account: Account, view: PoolView) -> float:
-    """What is left of a job that is seen at any moment of it, half of it on average, until midnight."""
-    service_s = _service_s(account, view)
-    return min(account.left_of_day_s, HOUR_S if math.isinf(service_s) else service_s) / 2
-
-
-def _service_s(account: Account, view: PoolView) -> float:
+def _service_s(account: Account, queues: Sequence[QueueMetrics], times: PoolTimes) -> float:
     """The mean service time of the queues in which jobs wait, else of all; what was measured last where none has ended.
 
     Infinite until it is known or guessed.
     """
-    waiting = [queue for queue in view.queues if queue.waiting_least_jobs]
-    queue = pooled(waiting or view.queues)
+    queue = pooled([queue for queue in queues if queue.waiting_least_jobs] or queues)
     if queue.service_time_s is None and account.paid.service_s is not None:
         return account.paid.service_s
-    return known_service_s(queue, view)
+    return times.known_service_s(queue)

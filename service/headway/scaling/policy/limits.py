@@ -21,7 +21,7 @@ from headway.scaling.policy.stabilization import hold_down, hold_overdue, hold_u
 from headway.scaling.profile import WORKERS_MAX, Profile
 from headway.scaling.profile_keys.pauses import PAUSES, begun, kept
 from headway.scaling.profile_keys.schedule import Bounds
-from headway.scaling.reading.pool_times import service_time_s
+from headway.scaling.reading.pool_times import times_of
 from headway.scaling.view import copied
 
 
@@ -206,7 +206,7 @@ def rate_limit(count: int, ground: Ground) -> int:
     rate_per_s = ground.view.profile.rate_limit_per_s
     if rate_per_s is None:
         return count
-    slots = rate_per_s * service_time_s(ground.queue, ground.view)
+    slots = rate_per_s * times_of(ground.view).service_time_s(ground.queue)
     ceiling = max(1, math.floor(min(slots, 1e9) / ground.view.slots_per_worker + ROUNDING))
     return min(count, _known(ceiling, ground))
 

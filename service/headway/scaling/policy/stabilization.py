@@ -12,10 +12,11 @@ import math
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
-from headway.scaling.model import HoldCosts, Wanted
+from headway.scaling.model import HoldCosts, QueueMetrics, Wanted
 from headway.scaling.policy.ground import Ground
 from headway.scaling.policy.limit import limit
-from headway.scaling.view import PoolView
+from headway.scaling.profile import Profile
+from headway.scaling.reading.pool_times import PoolTimes
 
 HOLDS_TICKS = (0, 1, 2, 3, 6, 12, 24, 60, 120)
 HOLD_CORE_PRICE = 16.0  # worker-seconds that a second of a core is worth: a start takes it from the jobs of others
@@ -34,9 +35,10 @@ def longest_s(tick_s: float) -> float:
     return HOLDS_TICKS[-1] * tick_s
 
 
-def start_cost_s(*, start_up_s: float, exit_s: float = 0.0, core_s: float | None = None) -> float:
-    """What one start and its exit cost, in worker-seconds; ``core_s`` is the processor time it takes, if measured."""
-    return HOLD_CORE_PRICE * (START_CORE_S if core_s is None else core_s) + HOLD_START_UP_SHARE * (start_up_s + exit_s)
+def start_cost_s(times: PoolTimes) -> float:
+    """What one start and its exit cost, in worker-seconds."""
+    core_s = START_CORE_S if times.start_up_cpu_s is None else times.start_up_cpu_s
+    return HOLD_CORE_PRICE * core_s + HOLD_START_UP_SHARE * (times.start_up_s + times.exit_s)
 
 
 def tried(
@@ -144,15 +146,16 @@ def hold_down(count: int, ground: Ground) -> int:
 @limit(is_in_force=lambda ground: ground.is_overdue)
 def hold_overdue(count: int, ground: Ground) -> int:
     """While a job waits that has no time left, nothing goes down: who is there is about to take it."""
-    return max(count, ground.last_workers) if is_overdue(ground.view) else count
+    does_hold = is_overdue(ground.view.queues, ground.view.profile)  # without jobs that no worker can take
+    return max(count, ground.last_workers) if does_hold else count
 
 
-def is_overdue(view: PoolView) -> bool:
-    """Whether a waiting job of any member has used up its objective."""
+def is_overdue(queues: Iterable[QueueMetrics], profile: Profile) -> bool:
+    """Whether a waiting job of any of the pool's ``queues`` has used up its objective."""
     return any(
         (queue.waiting_least_jobs or queue.reserved_jobs)
-        and (queue.oldest_age_s or 0.0) >= view.profile.objective_of(queue.queue).target_s
-        for queue in view.queues
+        and (queue.oldest_age_s or 0.0) >= profile.objective_of(queue.queue).target_s
+        for queue in queues
     )
 
 

@@ -12,11 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from headway.scaling.arithmetic import SHORTEST_S
-from headway.scaling.model import Arrivals, PoolDepths, QueueDepths, QueueMetrics, QueueOrder, Sighting
-from headway.scaling.model.queue_order import is_earlier
-from headway.scaling.reading.busy_slots import busy_by_workers
-from headway.scaling.reading.pool_times import dispatch_s
-from headway.scaling.view import PoolView, copied
+from headway.scaling.model import Arrivals, PoolDepths, QueueDepths, QueueMetrics, QueueOrder, SharedJobs, Sighting
+from headway.scaling.model.queue_order import OrderedQueues, is_earlier
+from headway.scaling.profile import Profile
+from headway.scaling.view import copied
 
 RATE_MEMORY_S = 60.0  # as long as the window of rates that are counted
 LEAST_RATE_PER_S = 0.5 / RATE_MEMORY_S  # less than one job in that time is none
@@ -24,75 +23,97 @@ DRAIN_MEMORY_S = 60.0  # what a drain shows is of the jobs of the last minute
 CYCLE_MEMORY_S = 60.0  # a cycle that no drain confirms while jobs wait counts as e times as long after this
 SIGHTINGS_MAX = 32  # an objective of a minute has twelve; of more, neighbours count as old as the older
 
+Queues = tuple[QueueMetrics, ...]
 
-def learned(before: PoolDepths | None, view: PoolView) -> PoolDepths | None:
-    """``before`` and what the newest samples of ``view`` show; ``None`` where every source reports all events.
+
+def learned(
+    before: PoolDepths | None,
+    among: OrderedQueues,
+    *,
+    profile: Profile,
+    busy_by_workers: int,
+    helped: Sequence[SharedJobs] = (),
+    tick_s: float,
+) -> PoolDepths | None:
+    """``before`` and what the newest samples of the pool show; ``None`` where every source reports all events.
 
     The very ``before`` where no sample is newer.
+
+    Args:
+        before: What was known of the pool.
+        among: Its queues.
+        profile: Its profile, with the objectives of the queues.
+        busy_by_workers: Slots that have a job by what is known of the workers.
+        helped: Jobs of its queues that slots of other pools run: what the queues lose, these lose as well.
+        tick_s: From one evaluation to the next.
     """
     # Whether a lower bound rose or fell says nothing of the depth.
     members = [
         queue
-        for queue in view.queues
+        for queue in among.queues
         if queue.has_unknown_rates and queue.sampled_at_s is not None and queue.waiting_jobs is not None
     ]
     if not members:
         return None
-    busy_slots = _busy_slots(view)
+    # Where the sources of all queues count the jobs in flight, these say which slots have one; others may have one.
+    is_counted = all(queue.in_flight_jobs is not None for queue in among.queues)
+    busy_slots = sum(queue.running_jobs or 0 for queue in among.queues) if is_counted else busy_by_workers
+    busy_slots += sum([each.jobs if is_counted else each.most_jobs for each in helped])
     if before is not None and _are_known(members, before, busy_slots=busy_slots):
         return before
     pool = before or PoolDepths(busy_slots=busy_slots)
-    steps = tuple(_steps(members, before, view))
-    pool = _with_drain(pool, steps, busy_slots=busy_slots, is_exact=_is_counted(view))
-    starts = _starts(pool, steps, view, busy_slots=busy_slots)
-    queues = tuple(_with_step(step, started, view) for step, started in zip(steps, starts, strict=True))
+    steps = tuple(_steps(members, before, tick_s=tick_s))
+    pool = _with_drain(pool, steps, busy_slots=busy_slots, is_exact=is_counted)
+    starts = _starts(pool, steps, among, busy_slots=busy_slots)
+    queues = tuple(
+        _with_step(step, started, target_s=profile.objective_of(step.queue.queue).target_s, tick_s=tick_s)
+        for step, started in zip(steps, starts, strict=True)
+    )
     is_at_rest = not busy_slots and not any(map(_is_alive, queues))
     return copied(pool, queues=() if is_at_rest else queues, busy_slots=busy_slots)
 
 
-def with_ages(view: PoolView, depths: PoolDepths | None, *, now_s: float) -> PoolView:
-    """``view`` with how long jobs wait, by their first sighting, where their source does not report it.
+def with_ages(queues: Queues, depths: PoolDepths | None, *, now_s: float) -> Queues:
+    """``queues`` with how long jobs wait, by their first sighting, where their source does not report it.
 
     The age is at least what it says, and at most ``oldest_age_max_s``.
     """
     if depths is None:
-        return view
+        return queues
     known = {each.queue: each for each in depths.queues}
-    queues = tuple(
+    return tuple(
         _with_age(queue, known.get(queue.queue), now_s=now_s)
         if queue.has_unknown_rates and queue.oldest_age_s is None
         else queue
-        for queue in view.queues
+        for queue in queues
     )
-    return copied(view, queues=queues)
 
 
-def can_show_service(view: PoolView) -> bool:
+def can_show_service(queues: Queues) -> bool:
     """Whether depths may show how long jobs take: not where another member's ends are reported, which say it.
 
     What the pool loses is that member's work as well.
     """
-    return all(queue.has_unknown_rates for queue in view.queues)
+    return all(queue.has_unknown_rates for queue in queues)
 
 
-def with_rates(view: PoolView, depths: PoolDepths | None, *, now_s: float) -> PoolView:
-    """``view`` with estimates in place of the rates and the service time that are not known: what is calculated with.
+def with_rates(queues: Queues, depths: PoolDepths | None, *, dispatch_s: float, now_s: float) -> Queues:
+    """``queues`` with estimates in place of the rates and the service time that are not known: what is calculated with.
 
     Ages become the most that they may be, so that no job is late for what is not known of it.
     """
     if depths is None:
-        return view
+        return queues
     known = {each.queue: each for each in depths.queues}
     service_s = None
-    if depths.cycle_s is not None and can_show_service(view):
-        service_s = max(SHORTEST_S, depths.cycle_s - dispatch_s(view))
-    queues = tuple(
+    if depths.cycle_s is not None and can_show_service(queues):
+        service_s = max(SHORTEST_S, depths.cycle_s - dispatch_s)
+    return tuple(
         _with_estimates(queue, known.get(queue.queue), service_s=service_s, now_s=now_s)
         if queue.has_unknown_rates
         else queue
-        for queue in view.queues
+        for queue in queues
     )
-    return copied(view, queues=queues)
 
 
 # --- from one sample to the next -------------------------------------------------------------------------------------
@@ -143,31 +164,17 @@ def _are_known(members: Sequence[QueueMetrics], before: PoolDepths, *, busy_slot
     return all(queue.sampled_at_s == known.get(queue.queue) for queue in members)
 
 
-def _steps(members: Sequence[QueueMetrics], before: PoolDepths | None, view: PoolView) -> Iterator[_Step]:
+def _steps(members: Sequence[QueueMetrics], before: PoolDepths | None, *, tick_s: float) -> Iterator[_Step]:
     known = {each.queue: each for each in before.queues} if before else {}
     is_at_rest = before is not None and not before.queues
     for queue in members:
         at_s = queue.sampled_at_s or 0.0
         was = known.get(queue.queue)
         # At rest nothing is remembered of samples: the one before was that of the last evaluation.
-        since_s = was.sampled_at_s if was else at_s - view.tick_s if is_at_rest else None
+        since_s = was.sampled_at_s if was else at_s - tick_s if is_at_rest else None
         yield _Step(
             queue=queue, before=was or QueueDepths(queue=queue.queue, sampled_at_s=at_s), at_s=at_s, since_s=since_s
         )
-
-
-def _busy_slots(view: PoolView) -> int:
-    """Slots that have a job, as far as that is known; others that run may have one. What the queues lose, slots of
-    other pools that help with them lose as well.
-    """
-    if _is_counted(view):
-        return sum(queue.running_jobs or 0 for queue in view.queues) + sum([each.jobs for each in view.helped])
-    return busy_by_workers(view) + sum([each.most_jobs for each in view.helped])
-
-
-def _is_counted(view: PoolView) -> bool:
-    """Whether the sources of all queues count the jobs in flight."""
-    return all(queue.in_flight_jobs is not None for queue in view.queues)
 
 
 def _with_drain(pool: PoolDepths, steps: Sequence[_Step], *, busy_slots: int, is_exact: bool) -> PoolDepths:
@@ -202,14 +209,14 @@ def _lost_in_flight(pool: PoolDepths, busy_slots: int, *, is_exact: bool) -> int
     return fewer if is_exact else min(0, fewer)
 
 
-def _starts(pool: PoolDepths, steps: Sequence[_Step], view: PoolView, *, busy_slots: int) -> Iterator[_Started]:
+def _starts(pool: PoolDepths, steps: Sequence[_Step], among: OrderedQueues, *, busy_slots: int) -> Iterator[_Started]:
     """About how many jobs of each queue have started: what it lost, and its share of what slots gave beyond.
 
     The share is that of the order in which workers take from the queues. Where that is not known, it is an equal one
     for what comes and starts, and none for ages: jobs then count as older than they are.
     """
     fallen_jobs = [float(max(0, step.fallen_jobs)) for step in steps]
-    shares = _shares(steps, view)
+    shares = _shares(steps, among)
     for step, fallen, share in zip(steps, fallen_jobs, shares, strict=True):
         if step.queue.start_rate_per_s is not None:
             jobs = max(fallen, step.queue.start_rate_per_s * step.passed_s)
@@ -217,13 +224,13 @@ def _starts(pool: PoolDepths, steps: Sequence[_Step], view: PoolView, *, busy_sl
         elif step.since_s is not None and share:
             beyond_jobs = _slots_gave(pool, busy_slots, passed_s=step.passed_s) - sum(fallen_jobs)
             jobs = fallen + share * max(0.0, beyond_jobs)
-            is_sure = share == 1.0 or view.queue_order is not None
+            is_sure = share == 1.0 or among.order is not None
             yield _Started(jobs=jobs, sure_jobs=jobs if is_sure else fallen)
         else:
             yield _Started(jobs=fallen, sure_jobs=fallen)
 
 
-def _shares(steps: Sequence[_Step], view: PoolView) -> list[float]:
+def _shares(steps: Sequence[_Step], among: OrderedQueues) -> list[float]:
     """The part of the starts that do not show in the depths, of each queue."""
     waiting = [step for step in steps if step.before.waiting_jobs]
     if len(waiting) < 2:
@@ -234,10 +241,10 @@ def _shares(steps: Sequence[_Step], view: PoolView) -> list[float]:
     def share(step: _Step) -> float:
         if not step.before.waiting_jobs:
             return 0.0
-        match view.queue_order:
+        match among.order:
             case QueueOrder.STRICT:
                 others = (queue for queue in queues if queue is not step.queue)
-                return float(not any(is_earlier(other, step.queue, view.strict_queues) for other in others))
+                return float(not any(is_earlier(other, step.queue, among.strict_queues) for other in others))
             case QueueOrder.IN_TURN | QueueOrder.RANDOM | None:  # unknown: they start all the same, and so arrived
                 return 1.0 / len(waiting)
             case QueueOrder.BY_ARRIVAL:
@@ -252,7 +259,7 @@ def _slots_gave(pool: PoolDepths, busy_slots: int, *, passed_s: float) -> float:
     return max(0.0, ended_jobs + busy_slots - pool.busy_slots)
 
 
-def _with_step(step: _Step, started: _Started, view: PoolView) -> QueueDepths:
+def _with_step(step: _Step, started: _Started, *, target_s: float, tick_s: float) -> QueueDepths:
     """What is remembered of a queue after ``step``, in which ``started`` of its jobs started."""
     arrived_jobs = max(0.0, started.jobs - step.fallen_jobs) if step.passed_s else 0.0
     kept = math.exp(-step.passed_s / RATE_MEMORY_S)
@@ -263,13 +270,13 @@ def _with_step(step: _Step, started: _Started, view: PoolView) -> QueueDepths:
         sightings=_seen(step, started_jobs=int(gone_jobs)),
         part_jobs=gone_jobs - int(gone_jobs),
         # Forecasts count by evaluation intervals. A shorter span is not one: no job of it counts several times.
-        arrived_jobs=round(arrived_jobs * min(1.0, view.tick_s / step.passed_s)) if step.passed_s else 0,
+        arrived_jobs=round(arrived_jobs * min(1.0, tick_s / step.passed_s)) if step.passed_s else 0,
         arrival_rate_per_s=_rate_per_s(step.before.arrival_rate_per_s, arrived_jobs, step.passed_s, kept),
         start_rate_per_s=_rate_per_s(step.before.start_rate_per_s, started.jobs, step.passed_s, kept),
         oldest_age_s=_known_age_s(step.queue),
         late_rate_per_s=_rate_per_s(
             step.before.late_rate_per_s,
-            _late_jobs(step, started.jobs, target_s=view.profile.objective_of(step.queue.queue).target_s),
+            _late_jobs(step, started.jobs, target_s=target_s),
             step.passed_s,
             kept,
         ),

@@ -4,13 +4,6 @@ from dataclasses import replace
 
 from headway.scaling.model import QueueMetrics, QueueSample
 from headway.scaling.model.due_jobs import delayed_from
-from headway.scaling.view import PoolView
-
-
-def with_direct_samples(view: PoolView) -> PoolView:
-    """``view`` with depths and ages from the readings that came directly from the collectors, where those are newer."""
-    newest = {sample.queue: sample for sample in view.direct}
-    return replace(view, queues=tuple(overlaid(queue, newest.get(queue.queue)) for queue in view.queues))
 
 
 def overlaid(queue: QueueMetrics, sample: QueueSample | None) -> QueueMetrics:

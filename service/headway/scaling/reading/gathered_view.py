@@ -13,7 +13,7 @@ from headway.scaling.metrics.worker_evidence import WorkerEvidence
 from headway.scaling.model import Mode, QueueMetrics, QueueSample, SharedJobs, Template
 from headway.scaling.profile import Profile
 from headway.scaling.reading.jobs_beyond_slots import with_reserved_beyond_slots
-from headway.scaling.reading.pool_times import exposed_members, exposed_s
+from headway.scaling.reading.pool_times import exposed_members, exposed_s, times_of
 from headway.scaling.reading.sample_age import is_seen
 from headway.scaling.view import PoolView, copied
 
@@ -107,7 +107,8 @@ def with_past(view: PoolView, past: Mapping[str, PastArrivals], *, now_s: float)
     """``view`` with what the past predicts for its exposed queues, given by name; the very ``view`` where that is
     nothing.
     """
-    queues, ahead_s = exposed_members(view), exposed_s(view)
+    times = times_of(view)
+    queues, ahead_s = exposed_members(view.profile, view.queues, times), exposed_s(view.profile, times)
     members = [
         Member(season=season, arrived_jobs=past[queue.queue].arrived_jobs, rate_per_s=queue.fresh_rate_per_s or 0.0)
         for queue in queues

@@ -22,7 +22,7 @@ import math
 from dataclasses import replace
 
 from headway.scaling.model import Plateau, QueueMetrics, is_suspended
-from headway.scaling.reading.busy_slots import busy
+from headway.scaling.reading.busy_slots import WorkerSlots
 from headway.scaling.view import PoolView
 
 IDLE_SHARE = 0.5  # of the running slots, at a sample and on average over the window of rates
@@ -37,25 +37,26 @@ SILENT_S = 60.0  # without fresh metrics, or an evaluation: nothing has said tha
 
 
 def plateau_of(
-    queue: QueueMetrics, view: PoolView, before: Plateau | None, *, is_fresh: bool, now_s: float
+    queue: QueueMetrics, view: PoolView, slots: WorkerSlots, before: Plateau | None, *, is_fresh: bool, now_s: float
 ) -> Plateau | None:
     """What is known of jobs that wait beside idle slots after this evaluation; ``None``: none have, or no more.
 
     Args:
         queue: All queues of the pool as one, with no rate that is only estimated.
         view: The pool.
+        slots: Those of its workers.
         before: What the evaluation before knew.
         is_fresh: Whether its metrics are.
         now_s: Unix seconds.
     """
-    is_seen = is_fresh and do_jobs_wait_beside_idle_slots(queue, view)
+    is_seen = is_fresh and do_jobs_wait_beside_idle_slots(queue, view, slots)
     if before is not None and _is_over(before, is_refuted=is_fresh and not is_seen, tick_s=view.tick_s, now_s=now_s):
         before = None
     if not is_seen:
         return before
     if before is None:
         return Plateau(since_s=now_s, seen_at_s=now_s)
-    return replace(_measured(queue, view, before, now_s=now_s), seen_at_s=now_s)
+    return replace(_measured(queue, view.running_workers, before, now_s=now_s), seen_at_s=now_s)
 
 
 def _is_over(before: Plateau, *, is_refuted: bool, tick_s: float, now_s: float) -> bool:
@@ -66,8 +67,8 @@ def _is_over(before: Plateau, *, is_refuted: bool, tick_s: float, now_s: float) 
     return unseen_s > (BREAK_TICKS * tick_s if is_refuted else SILENT_S)
 
 
-def _measured(queue: QueueMetrics, view: PoolView, before: Plateau, *, now_s: float) -> Plateau:
-    running_workers, starts_per_s = view.running_workers, queue.start_rate_per_s or 0.0
+def _measured(queue: QueueMetrics, running_workers: int, before: Plateau, *, now_s: float) -> Plateau:
+    starts_per_s = queue.start_rate_per_s or 0.0
     now_there = replace(before, workers=running_workers, starts_per_s=starts_per_s, risen_at_s=None, again_s=None)
     if now_s - before.since_s < WATCHED_S:
         return before
@@ -96,7 +97,7 @@ def bound_workers(plateau: Plateau | None, *, now_s: float) -> int | None:
     return plateau.workers + max(STEP_WORKERS, math.floor(STEP_FRACTION * plateau.workers))
 
 
-def do_jobs_wait_beside_idle_slots(queue: QueueMetrics, view: PoolView) -> bool:
+def do_jobs_wait_beside_idle_slots(queue: QueueMetrics, view: PoolView, of_workers: WorkerSlots) -> bool:
     """Whether more jobs wait than slots are idle, and at least half of the running slots are, certainly.
 
     They are idle by the word of the broker or of the workers, at the time of the sample, and on average over the window
@@ -104,8 +105,7 @@ def do_jobs_wait_beside_idle_slots(queue: QueueMetrics, view: PoolView) -> bool:
     """
     if is_suspended(view.suspension) or not view.is_teaching or view.is_failing or queue.start_rate_per_s is None:
         return False
-    slots = view.running_workers * view.slots_per_worker
-    idle_slots = _idle_slots(queue, view, slots=slots)
+    slots, idle_slots = of_workers.running_slots, _idle_slots(queue, of_workers)
     takeable_jobs = queue.waiting_least_jobs - (queue.overdue_jobs if view.leaves_due_jobs else 0)
     if not slots or idle_slots is None or idle_slots < IDLE_SHARE * slots or takeable_jobs <= idle_slots:
         return False
@@ -116,13 +116,11 @@ def do_jobs_wait_beside_idle_slots(queue: QueueMetrics, view: PoolView) -> bool:
     return queue.start_rate_per_s * (queue.service_time_s + DISPATCH_S) <= (1 - IDLE_SHARE) * slots
 
 
-def _idle_slots(queue: QueueMetrics, view: PoolView, *, slots: int) -> int | None:
+def _idle_slots(queue: QueueMetrics, slots: WorkerSlots) -> int | None:
     """Running slots that certainly have no job; ``None``: nobody knows of any."""
     if queue.running_jobs is not None:
-        return max(0, slots - busy(queue, view) - view.taken_jobs - view.helping_slots)
-    if view.idle_workers is not None:
-        return max(0, view.idle_workers * view.slots_per_worker - view.taken_jobs)
-    return None
+        return max(0, slots.running_slots - slots.busy(queue) - slots.taken_jobs - slots.helping_slots)
+    return None if slots.idle_slots is None else max(0, slots.idle_slots - slots.taken_jobs)
 
 
 def _has_gained(before: Plateau, running_workers: int, starts_per_s: float, *, window_s: float) -> bool:

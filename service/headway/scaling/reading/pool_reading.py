@@ -4,6 +4,7 @@ What depths alone show is estimated here, and what service times were before a p
 no limit need know who reports what, and when. So is everything else that is found out of a pool before its demands.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import is_
 
@@ -15,19 +16,25 @@ from headway.scaling.model import (
     Plateau,
     PoolDepths,
     QueueMetrics,
+    QueueSample,
     Stoppage,
     TakenJobs,
     is_suspended,
 )
+from headway.scaling.model.queue_order import OrderedQueues
 from headway.scaling.reading import depth_only, known_arrivals, service_recall, vanished_jobs
-from headway.scaling.reading.direct_samples import with_direct_samples
+from headway.scaling.reading.busy_slots import WorkerSlots, slots_of
+from headway.scaling.reading.direct_samples import overlaid
 from headway.scaling.reading.jobs_beyond_slots import with_reserved_beyond_slots
 from headway.scaling.reading.plateau import plateau_of
+from headway.scaling.reading.pool_times import PoolTimes, times_of
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.reading.sample_age import Freshness, aged, freshness_of
 from headway.scaling.reading.suspensions import stoppage_of
 from headway.scaling.reading.taken_jobs import taken_jobs_of
 from headway.scaling.view import PoolView, copied
+
+Queues = tuple[QueueMetrics, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +47,13 @@ class PoolReading:
     """What is remembered, without what was learned of jobs that have vanished."""
     now_s: float
     freshness: Freshness
-    shown: PoolView
-    """With its samples at this moment: what the decision shows."""
+    shown: tuple[QueueMetrics, ...]
+    """Its queues with their samples at this moment: what the decision shows."""
+    times: PoolTimes
+    slots: WorkerSlots
     estimated: PoolView
-    """The same with the rates that depths alone show, and recalled service times, and without jobs that no worker can
-    take: what strategies go by."""
+    """The pool with these queues, with the rates that depths alone show and recalled service times, and without jobs
+    that no worker can take: what strategies go by."""
     queue: QueueMetrics
     """All its queues as one."""
     limited: PoolView
@@ -65,22 +74,39 @@ def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
     stoppage = stoppage_of(view, memory.stoppage, now_s=now_s)
     if stoppage is not None:
         view = copied(view, is_teaching=False)
+    times, slots, gathered = times_of(view), slots_of(view), view.queues
     backlog = vanished_jobs.backlog_of(view, memory, now_s=now_s)
-    memory = vanished_jobs.without_vanished(memory, backlog, view)
-    freshness = freshness_of(view, now_s=now_s)
-    seen = _at(view if freshness.is_fresh else _by_samples(view), now_s)
-    depths = _depths(memory.depths, seen)
+    memory = vanished_jobs.without_vanished(memory, backlog, gathered)
+    freshness = freshness_of(gathered, view.profile, now_s=now_s)
+    if not freshness.is_fresh:
+        gathered = _by_samples(gathered, view.direct, slots=view.slots_at_work)
+    seen = _at(gathered, now_s)
+    is_held = is_suspended(view.suspension)
+    depths = depth_only.learned(
+        memory.depths,
+        OrderedQueues(queues=seen, order=view.queue_order, strict_queues=view.strict_queues),
+        profile=view.profile,
+        busy_by_workers=0 if is_held else slots.busy_by_workers,
+        helped=view.helped,
+        tick_s=view.tick_s,
+    )
+    if is_held:
+        depths = _with_pace_of(depths, memory.depths)
+
+    def rated_of(aged_queues: Queues) -> Queues:
+        rated = depth_only.with_rates(aged_queues, depths, dispatch_s=times.dispatch_s, now_s=now_s)
+        return takeable(rated) if view.leaves_due_jobs else rated
+
     shown = depth_only.with_ages(seen, depths, now_s=now_s)
-    shown_queue = pooled(shown.queues)
-    rated = takeable(depth_only.with_rates(shown, depths, now_s=now_s))
-    rated_queue = _pooled(rated, unless=shown, known=shown_queue)
+    rated, shown_queue = rated_of(shown), pooled(shown)
+    rated_queue = shown_queue if rated is shown else pooled(rated)
     service = service_recall.learned(memory.service, rated_queue, now_s=now_s)
     estimated = service_recall.with_times(rated, rated_queue, service, now_s=now_s)
-    queue = _pooled(estimated, unless=rated, known=rated_queue)
-    sampled = takeable(depth_only.with_rates(depth_only.with_ages(view, depths, now_s=now_s), depths, now_s=now_s))
-    sampled_queue = pooled(sampled.queues)
+    queue = rated_queue if estimated is rated else pooled(estimated)
+    sampled = rated_of(depth_only.with_ages(view.queues, depths, now_s=now_s))
+    sampled_queue = pooled(sampled)
     limited = service_recall.with_times(sampled, sampled_queue, service, now_s=now_s)
-    known = known_arrivals.learned(memory.known_arrivals, queue, estimated.queues, tick_s=view.tick_s, now_s=now_s)
+    known = known_arrivals.learned(memory.known_arrivals, queue, estimated, tick_s=view.tick_s, now_s=now_s)
     queue = known_arrivals.with_known(queue, known, tick_s=view.tick_s, now_s=now_s)
     return PoolReading(
         view=view,
@@ -88,53 +114,45 @@ def reading_of(view: PoolView, memory: Memory, *, now_s: float) -> PoolReading:
         now_s=now_s,
         freshness=freshness,
         shown=shown,
-        estimated=estimated,
+        times=times,
+        slots=slots,
+        estimated=view if estimated is view.queues else copied(view, queues=estimated),
         queue=queue,
-        limited=limited,
-        limited_queue=_pooled(limited, unless=sampled, known=sampled_queue),
+        limited=view if limited is view.queues else copied(view, queues=limited),
+        limited_queue=sampled_queue if limited is sampled else pooled(limited),
         stoppage=stoppage,
         backlog=backlog,
         depths=depths,
         service=service,
         known_arrivals=known,
-        taken_jobs=taken_jobs_of(queue, view, memory.taken_jobs),
-        plateau=plateau_of(shown_queue, view, memory.plateau, is_fresh=freshness.is_fresh, now_s=now_s),
+        taken_jobs=taken_jobs_of(queue, slots, memory.taken_jobs),
+        plateau=plateau_of(shown_queue, view, slots, memory.plateau, is_fresh=freshness.is_fresh, now_s=now_s),
     )
 
 
-def _by_samples(view: PoolView) -> PoolView:
-    """``view`` with the depths that came directly from the collectors, of which no more jobs run than slots may."""
-    seen = with_direct_samples(view)
-    samples = {sample.queue: sample for sample in view.direct}
-    return copied(seen, queues=with_reserved_beyond_slots(seen.queues, samples, slots=view.slots_at_work))
-
-
-def _pooled(view: PoolView, *, unless: PoolView, known: QueueMetrics) -> QueueMetrics:
-    """The queues of ``view`` as one; ``known`` if they are those of ``unless``."""
-    return known if view.queues is unless.queues else pooled(view.queues)
-
-
-def _depths(before: PoolDepths | None, seen: PoolView) -> PoolDepths | None:
-    """What depths show. Slots that are kept from taking jobs start none, and how fast they would shows nowhere."""
-    if not is_suspended(seen.suspension):
-        return depth_only.learned(before, seen)
-    depths = depth_only.learned(before, copied(seen, busy_slots=0))
+def _with_pace_of(depths: PoolDepths | None, before: PoolDepths | None) -> PoolDepths | None:
+    """``depths`` of slots that are kept from taking jobs: they start none, and how fast they would shows nowhere."""
     if depths is None or before is None:
         return depths
     kept = {name: getattr(before, name) for name in ("cycle_s", "ended_jobs", "busy_slot_s")}
     return copied(depths, **kept)
 
 
-def _at(view: PoolView, now_s: float) -> PoolView:
-    queues = tuple([aged(queue, now_s=now_s) for queue in view.queues])
-    return view if all(map(is_, queues, view.queues)) else copied(view, queues=queues)
+def _by_samples(queues: Queues, direct: Sequence[QueueSample], *, slots: int) -> Queues:
+    """``queues`` with the depths that came directly from the collectors, of which no more jobs run than slots may."""
+    samples = {sample.queue: sample for sample in direct}
+    newest = tuple([overlaid(queue, samples.get(queue.queue)) for queue in queues])
+    return with_reserved_beyond_slots(newest, samples, slots=slots)
 
 
-def takeable(view: PoolView) -> PoolView:
-    """``view`` without the waiting jobs that no worker of the pool can take: those that none of them moves when due."""
-    if not view.leaves_due_jobs or not any(queue.overdue_jobs for queue in view.queues):
-        return view
-    return copied(view, queues=tuple(map(_without_overdue, view.queues)))
+def _at(queues: Queues, now_s: float) -> Queues:
+    now = tuple([aged(queue, now_s=now_s) for queue in queues])
+    return queues if all(map(is_, now, queues)) else now
+
+
+def takeable(queues: Queues) -> Queues:
+    """``queues`` without the waiting jobs that are due and that somebody must move before a worker can take them."""
+    return tuple(map(_without_overdue, queues)) if any(queue.overdue_jobs for queue in queues) else queues
 
 
 def _without_overdue(queue: QueueMetrics) -> QueueMetrics:

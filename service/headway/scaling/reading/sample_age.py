@@ -1,9 +1,11 @@
 """How old the samples of queues are, and what passes between a sample and the moment at which it is read."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headway.scaling.model import QueueMetrics
-from headway.scaling.view import PoolView, copied
+from headway.scaling.profile import Profile
+from headway.scaling.view import copied
 
 UNREAD_S = 6.0
 """A queue that is read is sampled at least this often: every 4 s by its collector, or with the poll and the stream that
@@ -54,13 +56,13 @@ class Freshness:
     """
 
 
-def freshness_of(view: PoolView, *, now_s: float) -> Freshness:
-    """How fresh the samples of ``view`` are at ``now_s``, in Unix seconds."""
-    sampled = [queue.sampled_at_s for queue in view.queues if queue.sampled_at_s is not None]
+def freshness_of(queues: Sequence[QueueMetrics], profile: Profile, *, now_s: float) -> Freshness:
+    """How fresh the samples of ``queues``, all of one pool, are at ``now_s``, in Unix seconds."""
+    sampled = [queue.sampled_at_s for queue in queues if queue.sampled_at_s is not None]
     age_s = now_s - min(sampled) if sampled else None
-    is_bound_only = any(queue.waiting_jobs is None and queue.waiting_min_jobs is not None for queue in view.queues)
+    is_bound_only = any(queue.waiting_jobs is None and queue.waiting_min_jobs is not None for queue in queues)
     return Freshness(
         age_s=age_s,
-        is_fresh=age_s is not None and age_s <= view.profile.stale_after_s,
+        is_fresh=age_s is not None and age_s <= profile.stale_after_s,
         is_unread=is_bound_only or (age_s is not None and age_s > UNREAD_S),
     )

@@ -9,7 +9,7 @@ import math
 
 from headway.scaling.measure import SERVICE_WINDOW_S
 from headway.scaling.model import MeasuredService, QueueMetrics
-from headway.scaling.view import PoolView, copied
+from headway.scaling.view import copied
 
 DIGITS = 2  # more would change the memory with every job
 BATCH_HALF_LIFE_S = 600.0
@@ -33,23 +33,24 @@ def learned(before: MeasuredService | None, queue: QueueMetrics, *, now_s: float
     )
 
 
-def with_times(view: PoolView, queue: QueueMetrics, recalled: MeasuredService | None, *, now_s: float) -> PoolView:
-    """``view``, whose queues together are ``queue``, with the times of ``recalled`` in each of its queues.
+def with_times(
+    queues: tuple[QueueMetrics, ...], together: QueueMetrics, recalled: MeasuredService | None, *, now_s: float
+) -> tuple[QueueMetrics, ...]:
+    """``queues`` with the times of ``recalled`` in each of them.
 
-    The very ``view`` where nothing longer is recalled than is measured. Of several queues nobody knows which had
+    The very ``queues`` where nothing longer is recalled than is measured. Of several queues nobody knows which had
     the long jobs: while a job of any of them ends, what is measured of each holds.
     """
     if recalled is None:
-        return view
+        return queues
     longest_s = _longest_batch_s(recalled, now_s=now_s)
-    if queue.service_time_s is None:
+    if together.service_time_s is None:
         batch_s = max(recalled.batch_s or 0.0, longest_s) or None
-        queues = [copied(each, service_time_s=recalled.time_s, service_batch_s=batch_s) for each in view.queues]
-        return copied(view, queues=tuple(queues))
-    measured_s = queue.service_batch_s or 0.0
-    if len(view.queues) > 1 or longest_s <= _rounded_s(measured_s):
-        return view
-    return copied(view, queues=(copied(view.queues[0], service_batch_s=max(longest_s, measured_s)),))
+        return tuple(copied(each, service_time_s=recalled.time_s, service_batch_s=batch_s) for each in queues)
+    measured_s = together.service_batch_s or 0.0
+    if len(queues) > 1 or longest_s <= _rounded_s(measured_s):
+        return queues
+    return (copied(queues[0], service_batch_s=max(longest_s, measured_s)),)
 
 
 def _longest_batch_s(recalled: MeasuredService | None, *, now_s: float) -> float:

@@ -7,6 +7,7 @@ from headway.scaling.model import (
     ActivitySource,
     Inability,
     Mode,
+    QueueMetrics,
     QueueSample,
     Stoppage,
     Suspension,
@@ -76,23 +77,20 @@ def stoppage_of(view: PoolView, before: Stoppage | None, *, now_s: float) -> Sto
 
     It goes on while the pool is suspended, and while jobs wait that an operator's pause keeps from a first worker.
     """
-    if is_suspended(view.suspension) or _does_pause_hold_jobs(view, now_s):
+    is_anybody_there = view.assigned_workers or view.running_workers or view.starting_workers
+    is_asleep = not is_anybody_there and any(queue.waiting_least_jobs for queue in view.queues)
+    is_held = is_asleep and view.profile.mode_at(now_s) in {Mode.PAUSE, Mode.PAUSE_UP}
+    if is_suspended(view.suspension) or is_held:
         is_new = before is None or before.until_s is not None
         return Stoppage(since_s=now_s) if is_new or before is None else before
     if before is None:
         return None
     if before.until_s is None:
         return Stoppage(since_s=before.since_s, until_s=now_s)
-    return before if _does_show(view, before.since_s, before.until_s, now_s=now_s) else None
+    return before if _does_show(view.queues, before.since_s, before.until_s, now_s=now_s) else None
 
 
-def _does_pause_hold_jobs(view: PoolView, now_s: float) -> bool:
-    does_any_job_wait = any(queue.waiting_least_jobs for queue in view.queues)
-    is_anybody_there = view.assigned_workers or view.running_workers or view.starting_workers
-    return does_any_job_wait and not is_anybody_there and view.profile.mode_at(now_s) in {Mode.PAUSE, Mode.PAUSE_UP}
-
-
-def _does_show(view: PoolView, since_s: float, until_s: float, *, now_s: float) -> bool:
+def _does_show(queues: Iterable[QueueMetrics], since_s: float, until_s: float, *, now_s: float) -> bool:
     """Whether a stoppage that is over shows in the jobs that wait, or in the rates of late starts."""
     passed_s = now_s - until_s
     if passed_s < STOPPAGE_FADES_S:
@@ -100,5 +98,5 @@ def _does_show(view: PoolView, since_s: float, until_s: float, *, now_s: float) 
     if passed_s > max(STOPPAGE_KEPT_LEAST_S, until_s - since_s):
         return False
     left_s = passed_s - STOPPAGE_FADES_S  # jobs of before that have started since show in the rates for a while
-    ages_s = (aged(queue, now_s=now_s).oldest_age_s for queue in view.queues if queue.waiting_least_jobs)
+    ages_s = (aged(queue, now_s=now_s).oldest_age_s for queue in queues if queue.waiting_least_jobs)
     return any(age_s is None or age_s > left_s for age_s in ages_s)

@@ -1,19 +1,18 @@
 """How many jobs workers have taken beyond a usual prefetch, and how fast these grow."""
 
 from headway.scaling.model import QueueMetrics, TakenJobs
-from headway.scaling.reading.busy_slots import is_any_slot_idle
-from headway.scaling.view import PoolView
+from headway.scaling.reading.busy_slots import WorkerSlots
 
 RESERVED_PER_SLOT = 10  # more than a worker with a sensible prefetch holds
 
 
-def taken_jobs_of(queue: QueueMetrics, view: PoolView, before: TakenJobs | None) -> TakenJobs | None:
+def taken_jobs_of(queue: QueueMetrics, slots: WorkerSlots, before: TakenJobs | None) -> TakenJobs | None:
     """How many jobs workers have, and how fast these grow; ``None`` where they have no more than a usual prefetch.
 
     They do not grow, whatever their number, while a slot is known to be idle: it would run any job that is due.
     """
-    slots = view.running_workers * view.slots_per_worker
-    if queue.sampled_at_s is None or not slots or (queue.reserved_jobs or 0) <= RESERVED_PER_SLOT * slots:
+    running = slots.running_slots
+    if queue.sampled_at_s is None or not running or (queue.reserved_jobs or 0) <= RESERVED_PER_SLOT * running:
         return None
     if before is not None and before.at_s >= queue.sampled_at_s:
         return before
@@ -27,5 +26,5 @@ def taken_jobs_of(queue: QueueMetrics, view: PoolView, before: TakenJobs | None)
         jobs=jobs,
         growth_per_s=growth_per_s,
         growth_before_per_s=before.growth_per_s,
-        growing_since_s=since_s if growth_per_s > 0 and not is_any_slot_idle(view) else None,
+        growing_since_s=since_s if growth_per_s > 0 and not slots.is_any_idle else None,
     )

@@ -4,7 +4,7 @@ What came is learned from as it comes, before anybody knows what becomes of it. 
 kept beside it, and is what is known again where most of the backlog vanishes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,10 @@ def backlog_of(view: PoolView, memory: Memory, *, now_s: float) -> Backlog | Non
     ``vanished_jobs`` of it are those that are found to have vanished now.
     """
     before = memory.backlog
-    sample = _sample(view)
+    is_anybody_there = bool(
+        view.running_workers or view.starting_workers or view.unknown_workers or view.leaving_workers
+    )
+    sample = _sample(view.queues, is_anybody_there=is_anybody_there)
     kept = () if before is None else before.samples
     if sample is not None and (not kept or sample.at_s > kept[-1].at_s):
         kept = (*kept, sample)
@@ -37,12 +40,14 @@ def backlog_of(view: PoolView, memory: Memory, *, now_s: float) -> Backlog | Non
         return Backlog(
             since_s=now_s, samples=samples, learned=learned, depths=_at_rest(memory.depths), service=memory.service
         )
-    vanished_jobs, samples = _vanished(samples, _left_jobs(view), now_s=now_s)
+    vanished_jobs, samples = _vanished(
+        samples, _left_jobs(view.queues, do_workers_report=view.do_workers_report), now_s=now_s
+    )
     return copied(before, samples=samples, vanished_jobs=vanished_jobs)
 
 
-def without_vanished(memory: Memory, backlog: Backlog | None, view: PoolView) -> Memory:
-    """``memory`` without what was learned of a backlog that has vanished; the very ``memory`` where none has.
+def without_vanished(memory: Memory, backlog: Backlog | None, queues: tuple[QueueMetrics, ...]) -> Memory:
+    """``memory`` without what was learned of a backlog of ``queues`` that has vanished; itself where none has.
 
     A service time by reported ends is of jobs that ran, and stays.
     """
@@ -53,7 +58,7 @@ def without_vanished(memory: Memory, backlog: Backlog | None, view: PoolView) ->
         memory,
         strategy_state={**others, **backlog.learned},
         depths=_depths_of_before(memory.depths, backlog.depths),
-        service=backlog.service if can_show_service(view) else memory.service,
+        service=backlog.service if can_show_service(queues) else memory.service,
     )
 
 
@@ -65,24 +70,23 @@ def note(backlog: Backlog | None) -> tuple[Note, ...]:
     return (Note(kind=NoteKind.VANISHED_JOBS, text=text),)
 
 
-def _sample(view: PoolView) -> BacklogSample | None:
+def _sample(queues: Sequence[QueueMetrics], *, is_anybody_there: bool) -> BacklogSample | None:
     """The jobs of the pool by the newest samples of its queues; ``None`` where they are not known."""
-    is_anybody_there = view.running_workers or view.starting_workers or view.unknown_workers or view.leaving_workers
-    if any(queue.waiting_jobs is None for queue in view.queues):
+    if any(queue.waiting_jobs is None for queue in queues):
         return None
-    is_known = not is_anybody_there or all(queue.in_flight_jobs is not None for queue in view.queues)
-    waiting_jobs = sum(queue.waiting_jobs or 0 for queue in view.queues)
-    in_flight_jobs = sum(queue.in_flight_jobs or 0 for queue in view.queues) if is_known else None
-    at_s = min((queue.sampled_at_s for queue in view.queues if queue.sampled_at_s is not None), default=None)
+    is_known = not is_anybody_there or all(queue.in_flight_jobs is not None for queue in queues)
+    waiting_jobs = sum(queue.waiting_jobs or 0 for queue in queues)
+    in_flight_jobs = sum(queue.in_flight_jobs or 0 for queue in queues) if is_known else None
+    at_s = min((queue.sampled_at_s for queue in queues if queue.sampled_at_s is not None), default=None)
     return None if at_s is None else BacklogSample(at_s=at_s, waiting_jobs=waiting_jobs, in_flight_jobs=in_flight_jobs)
 
 
-def _left_jobs(view: PoolView) -> float | None:
+def _left_jobs(queues: Iterable[QueueMetrics], *, do_workers_report: bool) -> float | None:
     """Jobs of the rates' window that began or ended, at most; ``None`` where nobody reports them."""
     left_jobs = 0.0
-    for queue in view.queues:
+    for queue in queues:
         per_s = _greatest_per_s(queue)
-        if per_s is None and not view.do_workers_report:
+        if per_s is None and not do_workers_report:
             return None
         left_jobs += (per_s or 0.0) * queue.window_s
     return left_jobs

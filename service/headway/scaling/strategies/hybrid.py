@@ -5,31 +5,26 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 from headway.scaling.demands import formulas
-from headway.scaling.demands.deadlines import (
-    backlog_drain,
-    ceiling_slots,
-    completions_per_s,
-    standing,
-    supply,
-    taking,
-    waiting,
-)
-from headway.scaling.demands.due_work import due_work, is_due_soon
+from headway.scaling.demands.deadlines import ceiling_slots, standing, supply, taking
+from headway.scaling.demands.due_work import is_due_soon
 from headway.scaling.demands.formulas import FORMULAS, demand, terms_of
-from headway.scaling.demands.jobs_in_front import drain_behind, without_slots
-from headway.scaling.demands.needs import NO_NEED, Coming, Need, Supply, greatest, need
+from headway.scaling.demands.helping_slots import freed_slots
+from headway.scaling.demands.needs import NO_NEED, Coming, Need, Supply
+from headway.scaling.demands.pool_work import PoolWork
 from headway.scaling.demands.rhythm_capacity import Enough, Keeping, enough_slots
-from headway.scaling.demands.safety_stock import SafetyStock, learned, spare_jobs
-from headway.scaling.demands.start_contention import helpful_slots, vain_starts_note, without_vain_starts
+from headway.scaling.demands.safety_stock import Exposed, SafetyStock, learned, spare_jobs
+from headway.scaling.demands.start_contention import helpful_starts, vain_starts_note, without_vain_starts
 from headway.scaling.demands.trust import confidence
 from headway.scaling.forecasts.rhythm_detection import Periods, periods_of, rhythm_alone, seen
 from headway.scaling.model import QueueMetrics
+from headway.scaling.model.queue_order import OrderedQueues
 from headway.scaling.policy.stabilization import start_cost_s
-from headway.scaling.profile import Forecast
-from headway.scaling.reading.pool_times import MARGIN_S, batch_cycle_s, cycle_s, exposed_members, exposed_s, start_up_s
+from headway.scaling.profile import Forecast, Profile
+from headway.scaling.reading.busy_slots import slots_of
+from headway.scaling.reading.pool_times import MARGIN_S, PoolTimes, exposed_members, exposed_s, times_of
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.strategy import Advice, State, Strategy
-from headway.scaling.view import PoolView, copied
+from headway.scaling.view import PoolView
 
 HYBRID_SILENT_S = 600.0  # whoever comes after a pause so long is started for it
 BURST_DEVIATIONS = 1.65  # a burst of twenty brings more, and only the last jobs of it wait for too long
@@ -71,35 +66,40 @@ class HybridState:
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:
     """The slots in use, those that the waiting jobs need beyond, and those that must stand."""
-    before = HybridState.of(state)
-    asked, price_s, slots_max = _asked(view, before.asked, now_s), _start_price_s(view), ceiling_slots(view, now_s)
-    given = supply(
-        queue, view, coming=_coming(asked, view, now_s), caution=CAUTION * confidence(view.profile) / view.profile.risk
-    )
-    exposed = _exposed_part(queue, view)
-    ahead_s = exposed_s(view)
-    guard = learned(before.guard, exposed, view, now_s=now_s) if ahead_s > 0 else None
-    own_periods = _periods(before.periods, queue, view, now_s=now_s) if guard is None else None
+    profile, times = view.profile, times_of(view)
+    before, tick_s, per_worker = HybridState.of(state), times.tick_s, view.slots_per_worker
+    asked = _asked(before.asked, view.starting_workers, asked_at_s=now_s - tick_s)
+    price_s, slots_max = start_cost_s(times), ceiling_slots(view, now_s)
+    coming = _coming(asked, slots_per_worker=per_worker, start_up_s=times.start_up_s, now_s=now_s)
+    caution = CAUTION * confidence(profile) / profile.risk
+    members = OrderedQueues(queues=view.queues, order=view.queue_order, strict_queues=view.strict_queues)
+    freed = freed_slots(view.helping, view.helped_queues, members, dispatch_s=times.dispatch_s)
+    given = supply(queue, slots_of(view), times, coming=coming, freed=freed, caution=caution)
+    exposed = _exposed(queue, view, times, slots_max=slots_max, now_s=now_s)
+    guard = None if exposed is None else learned(before.guard, exposed)
+    news = queue if view.is_teaching else None
+    own_periods = _periods(before.periods, news, tick_s=tick_s, now_s=now_s) if guard is None else None
     periods = own_periods if guard is None else guard.periods
-    enough = _enough_slots(periods, queue, view, price_s=price_s, now_s=now_s)
-    if guard is not None and view.profile.member_objectives:
-        enough = None  # what is enough for one objective is not for a shorter one
+    enough = None
+    if guard is None or not profile.member_objectives:  # what is enough for one objective is not for a shorter one
+        enough = _enough_slots(periods, queue, profile, times, start_cost_s=price_s / per_worker, now_s=now_s)
+    work = PoolWork(queue=queue, members=members, profile=profile, times=times, slots_max=slots_max)
     if before.blind and not math.isinf(given.cycle_s):
-        given = _reconsidered(queue, view, given, slots_max=slots_max)
+        given = _reconsidered(work, given)
     # What was begun since the sample still waits in it: it counts as a floor, and not once more as work to come.
     in_use = {
-        "busy_slots": _busy_beside_coming(given, view),
+        "busy_slots": _busy_beside_coming(given, running_slots=view.running_workers * per_worker),
         "coming_slots": given.coming_slots,
         "begun_jobs": view.taken_jobs,
         # One while the next job is likely to come before the last worker has idled for what a start costs: who serves
         # short jobs all the time seems idle if none happens to run just now.
-        "serving_slots": int(view.running_workers > 0 and (queue.arrived_jobs or 0) * price_s > view.tick_s),
+        "serving_slots": int(view.running_workers > 0 and (queue.arrived_jobs or 0) * price_s > tick_s),
     }
     helping = {"helping_slots": given.helping_slots} if given.helping_slots else {}
-    drain = None if enough is None else _drain_of_wave(queue, given, view, slots=enough.slots)
+    drain = None if enough is None else work.drain_of_wave(given, slots=enough.slots)
     if drain is None:
-        drain = _drain(queue, view, given, slots_max=slots_max)
-    helpful = helpful_slots(view)
+        drain = work.drain(given)
+    helpful = per_worker * helpful_starts(view.queues, times, host_cores=view.host_cores, slots_per_worker=per_worker)
     calculated, drain = drain, without_vain_starts(drain, given, helpful_slots=helpful)
     is_blind = math.isinf(given.cycle_s) and bool(asked or drain.new_slots)
     after = HybridState(asked=asked, blind=is_blind, guard=guard, periods=own_periods)
@@ -109,39 +109,44 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
             formulas.backlog_drain,
             {**in_use, **helping, **_drain_terms(queue, given, calculated, drain, helpful_slots=helpful)},
         ),
-        demand(formulas.wake, _wake_terms(queue, view)),
+        demand(formulas.wake, _wake_terms(queue, view.running_workers, view.starting_workers)),
     ]
     if queue.delayed:
         # One worker is there when the first is due, however long the objective lets it wait, as for one that waits.
         first_slots = int(is_due_soon(queue, given))
         # Where no worker moves them when they are due, something else does, or nobody: one worker is enough to see.
-        due = NO_NEED if view.leaves_due_jobs else _due(queue, view, given, price_s=price_s)
+        due = NO_NEED if view.leaves_due_jobs else work.due(given, price_s=price_s)
         demands.append(demand(formulas.due_work, {**in_use, **helping, "first_slots": first_slots, **terms_of(due)}))
     if enough is not None:
         demands.append(demand(formulas.rhythm, enough._asdict()))
-    elif guard is not None:
-        spare = spare_jobs(guard, exposed, view, now_s=now_s)
-        # What is learned leaves retries out. They come all the same, and take a slot each.
-        coming_jobs = guard.expected_jobs + (exposed.retry_rate_per_s or 0.0) * view.tick_s
+    elif guard is not None and exposed is not None:
         # A slot that runs a job of another pool's queue stands there as well: else each that stands would soon be such.
-        left, taken_slots = _left_for(exposed, queue, given.with_helping_as_idle(), view)
-        stand = standing(
-            left,
-            waiting_jobs=exposed.waiting_least_jobs,
-            exposed_s=ahead_s,
-            target_s=view.profile.shortest_target_s,
-            arrivals_per_tick=coming_jobs,
-            spare_jobs=spare,
-        )
-        terms = {"arrivals_per_tick_jobs": coming_jobs, "spare_jobs": spare, "taken_slots": taken_slots}
-        demands.append(demand(formulas.standing, {**in_use, **terms, **terms_of(stand)}))
+        stand = _standing_terms(guard, exposed, work, given.with_helping_as_idle())
+        demands.append(demand(formulas.standing, {**in_use, **stand}))
     return Advice(
         demands=tuple(demands),
         state=after.stored(before, state),
-        notes=vain_starts_note(calculated, drain, view),
+        notes=vain_starts_note(calculated, drain, host_cores=view.host_cores),
         enough_slots=None if enough is None else enough.slots,
-        burst_jobs=None if guard is None else guard.burst_jobs(view.profile.objective.percentile),
+        burst_jobs=None if guard is None else guard.burst_jobs(profile.objective.percentile),
     )
+
+
+def _standing_terms(guard: SafetyStock, exposed: Exposed, work: PoolWork, given: Supply) -> dict[str, float]:
+    spare = spare_jobs(guard, exposed)
+    # What is learned leaves retries out. They come all the same, and take a slot each.
+    coming_jobs = guard.expected_jobs + (exposed.queue.retry_rate_per_s or 0.0) * exposed.times.tick_s
+    left, taken_slots = work.left_for(exposed.queue, given)
+    stand = standing(
+        left,
+        waiting_jobs=exposed.queue.waiting_least_jobs,
+        exposed_s=exposed.ahead_s,
+        target_s=exposed.profile.shortest_target_s,
+        arrivals_per_tick=coming_jobs,
+        spare_jobs=spare,
+    )
+    terms = {"arrivals_per_tick_jobs": coming_jobs, "spare_jobs": spare, "taken_slots": taken_slots}
+    return {**terms, **terms_of(stand)}
 
 
 def _drain_terms(
@@ -158,27 +163,40 @@ def _drain_terms(
     return {**terms, **terms_of(calculated)}
 
 
-def _wake_terms(queue: QueueMetrics, view: PoolView) -> dict[str, float]:
+def _wake_terms(queue: QueueMetrics, running_workers: int, starting_workers: int) -> dict[str, float]:
     """The first worker comes at once, also where the objective lets it wait."""
     return {
         "waiting_jobs": queue.waiting_least_jobs,
-        "running_workers": view.running_workers,
-        "starting_workers": view.starting_workers,
+        "running_workers": running_workers,
+        "starting_workers": starting_workers,
     }
 
 
-def _exposed_part(queue: QueueMetrics, view: PoolView) -> QueueMetrics:
-    """The members whose own objective reacting is too slow for, as one queue; ``queue`` where all are, or none is."""
-    if not view.profile.member_objectives:
-        return queue
-    members = exposed_members(view)
-    return pooled(members) if 0 < len(members) < len(view.queues) else queue
+def _exposed(queue: QueueMetrics, view: PoolView, times: PoolTimes, *, slots_max: int, now_s: float) -> Exposed | None:
+    """The members whose own objective reacting is too slow for, with what the past predicts; ``None``: there are none.
+
+    As one queue; ``queue`` itself where all are exposed, or no member has an objective of its own.
+    """
+    if exposed_s(view.profile, times) <= 0:
+        return None
+    if view.profile.member_objectives:
+        members = exposed_members(view.profile, view.queues, times)
+        queue = pooled(members) if 0 < len(members) < len(view.queues) else queue
+    return Exposed(
+        queue=queue,
+        profile=view.profile,
+        times=times,
+        slots_max=slots_max,
+        now_s=now_s,
+        recalled_jobs=view.recalled_jobs,
+        is_by_weeks=view.recalled_weeks is not None,
+        is_teaching=view.is_teaching,
+    )
 
 
-def _periods(before: Periods | None, queue: QueueMetrics, view: PoolView, *, now_s: float) -> Periods | None:
+def _periods(before: Periods | None, news: QueueMetrics | None, *, tick_s: float, now_s: float) -> Periods | None:
     """The rhythms of a pool that is not exposed; forgotten once nothing came for long."""
-    is_news = view.is_teaching
-    periods = seen(before, queue.fresh_jobs, at_s=queue.arrived_until_s, tick_s=view.tick_s) if is_news else before
+    periods = before if news is None else seen(before, news.fresh_jobs, at_s=news.arrived_until_s, tick_s=tick_s)
     return periods if periods is not None and _is_kept(periods, now_s) else None
 
 
@@ -187,132 +205,41 @@ def _is_kept(periods: Periods, now_s: float) -> bool:
 
 
 def _enough_slots(
-    periods: Periods | None, queue: QueueMetrics, view: PoolView, *, price_s: float, now_s: float
+    periods: Periods | None,
+    queue: QueueMetrics,
+    profile: Profile,
+    times: PoolTimes,
+    *,
+    start_cost_s: float,
+    now_s: float,
 ) -> Enough | None:
     """The slots to keep through the pauses of a rhythm that is believed; ``None``: without one, or it is dearer."""
-    alone = None if periods is None else rhythm_alone(periods, now_s=now_s, tick_s=view.tick_s)
-    if alone is None or view.profile.forecast is Forecast.OFF or view.profile.hold_down_s is not None:
+    alone = None if periods is None else rhythm_alone(periods, now_s=now_s, tick_s=times.tick_s)
+    if alone is None or profile.forecast is Forecast.OFF or profile.hold_down_s is not None:
         return None
     rhythm, beside_per_s = alone
     keeping = Keeping(
-        cycle_s=cycle_s(queue, view),
-        wait_s=view.profile.objective.target_s - MARGIN_S,
-        tick_s=view.tick_s,
-        start_cost_s=price_s / view.slots_per_worker,
+        cycle_s=times.cycle_s(queue),
+        wait_s=profile.objective.target_s - MARGIN_S,
+        tick_s=times.tick_s,
+        start_cost_s=start_cost_s,
         beside_per_s=beside_per_s + (queue.retry_rate_per_s or 0.0),  # work, though no news
-        deviations=BURST_DEVIATIONS * confidence(view.profile) / view.profile.risk,
+        deviations=BURST_DEVIATIONS * confidence(profile) / profile.risk,
     )
     return enough_slots(rhythm, keeping)
 
 
-def _drain_of_wave(queue: QueueMetrics, given: Supply, view: PoolView, *, slots: int) -> Need | None:
-    """What waiting jobs need beyond the slots that are enough for a rhythm; ``None`` where that is not to be relied on.
-
-    Jobs of a wave come evenly: the oldest has waited longest and starts first, the newest waits for all others, and
-    between those two each waits as much of both as its place in the queue.
-    """
-    oldest_left_s = view.profile.objective.target_s - MARGIN_S - (queue.oldest_age_s or 0.0)
-    if given.busy_slots + given.idle_slots + given.coming_slots < slots or oldest_left_s <= 0 or len(view.queues) > 1:
-        return None
-    if not queue.waiting_least_jobs:
-        return NO_NEED
-    sure = replace(given, caution=0.0)  # what the rhythm needs was counted without, and a burst's scatter with
-    target_s = view.profile.objective.target_s
-    newest = need(queue.waiting_least_jobs, target_s - MARGIN_S, sure, start_up_s=given.start_up_s)
-    return greatest((taking(queue, given), newest))
-
-
-def _start_price_s(view: PoolView) -> float:
-    """What a start and its exit cost, in worker-seconds."""
-    return start_cost_s(start_up_s=start_up_s(view), exit_s=view.exit_s or 0.0, core_s=view.start_up_cpu_s)
-
-
-def _drain(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int) -> Need:
-    """What the waiting jobs of all members need together, and never less than those of any one by its own objective.
-
-    Jobs of other members that start before its own take slots from it, by the order in which workers take jobs.
-    """
-    needs = [
-        taking(queue, given),
-        _drain_of(queue, given, view, target_s=_loosest_s(view), slots_max=slots_max),
-    ]
-    if len(view.queues) > 1 or view.profile.member_objectives:
-        for member in view.queues:
-            alone = _with_own_completions(member, given, view)
-            target_s = view.profile.objective_of(member.queue).target_s
-            needs.append(
-                _drain_of(
-                    member, alone, view, target_s=target_s, slots_max=slots_max, is_behind_others=len(view.queues) > 1
-                )
-            )
-    return greatest(needs)
-
-
-def _with_own_completions(queue: QueueMetrics, given: Supply, view: PoolView) -> Supply:
-    """``given`` with none of the slots busy that run jobs of other queues: those may be long ones."""
-    # Which slots run an unknown number of its jobs, nobody knows: any of them may, and few of them need.
-    least_slots = max(0, queue.in_flight_least_jobs - (queue.reserved_jobs or 0))
-    busy_slots = given.busy_slots if queue.running_jobs is None else queue.running_jobs
-    return replace(given, busy_slots=busy_slots, completions_per_s=completions_per_s(queue, view, least_slots))
-
-
-def _left_for(exposed: QueueMetrics, queue: QueueMetrics, given: Supply, view: PoolView) -> tuple[Supply, int]:
-    """What will start jobs of the exposed members, and how many idle slots are about to take others of ``queue``.
-
-    Whatever the order of the queues: while no job of theirs waits, each slot takes one of the others.
-    """
-    if exposed is queue:
-        return given, 0
-    own = replace(_with_own_completions(exposed, given, view), cycle_s=cycle_s(exposed, view))
-    return without_slots(own, queue.waiting_least_jobs - exposed.waiting_least_jobs)
-
-
-def _due(queue: QueueMetrics, view: PoolView, given: Supply, *, price_s: float) -> Need:
-    """Slots for what is due later, of all members and of each alone with its own objective."""
-    needs = [due_work(queue, given, view, target_s=_loosest_s(view), price_s=price_s)]
-    for member in view.queues:
-        if member.delayed:
-            target_s = view.profile.objective_of(member.queue).target_s
-            needs.append(due_work(member, given, view, target_s=target_s, price_s=price_s))
-    return greatest(needs)
-
-
-def _loosest_s(view: PoolView) -> float:
-    """Within how long all jobs of the pool may wait: those of a stricter queue are counted for themselves."""
-    return max(view.profile.objective_of(queue.queue).target_s for queue in view.queues)
-
-
-def _drain_of(
-    queue: QueueMetrics,
-    given: Supply,
-    view: PoolView,
-    *,
-    target_s: float,
-    slots_max: int,
-    is_behind_others: bool = False,
-) -> Need:
-    of_batch_s = batch_cycle_s(queue, view)
-    per_s = min(given.completions_per_s, given.busy_slots / of_batch_s)
-    is_same = of_batch_s == given.cycle_s and per_s == given.completions_per_s
-    batch = given if is_same else copied(given, cycle_s=of_batch_s, completions_per_s=per_s)
-    due = waiting(queue, view, target_s=target_s)
-    alone = backlog_drain(due, batch, slots_max=slots_max)
-    if not is_behind_others:
-        return alone
-    return greatest((alone, drain_behind(queue, due, batch, view, slots_max=slots_max)))
-
-
-def _busy_beside_coming(given: Supply, view: PoolView) -> int:
+def _busy_beside_coming(given: Supply, *, running_slots: int) -> int:
     """Slots in use that none of those to come can be.
 
     Jobs beyond the slots of workers that run are in the hands of nobody, or of workers that are not the pool's. Beside
     them, each worker that starts would ask for one more.
     """
-    beyond_slots = max(0, given.busy_slots - view.running_workers * view.slots_per_worker)
+    beyond_slots = max(0, given.busy_slots - running_slots)
     return given.busy_slots - min(beyond_slots, given.coming_slots)
 
 
-def _reconsidered(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_max: int) -> Supply:
+def _reconsidered(work: PoolWork, given: Supply) -> Supply:
     """``given`` with as few slots to come as start the waiting jobs no later than all would.
 
     Before a job has ended, each that waits asks for a worker: it may take for ever. Those that were asked for so and
@@ -320,7 +247,7 @@ def _reconsidered(queue: QueueMetrics, view: PoolView, given: Supply, *, slots_m
     """
 
     def new_slots(slots: int) -> int:
-        return _drain(queue, view, _with_coming(given, slots), slots_max=slots_max).new_slots
+        return work.drain(_with_coming(given, slots)).new_slots
 
     least_slots = new_slots(given.coming_slots)
     needed_slots = bisect_left(range(given.coming_slots), -least_slots, key=lambda slots: -new_slots(slots))
@@ -336,12 +263,12 @@ def _with_coming(given: Supply, slots: int) -> Supply:
     return replace(given, coming=tuple(each for each in coming if each.slots))
 
 
-def _asked(view: PoolView, before: Asked, now_s: float) -> Asked:
-    """When the workers that start now were asked for: those that are up were asked for first."""
+def _asked(before: Asked, starting_workers: int, *, asked_at_s: float) -> Asked:
+    """When the workers that start now were asked for: those that are up first, what is new at ``asked_at_s``."""
     known = [*before]
-    up_workers = sum(workers for _, workers in known) - view.starting_workers
+    up_workers = sum(workers for _, workers in known) - starting_workers
     if up_workers < 0:
-        known.append((now_s - view.tick_s, -up_workers))
+        known.append((asked_at_s, -up_workers))
     left = []
     for at_s, workers in known:
         gone = min(workers, max(0, up_workers))
@@ -351,9 +278,9 @@ def _asked(view: PoolView, before: Asked, now_s: float) -> Asked:
     return tuple(left)
 
 
-def _coming(asked: Asked, view: PoolView, now_s: float) -> tuple[Coming, ...]:
+def _coming(asked: Asked, *, slots_per_worker: int, start_up_s: float, now_s: float) -> tuple[Coming, ...]:
     return tuple(
-        Coming(slots=workers * view.slots_per_worker, ready_in_s=max(0.0, at_s + start_up_s(view) - now_s))
+        Coming(slots=workers * slots_per_worker, ready_in_s=max(0.0, at_s + start_up_s - now_s))
         for at_s, workers in asked
     )
 

@@ -11,8 +11,8 @@ from headway.scaling.demands import formulas
 from headway.scaling.demands.formulas import Formula, Terms, demand
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.policy.ground import Ground
-from headway.scaling.reading.busy_slots import busy
-from headway.scaling.reading.pool_times import service_time_s, start_up_s
+from headway.scaling.reading.busy_slots import slots_of
+from headway.scaling.reading.pool_times import times_of
 from headway.scaling.view import PoolView
 
 MARGIN_S = 2.0  # what the way from the broker to a decision takes, and from a ready worker to its first job
@@ -26,7 +26,7 @@ def steady_state(queue: QueueMetrics, view: PoolView) -> Demand:
     terms = {
         "present_slots": 0,
         "arrival_rate_per_s": queue.arrival_rate_per_s or 0.0,
-        "service_time_s": service_time_s(queue, view),
+        "service_time_s": times_of(view).service_time_s(queue),
     }
     return demand(formulas.steady_state, terms)
 
@@ -41,14 +41,14 @@ def backlog_drain(queue: QueueMetrics, view: PoolView) -> Demand:
     Returns:
         Slots, fractional, at least 0. Never falls as the oldest age rises, through the breach and past it.
     """
-    running_jobs = busy(queue, view)
+    times, running_jobs = times_of(view), slots_of(view).busy(queue)
     terms = {
         "waiting_jobs": queue.waiting_least_jobs,
         "running_jobs": running_jobs,
         "free_slots": max(0, view.running_workers * view.slots_per_worker - running_jobs - view.helping_slots),
         "left_s": view.profile.objective.target_s - (queue.oldest_age_s or 0.0) - MARGIN_S,
-        "service_time_s": service_time_s(queue, view),
-        "start_up_s": start_up_s(view),
+        "service_time_s": times_of(view).service_time_s(queue),
+        "start_up_s": times.start_up_s,
     }
     return Demand(name="backlog_drain", slots=drained(terms), terms=terms)
 
