@@ -266,7 +266,7 @@ def test_apply_reports_what_a_profile_cannot_keep(
     assert main(["apply", profiles_file(tmp_path, text)]) == 0
     assert capsys.readouterr().out == (
         f"created mail at {served.url}\n"
-        "  note: keep 1 worker warm (workers_min): start-up 3 s (a guess) + tick 5 s > 7 s\n"
+        "  note: keep 1 worker warm (workers_min): start-up 3 s (a guess) + tick 5 s + lag 1 s + margin 0.5 s > 7 s\n"
     )
     assert main(["get", "profiles"]) == 0
     assert "keep 1 worker warm (workers_min)" in capsys.readouterr().out

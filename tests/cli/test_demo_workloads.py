@@ -4,6 +4,7 @@ import pytest
 
 from headway.cli.demo.demo_workloads import WORKLOADS, bursts, day
 from headway.scaling.planning.feasibility import feasibility
+from headway.scaling.reading.pool_times import PoolTimes
 from headway.simulate.replay import scheduled
 from headway.simulate.traces import BURSTY_LLM_CODE, load
 
@@ -69,7 +70,11 @@ def test_every_profile_can_meet_its_objective(name):
         jobs = lane.jobs
         mean_s = sum(job.service_s for job in jobs) / len(jobs)
         notes = feasibility(
-            lane.profile, start_up_s=2.0, slots_per_worker=1, arrival_rate_per_s=1.0, service_time_s=mean_s
+            lane.profile,
+            PoolTimes(known_start_up_s=2.0),
+            slots_per_worker=1,
+            arrival_rate_per_s=1.0,
+            service_time_s=mean_s,
         )
         assert notes == ()
         assert math.isclose(lane.profile.service_time_guess_s, mean_s, rel_tol=0.7), "what somebody would guess"

@@ -1047,9 +1047,10 @@ MUTANTS = (
     *_in(
         "planning/feasibility.py",
         ("test_feasibility.py",),
-        ("feasibility", "math.floor(busy_workers)", "math.ceil(busy_workers)"),
-        ("feasibility", "math.ceil(burst_slots / slots_per_worker)", "math.floor(burst_slots / slots_per_worker)"),
-        ("feasibility", "profile.shortest_target_s - MARGIN_S", "profile.shortest_target_s + MARGIN_S"),
+        ("Load.pre_warmed_workers", "math.floor(self.busy_slots)", "math.ceil(self.busy_slots)"),
+        ("Load.pre_warmed_workers", "math.ceil(slots / self.slots_per_worker - ROUNDING)", "math.floor(slots / self.slots_per_worker)"),
+        ("Load.pre_warmed_workers", "busy_slots / cycle_s", "0.0"),
+        ("_standing", "replace(load, burst_jobs=0.0)", "load"),
     ),
     *_in(
         "planning/queueing.py",

@@ -12,6 +12,7 @@ from headway.scaling.model import Decision, Memory, Mode, Note, NoteFact, NoteKi
 from headway.scaling.planning.feasibility import feasibility
 from headway.scaling.profile import Pause
 from headway.scaling.profile_keys.schedule import Schedule
+from headway.scaling.reading.pool_times import PoolTimes
 from headway.scaling.strategy import note_of
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, by_every_strategy, views
@@ -54,7 +55,11 @@ def short_of(workers_max: int, rate_per_s: float, burst_jobs: float = 0.0) -> tu
     """What is said of a pool of jobs of 1 s that so many workers do not keep up with."""
     of = profile(workers_max=workers_max)
     return feasibility(
-        of, start_up_s=8.0, arrival_rate_per_s=rate_per_s, service_time_s=1.0, burst_jobs=burst_jobs or None
+        of,
+        PoolTimes(known_start_up_s=8.0),
+        arrival_rate_per_s=rate_per_s,
+        service_time_s=1.0,
+        burst_jobs=burst_jobs or None,
     )
 
 

@@ -152,7 +152,7 @@ async def test_what_cannot_be_kept_is_reported_when_a_profile_is_put_and_read(
     seed.start_up("a", "rq", 8.0)
     busy = QueueMetrics(queue="redis/mail", sampled_at_s=NOW_S, arrival_rate_per_s=2.9, service_time_s=1.0)
     seed.decision(Decision(pool="mail", at_s=NOW_S, target_workers=3, binding="idle", metrics=(busy,)))
-    notes = ["keep 3 workers warm (workers_min): start-up 8 s + tick 5 s > 10 s"]
+    notes = ["keep 3 workers warm (workers_min): start-up 8 s + tick 5 s + lag 1 s + margin 0.5 s > 10 s"]
     assert (await client.get("/v1/profiles/mail")).json()["notes"] == notes
     assert (await client.get("/v1/profiles")).json()["profiles"][0]["notes"] == notes
     body = {"queues": ["redis/mail"], "template": "rq", "workers_min": 3}

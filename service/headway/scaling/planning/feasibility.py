@@ -2,20 +2,22 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from headway.scaling.arithmetic import SHORTEST_S
+from headway.scaling.arithmetic import ROUNDING, SHORTEST_S
+from headway.scaling.demands.deadlines import standing
+from headway.scaling.demands.needs import Supply
+from headway.scaling.demands.trust import confidence
 from headway.scaling.group import Group, smallest
 from headway.scaling.model import Note, NoteKind, QueueMetrics
-from headway.scaling.planning.queueing import slots_for_burst
 from headway.scaling.policy import fallback
 from headway.scaling.policy.activation import in_vain
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.pauses import PAUSES, WORDS
 from headway.scaling.profile_keys.schedule import text_of
 from headway.scaling.reading.pool_reading import PoolReading
-from headway.scaling.reading.pool_times import MARGIN_S, SERVICE_TIME_GUESS_S, START_UP_GUESS_S, PoolTimes
+from headway.scaling.reading.pool_times import MARGIN_S, SERVICE_TIME_GUESS_S, PoolTimes, exposed_s
 from headway.scaling.reading.pooled_queue import pooled
-from headway.scaling.view import TICK_S
 
 BURST_DIGITS = 2  # of what is remembered of bursts: older ones fade, and a note that changes is stored again
 START_UP_DIGITS = 3  # of what is measured of starts
@@ -23,9 +25,8 @@ START_UP_DIGITS = 3  # of what is measured of starts
 
 def feasibility(
     profile: Profile,
+    times: PoolTimes,
     *,
-    start_up_s: float | None,
-    tick_s: float = TICK_S,
     slots_per_worker: int = 1,
     arrival_rate_per_s: float | None = None,
     service_time_s: float | None = None,
@@ -35,34 +36,70 @@ def feasibility(
 ) -> tuple[Note, ...]:
     """A note for each reason why ``profile`` cannot meet its objective; none where it can.
 
-    What is not known is guessed (``start_up_s``, ``service_time_s``) or taken for very little (``arrival_rate_per_s``).
-    ``burst_jobs`` come within a tick beyond what the rate brings (``Advice.burst_jobs``). ``standing_workers`` are
-    pre-warmed by the demand of a strategy; they serve like a floor. ``groups`` are those that the pool is in.
+    A service time that is not known is guessed, and an arrival rate is taken for very little. ``burst_jobs`` come
+    within a tick beyond what the rate brings (``Advice.burst_jobs``). ``standing_workers`` are pre-warmed by the demand
+    of a strategy; they serve like a floor. ``groups`` are those that the pool is in.
     """
-    service_s = service_time_s or profile.service_time_guess_s or SERVICE_TIME_GUESS_S
-    busy_workers = (arrival_rate_per_s or 0.0) * service_s / slots_per_worker
-    burst = float(f"{burst_jobs:.{BURST_DIGITS}g}") if burst_jobs else 0.0
-    left_s = max(0.0, profile.shortest_target_s - MARGIN_S)
-    burst_slots = slots_for_burst(burst, max(service_s, SHORTEST_S), left_s) if burst else 0
-    # Of the mean load a part is bursts that are over: what does not fill a worker is no load beside the next one.
-    beside = math.floor(busy_workers) if burst_slots else 0
-    needed = max(1, math.ceil(busy_workers), beside + math.ceil(burst_slots / slots_per_worker))
+    service_s = max(SHORTEST_S, service_time_s or times.service_guess_s or SERVICE_TIME_GUESS_S)
+    load = Load(
+        rate_per_s=arrival_rate_per_s or 0.0,
+        service_s=service_s,
+        burst_jobs=float(f"{burst_jobs:.{BURST_DIGITS}g}") if burst_jobs else 0.0,
+        slots_per_worker=slots_per_worker,
+    )
+    busy_workers = load.busy_slots / slots_per_worker
     notes = [
-        _standing(
-            profile,
-            start_up_s=start_up_s,
-            tick_s=tick_s,
-            needed=needed,
-            burst_jobs=burst if needed > max(1, math.ceil(busy_workers)) else 0.0,
-            standing_workers=standing_workers,
-        ),
+        _standing(profile, times, load, standing_workers=standing_workers),
         _too_few(profile, busy_workers=busy_workers),
         _too_small_group(groups, busy_workers=busy_workers, slots_per_worker=slots_per_worker),
         _too_slow(profile, arrival_rate_per_s=arrival_rate_per_s),
         _unpaid_floor(profile),
-        in_vain(profile, PoolTimes(known_start_up_s=start_up_s, tick_s=tick_s)),
+        in_vain(profile, times),
     ]
     return tuple([note for note in notes if note])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What a pool has to do, on average."""
+
+    rate_per_s: float
+    service_s: float
+    burst_jobs: float
+    """That come together, beside the rate."""
+    slots_per_worker: int
+
+    @property
+    def busy_slots(self) -> float:
+        """Slots that the rate keeps busy, on average."""
+        return self.rate_per_s * self.service_s
+
+    def pre_warmed_workers(self, profile: Profile, times: PoolTimes) -> int:
+        """The workers that are always there if every job is to start in time although one asked for comes too late.
+
+        They are what the demand ``standing`` asks for beside those that the rate keeps busy, if a start took no time.
+        """
+        # Of the mean load a part is bursts that are over: what does not fill a slot is no load beside the next one.
+        busy_slots, cycle_s = math.floor(self.busy_slots), self.service_s + times.dispatch_s
+        there = Supply(
+            busy_slots=busy_slots,
+            idle_slots=0,
+            coming=(),
+            completions_per_s=busy_slots / cycle_s,
+            cycle_s=cycle_s,
+            caution=confidence(profile) / profile.risk,
+            tick_s=times.tick_s,
+        )
+        stand = standing(
+            there,
+            waiting_jobs=0,
+            exposed_s=exposed_s(profile, times) + profile.hold_up_s,
+            target_s=profile.shortest_target_s,
+            arrivals_per_tick=self.rate_per_s * times.tick_s,
+            spare_jobs=self.burst_jobs,
+        )
+        slots = max(self.busy_slots, busy_slots + stand.new_slots)
+        return max(1, math.ceil(slots / self.slots_per_worker - ROUNDING))
 
 
 def circumstances(
@@ -93,8 +130,7 @@ def circumstances(
         *notes,
         *feasibility(
             profile,
-            start_up_s=view.start_up_s,
-            tick_s=view.tick_s,
+            reading.times,
             slots_per_worker=view.slots_per_worker,
             arrival_rate_per_s=queue.arrival_rate_per_s,
             service_time_s=queue.service_time_s,
@@ -114,24 +150,24 @@ def _infeasible(text: str, *about: str) -> Note:
     return Note(kind=NoteKind.INFEASIBLE, text=text, about=about)
 
 
-def _standing(
-    profile: Profile, *, start_up_s: float | None, tick_s: float, needed: int, burst_jobs: float, standing_workers: int
-) -> Note | None:
+def _standing(profile: Profile, times: PoolTimes, load: Load, *, standing_workers: int) -> Note | None:
     """A worker asked for when a job is first seen comes a tick and a start-up later."""
     target_s = profile.shortest_target_s
-    ready_s = START_UP_GUESS_S if start_up_s is None else start_up_s
-    late_s = ready_s + tick_s + profile.hold_up_s
-    floor = max(profile.workers_min, standing_workers) if profile.pinned is None else profile.pinned
-    if late_s <= target_s or floor >= needed:
+    if times.reaction_s + profile.hold_up_s <= target_s:
         return None
-    shown_s = float(f"{ready_s:.{START_UP_DIGITS}g}")
-    terms = [f"start-up {shown_s:g} s{' (a guess)' if start_up_s is None else ''}", f"tick {tick_s:g} s"]
-    if profile.hold_up_s:
-        terms.append(f"hold_up_s {profile.hold_up_s:g} s")
+    needed = load.pre_warmed_workers(profile, times)
+    floor = max(profile.workers_min, standing_workers) if profile.pinned is None else profile.pinned
+    if floor >= needed:
+        return None
+    guess = " (a guess)" if times.known_start_up_s is None else ""
+    terms = [f"start-up {float(f'{times.start_up_s:.{START_UP_DIGITS}g}'):g} s{guess}", f"tick {times.tick_s:g} s"]
+    more = {"lag": times.lag_s, "margin": MARGIN_S, "hold_up_s": profile.hold_up_s}
+    terms += [f"{name} {seconds:g} s" for name, seconds in more.items() if seconds]
     what = "worker" if needed == 1 else "workers"
     key = "workers_min" if profile.pinned is None else "pinned"
     ceiling = "" if needed <= profile.workers_max else f"; workers_max={profile.workers_max} does not allow them"
-    bursts = f", and {burst_jobs:,.0f} jobs arrive together" if burst_jobs else ""
+    is_for_bursts = needed > replace(load, burst_jobs=0.0).pre_warmed_workers(profile, times)
+    bursts = f", and {load.burst_jobs:,.0f} jobs arrive together" if is_for_bursts else ""
     text = f"keep {needed} {what} warm ({key}): {' + '.join(terms)} > {target_s:g} s{bursts}{ceiling}"
     return _infeasible(text, key, ceiling)
 

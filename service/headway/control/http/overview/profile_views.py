@@ -11,6 +11,7 @@ from headway.scaling.planning.pattern_notes import pattern_notes
 from headway.scaling.planning.shared_pool import unowned_remarks
 from headway.scaling.profile import Profile
 from headway.scaling.profile_keys.queue_patterns import is_pattern
+from headway.scaling.reading.pool_times import LAG_S, PoolTimes
 from headway.scaling.reading.pooled_queue import pooled
 from headway.store.engine import Connection
 from headway.store.hosts.template_counts import TemplateFacts, read_queues_allowed, read_template_facts
@@ -102,7 +103,7 @@ def _notes(profile: Profile, template: TemplateFacts, newest: StoredDecision | N
     queue = pooled(newest.decision.metrics) if newest else None
     for note in feasibility(
         profile,
-        start_up_s=template.start_up_s,
+        PoolTimes(known_start_up_s=template.start_up_s, lag_s=LAG_S, service_guess_s=profile.service_time_guess_s),
         slots_per_worker=template.slots,
         arrival_rate_per_s=queue.arrival_rate_per_s if queue else None,
         service_time_s=queue.service_time_s if queue else None,
