@@ -659,7 +659,7 @@ MUTANTS = (
         ("rate_limit", "min(count, _known(ceiling, ground))", "max(count, _known(ceiling, ground))"),
         ("budget", "profile.budget_per_hour / profile.cost_per_worker_hour", "profile.budget_per_hour * profile.cost_per_worker_hour"),
         ("budget", "min(count, payable_workers(account, view, floor_workers=floor, busy_workers=busy))", "max(count, payable_workers(account, view, floor_workers=floor, busy_workers=busy))"),
-        ("budget", "_known(_whole(account.even_workers), ground)", "_whole(account.even_workers)"),
+        ("budget", "_known(whole(account.even_workers), ground)", "whole(account.even_workers)"),
         ("_known", "ceiling - ground.view.unknown_workers", "ceiling + ground.view.unknown_workers"),
         ("_beside_leavers", "ceiling - ground.view.leaving_workers", "ceiling + ground.view.leaving_workers"),
         ("_beside_leavers", "max(ground.view.assigned_workers, ceiling - ground.view.leaving_workers)", "min(ground.view.assigned_workers, ceiling - ground.view.leaving_workers)"),
@@ -787,7 +787,7 @@ MUTANTS = (
     *_in(
         "demands/safety_stock.py",
         ("test_feasibility.py",),
-        ("SafetyStock.burst_jobs", "1 - percentile / 100", "percentile / 100"),
+        ("SafetyStock.burst_jobs", "1 - percentile / PERCENT", "percentile / PERCENT"),
     ),
     *_in(
         "demands/safety_stock.py",
@@ -862,7 +862,7 @@ MUTANTS = (
         ("_moment", "queue.fresh_rate_per_s or 0.0", "queue.arrival_rate_per_s or 0.0"),
         ("_span", "pool.queue.fresh_jobs or 0", "pool.queue.arrived_jobs or 0"),
         ("_is_lost", "1.0 + wait_s / slot_s", "0.0 + wait_s / slot_s"),
-        ("_is_lost", "jobs * (1.0 - late_percent(pool.profile) / 100.0)", "jobs"),
+        ("_is_lost", "jobs * (1.0 - late_percent(pool.profile) / PERCENT)", "jobs"),
         ("_is_lost", "math.isinf(slot_s) and not pool.queue.has_unknown_rates", "not pool.queue.has_unknown_rates"),
         ("_is_lost", "math.isinf(slot_s) and not pool.queue.has_unknown_rates", "False"),
         ("_is_lost", "math.isinf(slot_s) and not pool.queue.has_unknown_rates", "math.isinf(slot_s)"),

@@ -19,14 +19,16 @@ from itertools import accumulate
 from operator import attrgetter, itemgetter
 from typing import Any, TypeGuard
 
+from headway.scaling.arithmetic import MINUTE_S, PERCENT
 from headway.scaling.model import Arrivals, Objective, QueueMetrics
 from headway.scaling.sketch_edges import BEYOND, EDGE_OF, bounds_s, place, plain_index
 
 BUCKET_S = 5.0
-CLASS_BUCKET_S = 60.0  # a job class says how jobs differ, which nothing needs within seconds: a twelfth of the rows
+CLASS_BUCKET_S = MINUTE_S  # a job class says how jobs differ, which nothing needs within seconds: a twelfth of the rows
 LATEST_S = 4_102_444_800.0  # the year 2100: what is later is no time
+PERCENTILES = (50, 95, 99)  # of waits and service times, wherever they are shown
 BATCH_JOBS = 16  # of fewer, one long job makes the mean
-RATE_WINDOW_S = 60.0  # long enough to distinguish a rate from chance, short enough to let go soon after a burst
+RATE_WINDOW_S = MINUTE_S  # long enough to distinguish a rate from chance, short enough to let go soon after a burst
 SERVICE_WINDOW_S = 300.0  # service times are a property of the jobs, not of the moment: a longer memory, less noise
 
 SAMPLED = ("sampled_at_s", "waiting_jobs", "in_flight_jobs", "delayed_jobs", "oldest_age_s")  # of a row
@@ -98,7 +100,7 @@ def quantiles_s(sketch: Mapping[int, int], percentiles: Sequence[float]) -> tupl
         return (None,) * len(percentiles)
     indexes = in_order(sketch)
     seen = list(accumulate(map(sketch.__getitem__, indexes)))
-    ranks = (math.ceil(percentile / 100 * seen[-1]) for percentile in percentiles)
+    ranks = (math.ceil(percentile / PERCENT * seen[-1]) for percentile in percentiles)
     return tuple(sketch_value_s(indexes[bisect_left(seen, rank)]) for rank in ranks)
 
 
@@ -265,7 +267,7 @@ def queue_metrics(
     services = moving.services.of({row.bucket_s: row.service_sketch for row in served if row.service_sketch})
     promised = _within(rows, from_s=now_s - objective.window_s, now_s=now_s)
     pickups = moving.pickups.of({row.bucket_s: row.pickup_sketch for row in promised if row.pickup_sketch})
-    p50_s, p95_s, p99_s, objective_s = quantiles_s(pickups, (50, 95, 99, objective.percentile))
+    p50_s, p95_s, p99_s, objective_s = quantiles_s(pickups, (*PERCENTILES, objective.percentile))
     if sampled is not None and is_depth_alone(sampled, served):
         return _of_depth_alone(queue, sampled, window_s=window_s)
     in_flight_jobs = _in_flight_mean_jobs(sampled, recent, from_s=now_s - window_s, window_s=window_s)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Annotated, Any
 
 from headway.errors import Invalid
-from headway.scaling.arithmetic import DAY_S
+from headway.scaling.arithmetic import COUNT_MAX, DAY_S
 from headway.scaling.keys import Range, Text
 from headway.scaling.mapping import Reading, is_number, to_mapping
 from headway.scaling.model import FailureLimit, Mode, Objective
@@ -27,11 +27,11 @@ from headway.scaling.profile_keys.schedule import (
 )
 
 ACTIVATION_JOBS_MAX = 1_000_000
-COST_MAX = 1e9
+COST_MAX = COUNT_MAX
 EVALUATIONS_MAX = 17_280  # a day of them, 5 s apart
 POOLS_MADE_MAX = 1_000  # of one profile
 PRIORITY_MAX = 1_000_000
-RATE_MAX = 1e9
+RATE_MAX = COUNT_MAX
 RISK_MAX = 100.0
 WEIGHT_MAX = 1_000.0
 

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from headway.scaling.arithmetic import HOUR_S, MINUTE_S
 from headway.scaling.explanations.phrases import counted, duration
 from headway.scaling.model import Host, Inability, StartFailure, Worker, WorkerState
 
 OVERDUE_SERVICE_TIMES = 3.0  # of what 99 % of a pool's jobs take: a worker that drains for longer does not finish one
-OVERDUE_UNKNOWN_S = 3600.0  # where nobody knows how long jobs take
-OVERDUE_LEAST_S = 60.0
+OVERDUE_UNKNOWN_S = HOUR_S  # where nobody knows how long jobs take
+OVERDUE_LEAST_S = MINUTE_S
 
 INABILITIES: Mapping[Inability, str] = MappingProxyType(
     {

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any
 
-from headway.scaling.arithmetic import SHORTEST_S
+from headway.scaling.arithmetic import HOUR_S, PERCENT, SHORTEST_S
 from headway.scaling.demands.trust import late_percent, leeway
 from headway.scaling.forecasts import FORECASTS
 from headway.scaling.forecasts.arrival_forecast import (
@@ -31,11 +31,9 @@ STOCK_LATE_FRACTION = 0.001  # of all jobs may be late: a tenth of what an objec
 STOCK_BEYOND_FIRST = 0.01  # of all jobs may come beyond the spare, until late jobs have taught better
 BEYOND_LEAST, BEYOND_MOST = 0.0005, 0.1
 STOCK_LEARNING_STEP = 0.3  # a late job tightens by a quarter, as many jobs in time as it may cost loosen by as much
-STOCK_MEMORY_S = 18 * 3600.0  # a working day and its evening
-LATE_JOB_WORKER_S = 16 * 3600.0  # what standing workers may cost for each late job they avoid
-STOCK_FIRST_DAY_WORKER_S = (
-    3600.0  # until a day has been seen, what returns every day looks like chance and is paid less for
-)
+STOCK_MEMORY_S = 18 * HOUR_S  # a working day and its evening
+LATE_JOB_WORKER_S = 16 * HOUR_S  # what standing workers may cost for each late job they avoid
+STOCK_FIRST_DAY_WORKER_S = HOUR_S  # until a day was seen: what returns every day looks like chance, and earns less
 STOCK_FIRST_JOBS = 1.0  # the spare while nothing has been counted yet
 
 
@@ -97,7 +95,7 @@ class SafetyStock:
 
         ``None`` until a job has come.
         """
-        return self.by_rate.least_spare(1 - percentile / 100) if self.by_rate.jobs else None
+        return self.by_rate.least_spare(1 - percentile / PERCENT) if self.by_rate.jobs else None
 
 
 def _forecasts(stored: Mapping[str, Any]) -> tuple[ArrivalForecast, ...]:
@@ -168,7 +166,7 @@ def _is_lost(jobs: int, pool: Exposed) -> bool:
     if math.isinf(slot_s) and not pool.queue.has_unknown_rates:
         return False
     startable_jobs = pool.slots_max * (1.0 + wait_s / slot_s)
-    return jobs * (1.0 - late_percent(pool.profile) / 100.0) > startable_jobs
+    return jobs * (1.0 - late_percent(pool.profile) / PERCENT) > startable_jobs
 
 
 def _beyond_log(guard: SafetyStock, pool: Exposed, *, passed_s: float) -> float:

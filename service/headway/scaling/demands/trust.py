@@ -2,6 +2,7 @@
 
 import math
 
+from headway.scaling.arithmetic import PERCENT
 from headway.scaling.profile import Profile
 from headway.scaling.reading.pool_times import PoolTimes
 
@@ -13,8 +14,8 @@ PLAIN_LATE_PERCENT = 1.0  # what p99 lets be late: every figure here was measure
 def late_percent(profile: Profile) -> float:
     """The part of the jobs that may be late, in %, by the strictest objective: members share their workers."""
     if not profile.member_objectives:
-        return 100.0 - profile.objective.percentile
-    return 100.0 - max(each.percentile for each in (profile.objective, *profile.member_objectives.values()))
+        return PERCENT - profile.objective.percentile
+    return PERCENT - max(each.percentile for each in (profile.objective, *profile.member_objectives.values()))
 
 
 def leeway(profile: Profile) -> float:

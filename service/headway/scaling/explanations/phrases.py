@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from headway.scaling.arithmetic import HOUR_S, MINUTE_S
+
 
 def counted(number: int, noun: str) -> str:
     """``number`` and ``noun``: ``1 worker``, ``2 workers``, ``no workers``."""
@@ -16,7 +18,7 @@ def duration(seconds: float) -> str:
         return f"{number_text(seconds)} s"
     if seconds < 119.5:
         return f"{seconds:.0f} s"
-    return f"{number_text(seconds / 60)} min" if seconds < 7200 else f"{number_text(seconds / 3600)} h"
+    return f"{number_text(seconds / MINUTE_S)} min" if seconds < 2 * HOUR_S else f"{number_text(seconds / HOUR_S)} h"
 
 
 def number_text(value: float) -> str:

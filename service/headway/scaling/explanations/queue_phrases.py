@@ -1,5 +1,6 @@
 """How a queue stands, in words."""
 
+from headway.scaling.arithmetic import PERCENT
 from headway.scaling.explanations.phrases import are, counted, duration, joined, number_text
 from headway.scaling.model import QueueMetrics
 
@@ -55,7 +56,7 @@ def _arrivals(queue: QueueMetrics, rate_per_s: float) -> str:
 def _again(queue: QueueMetrics) -> str:
     """How many of those that arrive came back for another attempt, where any did."""
     share = (queue.retry_rate_per_s or 0.0) / (queue.arrival_rate_per_s or 1.0)
-    return f", {100 * share:.0f} % of them retries" if share >= LEAST_SHARE else ""
+    return f", {PERCENT * share:.0f} % of them retries" if share >= LEAST_SHARE else ""
 
 
 def _waiting(queue: QueueMetrics) -> str:

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.forecasts.arrival_forecast import Moment, Outlook, RecentRate, Span
 from headway.scaling.forecasts.shortfalls import Shortfalls
 from headway.scaling.view import copied
 
-STOCK_RECALL_TIME_S = 3600.0  # for which earlier days only add: that they fell short of nothing yet is no proof
+STOCK_RECALL_TIME_S = HOUR_S  # for which earlier days only add: that they fell short of nothing yet is no proof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

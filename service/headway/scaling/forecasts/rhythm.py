@@ -8,6 +8,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from headway.scaling.arithmetic import HOUR_S, ROUNDING
+
 RHYTHM_BURSTS = 5  # of so many, one may be odd
 ODD_BURSTS = 3
 RHYTHM_FITTED_BEATS = 8  # the period is fitted to the newest; older ones are of a clock that has drifted since
@@ -16,7 +18,7 @@ RHYTHM_TOGETHER_BINS = 2  # a burst so short may have come all at once, and have
 RHYTHM_KEPT_FRACTION = 0.9  # of the beats of a true rhythm bring a burst where it is due
 RHYTHM_BELIEVED = 5.0  # the logarithm of how much likelier the rhythm is than chance: about 150 times
 RHYTHM_SURE = 10.0  # no more is kept, so that three beats in a row without a burst end the belief in any rhythm
-RHYTHM_AHEAD_S_MAX = 3600.0  # farther ahead nobody plans a worker
+RHYTHM_AHEAD_S_MAX = HOUR_S  # farther ahead nobody plans a worker
 LOST = -2.0  # a rhythm so much less likely than chance is forgotten
 RHYTHM_STRAYS = 0.75  # of the farthest stray, beyond half a tick: most of a stray is the rounding to ticks
 RHYTHM_ODD_TIMES = 4  # fewer jobs than usual are no burst of the rhythm
@@ -70,7 +72,7 @@ class Rhythm:
 
 def judged(rhythm: Rhythm, *, until_s: float, after_s: float, tick_s: float, bursts_per_s: float) -> Rhythm:
     """``rhythm`` after the beats that were due ``after_s`` before ``until_s``, or earlier, and brought nothing."""
-    missed = math.floor((until_s - after_s - rhythm.at_s) / rhythm.period_s - 1e-9)
+    missed = math.floor((until_s - after_s - rhythm.at_s) / rhythm.period_s - ROUNDING)
     if missed < 1:
         return rhythm
     against = missed * _of_miss(rhythm, tick_s, bursts_per_s)

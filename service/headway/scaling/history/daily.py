@@ -3,9 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from headway.scaling.arithmetic import MINUTE_S
+from headway.scaling.arithmetic import DAY_S, MINUTE_S
 
-DAY_MINUTES = 1440
+DAY_MINUTES = int(DAY_S / MINUTE_S)
 DAILY_DAYS = 7  # a week has every weekday once
 DAILY_ODD_DAYS = 3  # of so many, one may be odd
 

@@ -10,13 +10,13 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from headway.scaling.arithmetic import MINUTE_S
+from headway.scaling.arithmetic import HOUR_S, MINUTE_S
 from headway.scaling.history.daily import DAILY_DAYS, DAY_MINUTES, ended_minute, minutes_ahead, most_of
 from headway.scaling.profile_keys.schedule import UTC_ZONE, Zone, hour_of_week
 
 SEASONS_VERSION = 1  # of what is stored: a season of another version is not read
 WEEK_HOURS = 168
-HOUR_MINUTES = 60
+HOUR_MINUTES = int(HOUR_S / MINUTE_S)
 WEEK_MINUTES = WEEK_HOURS * HOUR_MINUTES
 WEEKS_MIN = 2  # one to learn from and one to be judged by
 WEEKS_MAX = 26  # half a year: older ones together would weigh a hundredth, and take longer the longer a queue is known

@@ -6,7 +6,7 @@ Source: Google, "The Site Reliability Workbook" (2018), chapter 5, "Multiwindow,
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from headway.scaling.arithmetic import DAY_S, HOUR_S
+from headway.scaling.arithmetic import DAY_S, HOUR_S, PERCENT
 from headway.scaling.measure import late_jobs, merged
 
 PERIOD_S = 300.0  # the shortest window of a burn rate
@@ -95,4 +95,4 @@ def attained(sketches: Iterable[Mapping[int, int]], *, target_s: float) -> Attai
 
 def error_budget(percentile: float) -> float:
     """The share of jobs that may be late, 0 to 1."""
-    return round(1.0 - percentile / 100.0, 9)
+    return round(1.0 - percentile / PERCENT, 9)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from headway.scaling.arithmetic import MINUTE_S, PERCENT
 from headway.scaling.measure import BucketRow
 from headway.scaling.model import FailureLimit
 
@@ -77,8 +78,8 @@ def failures_text(failures: Failures, limit: FailureLimit) -> str:
     if not _is_over(failures, limit) and _is_recently_over(failures, limit):
         ended, failed = failures.recent_ended_jobs, failures.recent_failed_jobs
         window_s *= RECENT_FRACTION
-    per_cent = math.floor(100 * failed / ended) if ended else 0
-    window = f"{window_s / 60:g} min" if window_s % 60 == 0 else f"{window_s:g} s"
+    per_cent = math.floor(PERCENT * failed / ended) if ended else 0
+    window = f"{window_s / MINUTE_S:g} min" if window_s % MINUTE_S == 0 else f"{window_s:g} s"
     return f"{failed} of {ended} jobs ({per_cent} %) failed in the last {window}"
 
 

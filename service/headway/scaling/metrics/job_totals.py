@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from headway.scaling.arithmetic import HOUR_S, MINUTE_S
 from headway.scaling.measure import in_order, late_jobs, merged, sketch_index, sketch_value_s
 from headway.scaling.sketch_edges import place
 
-WAIT_BOUNDS_S = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
-SERVICE_BOUNDS_S = (0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
+LONG_BOUNDS_S = (5.0, 10.0, 30.0, MINUTE_S, 300.0, 900.0, HOUR_S)
+WAIT_BOUNDS_S = (0.1, 0.5, 1.0, 2.5, *LONG_BOUNDS_S)
+SERVICE_BOUNDS_S = (0.01, 0.1, 0.5, 1.0, *LONG_BOUNDS_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from headway.scaling.arithmetic import MINUTE_S
 from headway.scaling.model import QueueMetrics, Worker, WorkerState
 
-SAMPLE_RECENT_S = 60.0  # an older sample is stale for other reasons, and then nothing goes down
+SAMPLE_RECENT_S = MINUTE_S  # an older sample is stale for other reasons, and then nothing goes down
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

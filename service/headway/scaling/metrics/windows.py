@@ -10,11 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from headway.scaling.measure import BUCKET_S, BucketRow, merged, quantiles_s, sketch_value_s
+from headway.scaling.arithmetic import HOUR_S, MINUTE_S
+from headway.scaling.measure import BUCKET_S, PERCENTILES, BucketRow, merged, quantiles_s, sketch_value_s
 from headway.scaling.metrics.unreported import NOTHING
 from headway.scaling.view import copied
 
-WINDOWS_S = (60.0, 300.0, 900.0, 3600.0)
+WINDOWS_S = (MINUTE_S, 300.0, 900.0, HOUR_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,8 +150,8 @@ def window_metrics(
     if services or not ended:
         busy_s = jobs("service_sum_s") + math.fsum(each.within_s(from_s=from_s, until_s=until_s) for each in running)
         busy_slots = busy_s / measured_s
-    service_p50_s, service_p95_s, service_p99_s = quantiles_s(services, (50, 95, 99))
-    pickup_p50_s, pickup_p95_s, pickup_p99_s = quantiles_s(pickups, (50, 95, 99))
+    service_p50_s, service_p95_s, service_p99_s = quantiles_s(services, PERCENTILES)
+    pickup_p50_s, pickup_p95_s, pickup_p99_s = quantiles_s(pickups, PERCENTILES)
     span_s = max((row.span_s for row in inside), default=window_s)
     arrivals = _arrivals(inside, from_s=from_s, until_s=until_s, span_s=span_s)
     seen = WindowMetrics(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from headway.scaling.arithmetic import DAY_S
+from headway.scaling.arithmetic import DAY_S, MINUTE_S
 from headway.scaling.keys import Range
 from headway.scaling.model.due_jobs import DelayedJobs
 
@@ -70,7 +70,7 @@ class QueueMetrics:
     deciding estimates it from depths. ``False``: every event is reported."""
     in_flight_mean_jobs: float | None = None
     """Over the window."""
-    window_s: float = 60.0
+    window_s: float = MINUTE_S
     arrived_jobs: int | None = None
     """In the newest whole span, which ended at ``arrived_until_s``."""
     arrived_until_s: float | None = None

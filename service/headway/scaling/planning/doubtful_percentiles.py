@@ -1,5 +1,6 @@
 """Objectives whose percentile is so low that it was probably meant as a share: 0.99 is 0.99 % of the jobs, not 99 %."""
 
+from headway.scaling.arithmetic import PERCENT
 from headway.scaling.profile import Profile
 
 PERCENTILE_DOUBTFUL = 50.0  # below it, most jobs may be late without a breach
@@ -19,5 +20,5 @@ def doubtful_percentiles(profile: Profile) -> tuple[str, ...]:
 
 def _meant(percentile: float) -> str:
     """A question after the percentile that a share was meant for; nothing where it cannot be one."""
-    share = 100 * percentile
-    return f"; did you mean {share:g}?" if PERCENTILE_DOUBTFUL <= share < 100 else ""
+    share = PERCENT * percentile
+    return f"; did you mean {share:g}?" if PERCENTILE_DOUBTFUL <= share < PERCENT else ""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from headway.scaling.arithmetic import ROUNDING, SHORTEST_S
+from headway.scaling.arithmetic import DAY_S, HOUR_S, ROUNDING, SHORTEST_S
 from headway.scaling.demands.deadlines import standing
 from headway.scaling.demands.needs import Supply
 from headway.scaling.demands.trust import confidence
@@ -234,7 +234,7 @@ def _unpaid_floor(profile: Profile) -> Note | None:
     if profile.budget_per_hour is not None and floor * price > profile.budget_per_hour:
         text = f"budget_per_hour={profile.budget_per_hour:g} does not pay for {floor} standing workers at {price:g}"
         return _exact(NoteKind.INFEASIBLE, text)
-    if profile.budget_per_day is not None and profile.workers_min * price * 24 > profile.budget_per_day:
+    if profile.budget_per_day is not None and profile.workers_min * price * DAY_S / HOUR_S > profile.budget_per_day:
         text = f"budget_per_day={profile.budget_per_day:g} does not pay for {profile.workers_min} workers all day"
         return _exact(NoteKind.INFEASIBLE, text)
     return None

@@ -7,7 +7,7 @@ the steady state: with no more slots than offered load there is none, and the wa
 import math
 
 from headway.errors import Invalid
-from headway.scaling.arithmetic import ROUNDING
+from headway.scaling.arithmetic import PERCENT, ROUNDING
 
 GREAT_LOAD = 100_000.0  # beyond it the limit theorem is as good as the recursion, which takes a step a slot
 QUEUEING_LIMIT_SHORT_BY = (
@@ -76,11 +76,11 @@ def slots_for(offered_load: float, service_time_s: float, target_s: float, perce
     Source: ``wait_exceeds_probability``, which falls with every slot; one pass of Erlang's recursion finds the first.
     """
     _check(offered_load=offered_load, service_time_s=service_time_s, target_s=target_s)
-    if not 0 < percentile < 100:
+    if not 0 < percentile < PERCENT:
         raise Invalid(f"percentile={percentile} must lie between 0 and 100")
     if offered_load == 0:
         return 0
-    slots, blocked, may_exceed = 0, 1.0, 1 - percentile / 100
+    slots, blocked, may_exceed = 0, 1.0, 1 - percentile / PERCENT
     if offered_load > GREAT_LOAD:
         return math.ceil(square_root_staffing(offered_load, beta_for(may_exceed))) + QUEUEING_LIMIT_SHORT_BY
     while _exceeds(slots, offered_load, service_time_s, target_s, blocked) > may_exceed:

@@ -9,16 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from headway.scaling.arithmetic import HOUR_S, ROUNDING
+from headway.scaling.arithmetic import DAY_S, HOUR_S, whole
 from headway.scaling.model import DayBudget, DayPaid, Note, NoteKind, QueueMetrics
 from headway.scaling.profile_keys.schedule import Zone, day_of, span_s, zone_of
 from headway.scaling.reading.pool_times import PoolTimes, times_of
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.view import PoolView
 
-BUDGET_AHEAD_S_MAX = (
-    86_400.0  # a clock that was further ahead than a day was wrong: nothing that it counted is believed
-)
+BUDGET_AHEAD_S_MAX = DAY_S  # a clock that was further ahead was wrong: nothing that it counted is believed
 LEFT_S_MIN = 1.0  # of a day: its very end divides nothing by zero
 SERVICE_DIGITS = 2  # of the service time that is remembered: more would be written with every evaluation
 
@@ -233,7 +231,7 @@ def _payable(account: Account, costs: _Costs, *, floor_workers: int, busy_worker
     if not costs.is_service_known and workers < 1:
         # Somebody must run the first job, else nobody ever learns how long jobs take.
         workers = float(account.left_worker_s - anyhow_worker_s >= min(left_s, HOUR_S))
-    return math.floor(min(workers, 1e9) + ROUNDING)
+    return whole(workers)
 
 
 def _service_s(account: Account, queues: Sequence[QueueMetrics], times: PoolTimes) -> float:

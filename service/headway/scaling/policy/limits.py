@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 
-from headway.scaling.arithmetic import ROUNDING
+from headway.scaling.arithmetic import ROUNDING, whole
 from headway.scaling.group import smallest
 from headway.scaling.model import is_suspended
 from headway.scaling.policy.day_budget import payable_workers
@@ -207,7 +207,7 @@ def rate_limit(count: int, ground: Ground) -> int:
     if rate_per_s is None:
         return count
     slots = rate_per_s * times_of(ground.view).service_time_s(ground.queue)
-    ceiling = max(1, math.floor(min(slots, 1e9) / ground.view.slots_per_worker + ROUNDING))
+    ceiling = max(1, whole(slots / ground.view.slots_per_worker))
     return min(count, _known(ceiling, ground))
 
 
@@ -219,23 +219,19 @@ def budget(count: int, ground: Ground) -> int:
     """No more than can be paid, in any hour and until the day ends; the floor is paid for like everything else."""
     profile, view = ground.view.profile, ground.view
     if profile.budget_per_hour is not None and profile.cost_per_worker_hour is not None:
-        count = min(count, _known(_whole(profile.budget_per_hour / profile.cost_per_worker_hour), ground))
+        count = min(count, _known(whole(profile.budget_per_hour / profile.cost_per_worker_hour), ground))
     account = ground.account
     if account is None:
         return count
     if not account.is_whole:
         # Nobody knows what is left of the day: at no moment do more exist than it pays for from end to end.
-        count = min(count, _known(_whole(account.even_workers), ground))
+        count = min(count, _known(whole(account.even_workers), ground))
     floor, busy = bounds_of(ground).workers_min, busy_workers(ground)
     return min(count, payable_workers(account, view, floor_workers=floor, busy_workers=busy))
 
 
 def _has_budget(profile: Profile) -> bool:
     return profile.budget_per_hour is not None or profile.budget_per_day is not None
-
-
-def _whole(workers: float) -> int:
-    return math.floor(min(workers, 1e9) + ROUNDING)
 
 
 def _known(ceiling: int, ground: Ground) -> int:

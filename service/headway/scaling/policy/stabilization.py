@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
+from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.model import HoldCosts, QueueMetrics, Wanted
 from headway.scaling.policy.ground import Ground
 from headway.scaling.policy.limit import limit
@@ -22,7 +23,7 @@ HOLDS_TICKS = (0, 1, 2, 3, 6, 12, 24, 60, 120)
 HOLD_CORE_PRICE = 16.0  # worker-seconds that a second of a core is worth: a start takes it from the jobs of others
 START_CORE_S = 1.5  # initial estimate of what a start takes of a core: interpreter, imports, connections
 HOLD_START_UP_SHARE = 2.5  # for each second from spawn to ready and from stop to end: paid for and of no use
-HOLD_MEMORY_S = 3600.0  # the last hour decides which wait is cheapest
+HOLD_MEMORY_S = HOUR_S  # the last hour decides which wait is cheapest
 HOLD_FORGOTTEN_S = 12 * HOLD_MEMORY_S  # what was known so long ago weighs nothing
 HOLD_WEIGHT_MAX = 1e6  # before newer costs outgrow what doubles hold exactly, all are scaled back
 HOLD_SLACK_S = 1e-6  # evaluations are a tick apart but for rounding

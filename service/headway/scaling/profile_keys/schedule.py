@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Annotated
 
 from headway.errors import Invalid
-from headway.scaling.arithmetic import DAY_S
+from headway.scaling.arithmetic import DAY_S, HOUR_S, MINUTE_S
 from headway.scaling.keys import Form, Range
 from headway.scaling.mapping import is_number
 
@@ -75,7 +75,7 @@ class Schedule:
         starts_s, ends_s = _time_s(self.starts), _time_s(self.ends)
         assert starts_s is not None
         assert ends_s is not None
-        shown_s = wall.hour * 3600 + wall.minute * 60 + wall.second
+        shown_s = wall.hour * HOUR_S + wall.minute * MINUTE_S + wall.second
         is_today, is_since_yesterday = DAYS[wall.weekday()] in self.days, DAYS[wall.weekday() - 1] in self.days
         if starts_s < ends_s:
             return is_today and starts_s <= shown_s < ends_s
@@ -193,7 +193,7 @@ def hour_of_week(hour: int, zone: Zone) -> int:
 
     ``hour`` is one of the Unix clock. Where a zone is half an hour off, its hours of the week begin at half past.
     """
-    wall = datetime.fromtimestamp(hour * 3600, zone)
+    wall = datetime.fromtimestamp(hour * HOUR_S, zone)
     return wall.weekday() * 24 + wall.hour
 
 
@@ -204,11 +204,11 @@ def _moment(text: str) -> datetime | None:
         return None
 
 
-def _time_s(text: str) -> int | None:
+def _time_s(text: str) -> float | None:
     """Seconds since midnight."""
     match = _TIME.fullmatch(text)
     if match is None:
         return None
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    at_s = hours * 3600 + minutes * 60 + seconds
+    at_s = hours * HOUR_S + minutes * MINUTE_S + seconds
     return at_s if at_s <= DAY_S else None

@@ -11,16 +11,16 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from headway.scaling.arithmetic import SHORTEST_S
+from headway.scaling.arithmetic import MINUTE_S, SHORTEST_S
 from headway.scaling.model import Arrivals, PoolDepths, QueueDepths, QueueMetrics, QueueOrder, SharedJobs, Sighting
 from headway.scaling.model.queue_order import OrderedQueues, is_earlier
 from headway.scaling.profile import Profile
 from headway.scaling.view import copied
 
-RATE_MEMORY_S = 60.0  # as long as the window of rates that are counted
+RATE_MEMORY_S = MINUTE_S  # as long as the window of rates that are counted
 LEAST_RATE_PER_S = 0.5 / RATE_MEMORY_S  # less than one job in that time is none
-DRAIN_MEMORY_S = 60.0  # what a drain shows is of the jobs of the last minute
-CYCLE_MEMORY_S = 60.0  # a cycle that no drain confirms while jobs wait counts as e times as long after this
+DRAIN_MEMORY_S = MINUTE_S  # what a drain shows is of the jobs of the last minute
+CYCLE_MEMORY_S = MINUTE_S  # a cycle that no drain confirms while jobs wait counts as e times as long after this
 SIGHTINGS_MAX = 32  # an objective of a minute has twelve; of more, neighbours count as old as the older
 
 Queues = tuple[QueueMetrics, ...]

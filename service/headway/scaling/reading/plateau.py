@@ -21,6 +21,7 @@ Source: docs/decisions/0023-no-rise-without-throughput.md.
 import math
 from dataclasses import replace
 
+from headway.scaling.arithmetic import HOUR_S, MINUTE_S
 from headway.scaling.model import Plateau, QueueMetrics, is_suspended
 from headway.scaling.reading.busy_slots import WorkerSlots
 from headway.scaling.view import PoolView
@@ -30,10 +31,10 @@ WATCHED_S = 5.0  # two evaluations: a burst that has just come is with the worke
 DISPATCH_S = 0.5  # from one job to the next: what is measured as longer is that of what holds jobs back
 STEP_WORKERS, STEP_FRACTION = 2, 0.5
 GAIN_FRACTION = 0.5  # of the starts that as many more workers should have brought
-AGAIN_LEAST_S, AGAIN_MOST_S = 300.0, 3600.0
+AGAIN_LEAST_S, AGAIN_MOST_S = 300.0, HOUR_S
 TRIES_MAX = 10  # by then the pause is the longest
 BREAK_TICKS = 2.0  # an evaluation between two that agree may have met more slots busy than there usually are
-SILENT_S = 60.0  # without fresh metrics, or an evaluation: nothing has said that it is over
+SILENT_S = MINUTE_S  # without fresh metrics, or an evaluation: nothing has said that it is over
 
 
 def plateau_of(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
+from headway.scaling.arithmetic import MINUTE_S
 from headway.scaling.model import QueueMetrics
 from headway.scaling.reading.sample_age import is_seen
 
@@ -22,7 +23,7 @@ def pooled(queues: Sequence[QueueMetrics]) -> QueueMetrics:
     return QueueMetrics(
         queue="+".join(queue.queue for queue in queues),
         sampled_at_s=min((queue.sampled_at_s for queue in seen if queue.sampled_at_s is not None), default=None),
-        window_s=max((queue.window_s for queue in seen), default=60.0),
+        window_s=max((queue.window_s for queue in seen), default=MINUTE_S),
         waiting_jobs=_exact(seen, "waiting_jobs"),
         waiting_min_jobs=_least(seen, "waiting_jobs", "waiting_least_jobs"),
         overdue_jobs=sum([queue.overdue_jobs for queue in seen]),

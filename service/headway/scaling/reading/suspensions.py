@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from headway.scaling.arithmetic import MINUTE_S
 from headway.scaling.metrics.newest_sample import LISTED_GAP_S, LISTED_WITHIN_S
 from headway.scaling.model import (
     ActivitySource,
@@ -17,7 +18,7 @@ from headway.scaling.model import (
 from headway.scaling.reading.sample_age import aged
 from headway.scaling.view import PoolView
 
-STOPPAGE_FADES_S = 60.0  # rates of late starts cover so long
+STOPPAGE_FADES_S = MINUTE_S  # rates of late starts cover so long
 STOPPAGE_KEPT_LEAST_S = 600.0  # after its end, where jobs without a known age go on to wait
 
 

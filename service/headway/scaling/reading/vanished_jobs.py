@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from headway.scaling.arithmetic import HOUR_S
 from headway.scaling.metrics.flush_detection import FLUSH_LOST_FRACTION_MIN, FLUSH_SETTLED_S, LOST_JOBS_MIN
 from headway.scaling.model import Backlog, BacklogSample, Memory, Note, NoteKind, PoolDepths, QueueMetrics
 from headway.scaling.reading.depth_only import can_show_service
 from headway.scaling.view import PoolView, copied
 
 BACKLOG_SAMPLES_S = 50.0  # less than the window of rates, so that each start since the oldest sample is in the rate
-BACKLOG_LEARNED_S = 3600.0  # of a pool whose jobs always wait, what was known longer ago is worth less than the news
+BACKLOG_LEARNED_S = HOUR_S  # of a pool whose jobs always wait, what was known longer ago is worth less than the news
 LEARNED = ("guard", "periods")
 """What strategies learn from what came, by its key in their state."""
 

@@ -2,14 +2,14 @@
 
 from types import MappingProxyType
 
-from headway.scaling.arithmetic import HOUR_S
+from headway.scaling.arithmetic import DAY_S, HOUR_S
 from headway.scaling.explanations.wording import DemandWording, Wording
 from headway.scaling.model import QueueMetrics
 from headway.scaling.strategies.shared import FORMULAS, backlog_drain, in_workers, of_workers, steady_state
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 
-DAY_H = 24.0
+DAY_H = DAY_S / HOUR_S
 
 OPTIONS = MappingProxyType(
     {"day_workers": 4.0, "night_workers": 1.0, "day_from_h": 8.0, "day_until_h": 18.0, "utc_offset_h": 0.0}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headway.scaling.arithmetic import HOUR_S
+from headway.scaling.arithmetic import HOUR_S, PERCENT
 from headway.scaling.metrics.attainment import Attained
 
 
@@ -95,7 +95,7 @@ def _period(
     from_s: float, jobs: Attained | None, time: WorkerTime | None, percentile: float, cost_per_worker_hour: float | None
 ) -> PeriodReport:
     worker_hours = None if time is None else time.worker_s / HOUR_S
-    allows_late = percentile < 100.0
+    allows_late = percentile < PERCENT
     return PeriodReport(
         from_s=from_s,
         jobs=None if jobs is None else jobs.jobs,
