@@ -105,7 +105,6 @@ MUTANTS = (
         ("PoolWork.drain", "self._drain_of(..., target_s=self.profile.objective_of(member.queue).target_s, is_behind_others=len(members) > 1)", "self._drain_of(..., target_s=self.profile.objective_of(member.queue).target_s, is_behind_others=False)"),
         ("PoolWork.drain_of_wave", "... or is_late or len(self.members.queues) > 1", "... or len(self.members.queues) > 1"),
         ("PoolWork.drain_of_wave", "there_slots < slots", "there_slots > slots"),
-        ("PoolWork.drain_of_wave", "(taking(self.queue, given), newest)", "newest,"),
         ("PoolWork._drain_of", "min(given.completions_per_s, given.busy_slots / of_batch_s)", "given.completions_per_s"),
         ("PoolWork.drain", "self.profile.objective_of(member.queue)", "self.profile.objective"),
         ("PoolWork.left_for", "self._with_own_completions(exposed, given)", "given"),

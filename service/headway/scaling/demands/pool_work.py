@@ -63,8 +63,7 @@ class PoolWork:
         if not waiting_jobs:
             return NO_NEED
         sure = replace(given, caution=0.0)  # what the rhythm needs was counted without, and a burst's scatter with
-        newest = need(waiting_jobs, left_s, sure, start_up_s=given.start_up_s)
-        return greatest((taking(self.queue, given), newest))
+        return need(waiting_jobs, left_s, sure, start_up_s=given.start_up_s)
 
     def due(self, given: Supply, *, price_s: float) -> Need:
         """The slots for jobs that are due later; to start a worker again costs ``price_s`` worker-seconds."""
