@@ -338,6 +338,8 @@ async def test_a_host_whose_disk_is_full_is_shown_with_what_follows(
     assert problems["well"] == []
     can_write = {host["name"]: host["can_write"] for host in (await client.get("/v1/hosts")).json()["hosts"]}
     assert (can_write["full"], can_write["well"]) == (False, True)
+    words_of = {host["name"]: host["status"]["word"] for host in (await client.get("/v1/hosts")).json()["hosts"]}
+    assert (words_of["full"], words_of["well"]) == ("cannot write", "reporting")
     assert 'headway_health_reason{reason="host_disk"} 1' in (await client.get("/metrics")).text
 
 

@@ -20,19 +20,12 @@ test("a budget is late once it is spent, nearly late below a quarter, and nothin
   assert.equal(budgetState(null, 0.9), null);
 });
 
-const HOST = { is_known: true, hung_up_s: null, can_write: true, problems: [], state: "active", workers: [], failing_templates: [] };
-const word = (given) => condition({ ...HOST, ...given })[0];
-
-test("of all that is true of a host the worst is shown", () => {
-  const all = { hung_up_s: 3, can_write: false, state: "draining", failing_templates: ["rq"] };
-  assert.equal(word({}), "reporting");
-  assert.equal(word({ failing_templates: ["rq"] }), "failing");
-  assert.equal(word({ state: "cordoned", failing_templates: ["rq"] }), "cordoned");
-  assert.equal(word({ state: "draining", workers: [{}] }), "draining");
-  assert.equal(word({ state: "draining" }), "drained");
-  assert.equal(word({ ...all, hung_up_s: null }), "cannot write");
-  assert.equal(word(all), "connection lost");
-  assert.equal(word({ ...all, is_known: false }), "unreachable");
+test("a host has the word and the sentence of the control plane, and a colour by how bad that is", () => {
+  const shown = (name, word) => condition({ status: { name, word, meaning: "Why." } });
+  assert.deepEqual(shown("connection_lost", "connection lost"), ["connection lost", "stale", "Why."]);
+  assert.deepEqual(shown("cannot_write", "cannot write"), ["cannot write", "at_risk", "Why."]);
+  assert.deepEqual(shown("drained", "drained"), ["drained", "scaling", "Why."]);
+  assert.deepEqual(shown("reporting", "reporting"), ["reporting", "on_time", "Why."]);
 });
 
 test("a host that gets nothing new says by whose word and why", () => {

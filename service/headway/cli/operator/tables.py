@@ -112,17 +112,11 @@ QUEUES = Listing(
 
 
 def _host_state(row: Row) -> str:
-    if not row["is_known"]:
-        return _beside("silent", row)
-    if row["hung_up_s"] is not None:
-        return _beside("connection lost", row)
-    if not row["can_write"]:
-        return _beside("cannot write", row)
-    return "drained" if row["state"] == "draining" and not row["workers"] else str(row["state"])
-
-
-def _beside(word: str, row: Row) -> str:
-    return word if row["state"] == "serving" else f"{word}, {row['state']}"
+    """The host's state, or what is worse, beside it."""
+    status, state = row["status"], str(row["state"])
+    if status["name"] in {"unreachable", "connection_lost", "cannot_write"}:
+        return status["word"] if state == "serving" else f"{status['word']}, {state}"
+    return status["word"] if state == "draining" else state
 
 
 def _pressure(capacity: Row) -> str:

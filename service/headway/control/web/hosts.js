@@ -84,18 +84,10 @@ function showHost(element, host, now_s) {
   mark(element, "data-unknown", !host.is_known);
 }
 
+const COLOURS = { unreachable: "stale", connection_lost: "stale", draining: "scaling", drained: "scaling", reporting: "on_time" };
+
 /** A word, a colour and a sentence for the worst that is true of a host. */
-export function condition(host) {
-  if (!host.is_known) return ["unreachable", "stale", "Its agent does not report: what it runs is not known, and may still run."];
-  if (host.hung_up_s !== null) return ["connection lost", "stale", "Its agent has ended, hangs, or is partitioned: what it runs may have changed since its last report."];
-  if (!host.can_write) return ["cannot write", "at_risk", `It gets nothing new: ${host.problems.join("; ")}.`];
-  if (host.state === "draining") {
-    return host.workers.length ? ["draining", "scaling", "Its workers leave as what replaces them runs elsewhere."] : ["drained", "scaling", "Nothing runs here any more, and nothing new comes."];
-  }
-  if (host.state === "cordoned") return ["cordoned", "at_risk", "It keeps what runs and gets nothing new."];
-  if (isFailing(host)) return ["failing", "at_risk", `Workers of ${host.failing_templates.join(", ")} crash here.`];
-  return ["reporting", "on_time", "Its agent reports."];
-}
+export const condition = ({ status }) => [status.word, COLOURS[status.name] ?? "at_risk", status.meaning];
 
 /** Why a host gets nothing new, by whose word and until when. */
 export function cordon(host) {

@@ -15,6 +15,7 @@ from headway.scaling.allocation.host_demand import HostsWanted
 from headway.scaling.conditions.condition import Condition
 from headway.scaling.conditions.condition_table import CAUSES, CONDITIONS, HEALTH_KINDS, STATES, URGENCIES
 from headway.scaling.conditions.host_facts import HostRow
+from headway.scaling.conditions.host_status import HostStatusName, status_of
 from headway.scaling.conditions.host_table import problems_of
 from headway.scaling.conditions.member_waits import MemberWait
 from headway.scaling.explain import explained
@@ -199,6 +200,16 @@ class QueuesOut(Given):
     """The `after` of the following page; null on the last one."""
 
 
+class HostStatusOut(Given):
+    """The worst that is so with a host."""
+
+    name: HostStatusName
+    word: str
+    """The name for people."""
+    meaning: str
+    """A sentence."""
+
+
 class HostOut(Given):
     """A host and what it runs."""
 
@@ -208,6 +219,8 @@ class HostOut(Given):
     """False: its lease ended, so what it runs is not known; it may still run."""
     state: HostState
     """What people have said of it: cordoned and draining hosts get nothing new."""
+    status: HostStatusOut
+    """The worst of all that is so with it, its state included."""
     cordoned_at_s: float | None
     cordoned_by: str | None
     cordon_reason: str | None
@@ -246,6 +259,7 @@ class HostOut(Given):
         return cls.taken_from(
             row,
             row.host,
+            status=HostStatusOut.taken_from(status_of(row)),
             problems=problems_of(row),
             failing_templates=sorted(row.host.failing),
             used=HostCapacity(
