@@ -400,6 +400,15 @@ async def test_a_pool_that_hosts_have_no_room_for_is_not_green(client: httpx.Asy
 
 
 @pytest.mark.parametrize(
+    ("mode", "words"), [(Mode.ACT, ""), (Mode.PAUSE_UP, "paused upwards"), (Mode.RECOMMEND, "advice only")]
+)
+async def test_a_pool_says_its_mode_in_words(client: httpx.AsyncClient, seed: Seed, mode: Mode, words: str) -> None:
+    seed.profile(Profile(pool="mail", queues=("redis/mail",), template="rq", mode=mode))
+    pool = await pool_of(client)
+    assert (pool["mode"], pool["mode_words"]) == (mode, words)
+
+
+@pytest.mark.parametrize(
     ("change", "unstarted"),
     [
         ({}, 2),

@@ -8,11 +8,13 @@ import typer
 from headway.cli.api_client import path_of, sent
 from headway.cli.operator.completion import names
 from headway.cli.operator.pool_names import check_pool_name
-from headway.cli.terminal.labels import PAUSED, mode_of, until
+from headway.cli.terminal.labels import mode_of, until
 from headway.cli.terminal.printing import say
 from headway.cli.terminal.units import seconds
 from headway.cli.typer_app import called
 from headway.errors import Invalid, Refused
+from headway.scaling.model import Mode
+from headway.scaling.profile_keys.pauses import WORDS
 
 AUTO = "auto"
 DIRECTIONS: Mapping[str | None, frozenset[str]] = {
@@ -113,7 +115,7 @@ def _print_answer(answer: dict[str, Any]) -> None:
         until_s = answer.get("pause_until_s")
         end = f"until `headway resume {answer['pool']}`" if until_s is None else until(until_s)
         why = f": {answer.get('pause_reason')}" if answer.get("pause_reason") else ""
-        parts.append(f"{PAUSED[answer['pause']]} {end}{why}")
+        parts.append(f"{WORDS[Mode(answer['pause'])]} {end}{why}")
     if override := answer["override"]:
         parts.append(f"{override['workers']} workers {until(override['until_s'])}: {override['reason']}")
     if not parts:

@@ -9,6 +9,8 @@ from typing import Any
 from headway.cli.terminal.cells import duration
 from headway.scaling.conditions.condition_table import CONDITIONS
 from headway.scaling.explanations.phrases import counted
+from headway.scaling.model import Mode
+from headway.scaling.profile_keys.pauses import WORDS
 
 LONGEST_WAIT = "longest wait"
 IN_FLIGHT = "in flight"
@@ -17,7 +19,6 @@ WANTED = "wanted"
 
 STATES: Mapping[str, str] = MappingProxyType({name: each.word for name, each in CONDITIONS.items() if each.word})
 """The words for the state of a pool."""
-PAUSED: Mapping[str, str] = {"pause": "paused", "pause_up": "paused upwards", "pause_down": "paused downwards"}
 
 
 def mode_of(row: Mapping[str, Any]) -> str:
@@ -61,4 +62,4 @@ def _own_pause(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _mode_text(mode: str, by: str, until_s: float | None, reason: str | None) -> str:
     left = "" if until_s is None else f" for {duration(max(0.0, until_s - time.time()))} more"
-    return f"{PAUSED[mode]} {by}{left}{f': {reason}' if reason else ''}"
+    return f"{WORDS[Mode(mode)]} {by}{left}{f': {reason}' if reason else ''}"

@@ -10,8 +10,6 @@ import { ago, count, counted, duration, inFlight, longestWait, percentile, slo, 
 
 const ROWS_SHOWN = 250; // of a thousand, drawing all would hold the page up at each update; what needs attention is first
 
-const MODES = { recommend: "advice only", pause: "paused", pause_up: "paused up", pause_down: "paused down" };
-
 /** The table inside `section`; `select(pool)` shows another pool's chart, `changed()` shows the table anew. */
 export class QueueTable {
   #body;
@@ -224,9 +222,9 @@ function showState(element, { kind, pool }) {
   mark(badge, "data-state", state);
   mark(badge, "title", [meaningOf(state), ...(pool?.causes ?? []).map((cause) => `${cause}.`)].filter(Boolean).join(" "));
   const mode = part(element, "mode");
-  const paused = kind === "pool" ? MODES[pool.mode] : undefined;
-  mode.hidden = !paused;
-  say(mode, paused ?? "");
+  const words = kind === "pool" ? pool.mode_words : "";
+  mode.hidden = !words;
+  say(mode, words);
 }
 
 function measured(cell, text, metrics, now_s) {

@@ -12,8 +12,14 @@ from headway.scaling.profile_keys.schedule import Moment, text_of
 PAUSES = frozenset({Mode.PAUSE, Mode.PAUSE_UP, Mode.PAUSE_DOWN})
 NEVER_DOWN = frozenset({Mode.PAUSE, Mode.PAUSE_DOWN})
 WORDS: Mapping[Mode, str] = MappingProxyType(
-    {Mode.PAUSE: "paused", Mode.PAUSE_UP: "paused upwards", Mode.PAUSE_DOWN: "paused downwards"}
+    {
+        Mode.RECOMMEND: "advice only",
+        Mode.PAUSE: "paused",
+        Mode.PAUSE_UP: "paused upwards",
+        Mode.PAUSE_DOWN: "paused downwards",
+    }
 )
+"""Each mode for people, but for the one in which Headway acts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from headway.scaling.group import Group
 from headway.scaling.metrics.attainment import DayAttained, error_budget
 from headway.scaling.model import Decision, Mode, NoteKind, QueueMetrics, is_suspended
 from headway.scaling.profile import Profile
+from headway.scaling.profile_keys.pauses import WORDS
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.strategy import Strategy
 from headway.store.pools.decisions import StoredDecision
@@ -87,6 +88,7 @@ def pool_now(pool: PoolRows, facts: PoolFacts, strategies: Mapping[str, Strategy
         facts,
         profile,
         mode=profile.mode_at(now_s),
+        mode_words=WORDS.get(profile.mode_at(now_s), ""),
         state=state_of(facts),
         oldest_wait=oldest_wait(profile, facts.members),
         pickup_wait=pickup_wait(profile, facts.members),

@@ -494,6 +494,8 @@ class PoolOut(Given):
 
     pool: str
     mode: Mode
+    mode_words: str
+    """The mode for people; empty while Headway acts."""
     objective: Objective
     member_objectives: Mapping[str, Objective]
     """The objectives of those of its queues that have their own."""
