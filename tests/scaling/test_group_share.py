@@ -16,7 +16,7 @@ from headway.scaling.decide import decide
 from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.explain import explained
 from headway.scaling.group import Group, memberships
-from headway.scaling.model import Assignment, Host, Memory, Mode, NoteKind, Template
+from headway.scaling.model import Assignment, Host, HostState, Memory, Mode, NoteKind, Template
 from support.hosts import any_host
 from support.pools import NOW_S, profile, queue, view
 
@@ -301,3 +301,20 @@ def test_a_cap_that_is_too_small_for_all_its_pools_together_is_named(
     for each in left:
         together = [note for note in each.decision.notes if "in its pools" in note]
         assert together == ([] if said is None else [said])
+
+
+def test_what_may_run_on_an_unreachable_host_counts_once() -> None:
+    groups = [group(4, "mail")]
+    gone = any_host("gone", is_known=False, silent_s=60.0, templates=(ONE,))
+    outcome = decided("mail", 2, groups, unknown_workers=2)
+    _, rows = allocate([outcome], [ROOMY, gone], [row("mail", 2, "gone")], groups=groups)
+    assert {each.host_id: each.workers for each in rows} == {"h": 2, "gone": 2}
+
+
+@pytest.mark.parametrize(("cap", "left"), [(2, {"a": 1}), (3, {"a": 2, "h": 1}), (4, {"a": 2, "h": 2})])
+def test_a_draining_host_empties_as_far_as_the_cap_has_room_for_both(cap: int, left: Mapping[str, int]) -> None:
+    groups = [group(cap, "mail", "news")]
+    draining = any_host("a", cpu_cores=8.0, templates=(ONE,), state=HostState.DRAINING)
+    outcome = decided("mail", 2, groups, running_workers=2)
+    _, rows = allocate([outcome], [draining, ROOMY], [row("mail", 2, "a")], groups=groups)
+    assert {each.host_id: each.workers for each in rows} == left

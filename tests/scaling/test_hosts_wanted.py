@@ -64,7 +64,13 @@ def test_the_typical_host_is_the_median_of_those_that_could_hold_a_worker() -> N
 
 
 def test_no_host_is_missing_for_workers_beyond_the_cap_of_a_group() -> None:
-    hosts, pools = [host("a")], [outcome("mail", 9), outcome("news", 9)]
+    def held(pool: str) -> Outcome:
+        """It has the step that every decided pool has: alone, the hosts would hold all nine."""
+        alone = outcome(pool, 9)
+        steps = (*alone.decision.steps, Step(name="capacity", workers=9))
+        return replace(alone, decision=replace(alone.decision, steps=steps))
+
+    hosts, pools = [host("a")], [held("mail"), held("news")]
     group = Group(name="database", workers_max=6, pools=("mail", "news"))
     outcomes, rows = allocate(pools, hosts, [], groups=[group])
     (wanted,) = hosts_wanted(outcomes, rows, hosts, now_s=NOW_S)
