@@ -54,7 +54,7 @@ def test_a_library_of_one_name_has_no_list() -> None:
     assert with_queues(["our-worker", "--from", PLACE], ["high"]) == ["our-worker", "--from", "high"]
 
 
-def test_a_name_with_the_form_of_a_variable_stays_as_it_is() -> None:
+def test_a_name_with_the_form_of_a_variable_is_left_as_it_is() -> None:
     assert with_queues(["rq", "worker", PLACE], [PLACE, "$(HEADWAY_WORKER_ID)"])[2:] == [PLACE, "$(HEADWAY_WORKER_ID)"]
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -116,6 +117,46 @@ def test_a_newer_agent_with_the_same_host_file_rolls_nothing(host: Host) -> None
     assert host.control.running(2) == before
     host.control.assign(row(3))  # it has long looked at them by then
     assert host.control.running(3) > before
+
+
+TENANTS = f"""
+[templates.sleep]
+argv = ["{sys.executable}", "-c", "import time; time.sleep(600)", "$(HEADWAY_QUEUES)"]
+queues_allowed = ["tenant-*"]
+ready_after_s = 0.0
+"""
+
+
+def tenants(*names: str) -> list[agent_pb2.PoolQueues]:
+    return [agent_pb2.PoolQueues(pool="mail", queues=[f"r/{name}" for name in names])]
+
+
+def queues_of(pids: set[int]) -> set[tuple[str, ...]]:
+    return {tuple(psutil.Process(pid).cmdline()[3:]) for pid in pids}
+
+
+def test_a_new_queue_rolls_the_workers_one_by_one_idle_ones_first_and_a_new_agent_rolls_none(host: Host) -> None:
+    host.host_file.write_text(TENANTS)
+    first = host.agent()
+    host.control.assign(row(2), pools=tenants("tenant-a"))
+    before = host.control.running(2)
+    assert queues_of(before) == {("tenant-a",)}
+    busy, idle = before
+    hints = [{"pid": pid, "is_busy": pid == busy, "age_s": 0.0} for pid in before]
+    host.control.assign(row(2), pools=tenants("tenant-a", "tenant-b"), hints=hints)
+    left = eventually(lambda: (now := host.control.pids()) and not before <= now and len(now) == 2 and now, within_s=90)
+    assert busy in left, "the one without a job goes first"
+    assert idle not in left
+    assert queues_of(left - {busy}) == {("tenant-a", "tenant-b")}
+    after = replaced(host, before, 2)
+    assert queues_of(after) == {("tenant-a", "tenant-b")}
+    first.kill()
+    first.wait()
+    host.control.reports.clear()
+    host.agent()
+    assert host.control.running(2) == after
+    host.control.assign(row(3), pools=tenants("tenant-a", "tenant-b"))
+    assert host.control.running(3) > after
 
 
 def test_workers_that_have_ended_enough_jobs_by_their_brokers_count_are_recycled(host: Host) -> None:

@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 
 
 class QueueDiscovery:
-    """Settles which pool owns each queue, whenever something may change it."""
+    """Settles which pool owns each queue whenever something speaks for a change."""
 
     def __init__(self) -> None:
         self._settled: QueueNews | None = None

@@ -56,16 +56,16 @@ class QueueNews:
 
 
 async def read_queue_news(conn: AsyncConnection) -> QueueNews:
-    """What may change who owns a queue. Without a pattern in any profile it is nothing, after one statement."""
+    """What speaks for a change; without a pattern in any profile it is nothing, which one query shows."""
     rows = await conn.execute(_STARRED)
     patterns = frozenset((row.pool, row.queue) for row in rows)
     if not patterns:
         return QueueNews()
-    found = (await conn.execute(_NEWS, {"gone_s": QUEUE_GONE_AFTER_S})).all()
+    seen, owned = await _seen(conn), await _owned(conn)
     return QueueNews(
         patterns=patterns,
-        unowned=frozenset(row.queue for row in found if not row.is_owned),
-        gone=frozenset(row.queue for row in found if row.is_owned),
+        unowned=seen - owned.keys(),
+        gone=frozenset(queue for queue, each in owned.items() if each.pattern is not None) - seen,
     )
 
 
@@ -146,7 +146,7 @@ async def _resolved(
     conn: AsyncConnection, owned: Mapping[str, OwnedQueue], pools: Sequence[WrittenQueues]
 ) -> tuple[PatternResolution, tuple[MadePool, ...]]:
     """Who shall own each queue, and the pools that are made for single ones."""
-    seen = frozenset((await conn.execute(_SEEN, {"gone_s": QUEUE_GONE_AFTER_S})).scalars())
+    seen = await _seen(conn)
     made_of = {row.pool: row.made_of for row in await conn.execute(_MADE)}
     before = {queue: made_of.get(each.pool, each.pool) for queue, each in owned.items()}
     # Ten thousand queues and patterns take longer than any call should wait.
@@ -158,6 +158,11 @@ async def _resolved(
 
 async def _read_pools_max(conn: AsyncConnection) -> dict[str, int]:
     return {row.pool: int(row.pools_max) for row in await conn.execute(_POOLS_MAX)}
+
+
+async def _seen(conn: AsyncConnection) -> frozenset[str]:
+    """Every queue that patterns may match."""
+    return frozenset((await conn.execute(_SEEN, {"gone_s": QUEUE_GONE_AFTER_S})).scalars())
 
 
 async def _owned(conn: AsyncConnection, *conditions: ColumnElement[bool]) -> dict[str, OwnedQueue]:
@@ -189,7 +194,7 @@ async def _write(
         return pools
     await conn.execute(delete(profile_queues).where(profile_queues.c.queue.in_([each.queue for each in gone])))
     await conn.execute(_OWN, {"rows": [asdict(each) for each in changed]})
-    hosts = (await conn.execute(_RAISE_REVISIONS, {"pools": sorted(pools)})).scalars().all()
+    hosts = (await conn.execute(_NOTE_CHANGED, {"pools": sorted(pools)})).scalars().all()
     await notify_hosts(conn, sorted(hosts))
     return pools
 
@@ -219,6 +224,8 @@ _MAKE = text(
     """
 ).bindparams(bindparam("rows", type_=JSONB))
 _UNMAKE = text("delete from profiles where made_of is not null and pool <> all(cast(:pools as text[]))")
+# Queues that their collectors still see, as far as collectors see anything of the connection at all. Queues of which
+# only events are reported leave no pool: nobody knows whether a queue without events is gone.
 _SEEN = text(
     """
     select queue from queue_samples join (
@@ -235,31 +242,6 @@ _SEEN = text(
     and not exists (select from queue_samples where queue_samples.queue = profile_queues.queue)
     """
 )
-"""Queues that their collectors still see, as far as collectors see anything of the connection at all; queues of which
-only events speak, and those that a pattern matched before: they leave no pool, for without samples nobody knows whether
-they are gone."""
-_NEWS = text(
-    """
-    with seen as (
-        select queue from queue_samples join (
-            select split_part(queue, '/', 1) as connection, max(received_at) as newest_at
-            from queue_samples group by split_part(queue, '/', 1)
-        ) as newest on split_part(queue, '/', 1) = connection
-        where received_at > newest_at - make_interval(secs => :gone_s)
-        union
-        select queue from queues
-        where not exists (select from queue_samples where queue_samples.queue = queues.queue)
-        and exists (select from queue_buckets where queue_buckets.queue = queues.queue)
-    )
-    select queue, false as is_owned from seen
-    where not exists (select from profile_queues where profile_queues.queue = seen.queue)
-    union all
-    select queue, true from profile_queues where pattern is not null
-    and exists (select from queue_samples where queue_samples.queue = profile_queues.queue)
-    and not exists (select from seen where seen.queue = profile_queues.queue)
-    """
-)
-"""Queues that were seen and have no owner, and matched ones that are no longer seen."""
 _OWN = text(
     """
     insert into profile_queues (queue, pool, rank, pattern)
@@ -268,7 +250,7 @@ _OWN = text(
     on conflict (queue) do update set pool = excluded.pool, rank = excluded.rank, pattern = excluded.pattern
     """
 ).bindparams(bindparam("rows", type_=JSONB))
-_RAISE_REVISIONS = text(
+_NOTE_CHANGED = text(
     """
     update hosts set assignment_revision = assignment_revision + 1
     where host_id in (select host_id from assignments where pool = any(cast(:pools as text[])))
