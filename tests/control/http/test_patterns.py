@@ -49,11 +49,31 @@ async def test_a_pattern_that_matches_nothing_yet_is_said(client: httpx.AsyncCli
         "no queue that was seen matches 'redis/tenant-*': until one does, the pool has no workers and no decision"
         in created.json()["notes"]
     )
+    explained = await client.get("/v1/pools/tenants/explain")
+    assert explained.json()["detail"] == (
+        "pool 'tenants' has no decision yet: no queue that was seen matches 'redis/tenant-*'"
+    )
     (pool,) = (await client.get("/v1/pools")).json()["pools"]
     assert (pool["state"], pool["causes"]) == (
         "unlisted",
         ["no queue that was seen matches redis/tenant-*"],
     ), "no page: there is nothing that anybody could read"
+
+
+async def test_a_profile_of_which_pools_are_made_is_no_pool_and_names_them(
+    client: httpx.AsyncClient, migrated_url: str
+) -> None:
+    see(migrated_url, "redis/a", "redis/b")
+    created = await put(client, "sla_defaults", {"queues": ["redis/*"], "template": "rq", "pools_max": 1})
+    assert "1 pool made of it, one for each queue that no pool names; at most 1 are" in created.json()["notes"]
+    assert (
+        "no pool is made for 1 queue beyond, and no worker serves redis/b: raise pools_max, or name them in a pool"
+        in created.json()["notes"]
+    )
+    assert [each["pool"] for each in (await client.get("/v1/pools")).json()["pools"]] == ["redis.a"]
+    assert (await client.get("/v1/profiles/redis.a")).json()["made_of"] == "sla_defaults"
+    explained = (await client.get("/v1/pools/sla_defaults/explain")).json()["detail"]
+    assert explained.endswith(": pools are made of its profile, one for each queue that no pool names")
 
 
 async def test_the_same_patterns_again_change_nothing_and_queues_that_come_are_no_change(

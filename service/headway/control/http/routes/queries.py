@@ -45,7 +45,7 @@ from headway.store.hosts.template_counts import reported_workers
 from headway.store.overview import TargetRow, read_buckets, read_hosts, read_samples, read_target_history
 from headway.store.pools import decisions
 from headway.store.pools.behaviours import read_summaries, read_timings, with_timings
-from headway.store.pools.profiles import get_profile
+from headway.store.pools.profiles import StoredProfile, get_profile
 
 DECISIONS_MAX = 500
 QUERY_QUEUES_MAX = 2000  # three MB
@@ -181,9 +181,9 @@ async def explain_pool(
         else:
             stored = await decisions.decision_at(conn, pool, at_s=at_s)
         if stored is None:
-            await get_profile(conn, pool)  # says so where there is no such pool
+            why = _undecidable(await get_profile(conn, pool))  # says so where there is no such pool
             when = "yet" if at_s is None else f"that held at {at_s:.0f}: they are kept for {DAYS_KEPT} days"
-            raise NotFound(f"pool {pool!r} has no decision {when}")
+            raise NotFound(f"pool {pool!r} has no decision {when}{why}")
     return ExplanationOut.explained(stored, context.strategies)
 
 
@@ -218,6 +218,15 @@ async def get_history(
         buckets=points,
         targets=[TargetPoint.model_validate(row) for row in (*targets, *([now] if targets else []))],
     )
+
+
+def _undecidable(stored: StoredProfile) -> str:
+    """Why nothing is decided for the pool, to follow that there is no decision; empty where it has queues."""
+    if stored.has_queues:
+        return ""
+    if stored.written.pools_max is not None:
+        return ": pools are made of its profile, one for each queue that no pool names"
+    return f": no queue that was seen matches {', '.join(map(repr, stored.written.queues))}"
 
 
 @router.get(
