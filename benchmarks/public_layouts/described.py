@@ -63,7 +63,8 @@ class Described:
 
     def profiles(self, broker_url: str) -> str:
         """Its profiles.yaml for another broker."""
-        return re.sub(r"redis://\S+", broker_url, self.profiles_text)
+        connection = next(iter(self.file["pools"].values()))["queues"][0].partition("/")[0]
+        return yaml.safe_dump({**self.file, "brokers": {connection: broker_url}}, sort_keys=False)
 
     def host_file(self, broker_url: str) -> str:
         """A host.toml with its templates, each of which starts workers of RQ for the same queues in the same order."""
