@@ -331,17 +331,19 @@ def test_apply_notes_a_queue_that_a_pool_helps_with_and_no_pool_owns(
     assert "helps names 'shop/bulk', which no pool here owns" in notes[0]
 
 
+@pytest.mark.parametrize("of", ["redis/mail", "redis/news"])
 def test_apply_notes_a_deadline_that_is_shorter_than_the_jobs(
-    served: Served, seed: Seed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    served: Served, seed: Seed, tmp_path: Path, capsys: pytest.CaptureFixture[str], of: str
 ) -> None:
+    """Of its own queues, and of those that it helps with."""
     seed.host("a")
     template = {"name": "rq", "content_hash": "1", "slots": 1, "job_limit_s": 30.0, "job_limit": "--timeout"}
     seed.execute_with("update hosts set templates = %s", json.dumps([template]))
     seed.profile(MAIL)
     now_s = time.time()
     sketch = json.dumps({sketch_index(90.0): 100})
-    seed.bucket("redis/mail", at_s=now_s - 5, finished_jobs=100, service_sketch=sketch)
-    assert main(["apply", profiles_file(tmp_path, TEXT)]) == 0
+    seed.bucket(of, at_s=now_s - 5, finished_jobs=100, service_sketch=sketch)
+    assert main(["apply", profiles_file(tmp_path, TEXT.replace("rq, ", "rq, helps: [redis/news], "))]) == 0
     (note,) = [line for line in capsys.readouterr().out.splitlines() if "by itself" in line]
     assert note.startswith(
         "  note: the library of template rq cuts jobs by itself after 30 s (--timeout), and one job in"

@@ -88,7 +88,9 @@ class ViewBuilder:
         template = with_queues_of(profile, self._templates.get(profile.template, UNREPORTED))
         queues = self._queues(profile)
         helped = self._helped(profile, queues)
-        queues, samples = without_shared(queues, helped), samples_without_shared(samples, helped)
+        if helped:
+            own = {queue: samples[queue] for queue in profile.queues if queue in samples}
+            queues, samples = without_shared(queues, helped), samples_without_shared(own, helped)
         running = [each for each in self._workers.of_helper(pool) if each.state is WorkerState.RUNNING]
         helping = helping_of(running, self._sharing)
         present, is_running_known = self._present(profile, queues, slots_per_worker=template.slots)
@@ -146,7 +148,10 @@ class ViewBuilder:
             direct,
             running_workers=len(self._workers.ready(profile.pool, by_s=listed_by_s)),
             now_s=self._now_s,
-            of_others=self._listed_others(profile),
+            # One that has just started is not listed yet: taken off, it would make an own worker unlisted.
+            of_others=sum(
+                len(self._workers.ready(helper, by_s=listed_by_s)) for helper in self._sharing.helpers_of(profile.pool)
+            ),
         )
 
     def _helped(self, profile: Profile, queues: Sequence[QueueMetrics]) -> tuple[SharedJobs, ...]:

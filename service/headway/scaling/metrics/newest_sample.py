@@ -184,7 +184,7 @@ def with_unlisted_workers(
         samples: The newest reading of each queue, by name.
         running_workers: Workers of the pool that have run for long enough to be listed.
         now_s: Unix seconds.
-        of_others: As of ``listed_workers``.
+        of_others: Workers of other pools that help with these queues, and have run for long enough to be listed.
     """
     listed = listed_workers((queue.queue for queue in queues), samples, now_s=now_s, of_others=of_others)
     if listed is None or listed >= running_workers:

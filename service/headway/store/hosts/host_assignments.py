@@ -14,7 +14,6 @@ from sqlalchemy import (
     func,
     literal_column,
     select,
-    true,
     union,
     union_all,
 )
@@ -24,20 +23,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headway.errors import NotFound
 from headway.scaling.mapping import from_mapping
 from headway.scaling.model import Assignment, Hint, KillOrder, PoolQueues
+from headway.store.hosts.served_queues import served_queues
 from headway.store.tables import (
     age_s,
     assignments,
     hosts,
     kill_orders,
-    profile_queues,
-    profiles,
     released_assignments,
     seconds,
     worker_activities,
 )
 
 ASSIGNMENT_HINT_AGE_MAX_S = 30.0  # no agent has a use for older ones
-HELPED_RANK = 1_000_000  # behind all queues of the pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +58,7 @@ async def read_queues(conn: AsyncConnection, host_id: str) -> frozenset[str]:
     those that these help with.
     """
     pools = _pools_of(bindparam("host_id"))
-    taken_from = union_all(*(each.with_only_columns(each.selected_columns.queue) for each in _queues_of(pools)))
+    taken_from = union_all(*(each.with_only_columns(each.selected_columns.queue) for each in served_queues(pools)))
     rows = await conn.execute(taken_from, {"host_id": host_id})
     return frozenset(rows.scalars())
 
@@ -97,24 +94,6 @@ def _pools_of(host_id: ColumnElement[str]) -> CompoundSelect[Any]:
     )
 
 
-def _queues_of(pools: CompoundSelect[Any]) -> tuple[Select[Any], Select[Any]]:
-    """The queues from which workers of ``pools`` take jobs, by pool and rank: those of the pool, and behind them those
-    that it helps with.
-    """
-    own = select(profile_queues.c.pool, profile_queues.c.queue, profile_queues.c.rank)
-    named = func.jsonb_path_query_array(profiles.c.body, literal_column("'$.helps[*]'"))
-    helped = (
-        func.jsonb_array_elements_text(named)
-        .table_valued("value", with_ordinality="place")
-        .render_derived(name="helped")
-    )
-    helps = select(profiles.c.pool, helped.c.value.label("queue"), (HELPED_RANK + helped.c.place).label("rank"))
-    return (
-        own.where(profile_queues.c.pool.in_(pools)),
-        helps.select_from(profiles.join(helped, true())).where(profiles.c.pool.in_(pools), helped.c.value.is_not(None)),
-    )
-
-
 def _standings() -> Select[Any]:
     listed = func.coalesce(func.jsonb_agg(literal_column("listed")), literal_column("'[]'::jsonb"))
     columns = (assignments.c[each.name] for each in fields(Assignment))
@@ -130,7 +109,7 @@ def _standings() -> Select[Any]:
         worker_activities.c.seen_at > func.now() - seconds(bindparam("hint_age_max_s", ASSIGNMENT_HINT_AGE_MAX_S)),
     )
     killed = select(kill_orders.c.worker_id, kill_orders.c.requested_by).where(kill_orders.c.host_id == hosts.c.host_id)
-    taken_from = union_all(*_queues_of(_pools_of(hosts.c.host_id))).subquery("taken_from")
+    taken_from = union_all(*served_queues(_pools_of(hosts.c.host_id))).subquery("taken_from")
     order = taken_from.c.rank, taken_from.c.queue.collate("C")  # as QUEUE_ORDER
     by_pool = (
         select(taken_from.c.pool, func.jsonb_agg(aggregate_order_by(taken_from.c.queue, *order)))

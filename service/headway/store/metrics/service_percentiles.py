@@ -2,22 +2,27 @@
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import Text, cast, select
+from sqlalchemy import Text, cast, select, union_all
 
 from headway.scaling.arithmetic import DAY_S
 from headway.scaling.measure import merged, quantile_s
 from headway.store.engine import Connection
+from headway.store.hosts.served_queues import served_queues
 from headway.store.sketch_columns import sketch_of
-from headway.store.tables import profile_queues, queue_buckets, rollup_hours, rollup_minutes
+from headway.store.tables import queue_buckets, rollup_hours, rollup_minutes
 
 SERVICE_WINDOW_S = 7 * DAY_S  # long jobs are rare, and a week has one of each kind
 SERVICE_MINUTES_S = 2 * 3600.0  # what is in no hour yet
 
 
 async def read_service_p99_s(conn: Connection, pools: Collection[str], *, now_s: float) -> Mapping[str, float]:
-    """Pool -> what 99 % of its jobs took at most, by those that ended within a week; pools of none are left out."""
+    """Pool -> what 99 % of the jobs that its workers take took at most, by those that ended within a week.
+
+    Those of queues that it helps with are among them; pools of none are left out.
+    """
     if not pools:
         return {}
+    served = union_all(*served_queues(list(pools))).subquery("served")
     sketches: dict[str, list[Mapping[int, int]]] = {}
     for table, from_s in (
         (rollup_hours, now_s - SERVICE_WINDOW_S),
@@ -26,9 +31,9 @@ async def read_service_p99_s(conn: Connection, pools: Collection[str], *, now_s:
     ):
         columns = table.c
         query = (
-            select(profile_queues.c.pool, cast(columns.service_sketch, Text))
-            .join(profile_queues, profile_queues.c.queue == columns.queue)
-            .where(profile_queues.c.pool.in_(pools), columns.bucket_s >= from_s)
+            select(served.c.pool, cast(columns.service_sketch, Text))
+            .join(served, served.c.queue == columns.queue)
+            .where(columns.bucket_s >= from_s)
         )
         if table is not queue_buckets:
             query = query.where(columns.job_class == "")
