@@ -37,7 +37,8 @@ def test_until_two_weeks_are_known_weeks_change_nothing() -> None:
 
 def test_a_pool_that_is_not_exposed_is_as_it_was() -> None:
     with_weeks, without = (
-        outcome(mondays(days=16), recalls_weeks=weeks, objective=Objective(target_s=600.0)) for weeks in (True, False)
+        outcome(mondays(days=16), recalls_weeks=weeks, tick_s=300.0, objective=Objective(target_s=600.0))
+        for weeks in (True, False)
     )
     assert with_weeks == without
 
