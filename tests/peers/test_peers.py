@@ -4,11 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headway.peers.horizon import shares, size, time_to_clear_s
 from headway.scaling.model import LastMove, Memory
 from headway.scaling.view import PoolView
-from support.installed import decide, decided, pool
+from scaling.laws.drawn import LAW, MEMORIES, by, views
+from support.installed import INSTALLED, decide, decided, pool
 from support.pools import NOW_S, profile, queue, view
 
 
@@ -217,3 +220,17 @@ def test_horizon_splits_the_pool_by_time_to_clear_or_by_jobs() -> None:
     )
     assert shares(members, time_to_clear_s, workers_min=0, workers_max=20) == {"fast": 10, "slow": 10}
     assert shares(members, size, workers_min=0, workers_max=20) == {"fast": 19, "slow": 2}  # 20 × 30/33, 20 × 3/33
+
+
+# --- terms ------------------------------------------------------------------------------------------------------------
+
+
+@LAW
+@given(view=views(), memory=MEMORIES, strategy=st.sampled_from(sorted(INSTALLED)))
+def test_every_demand_of_every_strategy_follows_from_its_terms(view: PoolView, memory: Memory, strategy: str) -> None:
+    formulas = INSTALLED[strategy].formulas
+    view = by(strategy, view)
+    for later_s in (0.0, 5.0, 10.0):  # what an evaluation has learned is in the terms of the next
+        decision, memory = decide(view, memory, now_s=NOW_S + later_s)
+        for each in decision.demands:
+            assert each.slots == formulas[each.name](each.terms), each

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from headway.scaling.explanations.wording import DemandWording, Wording
 from headway.scaling.model import QueueMetrics
-from headway.scaling.strategies.shared import at_once, in_workers
+from headway.scaling.strategies.shared import at_once, in_workers, of_workers
 from headway.scaling.strategy import Advice, Advise, State, Strategy
 from headway.scaling.view import PoolView
 
@@ -82,7 +82,15 @@ def _turns(state: State, view: PoolView, *, now_s: float) -> tuple[int, float]:
 
 WORDING = Wording(demands={"balance": DemandWording("the strategy's balance of the queues is at {slots}")})
 
+FORMULAS = MappingProxyType({"balance": of_workers})
 HORIZON_TIME = Strategy(
-    name="horizon_time", advise=_advise(time_to_clear_s), options=OPTIONS, come_down=at_once, wording=WORDING
+    name="horizon_time",
+    advise=_advise(time_to_clear_s),
+    formulas=FORMULAS,
+    options=OPTIONS,
+    come_down=at_once,
+    wording=WORDING,
 )
-HORIZON_SIZE = Strategy(name="horizon_size", advise=_advise(size), options=OPTIONS, come_down=at_once, wording=WORDING)
+HORIZON_SIZE = Strategy(
+    name="horizon_size", advise=_advise(size), formulas=FORMULAS, options=OPTIONS, come_down=at_once, wording=WORDING
+)

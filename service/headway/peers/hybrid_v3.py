@@ -5,13 +5,17 @@ profile's forecast policy says. Finished waits, once there are enough, take the 
 that has just stopped seems well for as long as they are remembered.
 """
 
+import math
 from types import MappingProxyType
 
+from headway.peers.formulas import drain
 from headway.peers.formulas.arrivals import Outlook, PolledSample
 from headway.peers.formulas.forecast import POLICIES
 from headway.peers.formulas.hybrid_parts import Hybrid, Learned, Settings, Sight, hybrid
+from headway.peers.formulas.target_sizing import littles_law
 from headway.peers.polled_queue import active_slots, failure_percent, served_per_s
 from headway.peers.scale_down_limits import ANTI_FLAPPING, anti_flapping
+from headway.scaling.demands.formulas import Terms, demand, named
 from headway.scaling.explanations.wording import DemandWording, Wording
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.profile import Forecast
@@ -37,8 +41,9 @@ POLICY_OF = MappingProxyType(
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:
     """Steady state and drain, or one worker more where all are busy and neither asks for any."""
-    sizing, learned = hybrid(_sight(queue, view, now_s=now_s), _learned(state), _settings(view))
-    return Advice(demands=_demands(sizing), state=_state(learned), notes=_notes(sizing))
+    sight, settings = _sight(queue, view, now_s=now_s), _settings(view)
+    sizing, learned = hybrid(sight, _learned(state), settings)
+    return Advice(demands=_demands(sizing, sight, settings), state=_state(learned), notes=_notes(sizing))
 
 
 def _sight(queue: QueueMetrics, view: PoolView, *, now_s: float) -> Sight:
@@ -71,17 +76,44 @@ def _settings(view: PoolView) -> Settings:
     )
 
 
-def _demands(sizing: Hybrid) -> tuple[Demand, ...]:
-    """Its terms, and what its bounds and its smoother left of them where that is more."""
-    terms = [
-        Demand(name="steady_state", slots=sizing.sized.steady),
-        Demand(name="backlog_drain", slots=sizing.sized.drain),
-    ]
+def _demands(sizing: Hybrid, sight: Sight, settings: Settings) -> tuple[Demand, ...]:
+    """Its two parts, and what its bounds and its smoother left of them where that is more."""
+    service_s = sizing.sized.service_s
+    steady_terms = {"arrival_rate_per_s": sizing.rate_per_s, "service_time_s": service_s}
+    drain_terms = {
+        "backlog_jobs": sight.backlog_jobs,
+        "oldest_age_s": math.floor(sizing.signal_s),
+        "objective_s": settings.objective_s,
+        "service_s": service_s,
+        "threshold": settings.threshold,
+        "left_after_start_s": sizing.span_s,
+    }
+    demands = [demand(steady_state, steady_terms), demand(backlog_drain, drain_terms)]
     if sizing.is_boosted:
-        terms.append(Demand(name="saturation", slots=sizing.wanted_workers))
+        demands.append(demand(saturation, {"active_slots": sight.active_workers}))
     if sizing.is_smoothed:
-        terms.append(Demand(name="smoother", slots=float(sizing.workers)))
-    return tuple(terms)
+        demands.append(demand(smoother, {"smoothed_slots": sizing.workers}))
+    return tuple(demands)
+
+
+def steady_state(terms: Terms) -> float:
+    """Slots that what counts as new jobs keeps busy."""
+    return littles_law(terms["arrival_rate_per_s"], terms["service_time_s"])
+
+
+def backlog_drain(terms: Terms) -> float:
+    """Slots that clear the backlog before its oldest job breaches."""
+    return drain.backlog_drain(**terms)  # type: ignore[arg-type]
+
+
+def saturation(terms: Terms) -> float:
+    """One more than are busy."""
+    return terms["active_slots"] + 1
+
+
+def smoother(terms: Terms) -> float:
+    """As many as the smoother leaves."""
+    return terms["smoothed_slots"]
 
 
 def _notes(sizing: Hybrid) -> tuple[str, ...]:
@@ -116,4 +148,11 @@ WORDING = Wording(
     limits=ANTI_FLAPPING,
 )
 
-HYBRID_V3 = Strategy(name="hybrid_v3", advise=advise, options=OPTIONS, come_down=anti_flapping, wording=WORDING)
+HYBRID_V3 = Strategy(
+    name="hybrid_v3",
+    advise=advise,
+    formulas=named(steady_state, backlog_drain, saturation, smoother),
+    options=OPTIONS,
+    come_down=anti_flapping,
+    wording=WORDING,
+)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from headway.scaling.explanations.wording import DemandWording, Grounds, Wording
 from headway.scaling.model import QueueMetrics
-from headway.scaling.strategies.shared import at_once, in_workers, seen_workers
+from headway.scaling.strategies.shared import at_once, in_workers, of_workers, seen_workers
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 
@@ -52,4 +52,11 @@ WORDING = Wording(
     }
 )
 
-JOBS_PER_WORKER = Strategy(name="jobs_per_worker", advise=advise, options=OPTIONS, come_down=at_once, wording=WORDING)
+JOBS_PER_WORKER = Strategy(
+    name="jobs_per_worker",
+    advise=advise,
+    formulas={"jobs_per_worker": of_workers},
+    options=OPTIONS,
+    come_down=at_once,
+    wording=WORDING,
+)

@@ -1,7 +1,11 @@
 """What other makers' formulas are given of a queue: a number also for a metric that is unknown."""
 
-from headway.peers.formulas.target_sizing import Polled
-from headway.scaling.model import QueueMetrics
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from headway.peers.formulas.target_sizing import Polled, Sized
+from headway.scaling.demands.formulas import Formula, Terms
+from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.view import PoolView
 
 KNOWN_RATE_MIN_PER_S = 1e-9  # a job in thirty years: what a difference of rates leaves of nothing
@@ -18,6 +22,25 @@ def polled(queue: QueueMetrics, view: PoolView) -> Polled:
         measured_s=queue.service_time_s or 0.0,
         fallback_s=view.options.get("service_guess_s", 0.0),
     )
+
+
+def polled_of(terms: Terms) -> Polled:
+    """What ``terms`` have of a ``Polled``."""
+    return Polled(**{name: terms[name] for name in Polled.__dataclass_fields__})  # type: ignore[arg-type]
+
+
+def formulas_of(sized: Callable[[Terms], Sized], parts: Mapping[str, str]) -> Mapping[str, Formula]:
+    """The formula of each demand in ``parts``: the part of that name of what ``sized`` makes of the terms."""
+    return MappingProxyType({name: _part(sized, part) for name, part in parts.items()})
+
+
+def _part(sized: Callable[[Terms], Sized], part: str) -> Formula:
+    return lambda terms: float(getattr(sized(terms), part))
+
+
+def demands_of(formulas: Mapping[str, Formula], terms: Terms) -> tuple[Demand, ...]:
+    """A demand for each of ``formulas``, all of the same terms."""
+    return tuple(Demand(name=name, slots=formula(terms), terms=terms) for name, formula in formulas.items())
 
 
 def served_per_s(queue: QueueMetrics) -> float:

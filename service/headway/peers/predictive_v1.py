@@ -4,14 +4,16 @@ It takes a job's time to be workers over throughput, so that throughput times jo
 while anything is finished it cannot come down, and each rising trend adds a fifth to stay.
 """
 
+from dataclasses import asdict
 from types import MappingProxyType
 
 from headway.peers.formulas.forecast import TimedRate, fit
-from headway.peers.formulas.target_sizing import predictive_classic
-from headway.peers.polled_queue import active_slots, polled
+from headway.peers.formulas.target_sizing import Sized, predictive_classic
+from headway.peers.polled_queue import active_slots, demands_of, formulas_of, polled, polled_of
 from headway.peers.scale_down_limits import COOLDOWN, cooldown
+from headway.scaling.demands.formulas import Terms
 from headway.scaling.explanations.wording import Wording
-from headway.scaling.model import Demand, QueueMetrics
+from headway.scaling.model import QueueMetrics
 from headway.scaling.strategy import Advice, State, Strategy
 from headway.scaling.view import PoolView
 
@@ -24,22 +26,25 @@ OPTIONS = MappingProxyType(
     }
 )
 
+TRENDS = (None, "up", "down")
+"""By the number that stands for each among the terms."""
+
+
+def _sized(terms: Terms) -> Sized:
+    return predictive_classic(
+        polled_of(terms), active_workers=terms["active_slots"], trend=TRENDS[int(terms["trend"])], forecast_per_s=None
+    )
+
+
+FORMULAS = formulas_of(_sized, {"steady_state": "steady", "trend": "trended", "backlog_drain": "drain"})
+
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:
-    """The three terms."""
+    """The three parts."""
     seen = polled(queue, view)
     rates = _recent(state, seen.rate_per_s, now_s=now_s, window_s=view.options["trend_window_s"])
-    sized = predictive_classic(
-        seen,
-        active_workers=active_slots(view),
-        trend=_trend(rates, window_s=view.options["trend_window_s"], change_per_s=view.options["trend_change_per_s"]),
-        forecast_per_s=None,
-    )
-    demands = (
-        Demand(name="steady_state", slots=sized.steady),
-        Demand(name="trend", slots=sized.trended),
-        Demand(name="backlog_drain", slots=sized.drain),
-    )
+    trend = _trend(rates, window_s=view.options["trend_window_s"], change_per_s=view.options["trend_change_per_s"])
+    demands = demands_of(FORMULAS, {**asdict(seen), "active_slots": active_slots(view), "trend": TRENDS.index(trend)})
     return Advice(demands=demands, state={"rates": [[each.at_s, each.rate_per_s] for each in rates]} if rates else {})
 
 
@@ -59,5 +64,10 @@ def _trend(rates: list[TimedRate], *, window_s: float, change_per_s: float) -> s
 
 
 PREDICTIVE_V1 = Strategy(
-    name="predictive_v1", advise=advise, options=OPTIONS, come_down=cooldown, wording=Wording(limits=COOLDOWN)
+    name="predictive_v1",
+    advise=advise,
+    formulas=FORMULAS,
+    options=OPTIONS,
+    come_down=cooldown,
+    wording=Wording(limits=COOLDOWN),
 )
