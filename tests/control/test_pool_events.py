@@ -20,7 +20,7 @@ from headway.control.notifications.receivers import Receiver, read_receivers, re
 from headway.control.notifications.sender import PAUSE, NotificationSender
 from headway.errors import Invalid
 from headway.scaling.conditions.incident_rules import IncidentChange, IncidentCondition, IncidentKey
-from headway.scaling.model import Decision, PoolEventKind
+from headway.scaling.model import Decision, Memory, PoolEventKind
 from headway.store.engine import Engine, transaction
 from headway.store.incidents import Silence, put_silence, save_change
 from headway.store.leadership import Superseded
@@ -31,6 +31,7 @@ from headway.store.outbox.pool_events import (
     events_of,
     note_predictions,
 )
+from headway.store.pools.evaluation_io import EvaluationResult, apply, gather
 from headway.store.retention import forget_old
 from security.planes import serving
 from support.engines import engine_to
@@ -137,6 +138,20 @@ async def test_what_is_only_recommended_scales_nothing(migrated_url: str, databa
         await ticker.tick(epoch=epoch, is_all_due=True)
     assert database.decisions()[0][1] == 4
     assert rows(database) == []
+
+
+async def test_a_pool_whose_evaluation_fails_has_not_scaled(engine: Engine, database: Database, seed: Seed) -> None:
+    """Its decision has what is assigned, which is not remembered as its target."""
+    seed.leader()
+    database.profile()
+    decision = Decision(pool="mail", at_s=NOW_S, target_workers=1, binding="failed")
+    possible = PossibleEvents(subscribers_of=to_hook, predicted={}, reasons={(SCALED, "mail"): "Because."})
+    gathered = await gather(engine, revision=0, from_s=0.0)
+    epoch = database.read("select epoch from leader_epoch")
+    for remembered in ([], [(decision, Memory(target_workers=1))]):
+        result = EvaluationResult(remembered=remembered, decisions=[decision], assignments=[], events=possible)
+        await apply(engine, result, gathered, epoch=epoch)
+        assert len(rows(database)) == len(remembered)
 
 
 async def test_without_a_subscriber_nothing_is_written(migrated_url: str, database: Database) -> None:

@@ -30,9 +30,9 @@ class EventReasons:
         self._predicted_at_s = {}
 
     def of(
-        self, outcomes: Collection[Outcome], news: Iterable[Decision], targets: Mapping[str, int], *, now_s: float
+        self, outcomes: Collection[Outcome], stored: Iterable[Decision], targets: Mapping[str, int], *, now_s: float
     ) -> PossibleEvents:
-        """The events that may follow from decisions that replace ``targets``; ``news`` are those that are stored."""
+        """The events that may follow from decisions that replace ``targets`` by those of ``stored``."""
         reasons = {}
         predicted = {}
         for outcome in outcomes:
@@ -43,7 +43,7 @@ class EventReasons:
             predicted[pool] = decision
             if self._is_another(pool, now_s=now_s):
                 reasons[BREACH_PREDICTED, pool] = f"{sentence} {self._why(decision, targets)}"
-        for decision in news:
+        for decision in stored:
             pool = decision.pool
             is_change = decision.mode is not Mode.RECOMMEND and targets.get(pool) != decision.target_workers
             if is_change and self._subscribers_of(SCALED, pool):

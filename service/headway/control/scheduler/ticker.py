@@ -157,7 +157,8 @@ class Ticker:
         news = replace(self._news(outcomes, assignments, gathered), wanted=wanted, learned=learned)
         if self._reasons is not None:
             targets = {pool: state.target_workers for pool, state in gathered.states.items()}
-            events = await asyncio.to_thread(self._reasons.of, outcomes, news.decisions, targets, now_s=now_s)
+            stored = [decision for decision, _ in news.remembered]
+            events = await asyncio.to_thread(self._reasons.of, outcomes, stored, targets, now_s=now_s)
             news = replace(news, events=events)
         await apply(self._engine, news, gathered, epoch=epoch, recommends_only=self._recommends_only)
         if self._reasons is not None and news.events is not None:

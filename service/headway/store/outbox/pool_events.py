@@ -63,11 +63,12 @@ def no_subscribers(kind: PoolEventKind, pool: str) -> Collection[str]:
 
 
 async def events_of(
-    conn: Connection, decided: Sequence[Decision], possible: PossibleEvents, *, at_s: float
+    conn: Connection, remembered: Sequence[Decision], possible: PossibleEvents, *, at_s: float
 ) -> list[PoolEvent]:
-    """The events that follow from decisions whose states are not stored yet: a prediction before a changed target.
+    """The events that follow from decisions whose targets are stored next: a prediction before a changed target.
 
-    Of the ``possible`` ones these are news by what is stored, which another leader may have written.
+    Of the ``possible`` ones these are news by what is stored, which another leader may have written. A pool whose
+    evaluation failed keeps the target that is stored, and has none.
     """
     if not possible.reasons:
         return []
@@ -77,7 +78,7 @@ async def events_of(
         why = possible.reasons.get((PoolEventKind.BREACH_PREDICTED, pool))
         if why is not None and _is_news(known.get(pool), at_s=at_s):
             events.append(_event(PoolEventKind.BREACH_PREDICTED, decision, _before(known, decision), why))
-    for decision in decided:
+    for decision in remembered:
         why, before = possible.reasons.get((PoolEventKind.SCALED, decision.pool)), _before(known, decision)
         if why is not None and before != decision.target_workers:
             events.append(_event(PoolEventKind.SCALED, decision, before, why))

@@ -197,7 +197,8 @@ async def apply(
         possible = result.events
         events: list[PoolEvent] = []
         if possible is not None:
-            events = await events_of(connection, result.decisions, possible, at_s=gathered.at_s)
+            stored = [decision for decision, _ in result.remembered]
+            events = await events_of(connection, stored, possible, at_s=gathered.at_s)
         if result.remembered:
             states = [
                 {"pool": decision.pool, "target_workers": decision.target_workers, "memory": asdict(memory)}
@@ -207,7 +208,8 @@ async def apply(
         ids = {each.pool: UUID(each.decision_id) for each in events if each.decision_id is not None}
         new = {each.pool for each in result.decisions}
         predicted = {} if possible is None else possible.predicted
-        decided = (*result.decisions, *(predicted[pool] for pool in ids if pool not in new))
+        named = {**predicted, **{decision.pool: decision for decision, _ in result.remembered}}
+        decided = (*result.decisions, *(named[pool] for pool in ids if pool not in new))
         if decided:
             previous = {pool: state.target_workers for pool, state in gathered.states.items()}
             rows = [(decision, epoch, previous.get(decision.pool)) for decision in decided]
