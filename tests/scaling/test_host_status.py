@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from headway.scaling.conditions.host_facts import HostRow
-from headway.scaling.conditions.host_status import status_of
+from headway.scaling.conditions.host_table import status_of
 from headway.scaling.model import HostProblem, HostProblemKind, HostState, Worker, WorkerState
 from support.hosts import any_host
 

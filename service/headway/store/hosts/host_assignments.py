@@ -23,7 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from headway.errors import NotFound
 from headway.scaling.mapping import from_mapping
 from headway.scaling.model import Assignment, Hint, KillOrder, PoolQueues
-from headway.store.hosts.served_queues import served_queues
+from headway.store.served_queues import served_queues
 from headway.store.tables import (
     age_s,
     assignments,

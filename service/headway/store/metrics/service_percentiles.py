@@ -7,7 +7,7 @@ from sqlalchemy import Text, cast, select, union_all
 from headway.scaling.arithmetic import DAY_S
 from headway.scaling.measure import merged, quantile_s
 from headway.store.engine import Connection
-from headway.store.hosts.served_queues import served_queues
+from headway.store.served_queues import served_queues
 from headway.store.sketch_columns import sketch_of
 from headway.store.tables import queue_buckets, rollup_hours, rollup_minutes
 

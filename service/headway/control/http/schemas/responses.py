@@ -15,8 +15,7 @@ from headway.scaling.allocation.host_demand import HostsWanted
 from headway.scaling.conditions.condition import Condition
 from headway.scaling.conditions.condition_table import CAUSES, CONDITIONS, HEALTH_KINDS, STATES, URGENCIES
 from headway.scaling.conditions.host_facts import HostRow
-from headway.scaling.conditions.host_status import HostStatusName, status_of
-from headway.scaling.conditions.host_table import problems_of
+from headway.scaling.conditions.host_table import HostStatusName, problems_of, status_of
 from headway.scaling.conditions.member_waits import MemberWait
 from headway.scaling.explain import explained
 from headway.scaling.explanations.explanation import Explanation, explanation_of
