@@ -318,3 +318,15 @@ def test_a_draining_host_empties_as_far_as_the_cap_has_room_for_both(cap: int, l
     outcome = decided("mail", 2, groups, running_workers=2)
     _, rows = allocate([outcome], [draining, ROOMY], [row("mail", 2, "a")], groups=groups)
     assert {each.host_id: each.workers for each in rows} == left
+
+
+def test_a_draining_host_empties_one_by_one_where_the_other_pools_fill_the_cap() -> None:
+    groups = [group(4, "mail", "news")]
+    draining = any_host("a", cpu_cores=8.0, templates=(ONE,), state=HostState.DRAINING)
+    outcomes = [
+        decided("mail", 2, groups, running_workers=2),
+        decided("news", 2, groups, running_workers=2, assigned_workers=2),
+    ]
+    current = [row("mail", 2, "a"), row("news", 2)]
+    _, rows = allocate(outcomes, [draining, ROOMY], current, groups=groups)
+    assert {(each.pool, each.host_id): each.workers for each in rows} == {("mail", "a"): 1, ("news", "h"): 2}
