@@ -92,12 +92,12 @@ def test_of_several_queues_all_must_be_known_and_their_jobs_add() -> None:
 )
 def test_all_workers_are_idle_if_each_is_known_to_be(worker: dict[str, Any], *, is_idle: bool) -> None:
     host = replace(HOST, workers=(IDLE, replace(IDLE, **{"worker_id": "w2", **worker})))
-    assert are_all_idle("mail", [host]) == is_idle
+    assert are_all_idle({"mail"}, [host]) == is_idle
 
 
 @pytest.mark.parametrize("host", [{"is_known": False}, {"is_confirmed": False}, {"silent_s": REPORT_AGE_MAX_S + 1.0}])
 def test_nobody_knows_what_workers_of_a_silent_host_do(host: dict[str, Any]) -> None:
-    assert not are_all_idle("mail", [replace(HOST, **host)])
+    assert not are_all_idle({"mail"}, [replace(HOST, **host)])
 
 
 class Seen:

@@ -9,6 +9,7 @@ from control.http.conftest import NOW_S
 from control.http.mail_pool import mail, pool_of
 from headway.control.http.overview.alerting import Alerting, conditions_of
 from headway.control.http.overview.overview_builder import OverviewBuilder
+from headway.scaling.profile import Profile
 from headway.store.engine import Engine
 from support.seed import Seed
 
@@ -42,7 +43,7 @@ async def after_a_minute(overviews: OverviewBuilder, clock: Clock, seed: Seed, *
         seen = await overviews.of_pools()
         clock.now_s += 10.0
     clock.now_s -= 10.0
-    (pool,) = seen.pools
+    pool = next(each for each in seen.pools if each.pool == "mail")
     return {**pool.model_dump(), "health": seen.health.model_dump(), "incidents": conditions_of(seen)}
 
 
@@ -93,6 +94,21 @@ async def test_nothing_is_said_where_a_worker_may_have_them(
     clock = Clock()
     pool = await after_a_minute(OverviewBuilder(engine=engine, clock=clock), clock, seed, **values)
     assert (pool["unheld_jobs"], "unheld_jobs" in pool["health"]["kinds"]) == (None, False)
+
+
+@pytest.mark.usefixtures("_idle")
+@pytest.mark.parametrize(("is_busy", "jobs"), [(True, None), (None, None), (False, 3)])
+async def test_a_worker_of_a_pool_that_helps_may_have_them(
+    engine: Engine, seed: Seed, *, is_busy: bool | None, jobs: int | None
+) -> None:
+    seed.profile(Profile(pool="bulk", queues=("redis/bulk",), template="rq", helps=("redis/mail",)))
+    seed.host("b")
+    seed.worker("b", "bulk", 1, is_busy=is_busy)
+    seed.execute("update workers set activity_source = 'reporter', activity_age_s = 0 where is_busy is not null")
+    seed.execute(f"update hosts set reported_at = to_timestamp({NOW_S})")
+    clock = Clock()
+    pool = await after_a_minute(OverviewBuilder(engine=engine, clock=clock), clock, seed)
+    assert pool["unheld_jobs"] == jobs
 
 
 @pytest.mark.usefixtures("_idle")

@@ -3,7 +3,7 @@
 Where a source names a ``Redelivery``, a job of a dead worker stays taken for a while. It neither waits nor runs then.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from headway.scaling.model import ActivitySource, Host, QueueSample, Redelivery, Worker, WorkerState
@@ -50,10 +50,10 @@ def held_jobs(samples: Iterable[QueueSample | None], *, now_s: float) -> HeldJob
     return HeldJobs(jobs=jobs, redelivery=redelivery)
 
 
-def are_all_idle(pool: str, hosts: Iterable[Host]) -> bool:
-    """Whether each worker of ``pool`` is known to run and to be idle. ``hosts`` are those that have workers of it."""
+def are_all_idle(pools: Collection[str], hosts: Iterable[Host]) -> bool:
+    """Whether each worker of ``pools`` is known to run and to be idle. ``hosts`` are those that have any of them."""
     return all(
-        _is_reporting(host) and all(_is_idle(worker) for worker in host.workers if worker.pool == pool)
+        _is_reporting(host) and all(_is_idle(worker) for worker in host.workers if worker.pool in pools)
         for host in hosts
     )
 

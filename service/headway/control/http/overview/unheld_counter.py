@@ -1,6 +1,6 @@
 """Jobs of each pool that no worker has, from one overview to the next."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from headway.control.http.overview.pool_places import Places
@@ -38,15 +38,17 @@ class UnheldCounter:
         places: Places,
         counts: WorkerCounts,
         *,
+        helpers: Collection[str] = (),
         now_s: float,
     ) -> Unheld:
-        """Those of the pool of ``profile`` at ``now_s``.
+        """Those of the pool of ``profile`` at ``now_s``, of whose queues workers of ``helpers`` take jobs as well.
 
         A task with a rate limit starts at times while its worker, which is idle, holds the next ones: no job may have
         started in the last minute. Workers that others start, or that the broker lists beside those that agents report,
         may have any job.
         """
         held = held_jobs([samples.get(queue) for queue in profile.queues], now_s=now_s)
+        takers = (profile.pool, *helpers)
         listed = listed_workers(profile.queues, samples, now_s=now_s)
         are_workers_idle = (
             held is not None
@@ -54,7 +56,7 @@ class UnheldCounter:
             and profile.mode is not Mode.RECOMMEND
             and all(queue in queues and _has_no_recent_start(queues[queue]) for queue in profile.queues)
             and (listed or 0) <= counts.running
-            and are_all_idle(profile.pool, [row.host for row in places.of_pool(profile.pool)])
+            and are_all_idle(takers, [row.host for pool in takers for row in places.of_pool(pool)])
         )
         jobs = self._watch.see(profile.pool, held, are_workers_idle=are_workers_idle, now_s=now_s)
         if not jobs or held is None or held.redelivery is None:
