@@ -58,7 +58,7 @@ SMALLEST: Mapping[str, SmallestRun] = {
     "benchmarks/agents.py": SmallestRun(arguments="--agents 101 --seconds 1 --changes 2"),
     "benchmarks/demo.py": SmallestRun(arguments="--runs 1 --words '--for 5s' --ledger {folder}/ledger.jsonl"),
     "benchmarks/layouts.py": SmallestRun(
-        arguments="--only frappe --seconds 15 --ledger {folder}/ledger.jsonl", statuses=(0, GOAL_MISSED)
+        arguments="--only frappe --seconds 5 --ledger {folder}/ledger.jsonl", statuses=(0, GOAL_MISSED)
     ),
     "benchmarks/wake.py": SmallestRun(arguments="--runs 1 --quiet 1 --idle 1"),
     "benchmarks/collect.py": SmallestRun(arguments="--seconds 3 --polls 2 --waiting-jobs 1000 --eta-jobs 1000"),
