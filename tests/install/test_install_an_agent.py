@@ -168,7 +168,7 @@ def test_the_page_installs_changes_upgrades_and_removes_an_agent_and_no_worker_m
     output = machine.type(block("agent check --host-file /etc/headway/host.toml --control"))
     assert f"{machine.root}/bin/celery" in output
     assert "answers" in output
-    machine.type(block("install -m 0600"))
+    machine.type(block("/etc/headway/mail.env"))
     assert (machine.root / "etc/mail.env").stat().st_mode & 0o777 == 0o600
     machine.type(block("agent unit"))
     plane.assign(row(2, template="celery"))
@@ -204,7 +204,7 @@ def test_the_page_installs_changes_upgrades_and_removes_an_agent_and_no_worker_m
 
 def test_every_example_of_the_page_is_typed_by_these_tests() -> None:
     typed = ("python3 -m venv", "agent init", "--control 10.0.0.5:8461\n```", "agent unit", "systemctl reload")
-    typed += ("systemctl restart", "stop-workers", "install -m 0600")
+    typed += ("systemctl restart", "stop-workers", "/etc/headway/mail.env")
     assert len(re.findall("```bash\n", PAGE)) == len(typed)
 
 
