@@ -20,7 +20,14 @@ from headway.scaling.mapping import from_mapping
 from headway.scaling.measure import BucketRow, queue_metrics, read_again
 from headway.scaling.model import Decision, Memory, Objective, PoolDepths, QueueMetrics, QueueOrder
 from headway.scaling.reading.busy_slots import slots_of
-from headway.scaling.reading.depth_only import RATE_MEMORY_S, SIGHTINGS_MAX, learned, with_ages, with_rates
+from headway.scaling.reading.depth_only import (
+    CYCLE_MAX_S,
+    RATE_MEMORY_S,
+    SIGHTINGS_MAX,
+    learned,
+    with_ages,
+    with_rates,
+)
 from headway.scaling.reading.pool_times import times_of
 from headway.scaling.reading.pooled_queue import pooled
 from headway.scaling.view import PoolView
@@ -337,6 +344,25 @@ def test_what_is_remembered_is_bounded_and_nothing_is_where_nothing_happens() ->
     later = replace(seen, queues=(depth(0, at_s=NOW_S + 9_000),))
     assert learned_of(quiet, later) is quiet
     assert learned_of(quiet, replace(seen, queues=(queue(),))) is None
+
+
+@pytest.mark.parametrize("step_s", [60.0, 3_600.0, 14 * 86_400.0])
+def test_however_long_no_drain_confirms_a_cycle_it_stays_a_finite_time(step_s: float) -> None:
+    known, seen = followed([9, 7, 5, 3, 3], slots=2)
+    assert known.cycle_s is not None
+    for number in range(1, 1_000):
+        at_s = NOW_S + 20.0 + step_s * number
+        seen = view(depth(3, at_s=at_s), running_workers=2, busy_workers=2)
+        after = learned_of(known, seen)
+        assert after is not None
+        assert after.cycle_s is not None
+        assert known.cycle_s <= after.cycle_s < math.inf
+        known = after
+    assert known.cycle_s == CYCLE_MAX_S
+    decision, _ = decide(seen, Memory(target_workers=2, depths=known), now_s=at_s)
+    assert decision.target_workers >= 2
+    assert decision.predicted_pickup_s is not None
+    assert math.isfinite(decision.predicted_pickup_s)
 
 
 def test_a_stored_memory_goes_on_where_it_was() -> None:

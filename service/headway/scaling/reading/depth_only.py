@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from headway.scaling.arithmetic import MINUTE_S, SHORTEST_S
+from headway.scaling.arithmetic import DAY_S, HOUR_S, MINUTE_S, SHORTEST_S
 from headway.scaling.model import Arrivals, PoolDepths, QueueDepths, QueueMetrics, QueueOrder, SharedJobs, Sighting
 from headway.scaling.model.queue_order import OrderedQueues, is_earlier
 from headway.scaling.profile import Profile
@@ -21,6 +21,7 @@ RATE_MEMORY_S = MINUTE_S  # as long as the window of rates that are counted
 LEAST_RATE_PER_S = 0.5 / RATE_MEMORY_S  # less than one job in that time is none
 DRAIN_MEMORY_S = MINUTE_S  # what a drain shows is of the jobs of the last minute
 CYCLE_MEMORY_S = MINUTE_S  # a cycle that no drain confirms while jobs wait counts as e times as long after this
+CYCLE_MAX_S = 30 * DAY_S  # longer makes no difference: no objective lets a job wait for more than a day
 SIGHTINGS_MAX = 32  # an objective of a minute has twelve; of more, neighbours count as old as the older
 
 Queues = tuple[QueueMetrics, ...]
@@ -193,7 +194,8 @@ def _with_drain(pool: PoolDepths, steps: Sequence[_Step], *, busy_slots: int, is
     busy_slot_s = pool.busy_slot_s * kept + max(pool.busy_slots, busy_slots) * passed_s
     cycle_s = pool.cycle_s
     if cycle_s is not None and any(step.is_saturated for step in steps):
-        cycle_s *= math.exp(passed_s / CYCLE_MEMORY_S)
+        # Without an upper bound, the factor is more than a float holds after half a day without an evaluation.
+        cycle_s = min(CYCLE_MAX_S, cycle_s * math.exp(min(passed_s, HOUR_S) / CYCLE_MEMORY_S))
     if ended_jobs <= 0:
         return copied(pool, ended_jobs=0.0, busy_slot_s=0.0, cycle_s=cycle_s)
     sure_jobs = ended_jobs - math.sqrt(ended_jobs)  # ends scatter like a Poisson count, whose variance is its mean
