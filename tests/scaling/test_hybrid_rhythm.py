@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from headway.scaling.decide import decide
+from headway.scaling.demands.safety_stock import SafetyStock
 from headway.scaling.forecasts.rhythm_detection import Periods, seen
-from headway.scaling.model import Arrivals, Memory, Wanted
+from headway.scaling.model import Arrivals, Memory, Objective, Wanted
 from headway.scaling.profile import Forecast
 from headway.scaling.strategies.hybrid import HYBRID, HYBRID_SILENT_S
 from headway.scaling.view import PoolView
@@ -124,6 +125,16 @@ def test_a_rhythm_is_read_against_the_clock_and_no_decision_stands_on_it() -> No
     assert not HYBRID.is_at_rest(STATE, NOW_S)
     assert HYBRID.is_at_rest({"periods": waves(1)}, NOW_S)
     assert not HYBRID.is_at_rest({"periods": waves(1), "asked": [[NOW_S, 1]]}, NOW_S)
+
+
+@pytest.mark.parametrize("service_time_s", [0.05, 0.3, 1.0, 20.0])
+def test_an_objective_shorter_than_the_way_to_a_first_job_lets_no_job_of_a_burst_wait(service_time_s: float) -> None:
+    """Each slot starts one of ten jobs that come together: the next would be late, however short the first is."""
+    policy = {"objective": Objective(target_s=0.2)}
+    impatient = pool(policy=policy, service_time_s=service_time_s)
+    guard = SafetyStock(began_at_s=0.0, at_s=NOW_S - TICK_S, periods=waves(12, jobs=(10, 0, 0, 0, 0, 0)))
+    slots = demanded(impatient, {"guard": guard.stored()}).get("rhythm")
+    assert slots is None or slots >= 10
 
 
 def test_retries_make_no_rhythm() -> None:

@@ -220,7 +220,7 @@ def _enough_slots(
     rhythm, beside_per_s = alone
     keeping = Keeping(
         cycle_s=times.cycle_s(queue),
-        wait_s=profile.objective.target_s - MARGIN_S,
+        wait_s=max(0.0, profile.objective.target_s - MARGIN_S),
         tick_s=times.tick_s,
         start_cost_s=start_cost_s,
         beside_per_s=beside_per_s + (queue.retry_rate_per_s or 0.0),  # work, though no news
