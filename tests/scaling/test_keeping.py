@@ -66,6 +66,23 @@ def test_a_burst_that_outlasts_what_is_counted_is_followed() -> None:
     assert enough_slots(rhythm(*sums[:-1], period_s=80.0), KEEPING) is not None
 
 
+def test_a_rush_of_any_size_is_calculated_at_once() -> None:
+    """Slots that have jobs of one burst when the next begins are as many times more as the burst is greater."""
+    outlasting = replace(KEEPING, cycle_s=13.0, start_cost_s=1e9)
+    small = enough_slots(rhythm(1_000, 2_000, 11_000, period_s=25.0), outlasting)
+    great = enough_slots(rhythm(10_000_000, 20_000_000, 110_000_000, period_s=25.0), outlasting)
+    assert small is not None
+    assert small == 5_720 + 480  # the busiest span needs the former
+    assert great == pytest.approx(10_000 * small, rel=1e-3)
+
+
+def test_more_jobs_than_anybody_has_slots_for_are_followed() -> None:
+    endless = replace(KEEPING, start_cost_s=1e9)
+    assert enough_slots(rhythm(10**9, period_s=30.0), endless) is not None
+    assert enough_slots(rhythm(10**9 + 1, period_s=30.0), endless) is None
+    assert enough_slots(rhythm(2**63 - 1, period_s=30.0), endless) is None
+
+
 def started_in_time(burst: list[int], period_s: float, slots: int, *, cycle_s: float) -> bool:
     """Whether ``slots`` start each of three bursts' jobs within the wait, those of a tick coming at its end."""
     free_s = [0.0] * slots

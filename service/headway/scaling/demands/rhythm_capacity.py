@@ -5,13 +5,14 @@ short, the pool whose size never changes costs less. Its jobs wait through the w
 """
 
 import math
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from headway.scaling.arithmetic import ROUNDING
+from headway.scaling.arithmetic import COUNT_MAX, ROUNDING
 from headway.scaling.forecasts.rhythm import BINS, ODD_BURSTS, RHYTHM_TOGETHER_BINS, Rhythm
 
 RHYTHM_PERIODS_MAX = 8  # that a job may outlast
@@ -63,6 +64,8 @@ def enough_slots(rhythm: Rhythm, keeping: Keeping) -> Enough | None:
     """
     counts = _counts(rhythm, keeping.deviations)
     if not counts or len(counts) >= BINS:  # of a burst that goes on for longer nobody knows how much it brings
+        return None
+    if sum(counts) > COUNT_MAX:  # no pool has slots for so many, and no float counts them to a job
         return None
     if math.isinf(keeping.cycle_s):  # no job has ended, and nobody has guessed how long one takes
         return None
@@ -136,10 +139,16 @@ def _short(counts: Sequence[float], usual: Sequence[float], period_s: float, slo
     if slots and last_s + math.ceil(sum(usual) / slots) * keeping.cycle_s <= period_s:
         return 0  # they are done before
     bursts = [*[usual] * BURSTS_BEFORE, counts]
-    more = 0
-    while not _start_in_time(bursts, period_s, slots + more, keeping):
-        more += 1
-    return more
+
+    def are_enough(more: int) -> bool:
+        return _start_in_time(bursts, period_s, slots + more, keeping)
+
+    if are_enough(0):
+        return 0
+    most = 1
+    while not are_enough(most):
+        most *= 2
+    return bisect_left(range(most), x=True, lo=most // 2 + 1, key=are_enough)
 
 
 def _start_in_time(bursts: Sequence[Sequence[float]], period_s: float, slots: int, keeping: Keeping) -> bool:
