@@ -498,7 +498,7 @@ MUTANTS = (
     *_in(
         "strategies/hybrid.py",
         HYBRID,
-        ("advise", "CAUTION * confidence(profile) / profile.risk", "CAUTION * confidence(profile) * profile.risk"),
+        ("advise", "CAUTION * confidence(profile) / risk(profile)", "CAUTION * confidence(profile) * risk(profile)"),
         ("advise", "before.blind and not math.isinf(given.cycle_s)", "not math.isinf(given.cycle_s)"),
         ("advise", "before.blind and not math.isinf(given.cycle_s)", "before.blind"),
         ("advise", "asked or drain.new_slots", "asked"),

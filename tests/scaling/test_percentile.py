@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headway.scaling.decide import decide
 from headway.scaling.demands.safety_stock import SafetyStock, learned, spare_jobs
-from headway.scaling.demands.trust import confidence, leeway
+from headway.scaling.demands.trust import RISK_LEAST, confidence, leeway
 from headway.scaling.model import Memory, Objective
 from headway.scaling.profile import Profile
 from headway.simulate.engine.results import Result
@@ -43,6 +43,22 @@ def test_the_percentile_and_the_risk_multiply(
 ) -> None:
     assert leeway(promising(percentile, risk=risk)) == pytest.approx(late_jobs)
     assert confidence(promising(percentile, risk=risk)) == pytest.approx(deviations, rel=0.01)
+
+
+@pytest.mark.parametrize("percentile", [1e-300, 50.0, 99.0, math.nextafter(100.0, 0.0)])
+@pytest.mark.parametrize("risk", [5e-324, 1e-300, RISK_LEAST])
+def test_however_little_risk_a_pool_is_decided_for_and_every_figure_is_finite(risk: float, percentile: float) -> None:
+    """A burst of scattered size every 30 s, of which half was late, in a pool that reacts too slowly."""
+    careful, memory = promising(percentile, risk=risk, hold_down_s=None), Memory()
+    for tick in range(90):
+        at_s, jobs = NOW_S + 5.0 * tick, 0 if tick % 6 else 20 + tick % 4
+        known = {"arrived_jobs": jobs, "arrived_until_s": at_s, "start_rate_per_s": 0.8, "late_rate_per_s": 0.4}
+        seen = queue(sampled_at_s=at_s, waiting_jobs=jobs, in_flight_jobs=4, oldest_age_s=1.0, **known)
+        exposed = view(seen, running_workers=4, start_up_s=8.0, profile=careful)
+        decision, memory = decide(exposed, memory, now_s=at_s)
+        for demand in decision.demands:
+            assert all(map(math.isfinite, (demand.slots, *demand.terms.values())))
+    assert {"standing", "rhythm"} & {demand.name for demand in decision.demands}
 
 
 def test_of_members_the_strictest_percentile_counts() -> None:

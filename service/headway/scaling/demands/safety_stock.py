@@ -11,7 +11,7 @@ from functools import partial, reduce
 from typing import Any
 
 from headway.scaling.arithmetic import HOUR_S, PERCENT, SHORTEST_S
-from headway.scaling.demands.trust import late_percent, leeway
+from headway.scaling.demands.trust import late_percent, leeway, risk
 from headway.scaling.forecasts import FORECASTS
 from headway.scaling.forecasts.arrival_forecast import (
     ArrivalForecast,
@@ -200,7 +200,7 @@ def spare_jobs(guard: SafetyStock, pool: Exposed) -> float:
         Shortfalls.spare,
         late_fraction=math.exp(guard.beyond_log),
         # A generous percentile makes no late job cheaper: only so many of them are allowed.
-        worker_s_per_late_job=worker_s / min(profile.risk, leeway(profile)),
+        worker_s_per_late_job=worker_s / min(risk(profile), leeway(profile)),
         jobs_per_worker=1.0
         if queue.service_time_s is None
         else 1.0 + objective_s / max(queue.service_time_s, SHORTEST_S),

@@ -10,6 +10,13 @@ START_UP_SPREAD = 0.5  # of the start-up: at p99, a start that takes half as lon
 SLOW_START_TRUST = 1.5  # times the confidence, at most 1: from p95 on the slow starts that were measured count whole
 PLAIN_LATE_PERCENT = 1.0  # what p99 lets be late: every figure here was measured with it
 
+RISK_LEAST = 1e-6  # less counts as this: caution is divided by it, and tolerance has a logarithm
+
+
+def risk(profile: Profile) -> float:
+    """The ``risk`` of the profile, at least ``RISK_LEAST``: no count of workers depends on less."""
+    return max(RISK_LEAST, profile.risk)
+
 
 def late_percent(profile: Profile) -> float:
     """The part of the jobs that may be late, in %, by the strictest objective: members share their workers."""
@@ -20,7 +27,7 @@ def late_percent(profile: Profile) -> float:
 
 def leeway(profile: Profile) -> float:
     """How many times as many jobs may be late as p99 lets, times ``risk``: p90 has 10, p99.9 a tenth."""
-    return profile.risk * late_percent(profile) / PLAIN_LATE_PERCENT
+    return risk(profile) * late_percent(profile) / PLAIN_LATE_PERCENT
 
 
 def confidence(profile: Profile) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from headway.scaling.arithmetic import DAY_S, HOUR_S, ROUNDING, SHORTEST_S
 from headway.scaling.demands.deadlines import standing
 from headway.scaling.demands.needs import Supply
-from headway.scaling.demands.trust import confidence
+from headway.scaling.demands.trust import confidence, risk
 from headway.scaling.group import Group, smallest
 from headway.scaling.model import Note, NoteKind, QueueMetrics
 from headway.scaling.policy import fallback
@@ -87,7 +87,7 @@ class Load:
             coming=(),
             completions_per_s=busy_slots / cycle_s,
             cycle_s=cycle_s,
-            caution=confidence(profile) / profile.risk,
+            caution=confidence(profile) / risk(profile),
             tick_s=times.tick_s,
         )
         stand = standing(

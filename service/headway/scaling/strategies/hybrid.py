@@ -14,7 +14,7 @@ from headway.scaling.demands.pool_work import PoolWork
 from headway.scaling.demands.rhythm_capacity import Enough, Keeping, enough_slots
 from headway.scaling.demands.safety_stock import Exposed, SafetyStock, learned, spare_jobs
 from headway.scaling.demands.start_contention import helpful_starts, vain_starts_note, without_vain_starts
-from headway.scaling.demands.trust import confidence
+from headway.scaling.demands.trust import confidence, risk
 from headway.scaling.forecasts.rhythm_detection import Periods, periods_of, rhythm_alone, seen
 from headway.scaling.model import QueueMetrics
 from headway.scaling.model.queue_order import OrderedQueues
@@ -71,7 +71,7 @@ def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> A
     asked = _asked(before.asked, view.starting_workers, asked_at_s=now_s - tick_s)
     price_s, slots_max = start_cost_s(times), ceiling_slots(view, now_s)
     coming = _coming(asked, slots_per_worker=per_worker, start_up_s=times.start_up_s, now_s=now_s)
-    caution = CAUTION * confidence(profile) / profile.risk
+    caution = CAUTION * confidence(profile) / risk(profile)
     members = OrderedQueues(queues=view.queues, order=view.queue_order, strict_queues=view.strict_queues)
     freed = freed_slots(view.helping, view.helped_queues, members, dispatch_s=times.dispatch_s)
     given = supply(queue, slots_of(view), times, coming=coming, freed=freed, caution=caution)
@@ -224,7 +224,7 @@ def _enough_slots(
         tick_s=times.tick_s,
         start_cost_s=start_cost_s,
         beside_per_s=beside_per_s + (queue.retry_rate_per_s or 0.0),  # work, though no news
-        deviations=BURST_DEVIATIONS * confidence(profile) / profile.risk,
+        deviations=BURST_DEVIATIONS * confidence(profile) / risk(profile),
     )
     return enough_slots(rhythm, keeping)
 
