@@ -40,6 +40,8 @@ def starts_of(pool: PoolView) -> float:
         (burst(host_cores=None), math.inf),
         (burst(host_cores=0.0), math.inf),  # no host has so few: its report says nothing
         (burst(start_up_cpu_s=None), math.inf),
+        (burst(start_up_cpu_s=0.0009), math.inf),
+        (burst(start_up_cpu_s=5e-324), math.inf),  # what is left of a mean whose starts report 0 for long
         (burst(0), 2),
     ],
 )

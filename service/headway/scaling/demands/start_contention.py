@@ -10,6 +10,7 @@ Source: L. Kleinrock, "Queueing Systems", volume 2 (1976), chapter 4: processor 
 import math
 from collections.abc import Iterable
 
+from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.demands.needs import Need, Supply
 from headway.scaling.model import QueueMetrics
 from headway.scaling.reading.pool_times import PoolTimes
@@ -27,7 +28,9 @@ def helpful_starts(
     waiting = [queue for queue in queues if queue.waiting_least_jobs]
     slot_s = sum(queue.waiting_least_jobs * times.batch_cycle_s(queue) for queue in waiting)
     work_s = slot_s / slots_per_worker
-    if not host_cores or not times.start_up_cpu_s or math.isinf(work_s):
+    if not host_cores or times.start_up_cpu_s is None or math.isinf(work_s):
+        return math.inf
+    if times.start_up_cpu_s < SHORTEST_S:  # starts that take next to no processor time do not delay each other
         return math.inf
     return math.ceil(max(host_cores, math.sqrt(work_s * host_cores / times.start_up_cpu_s)))
 
