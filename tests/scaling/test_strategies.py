@@ -45,6 +45,16 @@ def test_budget_aware_spends_what_it_saved_and_no_more() -> None:
     assert decided(tired, spent).target_workers == 4  # 960 − (20 − 4) × 60 s leaves nothing
 
 
+@pytest.mark.parametrize("spend_over_s", [0.0, -600.0, 5e-324])
+def test_savings_that_are_spread_over_no_time_may_be_spent_at_once(spend_over_s: float) -> None:
+    burst = pool(
+        "budget_aware", {"waiting_jobs": 5, "oldest_age_s": 9.0}, strategy_options={"spend_over_s": spend_over_s}
+    )
+    assert decided(burst).target_workers == 4  # nothing saved
+    saved = Memory(target_workers=0, strategy_state={"at_s": NOW_S - 300, "saved_worker_s": 0.0})
+    assert decided(burst, saved).target_workers == 5
+
+
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 

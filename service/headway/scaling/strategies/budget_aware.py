@@ -6,7 +6,7 @@ allowance; a backlog may spend it. When it is spent, jobs wait: here the budget 
 
 from types import MappingProxyType
 
-from headway.scaling.arithmetic import HOUR_S
+from headway.scaling.arithmetic import HOUR_S, SHORTEST_S
 from headway.scaling.demands.formulas import Formula
 from headway.scaling.model import Demand, QueueMetrics
 from headway.scaling.strategies.shared import FORMULAS, backlog_drain, seen_workers, steady_state
@@ -25,7 +25,7 @@ OPTIONS = MappingProxyType(
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:
     """The shared demands, each cut to what can be paid."""
     saved_worker_s = _saved_worker_s(view, state, now_s=now_s)
-    affordable = view.options["workers_on_average"] + saved_worker_s / view.options["spend_over_s"]
+    affordable = view.options["workers_on_average"] + saved_worker_s / max(SHORTEST_S, view.options["spend_over_s"])
     most_slots = affordable * view.slots_per_worker
     wanted = (steady_state(queue, view), backlog_drain(queue, view))
     is_short = any(demand.slots > most_slots for demand in wanted)
