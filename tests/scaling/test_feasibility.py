@@ -15,7 +15,7 @@ from headway.scaling.profile import Override
 from headway.scaling.profile_keys.pauses import Pause
 from headway.scaling.profile_keys.schedule import Schedule
 from headway.scaling.reading.pool_reading import reading_of
-from headway.scaling.reading.pool_times import PoolTimes, exposed_s
+from headway.scaling.reading.pool_times import START_UP_MAX_S, PoolTimes, exposed_s, times_of
 from headway.scaling.strategies.hybrid import HybridState
 from support.pools import NOW_S, profile, queue, view
 
@@ -254,3 +254,12 @@ def test_a_fallback_is_reported_once_it_holds() -> None:
     (note,) = circumstances(reading_of(seen, Memory(), now_s=NOW_S))
     assert note.text == "no metrics for more than 300 s: the profile falls back on 4 workers"
     assert circumstances(reading_of(seen, Memory(), now_s=NOW_S - 200.0)) == ()
+
+
+def test_a_start_that_takes_for_ever_counts_as_one_that_takes_a_day() -> None:
+    """What may come during it is summed evaluation by evaluation: a host may report three hundred years."""
+    endless = view(queue(arrival_rate_per_s=1.0), start_up_s=1e10)
+    assert times_of(endless).start_up_s == START_UP_MAX_S
+    days = replace(endless, start_up_s=START_UP_MAX_S)
+    (decided, _), (of_days, _) = (decide(each, Memory(), now_s=NOW_S) for each in (endless, days))
+    assert decided == of_days

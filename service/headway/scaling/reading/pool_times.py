@@ -4,13 +4,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from headway.scaling.arithmetic import SHORTEST_S
+from headway.scaling.arithmetic import DAY_S, SHORTEST_S
 from headway.scaling.model import QueueMetrics
 from headway.scaling.profile import Profile
 from headway.scaling.view import TICK_S, PoolView
 
 SERVICE_TIME_GUESS_S = 1.0  # where a number has to be shown and nothing is known
 START_UP_GUESS_S = 3.0  # until one worker of the template has been seen to start
+START_UP_MAX_S = DAY_S  # a longer one counts as this: what may come during it is summed evaluation by evaluation
 DISPATCH_GUESS_S = 0.05  # between two jobs of a slot, until it is measured: a client that forks takes 30 ms
 MARGIN_S = 0.5  # from a ready worker to its first job
 LAG_S = 1.0  # from a job in the broker to a row that deciding reads, at the 95th percentile (benchmarks/wake.py)
@@ -37,8 +38,8 @@ class PoolTimes:
 
     @property
     def start_up_s(self) -> float:
-        """How long a worker takes from spawn to ready, as measured, else a guess."""
-        return START_UP_GUESS_S if self.known_start_up_s is None else self.known_start_up_s
+        """How long a worker takes from spawn to ready, as measured, at most ``START_UP_MAX_S``, else a guess."""
+        return START_UP_GUESS_S if self.known_start_up_s is None else min(self.known_start_up_s, START_UP_MAX_S)
 
     @property
     def dispatch_s(self) -> float:
