@@ -144,7 +144,10 @@ def test_a_rhythm_is_found_beside_other_work_which_is_counted_apart() -> None:
     known = learned([a + b for a, b in zip(rush, other, strict=True)])
     assert known.rhythms[0].period_s == pytest.approx(300.0)
     assert known.rhythms[0].jobs[0] == pytest.approx(52, abs=4)
-    assert steady_per_s(known, now_s=known.at_s, tick_s=TICK_S) == pytest.approx(0.4, rel=0.3)
+    steady = steady_per_s(known, now_s=known.at_s, tick_s=TICK_S)
+    assert steady == pytest.approx(0.4, rel=0.3)
+    # A clock that was set back says of no time that it has passed.
+    assert steady_per_s(known, now_s=known.at_s - 13 * HOUR_S, tick_s=TICK_S) == steady
 
 
 def test_a_single_job_just_before_a_rush_neither_begins_it_nor_hides_it() -> None:

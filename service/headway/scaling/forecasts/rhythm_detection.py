@@ -232,6 +232,7 @@ def steady_per_s(periods: Periods | None, *, now_s: float, tick_s: float) -> flo
     """
     if periods is None or periods.others_since_s is None or not _believed(periods, now_s, tick_s):
         return None
+    now_s = max(now_s, periods.at_s)  # a clock that was set back: without an upper bound, the factor overflows
     others = periods.others * math.exp((periods.at_s - now_s) / RATE_MEMORY_S)
     return others / max(tick_s, _watched_s(now_s - periods.others_since_s))
 
