@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.peers.horizon import shares, size, time_to_clear_s
-from headway.scaling.model import LastMove, Memory
+from headway.scaling.model import LastMove, Memory, Objective
 from headway.scaling.view import PoolView
 from scaling.laws.drawn import LAW, MEMORIES, by, views
 from support.installed import INSTALLED, decide, decided, pool
@@ -234,3 +234,30 @@ def test_every_demand_of_every_strategy_follows_from_its_terms(view: PoolView, m
         decision, memory = decide(view, memory, now_s=NOW_S + later_s)
         for each in decision.demands:
             assert each.slots == formulas[each.name](each.terms), each
+
+
+# --- numbers that a profile may set -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [0.0, -1.0, 5e-324])
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("jobs_per_worker", "jobs_per_worker"),
+        ("horizon_time", "balance_cooldown_s"),
+        ("horizon_size", "balance_cooldown_s"),
+    ],
+)
+def test_a_number_that_is_divided_by_may_be_nothing_or_less(name: str, option: str, number: float) -> None:
+    seen, memory = pool(name, {"waiting_jobs": 5}, strategy_options={option: number}), Memory()
+    for step in range(3):
+        decision, memory = decide(seen, memory, now_s=NOW_S + 60.0 * step)
+    assert 0 < decision.target_workers <= seen.profile.workers_max
+
+
+@pytest.mark.parametrize("oldest_age_s", [0.0, 1.0])
+def test_hybrid_v3_takes_the_shortest_objective_for_a_millisecond(oldest_age_s: float) -> None:
+    seen = pool("hybrid_v3", {"waiting_jobs": 5, "oldest_age_s": oldest_age_s})
+    impatient = replace(seen, profile=replace(seen.profile, objective=Objective(target_s=5e-324)))
+    least = replace(seen, profile=replace(seen.profile, objective=Objective(target_s=0.001)))
+    assert decided(impatient).target_workers == decided(least).target_workers

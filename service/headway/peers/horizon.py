@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.explanations.wording import DemandWording, Wording
 from headway.scaling.model import QueueMetrics
 from headway.scaling.strategies.shared import at_once, in_workers, of_workers
@@ -73,7 +74,7 @@ def _advise(load: Load) -> Advise:
 
 def _turns(state: State, view: PoolView, *, now_s: float) -> tuple[int, float]:
     """How often it would have balanced since the last evaluation, and when last: it turns more often than ours."""
-    turned_at_s, cooldown_s = state.get("turned_at_s"), view.options["balance_cooldown_s"]
+    turned_at_s, cooldown_s = state.get("turned_at_s"), max(SHORTEST_S, view.options["balance_cooldown_s"])
     if turned_at_s is None:
         return 1, now_s
     turns = math.floor((now_s - turned_at_s) / cooldown_s)

@@ -15,6 +15,7 @@ from headway.peers.formulas.hybrid_parts import Hybrid, Learned, Settings, Sight
 from headway.peers.formulas.target_sizing import littles_law
 from headway.peers.polled_queue import active_slots, failure_percent, served_per_s
 from headway.peers.scale_down_limits import ANTI_FLAPPING, anti_flapping
+from headway.scaling.arithmetic import SHORTEST_S
 from headway.scaling.demands.formulas import Terms, demand, named
 from headway.scaling.explanations.wording import DemandWording, Wording
 from headway.scaling.model import Demand, QueueMetrics
@@ -66,7 +67,7 @@ def _sight(queue: QueueMetrics, view: PoolView, *, now_s: float) -> Sight:
 def _settings(view: PoolView) -> Settings:
     policy = POLICIES[POLICY_OF.get(view.profile.forecast, view.profile.forecast.value)]
     return Settings(
-        objective_s=view.profile.objective.target_s,
+        objective_s=max(SHORTEST_S, view.profile.objective.target_s),
         workers_min=view.profile.workers_min * view.slots_per_worker,
         workers_max=view.profile.workers_max * view.slots_per_worker,
         threshold=view.options["breach_threshold"],

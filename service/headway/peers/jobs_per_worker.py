@@ -21,13 +21,15 @@ OPTIONS = MappingProxyType(
         "burst_exit": 1.0,  # 0: the others are released at the next evaluation, instead of leaving by themselves
     }
 )
+JOBS_LEAST = 0.0001  # per worker; with less, a single job asks for more workers than any pool may have
 
 
 def advise(queue: QueueMetrics, view: PoolView, state: State, now_s: float) -> Advice:
     """Once a minute what the backlog wants, if that is more than there are; else those there are, less the idle."""
     evaluated_at_s = state.get("looked_at_s")
     is_due = evaluated_at_s is None or now_s - evaluated_at_s >= view.options["every_s"]
-    for_backlog = math.ceil(queue.waiting_least_jobs / view.options["jobs_per_worker"]) if is_due else 0
+    jobs_per_worker = max(JOBS_LEAST, view.options["jobs_per_worker"])
+    for_backlog = math.ceil(queue.waiting_least_jobs / jobs_per_worker) if is_due else 0
     there = seen_workers(view)
     base = int(view.options["base_workers"])
     workers = for_backlog if for_backlog > there else max(base, there - _idle_workers(view))
