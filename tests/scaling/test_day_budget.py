@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from headway.errors import Invalid
 from headway.scaling.decide import decide
 from headway.scaling.decisions.change_detection import is_new
+from headway.scaling.decisions.finite_figures import non_finite_decided
+from headway.scaling.decisions.outcome import Outcome
 from headway.scaling.explain import explained
 from headway.scaling.model import DayPaid, Decision, Memory, Mode
 from headway.scaling.policy.day_budget import account_of, payable_workers, remembered
@@ -351,3 +353,12 @@ def test_an_overrun_that_grows_is_no_news() -> None:
 def test_a_pool_without_a_budget_of_the_day_counts_nothing() -> None:
     decision, memory = decide(view(), Memory(day_paid=paid()), now_s=NOON_S)
     assert (decision.day_budget, memory.day_paid) == (None, None)
+
+
+def test_workers_that_cost_all_but_nothing_are_paid_for_and_no_figure_is_infinite() -> None:
+    cheap = budgeted(profile={"cost_per_worker_hour": 5e-324, "budget_per_day": 1e9, "workers_max": 40})
+    decision, memory = decide(cheap, Memory(), now_s=NOON_S)
+    assert decision.target_workers == 40
+    assert decision.day_budget is not None
+    assert math.isfinite(decision.day_budget.budget_worker_s)
+    assert non_finite_decided(Outcome(view=cheap, before=Memory(), decision=decision, memory=memory)) is None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from headway.scaling.arithmetic import DAY_S, HOUR_S, whole
+from headway.scaling.arithmetic import COUNT_MAX, DAY_S, HOUR_S, whole
 from headway.scaling.model import DayBudget, DayPaid, Note, NoteKind, QueueMetrics
 from headway.scaling.profile_keys.schedule import Zone, day_of, span_s, zone_of
 from headway.scaling.reading.pool_times import PoolTimes, times_of
@@ -65,7 +65,7 @@ def account_of(view: PoolView, queue: QueueMetrics, before: DayPaid | None, *, n
     )
     began_s, ends_s = span_s(paid.day, zone)
     length_s = ends_s - began_s
-    whole_worker_s = profile.budget_per_day / profile.cost_per_worker_hour * HOUR_S
+    whole_worker_s = min(COUNT_MAX, profile.budget_per_day / profile.cost_per_worker_hour) * HOUR_S
     known_s = ends_s - max(began_s, min(paid.since_s, ends_s))
     return Account(
         paid=paid,
