@@ -113,6 +113,26 @@ async def test_what_a_clock_rounded_below_nothing_counts_as_nothing(engine: Engi
     assert (whole.start_up_cpu_s, whole.exit_cpu_s) == (0.0, 0.0)
 
 
+@pytest.mark.parametrize("exits_a_report", [3, 400])
+async def test_a_mean_that_fades_for_ever_never_keeps_a_report_out(engine: Engine, exits_a_report: int) -> None:
+    """Ends that take no time which a clock can show, after one that did: the mean falls towards the smallest float."""
+    async with transaction(engine) as conn:
+        host_id = await enrol(conn, Enrolment(name="a", host_id="", boot_id="boot", agent_version="1"))
+        for sequence, exits in enumerate([(0.01,), *[(0.0,) * exits_a_report] * (2_400 // exits_a_report)], 1):
+            report = HostReport(
+                host_id=host_id,
+                boot_id="boot",
+                sequence=sequence,
+                epoch_seen=0,
+                received_at_s=0.0,
+                capacity=HostCapacity(cpu_cores=1.0, memory_bytes=1),
+                exits=tuple(Exit(template="rq", exit_s=each, cpu_s=each) for each in exits),
+            )
+            await record_report(conn, report)
+        found = (await read_timings(conn))["rq"]
+    assert found.exit_cpu_s == 0.0
+
+
 async def test_of_many_hosts_each_lists_its_newest_few(engine: Engine) -> None:
     async with transaction(engine) as conn:
         await conn.execute(

@@ -19,6 +19,7 @@ from headway.scaling.metrics.behaviour import RECENT_MAX, WEIGHT
 from headway.scaling.model import Exit, StartUp
 
 TIMED_TEMPLATES_KEPT = 400  # of a host: twice what it may have
+KEPT_LEAST = 1e-12  # less of an old mean is nothing: Postgres refuses a product that no float can hold
 
 
 Each = TypeVar("Each", StartUp, Exit)
@@ -36,10 +37,11 @@ class Folded:
 
 def folded(values: Sequence[float]) -> Folded:
     """``values``, each with its weight, in the order they came. With nothing known before, the first counts whole."""
-    kept = (1.0 - WEIGHT) ** len(values)
     mean = values[0]
     for value in values[1:]:
         mean += WEIGHT * (value - mean)
+    kept = (1.0 - WEIGHT) ** len(values)
+    kept = kept if kept > KEPT_LEAST else 0.0
     return Folded(mean=mean, kept=kept, added=mean - values[0] * kept)
 
 
@@ -93,7 +95,8 @@ def _row(host_id: str, template: str, each: Sequence[Each], took: Callable[[Each
     }
 
 
-# A row of a host is written by one transaction at a time: each holds the lock on its host.
+# A row of a host is written by one transaction at a time: each holds the lock on its host. A mean below a nanosecond is
+# 0: it would fall on, past the smallest float, where Postgres refuses the product and with it the report.
 _LEARN = sql.SQL(
     """
     with reported as (
@@ -104,11 +107,14 @@ _LEARN = sql.SQL(
     ),
     learned as (
         update {table} as known set
-            {mean_s} = known.{mean_s} * reported.kept + reported.added_s,
+            {mean_s} = case when known.{mean_s} < 1e-9 then 0 else known.{mean_s} end * reported.kept
+                + reported.added_s,
             {count} = known.{count} + reported.count,
             recent_s = (reported.recent_s || known.recent_s)[1 : %(recent_max)s],
             recent_alone_s = (reported.recent_alone_s || known.recent_alone_s)[1 : %(recent_max)s],
-            {cpu_s} = coalesce(known.{cpu_s} * reported.cpu_kept + reported.cpu_added_s, reported.cpu_s, known.{cpu_s})
+            {cpu_s} = coalesce(
+                case when known.{cpu_s} < 1e-9 then 0 else known.{cpu_s} end * reported.cpu_kept + reported.cpu_added_s,
+                reported.cpu_s, known.{cpu_s})
         from reported where known.host_id = reported.host_id and known.template = reported.template
         returning known.host_id, known.template
     )
