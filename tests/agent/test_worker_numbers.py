@@ -194,9 +194,9 @@ class Numbering(RuleBasedStateMachine):
     def starts(self, template: str, pool: str, count: int) -> None:
         """Each gets the lowest number that no live process of the template has, once no kind backs off."""
         self.stage.clock.ahead_s += 400.0
-        self.fleet.scan()
-        before = [number for number, _ in self.live(template)]
-        expected = sorted(before)
+        # A process that the kernel has just ended is the agent's until it has seen that.
+        self.settle(lambda: self.fleet.free_number(template) == self.lowest_free(template))
+        expected = sorted(number for number, _ in self.live(template))
         for _ in range(count):
             expected.append(next(number for number in range(100) if number not in expected))
         self.fleet.act([start(pool=pool, template=template)] * count)
@@ -241,6 +241,11 @@ class Numbering(RuleBasedStateMachine):
             if f'"template":"{template}"' in environment.get("HEADWAY_STARTED_AS", ""):
                 found.append((int(environment[WORKER_NUMBER]), child.pid))
         return found
+
+    def lowest_free(self, template: str) -> int:
+        """The lowest number that no process of the template has, by what the kernel shows."""
+        taken = {number for number, _ in self.live(template)}
+        return next(number for number in range(100) if number not in taken)
 
     def settle(self, is_so: Callable[[], bool]) -> None:
         eventually(lambda: (self.fleet.scan(), is_so())[1])
