@@ -357,7 +357,6 @@ class OverviewBuilder:
         places = Places(seen.hosts, now_s=now_s)
         self._recent_workers.take(seen.pools_with_workers(now_s=now_s), now_s=now_s)
         pools, known = [], []
-        sharing = SharedQueues(stored.in_force_at(now_s) for stored in seen.profiles)
         for stored in seen.profiles:
             profile = stored.in_force_at(now_s)
             profile = profile.recommended() if self._recommends_only else profile
@@ -371,7 +370,7 @@ class OverviewBuilder:
                     by_name,
                     places,
                     counts,
-                    helpers=sharing.helpers_of(profile.pool),
+                    helpers=seen.sharing.helpers_of(profile.pool),
                     now_s=now_s,
                 ),
                 have_workers_run=stored.profile.pool in self._recent_workers,
