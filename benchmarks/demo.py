@@ -22,6 +22,7 @@ from statistics import median
 from typing import Any
 
 from bench import machine
+from code_revision import code_revision
 from options import positive_count
 
 LEDGER = Path(__file__).parent / "results" / "demo.jsonl"
@@ -39,7 +40,7 @@ def main() -> int:
     parser.add_argument("--words", default="", help="more words for `headway demo`, as in '--workload bursts'")
     parser.add_argument("--ledger", type=Path, default=LEDGER, help=f"where runs are kept ({LEDGER.name})")
     options = parser.parse_args()
-    commit = _commit()
+    commit = code_revision()
     print(f"{machine()}, commit {commit}")
     while len(runs := _kept(options.ledger, commit, options.words)) < options.runs:
         line = {"commit": commit, "words": options.words, **_run(options.words)}
@@ -107,13 +108,6 @@ def _summary(runs: list[Line]) -> None:
             f"{way}: median of {len(found)} runs: {100 * in_time:.2f} % in time, {seconds:.0f} worker-seconds, "
             f"{starts:g} starts; × Headway {median(ratios):.2f}, from {ratios[0]:.2f} to {ratios[-1]:.2f}"
         )
-
-
-def _commit() -> str:
-    git = ["git", "-C", str(Path(__file__).parent)]
-    commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
-    changed = subprocess.run([*git, "status", "--porcelain", "service", "sparkjobs"], capture_output=True, text=True)
-    return commit.strip() + ("+" if changed.stdout.strip() else "")
 
 
 if __name__ == "__main__":

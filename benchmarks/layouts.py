@@ -16,7 +16,6 @@ jobs. ``public_layouts/loads.py`` has the load. Each run is a line of the ledger
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine
+from code_revision import code_revision
 from exit_statuses import GOAL_MISSED
 from live_runs.jobs import LiveJobs
 from live_runs.system import System, installation_of
@@ -70,7 +70,7 @@ def _run(name: str, *, for_s: float) -> Row:
         with installation_of(place, host_file=layout.host_file, profiles=layout.profiles) as system:
             return {
                 "layout": name,
-                "commit": _commit(),
+                "commit": code_revision(),
                 "machine": machine(),
                 "began_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                 "seconds": for_s,
@@ -206,13 +206,6 @@ def _text(row: Row) -> str:
 
 def _percent(part: float | None) -> str:
     return "-" if part is None else f"{100 * part:.1f} %"
-
-
-def _commit() -> str:
-    git = ["git", "-C", str(Path(__file__).parent)]
-    commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
-    changed = subprocess.run([*git, "status", "--porcelain", "service", "sparkjobs"], capture_output=True, text=True)
-    return commit.strip() + ("+" if changed.stdout.strip() else "")
 
 
 if __name__ == "__main__":
